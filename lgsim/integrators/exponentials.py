@@ -1,0 +1,33 @@
+"""Points that a Lie group integrator reaches by composing exponentials, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Commutator(NamedTuple):
+    """The term coefficient * [k_left, k_right] of one row, with k = h f(Y).
+
+    `row` is a stage index, or the number of stages for the update.
+    """
+
+    row: int
+    coefficient: float
+    left: int
+    right: int
+
+
+@dataclass(frozen=True)
+class Exponentials:
+    """The point exp(h rows[-1] . K) ... exp(h rows[0] . K) . Y_base.
+
+    `rows[j][k]` weighs the stage value K_k = f(Y_k) in the exponential j; the first row acts first. `base` is the index
+    of the stage point that the composition continues from: 0 is the start of the step, Y_0 = y_n, and another base
+    reuses the exponentials of that stage. No rows at all is the point Y_base itself. Weights are dimensionless.
+
+    Source: Celledoni, Marthinsen, Owren (2003), Commutator-free Lie group methods; Park, Chung (29).
+    """
+
+    base: int
+    rows: tuple[tuple[float, ...], ...]

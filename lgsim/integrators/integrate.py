@@ -1,0 +1,199 @@
+"""The fixed-step loop: one compiled step, whatever the method, the manifold and the number of steps."""
+
+from __future__ import annotations
+
+import math
+import operator
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.core import Tracer
+
+from lgsim.integrators.loops import Loop, store_all, store_every, store_recursively, store_steps
+from lgsim.integrators.method import Field, Method
+from lgsim.lie.action import Action, Point
+from lgsim.lie.group import norm
+from lgsim.spatial import check
+
+
+class RESULTS(eqx.Enumeration):
+    """How an integration ended; the text says what to do."""
+
+    successful = ""
+    nonfinite = (
+        "A saved state is not finite. Take a smaller dt, or look for the first such state in ys: "
+        "the field overflowed or divided by zero shortly before it."
+    )
+
+
+class Solution(eqx.Module):
+    """What ``integrate`` returns.
+
+    Attributes:
+        ts: the saved times, shape (saved,), ``t0 + k dt`` for each saved step k, the first one t0.
+        ys: the saved states, each leaf with the leading axis ``saved``; the first one is y0.
+        error_estimate: for an embedded pair the largest estimate of the local error in each saved interval, shape
+            (saved - 1,), the Euclidean norm in the algebra (Munthe-Kaas) or ``action.distance``; else None.
+        result: ``RESULTS.successful`` or what went wrong.
+    """
+
+    ts: Array
+    ys: Point
+    error_estimate: Array | None
+    result: RESULTS
+
+
+def integrate(
+    method: Method,
+    action: Action,
+    field: Field,
+    y0: Point,
+    *,
+    t0: float | Array = 0.0,
+    dt: float | Array,
+    steps: int,
+    args: Any = None,
+    save_every: int = 1,
+    checkpoint: str | int | None = "step",
+) -> Solution:
+    """Solve ``y' = field(t, y, args) . y`` with a fixed step: ``y(t + dt)`` is reached by exponentials, so y never
+    leaves its manifold and nothing is normalised.
+
+    Differentiable in y0, t0, dt and args, in forward and reverse mode, to any order. Compiled once for each method,
+    action, field, shape and number of steps; new numbers never compile again. The cost of compiling does not depend on
+    the number of steps. One state: use ``jax.vmap`` for batches.
+
+    Args:
+        method: a method such as ``lgsim.MK4``.
+        action: how the algebra moves the state, such as ``lgsim.actions.RightTranslation(lgsim.SE3)``.
+        field: ``field(t, y, args)``, the algebra vector (action.dim,) in the dtype of y0.
+        y0: the initial state, an array or a tuple of arrays of one dtype (float32 or float64).
+        t0: the initial time.
+        dt: the step, not zero; negative steps run backwards. In the unit of time of ``field``.
+        steps: the number of steps, at least 1.
+        args: anything ``field`` needs; arrays in it are differentiable.
+        save_every: save each ``save_every``-th state; it must divide ``steps``.
+        checkpoint: what reverse mode keeps: None every intermediate value, "step" the state at each step, an integer k
+            the state at each k-th step, "recursive" a logarithmic number of states.
+
+    Returns:
+        Solution(ts, ys, error_estimate, result).
+
+    Raises:
+        TypeError: an argument is of the wrong kind or dtype, or the action lacks what the method needs.
+        ValueError: shapes do not fit, steps < 1, dt is zero or not finite, or ``save_every`` does not divide ``steps``.
+    """
+    if not isinstance(method, Method):
+        raise TypeError(f"method: expected a method such as lgsim.MK4, got {type(method).__name__}")
+    if not isinstance(action, Action):
+        raise TypeError(
+            f"action: expected an action such as lgsim.actions.LeftTranslation(lgsim.SO3), got {type(action).__name__}"
+        )
+    method.check(action)
+    y0, dtype = _state(y0)
+    steps = _count("steps", steps)
+    save_every = _count("save_every", save_every)
+    if steps % save_every:
+        raise ValueError(f"save_every: expected a divisor of steps = {steps}, got {save_every}")
+    dt, t0 = _scalar("dt", dt, dtype), _scalar("t0", t0, dtype)
+    if not isinstance(dt, Tracer) and float(dt) == 0:
+        raise ValueError("dt: expected a step that is not zero, got 0")
+    _fits(action, field, t0, y0, args)
+    return _run(method, action, field, y0, t0, dt, steps, args, save_every, checkpoint_policy(checkpoint))
+
+
+def checkpoint_policy(checkpoint: str | int | None) -> Loop:
+    """The loop of a ``checkpoint`` argument; ValueError if there is none."""
+    named: dict[Any, Loop] = {None: store_all, "step": store_steps, "recursive": store_recursively}
+    if isinstance(checkpoint, int) and not isinstance(checkpoint, bool) and checkpoint >= 1:
+        return _store_every(checkpoint)
+    if checkpoint in named:
+        return named[checkpoint]
+    raise ValueError(f'checkpoint: expected None, "step", "recursive" or a positive integer, got {checkpoint!r}')
+
+
+class _store_every(eqx.Module):
+    block: int = eqx.field(static=True)
+
+    def __call__(self, body: Any, carry: Any, length: int) -> tuple[Any, Any]:
+        return store_every(self.block)(body, carry, length)
+
+
+@eqx.filter_jit
+def _run(
+    method: Method, action: Action, field: Field, y0: Point, t0: Array, dt: Array, steps: int, args: Any,
+    save_every: int, loop: Loop,
+) -> Solution:  # fmt: skip
+    def step(y: Point, k: Array) -> tuple[Point, Array | None]:
+        y1, error = method.step(action, field, t0 + k.astype(dt.dtype) * dt, y, dt, args)
+        return y1, None if error is None else norm(error) if error.ndim else error
+
+    def save(y: Point, k: Array) -> tuple[Point, tuple[Point, Array | None]]:
+        y1, error = step(y, k)
+        return y1, (y1, error)
+
+    def interval(y: Point, j: Array) -> tuple[Point, tuple[Point, Array | None]]:
+        y1, errors = loop(lambda c, i: step(c, j * save_every + i), y, save_every)
+        return y1, (y1, None if errors is None else jnp.max(errors))
+
+    saved = steps // save_every
+    _, (ys, errors) = loop(save if save_every == 1 else interval, y0, saved)
+    ys = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), y0, ys)
+    ts = t0 + (save_every * jnp.arange(saved + 1)).astype(dt.dtype) * dt
+    finite = jnp.array(True)
+    for leaf in jax.tree.leaves(ys):
+        finite = finite & jnp.all(jnp.isfinite(leaf))
+    return Solution(ts, ys, errors, RESULTS.where(finite, RESULTS.successful, RESULTS.nonfinite))
+
+
+def _state(y0: Point) -> tuple[Point, jnp.dtype]:
+    leaves, structure = jax.tree.flatten_with_path(y0)
+    if not leaves:
+        raise TypeError("y0: expected an array or a tuple of arrays, got nothing")
+    arrays = {f"y0{jax.tree_util.keystr(path)}": leaf for path, leaf in leaves}
+    checked = {name: check.floating(name, leaf) for name, leaf in arrays.items()}
+    if len({a.dtype for a in checked.values()}) > 1:
+        kinds = ", ".join(f"{name} is {a.dtype}" for name, a in checked.items())
+        raise TypeError(f"y0: expected leaves of one dtype, but {kinds}")
+    # A Python number would make the carry weakly typed and the step be traced twice.
+    strong = [jax.lax.convert_element_type(a, a.dtype) for a in checked.values()]
+    return jax.tree.unflatten(structure, strong), strong[0].dtype
+
+
+def _count(name: str, value: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected an integer known before compilation, got {type(value).__name__}") from None
+    if number < 1:
+        raise ValueError(f"{name}: expected at least 1, got {number}")
+    return number
+
+
+def _scalar(name: str, value: float | Array, dtype: jnp.dtype) -> Array:
+    if jnp.shape(value) != ():
+        raise ValueError(f"{name}: expected a single number, got shape {jnp.shape(value)}")
+    if not isinstance(value, Tracer) and not math.isfinite(float(value)):
+        raise ValueError(f"{name}: expected a finite number, got {float(value)}")
+    return jnp.asarray(value).astype(dtype)
+
+
+def _fits(action: Action, field: Field, t0: Array, y0: Point, args: Any) -> None:
+    xi = jax.eval_shape(partial(field), t0, y0, args)
+    dtype = jax.tree.leaves(y0)[0].dtype
+    if not hasattr(xi, "shape") or xi.shape != (action.dim,):
+        came = getattr(xi, "shape", type(xi).__name__)
+        raise ValueError(f"field: expected one algebra vector of shape ({action.dim},), got {came}")
+    if xi.dtype != dtype:
+        raise TypeError(f"field: expected the dtype of y0, {dtype}, got {xi.dtype}; look for arrays of it in args")
+    moved = jax.eval_shape(action.move, xi, y0)
+    shapes = [jax.tree.map(jnp.shape, tree) for tree in (y0, moved)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            f"y0: expected one state of {type(action).__name__}, got shapes {shapes[0]}, moved to {shapes[1]}; "
+            "use jax.vmap for a batch"
+        )

@@ -1,0 +1,233 @@
+"""Order conditions of Runge-Kutta methods and of Lie group methods made of exponentials.
+
+Classical: the rooted trees, b . phi(tau) = 1 / gamma(tau).
+
+Lie-Butcher: an integrator and the exact flow both act on functions as series in the frozen derivatives of the field.
+The coefficients sit on ordered forests, and a method has order p when the two series agree on all forests of at most p
+nodes. A point Y has coefficients alpha on forests; the stage value f(Y) has coefficients phi on trees, phi(tau) =
+alpha(children of tau). An element of the Lie algebra made of stage values is a series too, its exponential is the one
+of the concatenation product, and a composition of maps is the concatenation product of their series, the map that acts
+first standing left. The exact flow obeys |omega tau| alpha(omega tau) = alpha(omega) alpha(children of tau).
+
+Sources: Hairer, Norsett, Wanner, Solving ODEs I, II.2; Owren, Marthinsen (1999), Runge-Kutta methods adapted to
+manifolds and based on rigid frames; Owren (2006), Order conditions for commutator-free Lie group methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain, combinations_with_replacement, product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lgsim.integrators.exponentials import Commutator, Exponentials
+
+# A tree is the tuple of the trees that hang from its root, and a forest is a tuple of trees: the same nested tuple is a
+# tree or the forest of its children, as the name of the variable says.
+Coefficients = Sequence[float]
+Array = NDArray[np.float64]
+
+
+@lru_cache
+def node_count(forest: tuple) -> int:
+    """Number of nodes of a forest; a tree has one node more than the forest of its children."""
+    return sum(1 + node_count(tree) for tree in forest)
+
+
+def tree_name(tree: tuple) -> str:
+    """A tree in brackets: `[]` is the single node, `[[][]]` a root with two leaves."""
+    return "[" + "".join(tree_name(child) for child in tree) + "]"
+
+
+def forest_name(forest: tuple) -> str:
+    """The brackets of the trees of a forest, one after the other."""
+    return "".join(tree_name(tree) for tree in forest)
+
+
+def _partitions(total: int, largest: int) -> list[dict[int, int]]:
+    """All ways of writing `total` as a sum of parts of at most `largest`: {part: how many}."""
+    if total == 0:
+        return [{}]
+    if largest == 0:
+        return []
+    found = []
+    for count in range(total // largest + 1):
+        for rest in _partitions(total - count * largest, largest - 1):
+            found.append({largest: count, **rest} if count else rest)
+    return found
+
+
+@lru_cache
+def rooted_trees(nodes: int) -> tuple[tuple, ...]:
+    """All rooted trees with this many nodes (1, 1, 2, 4, 9, 20, 48, 115, ... for 1, 2, ... nodes)."""
+    if nodes < 1:
+        raise ValueError(f"a rooted tree has at least one node, not {nodes}")
+    trees = []
+    for parts in _partitions(nodes - 1, nodes - 1):
+        choices = [list(combinations_with_replacement(rooted_trees(size), count)) for size, count in parts.items()]
+        trees += [sum(chosen, ()) for chosen in product(*choices)]
+    return tuple(trees)
+
+
+@lru_cache
+def ordered_trees(nodes: int) -> tuple[tuple, ...]:
+    """All ordered (planar) trees with this many nodes (1, 1, 2, 5, 14, ... for 1, 2, ... nodes)."""
+    if nodes < 1:
+        raise ValueError(f"an ordered tree has at least one node, not {nodes}")
+    return ordered_forests(nodes - 1)
+
+
+@lru_cache
+def ordered_forests(nodes: int) -> tuple[tuple, ...]:
+    """All ordered forests with this many nodes (1, 1, 2, 5, 14, 42, ... for 0, 1, ... nodes)."""
+    if nodes == 0:
+        return ((),)
+    return tuple(
+        (tree, *rest)
+        for first in range(1, nodes + 1)
+        for tree in ordered_trees(first)
+        for rest in ordered_forests(nodes - first)
+    )
+
+
+def classical_conditions(order: int) -> tuple[tuple, ...]:
+    """The rooted trees of at most `order` nodes, in the order of the entries of `classical_residuals`."""
+    return tuple(tree for nodes in range(1, order + 1) for tree in rooted_trees(nodes))
+
+
+@lru_cache
+def density(tree: tuple) -> int:
+    """gamma(tau) = |tau| times the densities of the subtrees at the root (Hairer, Norsett, Wanner I, II.2)."""
+    return (1 + node_count(tree)) * prod(density(child) for child in tree)
+
+
+def classical_residuals(a: Sequence[Coefficients], b: Coefficients, order: int) -> Array:
+    """Residual b . phi(tau) - 1 / gamma(tau) of every rooted tree of at most `order` nodes; phi = prod A phi(child).
+
+    Args:
+        a: rows of the tableau; row i holds at most i entries (explicit), missing ones are zero.
+        b: the s weights of the update.
+        order: the largest number of nodes.
+
+    Returns:
+        One residual a tree of `classical_conditions(order)`.
+    """
+    stages = len(b)
+    matrix = np.zeros((stages, stages))
+    for i, row in enumerate(a):
+        matrix[i, : len(row)] = row
+    weights = np.asarray(b, dtype=np.float64)
+    phi: dict[tuple, Array] = {}
+    branch: dict[tuple, Array] = {}
+    residuals = []
+    for tree in classical_conditions(order):
+        phi[tree] = np.ones(stages)
+        for child in tree:
+            phi[tree] = phi[tree] * branch[child]
+        branch[tree] = matrix @ phi[tree]
+        residuals.append(weights @ phi[tree] - 1 / density(tree))
+    return np.asarray(residuals)
+
+
+class _Series(NamedTuple):
+    """Index tables of series on the ordered forests of at most `order` nodes; entry 0 is the empty forest."""
+
+    order: int
+    exact: Array  # coefficients of the exact flow
+    single: NDArray[np.intp]  # of each tree: the index of the forest that it is alone
+    children: NDArray[np.intp]  # of each tree: the index of the forest of its children
+    starts: NDArray[np.intp]  # of each forest: where its ways of being left followed by right begin
+    left: NDArray[np.intp]
+    right: NDArray[np.intp]
+
+    def concatenate(self, first: Array, second: Array) -> Array:
+        return np.add.reduceat(first[self.left] * second[self.right], self.starts)
+
+    def exponential(self, element: Array) -> Array:
+        """1 + e + e^2/2! + ... in the concatenation product, by Horner's rule; e has no empty forest."""
+        one = np.zeros_like(self.exact)
+        one[0] = 1
+        power = one
+        for m in range(self.order, 0, -1):
+            power = one + self.concatenate(element, power) / m
+        return power
+
+
+@lru_cache
+def _series(order: int) -> _Series:
+    forests = [forest for nodes in range(order + 1) for forest in ordered_forests(nodes)]
+    index = {forest: i for i, forest in enumerate(forests)}
+    trees = [tree for nodes in range(1, order + 1) for tree in ordered_trees(nodes)]
+    splits = [[(index[forest[:cut]], index[forest[cut:]]) for cut in range(len(forest) + 1)] for forest in forests]
+    left, right = np.array(list(chain.from_iterable(splits)), dtype=np.intp).T
+    starts = np.cumsum([0, *map(len, splits)], dtype=np.intp)[:-1]
+    exact = np.ones(len(forests))
+    for i, forest in enumerate(forests[1:], start=1):
+        exact[i] = exact[index[forest[:-1]]] * exact[index[forest[-1]]] / node_count(forest)
+    return _Series(
+        order,
+        exact,
+        np.array([index[(tree,)] for tree in trees], dtype=np.intp),
+        np.array([index[tree] for tree in trees], dtype=np.intp),
+        starts,
+        left,
+        right,
+    )
+
+
+def lie_conditions(order: int) -> tuple[tuple, ...]:
+    """The ordered forests of 1 to `order` nodes, in the order of the entries of `lie_order_residuals`.
+
+    They are more than the independent conditions (1, 1, 3, 8, 25 with 1 to 5 nodes), since the coefficients of products
+    of exponentials obey the shuffle relations, but they are satisfied together.
+    """
+    return tuple(forest for nodes in range(1, order + 1) for forest in ordered_forests(nodes))
+
+
+def lie_order_residuals(
+    stages: Sequence[Exponentials],
+    update: Exponentials,
+    order: int,
+    commutators: Sequence[Commutator] = (),
+) -> Array:
+    """Coefficient of the method minus the one of the exact flow, for every ordered forest of at most `order` nodes.
+
+    The method is for a left action: y' = f(y) . y, each point is exp(h rows[-1] . K) ... exp(h rows[0] . K) . Y_base.
+
+    Args:
+        stages: the points Y_0, Y_1, ...; explicit, so the rows of stage i weigh at most the values 0 .. i-1.
+        update: the point whose order is asked for.
+        order: the largest number of nodes.
+        commutators: terms added to the last exponential of a stage, or of the update (row = len(stages)).
+
+    Returns:
+        One residual a forest of `lie_conditions(order)`.
+    """
+    series = _series(order)
+    points: list[Array] = []
+    values: list[Array] = []
+    start = np.zeros_like(series.exact)
+    start[0] = 1
+    for i, target in enumerate((*stages, update)):
+        point = points[target.base] if i else start
+        for j, row in enumerate(target.rows):
+            element = np.zeros_like(start)
+            for weight, value in zip(row, values, strict=False):
+                element = element + weight * value
+            if j == len(target.rows) - 1:
+                for term in commutators:
+                    if term.row == i:
+                        # On vector fields of a left action the bracket turns round: [u, v] stands for v u - u v.
+                        u, v = values[term.left], values[term.right]
+                        bracket = series.concatenate(v, u) - series.concatenate(u, v)
+                        element = element + term.coefficient * bracket
+            point = series.concatenate(point, series.exponential(element))
+        points.append(point)
+        value = np.zeros_like(start)
+        value[series.single] = point[series.children]
+        values.append(value)
+    return (points[-1] - series.exact)[1:]

@@ -1,0 +1,252 @@
+"""The coefficients of explicit Lie group integrators as data that cannot be built wrong.
+
+Every tableau checks itself: it is explicit, its rows add up to c, and it satisfies all order conditions up to the order
+that it claims, and so does its embedded scheme.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lgsim.integrators.exponentials import Commutator, Exponentials
+from lgsim.integrators.order_conditions import (
+    classical_conditions,
+    classical_residuals,
+    forest_name,
+    lie_conditions,
+    lie_order_residuals,
+    tree_name,
+)
+
+# The shipped tableaus leave at most 1e-15, the rounding of their coefficients; published decimals that are wrong in
+# their 14th digit leave 3e-15 (a variant of CG4 that circulates), and the mildest misprint known, the rationals of Park
+# and Chung's Table I(b), leaves 6e-7. The bound sits in the gap.
+ORDER_TOLERANCE = 1e-12
+
+# Rounding units: a coefficient or a node is at most this many correctly rounded operations away from its exact value.
+ROUNDINGS = 4
+
+
+def _floats(name: str, what: str, values: Sequence[float], length: int) -> tuple[float, ...]:
+    """`values` as exactly `length` finite floats: missing ones are zero, surplus ones must be."""
+    numbers = [float(value) for value in values]
+    for j, number in enumerate(numbers):
+        if not math.isfinite(number):
+            raise ValueError(f"{name}: {what} has the entry {number} at index {j}")
+        if j >= length and number != 0:
+            raise ValueError(
+                f"{name}: not explicit: {what} weighs the stage value {j}, but only the first {length} are known there"
+            )
+    return tuple((numbers + [0.0] * length)[:length])
+
+
+def _check_sum(name: str, what: str, values: Sequence[float], total: float, symbol: str) -> None:
+    """Raise unless the values add up to `total` within the rounding of each of them."""
+    bound = ROUNDINGS * np.finfo(np.float64).eps * (math.fsum(map(abs, values)) + abs(total))
+    found = math.fsum(values)
+    if abs(found - total) > bound:
+        raise ValueError(f"{name}: {what} adds up to {found:.16g}, but {symbol} = {total:.16g}")
+
+
+def _check_order(name: str, order: int, conditions: Sequence[str], residuals: np.ndarray) -> None:
+    """Raise with the condition that fails worst."""
+    worst = int(np.argmax(np.abs(residuals)))
+    if abs(residuals[worst]) > ORDER_TOLERANCE:
+        failed = int(np.sum(np.abs(residuals) > ORDER_TOLERANCE))
+        nodes = conditions[worst].count("[")
+        raise ValueError(
+            f"{name}: order {order} is claimed, but {failed} of the {residuals.size} order conditions fail; "
+            f"the worst is {conditions[worst]} (order {nodes}), off by {residuals[worst]:.1e}"
+        )
+
+
+def _check_pair(name: str, order: int, embedded: object, embedded_order: int | None) -> None:
+    if order < 1:
+        raise ValueError(f"{name}: the order is at least 1, not {order}")
+    if (embedded is None) != (embedded_order is None):
+        raise ValueError(f"{name}: an embedded scheme and its order are given together")
+    if embedded_order is not None and embedded_order < 1:
+        raise ValueError(f"{name}: the embedded order is at least 1, not {embedded_order}")
+
+
+@dataclass(frozen=True)
+class ButcherTableau:
+    """An explicit Runge-Kutta method: Y_i = y_n + h sum_j a_ij K_j, y_{n+1} = y_n + h sum_i b_i K_i.
+
+    A Munthe-Kaas method applies it to sigma' = dexpinv_sigma(f), sigma(0) = 0, in the Lie algebra. With `commutators`
+    it is the form that replaces dexpinv by a few brackets: k_i = h f(Y_i), Y_i = exp(sum_j a_ij k_j + brackets) y_n.
+
+    Attributes:
+        name: the name that messages use.
+        a: s rows; row i holds i weights after construction (missing ones are zero).
+        b: s weights of the update.
+        c: s nodes, the row sums of a. Everything is dimensionless.
+        order: the order, checked for all rooted trees; with commutators for all ordered forests (left action exp(.) y).
+        b_embedded: weights of the scheme that estimates the error, or None.
+        embedded_order: its order, or None.
+        commutators: entries (row, coefficient, j, k) that add coefficient * [k_j, k_k] to the row of a stage, or to the
+            update and the embedded scheme if row = s.
+
+    Raises:
+        ValueError: with the name and the fault, when the tableau is not explicit, a row does not add up to its node, or
+            an order condition fails by more than `ORDER_TOLERANCE`.
+
+    Source: Hairer, Norsett, Wanner, Solving ODEs I, II.1; Munthe-Kaas (1999); Celledoni et al. (2021), section 2.2.
+    """
+
+    name: str
+    a: tuple[tuple[float, ...], ...]
+    b: tuple[float, ...]
+    c: tuple[float, ...]
+    order: int
+    b_embedded: tuple[float, ...] | None = None
+    embedded_order: int | None = None
+    commutators: tuple[Commutator, ...] = ()
+
+    def __post_init__(self) -> None:
+        name, stages = self.name, len(self.b)
+        _check_pair(name, self.order, self.b_embedded, self.embedded_order)
+        if len(self.a) != stages or len(self.c) != stages:
+            raise ValueError(
+                f"{name}: b has {stages} entries, a has {len(self.a)} rows, c has {len(self.c)}: each needs one a stage"
+            )
+        a = tuple(_floats(name, f"row {i} of a", row, i) for i, row in enumerate(self.a))
+        object.__setattr__(self, "a", a)
+        object.__setattr__(self, "b", _floats(name, "b", self.b, stages))
+        object.__setattr__(self, "c", _floats(name, "c", self.c, stages))
+        if self.b_embedded is not None:
+            object.__setattr__(self, "b_embedded", _floats(name, "b_embedded", self.b_embedded, stages))
+        terms = tuple(Commutator(int(r), float(w), int(j), int(k)) for r, w, j, k in self.commutators)
+        object.__setattr__(self, "commutators", terms)
+        for term in terms:
+            if not (0 <= term.row <= stages and 0 <= term.left < term.row and 0 <= term.right < term.row):
+                raise ValueError(f"{name}: not explicit: {term} needs stage values that are not known in its row")
+        for i, row in enumerate(self.a):
+            _check_sum(name, f"row {i} of a", row, self.c[i], f"c[{i}]")
+        self._check_weights(name, self.b, self.order)
+        if self.b_embedded is not None and self.embedded_order is not None:
+            self._check_weights(f"{name}, embedded scheme", self.b_embedded, self.embedded_order)
+
+    def _check_weights(self, name: str, b: tuple[float, ...], order: int) -> None:
+        trees = [tree_name(tree) for tree in classical_conditions(order)]
+        _check_order(name, order, trees, classical_residuals(self.a, b, order))
+        if self.commutators:
+            points = tuple(Exponentials(0, (row,)) for row in (*self.a, b))
+            residuals = lie_order_residuals(points[:-1], points[-1], order, self.commutators)
+            _check_order(name, order, [forest_name(forest) for forest in lie_conditions(order)], residuals)
+
+    @property
+    def stages(self) -> int:
+        """Number of stages s: evaluations of the field in a step."""
+        return len(self.b)
+
+    @property
+    def exponentials(self) -> int:
+        """Number of different exponentials that a Munthe-Kaas step computes: its distinct rows that are not zero."""
+        rows = [(*row, *[0.0] * (self.stages - len(row))) for row in (*self.a, self.b)]
+        brackets = [tuple(term[1:] for term in self.commutators if term.row == i) for i in range(len(rows))]
+        return len({(row, terms) for row, terms in zip(rows, brackets, strict=True) if any(row) or terms})
+
+
+@dataclass(frozen=True)
+class CommutatorFreeTableau:
+    """An explicit method whose points are compositions of exponentials of linear combinations of K_i = f(Y_i).
+
+    Attributes:
+        name: the name that messages use.
+        stages: the s points Y_i; the first is the start of the step, `Exponentials(0, ())`. Row weights after
+            construction: i in each row of stage i, s in each row of the update (missing ones are zero).
+        update: the point y_{n+1}; it may continue from any stage.
+        c: s nodes: the total weight of stage i along its bases. Everything is dimensionless.
+        order: the order, checked for all ordered forests.
+        embedded: the point that estimates the error, or None. Its rows weigh the s stages and then the extra ones.
+        embedded_order: its order, or None.
+        embedded_stages: extra stages s, s+1, ... that only `embedded` uses (not evaluated for the update).
+        embedded_c: their nodes.
+
+    Raises:
+        ValueError: with the name and the fault, as for `ButcherTableau`.
+
+    Source: Celledoni, Marthinsen, Owren (2003); Park, Chung (29); Celledoni et al. (2021), sections 2.2 and 4.2.
+    """
+
+    name: str
+    stages: tuple[Exponentials, ...]
+    update: Exponentials
+    c: tuple[float, ...]
+    order: int
+    embedded: Exponentials | None = None
+    embedded_order: int | None = None
+    embedded_stages: tuple[Exponentials, ...] = ()
+    embedded_c: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        name, count, extra = self.name, len(self.stages), len(self.embedded_stages)
+        _check_pair(name, self.order, self.embedded, self.embedded_order)
+        if len(self.c) != count or len(self.embedded_c) != extra:
+            raise ValueError(
+                f"{name}: {count} + {extra} stages, but {len(self.c)} + {len(self.embedded_c)} nodes in c, embedded_c"
+            )
+        if extra and self.embedded is None:
+            raise ValueError(f"{name}: extra stages are for an embedded scheme, but there is none")
+        if not self.stages or self.stages[0] != Exponentials(0, ()):
+            raise ValueError(f"{name}: stage 0 is the start of the step, Exponentials(0, ())")
+        points = [self._normal(f"stage {i}", point, i) for i, point in enumerate((*self.stages, *self.embedded_stages))]
+        object.__setattr__(self, "stages", tuple(points[:count]))
+        object.__setattr__(self, "embedded_stages", tuple(points[count:]))
+        object.__setattr__(self, "update", self._normal("the update", self.update, count))
+        object.__setattr__(self, "c", _floats(name, "c", self.c, count))
+        object.__setattr__(self, "embedded_c", _floats(name, "embedded_c", self.embedded_c, extra))
+        nodes = (*self.c, *self.embedded_c)
+        for i, point in enumerate(points):
+            weights = [weight for row in point.rows for weight in row]
+            _check_sum(
+                name, f"stage {i} (base and rows)", [nodes[point.base] if i else 0.0, *weights], nodes[i], f"c[{i}]"
+            )
+        forests = [forest_name(forest) for forest in lie_conditions(self.order)]
+        _check_order(name, self.order, forests, lie_order_residuals(self.stages, self.update, self.order))
+        if self.embedded is not None and self.embedded_order is not None:
+            embedded = self._normal("the embedded scheme", self.embedded, count + extra)
+            object.__setattr__(self, "embedded", embedded)
+            forests = [forest_name(forest) for forest in lie_conditions(self.embedded_order)]
+            residuals = lie_order_residuals(points, embedded, self.embedded_order)
+            _check_order(f"{name}, embedded scheme", self.embedded_order, forests, residuals)
+
+    def _normal(self, what: str, point: Exponentials, known: int) -> Exponentials:
+        """The point with rows of `known` weights; it continues from one of the first `known` points."""
+        if not 0 <= point.base < max(known, 1):
+            raise ValueError(f"{self.name}: not explicit: {what} continues from the point {point.base}")
+        return Exponentials(point.base, tuple(_floats(self.name, f"a row of {what}", row, known) for row in point.rows))
+
+    @property
+    def exponentials(self) -> int:
+        """Number of exponentials in a step, without those that only the embedded scheme needs."""
+        return sum(len(point.rows) for point in (*self.stages, self.update))
+
+
+def crouch_grossman(
+    name: str, a: Sequence[Sequence[float]], b: Sequence[float], c: Sequence[float], order: int
+) -> CommutatorFreeTableau:
+    """The method Y_i = exp(h a_{i,i-1} K_{i-1}) ... exp(h a_i1 K_1) y_n, with no exponential for a zero coefficient.
+
+    Args:
+        name: the name that messages use.
+        a: s rows; row i weighs the stage values 0 .. i-1.
+        b: s weights of the update.
+        c: s nodes, the row sums of a.
+        order: the order, checked for all ordered forests.
+
+    Raises:
+        ValueError: as `CommutatorFreeTableau`.
+
+    Source: Crouch, Grossman (1993); Park, Chung (28).
+    """
+
+    def point(row: Sequence[float]) -> Exponentials:
+        return Exponentials(0, tuple((0.0,) * j + (float(weight),) for j, weight in enumerate(row) if weight != 0))
+
+    return CommutatorFreeTableau(name, tuple(point(row) for row in a), point(b), tuple(float(x) for x in c), order)

@@ -1,0 +1,188 @@
+"""How a group moves a manifold: all that an integrator knows of a state.
+
+A method is given an action and a field with values in the Lie algebra and needs four verbs: ``move``, ``dexpinv``,
+``bracket`` and ``distance``. The field xi(t, y) means ``y' = d/ds move(s xi, y)`` at s = 0.
+A new manifold is a subclass of ``Action``; the tests in ``tests/lie/test_actions.py`` then apply to it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.lie import se3
+from lgsim.lie.group import SE3, Element, Euclidean, LieGroup, join, norm, split
+from lgsim.spatial import check
+
+Point = Any
+"""A point of the manifold: an array, or a tuple of points."""
+
+
+class Action(eqx.Module):
+    """A left action of a Lie group on a manifold, seen from the algebra.
+
+    ``bracket`` is that of the algebra for which ``move`` is a left action: for a right translation minus the group's.
+    So one engine serves all actions, and no sign is decided twice.
+    """
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Length of an algebra vector."""
+
+    @abstractmethod
+    def move(self, xi: Array, y: Point) -> Point:
+        """The point ``exp(xi) . y``."""
+
+    def dexpinv(self, sigma: Array, xi: Array) -> Array:
+        """The rate of sigma for which ``exp(sigma(t)) . y`` moves with xi: ``dexp_sigma^-1 xi``."""
+        raise NotImplementedError(f"{type(self).__name__} has no dexpinv")
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        """The bracket of the algebra that acts from the left."""
+        raise NotImplementedError(f"{type(self).__name__} has no bracket")
+
+    def distance(self, y0: Point, y1: Point) -> Array:
+        """A gap between two points, zero where they are equal: the Euclidean distance of all entries of one state."""
+        pairs = zip(jax.tree.leaves(y0), jax.tree.leaves(y1), strict=True)
+        return norm(jnp.concatenate([(a - b).ravel() for a, b in pairs]))
+
+    def provides(self, verb: str) -> bool:
+        """Whether this action defines ``verb`` ("dexpinv" or "bracket") itself."""
+        return getattr(type(self), verb) is not getattr(Action, verb)
+
+
+class LeftTranslation(Action):
+    """A group acting on itself, ``g -> exp(xi) g``: space velocities, ``g' = hat(xi) g``."""
+
+    group: LieGroup
+
+    @property
+    def dim(self) -> int:
+        return self.group.dim
+
+    def move(self, xi: Array, y: Element) -> Element:
+        return self.group.compose(self.group.exp(xi), y)
+
+    def dexpinv(self, sigma: Array, xi: Array) -> Array:
+        return self.group.dexpinv_action(sigma, xi)
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        return self.group.bracket(a, b)
+
+
+class RightTranslation(Action):
+    """A group acting on itself, ``g -> g exp(xi)``: body velocities, ``g' = g hat(xi)``.
+
+    ``g = g0 exp(sigma)`` moves with ``sigma' = dexpinv_{-sigma}(xi) = xi + [sigma, xi]/2 + ...``.
+    Source: Park and Chung 2005, eq. (41).
+    """
+
+    group: LieGroup
+
+    @property
+    def dim(self) -> int:
+        return self.group.dim
+
+    def move(self, xi: Array, y: Element) -> Element:
+        return self.group.compose(y, self.group.exp(xi))
+
+    def dexpinv(self, sigma: Array, xi: Array) -> Array:
+        return self.group.dexpinv_action(-sigma, xi)
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        return -self.group.bracket(a, b)
+
+
+def Translation(n: int) -> LeftTranslation:
+    """The vectors of R^n moved by addition: every method becomes its classical self."""
+    return LeftTranslation(Euclidean(n))
+
+
+class Coadjoint(Action):
+    """The dual of the algebra under ``mu -> Ad*_{g^-1} mu``, ``mu' = -ad*_xi mu``: orbits, hence Casimirs, are kept.
+
+    Source: Celledoni et al. 2021, Example 1 and sec. 3.3 (for a rigid body xi is minus the angular velocity).
+    """
+
+    group: LieGroup
+
+    @property
+    def dim(self) -> int:
+        return self.group.dim
+
+    def move(self, xi: Array, y: Array) -> Array:
+        return self.group.Ad_dual_action(self.group.exp(-xi), y)
+
+    def dexpinv(self, sigma: Array, xi: Array) -> Array:
+        return self.group.dexpinv_action(sigma, xi)
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        return self.group.bracket(a, b)
+
+
+class TangentSphere(Action):
+    """SE(3) on the tangent bundle of the 2-sphere: states (q, omega) in one array (6,), q a direction, omega . q = 0.
+
+    ``(R, r) . (q, omega) = (R q, R omega + r x R q)``; the algebra vector is a twist (v, w), linear part first:
+    ``q' = w x q``, ``omega' = w x omega + v x q``. |q| and omega . q are kept.
+    Source: Celledoni et al. 2021, sec. 5.1 (which writes the angular part first).
+    """
+
+    @property
+    def dim(self) -> int:
+        return 6
+
+    def move(self, xi: Array, y: Array) -> Array:
+        # (omega, q) transforms like a twist (v, w)
+        y = check.floating("y", y, 6)
+        moved = se3.Ad_action(se3.exp(xi), jnp.concatenate([y[..., 3:], y[..., :3]], axis=-1))
+        return jnp.concatenate([moved[..., 3:], moved[..., :3]], axis=-1)
+
+    def dexpinv(self, sigma: Array, xi: Array) -> Array:
+        return SE3.dexpinv_action(sigma, xi)
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        return SE3.bracket(a, b)
+
+
+class Product(Action):
+    """Actions side by side: the state is a tuple, the algebra vector is concatenated."""
+
+    actions: tuple[Action, ...]
+
+    def __init__(self, *actions: Action):
+        if not actions or not all(isinstance(a, Action) for a in actions):
+            raise TypeError(f"actions: expected one or more actions, got {actions}")
+        self.actions = actions
+
+    @property
+    def dims(self) -> list[int]:
+        """The dimensions of the factors."""
+        return [a.dim for a in self.actions]
+
+    @property
+    def dim(self) -> int:
+        return sum(self.dims)
+
+    def move(self, xi: Array, y: Point) -> Point:
+        parts = zip(self.actions, split(check.floating("xi", xi, self.dim), self.dims), y, strict=True)
+        return tuple(action.move(x, part) for action, x, part in parts)
+
+    def dexpinv(self, sigma: Array, xi: Array) -> Array:
+        sigma, xi = check.arguments(sigma=(sigma, (self.dim,)), xi=(xi, (self.dim,)))
+        parts = zip(self.actions, split(sigma, self.dims), split(xi, self.dims), strict=True)
+        return join([action.dexpinv(s, x) for action, s, x in parts])
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        a, b = check.arguments(a=(a, (self.dim,)), b=(b, (self.dim,)))
+        parts = zip(self.actions, split(a, self.dims), split(b, self.dims), strict=True)
+        return join([action.bracket(x, z) for action, x, z in parts])
+
+    def provides(self, verb: str) -> bool:
+        return all(action.provides(verb) for action in self.actions)

@@ -1,0 +1,123 @@
+"""Between quaternions (wxyz), rotation matrices, rotation vectors and Euler angles.
+
+All functions broadcast over leading axes and follow the dtype (float32 or float64). A quaternion of any norm but zero
+stands for the rotation of its direction. A zero quaternion raises ValueError where its value is known; inside ``jit``
+it gives NaN, which spreads to everything computed from it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import jax.numpy as jnp
+from jax import Array
+from jax.core import Tracer
+from jaxtyping import Float
+
+from lgsim.lie import quaternion, so3
+from lgsim.lie.quaternion import Quaternion
+from lgsim.lie.rotation import quaternion as _largest_component
+from lgsim.spatial import check, unpack_matrix
+
+
+class EulerAxes(Enum):
+    """The axes of three successive turns about the moving axes, first to last; ``R = R_i(a) R_j(b) R_k(c)``.
+
+    Turns about fixed axes are the same product read from right to left.
+    """
+
+    XYZ = (0, 1, 2)
+    XZY = (0, 2, 1)
+    YXZ = (1, 0, 2)
+    YZX = (1, 2, 0)
+    ZXY = (2, 0, 1)
+    ZYX = (2, 1, 0)
+    XYX = (0, 1, 0)
+    XZX = (0, 2, 0)
+    YXY = (1, 0, 1)
+    YZY = (1, 2, 1)
+    ZXZ = (2, 0, 2)
+    ZYZ = (2, 1, 2)
+
+
+def _nonzero(q: Array) -> Array:
+    q = check.floating("q", q, 4)
+    if not isinstance(q, Tracer) and bool(jnp.any(jnp.all(q == 0, axis=-1))):
+        raise ValueError(
+            "q: expected quaternions of non-zero norm, got one that is all zeros; it stands for no rotation"
+        )
+    return q
+
+
+def matrix_from_quaternion(q: Quaternion) -> Float[Array, "*batch 3 3"]:
+    """The rotation matrix; constant along the norm of q."""
+    return quaternion.Ad(_nonzero(q))
+
+
+def quaternion_from_matrix(R: so3.Matrix) -> Float[Array, "*batch 4"]:
+    """A unit quaternion of R, accurate at every angle (Shepperd 1978)."""
+    s, v = _largest_component(unpack_matrix(check.floating("R", R, 3, 3)))
+    return quaternion.normalize(jnp.stack([s, *v], axis=-1))
+
+
+def rotation_vector_from_quaternion(q: Quaternion) -> Float[Array, "*batch 3"]:
+    """The rotation vector of length at most pi."""
+    return quaternion.log(_nonzero(q))
+
+
+def quaternion_from_rotation_vector(u: so3.Vector) -> Float[Array, "*batch 4"]:
+    """``(cos(t/2), sin(t/2) u/t)``, t = |u|."""
+    return quaternion.exp(u)
+
+
+def rotation_vector_from_matrix(R: so3.Matrix) -> Float[Array, "*batch 3"]:
+    """The rotation vector of length at most pi."""
+    return so3.log(R)
+
+
+def matrix_from_rotation_vector(u: so3.Vector) -> Float[Array, "*batch 3 3"]:
+    """The rotation matrix ``exp(hat(u))``."""
+    return so3.exp(u)
+
+
+def quaternion_from_euler(angles: so3.Vector, axes: EulerAxes) -> Float[Array, "*batch 4"]:
+    """The unit quaternion of three turns, angles (a, b, c) in radians about ``axes``."""
+    angles = check.floating("angles", angles, 3)
+    unit = jnp.eye(3, dtype=angles.dtype)
+    turns = [
+        quaternion.exp(angles[..., n, None] * unit[axis].reshape((1,) * (angles.ndim - 1) + (3,)))
+        for n, axis in enumerate(axes.value)
+    ]
+    return quaternion.compose(quaternion.compose(turns[0], turns[1]), turns[2])
+
+
+def matrix_from_euler(angles: so3.Vector, axes: EulerAxes) -> Float[Array, "*batch 3 3"]:
+    """The rotation matrix ``R_i(a) R_j(b) R_k(c)`` of three turns, angles (a, b, c) in radians about ``axes``."""
+    return matrix_from_quaternion(quaternion_from_euler(angles, axes))
+
+
+def euler_from_matrix(R: so3.Matrix, axes: EulerAxes) -> Float[Array, "*batch 3"]:
+    """Angles (a, b, c) with ``matrix_from_euler(angles, axes) = R``.
+
+    b lies in [-pi/2, pi/2] for three different axes and in [0, pi] for two. Where b is at an end (gimbal lock) only
+    a + c or a - c is determined, and derivatives are not finite: no three angles are free of that.
+    """
+    R = check.floating("R", R, 3, 3)
+    i, j, k = axes.value
+    if i != k:
+        sign = 1.0 if (j - i) % 3 == 1 else -1.0
+        b = jnp.arctan2(sign * R[..., i, k], jnp.hypot(R[..., i, i], R[..., i, j]))
+        a = jnp.arctan2(-sign * R[..., j, k], R[..., k, k])
+        c = jnp.arctan2(-sign * R[..., i, j], R[..., i, i])
+    else:
+        other = 3 - i - j
+        sign = 1.0 if (j - i) % 3 == 1 else -1.0
+        b = jnp.arctan2(jnp.hypot(R[..., i, j], R[..., i, other]), R[..., i, i])
+        a = jnp.arctan2(R[..., j, i], -sign * R[..., other, i])
+        c = jnp.arctan2(R[..., i, j], sign * R[..., i, other])
+    return jnp.stack([a, b, c], axis=-1)
+
+
+def euler_from_quaternion(q: Quaternion, axes: EulerAxes) -> Float[Array, "*batch 3"]:
+    """Angles (a, b, c) of a quaternion; see ``euler_from_matrix``."""
+    return euler_from_matrix(matrix_from_quaternion(q), axes)

@@ -1,0 +1,13 @@
+"""Component algebra: vectors, matrices, motions and transforms whose fields are scalars or arrays of any one shape.
+
+What is fast on XLA is made of many independent scalars; what is readable is ``R @ (v + w.cross(r))``. These types give
+both: every formula is written once, for one state, and ``jax.vmap`` (or fields that carry a batch) lays it out so that
+each component is its own array. Nothing here knows about groups, bodies or time.
+"""
+
+from lgsim.spatial import check
+from lgsim.spatial.algebra import Mat, Motion, Transform, Vec
+from lgsim.spatial.lowering import cut, sincos
+from lgsim.spatial.packing import pack, unpack, unpack_matrix
+
+__all__ = ["Mat", "Motion", "Transform", "Vec", "check", "cut", "pack", "sincos", "unpack", "unpack_matrix"]
