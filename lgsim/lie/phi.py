@@ -12,7 +12,8 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.lie.series import dexpinv_coefficient, stumpff
-from lgsim.spatial import Motion, Vec, check, pack, unpack
+from lgsim.spatial import Mat, Motion, Vec, check, components, cut, pack
+from lgsim.spatial.algebra import Scalar
 
 
 @dataclass(frozen=True)
@@ -50,20 +51,23 @@ DEXP = AdFunction(1.0, partial(stumpff, k=2), partial(stumpff, k=3))
 """phi(z) = (e^z - 1)/z: dexp (Park and Chung eq. (16); Celledoni et al. eq. (7))."""
 DEXPINV = AdFunction(1.0, partial(jnp.full_like, fill_value=-0.5), dexpinv_coefficient)
 """phi(z) = z/(e^z - 1): dexpinv (Park and Chung eq. (17); Celledoni et al. eq. (8))."""
+DEXPINV_OF_LOG = AdFunction(1.0, DEXPINV.odd, partial(dexpinv_coefficient, half_turn=True))
+"""dexpinv at a logarithm, whose angle is at most pi."""
 
 
 def on_rotation(phi: AdFunction, w: Vec, b: Vec) -> Vec:
     """phi(ad_w) b on so(3), by components: ``phi(0) b + g1 w x b + g2 w x (w x b)``."""
     x = w.dot(w)
+    odd, even = cut((phi.odd(x), phi.even(x)))
     once = w.cross(b)
-    return b * phi.at_zero + once * phi.odd(x) + w.cross(once) * phi.even(x)
+    return b * phi.at_zero + once * odd + w.cross(once) * even
 
 
 def on_motion(phi: AdFunction, u: Motion, y: Motion) -> Motion:
     """phi(ad_u) y on se(3), by components: the so(3) formula and its derivative along (v, a)."""
     (v, w), (a, b) = u, y
     x = w.dot(w)
-    (odd, even), (odd_slope, even_slope) = jax.jvp(lambda x: (phi.odd(x), phi.even(x)), (x,), (jnp.ones_like(x),))
+    odd, even, odd_slope, even_slope = _with_slopes(phi, x)
     twice = 2 * w.dot(v)  # dx along v
     m = w.cross(b)
     n = v.cross(b) + w.cross(a)
@@ -72,11 +76,58 @@ def on_motion(phi: AdFunction, u: Motion, y: Motion) -> Motion:
     return Motion(linear + (m * odd_slope + w.cross(m) * even_slope) * twice, angular)
 
 
+def matrix_on_rotation(phi: AdFunction, w: Vec) -> Mat:
+    """The matrix of phi(ad_w) on so(3): ``phi(0) I + g1 [w] + g2 [w]^2``."""
+    x = w.dot(w)
+    odd, even = cut((phi.odd(x), phi.even(x)))
+    return polynomial_in_hat(w, phi.at_zero, odd, even)
+
+
+def matrix_on_motion(phi: AdFunction, u: Motion) -> tuple[Mat, Mat]:
+    """The blocks A, B of the matrix ``[[A, B], [0, A]]`` of phi(ad_u) on se(3).
+
+    ``B = g1 [v] + g2 ([v][w] + [w][v]) + 2 (w.v) (g1' [w] + g2' [w]^2)``, the derivative of A along v.
+    Source: Park and Chung 2005, Lemma 1, where phi is dexp or dexpinv.
+    """
+    v, w = u
+    odd, even, odd_slope, even_slope = _with_slopes(phi, w.dot(w))
+    twice = 2 * w.dot(v)
+    b = v * odd + w * (odd_slope * twice)
+    along, across = w * (even_slope * twice) + v * even, w * even
+    # [v][w] + [w][v] = v w^T + w v^T - 2 (v.w) I and [w]^2 = w w^T - (w.w) I
+    diagonal = -(twice * even + twice * even_slope * w.dot(w))
+    m = Mat(*(w * a + v * c for a, c in zip(along, across, strict=True)))
+    rows = (
+        Vec(m.r0.x + diagonal, m.r0.y - b.z, m.r0.z + b.y),
+        Vec(m.r1.x + b.z, m.r1.y + diagonal, m.r1.z - b.x),
+        Vec(m.r2.x - b.y, m.r2.y + b.x, m.r2.z + diagonal),
+    )
+    return polynomial_in_hat(w, phi.at_zero, odd, even), Mat(*rows)
+
+
+def polynomial_in_hat(w: Vec, c0: Scalar, c1: Scalar, c2: Scalar) -> Mat:
+    """``c0 I + c1 [w] + c2 [w]^2``."""
+    a, b = w * c1, w * c2
+    xx, yy, zz = b.x * w.x, b.y * w.y, b.z * w.z
+    xy, xz, yz = b.x * w.y, b.x * w.z, b.y * w.z
+    return Mat(
+        Vec(c0 - (yy + zz), xy - a.z, xz + a.y),
+        Vec(xy + a.z, c0 - (xx + zz), yz - a.x),
+        Vec(xz - a.y, yz + a.x, c0 - (xx + yy)),
+    )
+
+
+def _with_slopes(phi: AdFunction, x: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    values, slopes = jax.jvp(lambda x: (phi.odd(x), phi.even(x)), (x,), (jnp.ones_like(x),))
+    return cut((*values, *slopes))
+
+
 def phi_action(phi: AdFunction, u: Float[Array, "*#batch 6"], y: Float[Array, "*#batch 6"]) -> Float[Array, "*batch 6"]:
     """phi(ad_u) y on se(3) for any analytic phi; twists (v, w) in one frame.
 
     Source: Celledoni et al. 2021, sec. 2.3. Exact in closed form if ``phi`` is; raises like all functions of ``se3``.
     """
     u, y = check.arguments(u=(u, (6,)), y=(y, (6,)))
-    v, w = on_motion(phi, Motion(unpack(u), unpack(u, 3)), Motion(unpack(y), unpack(y, 3)))
+    twists = (Motion(Vec(*entries[:3]), Vec(*entries[3:])) for entries in (components(u), components(y)))
+    v, w = on_motion(phi, *twists)
     return pack((*v, *w), (6,))

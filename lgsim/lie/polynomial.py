@@ -41,21 +41,65 @@ class Polynomial:
 
 
 @cache
-def truncate(terms: Sequence[Fraction], limit: float, dtype: np.dtype, compensate: bool = False) -> Polynomial:
-    """The terms that matter on [0, limit], rounded to dtype.
+def economize(terms: tuple[Fraction, ...], limit: float, dtype: np.dtype) -> Polynomial:
+    """The polynomial of lowest degree that is the series on [0, limit] to an eighth of a rounding unit of dtype.
 
-    Compensated are those steps whose terms are larger than the sum: what cancels there must not leave its rounding.
+    The series in Chebyshev polynomials of the interval, cut, and written in powers again (Lanczos 1938); it has about
+    half the terms of the Taylor polynomial.
     """
-    eps = float(np.finfo(dtype).eps)
+    scaled = [_fixed(c * Fraction(limit) ** j) for j, c in enumerate(terms)]
+    in_t: list[int] = [0]
+    for a in reversed(scaled):  # powers of s = x/limit, s = (1 + t)/2
+        in_t = [(p + q) >> 1 for p, q in zip([*in_t, 0], [0, *in_t], strict=True)]
+        in_t[0] += a
+    chebyshev: list[int] = [0]
+    for b in reversed(in_t):  # t T_0 = T_1, t T_k = (T_{k-1} + T_{k+1})/2
+        shifted = [0] * (len(chebyshev) + 1)
+        for k, c in enumerate(chebyshev):
+            shifted[k + 1] += c if k == 0 else c >> 1
+            if k > 0:
+                shifted[k - 1] += c >> 1
+        chebyshev = shifted
+        chebyshev[0] += b
+    smallest = min(abs(scaled[0]), abs(sum(scaled)))
+    allowed = int(smallest * float(np.finfo(dtype).eps) / 8)
+    keep = len(chebyshev)
+    while keep > 1 and sum(map(abs, chebyshev[keep - 1 :])) < allowed:
+        keep -= 1
+    powers, basis, following = [0] * keep, [1], [-1, 2]  # shifted Chebyshev polynomials in s
+    for c in chebyshev[:keep]:
+        for k, b in enumerate(basis):
+            powers[k] += c * b
+        doubled = [4 * p - 2 * q for p, q in zip([0, *following], [*following, 0], strict=True)]
+        basis, following = following, [a - b for a, b in zip(doubled, [*basis, 0, 0], strict=False)]
+    return _rounded([Fraction(p, _ONE) / Fraction(limit) ** k for k, p in enumerate(powers)], dtype, 0)
+
+
+@cache
+def compensate(terms: tuple[Fraction, ...], limit: float, dtype: np.dtype) -> Polynomial:
+    """The Taylor polynomial on [0, limit], compensated in those steps whose terms are larger than the sum.
+
+    What cancels there must not leave its rounding.
+    """
     sizes = [abs(float(c)) * limit**j for j, c in enumerate(terms)]
     total = abs(sum(float(c) * limit**j for j, c in enumerate(terms)))
-    keep = max(j for j, size in enumerate(sizes) if size > eps / 8 * total) + 1
-    values = [float(dtype.type(float(c))) for c in terms[:keep]]
-    rests = [float(c - Fraction(v)) for c, v in zip(terms, values, strict=False)]
-    large = 1 + max((j for j, size in enumerate(sizes[: keep - 1]) if size > total), default=-1) if compensate else 0
-    # Elsewhere only the rounding of the leading coefficient is visible in the result.
-    visible = [rest if j < max(large, 1) else 0.0 for j, rest in enumerate(rests)]
-    return Polynomial(tuple(values), tuple(visible), large)
+    keep = max(j for j, size in enumerate(sizes) if size > float(np.finfo(dtype).eps) / 8 * total) + 1
+    return _rounded(terms[:keep], dtype, 1 + max(j for j, size in enumerate(sizes[: keep - 1]) if size > total))
+
+
+_ONE = 1 << 256  # fixed point with 256 binary digits: conversions between bases lose about 30 of them
+
+
+def _fixed(value: Fraction) -> int:
+    return value.numerator * _ONE // value.denominator
+
+
+def _rounded(terms: Sequence[Fraction], dtype: np.dtype, compensated: int) -> Polynomial:
+    values = [float(dtype.type(float(c))) for c in terms]
+    rests = [float(c - Fraction(v)) for c, v in zip(terms, values, strict=True)]
+    # Beyond the compensated steps only the rounding of the leading coefficient is visible in the result.
+    visible = [rest if j < max(compensated, 1) else 0.0 for j, rest in enumerate(rests)]
+    return Polynomial(tuple(values), tuple(visible), compensated)
 
 
 def _split(a: Array) -> tuple[Array, Array]:

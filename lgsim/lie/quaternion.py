@@ -29,7 +29,7 @@ from lgsim.lie.so3 import (
     dexpinv,
     dexpinv_action,
 )
-from lgsim.spatial import Vec, check, pack, unpack
+from lgsim.spatial import Vec, check, components, pack, unpack
 
 __all__ = [
     "Ad", "Ad_action", "Ad_dual", "Ad_dual_action", "ad", "ad_dual", "ad_dual_action", "ad_function", "bracket", "cay",
@@ -44,7 +44,8 @@ Quaternion = Float[Array, "*#batch 4"]
 
 
 def _quaternion(q: Array) -> rotation.Quat:
-    return q[..., 0], unpack(q, 1)
+    s, *v = components(q)
+    return s, Vec(*v)
 
 
 def _quaternions(**named: Array) -> tuple[rotation.Quat, ...]:

@@ -5,31 +5,31 @@ from __future__ import annotations
 import jax
 
 from lgsim.lie import rotation
-from lgsim.lie.phi import DEXPINV, on_motion, on_rotation
+from lgsim.lie.phi import DEXPINV_OF_LOG, on_motion, on_rotation, polynomial_in_hat
 from lgsim.lie.series import stumpffs
-from lgsim.spatial import Motion, Transform, Vec
+from lgsim.spatial import Motion, Transform, Vec, cut
 
 
 def exp(u: Motion) -> Transform:
     """``R = exp(w)``, ``p = v + c_2 w x v + c_3 w x (w x v)`` (Park and Chung eq. (10b), not divided by |w|^2)."""
     v, w = u
-    c1, c2, c3 = stumpffs(w.dot(w), ((1, 0), (2, 0), (3, 0)))
+    c1, c2, c3 = cut(stumpffs(w.dot(w), ((1, 0), (2, 0), (3, 0))))
     turned = w.cross(v)
-    return Transform(rotation.rodrigues(w, c1, c2), v + turned * c2 + w.cross(turned) * c3)
+    return Transform(polynomial_in_hat(w, 1, c1, c2), v + turned * c2 + w.cross(turned) * c3)
 
 
 @jax.custom_jvp
 def log(T: Transform) -> Motion:
     """The twist with rotation angle at most pi; its derivative along the group is dexpinv."""
     w = rotation.log(T.R)
-    return Motion(on_rotation(DEXPINV, w, T.p), w)
+    return Motion(on_rotation(DEXPINV_OF_LOG, w, T.p), w)
 
 
 @log.defjvp
 def _(primals: tuple[Transform], tangents: tuple[Transform]) -> tuple[Motion, Motion]:
     (T,), (dT,) = primals, tangents
     u = log(T)
-    return u, on_motion(DEXPINV, -u, body_twist(T, dT))
+    return u, on_motion(DEXPINV_OF_LOG, -u, body_twist(T, dT))
 
 
 def body_twist(T: Transform, dT: Transform) -> Motion:
@@ -41,7 +41,7 @@ def cay(u: Motion) -> Transform:
     """Cayley map ``(1 - u/2)^-1 (1 + u/2)`` of the 4x4 matrix of u."""
     v, w = u
     scale = 4 / (4 + w.dot(w))
-    return Transform(rotation.rodrigues(w, scale, 0.5 * scale), _half_resolvent(w, v))
+    return Transform(polynomial_in_hat(w, 1, scale, 0.5 * scale), _half_resolvent(w, v))
 
 
 def cayinv(T: Transform) -> Motion:

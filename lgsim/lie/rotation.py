@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from lgsim.lie.phi import DEXPINV, on_rotation
+from lgsim.lie.phi import DEXPINV_OF_LOG, on_rotation, polynomial_in_hat
 from lgsim.lie.series import angle_over_sine, stumpffs
-from lgsim.spatial import Mat, Vec
+from lgsim.spatial import Mat, Vec, cut
 from lgsim.spatial.algebra import Scalar
 
 Quat = tuple[Scalar, Vec]
@@ -16,38 +16,26 @@ Quat = tuple[Scalar, Vec]
 
 def exp(w: Vec) -> Mat:
     """``I + c_1 [w] + c_2 [w]^2``, c_k of |w|^2 (Park and Chung eq. (12); eq. (11) lacks a factor 2)."""
-    c1, c2 = stumpffs(w.dot(w), ((1, 0), (2, 0)))
-    return rodrigues(w, c1, c2)
-
-
-def rodrigues(w: Vec, c1: Scalar, c2: Scalar) -> Mat:
-    """``I + c1 [w] + c2 [w]^2``."""
-    a, b = w * c1, w * c2
-    xx, yy, zz = b.x * w.x, b.y * w.y, b.z * w.z
-    xy, xz, yz = b.x * w.y, b.x * w.z, b.y * w.z
-    return Mat(
-        Vec(1 - (yy + zz), xy - a.z, xz + a.y),
-        Vec(xy + a.z, 1 - (xx + zz), yz - a.x),
-        Vec(xz - a.y, yz + a.x, 1 - (xx + yy)),
-    )
+    c1, c2 = cut(stumpffs(w.dot(w), ((1, 0), (2, 0))))
+    return polynomial_in_hat(w, 1, c1, c2)
 
 
 @jax.custom_jvp
 def log(R: Mat) -> Vec:
     """The rotation vector of length at most pi, through the quaternion; its derivative is dexpinv, exact at pi too."""
-    return quaternion_log(quaternion(R))
+    return quaternion_log(cut(quaternion(R)))
 
 
 @log.defjvp
 def _(primals: tuple[Mat], tangents: tuple[Mat]) -> tuple[Vec, Vec]:
     (R,), (dR,) = primals, tangents
     w = log(R)
-    return w, on_rotation(DEXPINV, -w, (R.T @ dR).vee_skew())
+    return w, on_rotation(DEXPINV_OF_LOG, -w, (R.T @ dR).vee_skew())
 
 
 def quaternion_exp(w: Vec) -> Quat:
     """The unit quaternion ``(cos(|w|/2), sin(|w|/2) w/|w|)``."""
-    cosine, sinc = stumpffs(0.25 * w.dot(w), ((0, 0), (1, 0)))
+    cosine, sinc = cut(stumpffs(0.25 * w.dot(w), ((0, 0), (1, 0))))
     return cosine, w * (0.5 * sinc)
 
 
@@ -60,14 +48,15 @@ def quaternion_log(q: Quat) -> Vec:
     """
     s, v = q
     flipped = s < 0
-    return v * (angle_over_sine(v.dot(v), jnp.abs(s)) * jnp.where(flipped, -1, 1).astype(s.dtype))
+    factor = angle_over_sine(v.dot(v), jnp.abs(s))
+    return v * cut(jnp.where(flipped, -factor, factor))
 
 
 @quaternion_log.defjvp
 def _(primals: tuple[Quat], tangents: tuple[Quat]) -> tuple[Vec, Vec]:
     (q,), (dq,) = primals, tangents
     w = quaternion_log(q)
-    return w, on_rotation(DEXPINV, -w, quaternion_rate(q, dq))
+    return w, on_rotation(DEXPINV_OF_LOG, -w, quaternion_rate(q, dq))
 
 
 def quaternion_rate(q: Quat, dq: Quat) -> Vec:
@@ -115,4 +104,17 @@ def quaternion_matrix(q: Quat) -> Mat:
     """The rotation matrix of a quaternion of any norm but zero."""
     s, v = q
     scale = 2 / (s * s + v.dot(v))
-    return rodrigues(v, s * scale, scale)
+    return polynomial_in_hat(v, 1, s * scale, scale)
+
+
+def second_kind(u: Vec) -> Mat:
+    """``exp(u_1 e_x) exp(u_2 e_y) exp(u_3 e_z)``."""
+    zero = jnp.zeros_like(u.x)
+    first, second, third = (exp(f) for f in (Vec(u.x, zero, zero), Vec(zero, u.y, zero), Vec(zero, zero, u.z)))
+    return first @ second @ third
+
+
+def second_kind_inverse(R: Mat) -> Vec:
+    """The u with ``second_kind(u) = R`` and |u_2| <= pi/2."""
+    rest = jnp.hypot(R.r0.x, R.r0.y)
+    return Vec(jnp.arctan2(-R.r1.z, R.r2.z), jnp.arctan2(R.r0.z, rest), jnp.arctan2(-R.r0.y, R.r0.x))

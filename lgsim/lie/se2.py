@@ -17,7 +17,7 @@ from lgsim.lie import rigid, so2
 from lgsim.lie.derived import columns, transpose
 from lgsim.lie.phi import DEXP, DEXPINV, AdFunction
 from lgsim.lie.series import dexpinv_coefficient, stumpffs
-from lgsim.spatial import Motion, Vec, check, pack, sincos
+from lgsim.spatial import Motion, Vec, check, components, pack, rows, sincos
 from lgsim.spatial.algebra import Scalar
 
 dim = 3
@@ -54,11 +54,12 @@ class _Frame(NamedTuple):
 
 def _twists(**named: Array) -> tuple[tuple[_Pair, Scalar], ...]:
     arrays = check.arguments(**{name: (a, (3,)) for name, a in named.items()})
-    return tuple((_Pair(a[..., 0], a[..., 1]), a[..., 2]) for a in arrays)
+    return tuple((_Pair(x, y), w) for x, y, w in map(components, arrays))
 
 
 def _frame(T: Array) -> _Frame:
-    return _Frame(T[..., 0, 0], T[..., 1, 0], _Pair(T[..., 0, 2], T[..., 1, 2]))
+    (cosine, _, x), (sine, _, y), _ = rows(T)
+    return _Frame(cosine, sine, _Pair(x, y))
 
 
 def _frames(**named: Array) -> tuple[_Frame, ...]:
@@ -67,7 +68,8 @@ def _frames(**named: Array) -> tuple[_Frame, ...]:
 
 def _both(T: Array, **vector: Array) -> tuple[_Frame, _Pair, Scalar]:
     T, u = check.arguments(T=(T, (3, 3)), **{name: (a, (3,)) for name, a in vector.items()})
-    return _frame(T), _Pair(u[..., 0], u[..., 1]), u[..., 2]
+    x, y, w = components(u)
+    return _frame(T), _Pair(x, y), w
 
 
 def _twist(v: _Pair, w: Scalar) -> Array:
@@ -93,7 +95,8 @@ def hat(u: Twist) -> Float[Array, "*batch 3 3"]:
 def vee(m: Matrix) -> Float[Array, "*batch 3"]:
     """The twist of a 3x3 matrix, of the skew part of its rotation block; the inverse of ``hat``."""
     m = check.floating("m", m, 3, 3)
-    return pack((m[..., 0, 2], m[..., 1, 2], 0.5 * (m[..., 1, 0] - m[..., 0, 1])), (3,))
+    (_, upper, x), (lower, _, y), _ = rows(m)
+    return pack((x, y, 0.5 * (lower - upper)), (3,))
 
 
 def exp(u: Twist) -> Float[Array, "*batch 3 3"]:
@@ -264,7 +267,7 @@ def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = fl
     angle_key, translation_key = jax.random.split(key)
     sine, cosine = sincos(jax.random.uniform(angle_key, shape, dtype, -jnp.pi, jnp.pi))
     p = jax.random.normal(translation_key, (*shape, 2), dtype)
-    return _matrix(_Frame(cosine, sine, _Pair(p[..., 0], p[..., 1])))
+    return _matrix(_Frame(cosine, sine, _Pair(*components(p))))
 
 
 def interpolate(T0: Matrix, T1: Matrix, s: Float[Array, "*#batch"] | float) -> Float[Array, "*batch 3 3"]:

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.lie import rigid, so3
+from lgsim.lie import rigid, rotation, so3
 from lgsim.lie.derived import columns, transpose
-from lgsim.lie.phi import DEXP, DEXPINV, AdFunction, on_motion
-from lgsim.spatial import Motion, Transform, Vec, check, pack, unpack, unpack_matrix
+from lgsim.lie.phi import DEXP, DEXPINV, AdFunction, matrix_on_motion, on_motion, polynomial_in_hat
+from lgsim.spatial import Mat, Motion, Transform, Vec, check, components, pack, unpack, unpack_matrix, unpack_transform
 
 dim = 6
 
@@ -25,11 +25,8 @@ Matrix = Float[Array, "*#batch 4 4"]
 
 
 def _motion(u: Array) -> Motion:
-    return Motion(unpack(u), unpack(u, 3))
-
-
-def _transform(T: Array) -> Transform:
-    return Transform(unpack_matrix(T), Vec(*(T[..., i, 3] for i in range(3))))
+    entries = components(u)
+    return Motion(Vec(*entries[:3]), Vec(*entries[3:]))
 
 
 def _motions(**named: Array) -> tuple[Motion, ...]:
@@ -37,12 +34,12 @@ def _motions(**named: Array) -> tuple[Motion, ...]:
 
 
 def _transforms(**named: Array) -> tuple[Transform, ...]:
-    return tuple(_transform(a) for a in check.arguments(**{name: (a, (4, 4)) for name, a in named.items()}))
+    return tuple(unpack_transform(a) for a in check.arguments(**{name: (a, (4, 4)) for name, a in named.items()}))
 
 
 def _both(T: Array, **vector: Array) -> tuple[Transform, Motion]:
     T, u = check.arguments(T=(T, (4, 4)), **{name: (a, (6,)) for name, a in vector.items()})
-    return _transform(T), _motion(u)
+    return unpack_transform(T), _motion(u)
 
 
 def _twist(u: Motion) -> Array:
@@ -52,6 +49,13 @@ def _twist(u: Motion) -> Array:
 def _matrix(T: Transform) -> Array:
     (a, b, c), p = T.R, T.p
     return pack((*a, p.x, *b, p.y, *c, p.z, 0.0, 0.0, 0.0, 1.0), (4, 4))
+
+
+def _blocks(diagonal: Mat, upper: Mat) -> Array:
+    """``[[diagonal, upper], [0, diagonal]]``, row by row: joining 36 entries at once costs 36 selections each."""
+    top = [pack((*a, *b), (6,)) for a, b in zip(diagonal, upper, strict=True)]
+    bottom = [pack((0.0, 0.0, 0.0, *a), (6,)) for a in diagonal]
+    return jnp.stack([*top, *bottom], axis=-2)
 
 
 def identity(dtype: jnp.dtype | type = float) -> Float[Array, "4 4"]:
@@ -116,7 +120,8 @@ def Ad_action(T: Matrix, v: Twist) -> Float[Array, "*batch 6"]:
 
 def Ad(T: Matrix) -> Float[Array, "*batch 6 6"]:
     """The matrix ``[[R, hat(p) R], [0, R]]`` of ``Ad_action(T, .)`` (Park and Chung eq. (8))."""
-    return columns(Ad_action, check.floating("T", T, 4, 4), dim, rank=2)
+    ((R, p),) = _transforms(T=T)
+    return _blocks(R, Mat(*(p.cross(column) for column in R.T)).T)
 
 
 def Ad_dual(T: Matrix) -> Float[Array, "*batch 6 6"]:
@@ -138,7 +143,8 @@ def bracket(u: Twist, v: Twist) -> Float[Array, "*batch 6"]:
 
 def ad(u: Twist) -> Float[Array, "*batch 6 6"]:
     """The matrix ``[[hat(w), hat(v)], [0, hat(w)]]`` of ``bracket(u, .)``."""
-    return columns(bracket, check.floating("u", u, 6), dim)
+    ((v, w),) = _motions(u=u)
+    return _blocks(polynomial_in_hat(w, 0, 1, 0), polynomial_in_hat(v, 0, 1, 0))
 
 
 def ad_dual(u: Twist) -> Float[Array, "*batch 6 6"]:
@@ -164,7 +170,7 @@ def dexp_action(u: Twist, v: Twist) -> Float[Array, "*batch 6"]:
 
 def dexp(u: Twist) -> Float[Array, "*batch 6 6"]:
     """The matrix of ``dexp_action(u, .)``, the left Jacobian (right: ``dexp(-u)``); within 8 eps of its norm."""
-    return columns(dexp_action, check.floating("u", u, 6), dim)
+    return _blocks(*matrix_on_motion(DEXP, *_motions(u=u)))
 
 
 def dexpinv_action(u: Twist, v: Twist) -> Float[Array, "*batch 6"]:
@@ -177,7 +183,7 @@ def dexpinv_action(u: Twist, v: Twist) -> Float[Array, "*batch 6"]:
 
 def dexpinv(u: Twist) -> Float[Array, "*batch 6 6"]:
     """The matrix of ``dexpinv_action(u, .)``; within 8 eps of its norm away from the singularity."""
-    return columns(dexpinv_action, check.floating("u", u, 6), dim)
+    return _blocks(*matrix_on_motion(DEXPINV, *_motions(u=u)))
 
 
 def cay(u: Twist) -> Float[Array, "*batch 4 4"]:
@@ -214,14 +220,14 @@ def dcayinv(u: Twist) -> Float[Array, "*batch 6 6"]:
 
 def second_kind(u: Twist) -> Float[Array, "*batch 4 4"]:
     """Canonical coordinates of the second kind ``exp(u_1 e_1) ... exp(u_6 e_6)``: translate, then turn."""
-    u = check.floating("u", u, 6)
-    return _matrix(Transform(unpack_matrix(so3.second_kind(u[..., 3:])), unpack(u)))
+    ((v, w),) = _motions(u=u)
+    return _matrix(Transform(rotation.second_kind(w), v))
 
 
 def second_kind_inverse(T: Matrix) -> Float[Array, "*batch 6"]:
     """The u with ``second_kind(u) = T`` and |u_5| <= pi/2; u_4 and u_6 are not unique at |u_5| = pi/2."""
-    T = check.floating("T", T, 4, 4)
-    return jnp.concatenate([T[..., :3, 3], so3.second_kind_inverse(T[..., :3, :3])], axis=-1)
+    (a,) = _transforms(T=T)
+    return _twist(Motion(a.p, rotation.second_kind_inverse(a.R)))
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 4 4"]:
@@ -240,7 +246,7 @@ def interpolate(T0: Matrix, T1: Matrix, s: Float[Array, "*#batch"] | float) -> F
 def act(T: Matrix, x: Float[Array, "*#batch 3"]) -> Float[Array, "*batch 3"]:
     """The moved point ``R x + p``."""
     T, x = check.arguments(T=(T, (4, 4)), x=(x, (3,)))
-    a = _transform(T)
+    a = unpack_transform(T)
     return pack(a.R @ unpack(x) + a.p, (3,))
 
 

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.lie.polynomial import Polynomial, truncate
+from lgsim.lie.polynomial import Polynomial, compensate, economize
 from lgsim.spatial.lowering import sincos
 
 _PI = Fraction(
@@ -31,6 +31,7 @@ _PI = Fraction(
 )
 _POLE = 4 * _PI * _PI  # theta = 2 pi
 _POLE_SWITCH = 40.0  # just beyond the pole: the distance to it is computed without rounding
+_HALF_TURN = 9.9  # a little more than pi^2, the largest square of the angle of a logarithm
 _VALUE_SWITCH = 8.5  # c_3: the terms of the series double the value here, those of the closed form do not reach it
 _SLOPE_SWITCH = 42.0  # derivatives: a little beyond theta = 2 pi, where their closed forms stop cancelling
 
@@ -76,7 +77,7 @@ def _(kinds: tuple[tuple[int, int], ...], primals: tuple[Array], tangents: tuple
 def _branches(x: Array, kind: tuple[int, int], versine: Array, sinc: Array) -> Array:
     switch = _switch(kind[1])
     below = x < switch
-    polynomial = truncate(_stumpff_terms(*kind), switch, x.dtype, compensate=kind[1] > 0)
+    polynomial = (compensate if kind[1] else economize)(_stumpff_terms(*kind), switch, x.dtype)
     series = polynomial(jnp.where(below, x, 0))
     far = jnp.where(below, switch, x)
     inverse = 1 / far
@@ -142,44 +143,57 @@ def switches(dtype: jnp.dtype) -> dict[str, tuple[float, ...]]:
     return {name: tuple(float(round_to(x)) for x in values) for name, values in places.items()}
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def dexpinv_coefficient(x: Array, order: int = 0) -> Array:
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def dexpinv_coefficient(x: Array, order: int = 0, half_turn: bool = False) -> Array:
     """The ``order``-th derivative in x of ``d(x) = (1 - (t/2) cot(t/2))/t^2``, x = t^2 >= 0 of any shape.
 
     ``d = 2 sum_n 1/(4 pi^2 n^2 - x)``; singular where t is a multiple of 2 pi. Within 4 ulp of max(|d|, |x d'|).
-    Source: Park and Chung 2005, eq. (19): the coefficient of [w]^2.
+    ``half_turn`` promises t <= pi, where less work does. Source: Park and Chung 2005, eq. (19).
     """
-    dtype = x.dtype
+    if half_turn:
+        return _beside_pole(x, order, _HALF_TURN)
     below = x < _POLE_SWITCH
-    near = jnp.where(below, x, 0)
-    pole = np.dtype(dtype).type(float(_POLE))
-    distance = pole - near
-    lost = ((pole - distance) - near) + float(_POLE - Fraction(float(pole)))  # what the subtraction rounded away
+    return jnp.where(
+        below,
+        _beside_pole(jnp.where(below, x, 0), order, _POLE_SWITCH),
+        _beyond_pole(jnp.where(below, _POLE_SWITCH, x), order),
+    )
+
+
+@dexpinv_coefficient.defjvp
+def _(order: int, half_turn: bool, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (x,), (dx,) = primals, tangents
+    return dexpinv_coefficient(x, order, half_turn), dexpinv_coefficient(x, order + 1, half_turn) * dx
+
+
+def _beside_pole(x: Array, order: int, limit: float) -> Array:
+    """The pole at theta = 2 pi and the series of the rest, on [0, limit]."""
+    pole = np.dtype(x.dtype).type(float(_POLE))
+    distance = pole - x
     power = distance
     for _ in range(order):
         power = power * distance
     nearest = 2 * math.factorial(order) / power
-    regular = truncate(_regular_terms(order), _POLE_SWITCH, dtype)(near)
-    series = nearest + (regular - (order + 1) * nearest * (lost / distance))
+    regular = economize(_regular_terms(order), limit, x.dtype)(x)
+    if order:  # a power of the distance needs what the subtraction rounded away
+        lost = ((pole - distance) - x) + float(_POLE - Fraction(float(pole)))
+        regular = regular - (order + 1) * nearest * (lost / distance)
+    return nearest + regular
 
-    far = jnp.where(below, _POLE_SWITCH, x)
-    half = 0.5 * jnp.sqrt(far)
+
+def _beyond_pole(x: Array, order: int) -> Array:
+    """The closed form and its derivatives, from ``2 x d' = 1/4 - 3 d + x d^2`` differentiated m times."""
+    half = 0.5 * jnp.sqrt(x)
     sine, cosine = sincos(half)
-    derivatives = [(1 - half * cosine / sine) / far]
-    for m in range(order):  # the Riccati equation 2 x d' = 1/4 - 3 d + x d^2, differentiated m times
-        total = -(3 + 2 * m) * derivatives[m] + (0.25 if m == 0 else 0)
+    d = [(1 - half * cosine / sine) / x]
+    for m in range(order):
+        total = -(3 + 2 * m) * d[m] + (0.25 if m == 0 else 0)
         for j in range(m + 1):
-            total = total + math.comb(m, j) * far * derivatives[j] * derivatives[m - j]
+            total = total + math.comb(m, j) * x * d[j] * d[m - j]
         for j in range(m):
-            total = total + m * math.comb(m - 1, j) * derivatives[j] * derivatives[m - 1 - j]
-        derivatives.append(total / (2 * far))
-    return jnp.where(below, series, derivatives[order])
-
-
-@dexpinv_coefficient.defjvp
-def _(order: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    (x,), (dx,) = primals, tangents
-    return dexpinv_coefficient(x, order), dexpinv_coefficient(x, order + 1) * dx
+            total = total + m * math.comb(m - 1, j) * d[j] * d[m - 1 - j]
+        d.append(total / (2 * x))
+    return d[order]
 
 
 @cache
@@ -212,7 +226,7 @@ def angle_over_sine(square: Array, cosine: Array) -> Array:
     bottom = jnp.where(small, cosine, jnp.where(large, n, n + cosine))
     offset = jnp.where(large, math.pi / 2, math.pi / 4)
     z = top / bottom
-    arc = truncate(_ATAN, _TAN_EIGHTH**2, square.dtype)(z * z)
+    arc = economize(_ATAN, _TAN_EIGHTH**2, square.dtype)(z * z)
     return 2 * jnp.where(small, arc, offset + z * arc) / jnp.where(small, cosine, n)
 
 

@@ -14,8 +14,8 @@ from jaxtyping import Float
 
 from lgsim.lie import rotation
 from lgsim.lie.derived import columns, transpose
-from lgsim.lie.phi import DEXP, DEXPINV, AdFunction, on_rotation
-from lgsim.spatial import Mat, Vec, check, pack, unpack, unpack_matrix
+from lgsim.lie.phi import DEXP, DEXPINV, AdFunction, matrix_on_rotation, on_rotation, polynomial_in_hat
+from lgsim.spatial import Mat, Vec, check, components, pack, unpack, unpack_matrix
 
 dim = 3
 
@@ -148,7 +148,7 @@ def dexp_action(u: Vector, v: Vector) -> Float[Array, "*batch 3"]:
 
 def dexp(u: Vector) -> Float[Array, "*batch 3 3"]:
     """The matrix of ``dexp_action(u, .)``, the left Jacobian; ``dexp(-u)`` is the right one."""
-    return columns(dexp_action, check.floating("u", u, 3), dim)
+    return _matrix(matrix_on_rotation(DEXP, *_vectors(u=u)))
 
 
 def dexpinv_action(u: Vector, v: Vector) -> Float[Array, "*batch 3"]:
@@ -161,14 +161,14 @@ def dexpinv_action(u: Vector, v: Vector) -> Float[Array, "*batch 3"]:
 
 def dexpinv(u: Vector) -> Float[Array, "*batch 3 3"]:
     """The matrix of ``dexpinv_action(u, .)``."""
-    return columns(dexpinv_action, check.floating("u", u, 3), dim)
+    return _matrix(matrix_on_rotation(DEXPINV, *_vectors(u=u)))
 
 
 def cay(u: Vector) -> Float[Array, "*batch 3 3"]:
     """Cayley map ``(I - hat(u)/2)^-1 (I + hat(u)/2)``; rational, agrees with exp to second order."""
     (a,) = _vectors(u=u)
     scale = 4 / (4 + a.dot(a))
-    return _matrix(rotation.rodrigues(a, scale, 0.5 * scale))
+    return _matrix(polynomial_in_hat(a, 1, scale, 0.5 * scale))
 
 
 def cayinv(R: Matrix) -> Float[Array, "*batch 3"]:
@@ -203,23 +203,20 @@ def dcayinv(u: Vector) -> Float[Array, "*batch 3 3"]:
 def second_kind(u: Vector) -> Float[Array, "*batch 3 3"]:
     """Canonical coordinates of the second kind: ``exp(u_1 e_x) exp(u_2 e_y) exp(u_3 e_z)``."""
     (a,) = _vectors(u=u)
-    zero = jnp.zeros_like(a.x)
-    factors = (Vec(a.x, zero, zero), Vec(zero, a.y, zero), Vec(zero, zero, a.z))
-    first, second, third = (rotation.exp(f) for f in factors)
-    return _matrix(first @ second @ third)
+    return _matrix(rotation.second_kind(a))
 
 
 def second_kind_inverse(R: Matrix) -> Float[Array, "*batch 3"]:
     """The u with ``second_kind(u) = R`` and |u_2| <= pi/2; u_1 and u_3 are not unique at |u_2| = pi/2."""
     (a,) = _matrices(R=R)
-    rest = jnp.hypot(a.r0.x, a.r0.y)
-    return _vector(Vec(jnp.arctan2(-a.r1.z, a.r2.z), jnp.arctan2(a.r0.z, rest), jnp.arctan2(-a.r0.y, a.r0.x)))
+    return _vector(rotation.second_kind_inverse(a))
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 3 3"]:
     """Rotations of the uniform (Haar) distribution: a normal 4-vector is a quaternion of uniform direction."""
     q = jax.random.normal(key, (*shape, 4), dtype)
-    return _matrix(rotation.quaternion_matrix((q[..., 0], unpack(q, 1))))
+    s, *v = components(q)
+    return _matrix(rotation.quaternion_matrix((s, Vec(*v))))
 
 
 def interpolate(R0: Matrix, R1: Matrix, s: Float[Array, "*#batch"] | float) -> Float[Array, "*batch 3 3"]:

@@ -8,6 +8,20 @@ each component is its own array. Nothing here knows about groups, bodies or time
 from lgsim.spatial import check
 from lgsim.spatial.algebra import Mat, Motion, Transform, Vec
 from lgsim.spatial.lowering import cut, sincos
-from lgsim.spatial.packing import pack, unpack, unpack_matrix
+from lgsim.spatial.packing import components, pack, rows, unpack, unpack_matrix, unpack_transform
 
-__all__ = ["Mat", "Motion", "Transform", "Vec", "check", "cut", "pack", "sincos", "unpack", "unpack_matrix"]
+__all__ = [
+    "Mat",
+    "Motion",
+    "Transform",
+    "Vec",
+    "check",
+    "components",
+    "cut",
+    "pack",
+    "rows",
+    "sincos",
+    "unpack",
+    "unpack_matrix",
+    "unpack_transform",
+]
