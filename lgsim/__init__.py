@@ -10,7 +10,7 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
 
 from importlib.metadata import PackageNotFoundError, version
 
-from lgsim import systems
+from lgsim import actions, systems
 from lgsim.integrators import METHODS, RESULTS, Method, Solution, integrate
 from lgsim.integrators.methods import (
     CF2,
@@ -34,7 +34,6 @@ from lgsim.integrators.methods import (
     MK2Midpoint,
     MK4TwoCommutators,
 )
-from lgsim.lie import action as actions
 from lgsim.lie import conversions, quaternion, se2, se3, so2, so3
 from lgsim.lie.group import SE2, SE3, SO2, SO3, Euclidean, LieGroup, UnitQuaternion
 from lgsim.lie.product import Cotangent, Product, Tangent

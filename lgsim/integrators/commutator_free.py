@@ -5,9 +5,12 @@ Source: Celledoni, Marthinsen, Owren 2003; Crouch and Grossman 1993; Park and Ch
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jax import Array
 
 from lgsim.integrators.exponentials import Exponentials
@@ -35,25 +38,61 @@ class CommutatorFree(Method):
     ) -> tuple[Point, Array | None]:
         """One step; the error estimate is the distance of the two points."""
         tableau = self.tableau
-        points: list[Point] = []
-        slopes: list[Array] = []
 
-        def follow(path: Exponentials) -> Point:
+        def slope(point: Point, node: float | Array) -> Array:
+            return dt * field(t + node * dt, point, args)
+
+        def follow(path: Exponentials, points: list[Point], slopes: list[Array]) -> Point:
             point = points[path.base] if points else y
             for row in path.rows:
-                terms = [weight * slope for weight, slope in zip(row, slopes, strict=False) if weight]
-                point = action.move(sum(terms[1:], terms[0]), point)
+                point = action.move(_combine(row, slopes), point)
             return point
 
-        def evaluate(path: Exponentials, node: float) -> None:
-            points.append(follow(path))
-            slopes.append(dt * field(t + node * dt, points[-1], args))
-
-        for path, node in zip(tableau.stages, tableau.c, strict=True):
-            evaluate(path, node)
-        y1 = follow(tableau.update)
+        if all(len(path.rows) == 1 for path in tableau.stages[1:]):
+            y1, points, slopes = self._scan(action, slope, y)
+        else:
+            points, slopes = [], []
+            for path, node in zip(tableau.stages, tableau.c, strict=True):
+                points.append(follow(path, points, slopes))
+                slopes.append(slope(points[-1], node))
+            y1 = follow(tableau.update, points, slopes)
         if tableau.embedded is None:
             return y1, None
         for path, node in zip(tableau.embedded_stages, tableau.embedded_c, strict=True):
-            evaluate(path, node)
-        return y1, action.distance(y1, follow(tableau.embedded))
+            points.append(follow(path, points, slopes))
+            slopes.append(slope(points[-1], node))
+        return y1, action.distance(y1, follow(tableau.embedded, points, slopes))
+
+    def _scan(
+        self, action: Action, slope: Callable[[Point, Array], Array], y: Point
+    ) -> tuple[Point, list[Point], list[Array]]:
+        """The update, the stage points and their slopes, for stages of one exponential each.
+
+        A loop over the stages, in which the field is compiled once.
+        """
+        tableau, count = self.tableau, len(self.tableau.stages)
+        paths = [*tableau.stages[1:], tableau.update]  # the path that starts after each stage
+        dtype = jax.tree.leaves(y)[0].dtype
+        rows = jnp.asarray([(*path.rows[0], *[0.0] * (count - len(path.rows[0]))) for path in paths], dtype)
+
+        def stage(carry: tuple[Point, Point, Array], now: tuple[Array, ...]) -> tuple[Any, None]:
+            point, points, slopes = carry
+            index, node, row, base = now
+            points = jax.tree.map(lambda all_, one: all_.at[index].set(one), points, point)
+            slopes = slopes.at[index].set(slope(point, node))
+            start = jax.tree.map(lambda a: a[base], points)
+            return (action.move(jnp.sum(row[:, None] * slopes, axis=0), start), points, slopes), None
+
+        points = jax.tree.map(lambda a: jnp.zeros((count, *a.shape), a.dtype), y)
+        bases = jnp.asarray([path.base for path in paths])
+        steps = (jnp.arange(count), jnp.asarray(tableau.c, dtype), rows, bases)
+        (y1, points, slopes), _ = jax.lax.scan(stage, (y, points, jnp.zeros((count, action.dim), dtype)), steps)
+        each = [slopes[i] for i in range(count)]
+        for row in tableau.update.rows[1:]:
+            y1 = action.move(_combine(row, each), y1)
+        return y1, [jax.tree.map(lambda a, i=i: a[i], points) for i in range(count)], each
+
+
+def _combine(row: tuple[float, ...], slopes: list[Array]) -> Array:
+    terms = [weight * slope for weight, slope in zip(row, slopes, strict=False) if weight]
+    return sum(terms[1:], terms[0])

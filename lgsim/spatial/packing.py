@@ -8,6 +8,7 @@ padded arrays, in each of which XLA's CPU back end computes the whole cotangent 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +56,7 @@ def pack(parts: Sequence[Scalar], shape: tuple[int, ...]) -> Array:
     return _pack_p.bind(*full).reshape(batch + shape)
 
 
-def _select(*parts: Array) -> tuple[Array]:
+def _select(*parts: Array) -> Array:
     """Joined by selecting on the index: one vectorised loop, where a concatenation is a branch for each element."""
     rank = parts[0].ndim
     index = jax.lax.broadcasted_iota(jnp.int32, (1,) * rank + (len(parts),), rank)
@@ -76,7 +77,7 @@ mlir.register_lowering(_pack_p, mlir.lower_fun(_select, multiple_results=False))
 ad.deflinear2(_pack_p, lambda ct, *parts: list(_unpack_p.bind(ct)))
 
 
-def _batch_pack(arrays: Sequence[Array], axes: Sequence[int | None]) -> tuple[Array, int]:
+def _batch_pack(arrays: Sequence[Any], axes: Sequence[Any]) -> tuple[Any, int]:
     size = next(a.shape[axis] for a, axis in zip(arrays, axes, strict=True) if axis is not None)
     moved = [batching.bdim_at_front(a, axis, size) for a, axis in zip(arrays, axes, strict=True)]
     return _pack_p.bind(*moved), 0
@@ -91,12 +92,12 @@ _unpack_p.def_abstract_eval(lambda a: [a.update(shape=a.shape[:-1])] * a.shape[-
 mlir.register_lowering(_unpack_p, mlir.lower_fun(_slices, multiple_results=True))
 
 
-def _transpose_unpack(cotangents: Sequence[Array], array: ad.UndefinedPrimal) -> list[Array]:
+def _transpose_unpack(cotangents: Sequence[Any], array: ad.UndefinedPrimal) -> list:
     batch = array.aval.shape[:-1]
     return [_pack_p.bind(*(jnp.zeros(batch, array.aval.dtype) if type(c) is ad.Zero else c for c in cotangents))]
 
 
-def _jvp_unpack(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[list[Array], list]:
+def _jvp_unpack(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
     (array,), (tangent,) = primals, tangents
     values = _unpack_p.bind(array)
     if type(tangent) is ad.Zero:
@@ -108,7 +109,7 @@ ad.primitive_jvps[_unpack_p] = _jvp_unpack
 ad.primitive_transposes[_unpack_p] = _transpose_unpack
 
 
-def _batch_unpack(arrays: Sequence[Array], axes: Sequence[int]) -> tuple[list[Array], list[int]]:
+def _batch_unpack(arrays: Sequence[Any], axes: Sequence[Any]) -> tuple[list, list[int]]:
     moved = batching.bdim_at_front(arrays[0], axes[0], arrays[0].shape[axes[0]])
     outputs = _unpack_p.bind(moved)
     return outputs, [0] * len(outputs)

@@ -1,0 +1,53 @@
+# make demo and make test need Python >= 3.11, pip, make and git; everything else goes into .venv here.
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+LOCKED := $(VENV)/.locked
+READY := $(VENV)/.ready
+BENCHMARKS := $(filter-out benchmarks/harness.py,$(sort $(wildcard benchmarks/*.py)))
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export MPLBACKEND ?= Agg
+
+.PHONY: demo test float32 lint types wheel bench-quick clean
+
+demo: $(READY)
+	$(RUN) benchmarks/park_chung.py --quick
+
+test: $(READY)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal tests $(ARGS)
+
+float32: $(READY)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal --float32 tests $(ARGS)
+
+lint: $(READY)
+	$(RUN) -m ruff check .
+
+types: $(READY)
+	$(RUN) -m pyright --pythonpath $(RUN)
+
+wheel: $(READY)
+	.ci/wheel $(RUN)
+
+bench-quick: $(READY)
+	@for file in $(BENCHMARKS); do echo "== $$file"; $(RUN) $$file --quick || exit 1; done
+
+clean:
+	rm -rf $(VENV) .cache build dist
+
+# A system Python may come without ensurepip; its own pip then puts pip into the environment.
+$(LOCKED): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "lgsim needs Python 3.11 or later; name one with: make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV) || { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
+	    $(PYTHON) -m pip --python $(RUN) install pip; }
+	$(RUN) -m pip install --quiet -r requirements.lock
+	@touch $@
+
+$(READY): $(LOCKED) pyproject.toml
+	$(RUN) -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@

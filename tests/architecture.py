@@ -1,0 +1,195 @@
+"""What may import what in lgsim, and which text has no place in it, checked on the syntax tree without importing it.
+
+`violations(root)` returns one line for each fault of the package in the folder `root`.
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+from tests.documentation import undocumented
+
+LINES = 350
+
+# An import may only run to a smaller number, or stay in its own folder. Two folders of one floor do not see each other.
+FLOORS = {
+    "spatial": 0,
+    "lie": 1,
+    "integrators": 2,
+    "multibody": 2,
+    "dynamics": 3,
+    "simulation": 4,
+    "optimize": 5,
+    "identify": 5,
+    "montecarlo": 5,
+    "formats": 5,
+    "interop": 5,
+    "systems": 6,
+    "symbolic": 6,
+    "view": 7,
+    "cli": 8,
+}
+# Downward arrows that are forbidden all the same: the numerics of machines know no method of integration.
+FORBIDDEN = {("dynamics", "integrators")}
+
+# What stands beside the floors: it only gathers public names, and nothing below may import it.
+FRONT_DOOR = {"__init__.py", "actions.py"}
+
+CORE = {"jax", "jaxlib", "numpy", "equinox", "optax", "chex", "jaxtyping"}
+THIRD_PARTY = {
+    "integrators": {"diffrax"},
+    "simulation": {"diffrax"},
+    "formats": {"lxml", "yourdfpy", "mujoco", "pandas", "pyarrow"},
+    "interop": {"pinocchio", "mujoco", "pydrake"},
+    "symbolic": {"sympy"},
+    "view": {"matplotlib", "viser"},
+    "cli": {"typer", "rich"},
+}
+
+# Where a comparison with a small number is no small-angle branch, and why.
+SMALL_NUMBERS = {
+    "lie/series.py": "the one place where a series takes over from a closed form",
+    "lie/polynomial.py": "terms below a rounding unit are dropped from exact coefficients, once",
+    "integrators/tableau.py": "residuals of the order conditions, compared once in numpy when a tableau is built",
+}
+SMALL_COMPARED = 1e-2
+SMALL_ADDED = 1e-4
+CLAMPS = ("maximum", "minimum", "clip", "max", "min")
+EPSILONS = {"eps", "tiny", "smallest_normal"}
+
+
+def violations(root: Path) -> list[str]:
+    """Every fault of the package in `root`, as lines `file:line: what is wrong`."""
+    files = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
+    trees = {name: ast.parse(text) for name, text in files.items()}
+    modules = {_module(root.name, name): name for name in files}
+    found, graph, origins = [], {}, {}
+    for name, tree in trees.items():
+        imported = list(_imports(tree, _module(root.name, name), name, modules))
+        arrows = sorted({(target, line) for target, line, _, _ in imported})
+        origins[name] = {alias: (modules[target], inner) for target, _, alias, inner in imported if target in modules}
+        graph[name] = {modules[target]: line for target, line in arrows if target in modules}
+        found += _arrow_faults(root.name, name, arrows, modules)
+        found += _setting_faults(name, tree)
+        if name not in SMALL_NUMBERS:
+            found += _small_number_faults(name, tree)
+        lines = files[name].count("\n")
+        if lines > LINES:
+            found.append(f"{name}:{lines}: more than {LINES} lines")
+    found += undocumented(trees, origins)
+    for folder in sorted({Path(name).parent.as_posix() for name in files}):
+        if (Path(folder) / "__init__.py").as_posix() not in files:
+            found.append(f"{folder}:1: the folder has no __init__.py, so a wheel would leave it out")
+    return found + _cycles(graph)
+
+
+def _module(package, name):
+    parts = name.removesuffix(".py").removesuffix("__init__").rstrip("/")
+    return ".".join([package, *filter(None, parts.split("/"))])
+
+
+def _imports(tree, module, name, modules):
+    """(absolute name of the module, line, the name it gets here, the name inside the module or "" for the module).
+
+    One for each imported name, also inside functions.
+    """
+    package = module if name.endswith("__init__.py") else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno, alias.asname or alias.name, ""
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *filter(None, [node.module])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                target = (inner, "") if inner in modules else (base, alias.name)
+                yield target[0], node.lineno, alias.asname or alias.name, target[1]
+
+
+def _arrow_faults(package, name, arrows, modules):
+    folder = name.split("/")[0] if "/" in name else None
+    if folder is None and name not in FRONT_DOOR:
+        yield f"{name}:1: lies on no floor: a module belongs into one of {', '.join(FLOORS)}"
+    elif folder is not None and folder not in FLOORS:
+        yield f"{name}:1: the folder {folder} is on no floor"
+    for target, line in arrows:
+        first, _, rest = target.partition(".")
+        if first in sys.stdlib_module_names:
+            continue
+        if first != package:
+            if first not in CORE | THIRD_PARTY.get(folder, set()):
+                yield f"{name}:{line}: imports the third-party package {first}"
+        elif name in FRONT_DOOR:
+            if target not in modules:
+                yield f"{name}:{line}: imports {target}, which does not exist"
+        elif target not in modules:
+            yield f"{name}:{line}: imports {target}, which does not exist"
+        else:
+            to = rest.split(".")[0]
+            below = FLOORS.get(to, sys.maxsize) < FLOORS.get(folder, -1)
+            if to != folder and (not below or (folder, to) in FORBIDDEN):
+                yield f"{name}:{line}: the import of {target} runs up or sideways"
+
+
+def _cycles(graph):
+    """One line for each import that closes a circle in a walk along the arrows."""
+    done, path, found = set(), [], []
+
+    def visit(name):
+        if name in path:
+            found.append(f"{path[-1]}:{graph[path[-1]][name]}: cycle {' -> '.join([*path[path.index(name) :], name])}")
+        elif name not in done:
+            path.append(name)
+            for target in graph[name]:
+                visit(target)
+            done.add(path.pop())
+
+    for name in graph:
+        visit(name)
+    return found
+
+
+def _setting_faults(name, tree):
+    """Writes to JAX's settings or to the environment."""
+    for node in ast.walk(tree):
+        targets = []
+        if isinstance(node, ast.Call):
+            targets = [node.func]
+        elif isinstance(node, ast.Assign):
+            targets = node.targets
+        for target in targets:
+            text = ast.unparse(target)
+            is_call = isinstance(node, ast.Call)
+            writes = text.endswith("config.update") if is_call else text.rpartition(".")[0].endswith("jax.config")
+            exports = text.endswith(("environ.update", "environ.setdefault", "putenv")) or (
+                not is_call and "environ[" in text
+            )
+            if writes or exports:
+                yield f"{name}:{node.lineno}: changes a setting: {text}"
+
+
+def _small_number_faults(name, tree):
+    """Comparisons with a small number, small numbers that are added or serve as a lower bound, machine epsilons."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            operands, limit = [node.left, *node.comparators], SMALL_COMPARED
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            operands, limit = [node.left, node.right], SMALL_ADDED
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(CLAMPS):
+            operands, limit = node.args, SMALL_ADDED
+        else:
+            continue
+        if any(_is_small(operand, limit) for operand in operands):
+            yield f"{name}:{node.lineno}: a switch at a small number outside lie/series.py: {ast.unparse(node)}"
+
+
+def _is_small(node, limit):
+    """A constant below `limit` but not zero, or a multiple of a dtype's epsilon."""
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return any(isinstance(inner, ast.Attribute) and inner.attr in EPSILONS for inner in ast.walk(node))
+    return isinstance(value, int | float) and 0 < abs(value) < limit

@@ -1,0 +1,76 @@
+"""The settings under which every test runs.
+
+float64 is on, ranks and dtypes never promote silently, warnings are errors (pyproject.toml), and every annotated
+function of lgsim checks the shapes and dtypes it is given. `--float32` switches to the float32 lane: x64 mode off, as
+in a process that never touched JAX's settings, and only the tests that are marked `float32`.
+"""
+
+import os
+from pathlib import Path
+
+import hypothesis
+import jax
+import numpy as np
+import pytest
+from jaxtyping import install_import_hook
+
+CACHE = Path(__file__).parents[1] / ".cache" / "jax"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--float32", action="store_true", help="run the float32 lane: x64 off, tests marked float32")
+
+
+def pytest_configure(config):
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    jax.config.update("jax_enable_x64", not config.getoption("--float32"))
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
+    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        jax.config.update("jax_compilation_cache_dir", str(CACHE))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    # before the first import of lgsim, or its functions would stay unchecked
+    install_import_hook("lgsim", "beartype.beartype")
+    # the same examples in every run; no deadline, because the first example compiles
+    hypothesis.settings.register_profile("lgsim", derandomize=True, deadline=None, database=None)
+    hypothesis.settings.load_profile("lgsim")
+
+
+def pytest_report_header(config):
+    return f"jax {jax.__version__}, {'float32' if config.getoption('--float32') else 'float64'} lane"
+
+
+def pytest_generate_tests(metafunc):
+    if "dtype" not in metafunc.fixturenames or _names_dtype_itself(metafunc):
+        return
+    lane = [np.float32] if metafunc.config.getoption("--float32") else [np.float32, np.float64]
+    metafunc.parametrize("dtype", lane, ids=lambda dtype: dtype.__name__, indirect=True)
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--float32"):
+        others = [item for item in items if item.get_closest_marker("float32") is None]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item.get_closest_marker("float32") is not None]
+    needs_gpu = [item for item in items if item.get_closest_marker("gpu") is not None]
+    if needs_gpu and jax.default_backend() == "cpu":
+        for item in needs_gpu:
+            item.add_marker(pytest.mark.skip(reason="JAX finds no accelerator"))
+
+
+@pytest.fixture
+def dtype(request):
+    """float32 and float64; in the float32 lane float32 alone."""
+    return request.param
+
+
+@pytest.fixture
+def key():
+    """A random key, the same in every run."""
+    return jax.random.key(20250401)
+
+
+def _names_dtype_itself(metafunc):
+    marks = metafunc.definition.iter_markers("parametrize")
+    names = [mark.args[0] if mark.args else mark.kwargs["argnames"] for mark in marks]
+    return any("dtype" in (n.replace(" ", "").split(",") if isinstance(n, str) else n) for n in names)

@@ -1,0 +1,146 @@
+"""The three-body study of Park and Chung 2005: state, invariants, every digit of the tables, derivatives."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lgsim
+from lgsim.systems import three_body
+from lgsim.systems.three_body import mass_matrix_and_bias
+
+DATA = json.loads((Path(__file__).parents[1] / "data" / "park_chung.json").read_text())
+METHODS = ["CG2", "CG3", "CG4", "CF2", "CF3", "CF4", "MK2", "MK3", "MK4"]
+LONG_RUN_TWIST = (0.1, 0.1, 0.1, 0.3, 0.3, 0.3)
+
+
+def trajectory(problem, method, step=0.1, steps=10, args=None):
+    args = problem.args if args is None else args
+    return lgsim.integrate(method, problem.action, problem.field, problem.initial, dt=step, steps=steps, args=args).ys
+
+
+def state(states, k):
+    return jax.tree.map(lambda leaf: leaf[k], states)
+
+
+def reference_state():
+    parts = {name: np.array(value, dtype=np.float64) for name, value in DATA["state"].items()}
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = parts["R"], parts["r"]
+    return pose, np.concatenate([parts["q"], parts["V"], parts["qdot"]])
+
+
+def random_arguments(seed):
+    """A chain that is not the paper's: generic masses, inertias, offsets, screws and motion."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(3, 3, 3))
+    chain = three_body().args._replace(
+        mass=jnp.asarray(rng.uniform(1.0, 9.0, 3)),
+        inertia=jnp.asarray(np.eye(3) + root @ root.transpose(0, 2, 1)),
+        offset=jnp.asarray(rng.normal(size=(2, 3))),
+        screw=jnp.asarray(rng.normal(size=(2, 6))),
+    )
+    return chain, jnp.asarray(rng.normal(size=2)), jnp.asarray(rng.normal(size=6)), jnp.asarray(rng.normal(size=2))
+
+
+@pytest.mark.parametrize(("method", "steps"), [("MK8", 10), ("MK54", 100)])
+def test_state_after_one_second_is_the_reference(method, steps):
+    pose, z = state(trajectory(three_body(), getattr(lgsim, method), 1.0 / steps, steps), -1)
+    expected_pose, expected_z = reference_state()
+    np.testing.assert_allclose(pose, expected_pose, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(z, expected_z, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["kinetic_energy", "linear_momentum", "angular_momentum"])
+def test_invariants_at_the_start_have_their_closed_form(name):
+    problem = three_body()
+    value = problem.invariants[name](problem.initial, problem.args)
+    np.testing.assert_allclose(value, DATA["invariants"][name], rtol=0, atol=3e-14)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mass_matrix_is_symmetric_positive_definite_and_carries_the_energy(seed):
+    chain, q, twist, rates = random_arguments(seed)
+    mass_matrix = np.asarray(mass_matrix_and_bias(chain, q, twist, rates)[0])
+    velocity = np.concatenate([twist, rates])
+    problem = three_body()
+    energy = problem.invariants["kinetic_energy"]((jnp.eye(4), jnp.concatenate([q, twist, rates])), chain)
+    np.testing.assert_allclose(mass_matrix, mass_matrix.T, rtol=1e-13, atol=1e-13)
+    assert np.linalg.eigvalsh(mass_matrix).min() > 0.0
+    np.testing.assert_allclose(0.5 * velocity @ mass_matrix @ velocity, energy, rtol=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_generic_chain_keeps_energy_and_momenta(seed):
+    """The spheres hide mistakes (isotropic inertia, axes through centres); a generic chain does not."""
+    chain, q, twist, rates = random_arguments(seed)
+    problem = three_body()
+    start = (jnp.eye(4), jnp.concatenate([q, 0.3 * twist, 0.3 * rates]))
+    solution = lgsim.integrate(lgsim.MK8, problem.action, problem.field, start, dt=0.01, steps=100, args=chain)
+    for name, invariant in problem.invariants.items():
+        values = np.asarray(jax.vmap(lambda y, f=invariant: f(y, chain))(solution.ys))
+        assert np.abs(values - values[0]).max() < 1e-11 * np.abs(values).max(), name
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_drift_at_one_second_equals_the_printed_five_digits(method):
+    """Tables VI, VII and VIII: every entry of every method at h = 1 and h = 0.1."""
+    problem = three_body()
+    for step, steps in ((1.0, 1), (0.1, 10)):
+        # ten steps in both cases, so that both run the same compiled program
+        end = state(trajectory(problem, getattr(lgsim, method), step), steps)
+        column = DATA["steps"].index(step)
+        for name, table in DATA["tables"].items():
+            invariant = problem.invariants[name]
+            difference = invariant(end, problem.args) - invariant(problem.initial, problem.args)
+            drift = np.linalg.norm(np.atleast_1d(difference))
+            assert f"{drift:.4e}" == f"{float(table[method][column]):.4e}", (name, step)
+
+
+def test_base_turns_at_a_constant_rate_about_the_first_joint():
+    """That axis passes through the centre of an isotropic body, so nothing can turn the base about it."""
+    problem = three_body(twist=LONG_RUN_TWIST)
+    end = state(trajectory(problem, lgsim.MK8), -1)
+    np.testing.assert_allclose(end[1][7], 0.3, rtol=0, atol=1e-14)
+
+
+@pytest.mark.slow
+def test_gradients_in_every_parameter():
+    """Reverse mode through the run equals central differences; the flow keeps the energy, whose gradient is known."""
+    problem = three_body()
+    weights = jnp.asarray([1.0, -0.7, 0.4])
+
+    def energy_and_position(chain):
+        end = state(trajectory(problem, lgsim.MK8, args=chain), -1)
+        return jnp.stack([problem.invariants["kinetic_energy"](end, chain), weights @ end[0][:3, 3]])
+
+    jacobian = jax.jacrev(energy_and_position)(problem.args)
+    # the gradient of the initial energy: half the squared initial speeds of the centres
+    np.testing.assert_allclose(jacobian.mass[0], [0.0, 0.5 * 0.8**2, 0.5 * 1.6**2], rtol=0, atol=1e-13)
+
+    rng = np.random.default_rng(0)
+    for name in problem.args._fields:
+        direction = jnp.asarray(rng.normal(size=getattr(problem.args, name).shape))
+
+        def along(s, name=name, direction=direction):
+            moved = problem.args._replace(**{name: getattr(problem.args, name) + s * direction})
+            return energy_and_position(moved)
+
+        h = 5e-4
+        difference = (8.0 * (along(h) - along(-h)) - (along(2 * h) - along(-2 * h))) / (12.0 * h)
+        gradient = getattr(jacobian, name)
+        slope = np.sum(np.asarray(gradient * direction[None]), axis=tuple(range(1, gradient.ndim)))
+        np.testing.assert_allclose(slope, difference, rtol=1e-9, atol=1e-10, err_msg=name)
+
+
+@pytest.mark.float32
+def test_the_problem_follows_the_dtype():
+    problem = three_body(jnp.float32)
+    end = state(trajectory(problem, lgsim.MK4), -1)
+    assert {leaf.dtype for leaf in jax.tree.leaves((problem.initial, problem.args, end))} == {jnp.dtype("float32")}
+    expected_pose, expected_z = reference_state()
+    np.testing.assert_allclose(end[0], expected_pose, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(end[1], expected_z, rtol=0, atol=2e-6)
