@@ -1,4 +1,4 @@
-"""How groups move manifolds: ``LeftTranslation``, ``RightTranslation``, ``Coadjoint``, ``TangentSphere``, ``Product``."""
+"""How groups move manifolds: translations from the left and right, coadjoint, on the tangent sphere, and products."""
 
 from lgsim.lie.action import (
     Action,

@@ -49,7 +49,9 @@ class CommutatorFree(Method):
             return point
 
         if all(len(path.rows) == 1 for path in tableau.stages[1:]):
-            y1, points, slopes = self._scan(action, slope, y)
+            y1, points, slopes = self._scan_stages(action, slope, y)
+        elif tableau.embedded is None and all(path.base == 0 for path in (*tableau.stages, tableau.update)):
+            return self._scan_exponentials(action, slope, y), None
         else:
             points, slopes = [], []
             for path, node in zip(tableau.stages, tableau.c, strict=True):
@@ -63,7 +65,7 @@ class CommutatorFree(Method):
             slopes.append(slope(points[-1], node))
         return y1, action.distance(y1, follow(tableau.embedded, points, slopes))
 
-    def _scan(
+    def _scan_stages(
         self, action: Action, slope: Callable[[Point, Array], Array], y: Point
     ) -> tuple[Point, list[Point], list[Array]]:
         """The update, the stage points and their slopes, for stages of one exponential each.
@@ -92,7 +94,33 @@ class CommutatorFree(Method):
             y1 = action.move(_combine(row, each), y1)
         return y1, [jax.tree.map(lambda a, i=i: a[i], points) for i in range(count)], each
 
+    def _scan_exponentials(self, action: Action, slope: Callable[[Point, Array], Array], y: Point) -> Point:
+        """The update, where every point starts from y: a loop over the exponentials of all stages.
+
+        The field and the exponential are compiled once; Crouch-Grossman methods have s(s + 1)/2 of them.
+        """
+        tableau, count = self.tableau, len(self.tableau.stages)
+        dtype = jax.tree.leaves(y)[0].dtype
+        paths = [*tableau.stages[1:], tableau.update]  # the path that starts after each stage
+        table = [
+            (position == 0, index, node, (*row, *[0.0] * (count - len(row))))
+            for index, (path, node) in enumerate(zip(paths, tableau.c, strict=True))
+            for position, row in enumerate(path.rows or ((),))
+        ]
+        first, index, node, rows = zip(*table, strict=True)
+
+        def exponential(carry: tuple[Point, Array], now: tuple[Array, ...]) -> tuple[Any, None]:
+            point, slopes = carry
+            begins, index, node, row = now
+            slopes = jax.lax.cond(begins, lambda: slopes.at[index].set(slope(point, node)), lambda: slopes)
+            start = jax.tree.map(lambda a, b: jnp.where(begins, a, b), y, point)
+            return (action.move(jnp.sum(row[:, None] * slopes, axis=0), start), slopes), None
+
+        each = (jnp.asarray(first), jnp.asarray(index), jnp.asarray(node, dtype), jnp.asarray(rows, dtype))
+        (y1, _), _ = jax.lax.scan(exponential, (y, jnp.zeros((count, action.dim), dtype)), each)
+        return y1
+
 
 def _combine(row: tuple[float, ...], slopes: list[Array]) -> Array:
     terms = [weight * slope for weight, slope in zip(row, slopes, strict=False) if weight]
-    return sum(terms[1:], terms[0])
+    return sum(terms[1:], terms[0]) if terms else jnp.zeros_like(slopes[0])

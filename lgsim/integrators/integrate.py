@@ -187,7 +187,9 @@ def _fits(action: Action, field: Field, t0: Array, y0: Point, args: Any) -> None
     dtype = jax.tree.leaves(y0)[0].dtype
     if not hasattr(xi, "shape") or xi.shape != (action.dim,):
         came = getattr(xi, "shape", type(xi).__name__)
-        raise ValueError(f"field: expected one algebra vector of shape ({action.dim},), got {came}")
+        raise ValueError(
+            f"field: expected one algebra vector of shape ({action.dim},), got {came}; use jax.vmap for a batch of states"
+        )
     if xi.dtype != dtype:
         raise TypeError(f"field: expected the dtype of y0, {dtype}, got {xi.dtype}; look for arrays of it in args")
     moved = jax.eval_shape(action.move, xi, y0)
