@@ -188,7 +188,7 @@ def _fits(action: Action, field: Field, t0: Array, y0: Point, args: Any) -> None
     if not hasattr(xi, "shape") or xi.shape != (action.dim,):
         came = getattr(xi, "shape", type(xi).__name__)
         raise ValueError(
-            f"field: expected one algebra vector of shape ({action.dim},), got {came}; use jax.vmap for a batch of states"
+            f"field: expected one algebra vector of shape ({action.dim},), got {came}; use jax.vmap for batches"
         )
     if xi.dtype != dtype:
         raise TypeError(f"field: expected the dtype of y0, {dtype}, got {xi.dtype}; look for arrays of it in args")

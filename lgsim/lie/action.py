@@ -52,9 +52,24 @@ class Action(eqx.Module):
         pairs = zip(jax.tree.leaves(y0), jax.tree.leaves(y1), strict=True)
         return norm(jnp.concatenate([(a - b).ravel() for a, b in pairs]))
 
+    def _vector(self, name: str, value: Array) -> Array:
+        return check.floating(name, value, self.dim)
+
     def provides(self, verb: str) -> bool:
         """Whether this action defines ``verb`` ("dexpinv" or "bracket") itself."""
         return getattr(type(self), verb) is not getattr(Action, verb)
+
+
+def _element(name: str, value: Element, shapes: Any) -> Element:
+    """``value`` if its arrays end in ``shapes``; errors name the argument and the part."""
+    if all(isinstance(n, int) for n in shapes):
+        return check.floating(name, value, *shapes)
+    if not isinstance(value, tuple | list) or len(value) != len(shapes):
+        came = f"{len(value)} parts" if isinstance(value, tuple | list) else type(value).__name__
+        raise ValueError(f"{name}: expected a tuple of {len(shapes)} parts, got {came}")
+    return tuple(
+        _element(f"{name}[{i}]", part, shape) for i, (part, shape) in enumerate(zip(value, shapes, strict=True))
+    )
 
 
 class LeftTranslation(Action):
@@ -67,13 +82,13 @@ class LeftTranslation(Action):
         return self.group.dim
 
     def move(self, xi: Array, y: Element) -> Element:
-        return self.group.compose(self.group.exp(xi), y)
+        return self.group.compose(self.group.exp(self._vector("xi", xi)), _element("y", y, self.group.shapes))
 
     def dexpinv(self, sigma: Array, xi: Array) -> Array:
-        return self.group.dexpinv_action(sigma, xi)
+        return self.group.dexpinv_action(self._vector("sigma", sigma), self._vector("xi", xi))
 
     def bracket(self, a: Array, b: Array) -> Array:
-        return self.group.bracket(a, b)
+        return self.group.bracket(self._vector("a", a), self._vector("b", b))
 
 
 class RightTranslation(Action):
@@ -90,13 +105,13 @@ class RightTranslation(Action):
         return self.group.dim
 
     def move(self, xi: Array, y: Element) -> Element:
-        return self.group.compose(y, self.group.exp(xi))
+        return self.group.compose(_element("y", y, self.group.shapes), self.group.exp(self._vector("xi", xi)))
 
     def dexpinv(self, sigma: Array, xi: Array) -> Array:
-        return self.group.dexpinv_action(-sigma, xi)
+        return self.group.dexpinv_action(-self._vector("sigma", sigma), self._vector("xi", xi))
 
     def bracket(self, a: Array, b: Array) -> Array:
-        return -self.group.bracket(a, b)
+        return -self.group.bracket(self._vector("a", a), self._vector("b", b))
 
 
 def Translation(n: int) -> LeftTranslation:
@@ -117,13 +132,14 @@ class Coadjoint(Action):
         return self.group.dim
 
     def move(self, xi: Array, y: Array) -> Array:
-        return self.group.Ad_dual_action(self.group.exp(-xi), y)
+        y = check.floating("y", y, self.dim)
+        return self.group.Ad_dual_action(self.group.exp(-self._vector("xi", xi)), y)
 
     def dexpinv(self, sigma: Array, xi: Array) -> Array:
-        return self.group.dexpinv_action(sigma, xi)
+        return self.group.dexpinv_action(self._vector("sigma", sigma), self._vector("xi", xi))
 
     def bracket(self, a: Array, b: Array) -> Array:
-        return self.group.bracket(a, b)
+        return self.group.bracket(self._vector("a", a), self._vector("b", b))
 
 
 class TangentSphere(Action):
@@ -141,14 +157,14 @@ class TangentSphere(Action):
     def move(self, xi: Array, y: Array) -> Array:
         # (omega, q) transforms like a twist (v, w)
         y = check.floating("y", y, 6)
-        moved = se3.Ad_action(se3.exp(xi), jnp.concatenate([y[..., 3:], y[..., :3]], axis=-1))
+        moved = se3.Ad_action(se3.exp(self._vector("xi", xi)), jnp.concatenate([y[..., 3:], y[..., :3]], axis=-1))
         return jnp.concatenate([moved[..., 3:], moved[..., :3]], axis=-1)
 
     def dexpinv(self, sigma: Array, xi: Array) -> Array:
-        return SE3.dexpinv_action(sigma, xi)
+        return SE3.dexpinv_action(self._vector("sigma", sigma), self._vector("xi", xi))
 
     def bracket(self, a: Array, b: Array) -> Array:
-        return SE3.bracket(a, b)
+        return SE3.bracket(self._vector("a", a), self._vector("b", b))
 
 
 class Product(Action):

@@ -104,7 +104,7 @@ class LieGroup(eqx.Module):
 
     def ad(self, u: Array) -> Array:
         """The matrix of ``bracket(u, .)``."""
-        return columns(self.bracket, u, self.dim)
+        return columns(self.bracket, check.floating("u", u, self.dim), self.dim)
 
     def ad_dual(self, u: Array) -> Array:
         """The transpose of ``ad(u)``."""
@@ -112,11 +112,11 @@ class LieGroup(eqx.Module):
 
     def dexp(self, u: Array) -> Array:
         """The matrix of ``dexp_action(u, .)``."""
-        return columns(self.dexp_action, u, self.dim)
+        return columns(self.dexp_action, check.floating("u", u, self.dim), self.dim)
 
     def dexpinv(self, u: Array) -> Array:
         """The matrix of ``dexpinv_action(u, .)``."""
-        return columns(self.dexpinv_action, u, self.dim)
+        return columns(self.dexpinv_action, check.floating("u", u, self.dim), self.dim)
 
     def distance(self, g: Element, h: Element) -> Array:
         """The Euclidean distance of the entries: smooth but where it is zero, where its derivative is taken as zero."""
@@ -239,7 +239,7 @@ class Euclidean(LieGroup):
         return jnp.broadcast_to(second, jnp.broadcast_shapes(first.shape, second.shape))
 
     def identity(self, dtype: jnp.dtype | type = float) -> Array:
-        return jnp.zeros(self.n, dtype)
+        return jnp.zeros(self.n, check.float_dtype(dtype))
 
     def compose(self, g: Array, h: Array) -> Array:
         g, h = check.arguments(g=(g, (self.n,)), h=(h, (self.n,)))

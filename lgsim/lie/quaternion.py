@@ -58,7 +58,7 @@ def _array(q: rotation.Quat) -> Array:
 
 def identity(dtype: jnp.dtype | type = float) -> Float[Array, 4]:
     """The identity rotation (1, 0, 0, 0)."""
-    return jnp.zeros(4, dtype).at[0].set(1)
+    return jnp.zeros(4, check.float_dtype(dtype)).at[0].set(1)
 
 
 def hat(u: so3.Vector) -> Float[Array, "*batch 4"]:
@@ -158,6 +158,7 @@ def second_kind_inverse(q: Quaternion) -> Float[Array, "*batch 3"]:
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 4"]:
     """Unit quaternions of uniform (Haar) distribution: directions of normal 4-vectors."""
+    dtype = check.float_dtype(dtype)
     return normalize(jax.random.normal(key, (*shape, 4), dtype))
 
 

@@ -82,7 +82,7 @@ def _matrix(T: _Frame) -> Array:
 
 def identity(dtype: jnp.dtype | type = float) -> Float[Array, "3 3"]:
     """The identity displacement."""
-    return jnp.eye(3, dtype=dtype)
+    return jnp.eye(3, dtype=check.float_dtype(dtype))
 
 
 def hat(u: Twist) -> Float[Array, "*batch 3 3"]:
@@ -264,6 +264,7 @@ def second_kind_inverse(T: Matrix) -> Float[Array, "*batch 3"]:
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 3 3"]:
     """Displacements with a uniform (Haar) rotation and a standard normal translation."""
+    dtype = check.float_dtype(dtype)
     angle_key, translation_key = jax.random.split(key)
     sine, cosine = sincos(jax.random.uniform(angle_key, shape, dtype, -jnp.pi, jnp.pi))
     p = jax.random.normal(translation_key, (*shape, 2), dtype)

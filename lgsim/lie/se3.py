@@ -60,7 +60,7 @@ def _blocks(diagonal: Mat, upper: Mat) -> Array:
 
 def identity(dtype: jnp.dtype | type = float) -> Float[Array, "4 4"]:
     """The identity displacement."""
-    return jnp.eye(4, dtype=dtype)
+    return jnp.eye(4, dtype=check.float_dtype(dtype))
 
 
 def hat(u: Twist) -> Float[Array, "*batch 4 4"]:
@@ -232,6 +232,7 @@ def second_kind_inverse(T: Matrix) -> Float[Array, "*batch 6"]:
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 4 4"]:
     """Displacements with a uniform (Haar) rotation and a standard normal translation."""
+    dtype = check.float_dtype(dtype)
     rotation_key, translation_key = jax.random.split(key)
     R = so3.random(rotation_key, shape, dtype)
     return _matrix(Transform(unpack_matrix(R), unpack(jax.random.normal(translation_key, (*shape, 3), dtype))))

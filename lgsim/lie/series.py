@@ -59,7 +59,7 @@ def stumpffs(x: Array, kinds: tuple[tuple[int, int], ...]) -> tuple[Array, ...]:
     sine, cosine = sincos(half)
     sinc_half = jnp.where(zero, 1, sine / half)
     versine, sinc = 2 * sine * sine, sinc_half * jnp.where(zero, 1, cosine)
-    # Near 1 the cosine must round without bias, which keeps quaternions on the sphere; near its zero it must not cancel.
+    # Near 1 the cosine must round without bias, which keeps quaternions on the sphere; near 0 it must not cancel.
     difference = (cosine - sine) * (cosine + sine)
     direct = {
         (0, 0): jnp.where(zero, 1, jnp.where(x < 1, 1 - versine, difference)),

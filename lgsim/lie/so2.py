@@ -22,7 +22,7 @@ Matrix = Float[Array, "*#batch 2 2"]
 
 def identity(dtype: jnp.dtype | type = float) -> Float[Array, "2 2"]:
     """The identity rotation."""
-    return jnp.eye(2, dtype=dtype)
+    return jnp.eye(2, dtype=check.float_dtype(dtype))
 
 
 def hat(u: Vector) -> Float[Array, "*batch 2 2"]:
@@ -183,6 +183,7 @@ second_kind, second_kind_inverse = exp, log
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 2 2"]:
     """Rotations of the uniform (Haar) distribution."""
+    dtype = check.float_dtype(dtype)
     return exp(jax.random.uniform(key, (*shape, 1), dtype, -jnp.pi, jnp.pi))
 
 

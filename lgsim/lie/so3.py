@@ -46,7 +46,7 @@ def _matrix(m: Mat) -> Array:
 
 def identity(dtype: jnp.dtype | type = float) -> Float[Array, "3 3"]:
     """The identity rotation."""
-    return jnp.eye(3, dtype=dtype)
+    return jnp.eye(3, dtype=check.float_dtype(dtype))
 
 
 def hat(u: Vector) -> Float[Array, "*batch 3 3"]:
@@ -214,6 +214,7 @@ def second_kind_inverse(R: Matrix) -> Float[Array, "*batch 3"]:
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 3 3"]:
     """Rotations of the uniform (Haar) distribution: a normal 4-vector is a quaternion of uniform direction."""
+    dtype = check.float_dtype(dtype)
     q = jax.random.normal(key, (*shape, 4), dtype)
     s, *v = components(q)
     return _matrix(rotation.quaternion_matrix((s, Vec(*v))))

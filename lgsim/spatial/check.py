@@ -25,6 +25,14 @@ def floating(name: str, value: ArrayLike, *trailing: int) -> Array:
     return array
 
 
+def float_dtype(dtype: jnp.dtype | type) -> jnp.dtype:
+    """``dtype`` as JAX will use it; TypeError unless it is float32 or float64."""
+    found = jnp.zeros((), dtype).dtype
+    if found not in (jnp.float32, jnp.float64):
+        raise TypeError(f"dtype: expected float32 or float64, got {found}")
+    return found
+
+
 def arguments(**named: tuple[ArrayLike, tuple[int, ...]]) -> tuple[Array, ...]:
     """Several arrays, given as ``name=(value, trailing axes)``, of one dtype and with leading axes that broadcast.
 

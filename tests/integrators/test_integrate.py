@@ -198,7 +198,7 @@ BAD = {
     "field shape": ({"field": lambda t, y, args: jnp.ones(2)}, ValueError, ("field", "(3,)", "(2,)")),
     "field kind": ({"field": lambda t, y, args: (1.0, 2.0)}, ValueError, ("field", "(3,)", "tuple")),
     "field dtype": ({"field": lambda t, y, args: jnp.ones(3, jnp.float32)}, TypeError, ("field", "float64", "float32")),
-    "y0 shape": ({"y0": jnp.eye(4)}, ValueError, ("R", "(..., 3, 3)", "(4, 4)")),
+    "y0 shape": ({"y0": jnp.eye(4)}, ValueError, ("y", "(..., 3, 3)", "(4, 4)")),
     "y0 batch": (
         {"y0": jnp.ones((5, 3, 3)), "field": lambda t, y, args: jnp.ones((5, 3))},
         ValueError,

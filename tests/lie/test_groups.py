@@ -1,0 +1,299 @@
+"""One suite for every group: axioms, exp and log, Ad and ad, dexp and its inverse, sampling, broadcasting.
+
+The identities are evaluated once for each group, on a batch that holds every regime. That a batch is a loop over
+single elements, and compiled results equal those of operation after operation, is a test of its own.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+
+from tests.lie.structures import (
+    REGIMES,
+    SHAPES,
+    STRUCTURES,
+    Compiled,
+    apply,
+    difference,
+    identity_matrices,
+    spread,
+)
+
+PER_GROUP = pytest.mark.parametrize("name", STRUCTURES)
+# in float32 the groups that between them run all the code
+FLOAT32 = ("SO2", "SE2", "SE3", "UnitQuaternion", "SO3 x R2", "T SO3", "T* SO3")
+# groups whose code no smaller one runs
+DISTINCT = pytest.mark.parametrize("name", [n for n in STRUCTURES if n not in ("T SE3", "T* SE3", "T* SO3")])
+COUNT = 4  # samples of each regime
+
+
+def properties(group, identity, u, v, w):
+    """Pairs (computed, expected) of every identity at the algebra vectors u, v, w (n, dim)."""
+    g, h, k = group.exp(u), group.exp(v), group.exp(w)
+    inverse = group.inverse(g)
+    conjugate = group.compose(group.compose(g, h), inverse)
+    Ad, ad, dexp, dexpinv = group.Ad(g), group.ad(u), group.dexp(u), group.dexpinv(u)
+    one, identities, zero = identity_matrices(u), spread(identity, len(u)), 0 * u
+    turned, bracket = group.Ad_action(g, v), group.bracket(u, v)
+
+    def velocity(curve):
+        """The derivative at 0 of a curve of algebra vectors."""
+        s = jnp.zeros((), u.dtype)
+        return jax.jvp(curve, (s,), (jnp.ones_like(s),))[1]
+
+    return {
+        "associative": (group.compose(group.compose(g, h), k), group.compose(g, group.compose(h, k))),
+        "left identity": (group.compose(identity, g), g),
+        "right identity": (group.compose(g, identity), g),
+        "left inverse": (group.compose(inverse, g), identities),
+        "right inverse": (group.compose(g, inverse), identities),
+        "exp of zero": (group.exp(zero), identities),
+        "log of identity": (group.log(group.exp(zero)), zero),
+        "exp of minus": (group.exp(-u), inverse),
+        "one-parameter subgroup": (group.compose(group.exp(0.25 * u), group.exp(0.5 * u)), group.exp(0.75 * u)),
+        "log inverts exp": (group.log(g), u),
+        "Ad is a homomorphism": (group.Ad(group.compose(g, h)), Ad @ group.Ad(h)),
+        "Ad of the identity": (group.Ad(group.exp(zero)), one),
+        "Ad of the inverse": (group.Ad(inverse) @ Ad, one),
+        "Ad_action is Ad": (turned, apply(Ad, v)),
+        "Ad is conjugation": (group.exp(turned), conjugate),
+        "Ad of exp is expm of ad": (Ad, scipy.linalg.expm(np.asarray(ad, float))),
+        "ad is the bracket": (apply(ad, v), bracket),
+        "bracket is antisymmetric": (bracket, -group.bracket(v, u)),
+        "Jacobi identity": (
+            group.bracket(u, group.bracket(v, w)) + group.bracket(v, group.bracket(w, u)),
+            -group.bracket(w, bracket),
+        ),
+        "ad of a bracket": (group.ad(bracket), ad @ group.ad(v) - group.ad(v) @ ad),
+        "Ad respects brackets": (
+            group.Ad_action(g, group.bracket(v, w)),
+            group.bracket(turned, group.Ad_action(g, w)),
+        ),
+        "bracket is the derivative of Ad": (velocity(lambda s: group.Ad_action(group.exp(s * u), v)), bracket),
+        "dexp is the derivative of exp": (
+            velocity(lambda s: group.log(group.compose(group.exp(u + s * v), inverse))),
+            group.dexp_action(u, v),
+        ),
+        "dexp of minus is the body form": (
+            velocity(lambda s: group.log(group.compose(inverse, group.exp(u + s * v)))),
+            group.dexp_action(-u, v),
+        ),
+        "dexpinv is the derivative of log": (
+            velocity(lambda s: group.log(group.compose(group.exp(s * v), g))),
+            group.dexpinv_action(u, v),
+        ),
+        "dexp_action is dexp": (group.dexp_action(u, v), apply(dexp, v)),
+        "dexpinv_action is dexpinv": (group.dexpinv_action(u, v), apply(dexpinv, v)),
+        "dexpinv inverts dexp": (dexpinv @ dexp, one),
+        "dexp = Ad dexp of minus": (dexp, Ad @ group.dexp(-u)),
+        "dexp keeps its own argument": (group.dexp_action(u, u), u),
+        "dexp starts with half the bracket": (velocity(lambda s: group.dexp_action(s * u, v)), 0.5 * bracket),
+        "distance to itself": (group.distance(g, g), zero[:, 0]),
+        "distance is symmetric": (group.distance(g, h), group.distance(h, g)),
+    }
+
+
+@cache
+def results(name, dtype):
+    """Each property's (samples,) difference, for COUNT samples of every regime."""
+    structure = STRUCTURES[name]
+    u, v, w = (np.concatenate([structure.algebra(r, (COUNT,), dtype, seed=31 + i) for r in REGIMES]) for i in range(3))
+    v, w = v[::-1].copy(), np.roll(w, COUNT, axis=0)  # mixed regimes
+    group = Compiled(structure.group)
+    pairs = properties(group, structure.group.identity(dtype), *map(jnp.asarray, (u, v, w)))
+    return {label: (difference(a, b, axes=1), a) for label, (a, b) in pairs.items()}
+
+
+@pytest.mark.float32
+@PER_GROUP
+def test_identities(name, dtype):
+    """Every identity of `properties`, all regimes, within 256 eps (products of three elements, inverses near pi)."""
+    if dtype == np.float32 and name not in FLOAT32:
+        pytest.skip("made of groups that float32 runs")
+    eps = float(np.finfo(dtype).eps)
+    failures = []
+    for label, (error, value) in results(name, dtype).items():
+        for leaf in jax.tree.leaves(value):
+            assert leaf.dtype == dtype, label
+        for i, regime in enumerate(REGIMES):
+            worst = np.max(error[COUNT * i : COUNT * (i + 1)])
+            if not worst <= 256 * eps:
+                failures.append(f"{label}, {regime}: {worst / eps:.3g} eps")
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.float32
+@PER_GROUP
+def test_distance_separates(name, dtype):
+    """distance is positive between different elements, small for near ones, and differentiable at equality."""
+    structure = STRUCTURES[name]
+    group = structure.group
+    u = jnp.asarray(structure.algebra("random", (), dtype, seed=41))
+    g = group.exp(u)
+    assert group.dim == structure.dim
+    for i in range(structure.dim):
+        step = jnp.zeros(structure.dim, dtype).at[i].set(0.5)
+        assert float(group.distance(g, group.compose(g, group.exp(step)))) > 1e-3
+    gradient = jax.jit(jax.grad(lambda s: group.distance(g, group.compose(g, group.exp(s)))))(0 * u)
+    assert np.all(np.isfinite(gradient))
+
+
+def functions_of(group):
+    """Every function of a group at a pair of algebra vectors."""
+
+    def everything(u, v):
+        g, h = group.exp(u), group.exp(v)
+        return {
+            "exp": g,
+            "compose": group.compose(g, h),
+            "inverse": group.inverse(g),
+            "log": group.log(g),
+            "Ad": group.Ad(g),
+            "Ad_action": group.Ad_action(g, v),
+            "bracket": group.bracket(u, v),
+            "ad": group.ad(u),
+            "dexp": group.dexp(u),
+            "dexpinv": group.dexpinv(u),
+            "dexp_action": group.dexp_action(u, v),
+            "dexpinv_action": group.dexpinv_action(u, v),
+            "distance": group.distance(g, h),
+        }
+
+    return everything
+
+
+@DISTINCT
+def test_batches_of_any_shape_are_a_loop(name):
+    """Leading axes (), (1,), (3, 1, 2), operation by operation, equal the compiled loop over single elements."""
+    structure = STRUCTURES[name]
+    everything = functions_of(structure.group)
+    u, v = (jnp.asarray(structure.algebra("random", (6,), np.float64, seed=s)) for s in (51, 52))
+    single = jax.jit(everything)
+    rows = [single(a, b) for a, b in zip(u, v, strict=True)]
+    looped = jax.tree.map(lambda *x: np.stack(x), *rows)
+    for shape in SHAPES:
+        count = int(np.prod(shape))
+        batch = everything(*(x[:count].reshape(*shape, structure.dim) for x in (u, v)))
+        assert jax.tree.structure(batch) == jax.tree.structure(looped)
+        for label, value in batch.items():
+            for a, b in zip(jax.tree.leaves(value), jax.tree.leaves(looped[label]), strict=True):
+                assert a.shape == shape + b.shape[1:] and a.dtype == np.float64, (label, shape)
+                expected = b[:count].reshape(a.shape)
+                np.testing.assert_allclose(a, expected, rtol=4e-15, atol=4e-15, err_msg=f"{label} {shape}")
+
+
+@DISTINCT
+def test_leading_axes_broadcast(name):
+    """Arguments whose leading axes differ, in size or in number, broadcast like NumPy's; vmap is the same."""
+    structure = STRUCTURES[name]
+    group = structure.group
+    eps, dtype = 2.2e-16, np.float64
+    u = jnp.asarray(structure.algebra("random", (3,), dtype, seed=53))
+    v = jnp.asarray(structure.algebra("random", (2,), dtype, seed=54))
+    g, h = group.exp(u), group.exp(v)
+    column = jax.tree.map(lambda x: x[:, None], g)
+    row = jax.tree.map(lambda x: x[None, :], h)
+    one = jax.tree.map(lambda x: x[0], h)
+
+    def grid(function):
+        return jax.vmap(jax.vmap(function, (None, 0)), (0, None))
+
+    assert difference(group.compose(column, row), grid(group.compose)(g, h)) <= 16 * eps
+    assert difference(group.compose(column, h), grid(group.compose)(g, h)) <= 16 * eps
+    assert difference(group.compose(one, g), jax.vmap(group.compose, (None, 0))(one, g)) <= 16 * eps
+    assert difference(group.Ad_action(column, v), grid(group.Ad_action)(g, v)) <= 16 * eps
+    assert difference(group.Ad_action(g, v[0]), jax.vmap(group.Ad_action, (0, None))(g, v[0])) <= 16 * eps
+    for function in (group.bracket, group.dexp_action, group.dexpinv_action):
+        assert difference(function(u[:, None], v), grid(function)(u, v)) <= 16 * eps
+        assert difference(function(u[0], v), jax.vmap(function, (None, 0))(u[0], v)) <= 16 * eps
+        assert difference(function(u, v[0]), jax.vmap(function, (0, None))(u, v[0])) <= 16 * eps
+
+
+@pytest.mark.float32
+@PER_GROUP
+def test_random_is_on_the_group(name, dtype, key):
+    """Shapes, dtype, determinism; g g^-1 = 1 and exp(log(g)) = g hold, which no array off the group satisfies."""
+    structure = STRUCTURES[name]
+    group = structure.group
+    eps = float(np.finfo(dtype).eps)
+    g = group.random(key, (3, 5), dtype)
+    assert all(leaf.shape[:2] == (3, 5) and leaf.dtype == dtype for leaf in jax.tree.leaves(g))
+    single = group.random(key, (), dtype)
+    assert jax.tree.structure(single) == jax.tree.structure(group.identity(dtype))
+    assert difference(g, group.random(key, (3, 5), dtype)) == 0
+    assert difference(g, group.random(jax.random.fold_in(key, 1), (3, 5), dtype)) > 0.01
+    identity = jax.tree.map(lambda x: jnp.broadcast_to(x, (3, 5, *x.shape)), group.identity(dtype))
+    assert difference(group.compose(g, group.inverse(g)), identity) <= 32 * eps
+    back = group.exp(group.log(g))
+    if name == "UnitQuaternion":
+        back = back * jnp.sign(jnp.sum(back * g, axis=-1, keepdims=True))
+    assert difference(back, g) <= 128 * eps
+
+
+@pytest.mark.parametrize("name", ["SO3", "UnitQuaternion", "SO2", "SE3"])
+def test_random_rotations_are_haar(name, key):
+    """First, second and fourth moments of uniform rotations within 5 standard deviations, and the law of the angle."""
+    count = 20000
+    group = STRUCTURES[name].group
+    g = np.asarray(group.random(key, (count,), np.float64))
+    noise = 5 / np.sqrt(count)
+    if name == "UnitQuaternion":
+        np.testing.assert_allclose(np.mean(g[:, :, None] * g[:, None, :], axis=0), np.eye(4) / 4, atol=noise * 0.36)
+        np.testing.assert_allclose(np.mean(g**4, axis=0), 1 / 8, atol=noise * 0.2)
+        angle = 2 * np.arccos(np.minimum(1, np.abs(g[:, 0])))
+    elif name == "SO2":
+        angle = np.arctan2(g[:, 1, 0], g[:, 0, 0])
+        for harmonic in (1, 2, 3):
+            assert abs(np.mean(np.exp(1j * harmonic * angle))) < noise
+        return
+    else:
+        rotation = g[:, :3, :3]
+        np.testing.assert_allclose(np.mean(rotation, axis=0), 0, atol=noise * 0.58)
+        np.testing.assert_allclose(np.mean(rotation**2, axis=0), 1 / 3, atol=noise * 0.3)
+        trace = np.trace(rotation, axis1=1, axis2=2)
+        assert abs(np.mean(trace**2) - 1) < noise * 1.5
+        angle = np.arccos(np.clip((trace - 1) / 2, -1, 1))
+        if name == "SE3":
+            np.testing.assert_allclose(np.mean(g[:, :3, 3], axis=0), 0, atol=noise)
+            np.testing.assert_allclose(np.cov(g[:, :3, 3].T), np.eye(3), atol=1.5 * noise)
+    # Haar measure on SO(3): the angle has distribution (t - sin t)/pi on [0, pi]
+    ordered = np.sort(angle)
+    distance = np.max(np.abs((ordered - np.sin(ordered)) / np.pi - np.arange(1, count + 1) / count))
+    assert distance < 1.95 / np.sqrt(count)  # Kolmogorov-Smirnov, 0.1 %
+
+
+@pytest.mark.float32
+@pytest.mark.parametrize("base", ["SO3", "SE3", "SE2"])
+def test_semidirect_products(base, dtype):
+    """Tangent: (g, v)(h, w) = (gh, v + Ad_g w). Cotangent: (gh, mu + Ad*_{g^-1} nu), Celledoni et al., (11)."""
+    structure = STRUCTURES[base]
+    group = structure.group
+    u, v = (jnp.asarray(structure.algebra("random", (), dtype, seed=s)) for s in (61, 62))
+    a, b = (jnp.asarray(np.random.default_rng(s).standard_normal(structure.dim).astype(dtype)) for s in (63, 64))
+    g, h = group.exp(u), group.exp(v)
+    eps = float(np.finfo(dtype).eps)
+    if f"T {base}" in STRUCTURES:
+        got = STRUCTURES[f"T {base}"].group.compose((g, a), (h, b))
+        assert difference(got, (group.compose(g, h), a + group.Ad(g) @ b)) <= 16 * eps
+    got = STRUCTURES[f"T* {base}"].group.compose((g, a), (h, b))
+    assert difference(got, (group.compose(g, h), a + group.Ad(group.inverse(g)).T @ b)) <= 16 * eps
+
+
+@pytest.mark.float32
+def test_product_is_componentwise(dtype):
+    """A product acts on its factors apart; its algebra vectors are theirs in order."""
+    structure = STRUCTURES["SE3 x SO2"]
+    se3, so2 = STRUCTURES["SE3"].group, STRUCTURES["SO2"].group
+    u = jnp.asarray(structure.algebra("random", (), dtype, seed=71))
+    g = structure.group.exp(u)
+    eps = float(np.finfo(dtype).eps)
+    assert difference(g, (se3.exp(u[:6]), so2.exp(u[6:]))) <= 4 * eps
+    adjoint = np.zeros((7, 7))
+    adjoint[:6, :6], adjoint[6, 6] = se3.Ad(g[0]), 1.0
+    np.testing.assert_allclose(structure.group.Ad(g), adjoint, atol=4 * eps)
