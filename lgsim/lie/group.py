@@ -129,7 +129,8 @@ class LieGroup(eqx.Module):
     def interpolate(self, g: Element, h: Element, s: float | Array) -> Element:
         """``g exp(s log(g^-1 h))``; s = 0 and 1 are the ends."""
         u = self.log(self.compose(self.inverse(g), h))
-        return self.compose(g, self.exp(u * jnp.asarray(s, u.dtype)[..., None]))
+        u, s = check.arguments(u=(u, (self.dim,)), s=(jnp.asarray(s, u.dtype), ()))
+        return self.compose(g, self.exp(u * s[..., None]))
 
     def batch_of(self, g: Element) -> tuple[int, ...]:
         """The leading axes of an element."""

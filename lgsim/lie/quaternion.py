@@ -164,6 +164,8 @@ def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = fl
 
 def interpolate(q0: Quaternion, q1: Quaternion, s: Float[Array, "*#batch"] | float) -> Float[Array, "*batch 4"]:
     """The geodesic ``q0 exp(s log(q0^-1 q1))`` along the shorter way; at s = 1 it is q1 or -q1."""
-    a, b = _quaternions(q0=q0, q1=q1)
+    s = jnp.asarray(s, jnp.result_type(q0))
+    q0, q1, s = check.arguments(q0=(q0, (4,)), q1=(q1, (4,)), s=(s, ()))
+    a, b = _quaternion(q0), _quaternion(q1)
     u = rotation.quaternion_log(rotation.quaternion_product((a[0], -a[1]), b))
-    return _array(rotation.quaternion_product(a, rotation.quaternion_exp(u * jnp.asarray(s, a[0].dtype))))
+    return _array(rotation.quaternion_product(a, rotation.quaternion_exp(u * s)))

@@ -273,5 +273,6 @@ def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = fl
 
 def interpolate(T0: Matrix, T1: Matrix, s: Float[Array, "*#batch"] | float) -> Float[Array, "*batch 3 3"]:
     """The motion of constant twist ``T0 exp(s log(T0^-1 T1))``; s = 0 and 1 are the ends."""
-    T0, T1 = check.arguments(T0=(T0, (3, 3)), T1=(T1, (3, 3)))
-    return compose(T0, exp(log(compose(inverse(T0), T1)) * jnp.asarray(s, T0.dtype)[..., None]))
+    s = jnp.asarray(s, jnp.result_type(T0))
+    T0, T1, s = check.arguments(T0=(T0, (3, 3)), T1=(T1, (3, 3)), s=(s, ()))
+    return compose(T0, exp(log(compose(inverse(T0), T1)) * s[..., None]))

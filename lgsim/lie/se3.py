@@ -240,8 +240,10 @@ def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = fl
 
 def interpolate(T0: Matrix, T1: Matrix, s: Float[Array, "*#batch"] | float) -> Float[Array, "*batch 4 4"]:
     """The screw motion ``T0 exp(s log(T0^-1 T1))``, of constant twist; s = 0 and 1 are the ends."""
-    a, b = _transforms(T0=T0, T1=T1)
-    return _matrix(a @ rigid.exp(rigid.log(a.inverse() @ b) * jnp.asarray(s, a.p.x.dtype)))
+    s = jnp.asarray(s, jnp.result_type(T0))
+    T0, T1, s = check.arguments(T0=(T0, (4, 4)), T1=(T1, (4, 4)), s=(s, ()))
+    a, b = unpack_transform(T0), unpack_transform(T1)
+    return _matrix(a @ rigid.exp(rigid.log(a.inverse() @ b) * s))
 
 
 def act(T: Matrix, x: Float[Array, "*#batch 3"]) -> Float[Array, "*batch 3"]:

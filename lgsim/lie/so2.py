@@ -189,5 +189,6 @@ def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = fl
 
 def interpolate(R0: Matrix, R1: Matrix, s: Float[Array, "*#batch"] | float) -> Float[Array, "*batch 2 2"]:
     """The geodesic ``R0 exp(s log(R0^-1 R1))``."""
-    R0, R1 = check.arguments(R0=(R0, (2, 2)), R1=(R1, (2, 2)))
-    return compose(R0, exp(log(compose(inverse(R0), R1)) * jnp.asarray(s, R0.dtype)[..., None]))
+    s = jnp.asarray(s, jnp.result_type(R0))
+    R0, R1, s = check.arguments(R0=(R0, (2, 2)), R1=(R1, (2, 2)), s=(s, ()))
+    return compose(R0, exp(log(compose(inverse(R0), R1)) * s[..., None]))

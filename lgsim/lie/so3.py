@@ -222,5 +222,7 @@ def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = fl
 
 def interpolate(R0: Matrix, R1: Matrix, s: Float[Array, "*#batch"] | float) -> Float[Array, "*batch 3 3"]:
     """The geodesic ``R0 exp(s log(R0^-1 R1))``, constant in speed; s = 0 and 1 are the ends."""
-    a, b = _matrices(R0=R0, R1=R1)
-    return _matrix(a @ rotation.exp(rotation.log(a.T @ b) * jnp.asarray(s, a.r0.x.dtype)))
+    s = jnp.asarray(s, jnp.result_type(R0))
+    R0, R1, s = check.arguments(R0=(R0, (3, 3)), R1=(R1, (3, 3)), s=(s, ()))
+    a, b = unpack_matrix(R0), unpack_matrix(R1)
+    return _matrix(a @ rotation.exp(rotation.log(a.T @ b) * s))
