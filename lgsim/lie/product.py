@@ -87,6 +87,12 @@ class Product(LieGroup):
         return tuple(group.random(k, shape, dtype) for group, k in zip(self.groups, keys, strict=True))
 
 
+def _aligned_sum(x: Array, y: Array) -> Array:
+    n = x.shape[-1]
+    x, y = check.arguments(x=(x, (n,)), y=(y, (n,)))
+    return x + y
+
+
 class Semidirect(LieGroup):
     """``G x V`` with ``(g, x)(h, y) = (g h, x + rho_g y)``, rho a representation of G on V, dim V = dim G.
 
@@ -130,7 +136,7 @@ class Semidirect(LieGroup):
 
     def compose(self, g: Element, h: Element) -> Element:
         (a, x), (b, y) = g, h
-        return self.base.compose(a, b), x + self.represent(a, y)
+        return self.base.compose(a, b), _aligned_sum(x, self.represent(a, y))
 
     def inverse(self, g: Element) -> Element:
         a, x = g
@@ -150,7 +156,7 @@ class Semidirect(LieGroup):
         a, x = g
         ((b, y),) = self._vectors(v=v)
         turned = self.base.Ad_action(a, b)
-        return join([turned, self.represent(a, y) - self.generate(turned, x)])
+        return join([turned, _aligned_sum(self.represent(a, y), -self.generate(turned, x))])
 
     def bracket(self, u: Array, v: Array) -> Array:
         (a, x), (b, y) = self._vectors(u=u, v=v)
