@@ -12,8 +12,8 @@ A benchmark is a file of this folder that runs alone:
 
     harness.main(run, "cost")    # under if __name__ == "__main__"
 
-It takes `--quick`, ends with one line of figures, and exits 0 only if it checked a bound and all its bounds hold. A
-full run writes benchmarks/results/<name>.json, whole or not at all.
+It takes `--quick`, ends with one line of figures, and exits 0 only if it checked a bound and all its bounds hold; with
+3 if it ran to its end and one is broken. A full run writes benchmarks/results/<name>.json, whole or not at all.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 RESULTS = Path(__file__).parent / "results"
+BROKEN = 3
 PACKAGES = ("jax", "jaxlib", "lgsim", "numpy")
 
 
@@ -90,7 +91,7 @@ class Report:
 
 
 def main(run: Callable[[Report], None], name: str, argv: Sequence[str] | None = None) -> NoReturn:
-    """Run a benchmark as a command and leave with 0 if its bounds hold, else 1."""
+    """Run a benchmark as a command and leave with 0 if its bounds hold, else with BROKEN."""
     parser = argparse.ArgumentParser(description=f"lgsim benchmark {name}")
     parser.add_argument("--quick", action="store_true", help="a short run with the same bounds, which writes no record")
     report = Report(name, quick=parser.parse_args(argv).quick)
@@ -109,7 +110,7 @@ def main(run: Callable[[Report], None], name: str, argv: Sequence[str] | None = 
         record = _plain({"benchmark": name, "holds": holds, "machine": machine(), **content})
         write_whole(RESULTS / f"{name}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
     print(report.last_line(), flush=True)
-    sys.exit(0 if holds else 1)
+    sys.exit(0 if holds else BROKEN)
 
 
 def interleave(functions: Mapping[str, Callable[[], Any]], repeats: int, *, least: float = 2e-3) -> dict[str, float]:

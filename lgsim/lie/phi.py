@@ -23,12 +23,17 @@ class AdFunction:
     With ``x = theta^2`` (Celledoni et al. 2021, sec. 2.3):
     ``at_zero = phi(0)``, ``odd(x) = g1 = Im phi(i theta)/theta``,
     ``even(x) = g2 = (phi(0) - Re phi(i theta))/theta^2``.
-    ``odd`` and ``even`` act on arrays of any shape and must be differentiable in x at 0.
+    ``odd`` and ``even`` act on arrays of any shape and must be differentiable in x at 0; a
+    constant ``odd`` is a number.
     """
 
     at_zero: float
-    odd: Callable[[Array], Array]
+    odd: Callable[[Array], Array] | float
     even: Callable[[Array], Array]
+
+    def coefficients(self, x: Array) -> tuple[Scalar, Array]:
+        """(odd, even) at x."""
+        return self.odd(x) if callable(self.odd) else self.odd, self.even(x)
 
     @classmethod
     def from_taylor(cls, coefficients: Sequence[float]) -> AdFunction:
@@ -49,7 +54,7 @@ AD_EXP = AdFunction(1.0, partial(stumpff, k=1), partial(stumpff, k=2))
 """phi(z) = e^z: Ad of exp."""
 DEXP = AdFunction(1.0, partial(stumpff, k=2), partial(stumpff, k=3))
 """phi(z) = (e^z - 1)/z: dexp (Park and Chung eq. (16); Celledoni et al. eq. (7))."""
-DEXPINV = AdFunction(1.0, partial(jnp.full_like, fill_value=-0.5), dexpinv_coefficient)
+DEXPINV = AdFunction(1.0, -0.5, dexpinv_coefficient)
 """phi(z) = z/(e^z - 1): dexpinv (Park and Chung eq. (17); Celledoni et al. eq. (8))."""
 DEXPINV_OF_LOG = AdFunction(1.0, DEXPINV.odd, partial(dexpinv_coefficient, half_turn=True))
 """dexpinv at a logarithm, whose angle is at most pi."""
@@ -58,7 +63,7 @@ DEXPINV_OF_LOG = AdFunction(1.0, DEXPINV.odd, partial(dexpinv_coefficient, half_
 def on_rotation(phi: AdFunction, w: Vec, b: Vec) -> Vec:
     """phi(ad_w) b on so(3), by components: ``phi(0) b + g1 w x b + g2 w x (w x b)``."""
     x = w.dot(w)
-    odd, even = cut((phi.odd(x), phi.even(x)))
+    odd, even = cut(phi.coefficients(x))
     once = w.cross(b)
     return b * phi.at_zero + once * odd + w.cross(once) * even
 
@@ -79,7 +84,7 @@ def on_motion(phi: AdFunction, u: Motion, y: Motion) -> Motion:
 def matrix_on_rotation(phi: AdFunction, w: Vec) -> Mat:
     """The matrix of phi(ad_w) on so(3): ``phi(0) I + g1 [w] + g2 [w]^2``."""
     x = w.dot(w)
-    odd, even = cut((phi.odd(x), phi.even(x)))
+    odd, even = cut(phi.coefficients(x))
     return polynomial_in_hat(w, phi.at_zero, odd, even)
 
 
@@ -118,8 +123,10 @@ def polynomial_in_hat(w: Vec, c0: Scalar, c1: Scalar, c2: Scalar) -> Mat:
 
 
 def _with_slopes(phi: AdFunction, x: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    values, slopes = jax.jvp(lambda x: (phi.odd(x), phi.even(x)), (x,), (jnp.ones_like(x),))
-    return cut((*values, *slopes))
+    one = (jnp.ones_like(x),)
+    even, even_slope = jax.jvp(phi.even, (x,), one)
+    odd, odd_slope = jax.jvp(phi.odd, (x,), one) if callable(phi.odd) else (phi.odd, 0.0)
+    return cut((odd, even, odd_slope, even_slope))
 
 
 def phi_action(phi: AdFunction, u: Float[Array, "*#batch 6"], y: Float[Array, "*#batch 6"]) -> Float[Array, "*batch 6"]:

@@ -21,8 +21,9 @@ def exp(u: Motion) -> Transform:
 @jax.custom_jvp
 def log(T: Transform) -> Motion:
     """The twist with rotation angle at most pi; its derivative along the group is dexpinv."""
-    w = rotation.log(T.R)
-    return Motion(on_rotation(DEXPINV_OF_LOG, w, T.p), w)
+    q, p = rotation.gathered_quaternion(T.R, T.p)
+    w = rotation.quaternion_log(q)
+    return Motion(on_rotation(DEXPINV_OF_LOG, w, p), w)
 
 
 @log.defjvp

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from lgsim.lie.phi import DEXPINV_OF_LOG, on_rotation, polynomial_in_hat
 from lgsim.lie.series import angle_over_sine, stumpffs
-from lgsim.spatial import Mat, Vec, cut
+from lgsim.spatial import Mat, Vec, components, cut, pack
 from lgsim.spatial.algebra import Scalar
 
 Quat = tuple[Scalar, Vec]
@@ -23,7 +23,7 @@ def exp(w: Vec) -> Mat:
 @jax.custom_jvp
 def log(R: Mat) -> Vec:
     """The rotation vector of length at most pi, through the quaternion; its derivative is dexpinv, exact at pi too."""
-    return quaternion_log(cut(quaternion(R)))
+    return quaternion_log(gathered_quaternion(R)[0])
 
 
 @log.defjvp
@@ -85,6 +85,14 @@ def quaternion(R: Mat) -> Quat:
         choose(b, d, 1 + 2 * R.r1.y - trace, f),
         choose(c, e, f, 1 + 2 * R.r2.z - trace),
     )
+
+
+def gathered_quaternion(R: Mat, *others: Vec) -> tuple[Quat, *tuple[Vec, ...]]:
+    """``quaternion(R)`` and other vectors, side by side: one pass over what they come from, not one a number."""
+    s, v = quaternion(R)
+    s, *held = components(cut(pack([s, *v, *(c for other in others for c in other)], (4 + 3 * len(others),))))
+    first, *rest = (Vec(*held[i : i + 3]) for i in range(0, len(held), 3))
+    return (s, first), *rest
 
 
 def quaternion_product(p: Quat, q: Quat) -> Quat:

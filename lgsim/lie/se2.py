@@ -178,9 +178,9 @@ def ad_dual_action(u: Twist, mu: Twist) -> Float[Array, "*batch 3"]:
 def ad_function(phi: AdFunction, u: Twist, v: Twist) -> Float[Array, "*batch 3"]:
     """``phi(ad_u) v``: with ``m = J (w a - b v)`` for v = (a, b), ``(phi(0) a + g1 m + g2 w J m, phi(0) b)``."""
     (linear, w), (a, b) = _twists(u=u, v=v)
-    x = w * w
+    odd, even = phi.coefficients(w * w)
     m = _Pair(a.x * w, a.y * w).plus(linear, -b).turned()
-    moved = _Pair(a.x * phi.at_zero, a.y * phi.at_zero).plus(m, phi.odd(x)).plus(m.turned(), w * phi.even(x))
+    moved = _Pair(a.x * phi.at_zero, a.y * phi.at_zero).plus(m, odd).plus(m.turned(), w * even)
     return _twist(moved, b * phi.at_zero)
 
 

@@ -24,12 +24,13 @@ def _identity(*leaves: Array) -> tuple[Array, ...]:
 
 
 def cut(tree: Tree) -> Tree:
-    """The same tree, as a fusion boundary on CPU: everything before it is computed once."""
+    """The same tree, as a fusion boundary on CPU: everything before it is computed once. Python numbers pass by."""
     if jax.default_backend() != "cpu":
         return tree
     leaves, structure = jax.tree.flatten(tree)
     with set_xla_metadata(inlineable="false"):
-        return jax.tree.unflatten(structure, _identity(*leaves))
+        held = iter(_identity(*(leaf for leaf in leaves if not isinstance(leaf, int | float))))
+    return jax.tree.unflatten(structure, [leaf if isinstance(leaf, int | float) else next(held) for leaf in leaves])
 
 
 # Polynomials of sin r = r + r^3 S(r^2) and cos r = 1 - r^2/2 + r^4 C(r^2) on |r| <= pi/4, and pi/2 in three pieces

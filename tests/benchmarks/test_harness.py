@@ -67,14 +67,14 @@ def test_broken_bound_is_named_and_fails(value, limits, results, capsys):
         sound(report)
         assert not report.bound("drift", value, **limits)
 
-    assert leave(run) == 1
+    assert leave(run) == harness.BROKEN == 3
     out = capsys.readouterr().out
     assert "BOUND BROKEN: drift" in out and out.splitlines()[-1].endswith("2 of 3 bounds hold")
     assert json.loads((results / "study.json").read_text())["holds"] is False
 
 
 def test_run_without_a_bound_fails(results, capsys):
-    assert leave(lambda report: report.figure("x", 1.0)) == 1
+    assert leave(lambda report: report.figure("x", 1.0)) == harness.BROKEN
     assert "no bound was checked" in capsys.readouterr().out
 
 

@@ -142,15 +142,24 @@ def test_new_numbers_are_not_traced_again():
     assert not [name for name in compilations if "backend_compile" in name]
 
 
-def count_equations(jaxpr):
-    total = 0
+def equations(jaxpr):
+    """The names of all primitives, inner programs included."""
     for equation in jaxpr.eqns:
-        total += 1
+        yield equation.primitive.name
         for value in equation.params.values():
             for inner in value if isinstance(value, tuple | list) else (value,):
                 inner = getattr(inner, "jaxpr", inner)
-                total += count_equations(inner) if hasattr(inner, "eqns") else 0
-    return total
+                if hasattr(inner, "eqns"):
+                    yield from equations(inner)
+
+
+@pytest.mark.parametrize("name", lgsim.METHODS)
+def test_no_loop_is_closed_to_reverse_mode(name):
+    def end(y):
+        return lgsim.integrate(lgsim.METHODS[name], BODY, euler, y, dt=0.1, steps=10, args=inertia()).ys
+
+    names = set(equations(jax.make_jaxpr(end)(start()).jaxpr))
+    assert "scan" in names and "while" not in names
 
 
 @pytest.mark.parametrize("checkpoint", [None, "step", 8, "recursive"])
@@ -160,7 +169,7 @@ def test_the_program_does_not_grow_with_the_number_of_steps(checkpoint):
             settings = {"dt": 0.1, "steps": steps, "save_every": save_every, "checkpoint": checkpoint}
             return lgsim.integrate(lgsim.MK4, BODY, euler, y, args=inertia(), **settings).ys
 
-        return count_equations(jax.make_jaxpr(end)(start()).jaxpr)
+        return len(list(equations(jax.make_jaxpr(end)(start()).jaxpr)))
 
     assert size(64, 64) == size(262_144, 262_144) if checkpoint in (None, "step", 8) else True
     # recursion adds one scan for each eightfold length, never a copy of the step

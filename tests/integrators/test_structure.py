@@ -128,6 +128,15 @@ def test_quaternions_stay_unit(name):
 
 
 @pytest.mark.float32
+@pytest.mark.parametrize("name", ["MK4", "CF4"])
+def test_quaternions_stay_unit_in_float32(name):
+    start = jnp.array([0.5, -0.5, 0.1, 0.7], jnp.float32)
+    any_motion, changing = gaps(lgsim.METHODS[name], lgsim.UnitQuaternion, gap_of_quaternion, start, 0.02)
+    assert any_motion < 2 * STEPS
+    assert changing < 8 * np.sqrt(STEPS)
+
+
+@pytest.mark.float32
 @pytest.mark.parametrize("name", ["MK4", "CF4", "CG4"])
 def test_rotation_matrices_stay_orthogonal_in_float32(name):
     """2 N eps. Single precision resolves 1 - cos of a small angle coarsely, so its rounding is not always random."""
