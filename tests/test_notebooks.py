@@ -1,0 +1,108 @@
+"""Every notebook runs, cell after cell, in a fresh process and an empty folder, with JAX's own settings."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.test_readme import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+# The cells of a notebook share one namespace; each has a name of its own for tracebacks.
+RUNNER = """
+names = {"__name__": "__main__"}
+for name, code in CELLS:
+    exec(compile(code, name, "exec"), names)
+"""
+
+
+def load(notebook):
+    return json.loads(notebook.read_text(encoding="utf-8"))
+
+
+def code_cells(notebook):
+    """(name, code) of each code cell; the number is the one that Jupyter shows after running all cells."""
+    cells = [cell for cell in load(notebook)["cells"] if cell["cell_type"] == "code"]
+    return [(f"{notebook.name} cell {n}", "".join(cell["source"])) for n, cell in enumerate(cells, start=1)]
+
+
+def run(notebook, folder):
+    cells = code_cells(notebook)
+    assert cells, f"{notebook.name} has no code cell"
+    # a figure that Agg cannot show is the one thing that differs from a reader's screen
+    quiet = ["-W", "error", "-W", "ignore:FigureCanvasAgg is non-interactive:UserWarning"]
+    return subprocess.run(
+        [sys.executable, *quiet, "-c", f"CELLS = {cells!r}{RUNNER}"],
+        cwd=folder,
+        env={**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def write(notebook, *cells):
+    """A made-up notebook of code cells, with a text cell in front."""
+    text = {"cell_type": "markdown", "id": "text", "metadata": {}, "source": ["x = undefined"]}
+    code = [
+        {"cell_type": "code", "id": f"code-{n}", "metadata": {}, "source": source.splitlines(keepends=True)}
+        | {"execution_count": None, "outputs": []}
+        for n, source in enumerate(cells)
+    ]
+    notebook.write_text(json.dumps({"cells": [text, *code], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    return notebook
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS, "no notebook in notebooks/"
+
+
+each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+
+
+@pytest.mark.slow
+@each_notebook
+def test_notebook_runs_and_writes_no_file(notebook, tmp_path):
+    done = run(notebook, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@each_notebook
+def test_notebook_holds_no_results_and_no_traces_of_an_editor(notebook):
+    page = load(notebook)
+    assert (page["nbformat"], page["nbformat_minor"]) == (4, 5)
+    assert set(page["metadata"]) == {"kernelspec"} and page["metadata"]["kernelspec"]["name"] == "python3"
+    ids = [cell["id"] for cell in page["cells"]]
+    assert len(set(ids)) == len(ids)
+    for cell in page["cells"]:
+        assert cell["metadata"] == {}, cell["id"]
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [] and cell["execution_count"] is None, cell["id"]
+
+
+@each_notebook
+def test_notebook_is_linked_from_the_readme(notebook):
+    assert f"notebooks/{notebook.name}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_cells_share_a_namespace_and_errors_name_notebook_and_cell(tmp_path):
+    page = write(tmp_path / "page.ipynb", "x = 1", "y = x\n\nassert y == 2, 'so'", "print('not reached')")
+    done = run(page, tmp_path)
+    assert done.returncode == 1 and "not reached" not in done.stdout
+    assert 'File "page.ipynb cell 2", line 3' in done.stderr and "AssertionError: so" in done.stderr
+
+
+def test_a_warning_fails_but_showing_a_figure_does_not(tmp_path):
+    figure = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    page = write(tmp_path / "page.ipynb", figure, "import warnings\nwarnings.warn('look out')")
+    done = run(page, tmp_path)
+    assert done.returncode == 1
+    assert 'File "page.ipynb cell 2", line 2' in done.stderr and "UserWarning: look out" in done.stderr
+
+
+def test_notebook_without_code_fails(tmp_path):
+    with pytest.raises(AssertionError, match="no code cell"):
+        run(write(tmp_path / "page.ipynb"), tmp_path)
