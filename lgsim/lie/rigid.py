@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 
 from lgsim.lie import rotation
-from lgsim.lie.phi import DEXPINV_OF_LOG, on_motion, on_rotation, polynomial_in_hat
+from lgsim.lie.phi import DEXPINV, DEXPINV_OF_LOG, on_motion, on_rotation, polynomial_in_hat
 from lgsim.lie.series import stumpffs
 from lgsim.spatial import Motion, Transform, Vec, cut
 
@@ -16,6 +16,11 @@ def exp(u: Motion) -> Transform:
     c1, c2, c3 = cut(stumpffs(w.dot(w), ((1, 0), (2, 0), (3, 0))))
     turned = w.cross(v)
     return Transform(polynomial_in_hat(w, 1, c1, c2), v + turned * c2 + w.cross(turned) * c3)
+
+
+def log_of_rotation_vector(w: Vec, p: Vec) -> Motion:
+    """The twist whose exponential has the rotation ``exp(w)`` and the translation p; |w| below 2 pi."""
+    return Motion(on_rotation(DEXPINV, w, p), w)
 
 
 @jax.custom_jvp

@@ -7,20 +7,31 @@ each component is its own array. Nothing here knows about groups, bodies or time
 
 from lgsim.spatial import check
 from lgsim.spatial.algebra import Mat, Motion, Transform, Vec
-from lgsim.spatial.lowering import cut, sincos
+from lgsim.spatial.batching import batch_last
+from lgsim.spatial.inertia import Articulated, Force, Inertia, Sym, cross_dual, to_child, to_parent
+from lgsim.spatial.lowering import cut, kernel, sincos
 from lgsim.spatial.packing import components, pack, rows, unpack, unpack_matrix, unpack_transform
 
 __all__ = [
+    "Articulated",
+    "Force",
+    "Inertia",
     "Mat",
     "Motion",
+    "Sym",
     "Transform",
     "Vec",
+    "batch_last",
     "check",
     "components",
+    "cross_dual",
     "cut",
+    "kernel",
     "pack",
     "rows",
     "sincos",
+    "to_child",
+    "to_parent",
     "unpack",
     "unpack_matrix",
     "unpack_transform",

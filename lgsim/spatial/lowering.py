@@ -7,8 +7,9 @@ a JAX that ignores it only loses the speed. On other back ends it is off.
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import TypeVar
+from collections.abc import Callable
+from functools import reduce, wraps
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +32,25 @@ def cut(tree: Tree) -> Tree:
     with set_xla_metadata(inlineable="false"):
         held = iter(_identity(*(leaf for leaf in leaves if not isinstance(leaf, int | float))))
     return jax.tree.unflatten(structure, [leaf if isinstance(leaf, int | float) else next(held) for leaf in leaves])
+
+
+def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` as one native function on CPU, its loops included, without the cost of a call for each operation.
+
+    Inside, a sum over an axis and a product of matrices have to be written as loops or explicit sums: in a batch the
+    back end refuses what it would give to its matrix library.
+    """
+    compiled = jax.jit(f)
+
+    @jax.jit  # the attributes belong on a call inside a program, not on a program
+    @wraps(f)
+    def call(*args: Any) -> Any:
+        if jax.default_backend() != "cpu":
+            return f(*args)
+        with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
+            return compiled(*args)
+
+    return call
 
 
 # Polynomials of sin r = r + r^3 S(r^2) and cos r = 1 - r^2/2 + r^4 C(r^2) on |r| <= pi/4, and pi/2 in three pieces

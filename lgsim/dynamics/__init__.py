@@ -1,0 +1,1 @@
+"""Algorithms of multibody dynamics, one a file; none knows a joint by name."""

@@ -1,0 +1,128 @@
+"""Forward dynamics by the articulated-body recursion, O(n): the recursion itself, the batch last."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.dynamics import machine as mc
+from lgsim.multibody.model import Model
+from lgsim.spatial import Articulated, Force, Inertia, Mat, Motion, Sym, Vec, cut, to_child, to_parent
+from lgsim.spatial.inertia import cross_dual
+
+
+class Eliminated(NamedTuple):
+    """What is left of a row whose rate was eliminated: ``y = free - gain . (acceleration of the row's frame)``."""
+
+    gain: Motion
+    free: Array
+
+
+def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None = None) -> Array:
+    """Accelerations v' of arrays with the batch last, all of full batch; no joint may mimic another one."""
+    tree = model.topology
+    m = mc.machine(model, q)
+    order = mc.sweep(tree)
+    on_base, on_rows = mc.on_rows(tree, m, wrenches)
+    V0, fall = mc.root_motion(model, m, v)
+    rest = slice(mc.BASE if tree.floats else 0, None)
+    bias = mc.group_biases(model, v)
+    if bias is not None:
+        tau = tau - model.armature * bias  # a drive feels v', the rows' accelerations are v' - bias
+    rates, forces, armature = v[rest], tau[rest], model.armature[rest]
+
+    def outward(V, x):
+        T, a, b, inertia, rate, external = x
+        V = cut(mc.moved(to_child(T, V), a, b, rate))
+        return V, (V, bias_force(inertia, V, external))
+
+    def inward(children, x):
+        T, a, b, V, inertia, p, rate, force, drive = x
+        A, P = children
+        A, P = cut((A + inertia.articulated, P + p))
+        A, P, left = eliminate(A, P, a, b, force, drive, cut(mc.carried_along(V, a, b, rate)))
+        return cut((A.to_parent(T), to_parent(T, P))), left
+
+    def onward(parent, x):
+        T, a, b, V, rate, left = x
+        A = to_child(T, parent)
+        A = cut(A + mc.carried_along(V, a, b, rate))
+        y = cut(left.free - (left.gain.v.dot(A.v) + left.gain.w.dot(A.w)))
+        return mc.moved(A, a, b, y), y
+
+    V, p = order.outward(outward, V0, (m.poses, m.a, m.b, m.inertias, rates, on_rows), m.batch)
+    zero = jax.tree.map(jnp.zeros_like, fall)
+    empty = (_nothing(zero.v.x), Force(*zero))
+    xs = (m.poses, m.a, m.b, V, m.inertias, p, rates, forces, armature)
+    (A, P), left = order.inward(inward, empty, xs, m.batch)
+    start = fall
+    if m.base is not None:
+        P = P + bias_force(m.base.inertia, V0, on_base)
+        A = cut(driven(A + m.base.inertia.articulated, model.armature[: mc.BASE]))
+        wrench = mc.motion(tau[: mc.BASE])
+        # the armature turns with the base but does not feel gravity
+        held = mc.motion(model.armature[: mc.BASE])
+        push = Force(*(_times(h, f) for h, f in zip(held, fall, strict=True)))
+        start = A.solve(cut(Force(*wrench) - P + push))
+    y = order.outward(onward, start, (m.poses, m.a, m.b, V, rates, left), m.batch)
+    if m.base is not None:
+        y = jnp.concatenate([mc.stack(start - fall), y])
+    return y if bias is None else y + bias
+
+
+def bias_force(inertia: Inertia, V: Motion, external: Force | None) -> Force:
+    """The wrench that a body needs without acceleration: ``-ad_V^T I V - F_external``."""
+    F = cross_dual(V, cut(inertia.momentum(V)))
+    return cut(F if external is None else F - external)
+
+
+def eliminate(
+    A: Articulated, P: Force, a: Array, b: Array, force: Array, drive: Array, carried: Motion
+) -> tuple[Articulated, Force, Eliminated]:
+    """Take the row's rate out of ``F = A (acc + S y) + P``, ``S . F + drive y = force``: what the frame before feels.
+
+    ``U = A S``, ``d = S . U + drive``, ``A' = A - U U^T/d``, ``P' = P + A' carried + U (force - S . P)/d``.
+    """
+    U = cut(column(A, a, b))
+    d = mc.force_along(a, b, U) + drive
+    u = force - mc.force_along(a, b, P)
+    k, g, scale = cut((U.f * (1 / d), U.n * (1 / d), u / d))
+    f, n = U
+    M = Sym(
+        A.M.xx - k.x * f.x, A.M.xy - k.x * f.y, A.M.xz - k.x * f.z,
+        A.M.yy - k.y * f.y, A.M.yz - k.y * f.z, A.M.zz - k.z * f.z,
+    )  # fmt: skip
+    H = Mat(A.H.r0 - f * g.x, A.H.r1 - f * g.y, A.H.r2 - f * g.z)
+    I = Sym(  # noqa: E741
+        A.I.xx - g.x * n.x, A.I.xy - g.x * n.y, A.I.xz - g.x * n.z,
+        A.I.yy - g.y * n.y, A.I.yz - g.y * n.z, A.I.zz - g.z * n.z,
+    )  # fmt: skip
+    left = cut(Articulated(M, H, I))
+    P = cut(P + left @ carried + U * scale)
+    return left, P, Eliminated(Motion(k, g), scale)
+
+
+def column(A: Articulated, a: Array, b: Array) -> Force:
+    """``A S`` of a screw along the local z axis."""
+    f = Vec(b * A.M.xz + a * A.H.r2.x, b * A.M.yz + a * A.H.r2.y, b * A.M.zz + a * A.H.r2.z)
+    n = Vec(a * A.I.xz + b * A.H.r0.z, a * A.I.yz + b * A.H.r1.z, a * A.I.zz + b * A.H.r2.z)
+    return Force(f, n)
+
+
+def driven(A: Articulated, armature: Array) -> Articulated:
+    """The armature of a base on its diagonal."""
+    v, w = mc.motion(armature)
+    zero = jnp.zeros_like(v.x)
+    return Articulated(A.M + Sym(v.x, zero, zero, v.y, zero, v.z), A.H, A.I + Sym(w.x, zero, zero, w.y, zero, w.z))
+
+
+def _times(a: Vec, b: Vec) -> Vec:
+    return Vec(a.x * b.x, a.y * b.y, a.z * b.z)
+
+
+def _nothing(z: Array) -> Articulated:
+    sym = Sym(*(z,) * 6)
+    return Articulated(sym, Mat(*(Vec(z, z, z),) * 3), sym)

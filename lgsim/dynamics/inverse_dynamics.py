@@ -1,0 +1,93 @@
+"""Inverse dynamics by the recursive Newton-Euler algorithm."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.dynamics import arguments
+from lgsim.dynamics import machine as mc
+from lgsim.dynamics import rows as row
+from lgsim.multibody.model import Model
+from lgsim.spatial import Force, batch_last, cross_dual, cut, to_child, to_parent
+
+
+def inverse_dynamics(
+    model: Model,
+    q: Float[Array, "*#batch nq"],
+    v: Float[Array, "*#batch nv"],
+    a: Float[Array, "*#batch nv"],
+    wrenches: Float[Array, "*#batch bodies 6"] | None = None,
+) -> Float[Array, "*batch nv"]:
+    """The joint forces tau that give the acceleration a: ``tau = M(q) a + h(q, v) - J^T F``.
+
+    Recursion outward ``V_i = Ad^-1 V_p + S v_i``, ``A_i = Ad^-1 A_p + S a_i + [V_i, S v_i]``, inward
+    ``F_i = I A_i - ad_{V_i}^T I V_i + sum Ad^-T F_j``, ``tau_i = S^T F_i``; the armature adds to the diagonal of M.
+
+    Args:
+        model: The machine.
+        q: Configuration.
+        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+        a: Its time derivative, number by number.
+        wrenches: External wrench (f, n) on each body, in the body's frame at its origin, N and N m.
+
+    Returns:
+        Joint forces, N m or N; of a floating base the wrench in its frame.
+
+    Raises:
+        ValueError: an array has a wrong length.
+        TypeError: dtypes differ, or are not float32 or float64.
+
+    Source: Ploen and Park 1999, (11)-(14).
+    """
+    return arguments.call(_core, model, q=(q, "q"), v=(v, "v"), a=(a, "v"), wrenches=(wrenches, "wrenches"))
+
+
+@batch_last
+def _core(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) -> Array:
+    return newton_euler(model, q, v, a, wrenches)
+
+
+def newton_euler(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None = None) -> Array:
+    """The recursion on arrays with the batch last, all of full batch."""
+    tree = model.topology
+    m = mc.machine(model, q)
+    order = mc.sweep(tree)
+    on_base, on_rows = mc.on_rows(tree, m, wrenches)
+    V0, A0 = mc.root_motion(model, m, v)
+    if m.base is not None:
+        A0 = cut(A0 + mc.motion(a[: mc.BASE]))
+    bias = mc.group_biases(model, v)
+    y = a if bias is None else a - bias
+    rest = slice(mc.BASE if tree.floats else 0, None)
+    rates, accelerations = row.speeds(model, v)[rest], row.speeds(model, y)[rest]
+
+    def outward(parent, x):
+        (V, A), (T, a_, b_, inertia, rate, acceleration, external) = parent, x
+        V = cut(mc.moved(to_child(T, V), a_, b_, rate))
+        A = to_child(T, A) + mc.carried_along(V, a_, b_, rate)
+        A = cut(mc.moved(A, a_, b_, acceleration))
+        return (V, A), body_force(inertia, V, A, external)
+
+    def inward(children, x):
+        T, a_, b_, F = x
+        F = cut(F + children)
+        return cut(to_parent(T, F)), mc.force_along(a_, b_, F)
+
+    xs = (m.poses, m.a, m.b, m.inertias, rates, accelerations, on_rows)
+    forces = order.outward(outward, (V0, A0), xs, m.batch)
+    zero = Force(*jax.tree.map(jnp.zeros_like, tuple(A0)))
+    total, tau = order.inward(inward, zero, (m.poses, m.a, m.b, forces), m.batch)
+    if m.base is not None:
+        root = body_force(m.base.inertia, V0, A0, on_base) + total
+        tau = jnp.concatenate([mc.stack(root), tau])
+    return row.gathered(model, tau) + model.armature * a
+
+
+def body_force(inertia, V, A, external: Force | None) -> Force:
+    """The wrench that a body needs: ``I A - ad_V^T I V - F_external``."""
+    momentum, push = cut((inertia.momentum(V), inertia.momentum(A)))
+    F = push + cross_dual(V, momentum)
+    return cut(F if external is None else F - external)

@@ -1,0 +1,208 @@
+"""From the numbers of a model to rows: what the recursions run over, by components, the batch last.
+
+A row is one elementary screw about the local z axis, ``S = a w_z + b v_z`` with numbers a, b as data, so that revolute,
+prismatic and helical joints are the same text. A joint of several degrees of freedom is several rows; all but the last
+carry no mass. A body's own frame is that of its last row turned back by ``align``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.multibody.configuration import kinds
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import Topology
+from lgsim.spatial import Inertia, Mat, Motion, Sym, Transform, Vec, cut, sincos
+
+
+class Rows(NamedTuple):
+    """The constants of rows, each component an array (k, *batch)."""
+
+    rest: Transform
+    """Pose of the row's frame, its coordinate being zero, in the frame of the row that carries it."""
+    align: Mat
+    """Axes of the row's frame in those of its joint; the third column is the screw's axis."""
+    a: Array
+    b: Array
+    """``S = a w_z + b v_z``."""
+
+
+def matrix(array: Array) -> Mat:
+    """The leading 3x3 block of (m, 3 or 4, 3 or 4, *batch) by components."""
+    return Mat(*(Vec(*(array[:, i, j] for j in range(3))) for i in range(3)))
+
+
+def transform(array: Array) -> Transform:
+    """Homogeneous matrices (m, 4, 4, *batch) by components."""
+    return Transform(matrix(array), Vec(*(array[:, i, 3] for i in range(3))))
+
+
+def vector(array: Array, start: int = 0) -> Vec:
+    """Three entries of (m, k, *batch) by components."""
+    return Vec(*(array[:, start + i] for i in range(3)))
+
+
+def select(tree: Any, index: Any) -> Any:
+    """The same rows of every component."""
+    return jax.tree.map(lambda x: x[index], tree)
+
+
+def spread(tree: Any, index: np.ndarray, count: int) -> Any:
+    """The rows of every component at the places ``index`` of ``count``, and zeros at the others.
+
+    By a gather: a scatter over several places has no place in a native function on CPU.
+    """
+    source = np.full(count, len(index))
+    source[index] = np.arange(len(index))
+    return jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])])[source], tree)
+
+
+def inertias(model: Model) -> Inertia:
+    """The inertia of each body in its own frame, (n, *batch)."""
+    p = model.inertias
+    return Inertia(p[:, 0], vector(p, 1), Sym(p[:, 4], p[:, 5], p[:, 7], p[:, 6], p[:, 8], p[:, 9]))
+
+
+def basis(axis: Vec) -> Mat:
+    """A rotation whose third column is the direction of ``axis``.
+
+    Any such rotation serves, and the result of an algorithm does not depend on which. Source: Duff et al., Building an
+    orthonormal basis, revisited, Journal of Computer Graphics Techniques 6(1), 2017.
+    """
+    n = axis * (1 / jnp.sqrt(axis.dot(axis)))
+    sign = jnp.copysign(jnp.ones_like(n.z), n.z)
+    a = -1 / (sign + n.z)
+    b = n.x * n.y * a
+    return Mat(
+        Vec(1 + sign * n.x * n.x * a, b, n.x), Vec(sign * b, sign + n.y * n.y * a, n.y), Vec(-sign * n.x, -n.y, n.z)
+    )
+
+
+def rows(model: Model) -> Rows:
+    """The rows of a model whose leaves have their own axes first."""
+    tree = model.topology
+    align = basis(vector(model.axes))
+    first, parent = tree.row_first, tree.row_parent
+    # a first row hangs on the last row of the parent body, turned back; any other on the row before
+    carrier = select(align, np.maximum(parent, 0))
+    root = _column(parent < 0, align.r0.x)
+    back = jax.tree.map(lambda x, e: jnp.where(root, jnp.full_like(x, e), x), carrier.T, _IDENTITY)
+    placed = select(transform(model.placements), tree.row_joint)
+    is_first = _column(first, align.r0.x)
+    R = jax.tree.map(lambda x, e: jnp.where(is_first, x, jnp.full_like(x, e)), placed.R, _IDENTITY)
+    p = jax.tree.map(lambda x: jnp.where(is_first, x, jnp.zeros_like(x)), placed.p)
+    turns = _column(tree.row_turns, align.r0.x)
+    a = jnp.where(turns, jnp.ones_like(model.pitches), 0)
+    b = jnp.where(turns, model.pitches, 1)
+    return Rows(Transform(back @ (R @ align), back @ p), align, a, b)
+
+
+def row_inertias(tree: Topology, rows: Rows, bodies: Inertia) -> Inertia:
+    """The inertia that each row carries, in the row's frame: its body's for the last row of a joint, else nothing."""
+    align = select(rows.align, tree.body_row)
+    A = align.T
+    own = Inertia(bodies.m, A @ bodies.h, bodies.I.rotated(A))
+    return own if tree.rows == tree.bodies else spread(own, tree.body_row, tree.rows)
+
+
+def coordinates(model: Model, q: Array) -> Array:
+    """The coordinate of each row (k, *batch): q, or what a joint that mimics makes of it; 0 for rows of a group."""
+    tree = model.topology
+    x = q if _is_range(tree.row_q, q.shape[0]) else q[tree.row_q]
+    if tree.has_mimic:
+        k, b = (model.mimic[:, i][tree.row_joint] for i in range(2))
+        x = k * x + b
+    if tree.groups:
+        grouped = np.zeros(tree.rows, bool)
+        for _, bodies in tree.groups:
+            for body in bodies:
+                grouped[tree.row_starts[body] : tree.row_starts[body + 1]] = True
+        x = jnp.where(_column(grouped, x), jnp.zeros_like(x), x)
+    return x
+
+
+def speeds(model: Model, v: Array) -> Array:
+    """The rate of each row (k, *batch) of velocities or accelerations v (nv, *batch)."""
+    tree = model.topology
+    x = v if _is_range(tree.row_v, v.shape[0]) else v[tree.row_v]
+    return model.mimic[:, 0][tree.row_joint] * x if tree.has_mimic else x
+
+
+def gathered(model: Model, forces: Array) -> Array:
+    """Joint forces (nv, *batch) of the forces on the rows (k, *batch): the transpose of ``speeds``."""
+    tree = model.topology
+    if not tree.has_mimic:
+        return forces
+    forces = model.mimic[:, 0][tree.row_joint] * forces
+    own = tree.row_source == np.arange(tree.rows)
+    out = forces[np.flatnonzero(own)]
+    for follower in np.flatnonzero(~own):
+        here = _column(np.arange(tree.nv) == tree.row_v[follower], out)
+        out = out + jnp.where(here, forces[follower], 0)
+    return out
+
+
+def poses(model: Model, rows: Rows, q: Array) -> Transform:
+    """The pose of every row in the row that carries it."""
+    x = coordinates(model, q)
+    rest = rows.rest
+    for joint, bodies in model.topology.groups:
+        rest = _moved_by_groups(model, rows, rest, joint.transform, bodies, q)
+    sine, cosine = cut(sincos(rows.a * x))
+    slide = rows.b * x
+    R = Mat(*(Vec(cosine * r.x + sine * r.y, cosine * r.y - sine * r.x, r.z + 0 * sine) for r in rest.R))
+    return cut(Transform(R, Vec(*(p + r.z * slide for p, r in zip(rest.p, rest.R, strict=True)))))
+
+
+def _moved_by_groups(model: Model, rows: Rows, rest: Transform, group: Any, bodies: Any, q: Array) -> Transform:
+    """Put the group elements of the joints of a kind between the placement and the alignment of their first rows."""
+    tree = model.topology
+    places = next(p for joint, p, _ in kinds(tree) if joint == tree.joints[bodies[0]])
+    first = np.array([tree.row_starts[body] for body in bodies])
+    T = group([q[p] for p in places])
+    E = _frame_of_axes(model, tree, first, tree.joints[bodies[0]])
+    R, p = E @ T.R @ E.T, E @ T.p
+    align = select(rows.align, first)
+    held = select(rest, first)
+    back = held.R @ align.T  # the placement alone
+    new = Transform(back @ R @ align, held.p + back @ p)
+    moved = _column(np.isin(np.arange(tree.rows), first), new.p.x)
+    return jax.tree.map(lambda x, y: jnp.where(moved, y, x), rest, spread(new, first, tree.rows))
+
+
+def _frame_of_axes(model: Model, tree: Topology, first: np.ndarray, joint: Any) -> Mat:
+    """The axes x, y, z in which a joint's group is meant, from the axes of its rows."""
+    found: dict[int, Vec] = {}
+    for offset, row in enumerate(joint.rows):
+        axis = vector(model.axes[first + offset])
+        found[row.axis] = axis * (1 / jnp.sqrt(axis.dot(axis)))
+    return Mat(*(found[i] for i in range(3))).T
+
+
+def body_transforms(tree: Topology, rows: Rows, world: Transform) -> Transform:
+    """The pose of every body's frame from that of its last row."""
+    last = select(world, tree.body_row)
+    return Transform(last.R @ select(rows.align, tree.body_row).T, last.p)
+
+
+def gravity(model: Model) -> Motion:
+    """The acceleration of a base at rest against free fall, in world axes."""
+    g = model.gravity
+    zero = jnp.zeros_like(g[0])
+    return Motion(Vec(-g[0], -g[1], -g[2]), Vec(zero, zero, zero))
+
+
+def _column(flags: np.ndarray, like: Array) -> np.ndarray:
+    return flags.reshape(flags.shape + (1,) * (like.ndim - 1))
+
+
+def _is_range(index: np.ndarray, length: int) -> bool:
+    return len(index) == length and bool(np.all(index == np.arange(length)))
+
+
+_IDENTITY = Mat(Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0))

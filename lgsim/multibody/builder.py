@@ -1,0 +1,296 @@
+"""Building a model body by body."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from lgsim.multibody import inertia as ten
+from lgsim.multibody.joint import Joint
+from lgsim.multibody.joints import Fixed
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import WORLD, Topology
+
+GRAVITY = (0.0, 0.0, -9.81)
+ROOT = "world"
+
+
+class ModelError(ValueError):
+    """A machine that cannot be: the message names the body or joint, what was expected and what came."""
+
+
+@dataclass
+class _Body:
+    name: str
+    parent: str
+    joint: Joint
+    joint_name: str
+    placement: np.ndarray
+    axes: np.ndarray
+    parameters: np.ndarray
+    numbers: dict[str, Any]
+    mimic: tuple[str, float, float] | None
+
+
+@dataclass
+class ModelBuilder:
+    """Collects bodies, joints and frames in any order; ``build`` checks them and makes a ``Model``.
+
+    Attributes:
+        gravity: Acceleration of free fall in world axes, m/s^2.
+        dtype: float32 or float64; None for JAX's default float.
+        physical: Whether a body that cannot exist is an error; else it is taken as it is.
+    """
+
+    gravity: Sequence[float] = GRAVITY
+    dtype: Any = None
+    physical: bool = True
+    _bodies: dict[str, _Body] = field(default_factory=dict, repr=False)
+    _frames: dict[str, tuple[str, np.ndarray]] = field(default_factory=dict, repr=False)
+
+    def add_body(
+        self,
+        name: str,
+        parent: str,
+        joint: Joint,
+        *,
+        joint_name: str | None = None,
+        placement: Any = None,
+        axis: Any = None,
+        pitch: Any = 0.0,
+        mass: float = 0.0,
+        center: Any = (0.0, 0.0, 0.0),
+        inertia: Any = None,
+        parameters: Any = None,
+        mimic: tuple[str, float, float] | None = None,
+        **numbers: Any,
+    ) -> ModelBuilder:
+        """Add a body and the joint that joins it to ``parent``.
+
+        Args:
+            name: Name of the body, which is also the name of its frame.
+            parent: Name of the body that carries it, or "world".
+            joint: From ``lgsim.joints``; a ``Fixed`` one merges the body into its parent and keeps its frame.
+            joint_name: By default the body's name.
+            placement: Pose of the joint's frame in the parent's, (4, 4); the body's frame is the joint's at rest.
+            axis: Axis of the joint, (3,), or one for each degree of freedom, (k, 3); by default the joint's own.
+            pitch: Advance of a screw, m/rad.
+            mass, center, inertia: kg; centre of mass in the body's frame, m; inertia about it in the body's axes,
+                (3, 3), kg m^2.
+            parameters: The ten parameters (10,) instead of those three.
+            mimic: (joint, k, b) for ``q = k q_joint + b``; for joints of one degree of freedom.
+            **numbers: ``armature damping friction stiffness rest lower upper velocity_limit effort_limit``, a number or
+                one for each degree of freedom; see ``Model``.
+
+        Raises:
+            ModelError: a name is taken, an axis is zero, a shape is wrong, a number is not finite, the mass is
+                negative, the inertia is not that of a body.
+        """
+        if name in self._bodies or name in self._frames or name == ROOT:
+            raise ModelError(f"body {name!r}: the name is taken")
+        if not isinstance(joint, Joint):
+            raise ModelError(f"body {name!r}: joint: expected a joint such as lgsim.joints.Revolute(), got {joint!r}")
+        unknown = set(numbers) - set(_DEFAULTS)
+        if unknown:
+            raise ModelError(f"body {name!r}: unknown {', '.join(sorted(unknown))}; known are {', '.join(_DEFAULTS)}")
+        what = f"joint {joint_name or name!r}"
+        pose = _finite(f"body {name!r}: placement", np.eye(4) if placement is None else placement, (4, 4))
+        if parameters is None:
+            moment = np.zeros((3, 3)) if inertia is None else inertia
+            _finite(f"body {name!r}: mass", mass, ())
+            parts = (np.asarray(mass, float), np.asarray(_finite(f"body {name!r}: center", center, (3,)), float))
+            parameters = _ten(*parts, _finite(f"body {name!r}: inertia", moment, (3, 3)))
+        values = _finite(f"body {name!r}: parameters", parameters, (10,))
+        fault = ten.defect(values)
+        if fault and (self.physical or values[0] < 0):
+            raise ModelError(f"body {name!r} {fault}")
+        dofs = {key: _each(f"{what}: {key}", numbers.get(key, usual), joint.nv) for key, usual in _DEFAULTS.items()}
+        dofs["pitch"] = _each(f"{what}: pitch", pitch, joint.nv)
+        if np.any(dofs["lower"] > dofs["upper"]):
+            raise ModelError(f"{what}: expected lower <= upper, got {dofs['lower']} and {dofs['upper']}")
+        if mimic is not None and joint.nv != 1:
+            raise ModelError(f"{what}: only a joint of one degree of freedom can mimic, this one has {joint.nv}")
+        axes = _axes(what, axis, joint)
+        self._bodies[name] = _Body(name, parent, joint, joint_name or name, pose, axes, values, dofs, mimic)
+        return self
+
+    def add_frame(self, name: str, body: str, placement: Any = None) -> ModelBuilder:
+        """Add a frame fixed to a body (or "world") at a pose (4, 4) in the body's frame."""
+        if name in self._bodies or name in self._frames or name == ROOT:
+            raise ModelError(f"frame {name!r}: the name is taken")
+        pose = _finite(f"frame {name!r}: placement", np.eye(4) if placement is None else placement, (4, 4))
+        self._frames[name] = (body, pose)
+        return self
+
+    def build(self) -> Model:
+        """The model.
+
+        Raises:
+            ModelError: a parent is missing, bodies carry each other in a circle, joint names clash, a joint mimics
+                one that is not there or that mimics itself, or nothing moves.
+        """
+        order = self._order()
+        moving = [body for body in order if not isinstance(body.joint, Fixed)]
+        names = [body.joint_name for body in moving]
+        clash = next((name for name in names if names.count(name) > 1), None)
+        if clash is not None:
+            raise ModelError(f"joint {clash!r}: the name is taken by another joint")
+        index = {body.name: i for i, body in enumerate(moving)}
+        holder, pose = self._holders(order)
+        parameters = [body.parameters.copy() for body in moving]
+        for body in order:
+            if isinstance(body.joint, Fixed) and holder[body.name] != ROOT:
+                parameters[index[holder[body.name]]] += _transformed(body.parameters, pose[body.name])
+        parents = [index.get(holder.get(body.parent, ROOT), WORLD) for body in moving]
+        placements = [pose[body.parent] @ body.placement if body.parent != ROOT else body.placement for body in moving]
+        fixed = {body.name: (body.name, np.eye(4)) for body in order if isinstance(body.joint, Fixed)}
+        frames = fixed | self._frames
+        for name, (body, _) in frames.items():
+            if body not in holder and body != ROOT:
+                raise ModelError(f"frame {name!r}: there is no body {body!r}; bodies are {', '.join(self._bodies)}")
+        mimics, ratios = self._mimics(moving)
+        topology = Topology(
+            joints=tuple(body.joint for body in moving),
+            joint_names=tuple(names),
+            body_names=tuple(body.name for body in moving),
+            parents=tuple(parents),
+            mimics=tuple(mimics),
+            frame_names=tuple(frames),
+            frame_bodies=tuple(index.get(holder.get(body, ROOT), WORLD) for body, _ in frames.values()),
+        )
+        own = [body for body, mimic in zip(moving, mimics, strict=True) if mimic is None]
+        numbers = {key: _joined([body.numbers[key] for body in own]) for key in _DEFAULTS}
+        numbers |= {
+            "placements": np.array(placements).reshape(-1, 4, 4),
+            "axes": np.concatenate([np.zeros((0, 3)), *(body.axes for body in moving)]),
+            "pitches": _joined([body.numbers["pitch"] for body in moving]),
+            "inertias": np.array(parameters).reshape(-1, 10),
+            "mimic": np.array(ratios).reshape(-1, 2),
+            "frames": np.array([pose.get(b, np.eye(4)) @ T for b, T in frames.values()]).reshape(-1, 4, 4),
+            "gravity": _finite("gravity", self.gravity, (3,)),
+        }
+        dtype = jnp.zeros(()).dtype if self.dtype is None else self.dtype
+        return Model(topology, **{key: jnp.asarray(value, dtype) for key, value in numbers.items()})
+
+    def _order(self) -> list[_Body]:
+        """Depth first, children in the order in which they were added."""
+        children: dict[str, list[_Body]] = {}
+        for body in self._bodies.values():
+            if body.parent != ROOT and body.parent not in self._bodies:
+                raise ModelError(f"body {body.name!r}: its parent {body.parent!r} is missing")
+            children.setdefault(body.parent, []).append(body)
+        order, stack = [], list(reversed(children.get(ROOT, [])))
+        while stack:
+            body = stack.pop()
+            order.append(body)
+            stack += reversed(children.get(body.name, []))
+        left = set(self._bodies) - {body.name for body in order}
+        if left:
+            raise ModelError(
+                f"bodies {', '.join(sorted(left))} carry each other in a circle: no way leads to the world"
+            )
+        if all(isinstance(body.joint, Fixed) for body in order):
+            raise ModelError("nothing moves: expected at least one joint that is not fixed")
+        return order
+
+    def _holders(self, order: list[_Body]) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+        """For each body the one that holds it, itself unless its joint is fixed, and its pose there."""
+        holder, pose = {ROOT: ROOT}, {ROOT: np.eye(4)}
+        for body in order:
+            fixed = isinstance(body.joint, Fixed)
+            holder[body.name] = holder[body.parent] if fixed else body.name
+            pose[body.name] = pose[body.parent] @ body.placement if fixed else np.eye(4)
+        return holder, pose
+
+    def _mimics(self, moving: list[_Body]) -> tuple[list[int | None], list[tuple[float, float]]]:
+        """The joint that each joint follows, followers of followers resolved, and (k, b)."""
+        place = {body.joint_name: i for i, body in enumerate(moving)}
+        sources, ratios = [], []
+        for body in moving:
+            k, b, seen, at = 1.0, 0.0, [body.joint_name], body
+            while at.mimic is not None:
+                other, factor, offset = at.mimic
+                if other not in place:
+                    raise ModelError(f"joint {at.joint_name!r}: it mimics {other!r}, which does not exist or is fixed")
+                k, b = k * factor, k * offset + b
+                at = moving[place[other]]
+                if at.joint.nv != 1:
+                    raise ModelError(
+                        f"joint {body.joint_name!r}: it mimics {other!r}, which has {at.joint.nv} coordinates"
+                    )
+                if other in seen:
+                    raise ModelError(
+                        f"joint {body.joint_name!r}: joints mimic each other in a circle: {', '.join(seen)}"
+                    )
+                seen.append(other)
+            sources.append(None if at is body else place[at.joint_name])
+            ratios.append((k, b))
+        return sources, ratios
+
+
+_DEFAULTS = {
+    "armature": 0.0,
+    "damping": 0.0,
+    "friction": 0.0,
+    "stiffness": 0.0,
+    "rest": 0.0,
+    "lower": -math.inf,
+    "upper": math.inf,
+    "velocity_limit": math.inf,
+    "effort_limit": math.inf,
+}
+
+
+def _finite(what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    array = np.asarray(value, float)
+    if array.shape != shape:
+        raise ModelError(f"{what}: expected shape {shape}, got {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise ModelError(f"{what}: expected finite numbers, got {array.tolist()}")
+    return array
+
+
+def _each(what: str, value: Any, count: int) -> np.ndarray:
+    array = np.asarray(value, float)
+    if array.shape not in ((), (count,)):
+        raise ModelError(f"{what}: expected a number or {count} of them, got shape {array.shape}")
+    if np.any(np.isnan(array)):
+        raise ModelError(f"{what}: expected numbers, got {array.tolist()}")
+    return np.broadcast_to(array, (count,))
+
+
+def _axes(what: str, axis: Any, joint: Joint) -> np.ndarray:
+    usual = np.eye(3)[[row.axis for row in joint.rows]].reshape(-1, 3)
+    if axis is None:
+        return usual
+    array = np.asarray(axis, float)
+    if array.shape not in ((3,), (joint.nv, 3)):
+        raise ModelError(f"{what}: axis: expected shape (3,) or ({joint.nv}, 3), got {array.shape}")
+    axes = np.broadcast_to(array, (joint.nv, 3))
+    if not np.all(np.isfinite(axes)) or not np.all(np.any(axes != 0, axis=1)):
+        raise ModelError(f"{what}: axis: expected finite numbers that are not all zero, got {array.tolist()}")
+    return axes / np.linalg.norm(axes, axis=1, keepdims=True)
+
+
+def _ten(mass: np.ndarray, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
+    moved = inertia + mass * (center @ center * np.eye(3) - np.outer(center, center))
+    return np.concatenate([[mass], mass * center, moved[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]])
+
+
+def _transformed(values: np.ndarray, pose: np.ndarray) -> np.ndarray:
+    """The parameters in the frame in which the body's frame has the pose."""
+    mass, h, R, p = values[0], values[1:4], pose[:3, :3], pose[:3, 3]
+    inertia = R @ np.asarray(ten.rotational_inertia(values)) @ R.T
+    turned = R @ h
+    cross = np.outer(p, turned)
+    inertia += 2 * (p @ turned) * np.eye(3) - cross - cross.T + mass * (p @ p * np.eye(3) - np.outer(p, p))
+    return np.concatenate([[mass], turned + mass * p, inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]])
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0), *parts])

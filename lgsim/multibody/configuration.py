@@ -1,0 +1,95 @@
+"""The configuration space of a model: joint by joint, all joints of a kind at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.multibody.joint import Joint
+from lgsim.multibody.topology import Topology
+from lgsim.spatial import check
+
+
+def kinds(topology: Topology) -> Iterator[tuple[Joint, np.ndarray, np.ndarray]]:
+    """(joint, places in q (nq, m), places in v (nv, m)) of the m joints of each kind that have their own numbers."""
+    found: dict[Joint, list[int]] = {}
+    for i, (joint, mimic) in enumerate(zip(topology.joints, topology.mimics, strict=True)):
+        if mimic is None and joint.nv:
+            found.setdefault(joint, []).append(i)
+    for joint, members in found.items():
+        q = np.array([range(*topology.q_slice(i).indices(topology.nq)) for i in members]).T
+        v = np.array([range(*topology.v_slice(i).indices(topology.nv)) for i in members]).T
+        yield joint, q, v
+
+
+def neutral(topology: Topology, dtype: jnp.dtype) -> Array:
+    """See ``Model.neutral``."""
+    q = np.zeros(topology.nq)
+    for joint, places, _ in kinds(topology):
+        q[places] = np.array(joint.neutral)[:, None]
+    return jnp.asarray(q, dtype)
+
+
+def random(topology: Topology, lower: Array, upper: Array, key: Array, shape: tuple[int, ...]) -> Array:
+    """See ``Model.random``."""
+    q = jnp.zeros((*shape, topology.nq), lower.dtype)
+    for joint, places, speeds in kinds(topology):
+        key, draw, within = jax.random.split(key, 3)
+        values = jnp.stack(joint.random(draw, (*shape, places.shape[1]), lower.dtype), axis=-2)
+        if places.shape == speeds.shape:
+            low, high = (limit[speeds].reshape((1,) * len(shape) + places.shape) for limit in (lower, upper))
+            bounded = jnp.isfinite(low) & jnp.isfinite(high)
+            low, high = jnp.where(bounded, low, 0), jnp.where(bounded, high, 0)
+            inside = low + (high - low) * jax.random.uniform(within, values.shape, lower.dtype)
+            values = jnp.where(bounded, inside, values)
+        q = q.at[..., places].set(values)
+    return q
+
+
+def retract(topology: Topology, q: Array, dv: Array) -> Array:
+    """See ``Model.retract``."""
+    return _joined(topology, {"q": (q, "q"), "dv": (dv, "v")}, "q", lambda joint, q, dv: joint.retract(q, dv))
+
+
+def difference(topology: Topology, q0: Array, q1: Array) -> Array:
+    """See ``Model.difference``."""
+    return _joined(topology, {"q0": (q0, "q"), "q1": (q1, "q")}, "v", lambda joint, a, b: joint.difference(a, b))
+
+
+def rate(topology: Topology, q: Array, v: Array) -> Array:
+    """See ``Model.rate``."""
+    return _joined(topology, {"q": (q, "q"), "v": (v, "v")}, "q", lambda joint, q, v: joint.rate(q, v))
+
+
+def velocity(topology: Topology, q: Array, dq: Array) -> Array:
+    """See ``Model.velocity``."""
+    return _joined(topology, {"q": (q, "q"), "dq": (dq, "q")}, "v", lambda joint, q, dq: joint.velocity(q, dq))
+
+
+def _joined(
+    topology: Topology,
+    named: Mapping[str, tuple[Any, str]],
+    to: str,
+    f: Callable[[Joint, list[Array], list[Array]], list[Array]],
+) -> Array:
+    """``f`` on the coordinates of all joints of a kind at once, the results in the places of the space ``to``."""
+    lengths = {"q": topology.nq, "v": topology.nv}
+    spaces = [space for _, space in named.values()]
+    arrays = check.arguments(**{name: (value, (lengths[space],)) for name, (value, space) in named.items()})
+    arrays = _broadcast(arrays)
+    out = jnp.zeros((*arrays[0].shape[:-1], lengths[to]), arrays[0].dtype)
+    for joint, q_places, v_places in kinds(topology):
+        places = {"q": q_places, "v": v_places}
+        parts = [[a[..., p] for p in places[space]] for a, space in zip(arrays, spaces, strict=True)]
+        out = out.at[..., places[to]].set(jnp.stack(f(joint, *parts), axis=-2))
+    return out
+
+
+def _broadcast(arrays: Sequence[Array]) -> list[Array]:
+    batch = jnp.broadcast_shapes(*(a.shape[:-1] for a in arrays))
+    return [jnp.broadcast_to(a, (*batch, a.shape[-1])) for a in arrays]

@@ -1,0 +1,121 @@
+"""The ten inertial parameters of a body, and what makes them physical."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+"""Mass (kg), first moment ``m c`` (kg m), inertia about the frame's origin (kg m^2): dynamics is linear in them."""
+
+_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+
+
+def parameters(
+    mass: Float[Array, "*batch"], center: Float[Array, "*batch 3"], inertia: Float[Array, "*batch 3 3"]
+) -> Float[Array, "*batch 10"]:
+    """The ten parameters of a body from what files give.
+
+    ``I_o = I_c + m ((c.c) 1 - c c^T)`` (parallel axes).
+
+    Args:
+        mass: kg.
+        center: Centre of mass in the body's frame, m.
+        inertia: About the centre of mass, in the body's axes, kg m^2; its upper triangle is read.
+    """
+    h = mass[..., None] * center
+    square = jnp.sum(center * center, axis=-1)
+    identity = np.eye(3)
+    moved = [
+        inertia[..., i, j] + mass * (square * float(identity[i, j]) - center[..., i] * center[..., j])
+        for i, j in _ENTRIES
+    ]
+    return jnp.concatenate([mass[..., None], h, jnp.stack(moved, axis=-1)], axis=-1)
+
+
+def mass_center_inertia(
+    parameters: Float[Array, "*batch 10"],
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch 3"], Float[Array, "*batch 3 3"]]:
+    """Mass, centre of mass and inertia about it: the inverse of ``parameters``; not defined for a massless body."""
+    mass = parameters[..., 0]
+    center = parameters[..., 1:4] / mass[..., None]
+    about_origin = rotational_inertia(parameters)
+    square = jnp.sum(center * center, axis=-1)
+    outer = center[..., :, None] * center[..., None, :]
+    shift = square[..., None, None] * jnp.eye(3, dtype=mass.dtype).reshape((1,) * mass.ndim + (3, 3)) - outer
+    return mass, center, about_origin - mass[..., None, None] * shift
+
+
+def rotational_inertia(parameters: Float[Array, "*batch 10"]) -> Float[Array, "*batch 3 3"]:
+    """The rotational inertia about the frame's origin, kg m^2."""
+    place = np.zeros((3, 3), int)
+    for k, (i, j) in enumerate(_ENTRIES):
+        place[i, j] = place[j, i] = 4 + k
+    return parameters[..., place]
+
+
+def pseudo_inertia(parameters: Float[Array, "*batch 10"]) -> Float[Array, "*batch 4 4"]:
+    """``[[Sigma, h], [h^T, m]]`` with ``Sigma = tr(I)/2 1 - I``: positive definite for bodies that can exist.
+
+    Source: Wensing, Kim, Slotine, Linear matrix inequalities for physically consistent inertial parameter
+    identification, IEEE Robotics and Automation Letters 3(1), 2018, eq. (10).
+    """
+    inertia = rotational_inertia(parameters)
+    half_trace = 0.5 * jnp.trace(inertia, axis1=-2, axis2=-1)
+    batch = parameters.ndim - 1
+    identity = jnp.eye(3, dtype=parameters.dtype).reshape((1,) * batch + (3, 3))
+    sigma = half_trace[..., None, None] * identity - inertia
+    h = parameters[..., 1:4]
+    top = jnp.concatenate([sigma, h[..., :, None]], axis=-1)
+    bottom = jnp.concatenate([h, parameters[..., :1]], axis=-1)
+    return jnp.concatenate([top, bottom[..., None, :]], axis=-2)
+
+
+def from_pseudo_inertia(pseudo: Float[Array, "*batch 4 4"]) -> Float[Array, "*batch 10"]:
+    """The ten parameters of a pseudo-inertia: ``I = tr(Sigma) 1 - Sigma``."""
+    sigma = pseudo[..., :3, :3]
+    trace = jnp.trace(sigma, axis1=-2, axis2=-1)
+    entries = [(trace if i == j else 0) - sigma[..., i, j] for i, j in _ENTRIES]
+    return jnp.concatenate([pseudo[..., 3:, 3], pseudo[..., :3, 3], jnp.stack(entries, axis=-1)], axis=-1)
+
+
+def defect(parameters: np.ndarray) -> str | None:
+    """What no body of ten parameters (10,) can be, in words, or None; a massless point passes."""
+    values = np.asarray(parameters, float)
+    if not np.all(np.isfinite(values)):
+        return "has entries that are not finite"
+    if values[0] < 0:
+        return f"has the negative mass {values[0]:g} kg"
+    if values[0] == 0:
+        return "has no mass but an inertia" if np.any(values) else None
+    _, _, central = (np.asarray(x) for x in mass_center_inertia(jnp.asarray(values)))
+    moments = np.linalg.eigvalsh(central)
+    rounding = 16 * np.finfo(np.float32).eps * max(abs(moments[-1]), 0.0)
+    if moments[0] < -rounding:
+        return f"has an inertia that is not positive definite: principal moments {_list(moments)} kg m^2"
+    if moments[0] + moments[1] < moments[2] - rounding:
+        return (
+            f"has an inertia that no mass distribution has: of its principal moments {_list(moments)} kg m^2 the"
+            " largest exceeds the sum of the others (triangle inequality)"
+        )
+    return None
+
+
+def nearest_physical(parameters: np.ndarray) -> np.ndarray:
+    """The parameters (10,) whose density about the same centre of mass has no negative principal moment.
+
+    The principal moments of the density, ``Sigma``, that are negative become zero: the nearest in the Frobenius norm
+    at fixed mass and centre.
+    """
+    mass, center, central = (np.asarray(x, float) for x in mass_center_inertia(jnp.asarray(parameters)))
+    values, axes = np.linalg.eigh(0.5 * np.trace(central) * np.eye(3) - central)
+    sigma = axes @ np.diag(np.maximum(values, 0.0)) @ axes.T
+    fixed = np.trace(sigma) * np.eye(3) - sigma
+    moved = fixed + mass * (center @ center * np.eye(3) - np.outer(center, center))
+    return np.concatenate([[mass], mass * center, [moved[i, j] for i, j in _ENTRIES]])
+
+
+def _list(values: np.ndarray) -> str:
+    return ", ".join(f"{v:.4g}" for v in values)

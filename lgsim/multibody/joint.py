@@ -1,0 +1,164 @@
+"""What a joint is: rows of elementary screws, a configuration space, and nothing else that an algorithm has to know."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.spatial import Transform
+
+Components = Sequence[Array]
+"""Coordinates of one or many joints of a kind, one array for each coordinate."""
+
+
+class Row(NamedTuple):
+    """One degree of freedom: a turn about an axis (its pitch is a number of the model) or a slide along it."""
+
+    turns: bool
+    axis: int
+    """The axis 0, 1, 2 of the joint's frame that is meant where none is given."""
+
+
+@dataclass(frozen=True)
+class Joint(ABC):
+    """The contract. A joint joins the frame P on its parent to the frame C of its child; both coincide at rest.
+
+    Its velocity is a sum of screws, one for each row, fixed in C: ``V = sum_i s_i v_i``, the body twist of C against P.
+    All methods act on coordinates by components, of any common shape.
+    """
+
+    @property
+    @abstractmethod
+    def rows(self) -> tuple[Row, ...]:
+        """The elementary screws, in the order of the velocity's coordinates."""
+
+    @property
+    def nv(self) -> int:
+        """Degrees of freedom."""
+        return len(self.rows)
+
+    @property
+    @abstractmethod
+    def nq(self) -> int:
+        """Numbers of a configuration."""
+
+    @property
+    @abstractmethod
+    def neutral(self) -> tuple[float, ...]:
+        """The configuration at which the frames P and C coincide."""
+
+    @abstractmethod
+    def retract(self, q: Components, dv: Components) -> list[Array]:
+        """The configuration that the constant velocity ``dv`` reaches from ``q`` in unit time."""
+
+    @abstractmethod
+    def difference(self, q0: Components, q1: Components) -> list[Array]:
+        """The smallest ``dv`` with ``retract(q0, dv) = q1``."""
+
+    @abstractmethod
+    def rate(self, q: Components, v: Components) -> list[Array]:
+        """The time derivative of the configuration at velocity ``v``."""
+
+    @abstractmethod
+    def velocity(self, q: Components, dq: Components) -> list[Array]:
+        """The velocity of a configuration that moves with ``dq``: the left inverse of ``rate``."""
+
+    @abstractmethod
+    def random(self, key: Array, shape: tuple[int, ...], dtype: jnp.dtype) -> list[Array]:
+        """Configurations: angles uniform in [-pi, pi], rotations uniform, distances standard normal."""
+
+    def transform(self, q: Components) -> Transform | None:
+        """The pose of C in P, in the axes of the rows; None where the rows' screws, one after another, give it."""
+        del q
+
+    def bias(self, v: Components) -> list[Array] | None:
+        """What the rows' accelerations lack, as screws one after another, to those of ``v``; None for nothing.
+
+        A joint whose configuration is a group element moves like a chain of its rows about its present pose. Of such a
+        chain ``V' = sum_i s_i y_i + sum_{i<j} [s_i, s_j] v_i v_j`` (coordinates of the second kind at zero), and the
+        columns of a subgroup span the brackets, so that ``v' = y + bias(v)``.
+        """
+        del v
+
+
+@dataclass(frozen=True)
+class ScrewJoint(Joint):
+    """Screws one after another, each with its own number: the configuration is a vector, angles are not wrapped."""
+
+    @property
+    def nq(self) -> int:
+        """Numbers of a configuration."""
+        return self.nv
+
+    @property
+    def neutral(self) -> tuple[float, ...]:
+        """Zero."""
+        return (0.0,) * self.nv
+
+    def retract(self, q: Components, dv: Components) -> list[Array]:
+        """``q + dv``."""
+        return [a + b for a, b in zip(q, dv, strict=True)]
+
+    def difference(self, q0: Components, q1: Components) -> list[Array]:
+        """``q1 - q0``."""
+        return [b - a for a, b in zip(q0, q1, strict=True)]
+
+    def rate(self, q: Components, v: Components) -> list[Array]:
+        """``v``."""
+        return list(v)
+
+    def velocity(self, q: Components, dq: Components) -> list[Array]:
+        """``dq``."""
+        return list(dq)
+
+    def random(self, key: Array, shape: tuple[int, ...], dtype: jnp.dtype) -> list[Array]:
+        """Angles uniform in [-pi, pi], distances standard normal."""
+        keys = jax.random.split(key, max(self.nv, 1))
+        return [
+            jax.random.uniform(k, shape, dtype, -jnp.pi, jnp.pi) if row.turns else jax.random.normal(k, shape, dtype)
+            for k, row in zip(keys, self.rows, strict=False)
+        ]
+
+
+@dataclass(frozen=True)
+class GroupJoint(Joint):
+    """A joint whose configurations are a subgroup of SE(3), spanned by the rows about the axes of one frame."""
+
+    @cached_property
+    def brackets(self) -> tuple[tuple[int, int, int, float], ...]:
+        """The (i, j, k, c), i < j, with ``[s_i, s_j] = ... + c s_k``."""
+        screws = np.zeros((self.nv, 6))
+        for screw, row in zip(screws, self.rows, strict=True):
+            screw[3 * row.turns + row.axis] = 1
+        return tuple(
+            (i, j, k, float(c))
+            for i in range(self.nv)
+            for j in range(i + 1, self.nv)
+            for k, c in enumerate(screws @ _bracket(screws[i], screws[j]))
+            if c
+        )
+
+    def bias(self, v: Components) -> list[Array] | None:
+        """``sum_{i<j} [s_i, s_j] v_i v_j`` in the coordinates of the rows."""
+        if not self.brackets:
+            return None
+        out = [jnp.zeros_like(v[0])] * self.nv
+        for i, j, k, c in self.brackets:
+            out[k] = out[k] + c * (v[i] * v[j])
+        return out
+
+    @abstractmethod
+    def transform(self, q: Components) -> Transform:
+        """The pose of C in P, in the axes of the rows."""
+
+
+def _bracket(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.cross(a[3:], b[:3]) + np.cross(a[:3], b[3:]), np.cross(a[3:], b[3:])])

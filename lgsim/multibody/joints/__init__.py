@@ -1,0 +1,25 @@
+"""The joints, one a file. A new one subclasses ``ScrewJoint`` or ``GroupJoint`` and is added to ``JOINTS``."""
+
+from lgsim.multibody.joint import Joint
+from lgsim.multibody.joints.compound import Compound
+from lgsim.multibody.joints.cylindrical import Cylindrical
+from lgsim.multibody.joints.fixed import Fixed
+from lgsim.multibody.joints.free import Free
+from lgsim.multibody.joints.helical import Helical
+from lgsim.multibody.joints.planar import Planar
+from lgsim.multibody.joints.prismatic import Prismatic
+from lgsim.multibody.joints.revolute import Continuous, Revolute
+from lgsim.multibody.joints.spherical import Spherical
+from lgsim.multibody.joints.translational import Translational
+from lgsim.multibody.joints.universal import Universal
+
+JOINTS: tuple[type[Joint], ...] = (
+    Fixed, Revolute, Continuous, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Translational, Free,
+    Compound,
+)  # fmt: skip
+"""Every type of joint: what the generated tests run over."""
+
+__all__ = [
+    "JOINTS", "Compound", "Continuous", "Cylindrical", "Fixed", "Free", "Helical", "Planar", "Prismatic", "Revolute",
+    "Spherical", "Translational", "Universal",
+]  # fmt: skip

@@ -1,0 +1,15 @@
+"""Cylindrical."""
+
+from dataclasses import dataclass
+
+from lgsim.multibody.joint import Row, ScrewJoint
+
+
+@dataclass(frozen=True)
+class Cylindrical(ScrewJoint):
+    """A turn about an axis and a slide along it: ``q = (angle, distance)``."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The elementary screws."""
+        return (Row(True, 2), Row(False, 2))

@@ -1,0 +1,56 @@
+"""Spherical: a ball in a socket."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.lie import rotation
+from lgsim.multibody.joint import Components, GroupJoint, Row
+from lgsim.multibody.joints import attitude
+from lgsim.spatial import Transform, Vec
+
+
+@dataclass(frozen=True)
+class Spherical(GroupJoint):
+    """Any rotation: ``q`` is a unit quaternion (w, x, y, z), ``v`` the angular velocity in the child's frame, rad/s."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Turns about x, y, z."""
+        return tuple(Row(True, axis) for axis in range(3))
+
+    @property
+    def nq(self) -> int:
+        """Four."""
+        return 4
+
+    @property
+    def neutral(self) -> tuple[float, ...]:
+        """The quaternion 1."""
+        return (1.0, 0.0, 0.0, 0.0)
+
+    def transform(self, q: Components) -> Transform:
+        """The rotation; a quaternion of another norm than 1 counts as its direction."""
+        zero = jnp.zeros_like(q[0])
+        return Transform(rotation.quaternion_matrix(attitude.quaternion(q)), Vec(zero, zero, zero))
+
+    def retract(self, q: Components, dv: Components) -> list[Array]:
+        """``q exp(dv)``."""
+        return attitude.turned(q, Vec(*dv))
+
+    def difference(self, q0: Components, q1: Components) -> list[Array]:
+        """``log(conj(q0) q1)``, an angle of at most pi."""
+        return list(attitude.difference(q0, q1))
+
+    def rate(self, q: Components, v: Components) -> list[Array]:
+        """``q v/2``."""
+        return attitude.rate(q, Vec(*v))
+
+    def velocity(self, q: Components, dq: Components) -> list[Array]:
+        """``2 vec(conj(q) dq)/|q|^2``."""
+        return list(rotation.quaternion_rate(attitude.quaternion(q), attitude.quaternion(dq)))
+
+    def random(self, key: Array, shape: tuple[int, ...], dtype: jnp.dtype) -> list[Array]:
+        """Uniform on the sphere of unit quaternions."""
+        return attitude.random(key, shape, dtype)

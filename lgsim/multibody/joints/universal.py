@@ -1,0 +1,15 @@
+"""Universal."""
+
+from dataclasses import dataclass
+
+from lgsim.multibody.joint import Row, ScrewJoint
+
+
+@dataclass(frozen=True)
+class Universal(ScrewJoint):
+    """Two turns, the second about an axis that the first one carries: two angles in rad."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The elementary screws."""
+        return (Row(True, 0), Row(True, 1))

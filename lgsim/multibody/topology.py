@@ -1,0 +1,178 @@
+"""How the bodies of a machine hang together: static, hashable, numpy only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lgsim.multibody.joint import GroupJoint, Joint
+
+WORLD = -1
+"""The parent of a root."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Bodies 0, 1, ... in an order in which parents come first; joint i joins body i to its parent.
+
+    Attributes:
+        joints: What moves body i.
+        joint_names: Its name.
+        body_names: The name of body i.
+        parents: The body that carries body i, ``WORLD`` for a root.
+        mimics: The joint that joint i follows, ``q_i = k q_j + b``, or None.
+        frame_names: Names of frames fixed to bodies; the bodies' own frames are not among them.
+        frame_bodies: The body of each frame, ``WORLD`` for one that does not move.
+    """
+
+    joints: tuple[Joint, ...]
+    joint_names: tuple[str, ...]
+    body_names: tuple[str, ...]
+    parents: tuple[int, ...]
+    mimics: tuple[int | None, ...]
+    frame_names: tuple[str, ...] = ()
+    frame_bodies: tuple[int, ...] = ()
+
+    @property
+    def bodies(self) -> int:
+        """Number of moving bodies."""
+        return len(self.joints)
+
+    @cached_property
+    def q_starts(self) -> tuple[int, ...]:
+        """Where each joint's numbers begin in q."""
+        return _starts([0 if m is not None else j.nq for j, m in zip(self.joints, self.mimics, strict=True)])
+
+    @cached_property
+    def v_starts(self) -> tuple[int, ...]:
+        """Where each joint's numbers begin in v."""
+        return _starts([0 if m is not None else j.nv for j, m in zip(self.joints, self.mimics, strict=True)])
+
+    @property
+    def nq(self) -> int:
+        """Length of a configuration."""
+        return self.q_starts[-1]
+
+    @property
+    def nv(self) -> int:
+        """Degrees of freedom."""
+        return self.v_starts[-1]
+
+    @cached_property
+    def row_starts(self) -> tuple[int, ...]:
+        """Where each joint's rows begin, joints that mimic included."""
+        return _starts([joint.nv for joint in self.joints])
+
+    @property
+    def rows(self) -> int:
+        """Number of elementary screws."""
+        return self.row_starts[-1]
+
+    @cached_property
+    def row_joint(self) -> np.ndarray:
+        """The joint of each row."""
+        return np.repeat(np.arange(self.bodies), np.diff(self.row_starts))
+
+    @cached_property
+    def row_turns(self) -> np.ndarray:
+        """Whether each row turns."""
+        return np.array([row.turns for joint in self.joints for row in joint.rows], bool)
+
+    @cached_property
+    def row_first(self) -> np.ndarray:
+        """Whether each row is the first one of its joint."""
+        first = np.zeros(self.rows, bool)
+        first[list(self.row_starts[:-1])] = True
+        return first
+
+    @cached_property
+    def body_row(self) -> np.ndarray:
+        """The last row of each joint: the one that carries its body."""
+        return np.array(self.row_starts[1:], int) - 1
+
+    @cached_property
+    def row_parent(self) -> np.ndarray:
+        """The row that carries each row, ``WORLD`` for the first row of a root."""
+        parents = np.arange(self.rows) - 1
+        for body, parent in enumerate(self.parents):
+            parents[self.row_starts[body]] = WORLD if parent == WORLD else self.body_row[parent]
+        return parents
+
+    @cached_property
+    def row_source(self) -> np.ndarray:
+        """The row that each row follows: itself, or that of the joint that it mimics."""
+        source = np.arange(self.rows)
+        for joint, other in enumerate(self.mimics):
+            if other is not None:
+                source[self.row_starts[joint]] = self.row_starts[other]
+        return source
+
+    @cached_property
+    def row_v(self) -> np.ndarray:
+        """The entry of v that moves each row."""
+        own = np.full(self.rows, -1)
+        for joint, mimic in enumerate(self.mimics):
+            if mimic is None:
+                own[self.row_starts[joint] : self.row_starts[joint + 1]] = range(
+                    self.v_starts[joint], self.v_starts[joint + 1]
+                )
+        return own[self.row_source]
+
+    @cached_property
+    def row_q(self) -> np.ndarray:
+        """The entry of q that is the coordinate of each row; 0 for rows of a joint that is a group."""
+        own = np.zeros(self.rows, int)
+        for joint, (kind, mimic) in enumerate(zip(self.joints, self.mimics, strict=True)):
+            if mimic is None and not isinstance(kind, GroupJoint):
+                own[self.row_starts[joint] : self.row_starts[joint + 1]] = range(
+                    self.q_starts[joint], self.q_starts[joint + 1]
+                )
+        return own[self.row_source]
+
+    @cached_property
+    def groups(self) -> tuple[tuple[GroupJoint, tuple[int, ...]], ...]:
+        """The joints that are groups, by kind: (the joint, the bodies that have it)."""
+        kinds: dict[GroupJoint, list[int]] = {}
+        for body, joint in enumerate(self.joints):
+            if isinstance(joint, GroupJoint):
+                kinds.setdefault(joint, []).append(body)
+        return tuple((joint, tuple(bodies)) for joint, bodies in kinds.items())
+
+    @property
+    def has_mimic(self) -> bool:
+        """Whether a joint follows another one."""
+        return any(m is not None for m in self.mimics)
+
+    @cached_property
+    def floats(self) -> bool:
+        """Whether the machine is one tree on a base that moves freely."""
+        free = isinstance(self.joints[0], GroupJoint) and self.joints[0].nv == 6 if self.joints else False
+        return free and self.parents.count(WORLD) == 1
+
+    @cached_property
+    def is_chain(self) -> bool:
+        """Whether each body hangs on the one before."""
+        return all(parent == body - 1 for body, parent in enumerate(self.parents))
+
+    @cached_property
+    def carried(self) -> np.ndarray:
+        """``carried[i, j]``: body j carries body i, or is it."""
+        out = np.eye(self.bodies, dtype=bool)
+        for body, parent in enumerate(self.parents):
+            if parent != WORLD:
+                out[body] |= out[parent]
+        return out
+
+    def q_slice(self, joint: int) -> slice:
+        """The joint's part of q."""
+        return slice(self.q_starts[joint], self.q_starts[joint + 1])
+
+    def v_slice(self, joint: int) -> slice:
+        """The joint's part of v."""
+        return slice(self.v_starts[joint], self.v_starts[joint + 1])
+
+
+def _starts(lengths: list[int]) -> tuple[int, ...]:
+    return tuple(int(n) for n in np.concatenate([[0], np.cumsum(np.array(lengths, int))]))

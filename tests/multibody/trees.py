@@ -1,0 +1,107 @@
+"""Random machines, and the same machine in Pinocchio: an oracle that shares nothing with lgsim but the numbers."""
+
+import numpy as np
+
+from lgsim.lie import so3
+from lgsim.multibody import joints
+from lgsim.multibody.builder import ModelBuilder
+from lgsim.multibody.joint import Row
+
+COMPOUND = joints.Compound((Row(True, 2), Row(False, 0), Row(True, 1)))
+
+KINDS = {
+    "revolute": joints.Revolute(),
+    "continuous": joints.Continuous(),
+    "prismatic": joints.Prismatic(),
+    "helical": joints.Helical(),
+    "cylindrical": joints.Cylindrical(),
+    "universal": joints.Universal(),
+    "spherical": joints.Spherical(),
+    "planar": joints.Planar(),
+    "translational": joints.Translational(),
+    "free": joints.Free(),
+    "compound": COMPOUND,
+}
+
+
+def rotation(rng):
+    return np.asarray(so3.exp(rng.normal(size=3)))
+
+
+def pose(rng, size=0.4):
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = rotation(rng), rng.uniform(-size, size, 3)
+    return T
+
+
+def body(rng):
+    """mass, centre of mass and inertia of a body that can exist."""
+    mass, R, d = rng.uniform(0.5, 3.0), rotation(rng), rng.uniform(0.002, 0.03, 3)
+    return {"mass": mass, "center": rng.uniform(-0.15, 0.15, 3), "inertia": mass * R @ np.diag(d.sum() - d) @ R.T}
+
+
+def unit(rng):
+    a = rng.normal(size=3)
+    return a / np.linalg.norm(a)
+
+
+def axis(kind, rng):
+    """A random axis for joints that have one; both of a universal joint at right angles."""
+    if kind in ("revolute", "continuous", "prismatic", "helical", "cylindrical"):
+        return unit(rng)
+    if kind == "universal":
+        return rotation(rng)[:2]
+    return None
+
+
+def build(kinds, parents, seed=0, armature=False, **options):
+    """A machine with joints of the given kinds; `parents[i]` is the index of the body that carries body i, or -1."""
+    rng = np.random.default_rng(seed)
+    builder = ModelBuilder(**options)
+    for i, (kind, parent) in enumerate(zip(kinds, parents, strict=True)):
+        builder.add_body(
+            f"body{i}",
+            "world" if parent < 0 else f"body{parent}",
+            KINDS[kind],
+            joint_name=f"joint{i}",
+            placement=pose(rng),
+            axis=axis(kind, rng),
+            pitch=rng.uniform(0.05, 0.3) if kind == "helical" else 0.0,
+            armature=rng.uniform(0.01, 0.2, KINDS[kind].nv) if armature else 0.0,
+            **body(rng),
+        )
+    return builder.build()
+
+
+def state(model, seed=0, batch=()):
+    """Random q, v, a or tau."""
+    rng = np.random.default_rng(seed + 1000)
+    q = np.zeros((*batch, model.nq))
+    for index in np.ndindex(*batch):
+        q[index] = configuration(model, rng)
+    return (q, *rng.normal(size=(2, *batch, model.nv)))
+
+
+def configuration(model, rng):
+    q = rng.uniform(-2, 2, model.nq)
+    for joint, start in zip(model.topology.joints, model.topology.q_starts, strict=False):
+        if isinstance(joint, joints.Spherical | joints.Free):
+            at = start + joint.nq - 4
+            q[at : at + 4] = rng.normal(size=4)
+            q[at : at + 4] /= np.linalg.norm(q[at : at + 4])
+    return q
+
+
+CHAIN = [-1, 0, 1, 2, 3, 4, 5]
+BRANCHED = [-1, 0, 0, 1, 1, 2, 2]
+CASES = {
+    "revolute chain": (["revolute"] * 7, CHAIN),
+    "revolute tree": (["revolute"] * 7, BRANCHED),
+    "two roots": (["revolute", "prismatic", "revolute", "helical"], [-1, 0, -1, 2]),
+    "screws": (["helical", "prismatic", "cylindrical", "universal", "translational", "compound", "continuous"], BRANCHED),
+    "groups": (["spherical", "planar", "free", "spherical", "revolute", "planar", "free"], BRANCHED),
+    "floating": (["free", "revolute", "prismatic", "spherical", "helical", "planar", "universal"], BRANCHED),
+    "floating chain": (["free", "revolute", "revolute", "spherical"], [-1, 0, 1, 2]),
+    "one free body": (["free"], [-1]),
+    "two free bodies": (["free", "free", "revolute"], [-1, -1, 1]),
+}
