@@ -38,5 +38,3 @@ def batch_last(core: Callable[..., Any]) -> Callable[..., Any]:
         return jax.jvp(core, primals, tangents)
 
     return whole
-
-

@@ -7,8 +7,9 @@ a JAX that ignores it only loses the speed. On other back ends it is off.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from functools import reduce, wraps
+from functools import partial, reduce, wraps
 from typing import Any, TypeVar
 
 import jax
@@ -18,6 +19,9 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 Tree = TypeVar("Tree")
 
+# LGSIM_LOWERING_HINTS=0 switches the hints off: to see what they give, or where a back end does not bear them.
+_HINTS = os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
+
 
 @jax.jit
 def _identity(*leaves: Array) -> tuple[Array, ...]:
@@ -26,7 +30,7 @@ def _identity(*leaves: Array) -> tuple[Array, ...]:
 
 def cut(tree: Tree) -> Tree:
     """The same tree, as a fusion boundary on CPU: everything before it is computed once. Python numbers pass by."""
-    if jax.default_backend() != "cpu":
+    if not _HINTS or jax.default_backend() != "cpu":
         return tree
     leaves, structure = jax.tree.flatten(tree)
     with set_xla_metadata(inlineable="false"):
@@ -40,15 +44,24 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
     Inside, a sum over an axis and a product of matrices have to be written as loops or explicit sums: in a batch the
     back end refuses what it would give to its matrix library.
     """
-    compiled = jax.jit(f)
+
+    @partial(jax.jit, static_argnums=(0, 1))
+    def compiled(structure: Any, empty: tuple, *leaves: Array) -> Any:
+        held = iter(leaves)
+        out = f(*jax.tree.unflatten(structure, [next(held) if e is None else jnp.zeros(*e) for e in empty]))
+        # XLA ends the process where such a call has an operand that it does not use; what is returned is used
+        return out, leaves
 
     @jax.jit  # the attributes belong on a call inside a program, not on a program
     @wraps(f)
     def call(*args: Any) -> Any:
-        if jax.default_backend() != "cpu":
+        if not _HINTS or jax.default_backend() != "cpu":
             return f(*args)
+        leaves, structure = jax.tree.flatten(args)
+        # nor may an operand be without entries
+        empty = tuple(None if leaf.size else (leaf.shape, leaf.dtype) for leaf in leaves)
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-            return compiled(*args)
+            return compiled(structure, empty, *(leaf for leaf in leaves if leaf.size))[0]
 
     return call
 
