@@ -10,6 +10,7 @@ from pathlib import Path
 
 import hypothesis
 import jax
+import jaxtyping
 import numpy as np
 import pytest
 from jaxtyping import install_import_hook
@@ -68,6 +69,15 @@ def dtype(request):
 def key():
     """A random key, the same in every run."""
     return jax.random.key(20250401)
+
+
+@pytest.fixture
+def without_import_hook():
+    """What a user meets: the library's own checks."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 def _names_dtype_itself(metafunc):

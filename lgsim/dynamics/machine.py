@@ -71,6 +71,13 @@ def _from_base(tree: Topology, rows: row.Rows, poses: Transform) -> Transform:
     return jax.tree.map(lambda x, y: jnp.where(mask, y, x), poses, turned)
 
 
+def full(model: Model, wrenches: Array | None, *vectors: Array) -> list[Array]:
+    """Vectors (m, *batch) with batch axes of full length, also where the batch is one of models or of other vectors."""
+    shapes = [x.shape[1:] for x in (*vectors, model.gravity)]
+    batch = jnp.broadcast_shapes(*shapes, *(() if wrenches is None else (wrenches.shape[2:],)))
+    return [jnp.broadcast_to(x, (x.shape[0], *batch)) for x in vectors]
+
+
 def sweep(tree: Topology) -> Sweep:
     """The order of the rows of a machine."""
     return Sweep(tree.row_parent[BASE:] - BASE if tree.floats else tree.row_parent)

@@ -55,6 +55,32 @@ class Sweep:
         sums, results = jax.lax.scan(one, places, (np.arange(self.length), self.parents, xs), reverse=True)
         return _get(sums, self.length), results
 
+    def down(self, values: Any) -> Any:
+        """For each row the sum over the rows that carry it and itself, of components (rows, *batch)."""
+
+        def add(i: Any, x: Any) -> Any:
+            return jax.tree.map(lambda c: c.at[i].add(c[parents[i]]), x)
+
+        parents = jnp.asarray(self.parents)
+        return self._with_world(lambda first, x: jax.lax.fori_loop(first, self.length, add, x), values)
+
+    def up(self, values: Any) -> Any:
+        """For each row the sum over the rows that it carries and itself, of components (rows, *batch)."""
+
+        def add(k: Any, x: Any) -> Any:
+            i = self.length - k
+            return jax.tree.map(lambda c: c.at[parents[i]].add(c[i]), x)
+
+        parents = jnp.asarray(self.parents)
+        return self._with_world(lambda first, x: jax.lax.fori_loop(1, self.length + 1 - first, add, x), values)
+
+    def _with_world(self, f: Callable[[int, Any], Any], values: Any) -> Any:
+        """``f(first row that hangs on another, values)``; a row of zeros for the world where it carries several."""
+        if np.sum(self.parents == self.length) == 1:
+            return f(1, values)
+        wide = jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])]), values)
+        return jax.tree.map(lambda x: x[:-1], f(0, wide))
+
     def _neighbour(self, step: Step, start: Any, xs: Any, batch: tuple[int, ...], reverse: bool) -> tuple[Any, Any]:
         def one(value: Any, x: Any) -> tuple[Any, Any]:
             value, result = step(value, x)

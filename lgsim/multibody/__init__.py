@@ -1,5 +1,17 @@
 """The description of a machine: joints, inertias, topology, and the model that holds all its numbers."""
 
+from lgsim.multibody import inertia, joints
+from lgsim.multibody.builder import ModelBuilder, ModelError
 from lgsim.multibody.model import Model
+from lgsim.multibody.tangent import tangent_grad, tangent_hessian, tangent_jacobian
 
-__all__ = ["Model"]
+__all__ = [
+    "Model",
+    "ModelBuilder",
+    "ModelError",
+    "inertia",
+    "joints",
+    "tangent_grad",
+    "tangent_hessian",
+    "tangent_jacobian",
+]

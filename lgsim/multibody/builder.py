@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +46,7 @@ class ModelBuilder:
         physical: Whether a body that cannot exist is an error; else it is taken as it is.
     """
 
-    gravity: Sequence[float] = GRAVITY
+    gravity: Any = GRAVITY
     dtype: Any = None
     physical: bool = True
     _bodies: dict[str, _Body] = field(default_factory=dict, repr=False)
@@ -83,7 +82,9 @@ class ModelBuilder:
             mass, center, inertia: kg; centre of mass in the body's frame, m; inertia about it in the body's axes,
                 (3, 3), kg m^2.
             parameters: The ten parameters (10,) instead of those three.
-            mimic: (joint, k, b) for ``q = k q_joint + b``; for joints of one degree of freedom.
+            mimic: (joint, k, b) for ``q = k q_joint + b``; for joints of one degree of freedom. Armature, damping and
+                friction of such a joint are added to those of the joint that it follows; its spring and limits count
+                for nothing.
             **numbers: ``armature damping friction stiffness rest lower upper velocity_limit effort_limit``, a number or
                 one for each degree of freedom; see ``Model``.
 
@@ -104,7 +105,7 @@ class ModelBuilder:
             moment = np.zeros((3, 3)) if inertia is None else inertia
             _finite(f"body {name!r}: mass", mass, ())
             parts = (np.asarray(mass, float), np.asarray(_finite(f"body {name!r}: center", center, (3,)), float))
-            parameters = _ten(*parts, _finite(f"body {name!r}: inertia", moment, (3, 3)))
+            parameters = ten_parameters(*parts, _finite(f"body {name!r}: inertia", moment, (3, 3)))
         values = _finite(f"body {name!r}: parameters", parameters, (10,))
         fault = ten.defect(values)
         if fault and (self.physical or values[0] < 0):
@@ -164,7 +165,12 @@ class ModelBuilder:
             frame_bodies=tuple(index.get(holder.get(body, ROOT), WORLD) for body, _ in frames.values()),
         )
         own = [body for body, mimic in zip(moving, mimics, strict=True) if mimic is None]
-        numbers = {key: _joined([body.numbers[key] for body in own]) for key in _DEFAULTS}
+        felt = {body.name: dict(body.numbers) for body in own}
+        for body, mimic, (k, _) in zip(moving, mimics, ratios, strict=True):
+            if mimic is not None:
+                source = felt[moving[mimic].name]
+                source |= {key: source[key] + abs(k) ** power * body.numbers[key] for key, power in _FELT.items()}
+        numbers = {key: _joined([felt[body.name][key] for body in own]) for key in _DEFAULTS}
         numbers |= {
             "placements": np.array(placements).reshape(-1, 4, 4),
             "axes": np.concatenate([np.zeros((0, 3)), *(body.axes for body in moving)]),
@@ -174,7 +180,10 @@ class ModelBuilder:
             "frames": np.array([pose.get(b, np.eye(4)) @ T for b, T in frames.values()]).reshape(-1, 4, 4),
             "gravity": _finite("gravity", self.gravity, (3,)),
         }
-        dtype = jnp.zeros(()).dtype if self.dtype is None else self.dtype
+        dtype = np.dtype(jnp.zeros(()).dtype if self.dtype is None else self.dtype)
+        with np.errstate(over="ignore"):
+            for key in ("placements", "inertias", "frames", "mimic"):
+                _finite(f"{key} of the model as {dtype}", numbers[key].astype(dtype), numbers[key].shape)
         return Model(topology, **{key: jnp.asarray(value, dtype) for key, value in numbers.items()})
 
     def _order(self) -> list[_Body]:
@@ -246,6 +255,10 @@ _DEFAULTS = {
 }
 
 
+_FELT = {"armature": 2, "damping": 2, "friction": 1}
+"""What a joint that mimics adds to the joint that it follows, and the power of the ratio with which it does."""
+
+
 def _finite(what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     array = np.asarray(value, float)
     if array.shape != shape:
@@ -274,10 +287,13 @@ def _axes(what: str, axis: Any, joint: Joint) -> np.ndarray:
     axes = np.broadcast_to(array, (joint.nv, 3))
     if not np.all(np.isfinite(axes)) or not np.all(np.any(axes != 0, axis=1)):
         raise ModelError(f"{what}: axis: expected finite numbers that are not all zero, got {array.tolist()}")
+    # the largest entry first: squares of very large or small ones leave the range of floats
+    axes = axes / np.max(np.abs(axes), axis=1, keepdims=True)
     return axes / np.linalg.norm(axes, axis=1, keepdims=True)
 
 
-def _ten(mass: np.ndarray, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
+def ten_parameters(mass: np.ndarray, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
+    """``lgsim.multibody.inertia.parameters`` in float64 whatever JAX's default is."""
     moved = inertia + mass * (center @ center * np.eye(3) - np.outer(center, center))
     return np.concatenate([[mass], mass * center, moved[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]])
 
@@ -285,7 +301,7 @@ def _ten(mass: np.ndarray, center: np.ndarray, inertia: np.ndarray) -> np.ndarra
 def _transformed(values: np.ndarray, pose: np.ndarray) -> np.ndarray:
     """The parameters in the frame in which the body's frame has the pose."""
     mass, h, R, p = values[0], values[1:4], pose[:3, :3], pose[:3, 3]
-    inertia = R @ np.asarray(ten.rotational_inertia(values)) @ R.T
+    inertia = R @ values[ten.PLACES] @ R.T
     turned = R @ h
     cross = np.outer(p, turned)
     inertia += 2 * (p @ turned) * np.eye(3) - cross - cross.T + mass * (p @ p * np.eye(3) - np.outer(p, p))

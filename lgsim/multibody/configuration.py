@@ -86,7 +86,7 @@ def _joined(
     for joint, q_places, v_places in kinds(topology):
         places = {"q": q_places, "v": v_places}
         parts = [[a[..., p] for p in places[space]] for a, space in zip(arrays, spaces, strict=True)]
-        out = out.at[..., places[to]].set(jnp.stack(f(joint, *parts), axis=-2))
+        out = out.at[..., places[to]].set(jnp.stack(f(joint, *parts), axis=-2), unique_indices=True)
     return out
 
 

@@ -11,6 +11,8 @@ PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Mass (kg), first moment ``m c`` (kg m), inertia about the frame's origin (kg m^2): dynamics is linear in them."""
 
 _ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+PLACES = np.array([[4, 5, 7], [5, 6, 8], [7, 8, 9]])
+"""Where each entry of the inertia stands among the ten."""
 
 
 def parameters(
@@ -50,10 +52,7 @@ def mass_center_inertia(
 
 def rotational_inertia(parameters: Float[Array, "*batch 10"]) -> Float[Array, "*batch 3 3"]:
     """The rotational inertia about the frame's origin, kg m^2."""
-    place = np.zeros((3, 3), int)
-    for k, (i, j) in enumerate(_ENTRIES):
-        place[i, j] = place[j, i] = 4 + k
-    return parameters[..., place]
+    return parameters[..., PLACES]
 
 
 def pseudo_inertia(parameters: Float[Array, "*batch 10"]) -> Float[Array, "*batch 4 4"]:
@@ -90,7 +89,9 @@ def defect(parameters: np.ndarray) -> str | None:
         return f"has the negative mass {values[0]:g} kg"
     if values[0] == 0:
         return "has no mass but an inertia" if np.any(values) else None
-    _, _, central = (np.asarray(x) for x in mass_center_inertia(jnp.asarray(values)))
+    _, central = _central(values)
+    if not np.all(np.isfinite(central)):
+        return "has numbers that are too large or too small to compute with"
     moments = np.linalg.eigvalsh(central)
     rounding = 16 * np.finfo(np.float32).eps * max(abs(moments[-1]), 0.0)
     if moments[0] < -rounding:
@@ -109,12 +110,19 @@ def nearest_physical(parameters: np.ndarray) -> np.ndarray:
     The principal moments of the density, ``Sigma``, that are negative become zero: the nearest in the Frobenius norm
     at fixed mass and centre.
     """
-    mass, center, central = (np.asarray(x, float) for x in mass_center_inertia(jnp.asarray(parameters)))
+    mass = float(parameters[0])
+    center, central = _central(np.asarray(parameters, float))
     values, axes = np.linalg.eigh(0.5 * np.trace(central) * np.eye(3) - central)
     sigma = axes @ np.diag(np.maximum(values, 0.0)) @ axes.T
     fixed = np.trace(sigma) * np.eye(3) - sigma
     moved = fixed + mass * (center @ center * np.eye(3) - np.outer(center, center))
     return np.concatenate([[mass], mass * center, [moved[i, j] for i, j in _ENTRIES]])
+
+
+def _central(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Centre of mass and inertia about it, in float64 whatever JAX's default is."""
+    center = values[1:4] / values[0]
+    return center, values[PLACES] - values[0] * (center @ center * np.eye(3) - np.outer(center, center))
 
 
 def _list(values: np.ndarray) -> str:

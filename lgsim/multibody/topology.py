@@ -140,6 +140,26 @@ class Topology:
                 kinds.setdefault(joint, []).append(body)
         return tuple((joint, tuple(bodies)) for joint, bodies in kinds.items())
 
+    @cached_property
+    def row_unit(self) -> tuple[np.ndarray, np.ndarray]:
+        """(first, last) row of the unit of each row: all rows of a joint that is a group, else the row alone."""
+        first, last = np.arange(self.rows), np.arange(self.rows)
+        for _, bodies in self.groups:
+            for body in bodies:
+                rows = slice(self.row_starts[body], self.row_starts[body + 1])
+                first[rows], last[rows] = rows.start, rows.stop - 1
+        return first, last
+
+    @cached_property
+    def row_carried(self) -> np.ndarray:
+        """``row_carried[i, j]``: the unit of row j carries row i, or is its unit."""
+        carried = np.eye(self.rows, dtype=bool)
+        for i, parent in enumerate(self.row_parent):
+            if parent != WORLD:
+                carried[i] |= carried[parent]
+        first, last = self.row_unit
+        return carried[last][:, first]
+
     @property
     def has_mimic(self) -> bool:
         """Whether a joint follows another one."""

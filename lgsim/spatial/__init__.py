@@ -11,6 +11,7 @@ from lgsim.spatial.batching import batch_last
 from lgsim.spatial.inertia import Articulated, Force, Inertia, Sym, cross_dual, to_child, to_parent
 from lgsim.spatial.lowering import cut, kernel, sincos
 from lgsim.spatial.packing import components, pack, rows, unpack, unpack_matrix, unpack_transform
+from lgsim.spatial.tiles import batched
 
 __all__ = [
     "Articulated",
@@ -22,6 +23,7 @@ __all__ = [
     "Transform",
     "Vec",
     "batch_last",
+    "batched",
     "check",
     "components",
     "cross_dual",

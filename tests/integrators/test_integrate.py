@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -174,15 +173,6 @@ def test_the_program_does_not_grow_with_the_number_of_steps(checkpoint):
     assert size(64, 64) == size(262_144, 262_144) if checkpoint in (None, "step", 8) else True
     # recursion adds one scan for each eightfold length, never a copy of the step
     assert abs(size(64, 64) - size(262_144, 262_144)) < 60
-
-
-@pytest.fixture
-def without_import_hook():
-    """What a user meets: the library's own checks."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 class OnlyMove(Action):

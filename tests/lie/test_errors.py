@@ -6,7 +6,6 @@ import re
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -26,13 +25,7 @@ OF_ONE_ELEMENT = ("log", "inverse", "Ad", "Ad_dual", "cayinv", "second_kind_inve
 PER_MODULE = pytest.mark.parametrize("module", ALGEBRA)
 
 
-@pytest.fixture(autouse=True)
-def without_import_hook():
-    """What a user meets: the library's own checks, not those of the tests' type-checking hook."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
+pytestmark = pytest.mark.usefixtures("without_import_hook")
 
 
 def assert_message(failure, *parts):

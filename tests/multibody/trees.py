@@ -1,5 +1,6 @@
 """Random machines, and the same machine in Pinocchio: an oracle that shares nothing with lgsim but the numbers."""
 
+import jax.numpy as jnp
 import numpy as np
 
 from lgsim.lie import so3
@@ -25,7 +26,7 @@ KINDS = {
 
 
 def rotation(rng):
-    return np.asarray(so3.exp(rng.normal(size=3)))
+    return np.asarray(so3.exp(jnp.asarray(rng.normal(size=3))))
 
 
 def pose(rng, size=0.4):
@@ -79,7 +80,7 @@ def state(model, seed=0, batch=()):
     q = np.zeros((*batch, model.nq))
     for index in np.ndindex(*batch):
         q[index] = configuration(model, rng)
-    return (q, *rng.normal(size=(2, *batch, model.nv)))
+    return tuple(jnp.asarray(x, model.dtype) for x in (q, *rng.normal(size=(2, *batch, model.nv))))
 
 
 def configuration(model, rng):
@@ -98,7 +99,10 @@ CASES = {
     "revolute chain": (["revolute"] * 7, CHAIN),
     "revolute tree": (["revolute"] * 7, BRANCHED),
     "two roots": (["revolute", "prismatic", "revolute", "helical"], [-1, 0, -1, 2]),
-    "screws": (["helical", "prismatic", "cylindrical", "universal", "translational", "compound", "continuous"], BRANCHED),
+    "screws": (
+        ["helical", "prismatic", "cylindrical", "universal", "translational", "compound", "continuous"],
+        BRANCHED,
+    ),
     "groups": (["spherical", "planar", "free", "spherical", "revolute", "planar", "free"], BRANCHED),
     "floating": (["free", "revolute", "prismatic", "spherical", "helical", "planar", "universal"], BRANCHED),
     "floating chain": (["free", "revolute", "revolute", "spherical"], [-1, 0, 1, 2]),

@@ -1,0 +1,134 @@
+"""Forward dynamics, with a derivative rule of its own in place of one through the recursion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.custom_derivatives import SymbolicZero
+from jaxtyping import Float
+
+from lgsim.dynamics import arguments, articulated, linearization
+from lgsim.dynamics.inverse_dynamics import newton_euler
+from lgsim.multibody import configuration
+from lgsim.multibody.model import Model
+from lgsim.spatial import batch_last
+
+DENSE = 24
+"""Up to this many degrees of freedom a derivative is taken from the closed form of all Jacobians, O(n^3) but short."""
+
+
+def forward_dynamics(
+    model: Model,
+    q: Float[Array, "*#batch nq"],
+    v: Float[Array, "*#batch nv"],
+    tau: Float[Array, "*#batch nv"],
+    wrenches: Float[Array, "*#batch bodies 6"] | None = None,
+) -> Float[Array, "*batch nv"]:
+    """The acceleration v' under joint forces tau: ``M(q) v' = tau - h(q, v) + J^T F``.
+
+    The articulated-body recursion, O(n); where a joint mimics another one the reduced mass matrix is factored instead.
+    Derivatives in both modes and any order come from ``dv' = M^-1 (dtau - dID)``, with the derivatives of inverse
+    dynamics at fixed v' in closed form.
+
+    Args:
+        model: The machine; each of its numbers can be differentiated.
+        q: Configuration.
+        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+        tau: Joint forces, N m or N; friction, damping and springs of the model are not in it, see ``passive_forces``.
+        wrenches: External wrench (f, n) on each body, in the body's frame at its origin, N and N m.
+
+    Returns:
+        v', number by number the derivative of v.
+
+    Raises:
+        ValueError: an array has a wrong length.
+        TypeError: dtypes differ, or are not float32 or float64.
+
+    Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, Table 7.1; Ploen and Park 1999, (50)-(68).
+    """
+    named = {"q": (q, "q"), "v": (v, "v"), "tau": (tau, "v"), "wrenches": (wrenches, "wrenches")}
+    return arguments.call(acceleration, model, **named)
+
+
+@jax.custom_jvp
+def acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
+    """``forward_dynamics`` of one state, without checks."""
+    if model.topology.has_mimic:
+        return _linear(model, q, v, tau, wrenches)[0]
+    return _articulated(model, q, v, tau, wrenches)
+
+
+_articulated = batch_last(articulated.forward)
+_linear = batch_last(linearization.forward)
+
+
+def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    model, q, v, tau, wrenches = primals
+    d_model, dq, dv, dtau, d_wrenches = tangents
+    tree = model.topology
+    if not _still(dq):
+        dq = configuration.velocity(tree, q, dq)
+    if tree.nv <= DENSE or tree.has_mimic:
+        a, by_q, by_v, W = _linear(model, q, v, tau, wrenches)
+        push = _zero_or(dtau, lambda x: x, a)
+        push = push - _zero_or(dq, lambda x: by_q @ x, a) - _zero_or(dv, lambda x: by_v @ x, a)
+        push = push - _by_parameters(primals, a, d_model, d_wrenches)
+        return a, W @ push
+    a = acceleration(*primals)
+    step = jnp.zeros_like(a)
+
+    def torque(dq: Array, v: Array) -> Array:
+        return newton_euler(model, configuration.retract(tree, q, dq), v, a, wrenches)
+
+    motion = (_zero_or(dq, lambda x: x, a), _zero_or(dv, lambda x: x, a))
+    push = _zero_or(dtau, lambda x: x, a)
+    if not (_still(dq) and _still(dv)):
+        push = push - jax.jvp(torque, (step, v), motion)[1]
+    push = push - _by_parameters(primals, a, d_model, d_wrenches)
+    return a, solve_mass_matrix(model, q, push)
+
+
+acceleration.defjvp(_rule, symbolic_zeros=True)
+
+
+def solve_mass_matrix(model: Model, q: Array, x: Array) -> Array:
+    """``M(q)^-1 x`` of one state at O(n), without checks."""
+    still, zero = model.replace(gravity=jnp.zeros_like(model.gravity)), jnp.zeros_like(x)
+
+    def matvec(y: Array) -> Array:
+        return newton_euler(still, q, zero, y)
+
+    def solve(_: Any, b: Array) -> Array:
+        return _articulated(still, q, zero, b, None)
+
+    return jax.lax.custom_linear_solve(matvec, x, solve, symmetric=True)
+
+
+def _by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Array:
+    """The change of inverse dynamics at fixed (q, v, v') with the model's numbers and the external wrenches."""
+    model, q, v, _, wrenches = primals
+    leaves, structure = jax.tree.flatten((model, wrenches))
+    changes = jax.tree.leaves((d_model, d_wrenches), is_leaf=_still)
+    moving = [i for i, change in enumerate(changes) if not _still(change)]
+    if not moving:
+        return jnp.zeros_like(a)
+
+    def torque(*numbers: Array) -> Array:
+        full = list(leaves)
+        for i, number in zip(moving, numbers, strict=True):
+            full[i] = number
+        model, wrenches = jax.tree.unflatten(structure, full)
+        return newton_euler(model, q, v, a, wrenches)
+
+    return jax.jvp(torque, tuple(leaves[i] for i in moving), tuple(changes[i] for i in moving))[1]
+
+
+def _still(tangent: Any) -> bool:
+    return isinstance(tangent, SymbolicZero)
+
+
+def _zero_or(tangent: Any, f: Any, like: Array) -> Array:
+    return jnp.zeros_like(like) if _still(tangent) else f(tangent)

@@ -1,0 +1,59 @@
+"""Small dense matrices (n, m, *batch) in loops and elementwise sums, as native functions on CPU want them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.spatial import cut
+
+
+def pairs(f: Callable[[Any, Any], Array], x: Any, y: Any) -> Array:
+    """``out[i, j] = f(x_i, y_j)`` of components (n, *batch)."""
+    return f(jax.tree.map(lambda a: a[:, None], x), jax.tree.map(lambda a: a[None], y))
+
+
+def masked(mask: np.ndarray, array: Array) -> Array:
+    """The array where the static mask (n, m) holds, else zero."""
+    if mask.all():
+        return array
+    return jnp.where(mask.reshape(mask.shape + (1,) * (array.ndim - 2)), array, 0)
+
+
+def inverse(A: Array) -> Array:
+    """Of positive definite matrices (n, n, *batch): n symmetric sweeps in place."""
+    n = A.shape[0]
+    index = np.arange(n).reshape((n,) + (1,) * (A.ndim - 2))
+
+    def sweep(k: Any, A: Array) -> Array:
+        row = cut(A[k])
+        scale = cut(1 / row[k])
+        column = cut(row * scale)
+        A = cut(A - row[:, None] * column[None])
+        column = jnp.where(index == k, -scale, column)
+        return A.at[:, k].set(column).at[k].set(column)
+
+    return -jax.lax.fori_loop(0, n, sweep, A)
+
+
+def times(A: Array, x: Array) -> Array:
+    """Matrix (n, m, *batch) times vector (m, *batch)."""
+    zero = jnp.zeros((A.shape[0], *jnp.broadcast_shapes(A.shape[2:], x.shape[1:])), x.dtype)
+    return jax.lax.fori_loop(0, A.shape[1], lambda k, y: y + A[:, k] * x[k], zero)
+
+
+def product(A: Array, B: Array, chunk: int = 8) -> Array:
+    """Matrix (n, k, *batch) times matrix (k, m, *batch), some terms of the sum at a time."""
+    k = A.shape[1]
+    step = max(s for s in range(1, chunk + 1) if k % s == 0)
+
+    def add(i: Any, C: Array) -> Array:
+        return C + sum(A[:, i * step + j][:, None] * B[i * step + j][None] for j in range(step))
+
+    zero = jnp.zeros((A.shape[0], *B.shape[1:]), B.dtype)
+    return jax.lax.fori_loop(0, k // step, add, zero)

@@ -1,0 +1,44 @@
+"""Derivatives with respect to a configuration in its tangent space: as many numbers as degrees of freedom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.multibody.model import Model
+
+
+def tangent_grad(f: Callable[[Array], Array], model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
+    """The gradient of a scalar function of the configuration: ``df(retract(q, s e_i))/ds`` at s = 0.
+
+    ``jax.grad(f)(q)`` has nq entries and depends on how f treats quaternions that are not unit; this one does not.
+
+    Args:
+        f: Maps a configuration (nq,) to a number.
+        model: Says how configurations move.
+        q: Where, (nq,).
+    """
+    return jax.grad(_along(f, model, q))(_zero(model, q))
+
+
+def tangent_jacobian(f: Callable[[Array], Any], model: Model, q: Float[Array, " nq"]) -> Any:
+    """The Jacobian (..., nv) of a function of the configuration, by forward mode; see ``tangent_grad``."""
+    return jax.jacfwd(_along(f, model, q))(_zero(model, q))
+
+
+def tangent_hessian(f: Callable[[Array], Array], model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+    """The second derivatives of a scalar function in exponential coordinates about q; see ``tangent_grad``."""
+    return jax.hessian(_along(f, model, q))(_zero(model, q))
+
+
+def _along(f: Callable[[Array], Any], model: Model, q: Array) -> Callable[[Array], Any]:
+    return lambda dv: f(model.retract(q, dv))
+
+
+def _zero(model: Model, q: Array) -> Array:
+    return jnp.zeros(model.nv, q.dtype)
