@@ -1,5 +1,7 @@
 """Forward dynamics against Pinocchio for every joint type, and its derivatives in both modes."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -71,19 +73,17 @@ def test_a_joint_that_mimics_is_a_reduction_of_coordinates():
     model = mimicking()
     assert (model.nq, model.nv) == (2, 2)
     G, offset = np.array([[1, 0], [0, 1], [-1.5, 0], [-3.0, 0]]), np.array([0, 0, 0.3, 2 * 0.3 - 0.1])
-    from dataclasses import replace
-
     free = model.replace(
         topology=replace(model.topology, mimics=(None,) * 4), armature=jnp.zeros(4), mimic=jnp.array([[1.0, 0.0]] * 4)
     )
     twin = Twin(free)
     q, v, tau = trees.state(model)
-    full = G @ q + offset
+    full = np.asarray(G @ q + offset)
     M = pin.crba(twin.pin, twin.data, full)
     M = np.triu(M) + np.triu(M, 1).T
-    h = pin.rnea(twin.pin, twin.data, full, G @ v, np.zeros(4))
-    reduced = G.T @ M @ G + 0.1 * np.eye(2)
-    a = np.linalg.solve(reduced, tau - G.T @ h)
+    h = pin.rnea(twin.pin, twin.data, full, np.asarray(G @ v), np.zeros(4))
+    reduced = G.T @ M @ G + 0.1 * G.T @ G  # the drives of followers turn with them
+    a = np.linalg.solve(reduced, np.asarray(tau) - G.T @ h)
     assert largest(forward_dynamics(model, q, v, tau), a) < 1e-12
     assert largest(inverse_dynamics(model, q, v, jnp.asarray(a)), np.asarray(tau)) < 1e-12
     rule = jax.jacrev(lambda q: acceleration(model, q, v, tau, None))(jnp.asarray(q))

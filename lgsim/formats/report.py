@@ -1,0 +1,114 @@
+"""What a reader found in a file that a user may want to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from lgsim.multibody.inertia import nearest_physical
+
+
+class FileWarning(UserWarning):
+    """A file was read, but holds a body that cannot exist, or one whose motion nothing resists."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One remark.
+
+    Attributes:
+        line: Where in the file, from 1.
+        subject: The element, e.g. "link 'hand'".
+        text: What is odd about it.
+    """
+
+    line: int
+    subject: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.line}: {self.subject} {self.text}"
+
+
+@dataclass(frozen=True, eq=False)
+class Inertia(Finding):
+    """A link whose inertia no body has.
+
+    Attributes:
+        parameters: The ten parameters (10,) in the link's frame as the file has them.
+    """
+
+    parameters: np.ndarray
+
+    @property
+    def nearest(self) -> np.ndarray:
+        """The nearest ten parameters that a body can have; see ``lgsim.multibody.inertia.nearest_physical``."""
+        return self.parameters if self.parameters[0] == 0 else nearest_physical(self.parameters)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is odd in a file; ``print(report)`` shows it.
+
+    Attributes:
+        file: Its name.
+        inertias: Links whose inertia no body has.
+        massless: Joints that move no mass.
+        clashes: Names that a link and a joint share.
+        assumed: What the file left open, and what was taken.
+        ignored: Elements and attributes that were not read.
+    """
+
+    file: str
+    inertias: tuple[Inertia, ...] = ()
+    massless: tuple[Finding, ...] = ()
+    clashes: tuple[Finding, ...] = ()
+    assumed: tuple[Finding, ...] = ()
+    ignored: tuple[Finding, ...] = ()
+
+    def __iter__(self) -> Iterator[Finding]:
+        """All remarks, the gravest kind first."""
+        for part in (self.inertias, self.massless, self.clashes, self.assumed, self.ignored):
+            yield from part
+
+    def __len__(self) -> int:
+        """Number of remarks."""
+        return len(list(iter(self)))
+
+    @property
+    def lines(self) -> list[str]:
+        """Each remark as ``file:line: text``."""
+        return [f"{self.file}:{finding}" for finding in self]
+
+    def __str__(self) -> str:
+        if not len(self):
+            return f"{self.file}: nothing to report"
+        titles = {
+            "inertias that no body has": self.inertias,
+            "moving links without mass": self.massless,
+            "names that a link and a joint share": self.clashes,
+            "left open by the file": self.assumed,
+        }
+        text = [self.file]
+        for title, findings in titles.items():
+            if findings:
+                text += [f"  {title}:", *(f"    line {finding}" for finding in findings)]
+        if self.ignored:
+            text += ["  ignored:", *(f"    {line}" for line in _gathered(self.ignored))]
+        return "\n".join(text)
+
+
+def _gathered(findings: Iterable[Finding]) -> Iterator[str]:
+    """Remarks of the same text as one line."""
+    places: dict[str, list[Finding]] = {}
+    for finding in findings:
+        places.setdefault(finding.text, []).append(finding)
+    for text, same in places.items():
+        lines = ", ".join(str(finding.line) for finding in same)
+        yield (
+            f"{text}: {same[0].subject}, line {lines}"
+            if len(same) == 1
+            else f"{text}: {len(same)} times, lines {lines}"
+        )

@@ -1,0 +1,221 @@
+"""Models from URDF files."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from lgsim.formats import urdf_elements, urdf_tree
+from lgsim.formats.document import Element, read
+from lgsim.formats.report import FileWarning, Finding, Inertia, Report
+from lgsim.formats.urdf_elements import Link, Robot
+from lgsim.multibody import joints
+from lgsim.multibody.builder import GRAVITY, ROOT, ModelBuilder, ModelError, ten_parameters
+from lgsim.multibody.inertia import defect
+from lgsim.multibody.model import Model
+
+ROOT_JOINT = "root_joint"
+"""The joint of a floating base."""
+
+SINGULAR = "moves, and neither it nor what it carries has mass: the mass matrix is singular"
+
+
+def load_urdf(
+    path: str | os.PathLike[str] | None = None,
+    floating_base: bool = False,
+    *,
+    text: str | None = None,
+    gravity: Any = GRAVITY,
+    dtype: Any = None,
+    physical: str = "warn",
+) -> Model:
+    """The model of a robot from a URDF file.
+
+    Joints are ordered depth first, children in the file's order. Links on fixed joints are merged into the link that
+    carries them, and their frames are kept, that of a root that does not float among them. Joints of the types
+    revolute, continuous, prismatic, fixed, floating, planar and, as an extension, spherical or ball; a planar joint's
+    ``axis`` is the plane's normal, and its x and y are those of the joint's frame, turned by the shortest way that
+    takes z to the normal. A joint with <mimic> has no number in q and v. Meshes are not opened.
+
+    Args:
+        path: The file.
+        floating_base: Whether the root link moves freely, by the joint ``root_joint``; else it is fixed to the world.
+        text: The XML itself instead of a path.
+        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        dtype: float32 or float64; None for JAX's default float.
+        physical: What happens to links whose inertia no body has. "warn" keeps the numbers and gives a
+            ``FileWarning`` that counts them, and moving links without mass behind which nothing has mass; "report"
+            keeps them without a word (``read_urdf`` gives the report); "nearest" takes the nearest inertia that a body
+            can have, with the same mass and centre of mass; "error" refuses them.
+
+    Returns:
+        The model.
+
+    Raises:
+        FileError: the file is missing, is not XML, or describes no tree of bodies; the message has the line.
+        ValueError: ``physical`` is none of the four.
+        TypeError: not just one of ``path`` and ``text`` is given.
+    """
+    model, report = read_urdf(path, floating_base, text=text, gravity=gravity, dtype=dtype, physical=physical)
+    singular = [finding for finding in report.massless if SINGULAR in finding.text]
+    if physical == "warn" and (report.inertias or singular):
+        odd = [f"{len(report.inertias)} links have inertias that no body has"] if report.inertias else []
+        odd += [f"{len(singular)} moving links have no mass on and behind them"] if singular else []
+        first = next(iter((*report.inertias, *singular)))
+        warnings.warn(
+            f"{report.file}: {' and '.join(odd)}; the first one: {first}. lgsim.formats.read_urdf gives the whole"
+            ' report; physical="nearest" takes the nearest physical inertias, physical="report" is silent.',
+            FileWarning,
+            stacklevel=2,
+        )
+    return model
+
+
+def read_urdf(
+    path: str | os.PathLike[str] | None = None,
+    floating_base: bool = False,
+    *,
+    text: str | None = None,
+    gravity: Any = GRAVITY,
+    dtype: Any = None,
+    physical: str = "report",
+) -> tuple[Model, Report]:
+    """(model, report): ``load_urdf`` with what was odd in the file; it gives no warnings.
+
+    Args:
+        path: The file.
+        floating_base: Whether the root link moves freely.
+        text: The XML itself instead of a path.
+        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        dtype: float32 or float64; None for JAX's default float.
+        physical: "report", "nearest" or "error"; see ``load_urdf``.
+
+    Raises:
+        FileError: as ``load_urdf``.
+        ValueError: as ``load_urdf``.
+        TypeError: as ``load_urdf``.
+    """
+    if physical not in TREATMENTS:
+        raise ValueError(f"physical: expected one of {', '.join(TREATMENTS)}, got {physical!r}")
+    file, node = read(path, text)
+    robot = urdf_elements.robot(file, Element(file, node))
+    root = urdf_tree.root(robot)
+    # what numbers near the largest float overflow to is found by checks: numpy need not warn
+    with np.errstate(all="ignore"):
+        parameters, inertias = _parameters(robot, TREATMENTS[physical])
+        builder = ModelBuilder(gravity, dtype, physical=False)
+        model = _build(robot, root, floating_base, parameters, builder)
+    report = Report(
+        file,
+        inertias=tuple(inertias),
+        massless=tuple(_massless(robot, model)),
+        clashes=tuple(
+            joint.element.finding("has the name of a link")
+            for joint in robot.joints.values()
+            if joint.name in robot.links
+        ),
+        assumed=tuple(robot.assumed),
+        ignored=tuple(sorted(robot.ignored, key=lambda finding: finding.line)),
+    )
+    return model, report
+
+
+def _kept(link: Link, inertia: Inertia) -> np.ndarray:
+    del link
+    return inertia.parameters
+
+
+def _nearest(link: Link, inertia: Inertia) -> np.ndarray:
+    del link
+    return inertia.nearest
+
+
+def _refused(link: Link, inertia: Inertia) -> np.ndarray:
+    raise link.element.error(f"it {inertia.text}")
+
+
+TREATMENTS: dict[str, Callable[[Link, Inertia], np.ndarray]] = {
+    "warn": _kept,
+    "report": _kept,
+    "nearest": _nearest,
+    "error": _refused,
+}
+"""What becomes of an inertia that no body has."""
+
+
+def _parameters(
+    robot: Robot, treat: Callable[[Link, Inertia], np.ndarray]
+) -> tuple[dict[str, np.ndarray], list[Inertia]]:
+    """The ten parameters of each link, and those that no body has."""
+    found, odd = {}, []
+    for link in robot.links.values():
+        values = ten_parameters(np.array(link.mass), link.center, link.inertia)
+        if not np.all(np.isfinite([*values, link.center @ link.center])):
+            raise link.element.error("expected an inertial that can be computed with, got too large numbers")
+        fault = defect(values)
+        if fault is not None:
+            inertia = Inertia(link.element.line, link.element.subject, fault, values)
+            odd.append(inertia)
+            values = treat(link, inertia)
+        found[link.name] = values
+    return found, odd
+
+
+def _build(robot: Robot, root: Link, floating: bool, parameters: dict[str, np.ndarray], builder: ModelBuilder) -> Model:
+    """The model; what the builder refuses gets the line of the element."""
+    if ROOT in robot.links and root.name != ROOT:
+        raise robot.links[ROOT].element.error("expected another name: this one is kept for what does not move")
+    if floating and root.name == ROOT:
+        raise root.element.error(
+            "this root does not move, and so it cannot be a floating base; load the file without floating_base, or name"
+            " the link otherwise"
+        )
+    if floating:
+        clash = robot.joints.get(ROOT_JOINT)
+        if clash is not None and clash.joint.nv:
+            raise clash.element.error("expected another name: this one is kept for the joint of the floating base")
+    if root.name != ROOT:
+        kind, name = (joints.Free(), ROOT_JOINT) if floating else (joints.Fixed(), None)
+        with _placed(root.element):
+            builder.add_body(root.name, ROOT, kind, joint_name=name, parameters=parameters[root.name])
+    for joint in robot.joints.values():
+        mimic = joint.mimic
+        with _placed(joint.element):
+            builder.add_body(
+                joint.child,
+                joint.parent,
+                joint.joint,
+                joint_name=joint.name,
+                placement=joint.placement,
+                axis=joint.axis,
+                parameters=parameters[joint.child],
+                mimic=None if mimic is None else (mimic.joint, mimic.multiplier, mimic.offset),
+                **joint.numbers,
+            )
+    if not floating and all(joint.joint.nv == 0 for joint in robot.joints.values()):
+        raise robot.element.error("nothing moves: expected at least one joint that is not fixed, or floating_base=True")
+    with _placed(robot.element):
+        return builder.build()
+
+
+@contextmanager
+def _placed(element: Element) -> Iterator[None]:
+    """Faults that the builder finds, at the element that brought them."""
+    try:
+        yield
+    except ModelError as error:
+        raise element.error(str(error)) from error
+
+
+def _massless(robot: Robot, model: Model) -> Iterator[Finding]:
+    """The bodies without mass, those on fixed joints of theirs counted in."""
+    inertias, carried = np.asarray(model.inertias), model.topology.carried
+    for body, name in enumerate(model.body_names):
+        if inertias[body, 0] == 0:
+            alone = not np.any(inertias[carried[:, body]])
+            yield robot.links[name].element.finding(SINGULAR if alone else "moves without mass of its own")

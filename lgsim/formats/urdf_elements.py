@@ -1,0 +1,270 @@
+"""The links and joints of a URDF file, each element checked for itself."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from lgsim.formats.document import Element, is_bound, is_size
+from lgsim.formats.report import Finding
+from lgsim.multibody import joints
+from lgsim.multibody.joint import Joint
+
+TYPES: dict[str, Joint] = {
+    "revolute": joints.Revolute(),
+    "continuous": joints.Continuous(),
+    "prismatic": joints.Prismatic(),
+    "fixed": joints.Fixed(),
+    "floating": joints.Free(),
+    "planar": joints.Planar(),
+    "spherical": joints.Spherical(),
+    "ball": joints.Spherical(),
+}
+"""What a joint's type means; the last two are a common extension."""
+
+QUIET = frozenset({"transmission", "gazebo", "visual", "collision", "material"})
+"""Tags that say nothing about the motion."""
+
+MACRO = "xacro"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link: mass (kg), centre of mass (m) in its frame, inertia about it (kg m^2) in the link's axes."""
+
+    name: str
+    element: Element
+    mass: float
+    center: np.ndarray
+    inertia: np.ndarray
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """``q = multiplier q_joint + offset``."""
+
+    joint: str
+    multiplier: float
+    offset: float
+    element: Element
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A joint; ``placement`` is the pose of its frame, and of the child's at rest, in the parent's."""
+
+    name: str
+    element: Element
+    joint: Joint
+    parent: str
+    child: str
+    ends: tuple[Element, Element]
+    placement: np.ndarray
+    axis: np.ndarray | None
+    numbers: dict[str, float]
+    mimic: Mimic | None
+
+
+@dataclass(frozen=True)
+class Robot:
+    """All links and joints in the file's order, and remarks."""
+
+    element: Element
+    links: dict[str, Link]
+    joints: dict[str, Connection]
+    assumed: list[Finding]
+    ignored: list[Finding]
+
+
+def robot(file: str, root: Element) -> Robot:
+    """The links and joints of a file.
+
+    Raises:
+        FileError: an element lacks something, or a number is none, or two links or joints share a name.
+    """
+    if root.tag != "robot":
+        raise root.error(f"expected <robot>, the root of a URDF file, got <{root.tag}>")
+    for node in root.node.iter("{*}*"):
+        prefix, _, local = str(node.tag).rpartition("}")
+        if MACRO in prefix or local.startswith(f"{MACRO}:"):
+            raise Element(file, node, f"<{node.prefix or MACRO}:{local.rpartition(':')[2]}>").error(
+                "expected URDF, got a macro; expand the file first, e.g. xacro robot.xacro > robot.urdf"
+            )
+    out = Robot(root, {}, {}, [], [])
+    for element in root.children("link"):
+        link = _link(element, out)
+        if link.name in out.links:
+            raise element.error(f"the name is taken by the link in line {out.links[link.name].element.line}")
+        out.links[link.name] = link
+    for element in root.children("joint"):
+        joint = _joint(element, out)
+        if joint.name in out.joints:
+            raise element.error(f"the name is taken by the joint in line {out.joints[joint.name].element.line}")
+        out.joints[joint.name] = joint
+    for attribute in ("name", "version"):
+        root.text(attribute)
+    out.ignored.extend(root.unread(QUIET))
+    return out
+
+
+def _link(element: Element, out: Robot) -> Link:
+    name, mass, center, inertia = element.name(), 0.0, np.zeros(3), np.zeros((3, 3))
+    inertial = element.child("inertial")
+    if inertial is not None:
+        weight = inertial.required("mass")
+        mass = weight.number("value", holds=is_size)
+        pose = _origin(inertial, out)
+        center = pose[:3, 3]
+        moments = inertial.child("inertia")
+        if moments is None:
+            out.assumed.append(inertial.finding("has no <inertia>; a point mass was taken"))
+        else:
+            xx, xy, xz, yy, yz, zz = (moments.number(key) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+            inertia = pose[:3, :3] @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ pose[:3, :3].T
+            out.ignored.extend(moments.unread())
+        out.ignored.extend([*weight.unread(), *inertial.unread()])
+    out.ignored.extend(element.unread(QUIET))
+    return Link(name, element, mass, center, inertia)
+
+
+def _joint(element: Element, out: Robot) -> Connection:
+    name, kind = element.name(), element.text("type")
+    if kind not in TYPES:
+        raise element.error(f"type: expected one of {', '.join(TYPES)}, got {'none' if kind is None else repr(kind)}")
+    joint = TYPES[kind]
+    parent, child = element.required("parent"), element.required("child")
+    placement = _origin(element, out)
+    axis, mimic = _axis(element, joint, out), _mimic(element, joint, out)
+    numbers = _limit(element, joint, out) | _dynamics(element, joint, out)
+    names = parent.name("link"), child.name("link")
+    out.ignored.extend([*parent.unread(), *child.unread(), *element.unread(QUIET)])
+    return Connection(name, element, joint, *names, (parent, child), placement, axis, numbers, mimic)
+
+
+def _origin(owner: Element, out: Robot) -> np.ndarray:
+    """The pose (4, 4) of an <origin>; at the parent's where there is none."""
+    pose, element = np.eye(4), owner.child("origin")
+    if element is None:
+        return pose
+    pose[:3, 3] = element.numbers("xyz", 3, (0.0, 0.0, 0.0))
+    quaternion = element.text("quat_xyzw")
+    if quaternion is None:
+        pose[:3, :3] = _rotation(*element.numbers("rpy", 3, (0.0, 0.0, 0.0)))
+    elif element.text("rpy") is not None:
+        raise element.error("expected either rpy or quat_xyzw, got both")
+    else:
+        x = np.array(element.numbers("quat_xyzw", 4, ()))
+        if not np.any(x):
+            raise element.error(f"quat_xyzw: expected numbers that are not all zero, got {quaternion!r}")
+        pose[:3, :3] = _turned(x)
+    out.ignored.extend(element.unread())
+    return pose
+
+
+def _rotation(roll: float, pitch: float, yaw: float) -> np.ndarray:
+    """``Rz(yaw) Ry(pitch) Rx(roll)``: turns about the fixed axes x, y, z one after another."""
+    (c, s), (d, t), (e, u) = ((math.cos(angle), math.sin(angle)) for angle in (roll, pitch, yaw))
+    return np.array(
+        [
+            [e * d, e * t * s - u * c, e * t * c + u * s],
+            [u * d, u * t * s + e * c, u * t * c - e * s],
+            [-t, d * s, d * c],
+        ]
+    )
+
+
+def _turned(quaternion: np.ndarray) -> np.ndarray:
+    """The rotation of a quaternion (x, y, z, w) of any length."""
+    largest = quaternion / np.max(np.abs(quaternion))
+    x, y, z, w = largest / np.linalg.norm(largest)
+    v = np.array([x, y, z])
+    hat = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return (w * w - v @ v) * np.eye(3) + 2 * np.outer(v, v) + 2 * w * hat
+
+
+def _axis(element: Element, joint: Joint, out: Robot) -> np.ndarray | None:
+    """The axis (3,), for a plane the three axes (3, 3) of which the last one is its normal; None without one."""
+    given = element.child("axis")
+    if not isinstance(joint, joints.Revolute | joints.Prismatic | joints.Planar):
+        return None
+    axis = np.array([1.0, 0.0, 0.0] if given is None else given.numbers("xyz", 3, (1.0, 0.0, 0.0)))
+    if given is not None:
+        out.ignored.extend(given.unread())
+        if not np.any(axis):
+            raise given.error(f"xyz: expected numbers that are not all zero, got {given.text('xyz')!r}")
+    return _plane(axis) if isinstance(joint, joints.Planar) else axis
+
+
+def _plane(normal: np.ndarray) -> np.ndarray:
+    """Two directions of the plane and its normal: x, y, z turned by the shortest way that takes z to the normal.
+
+    Where the normal is -z, every way is as short: the one about x is taken.
+    """
+    # the largest entry first: squares of very large or small ones leave the range of floats
+    normal = normal / np.max(np.abs(normal))
+    normal = normal / np.linalg.norm(normal)
+    x, y, z = normal
+    r = np.hypot(x, y)
+    a, b = (x / r, y / r) if r else (0.0, 1.0)
+    first = np.array([1 - a * a * (1 - z), -a * b * (1 - z), -x])
+    return np.array([first, np.cross(normal, first), normal])
+
+
+def _limit(element: Element, joint: Joint, out: Robot) -> dict[str, float]:
+    limit = element.child("limit")
+    if limit is None or joint.nv == 0:
+        bounded = isinstance(joint, joints.Revolute | joints.Prismatic) and not isinstance(joint, joints.Continuous)
+        if bounded:
+            out.assumed.append(element.finding("has no limits; none were taken"))
+        return {}
+    numbers = {f"{key}_limit": limit.number(key, math.inf, is_bound) for key in ("velocity", "effort")}
+    for key, value in numbers.items():
+        if value < 0:
+            out.assumed.append(limit.finding(f"has a negative {key.split('_')[0]}, {value:g}; no limit was taken"))
+            numbers[key] = math.inf
+    lower, upper = limit.number("lower", -math.inf, is_bound), limit.number("upper", math.inf, is_bound)
+    given = [key for key in ("lower", "upper") if limit.text(key) is not None]
+    out.ignored.extend(limit.unread())
+    if joint.nv > 1:
+        out.ignored.append(element.finding("<limit> of a joint of several degrees of freedom"))
+        return {}
+    if isinstance(joint, joints.Continuous):
+        if given:
+            out.ignored.append(limit.finding("lower and upper of a continuous joint"))
+        return numbers
+    if len(given) == 1:
+        # the specification takes zero for the other one
+        lower, upper = (lower, 0.0) if given == ["lower"] else (0.0, upper)
+    elif not given:
+        out.assumed.append(limit.finding("has neither lower nor upper; no limits were taken"))
+    if lower > upper:
+        raise limit.error(f"expected lower <= upper, got {lower:g} and {upper:g}")
+    return numbers | {"lower": lower, "upper": upper}
+
+
+def _dynamics(element: Element, joint: Joint, out: Robot) -> dict[str, float]:
+    dynamics = element.child("dynamics")
+    if dynamics is None or joint.nv == 0:
+        return {}
+    numbers = {key: dynamics.number(key, 0.0, is_size) for key in ("damping", "friction")}
+    out.ignored.extend(dynamics.unread())
+    if joint.nv > 1 and any(numbers.values()):
+        # one number cannot serve slides and turns
+        out.ignored.append(element.finding("<dynamics> of a joint of several degrees of freedom"))
+    return numbers if joint.nv == 1 else {}
+
+
+def _mimic(element: Element, joint: Joint, out: Robot) -> Mimic | None:
+    mimic = element.child("mimic")
+    if mimic is None:
+        return None
+    found = Mimic(mimic.name("joint"), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0), mimic)
+    out.ignored.extend(mimic.unread())
+    if joint.nv == 0:
+        out.ignored.append(element.finding("<mimic> of a fixed joint"))
+        return None
+    if joint.nv > 1:
+        raise mimic.error(f"only a joint of one degree of freedom can mimic, this one has {joint.nv}")
+    return found

@@ -1,0 +1,86 @@
+"""Whether the links and joints of a URDF file form one tree, and whether joints mimic what is there."""
+
+from __future__ import annotations
+
+from lgsim.formats.document import FileError
+from lgsim.formats.urdf_elements import Connection, Link, Robot
+
+
+def root(robot: Robot) -> Link:
+    """The link that no joint moves.
+
+    Raises:
+        FileError: a joint joins links that are not there, a link is the child of two joints, there are two roots or
+            none, links carry each other in a circle, or a joint mimics one that it cannot follow.
+    """
+    if not robot.links:
+        raise robot.element.error("expected at least one <link>, got none")
+    holders: dict[str, Connection] = {}
+    for joint in robot.joints.values():
+        _check_ends(robot, joint)
+        other = holders.setdefault(joint.child, joint)
+        if other is not joint:
+            raise joint.ends[1].error(
+                f"link {joint.child!r} is already the child of the joint {other.name!r} in line {other.element.line};"
+                " expected a tree"
+            )
+    roots = [link for link in robot.links.values() if link.name not in holders]
+    if len(roots) > 1:
+        raise roots[1].element.error(
+            f"expected one root, got {len(roots)} links that no joint moves: {_listed([link.name for link in roots])}"
+        )
+    _check_circles(robot, holders)
+    for joint in robot.joints.values():
+        _check_mimic(robot, joint)
+    return roots[0]
+
+
+def _check_ends(robot: Robot, joint: Connection) -> None:
+    for element, name in zip(joint.ends, (joint.parent, joint.child), strict=True):
+        if name not in robot.links:
+            raise element.error(f"there is no link {name!r}; links are {_listed(list(robot.links))}")
+    if joint.parent == joint.child:
+        raise joint.ends[1].error(f"expected two different links, got {joint.child!r} as parent and child")
+
+
+def _check_circles(robot: Robot, holders: dict[str, Connection]) -> None:
+    """Every link must lead to a root."""
+    reached = {name for name in robot.links if name not in holders}
+    for name in robot.links:
+        way, at = [], name
+        while at not in reached and at not in way:
+            way.append(at)
+            at = holders[at].parent
+        if at not in reached:
+            circle = way[way.index(at) :]
+            first = min((holders[link] for link in circle), key=lambda joint: joint.element.line)
+            raise first.element.error(f"links carry each other in a circle: {_listed(circle)}; expected a tree")
+        reached.update(way)
+
+
+def _check_mimic(robot: Robot, joint: Connection) -> None:
+    """Every chain of joints that mimic must end at a joint with one coordinate of its own."""
+    seen, at = [joint.name], joint
+    while at.mimic is not None:
+        name = at.mimic.joint
+        if name not in robot.joints:
+            raise _mimic_error(at, f"there is no joint {name!r}; joints are {_listed(list(robot.joints))}")
+        if name in seen:
+            whom = "itself" if name == at.name else f"in a circle: {_listed(seen[seen.index(name) :])}"
+            raise _mimic_error(at, f"expected a joint that moves by itself, got joints that mimic {whom}")
+        at = robot.joints[name]
+        seen.append(name)
+        if at.joint.nv != 1:
+            raise _mimic_error(
+                robot.joints[seen[-2]], f"expected a joint of one degree of freedom, {name!r} has {at.joint.nv}"
+            )
+
+
+def _mimic_error(joint: Connection, message: str) -> FileError:
+    assert joint.mimic is not None
+    return joint.mimic.element.error(message)
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:12])
+    return f"{shown} and {len(names) - 12} more" if len(names) > 12 else shown
