@@ -33,9 +33,9 @@ def inverse(A: Array) -> Array:
     def sweep(k: Any, A: Array) -> Array:
         row = cut(A[k])
         scale = cut(1 / row[k])
-        column = cut(row * scale)
+        column = cut(row * scale[None])
         A = cut(A - row[:, None] * column[None])
-        column = jnp.where(index == k, -scale, column)
+        column = jnp.where(index == k, -scale[None], column)
         return A.at[:, k].set(column).at[k].set(column)
 
     return -jax.lax.fori_loop(0, n, sweep, A)
@@ -44,7 +44,7 @@ def inverse(A: Array) -> Array:
 def times(A: Array, x: Array) -> Array:
     """Matrix (n, m, *batch) times vector (m, *batch)."""
     zero = jnp.zeros((A.shape[0], *jnp.broadcast_shapes(A.shape[2:], x.shape[1:])), x.dtype)
-    return jax.lax.fori_loop(0, A.shape[1], lambda k, y: y + A[:, k] * x[k], zero)
+    return jax.lax.fori_loop(0, A.shape[1], lambda k, y: y + A[:, k] * x[k][None], zero)
 
 
 def product(A: Array, B: Array, chunk: int = 8) -> Array:

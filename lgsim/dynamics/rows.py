@@ -134,11 +134,12 @@ def speeds(model: Model, v: Array) -> Array:
 
 
 def gathered(model: Model, forces: Array) -> Array:
-    """Joint forces (nv, *batch) of the forces on the rows (k, *batch): the transpose of ``speeds``."""
+    """Joint forces (nv, ..., *batch) of forces on the rows (k, ..., *batch): the transpose of ``speeds``."""
     tree = model.topology
     if not tree.has_mimic:
         return forces
-    forces = model.mimic[:, 0][tree.row_joint] * forces
+    ratio = model.mimic[:, 0][tree.row_joint]
+    forces = ratio.reshape(ratio.shape[:1] + (1,) * (forces.ndim - ratio.ndim) + ratio.shape[1:]) * forces
     own = tree.row_source == np.arange(tree.rows)
     out = forces[np.flatnonzero(own)]
     for follower in np.flatnonzero(~own):
