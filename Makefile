@@ -8,7 +8,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 LOCKED := $(VENV)/.locked
 READY := $(VENV)/.ready
-BENCHMARKS := $(filter-out benchmarks/harness.py,$(sort $(wildcard benchmarks/*.py)))
+BENCHMARKS := $(filter-out benchmarks/harness.py benchmarks/robots.py,$(sort $(wildcard benchmarks/*.py)))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLBACKEND ?= Agg

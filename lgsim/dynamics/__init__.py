@@ -1,1 +1,42 @@
 """Algorithms of multibody dynamics, one a file; none knows a joint by name."""
+
+from lgsim.dynamics.coriolis import coriolis_matrix
+from lgsim.dynamics.derivatives import (
+    ForwardDynamicsDerivatives,
+    InverseDynamicsDerivatives,
+    forward_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+)
+from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
+from lgsim.dynamics.factorization import change_frames, global_matrices, square_factors
+from lgsim.dynamics.forces import bias_forces, gravity_forces, passive_forces
+from lgsim.dynamics.forward_dynamics import forward_dynamics
+from lgsim.dynamics.frame_distance import Capsule, frame_distance, sphere
+from lgsim.dynamics.inverse_dynamics import inverse_dynamics
+from lgsim.dynamics.inverse_mass import inverse_mass_matrix, solve_mass_matrix
+from lgsim.dynamics.jacobians import Reference, frame_jacobian, frame_jacobian_rate
+from lgsim.dynamics.kinematics import forward_kinematics, frame_accelerations, frame_twists
+from lgsim.dynamics.mass_matrix import mass_matrix
+from lgsim.dynamics.momentum import (
+    center_of_mass,
+    center_of_mass_jacobian,
+    center_of_mass_velocity,
+    centroidal_momentum,
+    centroidal_momentum_matrix,
+    centroidal_momentum_matrix_rate,
+    centroidal_momentum_rate,
+)
+from lgsim.dynamics.operational_space import operational_space
+from lgsim.dynamics.poincare import poincare_equations
+from lgsim.dynamics.regressor import energy_regressor, momentum_regressor, torque_regressor
+
+__all__ = [
+    "Capsule", "ForwardDynamicsDerivatives", "InverseDynamicsDerivatives", "Reference", "bias_forces", "center_of_mass",
+    "center_of_mass_jacobian", "center_of_mass_velocity", "centroidal_momentum", "centroidal_momentum_matrix",
+    "centroidal_momentum_matrix_rate", "centroidal_momentum_rate", "change_frames", "coriolis_matrix",
+    "energy_regressor", "forward_dynamics", "forward_dynamics_derivatives", "forward_kinematics", "frame_accelerations",
+    "frame_distance", "frame_jacobian", "frame_jacobian_rate", "frame_twists", "global_matrices", "gravity_forces",
+    "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_mass_matrix", "kinetic_energy", "mass_matrix",
+    "momentum_regressor", "operational_space", "passive_forces", "poincare_equations", "potential_energy",
+    "solve_mass_matrix", "sphere", "spring_energy", "square_factors", "torque_regressor",
+]  # fmt: skip

@@ -10,17 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from lgsim.multibody import inertia as ten
+from lgsim.multibody.errors import ModelError
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.joints import Fixed
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import WORLD, Topology
+from lgsim.multibody.topology import ROOT, WORLD, Topology
 
 GRAVITY = (0.0, 0.0, -9.81)
-ROOT = "world"
-
-
-class ModelError(ValueError):
-    """A machine that cannot be: the message names the body or joint, what was expected and what came."""
 
 
 @dataclass
@@ -184,7 +180,7 @@ class ModelBuilder:
         with np.errstate(over="ignore"):
             for key in ("placements", "inertias", "frames", "mimic"):
                 _finite(f"{key} of the model as {dtype}", numbers[key].astype(dtype), numbers[key].shape)
-        return Model(topology, **{key: jnp.asarray(value, dtype) for key, value in numbers.items()})
+        return Model.of(topology, **{key: jnp.asarray(value, dtype) for key, value in numbers.items()})
 
     def _order(self) -> list[_Body]:
         """Depth first, children in the order in which they were added."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from lgsim.lie import se3
 from lgsim.multibody.builder import ModelError
-from lgsim.multibody.joint import GroupJoint, Joint, Row, bracket
+from lgsim.multibody.joint import GroupJoint, Joint, Row
 from lgsim.multibody.joints import JOINTS, Compound
 
 
@@ -73,7 +72,7 @@ def simple_joint(H: ArrayLike) -> JointMap:
     k = H.shape[1]
     if np.linalg.matrix_rank(H) < k:
         raise ModelError(f"joint map: expected {k} independent columns, got rank {np.linalg.matrix_rank(H)}")
-    pairs = [(i, j, bracket(H[:, i], H[:, j])) for i in range(k) for j in range(i + 1, k)]
+    pairs = [(i, j, _bracket(H[:, i], H[:, j])) for i in range(k) for j in range(i + 1, k)]
     inside = H @ np.linalg.pinv(H)
     for i, j, b in pairs:
         if not np.allclose(inside @ b, b):
@@ -82,7 +81,7 @@ def simple_joint(H: ArrayLike) -> JointMap:
                 f" {np.round(b, 6).tolist()}, is not a combination of the columns, so that no joint has the velocities"
                 " H v with constant H; use compound_joint(H), which makes the screws one after another"
             )
-    if not any(np.any(b) for _, _, b in pairs):
+    if all(np.allclose(b, 0) for _, _, b in pairs):
         return compound_joint(H)
     compound = compound_joint(H)
     turns = [row.turns for row in compound.joint.rows]
@@ -126,13 +125,13 @@ def velocity_map(H: Float[Array, "6 k"], q: Float[Array, " k"]) -> Float[Array, 
 
 
 def kinematic_matrix(H: Float[Array, "6 k"], q: Float[Array, " k"]) -> Float[Array, "k k"]:
-    """``Gamma(q) = B^+ H`` with ``dq/dt = Gamma(q) v`` of a simple joint whose configuration is ``configuration(H, q)``.
+    """``Gamma(q) = B^+ H`` with ``dq/dt = Gamma(q) v`` of a simple joint of the configuration ``configuration(H, q)``.
 
     Exact where the columns of H span a subalgebra, elsewhere the least-squares fit of the paper's tables.
 
     Source: Kwatny and Blankenship 1995, Proposition 2, (16)-(19).
     """
-    return jax.scipy.linalg.pinv(velocity_map(H, q)) @ H
+    return jnp.linalg.pinv(velocity_map(H, q)) @ H
 
 
 def _checked(H: ArrayLike) -> np.ndarray:
@@ -150,9 +149,9 @@ def _screw(i: int, h: np.ndarray) -> tuple[bool, np.ndarray, float]:
     turns = bool(np.any(w))
     axis = w if turns else v
     if not np.isclose(np.linalg.norm(axis), 1):
-        part = "angular" if turns else "linear"
+        part = "an angular" if turns else "a linear"
         raise ModelError(
-            f"joint map: column {i}: expected a {part} part of length 1, so that the coordinate is"
+            f"joint map: column {i}: expected {part} part of length 1, so that the coordinate is"
             f" {'an angle' if turns else 'a distance'}, got {np.linalg.norm(axis):g}; divide the column by it"
         )
     if not turns:
@@ -175,6 +174,10 @@ def _frame(joint: GroupJoint, axes: np.ndarray) -> np.ndarray | None:
         frame[row.axis] = axis
     same = all(np.allclose(frame[row.axis], axis) for row, axis in zip(joint.rows, axes, strict=True))
     return frame if same else None
+
+
+def _bracket(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.cross(a[3:], b[:3]) + np.cross(a[:3], b[3:]), np.cross(a[3:], b[3:])])
 
 
 def _listed(joint: GroupJoint) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.multibody import configuration
+from lgsim.multibody import configuration, edit
+from lgsim.multibody.errors import ModelError
 from lgsim.multibody.topology import Topology
 
 
@@ -22,19 +23,14 @@ class Model:
     The numbers are stored by kind, stacked over bodies, degrees of freedom or frames; n bodies, k rows (degrees of
     freedom, those of joints that mimic included), nv degrees of freedom, f frames. SI units.
 
+    Few arrays make a call cheap: each costs a fraction of a microsecond. What they hold has names of its own.
+
     Attributes:
         topology: How the bodies hang together; static.
         placements: Pose of the joint's frame in the parent's, (n, 4, 4).
-        axes: Axis of each row in the joint's frame, of any length but zero, (k, 3).
-        pitches: Advance of each turning row, (k,), m/rad; 0 but for screws.
+        screws: ``axes`` and ``pitches`` of the rows, (k, 4).
         inertias: Ten parameters of each body in its own frame, (n, 10); ``lgsim.multibody.inertia`` has their order.
-        armature: Inertia of the drive seen at the joint, (nv,), kg m^2 or kg.
-        damping: Viscous friction, (nv,), N m s/rad or N s/m.
-        friction: Dry friction, (nv,), N m or N.
-        stiffness: Spring of a joint that has one number for each degree of freedom, (nv,), N m/rad or N/m.
-        rest: Where those springs are slack, (nv,), rad or m.
-        lower, upper: Limits of the coordinates, (nv,), infinite where there are none.
-        velocity_limit, effort_limit: Limits of |v| and |tau|, (nv,).
+        drives: The numbers of each degree of freedom, (nv, 9), in the order of ``DRIVES``.
         mimic: (k, b) of each joint that mimics, ``q_i = k q_j + b``, (n, 2); (1, 0) for the others.
         frames: Pose of each frame in its body's, (f, 4, 4).
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
@@ -42,21 +38,72 @@ class Model:
 
     topology: Topology
     placements: Any
-    axes: Any
-    pitches: Any
+    screws: Any
     inertias: Any
-    armature: Any
-    damping: Any
-    friction: Any
-    stiffness: Any
-    rest: Any
-    lower: Any
-    upper: Any
-    velocity_limit: Any
-    effort_limit: Any
+    drives: Any
     mimic: Any
     frames: Any
     gravity: Any
+
+    @classmethod
+    def of(cls, topology: Topology, **numbers: Any) -> Model:
+        """A model of all its numbers by name: those of the arrays or of what they hold."""
+        return cls(topology, **_stored(numbers))
+
+    @property
+    def axes(self) -> Array:
+        """Axis of each row in the joint's frame, of any length but zero, (k, 3)."""
+        return self.screws[:, :3]
+
+    @property
+    def pitches(self) -> Array:
+        """Advance of each turning row, (k,), m/rad; 0 but for screws."""
+        return self.screws[:, 3]
+
+    @property
+    def armature(self) -> Array:
+        """Inertia of the drive seen at the joint, (nv,), kg m^2 or kg."""
+        return self.drives[:, 0]
+
+    @property
+    def damping(self) -> Array:
+        """Viscous friction, (nv,), N m s/rad or N s/m."""
+        return self.drives[:, 1]
+
+    @property
+    def friction(self) -> Array:
+        """Dry friction, (nv,), N m or N."""
+        return self.drives[:, 2]
+
+    @property
+    def stiffness(self) -> Array:
+        """Spring of a joint that has one number for each degree of freedom, (nv,), N m/rad or N/m."""
+        return self.drives[:, 3]
+
+    @property
+    def rest(self) -> Array:
+        """Where those springs are slack, (nv,), rad or m."""
+        return self.drives[:, 4]
+
+    @property
+    def lower(self) -> Array:
+        """Lower limit of the coordinates, (nv,), -infinity where there is none."""
+        return self.drives[:, 5]
+
+    @property
+    def upper(self) -> Array:
+        """Upper limit of the coordinates, (nv,), infinite where there is none."""
+        return self.drives[:, 6]
+
+    @property
+    def velocity_limit(self) -> Array:
+        """Limit of |v|, (nv,)."""
+        return self.drives[:, 7]
+
+    @property
+    def effort_limit(self) -> Array:
+        """Limit of |tau|, (nv,)."""
+        return self.drives[:, 8]
 
     @property
     def nq(self) -> int:
@@ -99,8 +146,11 @@ class Model:
         return {name: self.topology.v_slice(i) for i, name in enumerate(self.joint_names)}
 
     def replace(self, **numbers: Any) -> Model:
-        """The same machine with other numbers, e.g. ``model.replace(gravity=...)``."""
-        return replace(self, **numbers)
+        """The same machine with other numbers, by any of their names: ``model.replace(gravity=..., damping=...)``."""
+        for names in _PARTS:
+            if set(names) & set(numbers):
+                numbers = {name: getattr(self, name) for name in names} | numbers
+        return replace(self, **_stored(numbers))
 
     def neutral(self) -> Array:
         """The configuration (nq,) in which every joint is at rest."""
@@ -130,6 +180,81 @@ class Model:
         """The velocity (..., nv) of a configuration that moves with ``dq`` (..., nq)."""
         return configuration.velocity(self.topology, q, dq)
 
+    @property
+    def _parts(self) -> edit.Parts:
+        return edit.Parts(self.topology, {name: getattr(self, name) for name in _NUMBERS})
 
+    def lock(self, joints: Sequence[str], q: Any) -> Model:
+        """The machine with some joints frozen where the configuration q (nq,) has them; differentiable like any number.
+
+        Their bodies join the bodies that carry them and become frames, joints that mimic a frozen one freeze with it.
+        The others' coordinates keep their order; ``q[model.q_slices[name]]`` of the joints that stay make the new q.
+
+        Raises:
+            ModelError: there is no such joint, it mimics one that stays free, all joints are locked, q has a wrong
+                shape or entries that are not finite.
+        """
+        return _model(edit.lock(self._parts, joints, q))
+
+    def add_frame(self, name: str, frame: str, placement: Any = None) -> Model:
+        """The machine with one more frame, at the pose ``placement`` (4, 4) in another frame, a body's or "world".
+
+        Raises:
+            ModelError: the name is taken, there is no such frame, the pose has a wrong shape or is not finite.
+        """
+        return _model(edit.add_frame(self._parts, name, frame, placement))
+
+    def attach(self, other: Model, frame: str, prefix: str = "") -> Model:
+        """The machine with another one, e.g. a tool, whose world is fixed to a frame.
+
+        The other's bodies come after all that the frame's body carries, so that the order stays depth first; its
+        gravity counts for nothing. What has mass and is fixed to its world is not in a model: of a tool with a heavy
+        base make a floating one, attach it, and lock its ``root_joint``.
+
+        Args:
+            other: Another model of the same dtype.
+            frame: Name of a frame, of a body or "world".
+            prefix: Put before all names of the other, so that the same tool fits twice.
+
+        Raises:
+            ModelError: there is no such frame, a name is taken, or dtypes differ.
+        """
+        if not isinstance(other, Model):
+            raise ModelError(f"attach: expected an lgsim.Model, got {type(other).__name__}")
+        return _model(edit.attach(self._parts, other._parts, frame, prefix))
+
+    def add_payload(self, frame: str, parameters: Any) -> Model:
+        """The machine with a load fixed to a frame, of ten parameters (10,) in the frame's axes about its origin.
+
+        ``lgsim.multibody.inertia.parameters`` makes them of mass, centre and inertia.
+
+        Raises:
+            ModelError: there is no such frame, the world carries it, no body has such parameters.
+        """
+        return _model(edit.add_payload(self._parts, frame, parameters))
+
+
+DRIVES = (
+    "armature", "damping", "friction", "stiffness", "rest", "lower", "upper", "velocity_limit", "effort_limit",
+)  # fmt: skip
+"""The columns of ``Model.drives``."""
+
+_PARTS = (("axes", "pitches"), DRIVES)
 _NUMBERS = [name for name in Model.__dataclass_fields__ if name != "topology"]
 jax.tree_util.register_dataclass(Model, data_fields=_NUMBERS, meta_fields=["topology"])
+
+
+def _stored(numbers: dict[str, Any]) -> dict[str, Any]:
+    """The named numbers as the arrays that hold them."""
+    left = dict(numbers)
+    if set(DRIVES) & set(left):
+        left["drives"] = jnp.stack([jnp.asarray(left.pop(name)) for name in DRIVES], axis=1)
+    if "axes" in left:
+        left["screws"] = jnp.concatenate(
+            [jnp.asarray(left.pop("axes")), jnp.asarray(left.pop("pitches"))[:, None]], axis=1
+        )
+    return left
+
+
+def _model(parts: edit.Parts) -> Model:
+    return Model(parts.topology, **parts.numbers)

@@ -12,6 +12,9 @@ from lgsim.multibody.joint import GroupJoint, Joint
 WORLD = -1
 """The parent of a root."""
 
+ROOT = "world"
+"""Its name."""
+
 
 @dataclass(frozen=True)
 class Topology:

@@ -49,8 +49,8 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
     def compiled(structure: Any, empty: tuple, *leaves: Array) -> Any:
         held = iter(leaves)
         out = f(*jax.tree.unflatten(structure, [next(held) if e is None else jnp.zeros(*e) for e in empty]))
-        # XLA ends the process where such a call has an operand that it does not use; what is returned is used
-        return out, leaves
+        # XLA ends the process where such a call has an operand that it does not use: a result that all enter
+        return out, sum(leaf.ravel()[0].astype(jnp.float32) for leaf in leaves)
 
     @jax.jit  # the attributes belong on a call inside a program, not on a program
     @wraps(f)

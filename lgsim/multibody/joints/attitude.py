@@ -36,4 +36,4 @@ def rate(q: Components, w: Vec) -> list[Array]:
 def random(key: Array, shape: tuple[int, ...], dtype: jnp.dtype) -> list[Array]:
     """Uniform on the sphere."""
     q = jax.random.normal(key, (4, *shape), dtype)
-    return list(q / jnp.linalg.norm(q, axis=0))
+    return list(q / jnp.linalg.norm(q, axis=0, keepdims=True))

@@ -1,0 +1,256 @@
+"""Multibody dynamics beside Pinocchio: microseconds per evaluation on one core, and the seconds of compilation.
+
+    python benchmarks/dynamics.py --quick     Panda and ANYmal, float64
+    python benchmarks/dynamics.py             all robots, batches, both precisions, and a record in benchmarks/results
+
+Needs the extra `oracle` (pin, example-robot-data). Forward dynamics of Pinocchio runs in its own batch call on a pool
+of one thread; its other algorithms are called one state at a time from Python, which adds about half a microsecond.
+"""
+
+import harness  # first: it picks the core before JAX makes its threads
+
+# isort: split
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import robots
+
+import lgsim
+
+try:
+    import pinocchio
+except ImportError as missing:
+    sys.exit(f"benchmarks/dynamics.py: {missing.name} is missing; install it with: pip install 'lgsim[oracle]'")
+
+jax.config.update("jax_enable_x64", True)
+
+# Limits of the time at batch 1024 in parts of Pinocchio's, and of all Jacobians at batch 256.
+FORWARD = {"Panda": 0.35, "ANYmal": 0.5, "Talos": 0.7, "chain50": 0.5, "chain200": 0.8}
+JACOBIANS = {"Panda": 0.4, "ANYmal": 0.8, "Talos": 1.5}
+ALL = ("Panda", "Panda with fingers", "ANYmal", "Talos", "chain10", "chain50", "chain200")
+PEERS = "no JAX peer was asked: rows for them need environments of their own"
+
+
+def fd(model, q, v, tau):
+    return lgsim.dynamics.forward_dynamics(model, q, v, tau)
+
+
+def tiles(f):
+    return lgsim.batched(f, in_axes=(None, 0, 0, 0))
+
+
+def correct(model, twin, q, v, tau):
+    """Largest relative difference of accelerations from Pinocchio's."""
+    columns = twin.states(q, v, tau)
+    theirs = np.stack([pinocchio.aba(twin.model, twin.data, *(c[:, i].copy() for c in columns)) for i in range(4)])
+    ours = np.asarray(jax.jit(jax.vmap(fd, (None, 0, 0, 0)))(model, q[:4], v[:4], tau[:4]))
+    return np.abs(ours - theirs).max() / np.abs(theirs).max()
+
+
+def forward(report, names, batches, dtype):
+    """Forward dynamics against the batch; Pinocchio computes in float64 in any case."""
+    rows = []
+    for name in names:
+        model = robots.robot(name, dtype)
+        twin = robots.Twin(model)
+        q, v, tau = robots.state(model, max(batches))
+        limit = 1e-9 if dtype == "float64" else 1e-2
+        report.bound(f"{name} {dtype}: difference from Pinocchio", correct(model, twin, q, v, tau), at_most=limit)
+        for batch in batches:
+            ours = (q[:batch], v[:batch], tau[:batch]) if batch > 1 else (q[0], v[0], tau[0])
+            columns = twin.states(q[: min(batch, 1024)], v[: min(batch, 1024)], tau[: min(batch, 1024)])
+            program, compiling = harness.compiled(tiles(fd) if batch > 1 else fd, model, *ours)
+            seconds = harness.interleave(
+                {
+                    "lgsim": lambda program=program, model=model, ours=ours: program(model, *ours),
+                    "pinocchio": twin.forward_dynamics(*columns),
+                },
+                repeats=7 if report.quick else 25,
+            )
+            us, them = 1e6 * seconds["lgsim"] / batch, 1e6 * seconds["pinocchio"] / columns[0].shape[1]
+            rows.append([name, model.nv, batch, us, them, us / them, compiling])
+            if batch == 1024 and dtype == "float64":
+                report.figure(f"{name} forward dynamics", us / them, "x Pinocchio")
+                if name in FORWARD:
+                    report.bound(f"{name}: forward dynamics, parts of Pinocchio", us / them, at_most=FORWARD[name])
+    report.table(
+        f"Forward dynamics, {dtype}, us per state",
+        ["robot", "nv", "batch", "lgsim", "Pinocchio", "ratio", "compile, s"],
+        rows,
+    )
+
+
+def alone(report, names):
+    """One state: the call with its dispatch, and one evaluation inside a compiled loop."""
+    rows = []
+    for name in names:
+        model = robots.robot(name, "float64")
+        q, v, tau = (x[0] for x in robots.state(model, 1))
+        call = jax.jit(fd)
+
+        def loop(model, q, v, tau):
+            return jax.lax.fori_loop(0, 100, lambda i, a: fd(model, q, v, tau + 1e-9 * a), tau)
+
+        many, empty = jax.jit(loop), jax.jit(lambda model, q, v, tau: q[:1] + v[:1])
+        seconds = harness.interleave(
+            {
+                "call": lambda call=call, x=(model, q, v, tau): call(*x),
+                "loop": lambda many=many, x=(model, q, v, tau): many(*x),
+                "empty": lambda f=empty, x=(model, q, v, tau): f(*x),
+            },
+            repeats=15 if report.quick else 60,
+        )
+        rows.append([name, 1e6 * seconds["call"], 1e6 * seconds["empty"], 1e4 * seconds["loop"]])
+    report.table(
+        "Forward dynamics of one state, float64, us",
+        ["robot", "call", "of which an empty call", "in a loop"],
+        rows,
+    )
+
+
+def others(report, name, batch=1024):
+    """Inverse dynamics and mass matrix."""
+    model = robots.robot(name, "float64")
+    twin = robots.Twin(model)
+    q, v, a = robots.state(model, batch)
+    columns = twin.states(q, v, a)
+    tasks = {
+        "inverse dynamics": (tiles(lgsim.inverse_dynamics), (q, v, a), twin.each(pinocchio.rnea, *columns)),
+        "mass matrix": (
+            lgsim.batched(lgsim.mass_matrix, in_axes=(None, 0)),
+            (q,),
+            twin.each(pinocchio.crba, columns[0]),
+        ),
+    }
+    rows = []
+    for task, (f, args, theirs) in tasks.items():
+        program, compiling = harness.compiled(f, model, *args)
+        seconds = harness.interleave(
+            {"lgsim": lambda p=program, args=args: p(model, *args), "pinocchio": theirs}, 7 if report.quick else 25
+        )
+        us, them = (1e6 * s / batch for s in seconds.values())
+        rows.append([f"{name}: {task}", us, them, us / them, compiling])
+        report.bound(f"{name}: {task}, parts of Pinocchio", us / them, at_most=0.5)
+    report.table(
+        f"Other algorithms, float64, batch {batch}, us per state",
+        ["", "lgsim", "Pinocchio", "ratio", "compile, s"],
+        rows,
+    )
+
+
+def jacobians(report, names, batch=256):
+    """All Jacobians of forward dynamics, and one vector-Jacobian and Jacobian-vector product."""
+    rows, products = [], []
+    for name in names:
+        model = robots.robot(name, "float64")
+        twin = robots.Twin(model)
+        q, v, tau = robots.state(model, batch)
+        program, compiling = harness.compiled(tiles(lgsim.forward_dynamics_derivatives), model, q, v, tau)
+        theirs = twin.each(pinocchio.computeABADerivatives, *twin.states(q, v, tau))
+        seconds = harness.interleave(
+            {"lgsim": lambda p=program, x=(model, q, v, tau): p(*x), "pinocchio": theirs}, 7 if report.quick else 25
+        )
+        us, them = (1e6 * s / batch for s in seconds.values())
+        rows.append([name, us, them, us / them, compiling])
+        report.figure(f"{name} Jacobians", us / them, "x Pinocchio")
+        report.bound(f"{name}: Jacobians, parts of Pinocchio", us / them, at_most=JACOBIANS[name])
+        if not report.quick:
+            products.append(_products(name, model, q[:64], v[:64], tau[:64]))
+    report.table(
+        f"All Jacobians of forward dynamics, float64, batch {batch}, us per state",
+        ["robot", "lgsim", "Pinocchio", "ratio", "compile, s"],
+        rows,
+    )
+    if products:
+        columns = ["robot", "forward dynamics", "vjp", "jvp", "vjp ratio", "jvp ratio", "compile vjp, s"]
+        report.table("One product with the Jacobian, float64, batch 64, us per state", columns, products)
+
+
+def _products(name, model, q, v, tau):
+    def vjp(model, q, v, tau):
+        return jax.vjp(lambda *x: fd(model, *x), q, v, tau)[1](tau)
+
+    def jvp(model, q, v, tau):
+        return jax.jvp(lambda *x: fd(model, *x), (q, v, tau), (q, v, tau))[1]
+
+    programs, compiling = {}, 0.0
+    for task, f in {"value": fd, "vjp": vjp, "jvp": jvp}.items():
+        program, seconds = harness.compiled(tiles(f), model, q, v, tau)
+        programs[task] = lambda p=program, x=(model, q, v, tau): p(*x)
+        compiling = seconds if task == "vjp" else compiling
+    value, back, along = (1e6 * s / len(q) for s in harness.interleave(programs, 25).values())
+    return [name, value, back, along, back / value, along / value, compiling]
+
+
+def hints(report):
+    """What the lowering hints give: the same program in a process without them."""
+    times = {}
+    for state in ("1", "0"):
+        environment = {**os.environ, "LGSIM_LOWERING_HINTS": state}
+        run = subprocess.run(
+            [sys.executable, str(Path(__file__).resolve()), "--one"], env=environment, capture_output=True, text=True
+        )
+        if run.returncode:
+            raise RuntimeError(run.stderr)
+        times[state] = float(run.stdout.split()[-1])
+    report.table(
+        f"Lowering hints, Panda, batch 1024, float64, jax {jax.__version__}",
+        ["", "us per state"],
+        [["with", times["1"]], ["without", times["0"]]],
+    )
+
+
+def one():
+    """Print the microseconds per state of Panda's forward dynamics at batch 1024."""
+    model = robots.robot("Panda", "float64")
+    x = robots.state(model, 1024)
+    program = jax.jit(tiles(fd))
+    print(1e6 * harness.interleave({"": lambda: program(model, *x)}, 15)[""] / 1024)
+
+
+def growth(report):
+    """Linear in the number of bodies: time, and next to nothing in compilation."""
+    rows, times = [], {}
+    for length in (10, 50, 200):
+        model = robots.chain(length, "float64")
+        x = robots.state(model, 256)
+        program, compiling = harness.compiled(tiles(fd), model, *x)
+        times[length] = harness.interleave({"": lambda p=program, m=model, x=x: p(m, *x)}, 15)[""] / 256
+        start = time.perf_counter()
+        jax.block_until_ready(program(model.replace(inertias=1.1 * model.inertias), *x))
+        rows.append([f"chain of {length}", 1e6 * times[length], compiling, time.perf_counter() - start])
+    report.table(
+        "Growth with the number of bodies, batch 256",
+        ["", "us per state", "compile, s", "a call with other parameters, s"],
+        rows,
+    )
+    report.bound("time(200)/time(50)", times[200] / times[50], at_most=5)
+    report.bound("compile(200)/compile(10)", rows[2][2] / rows[0][2], at_most=1.5)
+
+
+def run(report):
+    """All tables."""
+    if report.quick:
+        forward(report, ["Panda", "ANYmal"], [1024], "float64")
+        jacobians(report, ["Panda"])
+        return
+    for dtype in ("float64", "float32"):
+        forward(report, ALL, [1, 64, 1024, 8192], dtype)
+    alone(report, ["Panda", "ANYmal", "Talos"])
+    others(report, "Panda")
+    jacobians(report, ["Panda", "ANYmal", "Talos"])
+    growth(report)
+    hints(report)
+    print(PEERS)
+
+
+if __name__ == "__main__":
+    if "--one" in sys.argv:
+        one()
+    else:
+        harness.main(run, "dynamics")

@@ -1,0 +1,112 @@
+"""Kinetic and potential energy."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.dynamics import arguments
+from lgsim.dynamics import machine as mc
+from lgsim.dynamics.forces import sprung
+from lgsim.dynamics.kinematics import full, row_twists
+from lgsim.dynamics.momentum import mass_moment
+from lgsim.multibody.model import Model
+from lgsim.spatial import Inertia, Motion, batch_last, cut
+
+
+def kinetic_energy(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
+) -> Float[Array, "*batch"]:
+    """The kinetic energy ``sum_i V_i^T I_i V_i / 2 + armature v^2 / 2``, which is ``v^T M(q) v / 2``.
+
+    Args:
+        model: The machine.
+        q: Configuration.
+        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+
+    Returns:
+        J.
+
+    Raises:
+        ValueError: an array has a wrong length.
+        TypeError: dtypes differ, or are not float32 or float64.
+    """
+    return arguments.call(_kinetic, model, q=(q, "q"), v=(v, "v"))
+
+
+def potential_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch"]:
+    """The energy of the bodies in the field of gravity, ``- g . sum_i m_i c_i``: zero at the world's origin.
+
+    Springs have their own, ``spring_energy``.
+
+    Args:
+        model: The machine.
+        q: Configuration.
+
+    Returns:
+        J.
+
+    Raises:
+        ValueError: q has a wrong length.
+        TypeError: dtypes differ, or are not float32 or float64.
+    """
+    return arguments.call(_potential, model, q=(q, "q"))
+
+
+def spring_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch"]:
+    """The energy of the springs in the joints, ``sum_j stiffness_j (q_j - rest_j)^2 / 2``.
+
+    Over the joints with one number for each degree of freedom, as ``passive_forces`` has them.
+
+    Args:
+        model: The machine.
+        q: Configuration.
+
+    Returns:
+        J.
+
+    Raises:
+        ValueError: q has a wrong length.
+        TypeError: dtypes differ, or are not float32 or float64.
+    """
+    return arguments.call(_springs, model, q=(q, "q"))
+
+
+def _kinetic(model: Model, q: Array, v: Array) -> Array:
+    return _of_bodies(model, q, v) + 0.5 * jnp.sum(model.armature * v * v)
+
+
+@batch_last
+def _of_bodies(model: Model, q: Array, v: Array) -> Array:
+    q, v = full(model, q, v)
+    m = mc.machine(model, q)
+    base, rows = row_twists(model, m, v)
+
+    def add(total: Array, x: tuple[Inertia, Motion]) -> tuple[Array, None]:
+        inertia, V = x
+        return total + inertia.momentum(V).power(V), None
+
+    zero = jnp.zeros(m.batch, q.dtype)
+    twice = zero if m.base is None else m.base.inertia.momentum(base).power(base)
+    if m.a.shape[0]:
+        twice = jax.lax.scan(add, cut(zero + twice), (m.inertias, rows))[0]
+    return 0.5 * twice
+
+
+@batch_last
+def _potential(model: Model, q: Array) -> Array:
+    (q,) = full(model, q)
+    m = mc.machine(model, q)
+    mass, h = mass_moment(model, m)
+    if m.base is not None:
+        h = m.base.pose.R @ h + m.base.pose.p * mass
+    g = model.gravity
+    return -(g[0] * h.x + g[1] * h.y + g[2] * h.z)
+
+
+def _springs(model: Model, q: Array) -> Array:
+    places, speeds = sprung(model.topology)
+    stretch = q[places] - model.rest[speeds]
+    return 0.5 * jnp.sum(model.stiffness[speeds] * stretch * stretch)

@@ -1,0 +1,72 @@
+"""The dynamics of one frame as the machine lets it feel: operational-space inertia and bias."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.dynamics import arguments
+from lgsim.dynamics.forces import bias_forces
+from lgsim.dynamics.inverse_mass import solve_mass_matrix
+from lgsim.dynamics.jacobians import frame_jacobian, frame_jacobian_rate
+from lgsim.dynamics.kinematics import frame_index
+from lgsim.multibody.model import Model
+
+
+class OperationalSpace(NamedTuple):
+    """``inertia V' + bias = F``: the twist V of a frame under a wrench F on it, the joints being free."""
+
+    inertia: Array
+    """``(J M^-1 J^T)^-1``, (..., 6, 6); not finite where the machine cannot move the frame in six directions."""
+    inverse: Array
+    """``J M^-1 J^T``, (..., 6, 6): the frame's acceleration by a wrench, which is defined everywhere."""
+    bias: Array
+    """``inertia (J M^-1 h - J' v)``, (..., 6), gravity included."""
+
+
+def operational_space(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], frame: str | int
+) -> OperationalSpace:
+    """The equation of motion of a frame, ``Lambda V' + bias = F``, with V and F in the frame's own axes.
+
+    With joint forces ``tau = J^T F`` the frame's twist obeys it, and so it does under an external wrench F at tau = 0.
+
+    Args:
+        model: The machine.
+        q: Configuration.
+        v: Velocity.
+        frame: Name of the frame, or its place in ``model.frame_names``; static.
+
+    Raises:
+        ValueError: an array has a wrong length, there is no such frame.
+        TypeError: dtypes differ, or are not float32 or float64.
+
+    Source: Khatib, A unified approach for motion and force control of robot manipulators: the operational space
+    formulation, IEEE Journal on Robotics and Automation 3(1), 1987, with Ploen and Park 1999, Proposition 2, for M^-1.
+    """
+    if not isinstance(model, Model):
+        return arguments.call(_core(0), model, q=(q, "q"), v=(v, "v"))
+    return arguments.call(_core(frame_index(model.topology, frame)), model, q=(q, "q"), v=(v, "v"))
+
+
+@cache
+def _core(frame: int) -> Callable[[Model, Array, Array], OperationalSpace]:
+    @jax.jit
+    def of_frame(model: Model, q: Array, v: Array) -> OperationalSpace:
+        J = frame_jacobian(model, q, frame)
+        rate = frame_jacobian_rate(model, q, v, frame)
+        right = jnp.concatenate([J, bias_forces(model, q, v)[None]])
+        solved = solve_mass_matrix(model, jnp.broadcast_to(q, (7, model.nq)), right)
+        inverse = J @ solved[:6].T
+        inverse = 0.5 * (inverse + inverse.T)
+        inertia = jnp.linalg.inv(inverse)
+        inertia = 0.5 * (inertia + inertia.T)
+        return OperationalSpace(inertia, inverse, inertia @ (J @ solved[6] - rate @ v))
+
+    return of_frame

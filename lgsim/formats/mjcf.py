@@ -1,0 +1,173 @@
+"""Models from MJCF files, through MuJoCo's compiler."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from lgsim.formats.document import FileError
+from lgsim.formats.mjcf_compiled import INCLUDED, Compiled, compiled
+from lgsim.formats.mjcf_joints import chain, pose
+from lgsim.formats.mjcf_remarks import ignored
+from lgsim.formats.report import Finding, Inertia, Report
+from lgsim.multibody.builder import ROOT, ModelBuilder, ModelError, ten_parameters
+from lgsim.multibody.inertia import defect
+from lgsim.multibody.joints import Fixed
+from lgsim.multibody.model import Model
+
+
+def load_mjcf(path: str | os.PathLike[str] | None = None, *, text: str | None = None, dtype: Any = None) -> Model:
+    """The model of a machine from an MJCF file.
+
+    The file is compiled by MuJoCo, so that defaults, classes, angles, orientations and inertias from geometry are its
+    own. q is MuJoCo's qpos, number by number; v is its qvel but for free joints, whose velocity is in the body's axes
+    here; ``lgsim.interop.mujoco`` converts. Coordinates count from MuJoCo's zero, not from ``qpos0``.
+
+    Bodies without joints are merged into those that carry them, and their frames are kept; sites are frames. Several
+    hinges and slides of one body whose axes meet are one compound joint, named after them with "+" between; else a body
+    without mass is put between. The frame with a body's name is always that of the file. Where the body turns about a
+    point other than its origin, the moving body of the model has its frame there, and is named ``body:joint``.
+
+    Joints' springs, dampers, dry friction, armature, limits and force ranges are read, and gravity; what is not
+    represented, such as contacts, tendons, constraints and actuators, is in the report of ``read_mjcf``.
+
+    Args:
+        path: The file.
+        text: The MJCF itself instead of a path; files that it names are sought in the working directory.
+        dtype: float32 or float64; None for JAX's default float.
+
+    Returns:
+        The model.
+
+    Raises:
+        FileError: the file is missing, MuJoCo refuses it, or nothing in it moves; the message has the line.
+        ImportError: the package ``mujoco`` is missing; ``pip install 'lgsim[mjcf]'``.
+        TypeError: not just one of ``path`` and ``text`` is given.
+
+    Source: MuJoCo's documentation, chapters "XML reference" and "Computation", section "Joint space and coordinates";
+    the order and place of a body's joints: ``mj_kinematics``.
+    """
+    return read_mjcf(path, text=text, dtype=dtype)[0]
+
+
+def read_mjcf(
+    path: str | os.PathLike[str] | None = None, *, text: str | None = None, dtype: Any = None
+) -> tuple[Model, Report]:
+    """(model, report): ``load_mjcf`` with what was odd in the file, and what of it the model does not represent.
+
+    Line 0 in the report is an element that MuJoCo gives no line for, such as one of an included file.
+
+    Args:
+        path: The file.
+        text: The MJCF itself instead of a path.
+        dtype: float32 or float64; None for JAX's default float.
+
+    Raises:
+        FileError: as ``load_mjcf``.
+        ImportError: as ``load_mjcf``.
+        TypeError: as ``load_mjcf``.
+    """
+    file = compiled(path, text)
+    # what numbers near the largest float overflow to is found by checks: numpy need not warn
+    with np.errstate(all="ignore"):
+        reader = _Reader(file, dtype)
+        for body in range(1, file.model.nbody):
+            reader.add_body(body)
+        for site in range(file.model.nsite):
+            reader.add_site(site)
+        if not file.model.njnt:
+            raise FileError(file.file, None, "nothing moves: expected at least one joint")
+        with reader.placed("body", 0):
+            model = reader.builder.build()
+    report = Report(
+        file.file,
+        inertias=tuple(reader.inertias),
+        clashes=tuple(reader.clashes),
+        assumed=(*(Finding(INCLUDED, "MuJoCo:", warning) for warning in file.warnings), *reader.assumed),
+        ignored=tuple(sorted(ignored(file), key=lambda finding: finding.line)),
+    )
+    return model, report
+
+
+class _Reader:
+    """Gives the elements of a compiled file to a builder."""
+
+    def __init__(self, file: Compiled, dtype: Any) -> None:
+        gravity = np.array(file.model.opt.gravity) * file.enabled("GRAVITY")
+        self.file = file
+        self.builder = ModelBuilder(gravity, dtype, physical=False)
+        self.taken = {*file.names["body"]}
+        self.inertias: list[Inertia] = []
+        self.clashes: list[Finding] = []
+        self.assumed: list[Finding] = []
+
+    def add_body(self, body: int) -> None:
+        """A body and its joints."""
+        file, model = self.file, self.file.model
+        name, at = file.names["body"][body], file.names["body"][model.body_parentid[body]]
+        steps, rest = chain(file, body)
+        # the body's own frame is that of the last joint unless its anchor is somewhere else
+        whole = bool(steps) and np.array_equal(rest, np.eye(4))
+        for step in steps:
+            joint, first = "+".join(file.names["joint"][j] for j in step.members), step.members[0]
+            last = whole and step is steps[-1]
+            carried = name if last else self._free(f"{name}:{joint}")
+            if len(step.members) > 1:
+                self.assumed.append(file.finding("joint", first, f"and the next are one joint, {joint!r}"))
+            with self.placed("joint", first):
+                self.builder.add_body(
+                    carried,
+                    at,
+                    step.joint,
+                    joint_name=joint,
+                    placement=step.placement,
+                    axis=step.axes,
+                    parameters=self._parameters(body) if last else np.zeros(10),
+                    **step.numbers,
+                )
+            at = carried
+        if not whole:
+            with self.placed("body", body):
+                self.builder.add_body(name, at, Fixed(), placement=rest, parameters=self._parameters(body))
+
+    def add_site(self, site: int) -> None:
+        """A frame at a site."""
+        file, model = self.file, self.file.model
+        name = file.names["site"][site]
+        if name in self.taken or name == ROOT:
+            frame = self._free(f"site:{name}")
+            self.clashes.append(file.finding("site", site, f"has the name of a body; its frame is {frame!r}"))
+            name = frame
+        self.taken.add(name)
+        body = file.names["body"][model.site_bodyid[site]]
+        with self.placed("site", site):
+            self.builder.add_frame(name, body, pose(model.site_pos[site], model.site_quat[site]))
+
+    @contextmanager
+    def placed(self, kind: str, index: int) -> Iterator[None]:
+        """Faults that the builder finds, at the element that brought them."""
+        try:
+            yield
+        except ModelError as error:
+            raise self.file.error(kind, index, str(error)) from error
+
+    def _parameters(self, body: int) -> np.ndarray:
+        model = self.file.model
+        turn = pose(model.body_ipos[body], model.body_iquat[body])[:3, :3]
+        inertia = turn @ np.diag(model.body_inertia[body]) @ turn.T
+        values = ten_parameters(np.array(model.body_mass[body]), model.body_ipos[body], inertia)
+        fault = defect(values)
+        if fault is not None:
+            remark = self.file.finding("body", body, fault)
+            self.inertias.append(Inertia(remark.line, remark.subject, remark.text, values))
+        return values
+
+    def _free(self, name: str) -> str:
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name

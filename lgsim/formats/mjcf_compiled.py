@@ -1,0 +1,193 @@
+"""An MJCF file as MuJoCo compiles it: its numbers, and the name and the line of each element."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+from lgsim.formats.document import TEXT, FileError
+from lgsim.formats.report import Finding
+
+KINDS = {
+    "body": ("bodies", "nbody"),
+    "joint": ("joints", "njnt"),
+    "geom": ("geoms", "ngeom"),
+    "site": ("sites", "nsite"),
+    "pair": ("pairs", "npair"),
+    "equality": ("equalities", "neq"),
+    "tendon": ("tendons", "ntendon"),
+    "actuator": ("actuators", "nu"),
+    "flex": ("flexes", "nflex"),
+    "plugin": ("plugins", "nplugin"),
+}
+"""Kinds of elements: their list in MuJoCo's description of the file, and their number in the compiled model."""
+
+INCLUDED = 0
+"""The line of what MuJoCo gives none for, such as elements of included files."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled file.
+
+    Attributes:
+        file: Its name.
+        mujoco: The package.
+        model: Its ``MjModel``.
+        warnings: What MuJoCo had to say.
+    """
+
+    file: str
+    mujoco: Any
+    model: Any
+    warnings: tuple[str, ...]
+    names: dict[str, list[str]] = field(default_factory=dict)
+    lines: dict[str, list[int]] = field(default_factory=dict)
+
+    def enabled(self, *flags: str) -> bool:
+        """Whether the file has disabled none of these flags; one that this version of MuJoCo lacks is not disabled."""
+        bits = [getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{flag}", 0) for flag in flags]
+        return not any(self.model.opt.disableflags & int(bit) for bit in bits)
+
+    def subject(self, kind: str, index: int) -> str:
+        """The element in words."""
+        return f"{kind} {self.names[kind][index]!r}"
+
+    def finding(self, kind: str, index: int, text: str) -> Finding:
+        """A remark about an element."""
+        return Finding(self.lines[kind][index], self.subject(kind, index), text)
+
+    def error(self, kind: str, index: int, message: str) -> FileError:
+        """The error to raise about an element."""
+        return FileError(self.file, self.lines[kind][index] or None, f"{self.subject(kind, index)}: {message}")
+
+
+def compiled(path: str | os.PathLike[str] | None, text: str | None) -> Compiled:
+    """The file, from a path or from MJCF itself.
+
+    Raises:
+        FileError: the file cannot be read, is no MJCF file, or MuJoCo's compiler refuses it.
+        ImportError: the package ``mujoco`` is missing.
+        TypeError: neither or both of the two are given.
+    """
+    if (path is None) == (text is None):
+        raise TypeError("expected either a path or text, the MJCF itself")
+    mujoco = _package()
+    file = TEXT if path is None else os.fspath(path)
+    _check_root(file, _content(file, text))
+    with _heard(mujoco) as warnings:
+        try:
+            model = mujoco.MjModel.from_xml_path(file) if text is None else mujoco.MjModel.from_xml_string(text)
+        except (ValueError, RuntimeError) as error:
+            raise _refusal(file, str(error)) from error
+        found = Compiled(file, mujoco, model, tuple(dict.fromkeys(warnings)))
+        spec = _spec(mujoco, file, text)
+    for kind, (elements, number) in KINDS.items():
+        names = [_name(mujoco, model, kind, i) for i in range(getattr(model, number, 0))]
+        found.names[kind] = _distinct(kind, names)
+        found.lines[kind] = _lines(list(getattr(spec, elements, ())), names)
+    starts = model.body_jntadr
+    for body, start in enumerate(starts):
+        # MuJoCo gives no line for <freejoint>
+        if start >= 0 and found.lines["joint"][start] == INCLUDED:
+            found.lines["joint"][start] = found.lines["body"][body]
+    return found
+
+
+def _package() -> Any:
+    try:
+        import mujoco
+    except ImportError as error:
+        raise ImportError(
+            "MJCF files are read through the package mujoco, which is missing: pip install 'lgsim[mjcf]'"
+        ) from error
+    return mujoco
+
+
+def _content(file: str, text: str | None) -> bytes:
+    if text is not None:
+        return text.encode("utf-8", "surrogatepass")
+    if file.lstrip().startswith("<"):
+        raise FileError(TEXT, None, "expected the path of a file, got XML; give it as text=...")
+    try:
+        return Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(file, None, f"the file cannot be read: {reason}") from error
+
+
+def _check_root(file: str, content: bytes) -> None:
+    """MuJoCo also reads URDF, by rules of its own: that is left to ``load_urdf``. Other faults are MuJoCo's to find."""
+    parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        root = etree.fromstring(content, parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return
+    if root is not None and root.tag != "mujoco":
+        hint = "; lgsim.formats.load_urdf reads URDF" if root.tag == "robot" else ""
+        raise FileError(
+            file, root.sourceline, f"<{root.tag}>: expected <mujoco>, the root of an MJCF file, got <{root.tag}>{hint}"
+        )
+
+
+@contextmanager
+def _heard(mujoco: Any) -> Iterator[list[str]]:
+    """MuJoCo's warnings in a list, which it else prints and writes to a file in the working directory."""
+    heard: list[str] = []
+    before = getattr(mujoco, "get_mju_user_warning", lambda: None)()
+    mujoco.set_mju_user_warning(lambda message: heard.append(" ".join(str(message).split())))
+    try:
+        yield heard
+    finally:
+        mujoco.set_mju_user_warning(before)
+
+
+def _refusal(file: str, message: str) -> FileError:
+    """MuJoCo's message in one line, the number of the line at the front."""
+    place = re.search(r",? ?line (?:number=)?(\d+)", message, re.IGNORECASE)
+    line = int(place[1]) if place else INCLUDED
+    if place:
+        message = message[: place.start()] + message[place.end() :]
+    parts = [re.sub(r"^(XML )?(Error: )+", "", part.strip()) for part in message.splitlines()]
+    return FileError(file, line or None, f"MuJoCo: {'; '.join(filter(None, parts))}")
+
+
+def _spec(mujoco: Any, file: str, text: str | None) -> Any:
+    """MuJoCo's description of the file before it is compiled, which knows lines; None where a version has none."""
+    reader = getattr(getattr(mujoco, "MjSpec", None), "from_file" if text is None else "from_string", None)
+    try:
+        return None if reader is None else reader(file if text is None else text)
+    except (ValueError, RuntimeError, TypeError):
+        return None
+
+
+def _name(mujoco: Any, model: Any, kind: str, index: int) -> str:
+    return mujoco.mj_id2name(model, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), index) or ""
+
+
+def _distinct(kind: str, names: list[str]) -> list[str]:
+    """Names for all: kind and number where there is none, "_" behind what is taken."""
+    taken, out = set(names), []
+    for index, name in enumerate(names):
+        if not name:
+            name = f"{kind}{index}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+        out.append(name)
+    return out
+
+
+def _lines(elements: list[Any], names: list[str]) -> list[int]:
+    """Their lines, where the elements are those of the compiled model one by one."""
+    if [element.name for element in elements] != names:
+        return [INCLUDED] * len(names)
+    found = [re.search(r"line (\d+)", element.info) for element in elements]
+    return [INCLUDED if line is None else int(line[1]) for line in found]

@@ -1,0 +1,162 @@
+"""The joints of one MJCF body as joints of lgsim, one behind the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lgsim.formats.mjcf_compiled import Compiled
+from lgsim.multibody import joints
+from lgsim.multibody.joint import Joint, Row
+
+FREE, BALL, SLIDE, HINGE = range(4)
+"""MuJoCo's types of joints, by ``MjModel.jnt_type``."""
+
+SPEEDS = {FREE: 6, BALL: 3, SLIDE: 1, HINGE: 1}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One joint of lgsim.
+
+    Attributes:
+        members: The joints of the file that it stands for.
+        joint: Its type.
+        placement: Pose of its frame in that of the step before, of the first one in the parent body, (4, 4).
+        axes: (k, 3), or None for those of the type.
+        numbers: What ``ModelBuilder.add_body`` takes.
+    """
+
+    members: tuple[int, ...]
+    joint: Joint
+    placement: np.ndarray
+    axes: np.ndarray | None
+    numbers: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Screw:
+    """A joint when all coordinates are zero, in the frame that the body has at MuJoCo's reference configuration."""
+
+    index: int
+    kind: int
+    point: np.ndarray
+    axis: np.ndarray
+
+
+def chain(file: Compiled, body: int) -> tuple[list[Step], np.ndarray]:
+    """(the steps, pose (4, 4) of the body in the frame of the last one, or in the parent where there are none).
+
+    At MuJoCo's reference q0 the body stands at its place P in the parent, and its joints move it by screws s fixed in
+    the body: ``T = P exp(s_1 (q_1 - r_1)) ... exp(s_k (q_k - r_k))``, r the references. With
+    ``G_i = exp(-s_1 r_1) ... exp(-s_i r_i)`` that is ``P exp(s'_1 q_1) ... exp(s'_k q_k) G_k``,
+    ``s'_i = Ad(G_{i-1}) s_i``: the screws s' through the body at q = 0. Those that share a point are one compound
+    joint there, others follow behind bodies without mass. All frames have the body's axes at q = 0.
+    """
+    model = file.model
+    place = pose(model.body_pos[body], model.body_quat[body])
+    members = range(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body])
+    if not members:
+        return [], place
+    if model.jnt_type[members[0]] == FREE:
+        return [Step((members[0],), joints.Free(), np.eye(4), None, _numbers(file, members))], np.eye(4)
+    screws, moved = _screws(model, members)
+    at, steps = np.eye(4), []
+    for run in _runs(screws):
+        frame = moved.copy()
+        turning = [screw.point for screw in run if screw.kind != SLIDE]
+        if turning:
+            frame[:3, 3] = turning[0]
+        step = place @ frame if not steps else _shift(frame[:3, :3].T @ (frame[:3, 3] - at[:3, 3]))
+        axes = None if run[0].kind == BALL else np.array([screw.axis for screw in run]) @ frame[:3, :3]
+        indices = tuple(screw.index for screw in run)
+        steps.append(Step(indices, _joint(run), step, axes, _numbers(file, indices)))
+        at = frame
+    return steps, _shift(at[:3, :3].T @ (moved[:3, 3] - at[:3, 3]))
+
+
+def pose(position: Any, quaternion: Any) -> np.ndarray:
+    """The pose (4, 4) of a position and a quaternion wxyz."""
+    out = np.eye(4)
+    w, *v = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
+    v = np.array(v)
+    hat = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
+    out[:3, :3] = (w * w - v @ v) * np.eye(3) + 2 * np.outer(v, v) + 2 * w * hat
+    out[:3, 3] = position
+    return out
+
+
+def _screws(model: Any, members: range) -> tuple[list[_Screw], np.ndarray]:
+    """The screws s' and ``G_k``, the pose of the body at q = 0 in its frame at the reference."""
+    moved, out = np.eye(4), []
+    for j in members:
+        kind, axis, point = int(model.jnt_type[j]), model.jnt_axis[j], model.jnt_pos[j]
+        out.append(_Screw(j, kind, moved[:3, :3] @ point + moved[:3, 3], moved[:3, :3] @ axis))
+        back = -model.qpos0[model.jnt_qposadr[j]]
+        step = np.eye(4)
+        if kind == SLIDE:
+            step[:3, 3] = back * axis
+        elif kind == HINGE:
+            turn = pose(np.zeros(3), [np.cos(back / 2), *(np.sin(back / 2) * axis)])[:3, :3]
+            step[:3, :3], step[:3, 3] = turn, point - turn @ point
+        moved = moved @ step
+    return out, moved
+
+
+def _runs(screws: list[_Screw]) -> list[list[_Screw]]:
+    """Joints one after another that one joint of lgsim can stand for: slides, and turns about axes through a point."""
+    runs: list[list[_Screw]] = []
+    for screw in screws:
+        points = [other.point for other in runs[-1] if other.kind != SLIDE] if runs else []
+        alone = not runs or BALL in (screw.kind, runs[-1][0].kind)
+        apart = screw.kind == HINGE and points and not np.allclose(screw.point, points[0], rtol=1e-14, atol=1e-14)
+        if alone or apart:
+            runs.append([screw])
+        else:
+            runs[-1].append(screw)
+    return runs
+
+
+def _joint(run: list[_Screw]) -> Joint:
+    single = {BALL: joints.Spherical(), SLIDE: joints.Prismatic(), HINGE: joints.Revolute()}
+    if len(run) == 1:
+        return single[run[0].kind]
+    return joints.Compound(tuple(Row(screw.kind == HINGE, int(np.argmax(np.abs(screw.axis)))) for screw in run))
+
+
+def _shift(position: np.ndarray) -> np.ndarray:
+    out = np.eye(4)
+    out[:3, 3] = position
+    return out
+
+
+def _numbers(file: Compiled, members: Any) -> dict[str, np.ndarray]:
+    """What is known of each degree of freedom."""
+    parts = [_of_joint(file, j) for j in members]
+    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+def _of_joint(file: Compiled, j: int) -> dict[str, np.ndarray]:
+    model, kind = file.model, int(file.model.jnt_type[j])
+    count, at = SPEEDS[kind], model.jnt_dofadr[j]
+    dofs = slice(at, at + count)
+    numbers = {
+        "armature": np.array(model.dof_armature[dofs]),
+        "damping": model.dof_damping[dofs] * file.enabled("PASSIVE", "DAMPER"),
+        "friction": model.dof_frictionloss[dofs] * file.enabled("CONSTRAINT", "FRICTIONLOSS"),
+    }
+    for key, values in numbers.items():
+        if np.any(values < 0):
+            raise file.error("joint", j, f"{key}: expected a number that is not negative, got {min(values):g}")
+    lower, upper, effort, stiffness, rest = -np.inf, np.inf, np.inf, 0.0, 0.0
+    if count == 1:
+        if model.jnt_limited[j]:
+            lower, upper = model.jnt_range[j]
+        if model.jnt_actfrclimited[j]:
+            effort = np.max(np.abs(model.jnt_actfrcrange[j]))
+        stiffness = model.jnt_stiffness[j] * file.enabled("PASSIVE", "SPRING")
+        rest = model.qpos_spring[model.jnt_qposadr[j]]
+    same = {"lower": lower, "upper": upper, "effort_limit": effort, "stiffness": stiffness, "rest": rest}
+    return numbers | {key: np.full(count, float(value)) for key, value in same.items()}

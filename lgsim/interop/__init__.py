@@ -1,0 +1,8 @@
+"""Coordinates, velocities, forces, Jacobians, inertias and frames to and from other tools' conventions.
+
+``lgsim.interop.pinocchio``, ``mujoco`` and ``drake`` have the same functions. None of the tools need be installed.
+"""
+
+from lgsim.interop import drake, mujoco, pinocchio
+
+__all__ = ["drake", "mujoco", "pinocchio"]

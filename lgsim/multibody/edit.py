@@ -1,0 +1,233 @@
+"""From one machine to another: joints locked, frames added, tools and loads attached; every number differentiable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.lie import se3
+from lgsim.multibody import inertia as ten
+from lgsim.multibody.errors import ModelError
+from lgsim.multibody.joint import GroupJoint
+from lgsim.multibody.topology import ROOT, WORLD, Topology
+from lgsim.spatial import pack
+
+BODIES = ("placements", "inertias", "mimic")
+ROWS = ("screws",)
+DEGREES = ("drives",)
+"""The numbers of a model that are stacked over bodies, rows and degrees of freedom; then ``frames`` and ``gravity``."""
+
+
+class Parts(NamedTuple):
+    """A model, taken apart."""
+
+    topology: Topology
+    numbers: Mapping[str, Any]
+
+    def changed(self, **numbers: Any) -> Parts:
+        """The same with other numbers."""
+        return Parts(self.topology, {**self.numbers, **numbers})
+
+
+def lock(model: Parts, joints: Sequence[str], q: Any) -> Parts:
+    """See ``Model.lock``."""
+    tree, numbers = model
+    q = _array("q", q, (tree.nq,), numbers["placements"].dtype)
+    locked = _locked(tree, joints)
+    placements, inertias, frames = (numbers[name] for name in ("placements", "inertias", "frames"))
+    moved = _moved(model, sorted(locked), q)
+    carrier, pose = {WORLD: WORLD}, {}  # of every body what carries it now, of a locked one its pose there
+    for body, parent in enumerate(tree.parents):
+        carrier[body] = carrier[parent] if body in locked else body
+        if parent in locked:
+            placements = placements.at[body].set(_product(pose[parent], placements[body]))
+        if body in locked:
+            pose[body] = _product(placements[body], *moved[body])
+            if carrier[body] != WORLD:
+                inertias = inertias.at[carrier[body]].add(_transformed(numbers["inertias"][body], pose[body]))
+    for i, body in enumerate(tree.frame_bodies):
+        if body in locked:
+            frames = frames.at[i].set(_product(pose[body], frames[i]))
+    frames = jnp.concatenate([frames, *(T[None] for T in pose.values())])
+    topology = replace(
+        tree,
+        parents=tuple(carrier[parent] for parent in tree.parents),
+        frame_names=tree.frame_names + tuple(tree.body_names[body] for body in pose),
+        frame_bodies=tuple(carrier[body] for body in (*tree.frame_bodies, *pose)),
+    )
+    kept = [body for body in range(tree.bodies) if body not in locked]
+    return _arranged(Parts(topology, numbers).changed(placements=placements, inertias=inertias, frames=frames), kept)
+
+
+def add_frame(model: Parts, name: str, frame: str, placement: Any) -> Parts:
+    """See ``Model.add_frame``."""
+    tree, numbers = model
+    if name in _frame_names(tree):
+        raise ModelError(f"frame {name!r}: the name is taken")
+    body, T = _frame(model, frame)
+    placement = np.eye(4) if placement is None else placement
+    new = _array(f"frame {name!r}: placement", placement, (4, 4), T.dtype)
+    frames = jnp.concatenate([numbers["frames"], _product(T, new)[None]])
+    topology = replace(tree, frame_names=(*tree.frame_names, name), frame_bodies=(*tree.frame_bodies, body))
+    return Parts(topology, numbers).changed(frames=frames)
+
+
+def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
+    """See ``Model.attach``."""
+    tree, numbers = model
+    tool, added = other
+    body, T = _frame(model, frame)
+    if added["placements"].dtype != numbers["placements"].dtype:
+        raise ModelError(
+            f"attach: expected a model of {numbers['placements'].dtype}, got {added['placements'].dtype}; convert one"
+        )
+    joints, bodies, frames = (
+        tuple(prefix + name for name in names) for names in (tool.joint_names, tool.body_names, tool.frame_names)
+    )
+    for kind, taken, names in (("joint", tree.joint_names, joints), ("frame", _frame_names(tree), bodies + frames)):
+        for name in names:
+            if name in taken:
+                raise ModelError(f"attach: {kind} {name!r}: the name is taken; a prefix makes another one")
+
+    def moved(poses: Array, holders: Sequence[int]) -> Array:
+        on_world = np.array([holder == WORLD for holder in holders], bool).reshape(-1, 1, 1)
+        return jnp.where(on_world, _product(jnp.broadcast_to(T, poses.shape), poses), poses)
+
+    count = tree.bodies
+    topology = Topology(
+        joints=tree.joints + tool.joints,
+        joint_names=tree.joint_names + joints,
+        body_names=tree.body_names + bodies,
+        parents=tree.parents + tuple(body if p == WORLD else p + count for p in tool.parents),
+        mimics=tree.mimics + tuple(None if m is None else m + count for m in tool.mimics),
+        frame_names=tree.frame_names + frames,
+        frame_bodies=tree.frame_bodies + tuple(body if b == WORLD else b + count for b in tool.frame_bodies),
+    )
+    ends = {name: [numbers[name], added[name]] for name in (*BODIES, *ROWS, *DEGREES)}
+    ends["placements"] = [numbers["placements"], moved(added["placements"], tool.parents)]
+    ends["frames"] = [numbers["frames"], moved(added["frames"], tool.frame_bodies)]
+    joined = {name: jnp.concatenate(parts) for name, parts in ends.items()}
+    last = count if body == WORLD else 1 + int(np.flatnonzero(tree.carried[:, body])[-1])
+    order = [*range(last), *range(count, count + tool.bodies), *range(last, count)]
+    return _arranged(Parts(topology, numbers).changed(**joined), order)
+
+
+def add_payload(model: Parts, frame: str, parameters: Any) -> Parts:
+    """See ``Model.add_payload``."""
+    inertias = model.numbers["inertias"]
+    body, T = _frame(model, frame)
+    if body == WORLD:
+        raise ModelError(f"payload on frame {frame!r}: expected a frame that a body carries, this one is on the world")
+    values = _array(f"payload on frame {frame!r}: parameters", parameters, (10,), inertias.dtype)
+    fault = None if isinstance(values, jax.core.Tracer) else ten.defect(np.asarray(parameters, float))
+    if fault:
+        raise ModelError(f"payload on frame {frame!r} {fault}")
+    return model.changed(inertias=inertias.at[body].add(_transformed(values, T)))
+
+
+def _locked(tree: Topology, joints: Sequence[str]) -> set[int]:
+    """The joints of those names and all that follow them."""
+    if isinstance(joints, str):
+        raise ModelError(f"lock: expected a list of names of joints, got the string {joints!r}")
+    for name in joints:
+        if name not in tree.joint_names:
+            raise ModelError(f"joint {name!r}: there is no such joint; joints are {', '.join(tree.joint_names)}")
+    locked = {tree.joint_names.index(name) for name in joints}
+    for joint in locked:
+        source = tree.mimics[joint]
+        if source is not None and source not in locked:
+            raise ModelError(
+                f"joint {tree.joint_names[joint]!r}: it mimics {tree.joint_names[source]!r}; lock that one instead"
+            )
+    locked |= {joint for joint, source in enumerate(tree.mimics) if source in locked}
+    if len(locked) == tree.bodies:
+        raise ModelError("nothing moves: expected at least one joint that is not locked")
+    return locked
+
+
+def _moved(model: Parts, joints: Sequence[int], q: Array) -> dict[int, list[Array]]:
+    """Poses (4, 4) whose product is that of each joint's child in the joint's frame."""
+    tree, numbers = model
+    of = {joint: np.arange(tree.row_starts[joint], tree.row_starts[joint + 1]) for joint in joints}
+    rows = np.concatenate([np.zeros(0, int), *of.values()])
+    place = {row: i for i, row in enumerate(rows)}
+    axes, pitches = numbers["screws"][rows, :3], numbers["screws"][rows, 3:]
+    axes = axes / jnp.linalg.norm(axes, axis=1, keepdims=True)
+    k, b = numbers["mimic"][tree.row_joint[rows]].T
+    turns = tree.row_turns[rows][:, None]
+    screws = jnp.concatenate([jnp.where(turns, axes * pitches, axes), jnp.where(turns, axes, 0)], axis=1)
+    turned = se3.exp(screws * (k * q[tree.row_q[rows]] + b)[:, None])
+    out = {joint: [turned[place[row]] for row in own] for joint, own in of.items()}
+    for joint in joints:
+        kind = tree.joints[joint]
+        if isinstance(kind, GroupJoint):
+            named = {row.axis: axes[place[at]] for row, at in zip(kind.rows, of[joint], strict=True)}
+            T = kind.transform(list(q[tree.q_slice(joint)]))
+            pose = pack([*T.R.r0, T.p.x, *T.R.r1, T.p.y, *T.R.r2, T.p.z, 0.0, 0.0, 0.0, 1.0], (4, 4))
+            own = jnp.eye(4, dtype=q.dtype).at[:3, :3].set(jnp.stack([named[i] for i in range(3)], axis=1))
+            out[joint] = [own, pose, own.T]
+    return out
+
+
+def _arranged(model: Parts, order: Sequence[int]) -> Parts:
+    """The bodies of those numbers, in that order; parents and joints that are mimicked must be among them."""
+    tree, numbers = model
+    place = {WORLD: WORLD} | {body: i for i, body in enumerate(order)}
+    rows, degrees = (
+        np.concatenate([np.arange(starts[body], starts[body + 1]) for body in order])
+        for starts in (tree.row_starts, tree.v_starts)
+    )
+    index = dict.fromkeys(BODIES, np.array(order)) | dict.fromkeys(ROWS, rows) | dict.fromkeys(DEGREES, degrees)
+    sources = [tree.mimics[body] for body in order]
+    topology = Topology(
+        joints=tuple(tree.joints[body] for body in order),
+        joint_names=tuple(tree.joint_names[body] for body in order),
+        body_names=tuple(tree.body_names[body] for body in order),
+        parents=tuple(place[tree.parents[body]] for body in order),
+        mimics=tuple(None if source is None else place[source] for source in sources),
+        frame_names=tree.frame_names,
+        frame_bodies=tuple(place[body] for body in tree.frame_bodies),
+    )
+    return Parts(topology, numbers).changed(**{name: numbers[name][at] for name, at in index.items()})
+
+
+def _frame_names(tree: Topology) -> tuple[str, ...]:
+    return (ROOT, *tree.body_names, *tree.frame_names)
+
+
+def _frame(model: Parts, name: str) -> tuple[int, Array]:
+    """The body that carries a frame, and the frame's pose there."""
+    tree, numbers = model
+    names = _frame_names(tree)
+    if name not in names:
+        raise ModelError(f"frame {name!r}: there is no such frame; frames are {', '.join(names)}")
+    place = names.index(name) - 1
+    if place < tree.bodies:
+        return place, jnp.eye(4, dtype=numbers["placements"].dtype)
+    return tree.frame_bodies[place - tree.bodies], numbers["frames"][place - tree.bodies]
+
+
+def _array(what: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    array = jnp.asarray(value, dtype)
+    if array.shape != shape:
+        raise ModelError(f"{what}: expected shape {shape}, got {array.shape}")
+    if not isinstance(array, jax.core.Tracer) and not np.all(np.isfinite(array)):
+        raise ModelError(f"{what}: expected finite numbers, got {array.tolist()}")
+    return array
+
+
+def _product(*matrices: Array) -> Array:
+    """The matrix product at full precision on every device."""
+    return reduce(partial(jnp.matmul, precision="highest"), matrices)
+
+
+def _transformed(parameters: Array, T: Array) -> Array:
+    """The ten parameters in the frame in which the body's frame has the pose T: ``T J T^T`` of the pseudo-inertia."""
+    return ten.from_pseudo_inertia(_product(T, ten.pseudo_inertia(parameters), T.T))

@@ -1,0 +1,39 @@
+"""What tests of algorithms share: a bound, a machine with joints that mimic, the mass matrix by columns."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from lgsim.dynamics.inverse_dynamics import inverse_dynamics
+from lgsim.multibody import joints
+from lgsim.multibody.builder import ModelBuilder
+from tests.multibody import trees
+
+
+def close(found, expected, relative=1e-12):
+    """Equal up to a share of the largest entry."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=relative * np.abs(expected).max())
+
+
+def mass_by_columns(model, q):
+    """The mass matrix from inverse dynamics at rest without gravity, one unit acceleration after another."""
+    still = model.replace(gravity=jnp.zeros_like(model.gravity))
+    return inverse_dynamics(still, q, jnp.zeros(model.nv, q.dtype), jnp.eye(model.nv, dtype=q.dtype)).T
+
+
+def mimicking():
+    """Four revolute joints, of which two follow the others."""
+    rng = np.random.default_rng(3)
+    builder = ModelBuilder()
+    for i, parent in enumerate(["world", "body0", "body1", "body1"]):
+        builder.add_body(
+            f"body{i}",
+            parent,
+            joints.Revolute(),
+            joint_name=f"joint{i}",
+            placement=trees.pose(rng),
+            axis=trees.unit(rng),
+            mimic={2: ("joint0", -1.7, 0.3), 3: ("joint1", 0.5, -0.2)}.get(i),
+            armature=0.1,
+            **trees.body(rng),
+        )
+    return builder.build()

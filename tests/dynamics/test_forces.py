@@ -1,0 +1,88 @@
+"""Bias, gravity and passive forces: against Pinocchio, and as parts of one equation of motion."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from lgsim.dynamics.energy import potential_energy, spring_energy
+from lgsim.dynamics.forces import bias_forces, gravity_forces, passive_forces
+from lgsim.dynamics.inverse_dynamics import inverse_dynamics
+from lgsim.dynamics.mass_matrix import mass_matrix
+from lgsim.multibody.tangent import tangent_grad
+from tests.dynamics.machines import close, mimicking
+from tests.multibody import trees
+from tests.multibody.twin import Twin
+
+SOME = ["revolute chain", "two roots", "screws", "groups", "floating", "one free body"]
+
+
+@pytest.mark.parametrize("case", SOME)
+def test_equal_pinocchio(case):
+    model = trees.build(*trees.CASES[case], armature=True)
+    twin = Twin(model)
+    q, v, _ = trees.state(model)
+    close(bias_forces(model, q, v), twin.back(pin.nonLinearEffects(twin.pin, twin.data, twin.q(q), twin.v(v))))
+    close(gravity_forces(model, q), twin.back(pin.computeGeneralizedGravity(twin.pin, twin.data, twin.q(q))))
+
+
+MACHINES = {
+    "mimic": mimicking(),
+    "floating chain": trees.build(*trees.CASES["floating chain"], armature=True, gravity=(1.0, -2.0, 3.0)),
+    "planar": trees.build(["planar", "prismatic"], [-1, 0]),
+}
+
+
+@pytest.mark.parametrize("model", MACHINES.values(), ids=MACHINES)
+def test_equation_of_motion_and_potential(model):
+    """``tau(a) - M a - h = 0`` and ``g = dV/dq``."""
+    q, v, a = trees.state(model)
+    tau = inverse_dynamics(model, q, v, a)
+    close(mass_matrix(model, q) @ a + bias_forces(model, q, v), tau)
+    close(bias_forces(model, q, jnp.zeros_like(v)), gravity_forces(model, q))
+    _, power = jax.jvp(lambda q: potential_energy(model, q), (q,), (model.rate(q, v),))
+    close(gravity_forces(model, q) @ v, power)
+
+
+def test_gravity_is_the_gradient_of_the_potential():
+    model = trees.build(["spherical", "helical"], [-1, 0])
+    q, *_ = trees.state(model)
+    gradient = jax.jit(lambda q: tangent_grad(lambda q: potential_energy(model, q), model, q))(q)
+    close(gravity_forces(model, q), gradient)
+
+
+@pytest.mark.parametrize("kinds", [["planar", "helical", "spherical"], ["free", "prismatic"]])
+def test_passive_forces(kinds):
+    """Springs pull down their energy, dampers against the velocity; spherical and free joints have none."""
+    rng = np.random.default_rng(6)
+    model = trees.build(kinds, [-1, 0, 1][: len(kinds)])
+    stiffness, rest, damping = (jnp.asarray(rng.uniform(1, 2, model.nv)) for _ in range(3))
+    model = model.replace(stiffness=stiffness, rest=rest, damping=damping)
+    q, v, _ = trees.state(model)
+    still = jnp.zeros_like(v)
+    close(passive_forces(model, q, v) - passive_forces(model, q, still), -damping * v)
+    close(passive_forces(model, q, still), -tangent_grad(lambda q: spring_energy(model, q), model, q))
+    rotations = [i for j, k in zip(model.joint_names, kinds, strict=True) if k in ("spherical", "free")
+                 for i in range(*model.v_slices[j].indices(model.nv))]  # fmt: skip
+    np.testing.assert_array_equal(passive_forces(model, q, still)[np.array(rotations)], 0)
+
+
+def test_batches_are_single_states():
+    model = trees.build(*trees.CASES["two roots"]).replace(damping=jnp.arange(4.0), stiffness=jnp.ones(4))
+    q, v, _ = trees.state(model, batch=(2, 2))
+    many = [bias_forces(model, q, v), gravity_forces(model, q), passive_forces(model, q, v)]
+    for i in np.ndindex(2, 2):
+        one = [bias_forces(model, q[i], v[i]), gravity_forces(model, q[i]), passive_forces(model, q[i], v[i])]
+        for found, right in zip(many, one, strict=True):
+            close(found[i], right, 1e-14)
+
+
+@pytest.mark.float32
+def test_float32():
+    model = trees.build(*trees.CASES["revolute tree"], dtype=jnp.float32)
+    twin = Twin(model)
+    q, v, _ = trees.state(model)
+    found = bias_forces(model, q, v)
+    assert found.dtype == gravity_forces(model, q).dtype == passive_forces(model, q, v).dtype == jnp.float32
+    close(found, twin.back(pin.nonLinearEffects(twin.pin, twin.data, twin.q(q), twin.v(v))), 1e-5)
