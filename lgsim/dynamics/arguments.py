@@ -46,7 +46,9 @@ def call(core: Callable[..., Any], model: Model, **named: tuple[Any, str]) -> An
     mapped = core
     for _ in batch:
         mapped = jax.vmap(mapped, in_axes=(None, *(None if x is None else 0 for x in full)))
-    return mapped(model, *full)
+    # matrix products in full precision on every device
+    with jax.default_matmul_precision("highest"):
+        return mapped(model, *full)
 
 
 def _length(model: Model, name: str, value: Any, kind: str, own: tuple[int, ...]) -> None:

@@ -88,7 +88,7 @@ def _before(tree: Topology, V: Motion, S: Motion, rates: Array) -> Motion:
 
 def _from_base(model: Model, rows: row.Rows, relative: Transform, fall: Motion, q: Array) -> tuple[Transform, Motion]:
     """Poses and fall in the frame where the base is: moments about a far origin would lose digits."""
-    joint = model.topology.joints[0]
+    joint = model.topology.base
     pose = row.transform(model.placements[:1]) @ joint.transform([q[i : i + 1] for i in range(joint.nq)])
     turned = row.select(pose.R, 0).T
     aligned = Transform(

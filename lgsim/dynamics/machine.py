@@ -54,7 +54,7 @@ def machine(model: Model, q: Array) -> Machine:
         return Machine(poses, rows.a, rows.b, carried, None, rows.align)
     rest = slice(BASE, None)
     # the group element of a free base sits in its first row; behind its last row the body's own frame
-    joint = tree.joints[0]
+    joint = tree.base
     pose = row.transform(model.placements[:1])
     moved = pose @ joint.transform([q[i : i + 1] for i in range(joint.nq)])
     base = Body(row.select(moved, 0), row.select(bodies, 0))

@@ -160,6 +160,10 @@ class ModelBuilder:
             frame_names=tuple(frames),
             frame_bodies=tuple(index.get(holder.get(body, ROOT), WORLD) for body, _ in frames.values()),
         )
+        if topology.floats and not np.array_equal(moving[0].axes, np.tile(np.eye(3), (2, 1))):
+            raise ModelError(
+                f"joint {names[0]!r}: axis: a base that moves freely has the axes of its body, turn the placements"
+            )
         own = [body for body, mimic in zip(moving, mimics, strict=True) if mimic is None]
         felt = {body.name: dict(body.numbers) for body in own}
         for body, mimic, (k, _) in zip(moving, mimics, ratios, strict=True):
@@ -256,7 +260,7 @@ _FELT = {"armature": 2, "damping": 2, "friction": 1}
 
 
 def _finite(what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    array = np.asarray(value, float)
+    array = np.array(value, float)
     if array.shape != shape:
         raise ModelError(f"{what}: expected shape {shape}, got {array.shape}")
     if not np.all(np.isfinite(array)):

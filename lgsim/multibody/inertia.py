@@ -89,7 +89,8 @@ def defect(parameters: np.ndarray) -> str | None:
         return f"has the negative mass {values[0]:g} kg"
     if values[0] == 0:
         return "has no mass but an inertia" if np.any(values) else None
-    _, central = _central(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        _, central = _central(values)
     if not np.all(np.isfinite(central)):
         return "has numbers that are too large or too small to compute with"
     moments = np.linalg.eigvalsh(central)

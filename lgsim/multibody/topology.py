@@ -174,10 +174,10 @@ class Topology:
         free = isinstance(self.joints[0], GroupJoint) and self.joints[0].nv == 6 if self.joints else False
         return free and self.parents.count(WORLD) == 1
 
-    @cached_property
-    def is_chain(self) -> bool:
-        """Whether each body hangs on the one before."""
-        return all(parent == body - 1 for body, parent in enumerate(self.parents))
+    @property
+    def base(self) -> GroupJoint:
+        """The joint of the base of a machine that ``floats``."""
+        return next(joint for joint, bodies in self.groups if 0 in bodies)
 
     @cached_property
     def carried(self) -> np.ndarray:

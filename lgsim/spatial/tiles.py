@@ -38,8 +38,8 @@ def batched(
         if len(axes) != len(args) or any(axis not in (0, None) for axis in axes) or all(a is None for a in axes):
             raise ValueError(f"in_axes: expected 0 or None for each of {len(args)} arguments, not all None, got {axes}")
         moving = [arg for arg, axis in zip(args, axes, strict=True) if axis == 0]
-        lengths = {leaf.shape[0] if jnp.ndim(leaf) else None for leaf in jax.tree.leaves(moving)}
-        if len(lengths) != 1 or None in lengths or 0 in lengths:
+        lengths = {jnp.shape(leaf)[0] if jnp.ndim(leaf) else 0 for leaf in jax.tree.leaves(moving)}
+        if len(lengths) != 1 or 0 in lengths:
             raise ValueError(f"mapped arguments: expected one length of the first axis, at least 1, got {lengths}")
         (length,) = lengths
         size = _tile(moving, length) if tile is None else tile

@@ -22,7 +22,7 @@ def commutator(model, v, w):
     return out
 
 
-@pytest.mark.parametrize("case", ["groups", "floating", "two free bodies"])
+@pytest.mark.parametrize("case", ["groups", "floating"])
 def test_forces_rate_and_torsion(case):
     model = trees.build(*trees.CASES[case])
     twin = Twin(model)

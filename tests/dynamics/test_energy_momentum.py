@@ -23,22 +23,28 @@ from tests.dynamics.machines import close, mimicking
 from tests.multibody import trees
 from tests.multibody.twin import Twin
 
-SOME = ["revolute chain", "two roots", "screws", "groups", "floating", "one free body"]
 
-
-@pytest.mark.parametrize("case", SOME)
-def test_equal_pinocchio(case):
-    model = trees.build(*trees.CASES[case])  # the peer's kinetic energy has the armature of some joints only
+@pytest.mark.parametrize("case", ["revolute chain", "two roots", "screws", "groups", "floating", "one free body"])
+def test_momentum_equals_pinocchio(case):
+    model = trees.build(*trees.CASES[case], armature=True)
     twin = Twin(model)
     q, v, a = trees.state(model)
-    P, D, Q, V, A = twin.pin, twin.data, twin.q(q), twin.v(v), twin.v(a)
+    P, D, Q = twin.pin, twin.data, twin.q(q)
+    close(centroidal_momentum_matrix(model, q), twin.back(pin.computeCentroidalMap(P, D, Q)))
+    right = pin.computeCentroidalMomentumTimeVariation(P, D, Q, twin.v(v), twin.v(a))
+    close(centroidal_momentum_rate(model, q, v, a), right.vector)
+
+
+@pytest.mark.parametrize("case", ["two roots", "screws", "floating chain", "one free body"])
+def test_energy_and_center_equal_pinocchio(case):
+    model = trees.build(*trees.CASES[case])  # the peer's kinetic energy has the armature of some joints only
+    twin = Twin(model)
+    q, v, _ = trees.state(model)
+    P, D, Q, V = twin.pin, twin.data, twin.q(q), twin.v(v)
     close(kinetic_energy(model, q, v), pin.computeKineticEnergy(P, D, Q, V))
     close(potential_energy(model, q), pin.computePotentialEnergy(P, D, Q))
     close(center_of_mass(model, q), pin.centerOfMass(P, D, Q))
-    close(centroidal_momentum_matrix(model, q), twin.back(pin.computeCentroidalMap(P, D, Q)))
-    right = pin.computeCentroidalMomentumTimeVariation(P, D, Q, V, A)
-    close(centroidal_momentum_rate(model, q, v, a), right.vector)
-    close(centroidal_momentum(model, q, v), D.hg.vector)
+    close(centroidal_momentum(model, q, v), pin.computeCentroidalMomentum(P, D, Q, V).vector)
 
 
 def test_velocity_and_jacobian_of_the_center_equal_pinocchio():
@@ -56,6 +62,7 @@ def test_rate_of_the_matrix_equals_pinocchio(case):
     model = trees.build(*trees.CASES[case])
     twin = Twin(model)
     q, v, _ = trees.state(model)
+    pin.centerOfMass(twin.pin, twin.data, twin.q(q), twin.v(v))  # the next call reads the velocity that this one leaves
     right = pin.computeCentroidalMapTimeVariation(twin.pin, twin.data, twin.q(q), twin.v(v))
     close(centroidal_momentum_matrix_rate(model, q, v), twin.back(right))
 

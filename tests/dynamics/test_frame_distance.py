@@ -79,16 +79,33 @@ def test_capsules_on_frames():
         np.testing.assert_allclose(found, search(*ends) - pair[0].radius - pair[1].radius, atol=1e-7)
 
 
-def test_derivatives():
-    """First and second derivatives along a motion against differences of values and of first derivatives."""
+def test_derivative_along_a_motion():
     q, v, _ = trees.state(MODEL)
-    f = jax.jit(lambda s: frame_distance(MODEL, MODEL.retract(q, s * v), PAIRS))
-    first, second = jax.jit(jax.jacfwd(f)), jax.jit(jax.jacfwd(jax.jacrev(f)))
+    f = jax.jit(lambda q: frame_distance(MODEL, q, PAIRS))
+    _, found = jax.jvp(f, (q,), (MODEL.rate(q, v),))
     h = 1e-5
-    np.testing.assert_allclose(first(0.0), (f(h) - f(-h)) / (2 * h), rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(second(0.0), (first(h) - first(-h)) / (2 * h), rtol=1e-7, atol=1e-7)
-    radius = jax.grad(lambda r: frame_distance(MODEL, q, [(sphere(0, (0.0, 0.0, 0.0), r), PAIRS[1][1])])[0])
-    assert radius(0.1) == -1
+    ahead, behind = (f(MODEL.retract(q, s * v)) for s in (h, -h))
+    np.testing.assert_allclose(found, (ahead - behind) / (2 * h), rtol=1e-7, atol=1e-8)
+
+
+def test_derivative_in_the_radius():
+    q, *_ = trees.state(MODEL)
+    slope = jax.jvp(lambda r: frame_distance(MODEL, q, [(sphere(0, (0.0, 0.0, 0.0), r), PAIRS[1][1])]), (0.1,), (1.0,))
+    np.testing.assert_array_equal(slope[1], [-1])
+
+
+def test_second_derivatives():
+    """Closest points inside both segments, at one end, at two ends: the Hessian against differences of gradients."""
+    rng = np.random.default_rng(3)
+    p, d, r, e = (jnp.asarray(x) for x in rng.normal(size=(4, 40, 3)))
+
+    def value(s):
+        return segment_distance(p + s * d, d + s * s * r, r - s * p, e + s * r)
+
+    first = jax.jit(jax.jacfwd(value))
+    h = 1e-6
+    right = (first(h) - first(-h)) / (2 * h)
+    np.testing.assert_allclose(jax.jit(jax.jacfwd(jax.jacrev(value)))(0.0), right, rtol=1e-5, atol=1e-6)
 
 
 def test_batches_are_single_states():

@@ -86,7 +86,8 @@ REFUSED = {
         (named(axis=[0, 1]),), "joint 'arm': axis: expected shape (3,) or (1, 3), got (2,)",
     ),
     "too many axes": (
-        (named(joint=joints.Universal(), axis=np.eye(3)),), "joint 'arm': axis: expected shape (3,) or (2, 3), got (3, 3)",
+        (named(joint=joints.Universal(), axis=np.eye(3)),),
+        "joint 'arm': axis: expected shape (3,) or (2, 3), got (3, 3)",
     ),
     "pitch of a wrong shape": (
         (named(pitch=[1.0, 2.0]),), "joint 'arm': pitch: expected a number or 1 of them, got shape (2,)",
@@ -110,7 +111,12 @@ REFUSED = {
     "a frame named as a body": ((ARM, lambda b: b.add_frame("arm", "arm")), "frame 'arm': the name is taken"),
     "a frame named world": ((ARM, lambda b: b.add_frame("world", "arm")), "frame 'world': the name is taken"),
     "a frame's pose": (
-        (ARM, lambda b: b.add_frame("tip", "arm", np.zeros(3))), "frame 'tip': placement: expected shape (4, 4), got (3,)",
+        (ARM, lambda b: b.add_frame("tip", "arm", np.zeros(3))),
+        "frame 'tip': placement: expected shape (4, 4), got (3,)",
+    ),
+    "axes of a free base": (
+        (named(joint=joints.Free(), axis=np.tile(np.eye(3)[[1, 2, 0]], (2, 1))),),
+        "joint 'arm': axis: a base that moves freely has the axes of its body",
     ),
     "a frame on nothing": (
         (ARM, lambda b: b.add_frame("tip", "hand")), "frame 'tip': there is no body 'hand'; bodies are arm",
@@ -246,7 +252,9 @@ def test_fixed_bodies_are_merged():
     right = by_points(parts[1], np.eye(4)) + by_points(parts[2], T[2]) + by_points(parts[3], T[2] @ T[3])
     np.testing.assert_allclose(model.inertias, [right, np.zeros(10)], rtol=0, atol=1e-14 * np.abs(right).max())
     np.testing.assert_allclose(model.placements, [T[0] @ T[1], T[2] @ T[3] @ T[4]], rtol=0, atol=1e-15)
-    frames = dict(zip(model.topology.frame_names, zip(model.topology.frame_bodies, model.frames, strict=True), strict=True))
+    frames = dict(
+        zip(model.topology.frame_names, zip(model.topology.frame_bodies, model.frames, strict=True), strict=True)
+    )
     right = {
         "base": (-1, T[0]), "cover": (0, T[2]), "screw": (0, T[2] @ T[3]), "mark": (0, T[2] @ T[3] @ T[1]),
         "corner": (-1, T[0] @ T[2]),

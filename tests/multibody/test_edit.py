@@ -108,9 +108,7 @@ def poses_of_all(model, q):
     """Poses at q of a machine of revolute joints that mimic, which Pinocchio sees as free ones."""
     tree = model.topology
     free = model.replace(
-        topology=type(tree)(
-            **{f: getattr(tree, f) for f in tree.__dataclass_fields__} | {"mimics": (None,) * tree.bodies}
-        ),
+        topology=replace(tree, mimics=(None,) * tree.bodies),
         drives=jnp.zeros((tree.bodies, 9)),
     )
     k, b = np.asarray(model.mimic).T

@@ -1,4 +1,4 @@
-"""Every joint keeps its contract. A type added to ``joints.JOINTS`` has to be in ``trees.KINDS``, and then is tested."""
+"""Every joint keeps its contract. A type added to ``joints.JOINTS`` must be in ``trees.KINDS``, and then is tested."""
 
 import inspect
 from functools import cache
