@@ -23,7 +23,7 @@ class Eliminated(NamedTuple):
 
 def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None = None) -> Array:
     """Accelerations v' of arrays with the batch last; no joint may mimic another one."""
-    q, v, tau = mc.full(model, wrenches, q, v, tau)
+    q, v, tau = mc.full((model, wrenches), q, v, tau)
     tree = model.topology
     m = mc.machine(model, q)
     order = mc.sweep(tree)

@@ -10,7 +10,8 @@ from jaxtyping import Float
 from lgsim.dynamics import arguments
 from lgsim.dynamics import machine as mc
 from lgsim.dynamics.forces import sprung
-from lgsim.dynamics.kinematics import full, row_twists
+from lgsim.dynamics.kinematics import row_twists
+from lgsim.dynamics.machine import full
 from lgsim.dynamics.momentum import mass_moment
 from lgsim.multibody.model import Model
 from lgsim.spatial import Inertia, Motion, batch_last, cut

@@ -12,7 +12,7 @@ from lgsim.dynamics import arguments
 from lgsim.dynamics import machine as mc
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.inverse_dynamics import newton_euler
-from lgsim.dynamics.kinematics import full
+from lgsim.dynamics.machine import full
 from lgsim.multibody.configuration import kinds
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology

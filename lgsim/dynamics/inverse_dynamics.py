@@ -52,7 +52,7 @@ def _core(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) ->
 
 def newton_euler(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None = None) -> Array:
     """The recursion on arrays with the batch last."""
-    q, v, a = mc.full(model, wrenches, q, v, a)
+    q, v, a = mc.full((model, wrenches), q, v, a)
     tree = model.topology
     m = mc.machine(model, q)
     order = mc.sweep(tree)

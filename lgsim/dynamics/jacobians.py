@@ -15,7 +15,8 @@ from jaxtyping import Float
 from lgsim.dynamics import arguments
 from lgsim.dynamics import machine as mc
 from lgsim.dynamics import rows as row
-from lgsim.dynamics.kinematics import body_poses, frame_index, full, identity, world_poses
+from lgsim.dynamics.kinematics import body_poses, frame_index, identity, world_poses
+from lgsim.dynamics.machine import full
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD
 from lgsim.spatial import Mat, Transform, Vec, batch_last, cut

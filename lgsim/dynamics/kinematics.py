@@ -106,7 +106,7 @@ def _accelerations(model: Model, q: Array, v: Array, a: Array) -> Array:
 
 @batch_last
 def _frame_poses(model: Model, q: Array) -> Transform:
-    (q,) = full(model, q)
+    (q,) = mc.full(model, q)
     m = mc.machine(model, q)
     poses = body_poses(model, m, world_poses(model, m))
     return frames_of(model, poses, identity(m), lambda T, pose: pose @ T)
@@ -114,7 +114,7 @@ def _frame_poses(model: Model, q: Array) -> Transform:
 
 @batch_last
 def _frame_twists(model: Model, q: Array, v: Array) -> Motion:
-    q, v = full(model, q, v)
+    q, v = mc.full(model, q, v)
     m = mc.machine(model, q)
     base, rows = row_twists(model, m, v)
     return frames_of(model, body_motions(model, m, base, rows), at_rest(m), to_child)
@@ -122,7 +122,7 @@ def _frame_twists(model: Model, q: Array, v: Array) -> Motion:
 
 @batch_last
 def _frame_accelerations(model: Model, q: Array, v: Array, a: Array) -> Motion:
-    q, v, a = full(model, q, v, a)
+    q, v, a = mc.full(model, q, v, a)
     m = mc.machine(model, q)
     (_, base), (_, rows) = row_accelerations(model, m, v, a)
     return frames_of(model, body_motions(model, m, base, rows), at_rest(m), to_child)
@@ -232,13 +232,6 @@ def frame_index(tree: Topology, frame: str | int) -> int:
 def rest(tree: Topology) -> slice:
     """The rows of a machine among all rows: those of a free base are apart."""
     return slice(mc.BASE if tree.floats else 0, None)
-
-
-def full(model: Model, *vectors: Array) -> list[Array]:
-    """Vectors (k, *batch) with batch axes of full length, whichever of them and of the model's numbers has a batch."""
-    rank = vectors[0].ndim - 1
-    batch = jnp.broadcast_shapes(*(x.shape[x.ndim - rank :] for x in (*vectors, *jax.tree.leaves(model))))
-    return [jnp.broadcast_to(x, (x.shape[0], *batch)) for x in vectors]
 
 
 def identity(m: mc.Machine) -> Transform:

@@ -206,7 +206,7 @@ def armature(model: Model, M: Array) -> Array:
 
 def inverse(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) -> Linear:
     """Inverse dynamics with its derivatives in the degrees of freedom."""
-    q, v, a = mc.full(model, wrenches, q, v, a)
+    q, v, a = mc.full((model, wrenches), q, v, a)
     tree = model.topology
     frozen = freeze(model, q, v, wrenches)
     A, drift, A_parent = accelerations(tree, frozen, row.speeds(model, v), row.speeds(model, a))
@@ -220,7 +220,7 @@ def inverse(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) 
 
 def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, Array, Array, Array]:
     """(v', dtau/dq, dtau/dv at that v', inverse mass matrix); ``dv'/dx = -inverse dtau/dx``."""
-    q, v, tau = mc.full(model, wrenches, q, v, tau)
+    q, v, tau = mc.full((model, wrenches), q, v, tau)
     tree = model.topology
     frozen = freeze(model, q, v, wrenches)
     rates = row.speeds(model, v)

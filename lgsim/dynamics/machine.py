@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -71,10 +71,10 @@ def _from_base(tree: Topology, rows: row.Rows, poses: Transform) -> Transform:
     return jax.tree.map(lambda x, y: jnp.where(mask, y, x), poses, turned)
 
 
-def full(model: Model, wrenches: Array | None, *vectors: Array) -> list[Array]:
-    """Vectors (m, *batch) with batch axes of full length, also where the batch is one of models or of other vectors."""
-    shapes = [x.shape[1:] for x in (*vectors, model.gravity)]
-    batch = jnp.broadcast_shapes(*shapes, *(() if wrenches is None else (wrenches.shape[2:],)))
+def full(numbers: Any, *vectors: Array) -> list[Array]:
+    """Vectors (k, *batch) with batch axes of full length, whichever of them and of other numbers has a batch."""
+    rank = vectors[0].ndim - 1
+    batch = jnp.broadcast_shapes(*(x.shape[x.ndim - rank :] for x in (*vectors, *jax.tree.leaves(numbers))))
     return [jnp.broadcast_to(x, (x.shape[0], *batch)) for x in vectors]
 
 

@@ -11,7 +11,8 @@ from jaxtyping import Float
 from lgsim.dynamics import arguments
 from lgsim.dynamics import machine as mc
 from lgsim.dynamics.composite import Composite, along_base, composite
-from lgsim.dynamics.kinematics import full, rest
+from lgsim.dynamics.kinematics import rest
+from lgsim.dynamics.machine import full
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.spatial import batch_last, cut

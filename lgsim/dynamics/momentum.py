@@ -12,7 +12,8 @@ from lgsim.dynamics import machine as mc
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.composite import all_momenta, composite
 from lgsim.dynamics.inverse_dynamics import body_force
-from lgsim.dynamics.kinematics import at_rest, full, row_accelerations, row_twists
+from lgsim.dynamics.kinematics import at_rest, row_accelerations, row_twists
+from lgsim.dynamics.machine import full
 from lgsim.multibody.model import Model
 from lgsim.spatial import Force, Transform, Vec, batch_last, cut, pack, to_parent
 

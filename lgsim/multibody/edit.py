@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from lgsim.lie import se3
 from lgsim.multibody import inertia as ten
@@ -41,6 +41,8 @@ def lock(model: Parts, joints: Sequence[str], q: Any) -> Parts:
     tree, numbers = model
     q = _array("q", q, (tree.nq,), numbers["placements"].dtype)
     locked = _locked(tree, joints)
+    if not locked:
+        return model
     placements, inertias, frames = (numbers[name] for name in ("placements", "inertias", "frames"))
     moved = _moved(model, sorted(locked), q)
     carrier, pose = {WORLD: WORLD}, {}  # of every body what carries it now, of a locked one its pose there
@@ -126,7 +128,7 @@ def add_payload(model: Parts, frame: str, parameters: Any) -> Parts:
     if body == WORLD:
         raise ModelError(f"payload on frame {frame!r}: expected a frame that a body carries, this one is on the world")
     values = _array(f"payload on frame {frame!r}: parameters", parameters, (10,), inertias.dtype)
-    fault = None if isinstance(values, jax.core.Tracer) else ten.defect(np.asarray(parameters, float))
+    fault = None if isinstance(values, Tracer) else ten.defect(np.asarray(parameters, float))
     if fault:
         raise ModelError(f"payload on frame {frame!r} {fault}")
     return model.changed(inertias=inertias.at[body].add(_transformed(values, T)))
@@ -218,7 +220,7 @@ def _array(what: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     array = jnp.asarray(value, dtype)
     if array.shape != shape:
         raise ModelError(f"{what}: expected shape {shape}, got {array.shape}")
-    if not isinstance(array, jax.core.Tracer) and not np.all(np.isfinite(array)):
+    if not isinstance(array, Tracer) and not np.all(np.isfinite(array)):
         raise ModelError(f"{what}: expected finite numbers, got {array.tolist()}")
     return array
 

@@ -28,7 +28,9 @@ def batch_last(core: Callable[..., Any]) -> Callable[..., Any]:
     @fast.def_vmap
     def _(size: int, batched: Any, *args: Any) -> tuple[Any, Any]:
         last = jax.tree.map(lambda x, b: jnp.moveaxis(x, 0, -1) if b else x[..., None], args, tuple(batched))
-        out = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), fast(*last))
+        # a result that no mapped argument enters has a batch of length 1
+        full = jax.tree.map(lambda x: jnp.broadcast_to(x, (*x.shape[:-1], size)), fast(*last))
+        out = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), full)
         return out, jax.tree.map(lambda _: True, out)
 
     whole = jax.custom_jvp(fast)

@@ -46,6 +46,18 @@ def test_batches_and_tiles_are_single_states():
     assert largest(tiles(model, q, v, tau), right) < 1e-13
 
 
+def test_batches_of_one_number_of_the_model():
+    model = trees.build(*trees.CASES["floating chain"], armature=True)
+    q, v, tau = trees.state(model)
+
+    def scaled(s):
+        return forward_dynamics(model.replace(armature=model.armature * s), q, v, tau)
+
+    found = jax.vmap(scaled)(jnp.array([0.5, 1.0, 2.0]))
+    for s, a in zip((0.5, 1.0, 2.0), found, strict=True):
+        assert largest(a, np.asarray(jax.jit(scaled)(s))) < 1e-13
+
+
 @pytest.mark.float32
 def test_float32():
     model = trees.build(*trees.CASES["revolute tree"], dtype=jnp.float32)

@@ -55,6 +55,8 @@ def test_batches_of_models():
     scales = jnp.array([0.5, 1.0, 2.0])
     models = jax.vmap(lambda s: model.replace(inertias=model.inertias * s))(scales)
     found = jax.vmap(inverse_dynamics, in_axes=(0, None, None, None))(models, q, v, a)
+    partly = jax.vmap(lambda s: inverse_dynamics(model.replace(inertias=model.inertias * s), q, v, a))(scales)
+    np.testing.assert_allclose(partly, found, rtol=1e-13, atol=1e-13)
     right = np.asarray(inverse_dynamics(model, q, v, a))
     for scale, tau in zip(scales, found, strict=True):
         assert largest(tau, right * float(scale)) < 1e-13

@@ -89,6 +89,13 @@ def test_a_locked_base_and_a_root_are_fixed_to_the_world():
     assert reduced.topology.frame_bodies == (-1,)
 
 
+def test_no_joint_locked_is_the_same_machine():
+    model = mimicking()
+    same = model.lock([], model.neutral())
+    assert same.topology == model.topology
+    jax.tree.map(np.testing.assert_array_equal, same, model)
+
+
 def test_what_mimics_a_locked_joint_is_locked():
     model = mimicking()  # joint2 follows joint0, joint3 follows joint1
     q = jnp.array([0.4, -0.9])
