@@ -16,8 +16,11 @@ from lgsim.multibody import configuration
 from lgsim.multibody.model import Model
 from lgsim.spatial import batch_last
 
-DENSE = 24
-"""Up to this many degrees of freedom a derivative is taken from the closed form of all Jacobians, O(n^3) but short."""
+DENSE = 12
+"""Up to this many degrees of freedom a derivative is taken from the closed form of all Jacobians, O(n^3) but short.
+
+Beyond, the Jacobians of inverse dynamics are applied without being built, and the mass matrix is solved at O(n).
+"""
 
 
 def forward_dynamics(
@@ -63,6 +66,7 @@ def acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array |
 
 _articulated = batch_last(articulated.forward)
 _linear = batch_last(linearization.forward)
+_columns = batch_last(linearization.state_columns)
 
 
 def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
@@ -78,15 +82,10 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
         push = push - _by_parameters(primals, a, d_model, d_wrenches)
         return a, W @ push
     a = acceleration(*primals)
-    step = jnp.zeros_like(a)
-
-    def torque(dq: Array, v: Array) -> Array:
-        return newton_euler(model, configuration.retract(tree, q, dq), v, a, wrenches)
-
-    motion = (_zero_or(dq, lambda x: x, a), _zero_or(dv, lambda x: x, a))
     push = _zero_or(dtau, lambda x: x, a)
     if not (_still(dq) and _still(dv)):
-        push = push - jax.jvp(torque, (step, v), motion)[1]
+        motion = (_zero_or(x, lambda x: x, a) for x in (dq, dv))
+        push = push - linearization.along(tree, _columns(model, q, v, a, wrenches), *motion)
     push = push - _by_parameters(primals, a, d_model, d_wrenches)
     return a, solve_mass_matrix(model, q, push)
 

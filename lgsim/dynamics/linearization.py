@@ -161,32 +161,76 @@ def mass_matrix(tree: Topology, S: Motion, F: Force) -> Array:
     return cut(M + matrices.masked(below.T & ~below, other))
 
 
-def derivatives(
-    tree: Topology, frozen: Frozen, carried: Carried, drift: Motion, A_parent: Motion
-) -> tuple[Array, Array]:
-    """(dtau/dq, dtau/dv) by rows."""
+class Columns(NamedTuple):
+    """What the entries of dtau/dq and dtau/dv are products of, by rows."""
+
+    feels: tuple[Vec, Force]
+    """``2 B_i^T S_i`` and ``I_i S_i``: what row i feels of motions further in."""
+    turn: tuple[Vec, Motion]
+    """Of q: ``psi'_j`` (angular part) and ``psi''_j``."""
+    speed: tuple[Vec, Motion]
+    """Of v: ``S_j`` (angular part) and ``psi'_j + S'_j``."""
+    S: Motion
+    push: Force
+    """Of q: the wrench that row i passes further in."""
+    drag: Force
+    """Of v: the same."""
+
+
+def columns(tree: Topology, frozen: Frozen, carried: Carried, drift: Motion, A_parent: Motion) -> Columns:
+    """The vectors of the equations above."""
     S = frozen.S
     psi = cut(frozen.V_parent.cross(S)) if tree.groups else drift
     psi2 = cut(A_parent.cross(S) + frozen.V_parent.cross(psi))
     I, B, N = carried  # noqa: E741
-    below = tree.row_carried
-    above = (below & ~below.T).T
     rate = cut(psi + drift)
-    G = cut(B.transpose_angular(S) * 2.0)
-    F = cut(I.momentum(S))
-    Kv = cut(I.momentum(rate) + (B @ S.w) * 2.0)
-    Kq = cut(cross_dual(S, N) + I.momentum(psi2) + (B @ psi.w) * 2.0)
+    feels = cut((B.transpose_angular(S) * 2.0, I.momentum(S)))
+    drag = cut(I.momentum(rate) + (B @ S.w) * 2.0)
+    push = cut(cross_dual(S, N) + I.momentum(psi2) + (B @ psi.w) * 2.0)
+    return Columns(feels, (psi.w, psi2), (S.w, rate), S, push, drag)
+
+
+def further_in(tree: Topology) -> tuple[np.ndarray, np.ndarray]:
+    """Masks over pairs of rows (i, j): the joint of j carries i or is its joint; i's joint carries j and is another."""
+    below = tree.row_carried
+    return below, (below & ~below.T).T
+
+
+def derivatives(tree: Topology, c: Columns) -> tuple[Array, Array]:
+    """(dtau/dq, dtau/dv) by rows."""
+    below, above = further_in(tree)
 
     def lower(x, y):
         (g, f), (turn, push) = x, y
         return g.dot(turn) + f.power(push)
 
-    dq = matrices.masked(below, matrices.pairs(lower, (G, F), (psi.w, psi2)))
-    dv = matrices.masked(below, matrices.pairs(lower, (G, F), (S.w, rate)))
+    dq = matrices.masked(below, matrices.pairs(lower, c.feels, c.turn))
+    dv = matrices.masked(below, matrices.pairs(lower, c.feels, c.speed))
     if above.any():
-        dq = dq + matrices.masked(above, matrices.pairs(lambda s, k: k.power(s), S, Kq))
-        dv = dv + matrices.masked(above, matrices.pairs(lambda s, k: k.power(s), S, Kv))
+        dq = dq + matrices.masked(above, matrices.pairs(lambda s, k: k.power(s), c.S, c.push))
+        dv = dv + matrices.masked(above, matrices.pairs(lambda s, k: k.power(s), c.S, c.drag))
     return cut((dq, dv))
+
+
+def state_columns(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) -> list[Array]:
+    """``Columns`` as arrays (k, 9 or 6, *batch): feels, turn, speed, S, push, drag."""
+    q, v, a = mc.full((model, wrenches), q, v, a)
+    tree = model.topology
+    frozen = freeze(model, q, v, wrenches)
+    A, drift, A_parent = accelerations(tree, frozen, row.speeds(model, v), row.speeds(model, a))
+    carried = Carried(*order(tree).up((frozen.inertia, frozen.gyro, net_forces(frozen, A))))
+    found = columns(tree, frozen, carried, drift, A_parent)
+    return [jnp.stack(jax.tree.leaves(part), axis=1) for part in found]
+
+
+def along(tree: Topology, c: list[Array], dq: Array, dv: Array) -> Array:
+    """``dtau/dq dq + dtau/dv dv`` by rows, of ``state_columns`` without batch: linear in (dq, dv), never a matrix."""
+    feels, turn, speed, S, push, drag = c
+    below, above = (jnp.asarray(mask, dq.dtype) for mask in further_in(tree))
+    x, y = dq[:, None], dv[:, None]
+    inward = jnp.matmul(below, turn * x + speed * y, precision="highest")
+    outward = jnp.matmul(above, push * x + drag * y, precision="highest")
+    return jnp.sum(feels * inward, axis=1) + jnp.sum(S * outward, axis=1)
 
 
 def reduced(model: Model, array: Array) -> Array:
@@ -213,7 +257,7 @@ def inverse(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) 
     I, B, N = order(tree).up((frozen.inertia, frozen.gyro, net_forces(frozen, A)))  # noqa: E741
     tau = N.power(frozen.S)
     M = mass_matrix(tree, frozen.S, cut(I.momentum(frozen.S)))
-    dq, dv = derivatives(tree, frozen, Carried(I, B, N), drift, A_parent)
+    dq, dv = derivatives(tree, columns(tree, frozen, Carried(I, B, N), drift, A_parent))
     M = armature(model, reduced(model, M))
     return Linear(row.gathered(model, tau) + model.armature * a, reduced(model, dq), reduced(model, dv), M)
 
@@ -231,14 +275,14 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
     W = matrices.inverse(M)
     a = cut(matrices.times(W, cut(tau - row.gathered(model, N.power(frozen.S)))))
     # what the accelerations add to motions and forces
-    along = row.speeds(model, a)
-    given = frozen.S * along
+    rates = row.speeds(model, a)
+    given = frozen.S * rates
     D = order(tree).down(cut(given))
-    pushed = cut(F * along)
+    pushed = cut(F * rates)
     further = order(tree).up(pushed)
     N = cut(N + I.momentum(D) + further - pushed)
     if tree.groups:
         first, _ = tree.row_unit
         D = row.select(D - given, first)
-    dq, dv = derivatives(tree, frozen, Carried(I, B, N), drift, cut(A_parent + D))
+    dq, dv = derivatives(tree, columns(tree, frozen, Carried(I, B, N), drift, cut(A_parent + D)))
     return a, reduced(model, dq), reduced(model, dv), W

@@ -82,3 +82,27 @@ def test_float32():
     assert found.dq.dtype == jnp.float32
     assert largest(found.dq, twin.matrix(twin.data.ddq_dq)) < 1e-4
     assert largest(found.dv, twin.matrix(twin.data.ddq_dv)) < 1e-4
+
+
+def test_a_second_call_gives_the_same():
+    """Buffers of derivatives that are not cleared add up (pinocchio #607)."""
+    model = trees.build(["revolute", "prismatic"], [-1, 0])
+    q, v, tau = trees.state(model)
+    first, second = (forward_dynamics_derivatives(model, q, v, tau) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_orientation_of_a_slide_with_an_offset():
+    """A slide turns nothing, wherever it sits (genesis #3087); what hangs on it feels the turned axis."""
+    model = trees.build(["prismatic", "prismatic"], [-1, 0])
+    q, v, _ = trees.state(model)
+    a = jnp.zeros(2)
+    found = inverse_dynamics_derivatives(model, q, v, a)
+    np.testing.assert_allclose(found.dq, 0.0, atol=1e-13)  # no rotation: forces depend on accelerations alone
+    np.testing.assert_allclose(found.dv, 0.0, atol=1e-13)
+    axes = [np.asarray(model.placements[0])[:3, :3] @ np.asarray(model.axes[0])]
+    axes.append(np.asarray(model.placements[0] @ model.placements[1])[:3, :3] @ np.asarray(model.axes[1]))
+    masses = np.asarray(model.inertias[:, 0])
+    right = np.array([[masses.sum(), masses[1] * axes[0] @ axes[1]], [masses[1] * axes[0] @ axes[1], masses[1]]])
+    np.testing.assert_allclose(found.da, right, rtol=1e-12)

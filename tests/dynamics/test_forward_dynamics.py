@@ -1,5 +1,6 @@
 """Forward dynamics against Pinocchio for every joint type, and its derivatives in both modes."""
 
+import sys
 from dataclasses import replace
 
 import jax
@@ -8,7 +9,6 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from lgsim.dynamics import forward_dynamics as module
 from lgsim.dynamics.forward_dynamics import acceleration, forward_dynamics
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.multibody import ModelBuilder, joints
@@ -16,6 +16,8 @@ from lgsim.spatial import batched
 from tests.dynamics.test_inverse_dynamics import largest, wrenches
 from tests.multibody import trees
 from tests.multibody.twin import Twin
+
+MODULE = sys.modules[acceleration.__module__]  # the package holds the function under the module's name
 
 
 def solved(twin, q, v, tau, external=None):
@@ -118,7 +120,7 @@ def through_the_recursion(model, external):
 @pytest.mark.parametrize("dense", [24, 0], ids=["dense rule", "recursive rule"])
 @pytest.mark.parametrize("name", ["floating", "screws"])
 def test_both_rules_equal_the_derivative_of_the_recursion(name, dense, monkeypatch):
-    monkeypatch.setattr(module, "DENSE", dense)
+    monkeypatch.setattr(MODULE, "DENSE", dense)
     model = trees.build(*trees.CASES[name], armature=True)
     q, v, tau = trees.state(model)
     external, step = wrenches(model), jnp.zeros(model.nv)
