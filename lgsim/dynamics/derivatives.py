@@ -9,6 +9,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.dynamics import arguments, linearization, matrices
+from lgsim.dynamics.forward_dynamics import linearized
 from lgsim.multibody.model import Model
 from lgsim.spatial import batch_last
 
@@ -98,11 +99,8 @@ def _small(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None)
     return a, moved[:, :n], moved[:, n:], W
 
 
-_large = batch_last(linearization.forward)
-
-
 def _forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, ...]:
     if model.nv <= SMALL:
         return _small(model, q, v, tau, wrenches)
-    a, dq, dv, W = _large(model, q, v, tau, wrenches)
+    a, dq, dv, W = linearized(model, q, v, tau, wrenches)
     return a, -(W @ dq), -(W @ dv), W

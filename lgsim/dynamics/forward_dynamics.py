@@ -60,12 +60,12 @@ def forward_dynamics(
 def acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
     """``forward_dynamics`` of one state, without checks."""
     if model.topology.has_mimic:
-        return _linear(model, q, v, tau, wrenches)[0]
+        return linearized(model, q, v, tau, wrenches)[0]
     return _articulated(model, q, v, tau, wrenches)
 
 
 _articulated = batch_last(articulated.forward)
-_linear = batch_last(linearization.forward)
+linearized = batch_last(linearization.forward)
 _columns = batch_last(linearization.state_columns)
 
 
@@ -76,7 +76,7 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     if not _still(dq):
         dq = configuration.velocity(tree, q, dq)
     if tree.nv <= DENSE or tree.has_mimic:
-        a, by_q, by_v, W = _linear(model, q, v, tau, wrenches)
+        a, by_q, by_v, W = linearized(model, q, v, tau, wrenches)
         push = _zero_or(dtau, lambda x: x, a)
         push = push - _zero_or(dq, lambda x: by_q @ x, a) - _zero_or(dv, lambda x: by_v @ x, a)
         push = push - _by_parameters(primals, a, d_model, d_wrenches)
@@ -87,14 +87,14 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
         motion = (_zero_or(x, lambda x: x, a) for x in (dq, dv))
         push = push - linearization.along(tree, _columns(model, q, v, a, wrenches), *motion)
     push = push - _by_parameters(primals, a, d_model, d_wrenches)
-    return a, solve_mass_matrix(model, q, push)
+    return a, _solved(model, q, push)
 
 
 acceleration.defjvp(_rule, symbolic_zeros=True)
 
 
-def solve_mass_matrix(model: Model, q: Array, x: Array) -> Array:
-    """``M(q)^-1 x`` of one state at O(n), without checks."""
+def _solved(model: Model, q: Array, x: Array) -> Array:
+    """``M(q)^-1 x`` of one state at O(n), linear in x for both modes."""
     still, zero = model.replace(gravity=jnp.zeros_like(model.gravity)), jnp.zeros_like(x)
 
     def matvec(y: Array) -> Array:

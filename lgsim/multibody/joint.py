@@ -142,7 +142,7 @@ class GroupJoint(Joint):
             (i, j, k, float(c))
             for i in range(self.nv)
             for j in range(i + 1, self.nv)
-            for k, c in enumerate(screws @ _bracket(screws[i], screws[j]))
+            for k, c in enumerate(screws @ bracket(screws[i], screws[j]))
             if c
         )
 
@@ -160,5 +160,6 @@ class GroupJoint(Joint):
         """The pose of C in P, in the axes of the rows."""
 
 
-def _bracket(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def bracket(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``[a, b]`` of two screws (v, w) that are static data."""
     return np.concatenate([np.cross(a[3:], b[:3]) + np.cross(a[:3], b[3:]), np.cross(a[3:], b[3:])])

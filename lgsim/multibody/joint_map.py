@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from lgsim.lie import se3
 from lgsim.multibody.builder import ModelError
-from lgsim.multibody.joint import GroupJoint, Joint, Row
+from lgsim.multibody.joint import GroupJoint, Joint, Row, bracket
 from lgsim.multibody.joints import JOINTS, Compound
 
 
@@ -72,7 +72,7 @@ def simple_joint(H: ArrayLike) -> JointMap:
     k = H.shape[1]
     if np.linalg.matrix_rank(H) < k:
         raise ModelError(f"joint map: expected {k} independent columns, got rank {np.linalg.matrix_rank(H)}")
-    pairs = [(i, j, _bracket(H[:, i], H[:, j])) for i in range(k) for j in range(i + 1, k)]
+    pairs = [(i, j, bracket(H[:, i], H[:, j])) for i in range(k) for j in range(i + 1, k)]
     inside = H @ np.linalg.pinv(H)
     for i, j, b in pairs:
         if not np.allclose(inside @ b, b):
@@ -174,10 +174,6 @@ def _frame(joint: GroupJoint, axes: np.ndarray) -> np.ndarray | None:
         frame[row.axis] = axis
     same = all(np.allclose(frame[row.axis], axis) for row, axis in zip(joint.rows, axes, strict=True))
     return frame if same else None
-
-
-def _bracket(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.cross(a[3:], b[:3]) + np.cross(a[:3], b[3:]), np.cross(a[3:], b[3:])])
 
 
 def _listed(joint: GroupJoint) -> str:

@@ -55,12 +55,12 @@ def kinetic_energy(y: State, model: Model) -> Float[Array, ""]:
 
 
 def _spatial_momentum(y: State, model: Model) -> Float[Array, "6"]:
-    """Total momentum in the world frame at the world origin: linear, then angular."""
+    """Total momentum in the world frame at the world origin: linear, then angular.
+
+    In the frame of a free base it is what belongs to the base's twist in ``M v``.
+    """
     q, v = _split(y[1])
-    momentum, center = dynamics.centroidal_momentum(model, q, v), dynamics.center_of_mass(model, q)
-    linear = momentum[:3]
-    about_base = jnp.concatenate([linear, momentum[3:] + jnp.cross(center, linear)])
-    return se3.Ad_dual_action(se3.inverse(y[0]), about_base)
+    return se3.Ad_dual_action(se3.inverse(y[0]), dynamics.mass_matrix(model, q)[:6] @ v)
 
 
 def linear_momentum(y: State, model: Model) -> Float[Array, "3"]:
