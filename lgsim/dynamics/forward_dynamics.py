@@ -10,7 +10,7 @@ from jax import Array
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments, articulated, linearization
+from lgsim.dynamics import arguments, articulated, linearization, products
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.multibody import configuration
 from lgsim.multibody.model import Model
@@ -19,7 +19,7 @@ from lgsim.spatial import batch_last
 DENSE = 12
 """Up to this many degrees of freedom a derivative is taken from the closed form of all Jacobians, O(n^3) but short.
 
-Beyond, the Jacobians of inverse dynamics are applied without being built, and the mass matrix is solved at O(n).
+Beyond, a product with the Jacobian is formed without it, O(n).
 """
 
 
@@ -66,28 +66,26 @@ def acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array |
 
 _articulated = batch_last(articulated.forward)
 linearized = batch_last(linearization.forward)
-_columns = batch_last(linearization.state_columns)
+_change = batch_last(products.change)
+_pulled = batch_last(products.pulled)
 
 
 def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     model, q, v, tau, wrenches = primals
     d_model, dq, dv, dtau, d_wrenches = tangents
     tree = model.topology
+    dense, moved = tree.nv <= DENSE or tree.has_mimic, not (_still(dq) and _still(dv))
     if not _still(dq):
         dq = configuration.velocity(tree, q, dq)
-    if tree.nv <= DENSE or tree.has_mimic:
+    if dense:
         a, by_q, by_v, W = linearized(model, q, v, tau, wrenches)
-        push = _zero_or(dtau, lambda x: x, a)
-        push = push - _zero_or(dq, lambda x: by_q @ x, a) - _zero_or(dv, lambda x: by_v @ x, a)
-        push = push - _by_parameters(primals, a, d_model, d_wrenches)
-        return a, W @ push
-    a = acceleration(*primals)
-    push = _zero_or(dtau, lambda x: x, a)
-    if not (_still(dq) and _still(dv)):
-        motion = (_zero_or(x, lambda x: x, a) for x in (dq, dv))
-        push = push - linearization.along(tree, _columns(model, q, v, a, wrenches), *motion)
+    else:
+        a = acceleration(*primals)
+    dq, dv, push = (jnp.zeros_like(a) if _still(x) else x for x in (dq, dv, dtau))
     push = push - _by_parameters(primals, a, d_model, d_wrenches)
-    return a, _solved(model, q, push)
+    if dense:
+        return a, W @ (push - by_q @ dq - by_v @ dv)
+    return a, _changed(model, q, v, a, wrenches, (dq, dv, push)) if moved else _solved(model, q, push)
 
 
 acceleration.defjvp(_rule, symbolic_zeros=True)
@@ -104,6 +102,33 @@ def _solved(model: Model, q: Array, x: Array) -> Array:
         return _articulated(still, q, zero, b, None)
 
     return jax.lax.custom_linear_solve(matvec, x, solve, symmetric=True)
+
+
+def _changed(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, x: tuple) -> Array:
+    """``M^-1 (dtau - dID)`` of x = (dq, dv, dtau) of one state at O(n), linear in x for both modes.
+
+    JAX takes a function's own transpose only from a linear solve, so this is one: (dq, dv, dtau) -> (dq, dv, dv') is
+    the inverse of a map that inverse dynamics gives.
+    """
+    tree = model.topology
+
+    def matvec(y: tuple) -> tuple:
+        dq, dv, da = y
+
+        def torque(q: Array, v: Array, a: Array) -> Array:
+            return newton_euler(model, q, v, a, wrenches)
+
+        changes = (configuration.rate(tree, q, dq), dv, da)
+        return dq, dv, jax.jvp(torque, (q, v, a), changes)[1]
+
+    def solve(_: Any, b: tuple) -> tuple:
+        return b[0], b[1], _change(model, q, v, a, wrenches, *b)
+
+    def transposed(_: Any, b: tuple) -> tuple:
+        dq, dv, dtau = _pulled(model, q, v, a, wrenches, b[2])
+        return b[0] + dq, b[1] + dv, dtau
+
+    return jax.lax.custom_linear_solve(matvec, x, solve, transposed)[2]
 
 
 def _by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Array:
@@ -127,7 +152,3 @@ def _by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> A
 
 def _still(tangent: Any) -> bool:
     return isinstance(tangent, SymbolicZero)
-
-
-def _zero_or(tangent: Any, f: Any, like: Array) -> Array:
-    return jnp.zeros_like(like) if _still(tangent) else f(tangent)

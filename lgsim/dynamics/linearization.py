@@ -190,15 +190,11 @@ def columns(tree: Topology, frozen: Frozen, carried: Carried, drift: Motion, A_p
     return Columns(feels, (psi.w, psi2), (S.w, rate), S, push, drag)
 
 
-def further_in(tree: Topology) -> tuple[np.ndarray, np.ndarray]:
-    """Masks over pairs of rows (i, j): the joint of j carries i or is its joint; i's joint carries j and is another."""
-    below = tree.row_carried
-    return below, (below & ~below.T).T
-
-
 def derivatives(tree: Topology, c: Columns) -> tuple[Array, Array]:
     """(dtau/dq, dtau/dv) by rows."""
-    below, above = further_in(tree)
+    # pairs (i, j): the joint of j carries i or is its joint; the joint of i carries j and is another one
+    below = tree.row_carried
+    above = (below & ~below.T).T
 
     def lower(x, y):
         (g, f), (turn, push) = x, y
@@ -210,27 +206,6 @@ def derivatives(tree: Topology, c: Columns) -> tuple[Array, Array]:
         dq = dq + matrices.masked(above, matrices.pairs(lambda s, k: k.power(s), c.S, c.push))
         dv = dv + matrices.masked(above, matrices.pairs(lambda s, k: k.power(s), c.S, c.drag))
     return cut((dq, dv))
-
-
-def state_columns(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) -> list[Array]:
-    """``Columns`` as arrays (k, 9 or 6, *batch): feels, turn, speed, S, push, drag."""
-    q, v, a = mc.full((model, wrenches), q, v, a)
-    tree = model.topology
-    frozen = freeze(model, q, v, wrenches)
-    A, drift, A_parent = accelerations(tree, frozen, row.speeds(model, v), row.speeds(model, a))
-    carried = Carried(*order(tree).up((frozen.inertia, frozen.gyro, net_forces(frozen, A))))
-    found = columns(tree, frozen, carried, drift, A_parent)
-    return [jnp.stack(jax.tree.leaves(part), axis=1) for part in found]
-
-
-def along(tree: Topology, c: list[Array], dq: Array, dv: Array) -> Array:
-    """``dtau/dq dq + dtau/dv dv`` by rows, of ``state_columns`` without batch: linear in (dq, dv), never a matrix."""
-    feels, turn, speed, S, push, drag = c
-    below, above = (jnp.asarray(mask, dq.dtype) for mask in further_in(tree))
-    x, y = dq[:, None], dv[:, None]
-    inward = jnp.matmul(below, turn * x + speed * y, precision="highest")
-    outward = jnp.matmul(above, push * x + drag * y, precision="highest")
-    return jnp.sum(feels * inward, axis=1) + jnp.sum(S * outward, axis=1)
 
 
 def reduced(model: Model, array: Array) -> Array:
