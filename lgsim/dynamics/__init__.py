@@ -9,7 +9,7 @@ from lgsim.dynamics.derivatives import (
 )
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.factorization import change_frames, global_matrices, square_factors
-from lgsim.dynamics.forces import bias_forces, gravity_forces, passive_forces
+from lgsim.dynamics.forces import bias_forces, gravity_forces
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.frame_distance import Capsule, frame_distance, sphere
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
@@ -27,6 +27,7 @@ from lgsim.dynamics.momentum import (
     centroidal_momentum_rate,
 )
 from lgsim.dynamics.operational_space import operational_space
+from lgsim.dynamics.passive import passive_forces
 from lgsim.dynamics.poincare import poincare_equations
 from lgsim.dynamics.regressor import energy_regressor, momentum_regressor, torque_regressor
 

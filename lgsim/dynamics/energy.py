@@ -9,10 +9,10 @@ from jaxtyping import Float
 
 from lgsim.dynamics import arguments
 from lgsim.dynamics import machine as mc
-from lgsim.dynamics.forces import sprung
 from lgsim.dynamics.kinematics import row_twists
 from lgsim.dynamics.machine import full
 from lgsim.dynamics.momentum import mass_moment
+from lgsim.dynamics.passive import beyond, coordinates
 from lgsim.multibody.model import Model
 from lgsim.spatial import Inertia, Motion, batch_last, cut
 
@@ -57,9 +57,10 @@ def potential_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array,
 
 
 def spring_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch"]:
-    """The energy of the springs in the joints, ``sum_j stiffness_j (q_j - rest_j)^2 / 2``.
+    """The energy of the springs in the joints and of those that hold them within their limits.
 
-    Over the joints with one number for each degree of freedom, as ``passive_forces`` has them.
+    ``sum_j stiffness_j (q_j - rest_j)^2/2 + limit_stiffness_j e_j^2/2``, e being how far q is beyond a limit, over the
+    joints with one number for each degree of freedom, as ``passive_forces`` has them.
 
     Args:
         model: The machine.
@@ -108,6 +109,6 @@ def _potential(model: Model, q: Array) -> Array:
 
 
 def _springs(model: Model, q: Array) -> Array:
-    places, speeds = sprung(model.topology)
-    stretch = q[places] - model.rest[speeds]
-    return 0.5 * jnp.sum(model.stiffness[speeds] * stretch * stretch)
+    x, held = coordinates(model, q)
+    each = model.stiffness * (x - model.rest) ** 2 + model.limit_stiffness * beyond(model, x) ** 2
+    return 0.5 * jnp.sum(jnp.where(held, each, 0))

@@ -57,6 +57,7 @@ def integrate(
     dt: float | Array,
     steps: int,
     args: Any = None,
+    inputs: Any = None,
     save_every: int = 1,
     checkpoint: str | int | None = "step",
 ) -> Solution:
@@ -76,6 +77,8 @@ def integrate(
         dt: the step, not zero; negative steps run backwards. In the unit of time of ``field``.
         steps: the number of steps, at least 1.
         args: anything ``field`` needs; arrays in it are differentiable.
+        inputs: arrays with a leading axis ``steps``, such as forces held for a step; in step k the field is
+            ``field(t, y, (args, inputs[k]))``, at all stages alike.
         save_every: save each ``save_every``-th state; it must divide ``steps``.
         checkpoint: what reverse mode keeps: None every intermediate value, "step" the state at each step, an integer k
             the state at each k-th step, "recursive" a logarithmic number of states.
@@ -102,8 +105,11 @@ def integrate(
     dt, t0 = _scalar("dt", dt, dtype), _scalar("t0", t0, dtype)
     if not isinstance(dt, Tracer) and float(dt) == 0:
         raise ValueError("dt: expected a step that is not zero, got 0")
-    _fits(action, field, t0, y0, args)
-    return _run(method, action, field, y0, t0, dt, steps, args, save_every, checkpoint_policy(checkpoint))
+    lengths = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(inputs)}
+    if inputs is not None and lengths != {(steps,)}:
+        raise ValueError(f"inputs: expected arrays with a leading axis of {steps} steps, got {sorted(lengths)}")
+    _fits(action, field, t0, y0, args if inputs is None else (args, jax.tree.map(lambda x: x[0], inputs)))
+    return _run(method, action, field, y0, t0, dt, steps, args, inputs, save_every, checkpoint_policy(checkpoint))
 
 
 def checkpoint_policy(checkpoint: str | int | None) -> Loop:
@@ -126,10 +132,11 @@ class _store_every(eqx.Module):
 @eqx.filter_jit
 def _run(
     method: Method, action: Action, field: Field, y0: Point, t0: Array, dt: Array, steps: int, args: Any,
-    save_every: int, loop: Loop,
+    inputs: Any, save_every: int, loop: Loop,
 ) -> Solution:  # fmt: skip
     def step(y: Point, k: Array) -> tuple[Point, Array | None]:
-        y1, error = method.step(action, field, t0 + k.astype(dt.dtype) * dt, y, dt, args)
+        now = args if inputs is None else (args, jax.tree.map(lambda x: x[k], inputs))
+        y1, error = method.step(action, field, t0 + k.astype(dt.dtype) * dt, y, dt, now)
         return y1, None if error is None else norm(error) if error.ndim else error
 
     def save(y: Point, k: Array) -> tuple[Point, tuple[Point, Array | None]]:

@@ -81,8 +81,9 @@ class ModelBuilder:
             mimic: (joint, k, b) for ``q = k q_joint + b``; for joints of one degree of freedom. Armature, damping and
                 friction of such a joint are added to those of the joint that it follows; its spring and limits count
                 for nothing.
-            **numbers: ``armature damping friction stiffness rest lower upper velocity_limit effort_limit``, a number or
-                one for each degree of freedom; see ``Model``.
+            **numbers: ``armature damping friction stiffness rest lower upper velocity_limit effort_limit friction_speed
+                limit_stiffness limit_damping``, a number or one for each degree of freedom; see ``Model``. Dry friction
+                is smooth below a speed of 0.1 rad/s or m/s, and limits have no stops, unless these say otherwise.
 
         Raises:
             ModelError: a name is taken, an axis is zero, a shape is wrong, a number is not finite, the mass is
@@ -108,6 +109,8 @@ class ModelBuilder:
             raise ModelError(f"body {name!r} {fault}")
         dofs = {key: _each(f"{what}: {key}", numbers.get(key, usual), joint.nv) for key, usual in _DEFAULTS.items()}
         dofs["pitch"] = _each(f"{what}: pitch", pitch, joint.nv)
+        if np.any(dofs["friction_speed"] <= 0):
+            raise ModelError(f"{what}: expected a positive friction_speed, got {dofs['friction_speed']}")
         if np.any(dofs["lower"] > dofs["upper"]):
             raise ModelError(f"{what}: expected lower <= upper, got {dofs['lower']} and {dofs['upper']}")
         if mimic is not None and joint.nv != 1:
@@ -252,6 +255,9 @@ _DEFAULTS = {
     "upper": math.inf,
     "velocity_limit": math.inf,
     "effort_limit": math.inf,
+    "friction_speed": 0.1,
+    "limit_stiffness": 0.0,
+    "limit_damping": 0.0,
 }
 
 

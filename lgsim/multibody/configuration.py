@@ -71,23 +71,40 @@ def velocity(topology: Topology, q: Array, dq: Array) -> Array:
     return _joined(topology, {"q": (q, "q"), "dq": (dq, "q")}, "v", lambda joint, q, dq: joint.velocity(q, dq))
 
 
+def by_joint(topology: Topology, f: Callable[..., list[Array]], **named: tuple[Array, str]) -> Array:
+    """``f(joint, *parts)`` (..., nv) on arrays by components, all joints of a kind at once.
+
+    ``named`` gives each array with the space that it belongs to, "q" or "v".
+    """
+    return _joined(topology, named, "v", f)
+
+
 def _joined(
     topology: Topology,
     named: Mapping[str, tuple[Any, str]],
     to: str,
-    f: Callable[[Joint, list[Array], list[Array]], list[Array]],
+    f: Callable[..., list[Array]],
 ) -> Array:
     """``f`` on the coordinates of all joints of a kind at once, the results in the places of the space ``to``."""
     lengths = {"q": topology.nq, "v": topology.nv}
     spaces = [space for _, space in named.values()]
     arrays = check.arguments(**{name: (value, (lengths[space],)) for name, (value, space) in named.items()})
     arrays = _broadcast(arrays)
-    out = jnp.zeros((*arrays[0].shape[:-1], lengths[to]), arrays[0].dtype)
+    found, order = [jnp.zeros((*arrays[0].shape[:-1], 0), arrays[0].dtype)], [np.zeros(0, int)]
     for joint, q_places, v_places in kinds(topology):
         places = {"q": q_places, "v": v_places}
-        parts = [[a[..., p] for p in places[space]] for a, space in zip(arrays, spaces, strict=True)]
-        out = out.at[..., places[to]].set(jnp.stack(f(joint, *parts), axis=-2), unique_indices=True)
-    return out
+        parts = [[_taken(a, p) for p in places[space]] for a, space in zip(arrays, spaces, strict=True)]
+        found += f(joint, *parts)
+        order.append(places[to].ravel())
+    # one gather at most: XLA makes a loop of a scatter on CPU
+    return _taken(jnp.concatenate(found, axis=-1), np.argsort(np.concatenate(order)))
+
+
+def _taken(array: Array, places: np.ndarray) -> Array:
+    """The entries at static places of the last axis, as a slice where they lie side by side."""
+    if len(places) and np.array_equal(places, np.arange(places[0], places[0] + len(places))):
+        return array[..., places[0] : places[0] + len(places)]
+    return array[..., places]
 
 
 def _broadcast(arrays: Sequence[Array]) -> list[Array]:

@@ -159,6 +159,17 @@ class GroupJoint(Joint):
     def transform(self, q: Components) -> Transform:
         """The pose of C in P, in the axes of the rows."""
 
+    def twist(self, v: Components) -> Array:
+        """The velocity as an element (..., 6) of se(3), in the axes of the rows."""
+        out = [jnp.zeros_like(v[0])] * 6
+        for row, rate in zip(self.rows, v, strict=True):
+            out[3 * row.turns + row.axis] = rate
+        return jnp.stack(out, axis=-1)
+
+    def rates(self, twist: Array) -> list[Array]:
+        """The velocity of an element (..., 6) of the joint's algebra: the inverse of ``twist``."""
+        return [twist[..., 3 * row.turns + row.axis] for row in self.rows]
+
 
 def bracket(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """``[a, b]`` of two screws (v, w) that are static data."""

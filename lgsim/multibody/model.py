@@ -30,7 +30,7 @@ class Model:
         placements: Pose of the joint's frame in the parent's, (n, 4, 4).
         screws: ``axes`` and ``pitches`` of the rows, (k, 4).
         inertias: Ten parameters of each body in its own frame, (n, 10); ``lgsim.multibody.inertia`` has their order.
-        drives: The numbers of each degree of freedom, (nv, 9), in the order of ``DRIVES``.
+        drives: The numbers of each degree of freedom, (nv, 12), in the order of ``DRIVES``.
         mimic: (k, b) of each joint that mimics, ``q_i = k q_j + b``, (n, 2); (1, 0) for the others.
         frames: Pose of each frame in its body's, (f, 4, 4).
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
@@ -72,7 +72,7 @@ class Model:
 
     @property
     def friction(self) -> Array:
-        """Dry friction, (nv,), N m or N."""
+        """Dry friction, (nv,), N m or N: its size at speeds well above ``friction_speed``."""
         return self.drives[:, 2]
 
     @property
@@ -104,6 +104,21 @@ class Model:
     def effort_limit(self) -> Array:
         """Limit of |tau|, (nv,)."""
         return self.drives[:, 8]
+
+    @property
+    def friction_speed(self) -> Array:
+        """The speed below which dry friction is like a damper, (nv,), rad/s or m/s."""
+        return self.drives[:, 9]
+
+    @property
+    def limit_stiffness(self) -> Array:
+        """Spring that acts beyond ``lower`` and ``upper``, (nv,), N m/rad or N/m; 0 for no stop."""
+        return self.drives[:, 10]
+
+    @property
+    def limit_damping(self) -> Array:
+        """Damper beyond the limits, for each rad or m beyond, (nv,), N m s/rad^2 or N s/m^2."""
+        return self.drives[:, 11]
 
     @property
     def nq(self) -> int:
@@ -236,6 +251,7 @@ class Model:
 
 DRIVES = (
     "armature", "damping", "friction", "stiffness", "rest", "lower", "upper", "velocity_limit", "effort_limit",
+    "friction_speed", "limit_stiffness", "limit_damping",
 )  # fmt: skip
 """The columns of ``Model.drives``."""
 

@@ -7,7 +7,8 @@ import pinocchio as pin
 import pytest
 
 from lgsim.dynamics.energy import potential_energy, spring_energy
-from lgsim.dynamics.forces import bias_forces, gravity_forces, passive_forces
+from lgsim.dynamics.forces import bias_forces, gravity_forces
+from lgsim.dynamics.passive import passive_forces
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.multibody.tangent import tangent_grad
@@ -66,6 +67,30 @@ def test_passive_forces(kinds):
     rotations = [i for j, k in zip(model.joint_names, kinds, strict=True) if k in ("spherical", "free")
                  for i in range(*model.v_slices[j].indices(model.nv))]  # fmt: skip
     np.testing.assert_array_equal(passive_forces(model, q, still)[np.array(rotations)], 0)
+
+
+def test_dry_friction_and_stops():
+    """Friction against the motion, of its full size at speed; a stop pushes back as its spring's energy says."""
+    model = trees.build(["planar", "spherical", "revolute"], [-1, 0, 1])
+    q, v, _ = trees.state(model)
+    still, friction = jnp.zeros_like(v), jnp.arange(1.0, 8.0)
+    rubbing = model.replace(friction=friction)
+    close(passive_forces(rubbing, q, 50 * jnp.sign(v)), -friction * jnp.sign(v))
+    slope = jax.jit(jax.jacfwd(lambda v: passive_forces(rubbing, q, v)))(still)
+    close(slope, -jnp.diag(friction / 0.1))
+    upper = model.upper.at[0].set(q[0] - 0.3).at[6].set(q[7] + 1.0)
+    lower = model.lower.at[1].set(q[1] + 0.2)
+    stopped = model.replace(
+        upper=upper, lower=lower, limit_stiffness=jnp.full(7, 40.0), limit_damping=jnp.full(7, 5.0)
+    )
+    close(passive_forces(stopped, q, still), -tangent_grad(lambda q: spring_energy(stopped, q), stopped, q))
+    assert jnp.abs(passive_forces(stopped, q, still)[:2]).min() > 1 and passive_forces(stopped, q, v)[6] == 0
+    lost = (passive_forces(stopped, q, v) - passive_forces(stopped, q, still)) @ v
+    rate = stopped.rate(q, v)
+    np.testing.assert_allclose(lost, -5.0 * (0.3 * rate[0] ** 2 + 0.2 * rate[1] ** 2), rtol=1e-12)
+    leaves = jax.jit(jax.grad(lambda m: passive_forces(m, q, v) @ v))(stopped.replace(friction=friction))
+    for name in ("friction", "friction_speed", "limit_stiffness", "limit_damping", "upper", "lower", "damping"):
+        assert jnp.all(jnp.isfinite(getattr(leaves, name))) and jnp.any(getattr(leaves, name) != 0), name
 
 
 def test_batches_are_single_states():

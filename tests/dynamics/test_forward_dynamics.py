@@ -89,7 +89,7 @@ def test_a_joint_that_mimics_is_a_reduction_of_coordinates():
     G, offset = np.array([[1, 0], [0, 1], [-1.5, 0], [-3.0, 0]]), np.array([0, 0, 0.3, 2 * 0.3 - 0.1])
     free = model.replace(
         topology=replace(model.topology, mimics=(None,) * 4),
-        drives=jnp.zeros((4, 9)),
+        drives=jnp.zeros((4, 12)),
         mimic=jnp.array([[1.0, 0.0]] * 4),
     )
     twin = Twin(free)

@@ -116,7 +116,7 @@ def poses_of_all(model, q):
     tree = model.topology
     free = model.replace(
         topology=replace(tree, mimics=(None,) * tree.bodies),
-        drives=jnp.zeros((tree.bodies, 9)),
+        drives=jnp.zeros((tree.bodies, 12)),
     )
     k, b = np.asarray(model.mimic).T
     return poses(free, k * np.asarray(q)[tree.row_v] + b)

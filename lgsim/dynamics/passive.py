@@ -1,0 +1,84 @@
+"""What dampers, springs, dry friction and stops in the joints do."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.dynamics import arguments
+from lgsim.multibody import configuration
+from lgsim.multibody.joint import Joint
+from lgsim.multibody.model import Model
+
+
+def passive_forces(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
+) -> Float[Array, "*batch nv"]:
+    """What dampers, springs, dry friction and stops in the joints add to tau.
+
+    ``- damping v - friction tanh(v / friction_speed)`` in every degree of freedom, and in those of joints with one
+    number for each, x being that number and e how far it is beyond a limit,
+    ``- E^T (stiffness (x - rest) + limit_stiffness e + limit_damping |e| x')``, ``dq/dt = E v``. E is the identity but
+    for a planar joint, whose springs pull along the parent's axes. Spherical and free joints have neither springs nor
+    stops.
+
+    Args:
+        model: The machine.
+        q: Configuration.
+        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+
+    Returns:
+        Joint forces on the machine, N m or N: ``M(q) a + h(q, v) = tau + passive_forces``.
+
+    Raises:
+        ValueError: an array has a wrong length.
+        TypeError: dtypes differ, or are not float32 or float64.
+
+    Source: the smooth friction is that of Andersson, Soderberg, Bjorklund, Friction models for sliding dry, boundary
+    and mixed lubricated contacts, Tribology International 40, 2007; the damper of a stop grows with depth after Hunt
+    and Crossley, Coefficient of restitution interpreted as damping in vibroimpact, 1975.
+    """
+    return arguments.call(_passive, model, q=(q, "q"), v=(v, "v"))
+
+
+def coordinates(model: Model, q: Array) -> tuple[Array, np.ndarray]:
+    """(x, held): the number of each degree of freedom (nv,) where there is one (held is 1), else 0."""
+    tree = model.topology
+
+    def number(joint: Joint, q: list[Array]) -> list[Array]:
+        return q if joint.nq == joint.nv else [jnp.zeros_like(q[0])] * joint.nv
+
+    held = np.ones(tree.nv, bool)
+    for joint, _, places in configuration.kinds(tree):
+        held[places] = joint.nq == joint.nv
+    return (configuration.by_joint(tree, number, q=(q, "q")) if tree.groups else q), held
+
+
+def beyond(model: Model, x: Array) -> Array:
+    """How far numbers x (nv,) are beyond their limits: positive above, negative below."""
+    return jnp.maximum(x - model.upper, 0) - jnp.maximum(model.lower - x, 0)
+
+
+def _passive(model: Model, q: Array, v: Array) -> Array:
+    tree = model.topology
+    lost = model.damping * v + model.friction * jnp.tanh(v / model.friction_speed)
+    if not tree.nv:
+        return -lost
+    x, held = coordinates(model, q)
+    speed = configuration.by_joint(tree, _speed, q=(q, "q"), v=(v, "v")) if tree.groups else v
+    e = beyond(model, x)
+    pull = model.stiffness * (x - model.rest) + model.limit_stiffness * e + model.limit_damping * jnp.abs(e) * speed
+    if not tree.groups:
+        return -pull - lost
+
+    def turned(joint: Joint, q: list[Array], f: list[Array]) -> list[Array]:
+        # E is a rotation, its transpose the inverse
+        return joint.velocity(q, f) if joint.nq == joint.nv else f
+
+    return -configuration.by_joint(tree, turned, q=(q, "q"), force=(jnp.where(held, pull, 0), "v")) - lost
+
+
+def _speed(joint: Joint, q: list[Array], v: list[Array]) -> list[Array]:
+    return joint.rate(q, v) if joint.nq == joint.nv else v

@@ -1,0 +1,161 @@
+"""Simulation: a rollout that shows its progress, can be interrupted, and tells what went wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.integrators.method import Method
+from lgsim.integrators.methods import METHODS, MK4
+from lgsim.multibody.model import Model
+from lgsim.simulation.rollout import Motion, Row, held, moved
+from lgsim.simulation.system import Control, Wrenches, joint_forces
+from lgsim.simulation.trajectory import Trajectory
+
+Progress = Callable[[int, int], Any]
+"""``progress(done, steps)`` is called now and then."""
+
+CHUNK = 512
+"""Steps between two looks at the state."""
+
+
+def simulate(
+    model: Model,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    duration: float,
+    dt: float,
+    method: Method = MK4,
+    torques: Any = None,
+    control: Control | None = None,
+    wrenches: Wrenches | None = None,
+    save_every: int = 1,
+    progress: Progress | None = None,
+) -> Trajectory:
+    """Simulate a machine for some time and keep what came of it.
+
+    ``rollout`` in pieces: after each the state is looked at. Where it is not finite the simulation ends, and where it
+    is interrupted (Ctrl-C) too; what was computed is returned, and ``result`` says why it ended and when.
+
+    Args:
+        model: The machine, as of ``lgsim.load_urdf``.
+        q0: Configuration at the start, by default ``model.neutral()``.
+        v0: Velocity at the start, by default zero.
+        duration: s; rounded to a whole number of ``save_every`` steps.
+        dt: Step, s.
+        method: Of ``lgsim.METHODS``.
+        torques, control, wrenches: See ``rollout``.
+        save_every: Keep each ``save_every``-th state.
+        progress: Called with the number of steps done and of all.
+
+    Returns:
+        The trajectory with the drives' joint forces at the saved states.
+
+    Raises:
+        TypeError: an argument is of the wrong kind or dtype.
+        ValueError: a shape is wrong, dt or duration is not positive.
+    """
+    for name, value in (("duration", duration), ("dt", dt)):
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
+    q0 = model.neutral() if q0 is None else jnp.asarray(q0)
+    v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else jnp.asarray(v0)
+    steps = max(1, round(duration / dt / save_every)) * save_every
+    rows = None if torques is None else held(model, jnp.asarray(torques), steps, 0.0, dt)
+    chunk = save_every * max(1, min(CHUNK, steps) // save_every)
+    run = jax.jit(partial(_piece, method=method, steps=chunk, save_every=save_every))
+    parts = [Motion(jnp.zeros(1, model.dtype), q0[None], v0[None])]
+    tau, result, done = [_forces(model, control, rows, 0, parts[0])], "", 0
+    try:
+        while done < steps and not result:
+            now = None if rows is None else jax.tree.map(partial(_rows_from, done, chunk), rows)
+            start = jnp.asarray(done * dt, model.dtype)
+            piece = run(
+                model, parts[-1].q[-1], parts[-1].v[-1], start, jnp.asarray(dt, model.dtype), now, control, wrenches
+            )
+            piece = Motion(*(x[1 : 1 + (min(chunk, steps - done)) // save_every] for x in piece))
+            kept, result = _finite(model, piece, done, dt, save_every, method)
+            if len(kept.time):
+                parts.append(kept)
+                tau.append(_forces(model, control, rows, done + save_every, kept, save_every))
+            done += len(piece.time) * save_every
+            if progress is not None:
+                progress(done, steps)
+    except KeyboardInterrupt:
+        result = f"interrupted at {done * dt:g} s of {steps * dt:g} s"
+    time, q, v = (np.concatenate([np.asarray(getattr(part, name)) for part in parts]) for name in Motion._fields)
+    return Trajectory(
+        model, np.asarray(save_every * dt * np.arange(len(time)), time.dtype), q, v, np.concatenate(tau)[: len(time)],
+        _name(method), float(dt), result, _version(),
+    )  # fmt: skip
+
+
+def _piece(model, q, v, t0, dt, rows, control, wrenches, *, method, steps, save_every):
+    return moved(model, q, v, dt, steps, rows, control, wrenches, method, t0, save_every, None)
+
+
+def _rows_from(start: int, count: int, rows: Array) -> Array:
+    """``count`` rows from a place on; beyond the end the last one again."""
+    return rows[np.minimum(np.arange(start, start + count), len(rows) - 1)]
+
+
+def _forces(
+    model: Model, control: Control | None, rows: Row | None, first: int, motion: Motion, every: int = 1
+) -> np.ndarray:
+    """The drives' forces at saved states; of a held row what acts just after the state."""
+    count = len(motion.time)
+    torques = None
+    if rows is not None:
+        # the last state has no row after it: the end of the last one
+        index = np.minimum(first + every * np.arange(count), len(rows.force) - 1)
+        past = jnp.asarray(first + every * np.arange(count) - index, model.dtype)[:, None]
+        torques = (
+            rows.force[index] + rows.slope[index] * (rows.since[1] - rows.since[0] if len(rows.since) > 1 else 0) * past
+        )
+    mapped = jax.vmap(partial(joint_forces, model, control), (None if torques is None else 0, 0, 0, 0))
+    return np.asarray(mapped(torques, motion.time, motion.q, motion.v))
+
+
+def _finite(model: Model, piece: Motion, done: int, dt: float, save_every: int, method: Method) -> tuple[Motion, str]:
+    """The saved states before the first one that is not finite, and what to say of it."""
+    q, v = np.asarray(piece.q), np.asarray(piece.v)
+    bad = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
+    if not bad.any():
+        return piece, ""
+    first = int(np.argmax(bad))
+    step = done + (first + 1) * save_every
+    joint = worst_joint(model, q[first], v[first])
+    kept = Motion(*(x[:first] for x in piece))
+    return kept, (
+        f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; take a"
+        f" smaller dt than {dt:g} s or a method of higher order than {_name(method)}"
+    )
+
+
+def worst_joint(model: Model, q: np.ndarray, v: np.ndarray) -> str:
+    """The first joint whose velocity, or else configuration, is not finite."""
+    for array, slices in ((v, model.v_slices), (q, model.q_slices)):
+        for name, part in slices.items():
+            if not np.isfinite(array[part]).all():
+                return name
+    return model.joint_names[0]
+
+
+def _name(method: Method) -> str:
+    return next((name for name, known in METHODS.items() if known == method), method.name)
+
+
+def _version() -> str:
+    try:
+        return version("lgsim")
+    except PackageNotFoundError:  # a source tree on the path that was not installed
+        return "0+unknown"

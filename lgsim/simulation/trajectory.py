@@ -1,0 +1,171 @@
+"""A motion that was computed, with all that one needs to understand it later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
+from lgsim.dynamics.momentum import center_of_mass, centroidal_momentum
+from lgsim.multibody.joints import Free, Spherical
+from lgsim.multibody.model import Model
+from lgsim.multibody.record import fingerprint
+from lgsim.spatial import batched
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A motion of one machine at the times that were saved; arrays of numpy.
+
+    Attributes:
+        model: The machine.
+        time: s, (n,).
+        q: Configurations (n, nq).
+        v: Velocities (n, nv).
+        tau: Joint forces of the drives (n, nv), N m or N.
+        method: Name of the method.
+        dt: Step, s.
+        result: Empty, or what went wrong and when.
+        version: Of lgsim.
+    """
+
+    model: Model
+    time: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    method: str = ""
+    dt: float = float("nan")
+    result: str = ""
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        n, widths = len(self.time), {"q": self.model.nq, "v": self.model.nv, "tau": self.model.nv}
+        for name, width in widths.items():
+            if getattr(self, name).shape != (n, width):
+                raise ValueError(f"{name}: expected shape ({n}, {width}), got {getattr(self, name).shape}")
+
+    def __len__(self) -> int:
+        """Number of saved states."""
+        return len(self.time)
+
+    def __getitem__(self, part: slice) -> Trajectory:
+        """A part of the motion, by a slice of the saved states."""
+        if not isinstance(part, slice):
+            raise TypeError(f"trajectory: expected a slice such as [10:20], got {part!r}; use .q[i] for one state")
+        return replace(self, **{name: getattr(self, name)[part] for name in ("time", "q", "v", "tau")})
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the model: equal for equal machines."""
+        return fingerprint(self.model)
+
+    @cached_property
+    def kinetic_energy(self) -> np.ndarray:
+        """J, (n,)."""
+        return self._each(lambda m, q, v: kinetic_energy(m, q, v))
+
+    @cached_property
+    def potential_energy(self) -> np.ndarray:
+        """Of gravity and of the springs in the joints, J, (n,)."""
+        return self._each(lambda m, q, v: potential_energy(m, q) + spring_energy(m, q))
+
+    @property
+    def energy(self) -> np.ndarray:
+        """Kinetic and potential energy together, J, (n,)."""
+        return self.kinetic_energy + self.potential_energy
+
+    @cached_property
+    def momentum(self) -> np.ndarray:
+        """Linear and angular momentum about the world's origin, in world axes, kg m/s and kg m^2/s, (n, 6)."""
+        return self._each(_momentum)
+
+    @cached_property
+    def constraint_error(self) -> np.ndarray:
+        """The largest distance of a quaternion's norm from 1, (n,)."""
+        worst = np.zeros(len(self))
+        for i, joint in enumerate(self.model.topology.joints):
+            if isinstance(joint, Free | Spherical) and self.model.topology.mimics[i] is None:
+                part = self.q[:, self.model.topology.q_slice(i)][:, -4:]
+                worst = np.maximum(worst, np.abs(np.linalg.norm(part, axis=1) - 1))
+        return worst
+
+    def _each(self, f: Callable[[Model, Array, Array], Array]) -> np.ndarray:
+        mapped = jax.jit(batched(f, in_axes=(None, 0, 0)))
+        return np.asarray(mapped(self.model, jnp.asarray(self.q), jnp.asarray(self.v)))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the motion, whole or not at all: ``.npz`` or ``.parquet`` with the model in it, or ``.csv``.
+
+        Raises:
+            ValueError: the ending is another one.
+        """
+        from lgsim.simulation.storage import save
+
+        return save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trajectory:
+        """The motion of a file that ``save`` wrote, ``.npz`` or ``.parquet``.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: it is no such file.
+        """
+        from lgsim.simulation.storage import load
+
+        return load(Path(path))
+
+    @cached_property
+    def columns(self) -> dict[str, np.ndarray]:
+        """All that changes with time, by name with unit: what tables and ``.csv`` files hold."""
+        named = {"time [s]": self.time}
+        for prefix, array, names in (("q", self.q, q_names(self.model)), ("v", self.v, v_names(self.model)),
+                                     ("tau", self.tau, tau_names(self.model))):  # fmt: skip
+            named |= {f"{prefix} {name}": array[:, i] for i, name in enumerate(names)}
+        return named | {
+            "kinetic energy [J]": self.kinetic_energy,
+            "potential energy [J]": self.potential_energy,
+        }
+
+
+def _momentum(model: Model, q: Any, v: Any) -> Any:
+    h = centroidal_momentum(model, q, v)
+    c = center_of_mass(model, q)
+    return jnp.concatenate([h[:3], h[3:] + jnp.cross(c, h[:3])])
+
+
+def q_names(model: Model) -> list[str]:
+    """A name with unit for each coordinate."""
+    return _names(model, lambda joint: joint.nq, "rad", "m")
+
+
+def v_names(model: Model) -> list[str]:
+    """A name with unit for each velocity."""
+    return _names(model, lambda joint: joint.nv, "rad/s", "m/s")
+
+
+def tau_names(model: Model) -> list[str]:
+    """A name with unit for each joint force."""
+    return _names(model, lambda joint: joint.nv, "N m", "N")
+
+
+def _names(model: Model, count: Callable[[Any], int], turning: str, sliding: str) -> list[str]:
+    out = []
+    for name, joint, mimic in zip(model.joint_names, model.topology.joints, model.topology.mimics, strict=True):
+        if mimic is not None:
+            continue
+        n = count(joint)
+        units = [turning if row.turns else sliding for row in joint.rows]
+        if n != joint.nv:  # a quaternion in place of three turns
+            units = [sliding] * (n - 4) + ["-"] * 4
+        out += [f"{name}[{i}] [{unit}]" if n > 1 else f"{name} [{unit}]" for i, unit in enumerate(units)]
+    return out
