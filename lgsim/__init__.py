@@ -8,12 +8,15 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
 - machines: ``load_urdf``, ``ModelBuilder`` with ``joints``, ``Model``;
 - their dynamics: ``forward_dynamics``, ``inverse_dynamics``, ``mass_matrix`` ... (all of them: ``dynamics``);
   derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``batched``;
+- motion: ``simulate`` gives a ``Trajectory``, ``rollout`` is the pure function under it, ``controls`` drive a machine,
+  ``sensors`` read it; adaptive steps: ``lgsim.integrators.adaptive`` (extra ``adaptive``);
+- pictures: ``view`` (extras ``plot`` and ``view``); an arm to try things on: ``data.arm7()``;
 - ready problems: ``systems``.
 """
 
 from importlib.metadata import PackageNotFoundError, version
 
-from lgsim import actions, dynamics, systems
+from lgsim import actions, data, dynamics, systems, view
 from lgsim.dynamics import (
     bias_forces,
     center_of_mass,
@@ -68,6 +71,7 @@ from lgsim.multibody import (
     tangent_hessian,
     tangent_jacobian,
 )
+from lgsim.simulation import Motion, Trajectory, controls, rollout, sensors, simulate
 from lgsim.spatial import batched
 
 try:
@@ -109,9 +113,11 @@ __all__ = [
     "Model",
     "ModelBuilder",
     "ModelError",
+    "Motion",
     "Product",
     "Solution",
     "Tangent",
+    "Trajectory",
     "UnitQuaternion",
     "__version__",
     "actions",
@@ -120,7 +126,9 @@ __all__ = [
     "center_of_mass",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "controls",
     "conversions",
+    "data",
     "dynamics",
     "forward_dynamics",
     "forward_dynamics_derivatives",
@@ -138,8 +146,11 @@ __all__ = [
     "passive_forces",
     "potential_energy",
     "quaternion",
+    "rollout",
     "se2",
     "se3",
+    "sensors",
+    "simulate",
     "so2",
     "so3",
     "systems",
@@ -147,4 +158,5 @@ __all__ = [
     "tangent_hessian",
     "tangent_jacobian",
     "torque_regressor",
+    "view",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim.dynamics import machine as mc
+from lgsim.dynamics.screw import Screw, Turn
 from lgsim.multibody.model import Model
 from lgsim.spatial import Articulated, Force, Inertia, Mat, Motion, Sym, Vec, cut, to_child, to_parent
 from lgsim.spatial.inertia import cross_dual
@@ -36,28 +37,28 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
     rates, forces, armature = v[rest], tau[rest], model.armature[rest]
 
     def outward(V, x):
-        T, a, b, inertia, rate, external = x
-        V = cut(mc.moved(to_child(T, V), a, b, rate))
+        T, S, inertia, rate, external = x
+        V = cut(S.moved(to_child(T, V), rate))
         return V, (V, bias_force(inertia, V, external))
 
     def inward(children, x):
-        T, a, b, V, inertia, p, rate, force, drive = x
+        T, S, V, inertia, p, rate, force, drive = x
         A, P = children
         A, P = cut((A + inertia.articulated, P + p))
-        A, P, left = eliminate(A, P, a, b, force, drive, cut(mc.carried_along(V, a, b, rate)))
+        A, P, left = eliminate(A, P, S, force, drive, cut(S.carried(V, rate)))
         return cut((A.to_parent(T), to_parent(T, P))), left
 
     def onward(parent, x):
-        T, a, b, V, rate, left = x
+        T, S, V, rate, left = x
         A = to_child(T, parent)
-        A = cut(A + mc.carried_along(V, a, b, rate))
+        A = cut(A + S.carried(V, rate))
         y = cut(left.free - (left.gain.v.dot(A.v) + left.gain.w.dot(A.w)))
-        return mc.moved(A, a, b, y), y
+        return S.moved(A, y), y
 
-    V, p = order.outward(outward, V0, (m.poses, m.a, m.b, m.inertias, rates, on_rows), m.batch)
+    V, p = order.outward(outward, V0, (m.poses, m.screws, m.inertias, rates, on_rows), m.batch)
     zero = jax.tree.map(jnp.zeros_like, fall)
     empty = (_nothing(zero.v.x), Force(*zero))
-    xs = (m.poses, m.a, m.b, V, m.inertias, p, rates, forces, armature)
+    xs = (m.poses, m.screws, V, m.inertias, p, rates, forces, armature)
     (A, P), left = order.inward(inward, empty, xs, m.batch)
     start = fall
     if m.base is not None:
@@ -68,7 +69,7 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
         held = mc.motion(model.armature[: mc.BASE])
         push = Force(*(_times(h, f) for h, f in zip(held, fall, strict=True)))
         start = A.solve(cut(Force(*wrench) - P + push))
-    y = order.outward(onward, start, (m.poses, m.a, m.b, V, rates, left), m.batch)
+    y = order.outward(onward, start, (m.poses, m.screws, V, rates, left), m.batch)
     if m.base is not None:
         y = jnp.concatenate([mc.stack(start - fall), y])
     return y if bias is None else y + bias
@@ -81,15 +82,15 @@ def bias_force(inertia: Inertia, V: Motion, external: Force | None) -> Force:
 
 
 def eliminate(
-    A: Articulated, P: Force, a: Array, b: Array, force: Array, drive: Array, carried: Motion
+    A: Articulated, P: Force, S: Screw | Turn, force: Array, drive: Array, carried: Motion
 ) -> tuple[Articulated, Force, Eliminated]:
     """Take the row's rate out of ``F = A (acc + S y) + P``, ``S . F + drive y = force``: what the frame before feels.
 
     ``U = A S``, ``d = S . U + drive``, ``A' = A - U U^T/d``, ``P' = P + A' carried + U (force - S . P)/d``.
     """
-    U = cut(column(A, a, b))
-    d = mc.force_along(a, b, U) + drive
-    u = force - mc.force_along(a, b, P)
+    U = cut(S.column(A))
+    d = S.power(U) + drive
+    u = force - S.power(P)
     k, g, scale = cut((U.f * (1 / d), U.n * (1 / d), u / d))
     f, n = U
     M = Sym(
@@ -104,13 +105,6 @@ def eliminate(
     left = cut(Articulated(M, H, I))
     P = cut(P + left @ carried + U * scale)
     return left, P, Eliminated(Motion(k, g), scale)
-
-
-def column(A: Articulated, a: Array, b: Array) -> Force:
-    """``A S`` of a screw along the local z axis."""
-    f = Vec(b * A.M.xz + a * A.H.r2.x, b * A.M.yz + a * A.H.r2.y, b * A.M.zz + a * A.H.r2.z)
-    n = Vec(a * A.I.xz + b * A.H.r0.z, a * A.I.yz + b * A.H.r1.z, a * A.I.zz + b * A.H.r2.z)
-    return Force(f, n)
 
 
 def driven(A: Articulated, armature: Array) -> Articulated:

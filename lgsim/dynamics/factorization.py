@@ -17,6 +17,7 @@ from jaxtyping import Float
 from lgsim.dynamics import arguments, dense
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.articulated import Eliminated, eliminate
+from lgsim.dynamics.screw import Screw
 from lgsim.dynamics.sweep import Sweep
 from lgsim.lie import se3
 from lgsim.multibody.model import Model
@@ -161,14 +162,14 @@ def _articulated(model: Model, rows: row.Rows, poses: Transform, inertias: Inert
     still = Vec(zero, zero, zero)
 
     def inward(children: Articulated, x: tuple) -> tuple[Articulated, Eliminated]:
-        T, a, b, inertia, drive = x
+        T, S, inertia, drive = x
         A = children + inertia.articulated
-        left, _, taken = eliminate(A, Force(still, still), a, b, one, drive, Motion(still, still))
+        left, _, taken = eliminate(A, Force(still, still), S, one, drive, Motion(still, still))
         return left.to_parent(T), taken
 
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x[0]), inertias.articulated)
     order = Sweep(model.topology.row_parent)
-    _, (gain, free) = order.inward(inward, nothing, (poses, rows.a, rows.b, inertias, model.armature), ())
+    _, (gain, free) = order.inward(inward, nothing, (poses, Screw(rows.a, rows.b), inertias, model.armature), ())
     return jnp.stack([*gain.v, *gain.w], axis=-1), 1 / free
 
 

@@ -79,13 +79,13 @@ def _gravity(model: Model, q: Array) -> Array:
         return A, cut(inertia.momentum(A))
 
     def inward(children: Force, x: tuple) -> tuple[Force, Array]:
-        T, a, b, F = x
+        T, S, F = x
         F = cut(F + children)
-        return cut(to_parent(T, F)), mc.force_along(a, b, F)
+        return cut(to_parent(T, F)), S.power(F)
 
     weights = order.outward(outward, lift, (m.poses, m.inertias), m.batch)
     nothing = Force(*jax.tree.map(jnp.zeros_like, tuple(lift)))
-    total, tau = order.inward(inward, nothing, (m.poses, m.a, m.b, weights), m.batch)
+    total, tau = order.inward(inward, nothing, (m.poses, m.screws, weights), m.batch)
     if m.base is not None:
         tau = jnp.concatenate([mc.stack(m.base.inertia.momentum(lift) + total), tau])
     return row.gathered(model, tau)

@@ -66,21 +66,21 @@ def newton_euler(model: Model, q: Array, v: Array, a: Array, wrenches: Array | N
     rates, accelerations = row.speeds(model, v)[rest], row.speeds(model, y)[rest]
 
     def outward(parent, x):
-        (V, A), (T, a_, b_, inertia, rate, acceleration, external) = parent, x
-        V = cut(mc.moved(to_child(T, V), a_, b_, rate))
-        A = to_child(T, A) + mc.carried_along(V, a_, b_, rate)
-        A = cut(mc.moved(A, a_, b_, acceleration))
+        (V, A), (T, S, inertia, rate, acceleration, external) = parent, x
+        V = cut(S.moved(to_child(T, V), rate))
+        A = to_child(T, A) + S.carried(V, rate)
+        A = cut(S.moved(A, acceleration))
         return (V, A), body_force(inertia, V, A, external)
 
     def inward(children, x):
-        T, a_, b_, F = x
+        T, S, F = x
         F = cut(F + children)
-        return cut(to_parent(T, F)), mc.force_along(a_, b_, F)
+        return cut(to_parent(T, F)), S.power(F)
 
-    xs = (m.poses, m.a, m.b, m.inertias, rates, accelerations, on_rows)
+    xs = (m.poses, m.screws, m.inertias, rates, accelerations, on_rows)
     forces = order.outward(outward, (V0, A0), xs, m.batch)
     zero = Force(*jax.tree.map(jnp.zeros_like, tuple(A0)))
-    total, tau = order.inward(inward, zero, (m.poses, m.a, m.b, forces), m.batch)
+    total, tau = order.inward(inward, zero, (m.poses, m.screws, forces), m.batch)
     if m.base is not None:
         root = body_force(m.base.inertia, V0, A0, on_base) + total
         tau = jnp.concatenate([mc.stack(root), tau])

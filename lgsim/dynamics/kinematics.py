@@ -148,11 +148,11 @@ def row_twists(model: Model, m: mc.Machine, v: Array) -> tuple[Motion, Motion]:
     V0, _ = mc.root_motion(model, m, v)
 
     def outward(V: Motion, x: tuple) -> tuple[Motion, Motion]:
-        T, a, b, rate = x
-        V = cut(mc.moved(to_child(T, V), a, b, rate))
+        T, S, rate = x
+        V = cut(S.moved(to_child(T, V), rate))
         return V, V
 
-    xs = (m.poses, m.a, m.b, row.speeds(model, v)[rest(model.topology)])
+    xs = (m.poses, m.screws, row.speeds(model, v)[rest(model.topology)])
     return V0, mc.sweep(model.topology).outward(outward, V0, xs, m.batch)
 
 
@@ -164,14 +164,14 @@ def row_accelerations(model: Model, m: mc.Machine, v: Array, a: Array) -> tuple[
     y = a if bias is None else a - bias
 
     def outward(parent: Moving, x: tuple) -> tuple[Moving, Moving]:
-        (V, A), (T, a, b, rate, acceleration) = parent, x
-        V = cut(mc.moved(to_child(T, V), a, b, rate))
-        A = to_child(T, A) + mc.carried_along(V, a, b, rate)
-        A = cut(mc.moved(A, a, b, acceleration))
+        (V, A), (T, S, rate, acceleration) = parent, x
+        V = cut(S.moved(to_child(T, V), rate))
+        A = to_child(T, A) + S.carried(V, rate)
+        A = cut(S.moved(A, acceleration))
         return (V, A), (V, A)
 
     rates, accelerations = (row.speeds(model, x)[rest(model.topology)] for x in (v, y))
-    xs = (m.poses, m.a, m.b, rates, accelerations)
+    xs = (m.poses, m.screws, rates, accelerations)
     return (V0, A0), mc.sweep(model.topology).outward(outward, (V0, A0), xs, m.batch)
 
 

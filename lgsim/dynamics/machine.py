@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from lgsim.dynamics import rows as row
+from lgsim.dynamics.screw import Screw, Turn
 from lgsim.dynamics.sweep import Sweep
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
@@ -32,6 +33,8 @@ class Machine(NamedTuple):
     poses: Transform
     a: Array
     b: Array
+    screws: Screw | Turn
+    """``S = a w_z + b v_z``."""
     inertias: Inertia
     base: Body | None
     align: Mat
@@ -51,7 +54,7 @@ def machine(model: Model, q: Array) -> Machine:
     poses = row.poses(model, rows, q)
     carried = row.row_inertias(tree, rows, bodies)
     if not tree.floats:
-        return Machine(poses, rows.a, rows.b, carried, None, rows.align)
+        return Machine(poses, rows.a, rows.b, _screws(tree, rows.a, rows.b), carried, None, rows.align)
     rest = slice(BASE, None)
     # the group element of a free base sits in its first row; behind its last row the body's own frame
     joint = tree.base
@@ -59,7 +62,14 @@ def machine(model: Model, q: Array) -> Machine:
     moved = pose @ joint.transform([q[i : i + 1] for i in range(joint.nq)])
     base = Body(row.select(moved, 0), row.select(bodies, 0))
     turned = _from_base(tree, rows, row.select(poses, rest))
-    return Machine(turned, rows.a[rest], rows.b[rest], row.select(carried, rest), base, rows.align)
+    a, b = rows.a[rest], rows.b[rest]
+    return Machine(turned, a, b, _screws(tree, a, b), row.select(carried, rest), base, rows.align)
+
+
+def _screws(tree: Topology, a: Array, b: Array) -> Screw | Turn:
+    """Of the rows of a machine, those of a free base left out."""
+    rest = slice(BASE if tree.floats else 0, None)
+    return Turn() if np.all(tree.row_turns[rest] & ~tree.row_pitched[rest]) else Screw(a, b)
 
 
 def _from_base(tree: Topology, rows: row.Rows, poses: Transform) -> Transform:
@@ -113,30 +123,6 @@ def motion(v: Array) -> Motion:
 def stack(x: Motion | Force) -> Array:
     """A twist or wrench as an array (6, *batch)."""
     return jnp.stack([*x[0], *x[1]])
-
-
-def along(a: Array, b: Array, rate: Array) -> Motion:
-    """``S rate``: a motion along the row's screw."""
-    zero = jnp.zeros_like(rate)
-    return Motion(Vec(zero, zero, b * rate), Vec(zero, zero, a * rate))
-
-
-def moved(V: Motion, a: Array, b: Array, rate: Array) -> Motion:
-    """``V + S rate``."""
-    (x, y, z), (p, q, r) = V
-    return Motion(Vec(x, y, z + b * rate), Vec(p, q, r + a * rate))
-
-
-def carried_along(V: Motion, a: Array, b: Array, rate: Array) -> Motion:
-    """``V x S rate``: the acceleration of a screw that the motion V carries."""
-    p, s = a * rate, b * rate
-    zero = jnp.zeros_like(p)
-    return Motion(Vec(p * V.v.y + s * V.w.y, -(p * V.v.x + s * V.w.x), zero), Vec(p * V.w.y, -(p * V.w.x), zero))
-
-
-def force_along(a: Array, b: Array, F: Force) -> Array:
-    """``S . F``."""
-    return a * F.n.z + b * F.f.z
 
 
 def group_biases(model: Model, v: Array) -> Array | None:

@@ -98,7 +98,7 @@ def rows(model: Model) -> Rows:
     p = jax.tree.map(lambda x: jnp.where(is_first, x, jnp.zeros_like(x)), placed.p)
     turns = _column(tree.row_turns, align.r0.x)
     a = jnp.where(turns, jnp.ones_like(model.pitches), 0)
-    b = jnp.where(turns, model.pitches, 1)
+    b = jnp.where(_column(tree.row_pitched, align.r0.x), model.pitches, jnp.where(turns, jnp.zeros_like(a), 1))
     return Rows(Transform(back @ (R @ align), back @ p), align, a, b)
 
 

@@ -115,7 +115,7 @@ def _link(element: Element, out: Robot) -> Link:
     if inertial is not None:
         weight = inertial.required("mass")
         mass = weight.number("value", holds=is_size)
-        pose = _origin(inertial, out)
+        pose = origin(inertial, out)
         center = pose[:3, 3]
         moments = inertial.child("inertia")
         if moments is None:
@@ -135,7 +135,7 @@ def _joint(element: Element, out: Robot) -> Connection:
         raise element.error(f"type: expected one of {', '.join(TYPES)}, got {'none' if kind is None else repr(kind)}")
     joint = TYPES[kind]
     parent, child = element.required("parent"), element.required("child")
-    placement = _origin(element, out)
+    placement = origin(element, out)
     axis, mimic = _axis(element, joint, out), _mimic(element, joint, out)
     numbers = _limit(element, joint, out) | _dynamics(element, joint, out)
     names = parent.name("link"), child.name("link")
@@ -143,7 +143,7 @@ def _joint(element: Element, out: Robot) -> Connection:
     return Connection(name, element, joint, *names, (parent, child), placement, axis, numbers, mimic)
 
 
-def _origin(owner: Element, out: Robot) -> np.ndarray:
+def origin(owner: Element, out: Robot) -> np.ndarray:
     """The pose (4, 4) of an <origin>; at the parent's where there is none."""
     pose, element = np.eye(4), owner.child("origin")
     if element is None:

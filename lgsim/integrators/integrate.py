@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import operator
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -13,11 +10,11 @@ import jax.numpy as jnp
 from jax import Array
 from jax.core import Tracer
 
+from lgsim.integrators.arguments import check_field, count, scalar, state
 from lgsim.integrators.loops import Loop, store_all, store_every, store_recursively, store_steps
 from lgsim.integrators.method import Field, Method
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
-from lgsim.spatial import check
 
 
 class RESULTS(eqx.Enumeration):
@@ -97,18 +94,18 @@ def integrate(
             f"action: expected an action such as lgsim.actions.LeftTranslation(lgsim.SO3), got {type(action).__name__}"
         )
     method.check(action)
-    y0, dtype = _state(y0)
-    steps = _count("steps", steps)
-    save_every = _count("save_every", save_every)
+    y0, dtype = state(y0)
+    steps = count("steps", steps)
+    save_every = count("save_every", save_every)
     if steps % save_every:
         raise ValueError(f"save_every: expected a divisor of steps = {steps}, got {save_every}")
-    dt, t0 = _scalar("dt", dt, dtype), _scalar("t0", t0, dtype)
+    dt, t0 = scalar("dt", dt, dtype), scalar("t0", t0, dtype)
     if not isinstance(dt, Tracer) and float(dt) == 0:
         raise ValueError("dt: expected a step that is not zero, got 0")
     lengths = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(inputs)}
     if inputs is not None and lengths != {(steps,)}:
         raise ValueError(f"inputs: expected arrays with a leading axis of {steps} steps, got {sorted(lengths)}")
-    _fits(action, field, t0, y0, args if inputs is None else (args, jax.tree.map(lambda x: x[0], inputs)))
+    check_field(action, field, t0, y0, args if inputs is None else (args, jax.tree.map(lambda x: x[0], inputs)))
     return _run(method, action, field, y0, t0, dt, steps, args, inputs, save_every, checkpoint_policy(checkpoint))
 
 
@@ -155,54 +152,3 @@ def _run(
     for leaf in jax.tree.leaves(ys):
         finite = finite & jnp.all(jnp.isfinite(leaf))
     return Solution(ts, ys, errors, RESULTS.where(finite, RESULTS.successful, RESULTS.nonfinite))
-
-
-def _state(y0: Point) -> tuple[Point, jnp.dtype]:
-    leaves, structure = jax.tree.flatten_with_path(y0)
-    if not leaves:
-        raise TypeError("y0: expected an array or a tuple of arrays, got nothing")
-    arrays = {f"y0{jax.tree_util.keystr(path)}": leaf for path, leaf in leaves}
-    checked = {name: check.floating(name, leaf) for name, leaf in arrays.items()}
-    if len({a.dtype for a in checked.values()}) > 1:
-        kinds = ", ".join(f"{name} is {a.dtype}" for name, a in checked.items())
-        raise TypeError(f"y0: expected leaves of one dtype, but {kinds}")
-    # A Python number would make the carry weakly typed and the step be traced twice.
-    strong = [jax.lax.convert_element_type(a, a.dtype) for a in checked.values()]
-    return jax.tree.unflatten(structure, strong), strong[0].dtype
-
-
-def _count(name: str, value: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name}: expected an integer known before compilation, got {type(value).__name__}") from None
-    if number < 1:
-        raise ValueError(f"{name}: expected at least 1, got {number}")
-    return number
-
-
-def _scalar(name: str, value: float | Array, dtype: jnp.dtype) -> Array:
-    if jnp.shape(value) != ():
-        raise ValueError(f"{name}: expected a single number, got shape {jnp.shape(value)}")
-    if not isinstance(value, Tracer) and not math.isfinite(float(value)):
-        raise ValueError(f"{name}: expected a finite number, got {float(value)}")
-    return jnp.asarray(value).astype(dtype)
-
-
-def _fits(action: Action, field: Field, t0: Array, y0: Point, args: Any) -> None:
-    xi = jax.eval_shape(partial(field), t0, y0, args)
-    dtype = jax.tree.leaves(y0)[0].dtype
-    if not hasattr(xi, "shape") or xi.shape != (action.dim,):
-        came = getattr(xi, "shape", type(xi).__name__)
-        raise ValueError(
-            f"field: expected one algebra vector of shape ({action.dim},), got {came}; use jax.vmap for batches"
-        )
-    if xi.dtype != dtype:
-        raise TypeError(f"field: expected the dtype of y0, {dtype}, got {xi.dtype}; look for arrays of it in args")
-    moved = jax.eval_shape(action.move, xi, y0)
-    shapes = [jax.tree.map(jnp.shape, tree) for tree in (y0, moved)]
-    if shapes[0] != shapes[1]:
-        raise ValueError(
-            f"y0: expected one state of {type(action).__name__}, got shapes {shapes[0]}, moved to {shapes[1]}; "
-            "use jax.vmap for a batch"
-        )

@@ -52,11 +52,23 @@ class Action(eqx.Module):
         pairs = zip(jax.tree.leaves(y0), jax.tree.leaves(y1), strict=True)
         return norm(jnp.concatenate([(a - b).ravel() for a, b in pairs]))
 
+    def difference(self, y0: Point, y1: Point) -> Array:
+        """The smallest algebra vector sigma with ``move(sigma, y0) = y1``; rotations turn by at most pi."""
+        raise NotImplementedError(f"{type(self).__name__} has no difference")
+
+    def sizes(self, y: Point) -> Array:
+        """The size of each algebra component at y, of either sign, against which a relative error is measured.
+
+        On a group all points look alike, so it is the unit of the algebra: 1 rad for a rotation, 1 m for the
+        displacement of a pose. A vector of R^n has a size, so its components are measured by it.
+        """
+        return jnp.ones(self.dim, jax.tree.leaves(y)[0].dtype)
+
     def _vector(self, name: str, value: Array) -> Array:
         return check.floating(name, value, self.dim)
 
     def provides(self, verb: str) -> bool:
-        """Whether this action defines ``verb`` ("dexpinv" or "bracket") itself."""
+        """Whether this action defines ``verb`` ("dexpinv", "bracket" or "difference") itself."""
         return getattr(type(self), verb) is not getattr(Action, verb)
 
 
@@ -90,6 +102,12 @@ class LeftTranslation(Action):
     def bracket(self, a: Array, b: Array) -> Array:
         return self.group.bracket(self._vector("a", a), self._vector("b", b))
 
+    def difference(self, y0: Element, y1: Element) -> Array:
+        return self.group.log(self.group.compose(y1, self.group.inverse(y0)))
+
+    def sizes(self, y: Element) -> Array:
+        return self.group.sizes(y)
+
 
 class RightTranslation(Action):
     """A group acting on itself, ``g -> g exp(xi)``: body velocities, ``g' = g hat(xi)``.
@@ -112,6 +130,12 @@ class RightTranslation(Action):
 
     def bracket(self, a: Array, b: Array) -> Array:
         return -self.group.bracket(self._vector("a", a), self._vector("b", b))
+
+    def difference(self, y0: Element, y1: Element) -> Array:
+        return self.group.log(self.group.compose(self.group.inverse(y0), y1))
+
+    def sizes(self, y: Element) -> Array:
+        return self.group.sizes(y)
 
 
 def Translation(n: int) -> LeftTranslation:
@@ -199,6 +223,12 @@ class Product(Action):
         a, b = check.arguments(a=(a, (self.dim,)), b=(b, (self.dim,)))
         parts = zip(self.actions, split(a, self.dims), split(b, self.dims), strict=True)
         return join([action.bracket(x, z) for action, x, z in parts])
+
+    def difference(self, y0: Point, y1: Point) -> Array:
+        return join([action.difference(a, b) for action, a, b in zip(self.actions, y0, y1, strict=True)])
+
+    def sizes(self, y: Point) -> Array:
+        return join([action.sizes(part) for action, part in zip(self.actions, y, strict=True)])
 
     def provides(self, verb: str) -> bool:
         return all(action.provides(verb) for action in self.actions)

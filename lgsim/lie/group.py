@@ -50,6 +50,10 @@ class LieGroup(eqx.Module):
     def identity(self, dtype: jnp.dtype | type = float) -> Element:
         """The neutral element."""
 
+    def sizes(self, g: Element) -> Array:
+        """The size (dim,) of each algebra component at one element: 1 rad or 1 m; of a vector its own numbers."""
+        return jnp.ones(self.dim, jax.tree.leaves(g)[0].dtype)
+
     @abstractmethod
     def compose(self, g: Element, h: Element) -> Element:
         """The product ``g h``."""
@@ -231,6 +235,9 @@ class Euclidean(LieGroup):
     @property
     def shapes(self) -> tuple[int, ...]:
         return (self.n,)
+
+    def sizes(self, g: Array) -> Array:
+        return g
 
     def _vector(self, name: str, value: Array) -> Array:
         return check.floating(name, value, self.n)

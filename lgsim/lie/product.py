@@ -37,6 +37,9 @@ class Product(LieGroup):
     def shapes(self) -> tuple[Any, ...]:
         return tuple(g.shapes for g in self.groups)
 
+    def sizes(self, g: Any) -> Array:
+        return join([group.sizes(part) for group, part in zip(self.groups, g, strict=True)])
+
     def _vectors(self, **named: Array) -> list[list[Array]]:
         arrays = check.arguments(**{name: (a, (self.dim,)) for name, a in named.items()})
         return [split(a, self.dims) for a in arrays]

@@ -109,6 +109,8 @@ class ModelBuilder:
             raise ModelError(f"body {name!r} {fault}")
         dofs = {key: _each(f"{what}: {key}", numbers.get(key, usual), joint.nv) for key, usual in _DEFAULTS.items()}
         dofs["pitch"] = _each(f"{what}: pitch", pitch, joint.nv)
+        if np.any(dofs["pitch"]) and not joint.pitched:
+            raise ModelError(f"{what}: a {type(joint).__name__} has no pitch, got {dofs['pitch']}; use Helical")
         if np.any(dofs["friction_speed"] <= 0):
             raise ModelError(f"{what}: expected a positive friction_speed, got {dofs['friction_speed']}")
         if np.any(dofs["lower"] > dofs["upper"]):

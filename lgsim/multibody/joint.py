@@ -20,7 +20,7 @@ Components = Sequence[Array]
 
 
 class Row(NamedTuple):
-    """One degree of freedom: a turn about an axis (its pitch is a number of the model) or a slide along it."""
+    """One degree of freedom: a turn about an axis, with a pitch where the joint has one, or a slide along it."""
 
     turns: bool
     axis: int
@@ -39,6 +39,11 @@ class Joint(ABC):
     @abstractmethod
     def rows(self) -> tuple[Row, ...]:
         """The elementary screws, in the order of the velocity's coordinates."""
+
+    @property
+    def pitched(self) -> bool:
+        """Whether its turning rows may advance: their pitches are numbers of the model, else zero."""
+        return False
 
     @property
     def nv(self) -> int:

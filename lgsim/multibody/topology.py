@@ -84,6 +84,11 @@ class Topology:
         return np.array([row.turns for joint in self.joints for row in joint.rows], bool)
 
     @cached_property
+    def row_pitched(self) -> np.ndarray:
+        """Whether each row turns and may advance."""
+        return np.array([row.turns and joint.pitched for joint in self.joints for row in joint.rows], bool)
+
+    @cached_property
     def row_first(self) -> np.ndarray:
         """Whether each row is the first one of its joint."""
         first = np.zeros(self.rows, bool)

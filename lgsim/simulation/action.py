@@ -60,6 +60,10 @@ class Motions(Action):
         along = configuration.difference(tree, y0[..., : tree.nq], y1[..., : tree.nq])
         return jnp.concatenate([along, y1[..., tree.nq :] - y0[..., tree.nq :]], axis=-1)
 
+    def sizes(self, y: Array) -> Array:
+        """1 rad or 1 m for the configuration, the numbers themselves for v and z."""
+        return jnp.concatenate([jnp.ones(self.topology.nv, y.dtype), y[self.topology.nq :]])
+
     def _on_groups(
         self, a: Array, b: Array, twists: Callable[[Array, Array], Array], plain: Callable[[Array, Array], Array]
     ) -> Array:

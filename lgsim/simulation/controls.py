@@ -132,7 +132,8 @@ class FrameWrench(eqx.Module):
         """Wrenches (bodies, 6) in the bodies' frames."""
         tree = model.topology
         index = frame_index(tree, self.frame)
-        F = self.wrench(t) if callable(self.wrench) else jnp.asarray(self.wrench, model.dtype)
+        given: Any = self.wrench
+        F = jnp.asarray(given(t) if callable(given) else given, model.dtype)
         if self.world:
             R = forward_kinematics(model, q)[index, :3, :3]
             F = jnp.concatenate([R.T @ F[:3], R.T @ F[3:]])

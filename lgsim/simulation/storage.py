@@ -9,27 +9,24 @@ import os
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from lgsim.multibody.record import from_record, to_record
 
-if TYPE_CHECKING:
-    from lgsim.simulation.trajectory import Trajectory
-
 _ARRAYS = ("time", "q", "v", "tau")
 _FORMAT = "lgsim trajectory 1"
 
 
-def save(motion: Trajectory, path: Path) -> Path:
+def save(motion: Any, path: Path) -> Path:
     """See ``Trajectory.save``."""
     write_whole(path, _pick(_WRITERS, path)(motion))
     return path
 
 
-def load(path: Path) -> Trajectory:
-    """See ``Trajectory.load``."""
+def load(path: Path) -> dict[str, Any]:
+    """The fields of a ``Trajectory``, see ``Trajectory.load``."""
     read = _pick(_READERS, path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
@@ -73,10 +70,8 @@ def _npz(motion):
 
 
 def _made(about, arrays, numbers):
-    from lgsim.simulation.trajectory import Trajectory
-
     kept = {name: about[name] for name in ("method", "dt", "result", "version")}
-    return Trajectory(from_record(about["topology"], numbers), *arrays, **kept)
+    return {"model": from_record(about["topology"], numbers), **dict(zip(_ARRAYS, arrays, strict=True)), **kept}
 
 
 def _from_npz(path):

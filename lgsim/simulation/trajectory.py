@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,12 @@ from jax import Array
 
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.momentum import center_of_mass, centroidal_momentum
+from lgsim.integrators.hermite import hermite
 from lgsim.multibody.joints import Free, Spherical
 from lgsim.multibody.model import Model
 from lgsim.multibody.record import fingerprint
+from lgsim.simulation import storage
+from lgsim.simulation.action import Motions
 from lgsim.spatial import batched
 
 
@@ -98,6 +101,29 @@ class Trajectory:
                 worst = np.maximum(worst, np.abs(np.linalg.norm(part, axis=1) - 1))
         return worst
 
+    def resample(self, time: Any) -> Trajectory:
+        """The motion at other times, between the first and the last one.
+
+        q on the cubic in the algebra that has the saved velocities at both ends (error O(h^4)), v its velocity
+        (O(h^3)), tau on straight lines. A rotation between two saved states must not exceed half a turn.
+
+        Args:
+            time: s, (m,), any order.
+
+        Raises:
+            ValueError: a time is outside, there are less than two states.
+        """
+        time = np.atleast_1d(np.asarray(time, self.time.dtype))
+        if len(self) < 2 or not np.all((time >= self.time[0]) & (time <= self.time[-1])):
+            raise ValueError(f"time: expected times from {self.time[0]:g} to {self.time[-1]:g} s, got {time}")
+        i = np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self) - 2)
+        h = self.time[i + 1] - self.time[i]
+        s = (time - self.time[i]) / h
+        ends = (jnp.asarray(x[j]) for j in (i, i + 1) for x in (self.q, self.v))
+        q, v = jax.jit(jax.vmap(partial(_between, self.model)))(*ends, jnp.asarray(h), jnp.asarray(s))
+        tau = self.tau[i] + s[:, None] * (self.tau[i + 1] - self.tau[i])
+        return replace(self, time=time, q=np.asarray(q), v=np.asarray(v), tau=tau)
+
     def _each(self, f: Callable[[Model, Array, Array], Array]) -> np.ndarray:
         mapped = jax.jit(batched(f, in_axes=(None, 0, 0)))
         return np.asarray(mapped(self.model, jnp.asarray(self.q), jnp.asarray(self.v)))
@@ -108,9 +134,7 @@ class Trajectory:
         Raises:
             ValueError: the ending is another one.
         """
-        from lgsim.simulation.storage import save
-
-        return save(self, Path(path))
+        return storage.save(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
@@ -120,9 +144,7 @@ class Trajectory:
             FileNotFoundError: there is no such file.
             ValueError: it is no such file.
         """
-        from lgsim.simulation.storage import load
-
-        return load(Path(path))
+        return cls(**storage.load(Path(path)))
 
     @cached_property
     def columns(self) -> dict[str, np.ndarray]:
@@ -135,6 +157,16 @@ class Trajectory:
             "kinetic energy [J]": self.kinetic_energy,
             "potential energy [J]": self.potential_energy,
         }
+
+
+def _between(model: Model, q0: Array, v0: Array, q1: Array, v1: Array, h: Array, s: Array) -> tuple[Array, Array]:
+    """(q, v) at the fraction s of a time h between two states."""
+    action = Motions(model.topology)
+    y0, y1 = jnp.concatenate([q0, v0]), jnp.concatenate([q1, v1])
+    # of the cubic through (q, v) only q is used, so that the accelerations at the ends do not matter
+    slope0, slope1 = (jnp.concatenate([h * v, jnp.zeros_like(v)]) for v in (v0, v1))
+    q, rate = jax.jvp(lambda s: hermite(action, y0, y1, slope0, slope1, s)[: model.nq], (s,), (jnp.ones_like(s),))
+    return q, model.velocity(q, rate / h)
 
 
 def _momentum(model: Model, q: Any, v: Any) -> Any:

@@ -8,9 +8,9 @@ import pytest
 
 from lgsim.dynamics.energy import potential_energy, spring_energy
 from lgsim.dynamics.forces import bias_forces, gravity_forces
-from lgsim.dynamics.passive import passive_forces
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.mass_matrix import mass_matrix
+from lgsim.dynamics.passive import passive_forces
 from lgsim.multibody.tangent import tangent_grad
 from tests.dynamics.machines import close, mimicking
 from tests.multibody import trees
@@ -80,9 +80,7 @@ def test_dry_friction_and_stops():
     close(slope, -jnp.diag(friction / 0.1))
     upper = model.upper.at[0].set(q[0] - 0.3).at[6].set(q[7] + 1.0)
     lower = model.lower.at[1].set(q[1] + 0.2)
-    stopped = model.replace(
-        upper=upper, lower=lower, limit_stiffness=jnp.full(7, 40.0), limit_damping=jnp.full(7, 5.0)
-    )
+    stopped = model.replace(upper=upper, lower=lower, limit_stiffness=jnp.full(7, 40.0), limit_damping=jnp.full(7, 5.0))
     close(passive_forces(stopped, q, still), -tangent_grad(lambda q: spring_energy(stopped, q), stopped, q))
     assert jnp.abs(passive_forces(stopped, q, still)[:2]).min() > 1 and passive_forces(stopped, q, v)[6] == 0
     lost = (passive_forces(stopped, q, v) - passive_forces(stopped, q, still)) @ v

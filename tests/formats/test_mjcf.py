@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from lgsim import interop
-from lgsim.dynamics.passive import passive_forces
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.kinematics import forward_kinematics
+from lgsim.dynamics.passive import passive_forces
 from lgsim.formats import FileError, load_mjcf, read_mjcf
 from lgsim.multibody import joints
 

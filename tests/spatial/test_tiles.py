@@ -79,12 +79,16 @@ def test_no_state_is_computed_for_nothing_but_the_rest():
     assert set(traces) == {(2,)}
 
 
-@pytest.mark.parametrize(("entries", "tile"), [(1, 256), (32, 256), (33, 128), (64, 128), (128, 64), (5000, 64)])
-def test_the_tile_follows_the_size_of_a_state(entries, tile, monkeypatch):
+@pytest.mark.parametrize(("entries", "results", "tile"), [(1, 1, 128), (1000, 24, 128), (1000, 25, 64), (10, 5000, 64)])
+def test_the_tile_follows_what_enters_and_leaves(entries, results, tile, monkeypatch):
+    def f(x):
+        return jnp.zeros(results) + x[0]
+
     monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
-    assert tiles._tile([np.zeros((1000, entries))], 1000) == tile
+    assert tiles._tile(f, [np.zeros((1000, entries))], 1000) == tile
+    assert tiles._tile(f, [np.zeros((20, entries))], 20) == 20
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert tiles._tile([np.zeros((1000, entries))], 1000) == 1000
+    assert tiles._tile(f, [np.zeros((1000, entries))], 1000) == 1000
 
 
 def test_the_default_tile_gives_the_same():

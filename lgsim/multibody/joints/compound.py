@@ -17,6 +17,11 @@ class Compound(ScrewJoint):
     sequence: tuple[Row, ...] = ()
 
     @property
+    def pitched(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
     def rows(self) -> tuple[Row, ...]:
         """The elementary screws."""
         return self.sequence

@@ -10,6 +10,11 @@ class Helical(ScrewJoint):
     """A screw: ``q`` is the angle in rad, and the model's ``pitch`` is the advance in m/rad."""
 
     @property
+    def pitched(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
     def rows(self) -> tuple[Row, ...]:
         """The elementary screws."""
         return (Row(True, 2),)

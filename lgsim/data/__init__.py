@@ -1,0 +1,19 @@
+"""Robots that ship with lgsim, as paths for its readers."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+__all__ = ["arm7"]
+
+
+def arm7() -> Path:
+    """The path of ``arm7.urdf``: an arm of seven revolute joints on a fixed base, for ``lgsim.load_urdf``.
+
+    Kinematics, limits, inertias and friction are published ones of the Franka Emika Panda without its hand; the frame
+    ``flange`` is where a tool is fixed.
+
+    Source: named in the file.
+    """
+    return Path(str(resources.files("lgsim.data") / "arm7.urdf"))

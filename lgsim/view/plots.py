@@ -1,0 +1,272 @@
+"""Plots of motions, as figures of matplotlib: ``figure.savefig("motion.png")``, or shown by a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
+from lgsim.dynamics.momentum import centroidal_momentum
+from lgsim.multibody.model import Model
+from lgsim.view.extras import package
+from lgsim.view.motion import Motion, series, times
+from lgsim.view.panels import Panel, panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["energy", "joints", "momentum", "phase", "step_sizes"]
+
+COLORS = ("#1a78d1", "#e6591a", "#2a9d5c", "#8e5bc0", "#c99a06", "#56616f")
+LIMIT = {"color": "#c0392b", "linewidth": 0.8, "linestyle": (0, (4, 3))}
+TIME = "time (s)"
+OUTSIDE = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "frameon": False, "fontsize": 8}
+HEAD = {"loc": "left", "fontweight": "bold", "fontsize": 9}
+COLUMNS = (("configuration", "q"), ("velocity", "v"), ("joint force", "τ"))
+
+
+def joints(motion: Motion, names: Sequence[str] | None = None) -> Figure:
+    """Configuration, velocity and joint force of each joint over time, a row for each.
+
+    A joint that slides and turns has a row for either. Limits that the motion comes near are dashed lines.
+
+    Args:
+        motion: Any object with ``model``, ``time`` (N,), ``q`` (N, nq), ``v`` and ``tau`` (N, nv).
+        names: Of the joints to show; None for all.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ValueError: the motion has wrong shapes, or there is no such joint.
+    """
+    model, time = motion.model, times(motion)
+    data = (series(motion, "q", model.nq), series(motion, "v", model.nv), series(motion, "tau", model.nv))
+    rows = panels(model, names)
+    figure, axes = _grid(len(rows), 3, 11.0, 1.25 * len(rows) + 0.9)
+    for row, panel in enumerate(rows):
+        places = (panel.q, panel.v, panel.v)
+        entries = (panel.q_names, panel.v_names, panel.v_names)
+        for column, (values, (_, symbol)) in enumerate(zip(data, COLUMNS, strict=True)):
+            ax = axes[row, column]
+            for number, (place, name) in enumerate(zip(places[column], entries[column], strict=True)):
+                ax.plot(time, values[:, place], color=COLORS[number], linewidth=1.2, label=name or symbol)
+            _limits(ax, model, panel, column)
+            ax.set_ylabel(f"{symbol} ({panel.units[column]})")
+            if len(places[column]) > 1:
+                ax.legend(**OUTSIDE)
+        axes[row, 0].set_title(_title(panel, rows), **HEAD)
+    for column, (title, _) in enumerate(COLUMNS):
+        axes[0, column].annotate(
+            title, (0.5, 1.0), (0, 24), xycoords="axes fraction", textcoords="offset points", ha="center", fontsize=10
+        )
+    figure.align_ylabels()
+    return figure
+
+
+def energy(motion: Motion) -> Figure:
+    """Kinetic, potential and total energy over time, and how the total changes.
+
+    Springs in joints count as potential energy. Where there are joint forces, their work since the start,
+    ``integral of tau . v dt`` by trapezoids, stands beside the change: what lies between the two is friction and the
+    error of the integration.
+
+    Args:
+        motion: As for ``joints``.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ValueError: the motion has wrong shapes.
+    """
+    model, time = motion.model, times(motion)
+    v, tau = series(motion, "v", model.nv), series(motion, "tau", model.nv)
+    kinetic, potential = (np.asarray(x, float) for x in _energies(model, *_states(motion)))
+    total = kinetic + potential
+    figure, axes = _grid(2, 1, 8.0, 5.6, heights=(2.0, 1.0))
+    ax, below = axes[0, 0], axes[1, 0]
+    for values, name, color, width in (
+        (kinetic, "kinetic", COLORS[0], 1.2),
+        (potential, "potential", COLORS[1], 1.2),
+        (total, "total", "#20252c", 1.8),
+    ):
+        ax.plot(time, values, label=name, color=color, linewidth=width)
+    ax.set_ylabel("energy (J)")
+    ax.set_title("Energy", **HEAD)
+    ax.legend(**OUTSIDE)
+    below.plot(time, total - total[0], label="change of\nthe total", color="#20252c", linewidth=1.2)
+    if np.any(tau):
+        power = np.sum(tau * v, axis=1)
+        work = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(time))])
+        below.plot(time, work, label="work of the\njoint forces", color=COLORS[2], linewidth=1.2, linestyle="--")
+    below.set_ylabel("drift (J)")
+    below.legend(**OUTSIDE)
+    figure.align_ylabels()
+    return figure
+
+
+def momentum(motion: Motion) -> Figure:
+    """Linear and angular momentum over time, about the centre of mass, in the world's axes.
+
+    Args:
+        motion: As for ``joints``.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ValueError: the motion has wrong shapes.
+    """
+    time = times(motion)
+    values = np.asarray(_momenta(motion.model, *_states(motion)), float)
+    figure, axes = _grid(2, 1, 8.0, 5.2)
+    for row, (name, unit) in enumerate(
+        (
+            ("Linear momentum", "kg m/s"),
+            ("Angular momentum about the centre of mass", "kg m²/s"),
+        )
+    ):
+        ax = axes[row, 0]
+        for number, axis in enumerate("xyz"):
+            ax.plot(time, values[:, 3 * row + number], color=COLORS[number], linewidth=1.2, label=axis)
+        ax.set_ylabel(f"momentum ({unit})")
+        ax.set_title(name, **HEAD)
+        ax.legend(**OUTSIDE)
+    figure.align_ylabels()
+    return figure
+
+
+def step_sizes(time: Any) -> Figure:
+    """The steps between the times of a motion, on a logarithmic axis.
+
+    Args:
+        time: (N,), s, increasing; or any object with such an attribute ``time``.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ValueError: there are fewer than two times, or they do not increase.
+    """
+    own = np.asarray(getattr(time, "time", time), float)
+    steps = np.diff(own)
+    if own.ndim != 1 or len(own) < 2 or not np.all(steps > 0):
+        raise ValueError(f"time: expected at least two times that increase, (N,), got shape {own.shape}")
+    figure, axes = _grid(1, 1, 8.0, 3.2)
+    ax = axes[0, 0]
+    ax.stairs(steps, own, color=COLORS[0], linewidth=1.2, baseline=None)
+    ax.set_yscale("log")
+    # equal steps differ by rounding, which is not to fill the axis
+    ax.set_ylim(steps.min() / 2, steps.max() * 2)
+    ax.set_ylabel("step (s)")
+    ax.set_title(f"{len(steps)} steps, {_range(steps)}", **HEAD)
+    return figure
+
+
+def phase(motion: Motion, joint: str) -> Figure:
+    """The velocity of a joint over its coordinate; a filled dot where it starts, an open one where it ends.
+
+    Args:
+        motion: As for ``joints``.
+        joint: Name of a joint; of one with several numbers each has its own axes.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+        ValueError: the motion has wrong shapes, there is no such joint, or its velocities are not the rates of its
+            coordinates (free, spherical and planar joints).
+    """
+    model = motion.model
+    q, v = series(motion, "q", model.nq), series(motion, "v", model.nv)
+    shown = [panel for panel in panels(model, [joint]) if panel.plain]
+    planes = [
+        (place, speed, name, panel)
+        for panel in shown
+        for place, speed, name in zip(panel.q, panel.v, panel.v_names, strict=True)
+    ]
+    if not planes:
+        raise ValueError(
+            f"joint: expected one whose velocities are the rates of its coordinates, got {joint!r}; plot it by joints()"
+        )
+    figure, axes = _grid(1, len(planes), 4.6 * len(planes), 4.0, time=False)
+    for ax, (place, speed, name, panel) in zip(axes[0], planes, strict=True):
+        ax.plot(q[:, place], v[:, speed], color=COLORS[0], linewidth=1.0)
+        ax.plot(q[0, place], v[0, speed], "o", color=COLORS[1], markersize=6, label="start")
+        ax.plot(q[-1, place], v[-1, speed], "o", color=COLORS[1], markersize=6, markerfacecolor="none", label="end")
+        ax.set_xlabel(f"q ({panel.units[0]})")
+        ax.set_ylabel(f"v ({panel.units[1]})")
+        ax.set_title(f"{joint} {name}".strip(), **HEAD)
+    axes[0, -1].legend(**OUTSIDE)
+    return figure
+
+
+def _grid(
+    rows: int, columns: int, width: float, height: float, heights: Sequence[float] | None = None, time: bool = True
+) -> tuple[Figure, np.ndarray]:
+    """A figure of its own, that no other library keeps, and its axes (rows, columns)."""
+    figure = package("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex="all" if time else False, height_ratios=heights)
+    for ax in axes.flat:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(color="#e3e6ea", linewidth=0.6)
+        ax.set_axisbelow(True)
+        ax.tick_params(labelsize=8)
+        ax.yaxis.label.set_size(9)
+        ax.margins(x=0.01)
+    if time:
+        for ax in axes[-1]:
+            ax.set_xlabel(TIME, fontsize=9)
+    return figure, axes
+
+
+def _title(panel: Panel, rows: Sequence[Panel]) -> str:
+    """The joint's name, with what it does where it has two rows."""
+    twice = sum(other.joint == panel.joint for other in rows) > 1
+    return panel.joint + (" (turning)" if panel.turns else " (sliding)") * twice
+
+
+def _limits(ax: Any, model: Model, panel: Panel, column: int) -> None:
+    """Dashed lines for the limits that lie within what is shown."""
+    speed, effort = np.asarray(model.velocity_limit, float), np.asarray(model.effort_limit, float)
+    low = (np.asarray(model.lower, float), -speed, -effort)[column]
+    high = (np.asarray(model.upper, float), speed, effort)[column]
+    if panel.quaternion and column == 0:
+        return
+    bottom, top = ax.get_ylim()
+    reach = 0.15 * (top - bottom)
+    for value in {*low[list(panel.v)], *high[list(panel.v)]}:
+        if bottom - reach <= value <= top + reach:
+            ax.axhline(value, **LIMIT)
+
+
+def _range(steps: np.ndarray) -> str:
+    low, high = f"{steps.min():.3g}", f"{steps.max():.3g}"
+    return f"{low} s" if low == high else f"{low} to {high} s"
+
+
+def _states(motion: Motion) -> tuple[Array, Array]:
+    model = motion.model
+    q, v = series(motion, "q", model.nq), series(motion, "v", model.nv)
+    return jnp.asarray(q, model.dtype), jnp.asarray(v, model.dtype)
+
+
+@jax.jit
+def _energies(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+    return kinetic_energy(model, q, v), potential_energy(model, q) + spring_energy(model, q)
+
+
+@jax.jit
+def _momenta(model: Model, q: Array, v: Array) -> Array:
+    return centroidal_momentum(model, q, v)

@@ -1,0 +1,253 @@
+"""Motions in three dimensions: one file that any browser plays, or a live scene."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lgsim.multibody.model import Model
+from lgsim.view import motion as motions
+from lgsim.view.extras import package
+from lgsim.view.motion import Motion
+from lgsim.view.stage import Stage, Visuals
+
+LOCAL = "127.0.0.1"
+MOST = 20_000
+"""Pictures in one file."""
+
+
+def to_html(
+    motion: Motion,
+    path: str | os.PathLike[str] | None = None,
+    visuals: Visuals = None,
+    *,
+    frames_per_second: float = 30.0,
+    speed: float = 1.0,
+    trace: Sequence[str] = (),
+    title: str = "lgsim",
+    dark: bool = False,
+) -> str:
+    """A motion as one HTML file that plays in a browser without a network: play, pause, scrub, orbit and zoom.
+
+    The file holds its own player, scene and poses. Poses between the motion's configurations lie on the shortest way
+    (``model.interpolate``).
+
+    Args:
+        motion: Any object with ``model``, ``time`` (N,), ``q`` (N, nq), such as an ``lgsim`` trajectory.
+        path: Where to write the file; it appears whole or not at all. None to write nothing.
+        visuals: Shapes by the name of their frame (``read_visuals``), or the path of the URDF file that has them, or
+            None for rods between the joints and ellipsoids of inertia.
+        frames_per_second: Pictures in a second of watching.
+        speed: Seconds of motion in a second of watching: 0.1 is slow motion.
+        trace: Names of frames whose path is drawn.
+        title: Of the page.
+        dark: Whether the background is dark.
+
+    Returns:
+        The text of the file.
+
+    Raises:
+        ImportError: viser is missing; ``pip install 'lgsim[view]'``.
+        ValueError: the motion has wrong shapes, times that do not increase or configurations that are not finite;
+            a name is none of a frame; ``frames_per_second`` or ``speed`` is not positive; there would be over 20 000
+            pictures.
+        OSError: the file cannot be written.
+    """
+    for name, value in (("frames_per_second", frames_per_second), ("speed", speed)):
+        if not 0 < value < np.inf:
+            raise ValueError(f"{name}: expected a positive number, got {value!r}")
+    time = motions.times(motion)
+    # rounded, so that the last picture of a whole number of them is not lost
+    count = int(np.floor(round((time[-1] - time[0]) / speed * frames_per_second, 6))) + 1
+    if count > MOST:
+        raise ValueError(
+            f"frames_per_second: {count} pictures are too many for one file, expected at most {MOST}; lower it, raise"
+            " speed, or cut the motion"
+        )
+    moments = np.minimum(time[0] + np.arange(count) * (speed / frames_per_second), time[-1])
+    places = motions.places(motion, moments)
+    with _server() as server:
+        stage = Stage(server, motion.model, visuals, places, trace, dark)
+        recording = server.get_scene_serializer()
+        for index in range(count):
+            stage.move(places.positions[index], places.quaternions[index])
+            if count > 1:
+                recording.insert_sleep(1 / frames_per_second)
+        page = recording.as_html(dark_mode=dark)
+    page = re.sub(r"<title>.*?</title>", lambda _: f"<title>{html.escape(title)}</title>", page, count=1)
+    if path is not None:
+        _write(Path(path), page)
+    return page
+
+
+class Live:
+    """A running scene; ``stop()`` ends it, and so does leaving a ``with`` block.
+
+    Attributes:
+        server: The ``viser.ViserServer``, for more of one's own.
+        url: Where to look.
+    """
+
+    def __init__(self, server: Any, model: Model, stage: Stage) -> None:
+        self.server = server
+        self.url = f"http://localhost:{server.get_port()}"
+        self._model, self._stage = model, stage
+        self._done = threading.Event()
+        self._players: list[threading.Thread] = []
+
+    def show(self, q: Any) -> None:
+        """Puts the machine into a configuration (nq,)."""
+        places = motions.places_of(self._model, q)
+        self._stage.move(places.positions[0], places.quaternions[0])
+
+    def stop(self) -> None:
+        """Ends the scene."""
+        self._done.set()
+        for player in self._players:
+            player.join()
+        self.server.stop()
+
+    def _play(self, loop: Callable[[], None]) -> None:
+        """Runs a loop beside the program until the scene is stopped."""
+        player = threading.Thread(target=loop, daemon=True, name="lgsim.view.live")
+        self._players.append(player)
+        player.start()
+
+    def wait(self) -> None:
+        """Returns when the scene has been stopped, for scripts that have nothing else to do."""
+        self._done.wait()
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+
+def live(
+    shown: Model | Motion,
+    visuals: Visuals = None,
+    *,
+    host: str = LOCAL,
+    port: int = 8080,
+    frames_per_second: float = 30.0,
+    trace: Sequence[str] = (),
+) -> Live:
+    """A scene on a local web server: a motion with a slider for its time, or a machine with one for each joint.
+
+    Args:
+        shown: A motion (see ``to_html``), or a model, which starts in its neutral configuration.
+        visuals: As for ``to_html``.
+        host: Who can look: by default this computer alone.
+        port: Of the server; the next free one is taken.
+        frames_per_second: Pictures in a second of playing.
+        trace: Names of frames whose path is drawn.
+
+    Returns:
+        The running scene, with its ``url``.
+
+    Raises:
+        ImportError: viser is missing; ``pip install 'lgsim[view]'``.
+        ValueError: as ``to_html``.
+    """
+    server = package("viser", "view").ViserServer(host=host, port=port, verbose=False)
+    try:
+        if isinstance(shown, Model):
+            scene = Live(server, shown, Stage(server, shown, visuals, motions.places_of(shown, shown.neutral())))
+            _joint_sliders(server, shown, scene)
+            return scene
+        time = motions.times(shown)
+        moments = np.linspace(time[0], time[-1], max(2, round((time[-1] - time[0]) * frames_per_second) + 1))
+        places = motions.places(shown, moments)
+        stage = Stage(server, shown.model, visuals, places, trace)
+        scene = Live(server, shown.model, stage)
+        _time_slider(server, stage, places, scene, frames_per_second)
+    except BaseException:
+        server.stop()
+        raise
+    return scene
+
+
+def _time_slider(server: Any, stage: Stage, places: motions.Places, scene: Live, frames_per_second: float) -> None:
+    first, last = float(places.time[0]), float(places.time[-1])
+    step = (last - first) / (len(places.time) - 1) if last > first else 1.0
+    slider = server.gui.add_slider("time (s)", first, max(last, first + step), step, first)
+    playing = server.gui.add_checkbox("play", True)
+    speed = server.gui.add_slider("speed", 0.1, 4.0, 0.1, 1.0)
+
+    @slider.on_update
+    def _(_: Any) -> None:
+        index = int(np.clip(round((slider.value - first) / step), 0, len(places.time) - 1))
+        stage.move(places.positions[index], places.quaternions[index])
+
+    def play() -> None:
+        while not scene._done.wait(1 / frames_per_second):
+            if playing.value:
+                later = slider.value + speed.value / frames_per_second
+                slider.value = first if later > last else later
+
+    scene._play(play)
+
+
+def _joint_sliders(server: Any, model: Model, scene: Live) -> None:
+    """One for each joint of one coordinate, within its limits."""
+    q = np.array(model.neutral(), float)
+    lower, upper = np.asarray(model.lower, float), np.asarray(model.upper, float)
+    for name in model.joint_names:
+        at, row = model.q_slices[name], model.v_slices[name]
+        if at.stop - at.start != 1 or row.stop - row.start != 1:
+            continue
+        low, high = (float(x[row.start]) for x in (lower, upper))
+        low, high = (low if np.isfinite(low) else -np.pi), (high if np.isfinite(high) else np.pi)
+        start = float(np.clip(q[at.start], low, high))
+        q[at.start] = start
+        slider = server.gui.add_slider(name, low, high, (high - low) / 400 or 1.0, start)
+
+        @slider.on_update
+        def _(_: Any, slider: Any = slider, place: int = at.start) -> None:
+            q[place] = slider.value
+            scene.show(q)
+
+    scene.show(q)
+
+
+@contextlib.contextmanager
+def _server() -> Iterator[Any]:
+    """A server of viser for as long as a scene is recorded; nobody can reach it from elsewhere."""
+    viser, console = package("viser", "view"), package("rich", "view").get_console()
+    # viser prints addresses that are gone before anybody could look
+    talks, console.quiet = not console.quiet, True
+    try:
+        server = viser.ViserServer(host=LOCAL, port=0, verbose=False)
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        console.quiet = not talks
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes a file whole or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # mkstemp makes files that only their owner reads
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise

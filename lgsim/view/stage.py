@@ -1,0 +1,155 @@
+"""A machine's shapes in a scene of viser, and the poses that move them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ROOT, WORLD
+from lgsim.view import framing
+from lgsim.view.extras import package
+from lgsim.view.motion import Places
+from lgsim.view.shapes import Color, Mesh, Shape
+from lgsim.view.skeleton import skeleton
+from lgsim.view.visuals import read_visuals
+
+Visuals = Mapping[str, Sequence[Shape]] | str | os.PathLike[str] | None
+"""Shapes by the name of their frame, or the path of a URDF file that has them, or None for rods and ellipsoids."""
+
+TRACE: Color = (0.90, 0.35, 0.10, 1.0)
+LIGHT: tuple[Color, Color] = ((0.87, 0.88, 0.89, 1.0), (0.75, 0.76, 0.78, 1.0))
+DARK: tuple[Color, Color] = ((0.17, 0.18, 0.20, 1.0), (0.28, 0.30, 0.33, 1.0))
+"""Lines of the ground's cells, and every fifth of them."""
+
+
+def shapes_of(model: Model, visuals: Visuals) -> dict[str, list[Shape]]:
+    """The shapes to draw, by the name of their frame.
+
+    Raises:
+        ValueError: a name is none of a frame of the machine.
+    """
+    if visuals is None:
+        return skeleton(model)
+    found = read_visuals(visuals) if isinstance(visuals, str | os.PathLike) else dict(visuals)
+    names = {*model.frame_names, ROOT}
+    unknown = [name for name in found if name not in names]
+    if unknown:
+        raise ValueError(
+            f"visuals: expected names of frames of the model, got {', '.join(map(repr, unknown[:5]))}; the model has"
+            f" {', '.join(map(repr, sorted(names)[:8]))}..."
+        )
+    return {name: list(shapes) for name, shapes in found.items() if shapes}
+
+
+class Stage:
+    """A machine in a scene: builds its nodes, then moves them.
+
+    Args:
+        server: A ``viser.ViserServer``.
+        model: The machine.
+        visuals: What to draw.
+        places: The poses that the camera and the floor are chosen for; the first ones are shown.
+        trace: Names of frames whose path is drawn.
+        dark: Whether the background is dark.
+    """
+
+    def __init__(
+        self,
+        server: Any,
+        model: Model,
+        visuals: Visuals,
+        places: Places,
+        trace: Sequence[str] = (),
+        dark: bool = False,
+    ) -> None:
+        names = model.frame_names
+        for name in trace:
+            if name not in names:
+                raise ValueError(f"trace: expected names of frames, {', '.join(names)}; got {name!r}")
+        self._scene = server.scene
+        self._nodes: dict[int, Any] = {}
+        drawn = shapes_of(model, visuals)
+        meshes = {name: [(shape, shape.geometry.triangles()) for shape in shapes] for name, shapes in drawn.items()}
+        lines = DARK if dark else LIGHT
+        size = self._set(server, framing.corners(names, meshes, places), framing.floor(names, meshes, places), lines)
+        moving = {*model.body_names}
+        moving |= {
+            name
+            for name, body in zip(model.topology.frame_names, model.topology.frame_bodies, strict=True)
+            if body != WORLD
+        }
+        for name, parts in meshes.items():
+            path = f"/machine/{name.replace('/', '.')}"
+            position, quaternion = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+            if name in names:
+                index = names.index(name)
+                position, quaternion = places.positions[0, index], places.quaternions[0, index]
+            node = self._scene.add_frame(path, show_axes=False, position=position, wxyz=quaternion)
+            for number, (shape, mesh) in enumerate(parts):
+                self._add(f"{path}/{number}", shape, mesh)
+            if name in moving:
+                self._nodes[names.index(name)] = node
+        for name in trace:
+            points = places.positions[:, names.index(name)]
+            if len(points) > 1:
+                self._scene.add_line_segments(
+                    f"/trace/{name.replace('/', '.')}",
+                    np.stack([points[:-1], points[1:]], axis=1).astype(np.float32),
+                    colors=_bytes(TRACE),
+                    thickness=0.004 * size,
+                )
+
+    def move(self, positions: np.ndarray, quaternions: np.ndarray) -> None:
+        """Puts the frames (frames, 3), (frames, 4) into place."""
+        for index, node in self._nodes.items():
+            node.position = positions[index]
+            node.wxyz = quaternions[index]
+
+    def _add(self, path: str, shape: Shape, mesh: Mesh) -> None:
+        opacity = shape.color[3]
+        self._scene.add_mesh_simple(
+            path,
+            # without the pose, so that the file holds equal parts, such as those of legs, once
+            mesh.vertices.astype(np.float32),
+            mesh.faces.astype(np.uint32),
+            color=_bytes(shape.color),
+            opacity=None if opacity >= 1 else opacity,
+            flat_shading=mesh.flat,
+            position=shape.pose[:3, 3],
+            wxyz=package("viser.transforms", "view").SO3.from_matrix(shape.pose[:3, :3]).wxyz,
+            # what is seen through throws no shadow
+            cast_shadow=opacity >= 1,
+            receive_shadow=opacity >= 1,
+        )
+
+    def _set(self, server: Any, points: np.ndarray, floor: float, lines: tuple[Color, Color]) -> float:
+        """Floor and camera for what fills points (k, 3); returns its size."""
+        place, middle, size = framing.camera(points)
+        cell = framing.cell(size)
+        self._scene.set_up_direction("+z")
+        self._scene.add_grid(
+            "/floor",
+            infinite_grid=True,
+            cell_size=cell,
+            section_size=5 * cell,
+            cell_color=_bytes(lines[0]),
+            section_color=_bytes(lines[1]),
+            fade_distance=6 * size,
+            shadow_opacity=0.2,
+            # a little lower, so that what stands on it is not drawn through it
+            position=(0.0, 0.0, floor - 0.001 * size),
+        )
+        camera = server.initial_camera
+        camera.fov = framing.FIELD
+        camera.near, camera.far = 0.01 * size, 100.0 * size
+        camera.look_at, camera.position = middle, place
+        return size
+
+
+def _bytes(color: Sequence[float]) -> tuple[int, int, int]:
+    red, green, blue = (round(255 * part) for part in color[:3])
+    return red, green, blue

@@ -1,0 +1,508 @@
+"""Adaptive steps on manifolds: tolerance, dense output, events, derivatives and failures."""
+
+import subprocess
+import sys
+from functools import cache
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.special import ellipe, ellipk
+
+import lgsim
+from lgsim import actions
+from lgsim.integrators import adaptive
+from lgsim.integrators.adaptive import Event, solve
+from lgsim.systems import euler_poisson, three_body
+from tests.integrators import problems
+from tests.integrators.problems import body_derivative, flat
+
+EMBEDDED = [name for name, method in lgsim.METHODS.items() if method.embedded_order is not None]
+EVERY_METHOD = pytest.mark.parametrize("name", EMBEDDED)
+
+
+def settings(problem, **more):
+    return {"t0": problem.t0, "t1": problem.t0 + problem.time, "args": problem.args, **more}
+
+
+@cache
+def body_trajectory():
+    """The free body of ``problems`` as a function of time, by scipy on plain matrices."""
+    body = problems.free_body()
+    inertia = np.asarray(body.args)
+    found = solve_ivp(
+        lambda t, y: body_derivative(t, y, inertia),
+        (0.0, 4.0),
+        flat(body.initial),
+        method="DOP853",
+        rtol=1e-13,
+        atol=1e-14,
+        t_eval=np.linspace(0.0, 4.0, 65),
+    )
+    return found.t, found.y.T
+
+
+def gap(y):
+    """How far rotations are from being orthogonal."""
+    return np.abs(np.swapaxes(y, -1, -2) @ y - np.eye(3)).max()
+
+
+def rows(ys):
+    """All entries of each saved state."""
+    return np.concatenate([np.reshape(leaf, (len(leaf), -1)) for leaf in jax.tree.leaves(ys)], axis=1)
+
+
+# Tolerance.
+
+
+@EVERY_METHOD
+def test_error_is_proportional_to_the_tolerance(name):
+    """Against Jacobi's closed form, over four decades and more; the state stays on the group."""
+    problem, tolerances = problems.free_body(), np.array([1e-4, 1e-5, 1e-6, 1e-7, 1e-8])
+    errors = []
+    for tolerance in tolerances:
+        found = solve(
+            lgsim.METHODS[name],
+            problem.action,
+            problem.field,
+            problem.initial,
+            **settings(problem, rtol=tolerance, atol=1e-3 * tolerance, max_steps=10**5),
+        )
+        assert found.result == adaptive.RESULTS.successful and found.message == ""
+        assert float(found.t) == problem.t0 + problem.time
+        assert gap(np.asarray(found.y[0])) < 8 * np.sqrt(int(found.accepted)) * np.finfo(float).eps
+        errors.append(np.abs(flat(found.y) - problem.final).max())
+    slope = np.polyfit(np.log(tolerances), np.log(errors), 1)[0]
+    assert 0.9 < slope < 1.1
+    assert np.all(errors < 50 * tolerances)
+
+
+@pytest.mark.parametrize(
+    ("name", "case"), [("MK54", "heavy top"), ("MK54", "pendulum"), ("CF43", "product"), ("CF32a", "pendulum")]
+)
+def test_other_manifolds(name, case):
+    """Translations from either side, products, and an orbit that no group element can be read off."""
+    problem = problems.PROBLEMS[case]()
+    found = solve(
+        lgsim.METHODS[name], problem.action, problem.field, problem.initial, **settings(problem, rtol=1e-8, atol=1e-9)
+    )
+    assert np.abs(flat(found.y) - problem.final).max() < 1e-6
+
+
+def test_three_bodies():
+    """The chain of Park and Chung against scipy on its entries."""
+    problem = three_body()
+
+    @jax.jit
+    def derivative(y):
+        pose, z = y[:16].reshape(4, 4), y[16:]
+        xi = problem.field(0.0, (pose, z), problem.args)
+        return jnp.concatenate([(pose @ lgsim.se3.hat(xi[:6])).ravel(), xi[6:]])
+
+    oracle = solve_ivp(
+        lambda t, y: np.asarray(derivative(y)), (0, 2), flat(problem.initial), method="DOP853", rtol=1e-12, atol=1e-12
+    )
+    found = solve(lgsim.MK54, problem.action, problem.field, problem.initial, t1=2.0, args=problem.args, rtol=1e-9)
+    assert np.abs(flat(found.y) - oracle.y[:, -1]).max() < 1e-8
+
+
+def test_steps_do_not_depend_on_the_place_on_the_group():
+    """A free body that starts in another attitude takes the same steps."""
+    problem = problems.free_body()
+    turn = lgsim.so3.exp(jnp.array([0.3, -1.2, 0.7]))
+    plain, turned = (
+        solve(lgsim.MK54, problem.action, problem.field, (R, problem.initial[1]), **settings(problem, rtol=1e-7))
+        for R in (problem.initial[0], turn)
+    )
+    assert int(plain.accepted) == int(turned.accepted) and int(plain.rejected) == int(turned.rejected) > 0
+    np.testing.assert_allclose(turned.y[0], turn @ plain.y[0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.float32
+@EVERY_METHOD
+def test_float32(name):
+    """Saved states, an event and tolerances in single precision."""
+    problem, (_, exact) = problems.free_body(), body_trajectory()
+    initial, args = jax.tree.map(lambda a: a.astype(jnp.float32), (problem.initial, problem.args))
+    found = solve(
+        lgsim.METHODS[name],
+        problem.action,
+        problem.field,
+        initial,
+        t1=2.0,
+        args=args,
+        rtol=1e-4,
+        atol=1e-5,
+        save_at=[1.0, 2.0],
+        events=Event(lambda t, y, args: t - 1.5),
+    )
+    assert {leaf.dtype for leaf in jax.tree.leaves((found.t, found.y, found.ts, found.ys))} == {np.dtype("float32")}
+    assert found.result == adaptive.RESULTS.event_occurred
+    np.testing.assert_allclose(found.t, 1.5, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(flat(found.y), exact[24], rtol=0, atol=1e-3)
+    np.testing.assert_allclose(rows(found.ys)[0], exact[16], rtol=0, atol=1e-3)
+    assert np.isinf(found.ts[1])
+
+
+# Between the steps.
+
+
+@EVERY_METHOD
+def test_dense_output_has_the_order_of_the_method(name):
+    """Halved constant steps: the states between them are as good as those at their ends."""
+    problem = problems.free_body()
+    times, exact = body_trajectory()
+    method, errors = lgsim.METHODS[name], []
+    for steps in (24, 48, 96):
+        found = solve(
+            method,
+            problem.action,
+            problem.field,
+            problem.initial,
+            t1=4.0,
+            args=problem.args,
+            dt0=4.0 / steps,
+            dense=True,
+            max_steps=100,
+            controller=diffrax.ConstantStepSize(),
+        )
+        assert int(found.accepted) == steps
+        ys = found.evaluate(times)
+        assert gap(np.asarray(ys[0])) < 1e-14 * steps
+        errors.append(np.abs(rows(ys) - exact).max())
+    orders = np.log2(np.divide(errors[:-1], errors[1:]))
+    assert np.all(orders > method.order - 0.25)
+
+
+def test_saved_times_and_steps():
+    problem = problems.free_body()
+    times, exact = body_trajectory()
+
+    def run(**more):
+        return solve(lgsim.MK54, problem.action, problem.field, problem.initial, t1=4.0, args=problem.args, **more)
+
+    saved = run(rtol=1e-8, save_at=times)
+    np.testing.assert_array_equal(saved.ts, times)
+    assert np.abs(rows(saved.ys) - exact).max() < 1e-7
+    clipped = diffrax.ClipStepSizeController(diffrax.PIDController(rtol=1e-8, atol=1e-8), step_ts=times)
+    landed = run(controller=clipped, save_at=times)
+    assert np.abs(rows(landed.ys) - exact).max() < 1e-8
+    stepped = run(rtol=1e-8, save_steps=True, dense=True, max_steps=200)
+    count = int(stepped.accepted) + 1
+    ts, ys = stepped.ts[:count], jax.tree.map(lambda a: a[:count], stepped.ys)
+    assert float(ts[0]) == 0.0 and float(ts[-1]) == 4.0 and np.all(np.isinf(stepped.ts[count:]))
+    np.testing.assert_allclose(rows(stepped.evaluate(ts)), rows(ys), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(flat(stepped.evaluate(1.0)), exact[16], rtol=0, atol=1e-7)
+    assert np.all(np.isnan(flat(stepped.evaluate(4.5))))
+
+
+class Turn(actions.Action):
+    """Rotations acting on vectors, with nothing but the one verb that every method needs."""
+
+    @property
+    def dim(self):
+        return 3
+
+    def move(self, xi, y):
+        return lgsim.so3.exp(xi) @ y
+
+
+def test_an_action_with_one_verb():
+    """A vector turned at a changing rate about a fixed axis, by methods that need only ``move``."""
+    axis = jnp.array([0.0, 0.6, 0.8])
+    found = solve(
+        lgsim.CF43,
+        Turn(),
+        lambda t, y, axis: axis * (1 + jnp.cos(3 * t)),
+        jnp.array([1.0, 0.0, 0.0]),
+        t1=3.0,
+        args=axis,
+        rtol=1e-9,
+        dense=True,
+    )
+    times = np.linspace(0, 3, 31)
+    angle = times + np.sin(3 * times) / 3
+    exact = np.cos(angle)[:, None] * np.array([1.0, 0, 0]) + np.sin(angle)[:, None] * np.cross(axis, [1.0, 0, 0])
+    np.testing.assert_allclose(found.evaluate(times), exact, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["MK54", "CF43"])
+def test_many_turns_in_one_step(name):
+    """A constant spin is solved exactly, so steps grow over several turns; the way between is still known."""
+    spin = jnp.array([0.0, 0.0, 5.0])
+    found = solve(
+        lgsim.METHODS[name],
+        actions.RightTranslation(lgsim.SO3),
+        lambda t, y, spin: spin,
+        jnp.eye(3),
+        t1=50.0,
+        args=spin,
+        dense=True,
+        max_steps=64,
+    )
+    assert int(found.accepted) < 20  # steps of more than two turns
+    times = np.linspace(0, 50, 101)
+    ys = np.asarray(found.evaluate(times))
+    np.testing.assert_allclose(ys[:, 1, 0], np.sin(5 * times), rtol=0, atol=1e-11)
+
+
+def test_orbits_are_kept():
+    """The Casimirs of the coadjoint action, at saved points and between them."""
+    problem = euler_poisson()
+    found = solve(
+        lgsim.MK54, problem.action, problem.field, problem.initial, t1=5.0, args=problem.args, rtol=1e-3, dense=True
+    )
+    mu = np.asarray(found.evaluate(np.linspace(0, 5, 50)))
+    for casimir in (np.sum(mu[:, :3] ** 2, axis=1), np.sum(mu[:, :3] * mu[:, 3:], axis=1)):
+        assert np.abs(casimir - casimir[0]).max() < 1e-13
+
+
+# Events: a pendulum, theta'' = -g sin(theta), on SO(2).
+
+PENDULUM = actions.Product(actions.RightTranslation(lgsim.SO2), actions.Translation(1))
+
+
+def swing(t, y, g):
+    return jnp.concatenate([y[1], -g * y[0][1, :1]])
+
+
+def sine(t, y, args):
+    return y[0][1, 0]
+
+
+def release(angle):
+    return lgsim.so2.exp(angle[None]), jnp.zeros(1)
+
+
+def time_to_bottom(angle, g, **more):
+    """The time at which a pendulum that is released at an angle first hangs down, which is K(sin(angle/2))/sqrt(g)."""
+    options = {"t1": 10.0, "args": g, "rtol": 1e-11, "atol": 1e-12, "events": Event(sine), **more}
+    return solve(lgsim.MK54, PENDULUM, swing, release(angle), **options)
+
+
+def test_event_time_and_its_derivative():
+    angle, g = 2.0, 9.81
+    m = np.sin(angle / 2) ** 2
+    quarter = ellipk(m) / np.sqrt(g)
+    # dK/dm = (E - (1 - m) K) / (2 m (1 - m)),  dm/dangle = sin(angle) / 2
+    by_angle = (ellipe(m) - (1 - m) * ellipk(m)) / (2 * m * (1 - m)) * np.sin(angle) / 2 / np.sqrt(g)
+
+    reverse = jax.jit(jax.value_and_grad(lambda a, g: time_to_bottom(a, g).t, (0, 1)))
+    time, (slope, slope_g) = reverse(jnp.array(angle), jnp.array(g))
+    np.testing.assert_allclose(time, quarter, rtol=0, atol=1e-9)
+    np.testing.assert_allclose([slope, slope_g], [by_angle, -quarter / g / 2], rtol=1e-7)
+
+    def forward(a):
+        return time_to_bottom(a, jnp.array(g), adjoint=diffrax.ForwardMode()).y[1][0]
+
+    # at the bottom omega = -2 sqrt(g) sin(angle/2)
+    rate, rate_slope = jax.jit(lambda a: jax.jvp(forward, (a,), (jnp.ones(()),)))(jnp.array(angle))
+    np.testing.assert_allclose(rate, -2 * np.sqrt(g) * np.sin(angle / 2), rtol=1e-9)
+    np.testing.assert_allclose(rate_slope, -np.sqrt(g) * np.cos(angle / 2), rtol=1e-7)
+
+
+def test_direction_order_and_batches_of_events():
+    """Released at an angle, the sine falls through zero at a quarter of the period and rises at three quarters."""
+    events = (Event(sine, rising=True), Event(lambda t, y, args: y[1][0] + 1.0, rising=False))
+    quarter = [float(ellipk(np.sin(a / 2) ** 2)) for a in (0.5, 2.0)]
+
+    @jax.jit
+    @jax.vmap
+    def run(angle):
+        options = {"t1": 20.0, "args": jnp.ones(()), "rtol": 1e-9, "save_at": jnp.array([0.1, 1.0, 19.0])}
+        return solve(lgsim.MK54, PENDULUM, swing, release(angle), events=events, **options)
+
+    found = run(jnp.array([0.5, 2.0]))
+    # omega never reaches -1 from 0.5 rad; from 2 rad it does before the bottom
+    np.testing.assert_array_equal(found.event, [[True, False], [False, True]])
+    np.testing.assert_allclose(found.t[0], 3 * quarter[0], rtol=0, atol=1e-7)
+    assert found.t[1] < quarter[1]
+    np.testing.assert_allclose(found.y[1][1], -1.0, rtol=0, atol=1e-12)
+    assert np.all(np.isfinite(found.ts[:, :2])) and np.all(np.isinf(found.ts[:, 2]))
+    assert jnp.all(found.result == adaptive.RESULTS.event_occurred)
+    none = solve(lgsim.MK54, PENDULUM, swing, release(jnp.array(0.5)), t1=1.0, args=jnp.ones(()), events=events)
+    assert none.result == adaptive.RESULTS.successful and not np.any(none.event) and float(none.t) == 1.0
+
+
+def test_two_events_in_one_step():
+    """A height is crossed and then another in one long step: the earlier one counts, whatever their order."""
+    heights = (Event(lambda t, y, args: y[0] - 3.0), Event(lambda t, y, args: y[0] - 2.0))
+    found = solve(
+        lgsim.MK54,
+        actions.Translation(1),
+        lambda t, y, args: jnp.ones(1),
+        jnp.zeros(1),
+        t1=8.0,
+        dt0=8.0,
+        events=heights,
+    )
+    np.testing.assert_allclose(found.t, 2.0, rtol=1e-15)
+    np.testing.assert_array_equal(found.event, [False, True])
+
+
+def test_backwards_in_time():
+    """From the bottom back to the point of release: conditions and fields see the user's own time."""
+    g, t1 = jnp.ones(()), 0.7
+    forced = lambda t, y, g: jnp.concatenate([y[1], -g * y[0][1, :1] + 0.3 * jnp.cos(t)[None]])  # noqa: E731
+    start = release(jnp.array(1.0))
+    there = solve(lgsim.MK54, PENDULUM, forced, start, t1=t1, args=g, rtol=1e-10)
+    back = solve(lgsim.MK54, PENDULUM, forced, there.y, t0=t1, t1=-2.0, args=g, rtol=1e-10, dense=True,
+                 save_at=[0.5, 0.0], events=Event(lambda t, y, args: t + 0.25))  # fmt: skip
+    np.testing.assert_allclose(flat(back.evaluate(0.0)), flat(start), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(back.ys[0][1], start[0], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(back.t, -0.25, rtol=1e-14)
+
+
+def test_new_numbers_compile_nothing():
+    """Tolerances, times, states, parameters and the first step are data."""
+    traced = []
+
+    def field(t, y, g):
+        traced.append(t)
+        return swing(t, y, g)
+
+    def run(angle, g, t1, rtol, dt0):
+        y0, args = release(jnp.array(angle)), jnp.array(g)
+        return solve(
+            lgsim.CF32a, PENDULUM, field, y0, t1=t1, args=args, rtol=rtol, dt0=dt0, events=(Event(sine),)
+        )  # fmt: skip
+
+    first = run(1.0, 1.0, 1.0, 1e-4, 0.1)
+    before = len(traced)
+    second = run(0.7, 2.0, 1.2, 1e-5, 0.2)
+    assert len(traced) - before == 1  # the check of shapes, which compiles nothing
+    assert int(second.accepted) > int(first.accepted)
+
+
+# Derivatives.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "dense"), [("MK54", True), ("CF32a", False)])
+def test_gradients(name, dense):
+    """Reverse and forward mode against differences, of the end, of a saved state and of the dense output."""
+    problem = problems.top()
+    R, w = problem.initial
+    weight = jnp.linspace(-1.0, 1.0, 9).reshape(3, 3)
+
+    def value(x, adjoint):
+        """A scalar of the motion, as a function of a rotation at the start, the rates and the weight."""
+        y0 = R @ lgsim.so3.exp(x[:3]), w + x[3:6]
+        args = problem.args._replace(weight_moment=problem.args.weight_moment * (1 + x[6]))
+        found = solve(
+            lgsim.METHODS[name], problem.action, problem.field, y0, t1=0.5, args=args, rtol=1e-8, atol=1e-9,
+            save_at=jnp.array([0.2]) if dense else None, dense=dense, adjoint=adjoint,
+        )  # fmt: skip
+        total = jnp.sum(weight * found.y[0]) + found.y[1][0]
+        if dense:
+            total = total + jnp.sum(found.ys[1] ** 2) + jnp.sum(weight * found.evaluate(0.3)[0])
+        return total
+
+    zero, h = jnp.zeros(7), 1e-3
+    plain = jax.jit(lambda x: value(x, None))
+    sides = jnp.stack([plain(k * h * e) for k in (1, -1, 2, -2) for e in jnp.eye(7)]).reshape(4, 7)
+    differences = (8 * (sides[0] - sides[1]) - (sides[2] - sides[3])) / (12 * h)
+    scale = np.abs(differences).max()
+    reverse = jax.jit(jax.grad(plain))(zero)
+    forward = jax.jit(jax.jacfwd(lambda x: value(x, diffrax.ForwardMode())))(zero)
+    assert np.abs(reverse - differences).max() < 1e-5 * scale
+    assert np.abs(forward - reverse).max() < 1e-11 * scale
+
+
+def test_direct_adjoint_knows_both_modes():
+    def end(g):
+        return solve(
+            lgsim.CF32a, PENDULUM, swing, release(jnp.array(1.0)), t1=0.5, args=g, rtol=1e-3, max_steps=16,
+            adjoint=diffrax.DirectAdjoint(),
+        ).y[1][0]  # fmt: skip
+
+    forward, reverse = jax.jit(lambda g: (jax.jacfwd(end)(g), jax.grad(end)(g)))(jnp.ones(()))
+    np.testing.assert_allclose(forward, reverse, rtol=1e-12)
+    assert abs(forward) > 0.1
+
+
+@pytest.mark.parametrize(
+    "adjoint", [diffrax.BacksolveAdjoint(), diffrax.ImplicitAdjoint()], ids=lambda a: type(a).__name__
+)
+def test_adjoints_of_vector_spaces_are_refused(adjoint):
+    with pytest.raises(ValueError, match=f"adjoint: {type(adjoint).__name__} .*R\\^n.*RecursiveCheckpointAdjoint"):
+        solve(lgsim.MK54, PENDULUM, swing, release(jnp.array(1.0)), t1=1.0, args=jnp.ones(()), adjoint=adjoint)
+
+
+# What goes wrong.
+
+LINE = actions.Translation(1)
+
+
+@pytest.mark.parametrize(
+    ("field", "y0", "time"),
+    [
+        (lambda t, y, args: y**2, 1.0, 1.0),  # y = 1/(1 - t)
+        (lambda t, y, args: jnp.where(t < 0.5, 1.0, jnp.nan) * y, 1.0, 0.5),
+        (lambda t, y, args: jnp.nan * y, 1.0, 0.0),
+    ],
+    ids=["blow-up", "not a number later", "not a number"],
+)
+def test_failures_say_when(field, y0, time):
+    found = solve(lgsim.MK54, LINE, field, jnp.array([y0]), t1=3.0, rtol=1e-7)
+    assert found.result == adaptive.RESULTS.stalled
+    np.testing.assert_allclose(found.t, time, rtol=0, atol=1e-6)
+    assert np.all(np.isfinite(found.y))
+    assert f"t = {float(found.t):.9g}: The step shrank" in found.message
+
+
+def test_too_many_steps():
+    found = solve(lgsim.MK54, LINE, lambda t, y, args: -y, jnp.ones(1), t1=100.0, max_steps=10)
+    assert found.result == adaptive.RESULTS.max_steps_reached
+    assert 0 < float(found.t) < 100 and int(found.accepted) + int(found.rejected) == 10
+    assert "max_steps" in found.message
+
+
+def test_wrong_arguments_are_named():
+    def run(method=lgsim.MK54, **more):
+        return solve(method, LINE, lambda t, y, args: -y, jnp.ones(1), **{"t1": 1.0, **more})
+
+    with pytest.raises(ValueError, match=r"method: .* no error estimate.*MK54, CF32a, CF32b, CF43"):
+        run(lgsim.MK4)
+    with pytest.raises(ValueError, match=r"save_at: expected times in order from t0 = 0\.0 to t1 = 1\.0"):
+        run(save_at=[0.5, 1.5])
+    with pytest.raises(ValueError, match="save_at: expected None together with save_steps"):
+        run(save_at=[0.5], save_steps=True)
+    with pytest.raises(ValueError, match="rtol: expected a positive tolerance"):
+        run(rtol=0.0)
+    with pytest.raises(ValueError, match=r"events\[0\]: expected a condition with a scalar"):
+        run(events=Event(lambda t, y, args: y))
+    with pytest.raises(ValueError, match=r"evaluate: .*dense=True"):
+        run().evaluate(0.5)
+    with pytest.raises(TypeError, match=r"action: Munthe-Kaas .* needs dexpinv"):
+        solve(lgsim.MK54, Turn(), lambda t, y, args: y, jnp.ones(3), t1=1.0)
+
+
+def test_a_term_of_a_vector_space_is_refused():
+    """``diffrax.ODETerm`` would broadcast an algebra vector to the state's shape."""
+    with pytest.raises(ValueError, match="AlgebraTerm"):
+        diffrax.diffeqsolve(
+            diffrax.ODETerm(lambda t, y, args: jnp.ones(3)),
+            adaptive.GroupSolver(lgsim.MK54, actions.RightTranslation(lgsim.SO3)),
+            0.0,
+            1.0,
+            0.1,
+            jnp.eye(3),
+        )
+
+
+def test_without_diffrax():
+    program = """
+import sys
+sys.modules["diffrax"] = None
+import lgsim
+try:
+    import lgsim.integrators.adaptive
+except ImportError as error:
+    print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pip install 'lgsim[adaptive]'" in found.stdout

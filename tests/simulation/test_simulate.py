@@ -1,0 +1,191 @@
+"""Simulation as a user runs it: what is kept, what is said, and files."""
+
+import csv
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lgsim
+from lgsim.multibody import ModelError, joints
+from lgsim.multibody.record import fingerprint, from_record, to_record
+from lgsim.simulation import Trajectory, rollout, sensors, simulate
+from tests.dynamics.machines import close
+from tests.multibody import trees
+from tests.multibody.twin import Twin
+
+SMALL = ["free", "revolute", "spherical"]
+
+
+@pytest.fixture(scope="module")
+def motion():
+    model = trees.build(SMALL, [-1, 0, 1]).replace(gravity=jnp.zeros(3))
+    q0, v0, _ = trees.state(model)
+    return simulate(model, q0, v0, duration=0.4, dt=0.01)
+
+
+def test_is_the_rollout(motion):
+    out = rollout(motion.model, jnp.asarray(motion.q[0]), jnp.asarray(motion.v[0]), dt=0.01, steps=40)
+    assert len(motion) == 41 and motion.result == "" and motion.method == "MK4" and motion.dt == 0.01
+    close(motion.q, out.q, 1e-13)
+    close(motion.v, out.v, 1e-13)
+    np.testing.assert_allclose(motion.time, out.time, rtol=1e-14)
+
+
+def test_pieces_join(monkeypatch):
+    """Pieces of 8 steps, the last one shorter, with torques that change: as in one go."""
+    model = lgsim.ModelBuilder().add_body("a", "world", joints.Revolute(), mass=1.0, center=[0.3, 0, 0]).build()
+    torques = jnp.asarray(np.random.default_rng(0).normal(size=(30, 1)))
+    whole = simulate(model, duration=0.3, dt=0.01, torques=torques, save_every=2)
+    monkeypatch.setattr("lgsim.simulation.pieces.CHUNK", 8)
+    seen = []
+    parts = simulate(
+        model,
+        duration=0.3,
+        dt=0.01,
+        torques=torques,
+        save_every=2,
+        progress=lambda done, steps: seen.append((done, steps)),
+    )
+    assert seen == [(8, 30), (16, 30), (24, 30), (30, 30)]
+    close(parts.q, whole.q, 1e-13)
+    np.testing.assert_array_equal(parts.tau, whole.tau)
+    np.testing.assert_array_equal(parts.tau[:-1], torques[::2])
+
+
+def test_energy_momentum_and_norm_of_a_free_machine(motion):
+    """All are conserved; kinetic energy is that of Pinocchio's mass matrix."""
+    import pinocchio as pin
+
+    twin = Twin(motion.model)
+    M = pin.crba(twin.pin, twin.data, twin.q(motion.q[7]))
+    M = np.triu(M) + np.triu(M, 1).T
+    v = twin.v(motion.v[7])
+    np.testing.assert_allclose(motion.kinetic_energy[7], v @ M @ v / 2, rtol=1e-12)
+    assert np.abs(motion.energy - motion.energy[0]).max() < 1e-5 * motion.kinetic_energy.max()
+    assert np.abs(motion.momentum - motion.momentum[0]).max() < 1e-5 * np.abs(motion.momentum).max()
+    h = pin.computeCentroidalMomentum(twin.pin, twin.data, twin.q(motion.q[7]), v)
+    c = twin.data.com[0]
+    np.testing.assert_allclose(motion.momentum[7], [*h.linear, *(h.angular + np.cross(c, h.linear))], rtol=1e-11)
+    assert motion.constraint_error.max() < 1e-14
+
+
+def test_slices_and_resampling(motion, without_import_hook):
+    part = motion[10:20:2]
+    assert len(part) == 5 and part.time[0] == motion.time[10]
+    fine = rollout(motion.model, jnp.asarray(motion.q[0]), jnp.asarray(motion.v[0]), dt=0.005, steps=80)
+    errors = []
+    for every in (4, 2):  # at a quarter of each interval, against the same motion at half the step
+        places = np.arange(every // 2, 81, 2 * every)
+        found = motion[::every].resample(fine.time[places])
+        gap = motion.model.difference(jnp.asarray(found.q), fine.q[places])
+        errors.append((float(jnp.abs(gap).max()), float(np.abs(found.v - fine.v[places]).max())))
+    assert errors[1][0] < 1e-4 and 11 < errors[0][0] / errors[1][0] < 22
+    assert 5.5 < errors[0][1] / errors[1][1] < 12
+    np.testing.assert_allclose(motion.resample(motion.time).v, motion.v, rtol=0, atol=1e-11)
+    with pytest.raises(ValueError, match=r"time: expected times from 0 to 0\.4 s"):
+        motion.resample([0.5])
+    with pytest.raises(TypeError, match=r"trajectory: expected a slice"):
+        motion[3]
+
+
+@pytest.mark.parametrize("ending", [".npz", ".parquet"])
+def test_files_keep_everything(motion, tmp_path, ending):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    path = motion.save(tmp_path / f"run{ending}")
+    again = Trajectory.load(path)
+    for name in ("time", "q", "v", "tau"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(motion, name))
+    assert (again.method, again.dt, again.result, again.version) == ("MK4", 0.01, "", lgsim.__version__)
+    assert again.fingerprint == motion.fingerprint
+    assert again.model.topology == motion.model.topology
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_csv_has_names_and_units(motion, tmp_path):
+    with open(motion.save(tmp_path / "run.csv"), encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert rows[0][:9] == ["time [s]", "q joint0[0] [m]", "q joint0[1] [m]", "q joint0[2] [m]", "q joint0[3] [-]",
+                           "q joint0[4] [-]", "q joint0[5] [-]", "q joint0[6] [-]", "q joint1 [rad]"]  # fmt: skip
+    assert {"v joint0[0] [m/s]", "v joint0[3] [rad/s]", "tau joint1 [N m]", "kinetic energy [J]"} <= set(rows[0])
+    assert len(rows) == 42
+    np.testing.assert_array_equal(np.array(rows[1:], float)[:, 1:12], motion.q[:, :11])
+
+
+def test_an_interrupted_file_leaves_the_old_one(motion, tmp_path, monkeypatch):
+    path = motion.save(tmp_path / "run.npz")
+    before = path.read_bytes()
+
+    def broken(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", broken)
+    with pytest.raises(OSError, match="disk full"):
+        motion[:5].save(path)
+    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_bad_files(motion, tmp_path):
+    with pytest.raises(ValueError, match=r"expected a name that ends in \.npz or \.parquet or \.csv, got '\.txt'"):
+        motion.save(tmp_path / "run.txt")
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        Trajectory.load(tmp_path / "none.npz")
+    (tmp_path / "bad.npz").write_text("no")
+    with pytest.raises(ValueError, match="expected a trajectory that lgsim wrote"):
+        Trajectory.load(tmp_path / "bad.npz")
+    np.savez(tmp_path / "other.npz", x=np.ones(3))
+    with pytest.raises(ValueError, match="expected a trajectory that lgsim wrote"):
+        Trajectory.load(tmp_path / "other.npz")
+
+
+def test_divergence_is_told_and_what_was_computed_is_kept():
+    model = lgsim.ModelBuilder().add_body("rod", "world", joints.Revolute(), mass=1.0, center=[0.3, 0, 0],
+                                          damping=-1e3).build()  # fmt: skip
+    out = simulate(model, jnp.array([0.1]), jnp.array([0.1]), duration=10.0, dt=0.1)
+    assert 2 < len(out) < 101 and np.isfinite(out.v).all()
+    assert "diverged: the state is not finite at" in out.result and "'rod'" in out.result and "smaller dt" in out.result
+    step = int(out.result.split("(step ")[1].split(")")[0])
+    assert step == len(out)  # the first one that is lost
+
+
+def test_an_interrupt_keeps_what_was_computed(monkeypatch):
+    model = lgsim.ModelBuilder().add_body("rod", "world", joints.Revolute(), mass=1.0, center=[0.3, 0, 0]).build()
+    monkeypatch.setattr("lgsim.simulation.pieces.CHUNK", 10)
+
+    def stop(done, steps):
+        if done == 20:
+            raise KeyboardInterrupt
+
+    out = simulate(model, jnp.array([0.1]), duration=1.0, dt=0.01, progress=stop)
+    assert len(out) == 21 and out.result == "interrupted at 0.2 s of 1 s"
+
+
+@pytest.mark.parametrize("name", ["duration", "dt"])
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
+def test_bad_times(motion, name, value):
+    with pytest.raises(ValueError, match=f"{name}: expected a positive number of seconds, got {value}"):
+        simulate(motion.model, **({"duration": 1.0, "dt": 0.1} | {name: value}))
+
+
+@pytest.mark.parametrize("name", trees.CASES)
+def test_records_of_models(name):
+    model = trees.build(*trees.CASES[name])
+    again = from_record(*to_record(model))
+    assert again.topology == model.topology and fingerprint(again) == fingerprint(model)
+    assert fingerprint(model.replace(gravity=jnp.ones(3))) != fingerprint(model)
+    with pytest.raises(ModelError, match="record: expected what to_record wrote"):
+        from_record("{}", {})
+
+
+def test_sensors():
+    """An IMU at rest feels gravity upwards; in circular motion the pull to the centre; encoders read joint numbers."""
+    model = lgsim.ModelBuilder().add_body("rod", "world", joints.Revolute(), mass=1.0).build()
+    model = model.add_frame("tip", "rod", np.block([[np.eye(3), np.array([[0.5], [0], [0]])], [np.zeros((1, 3)), 1]]))
+    q, w, dw = jnp.array([0.7]), jnp.array([3.0]), jnp.array([2.0])
+    felt = sensors.imu(model, "tip", q, w, dw)
+    np.testing.assert_allclose(felt.specific_force, [-0.5 * 9.0, 0.5 * 2.0, 9.81], rtol=1e-13)
+    np.testing.assert_allclose(felt.rate, [0, 0, 3.0], atol=1e-15)
+    np.testing.assert_array_equal(sensors.encoders(model, q), q)
+    np.testing.assert_allclose(sensors.frame_pose(model, "tip", q)[:2, 3], [0.5 * np.cos(0.7), 0.5 * np.sin(0.7)])
+    np.testing.assert_allclose(sensors.frame_twist(model, "tip", q, w), [0, 1.5, 0, 0, 0, 3.0], atol=1e-15)
