@@ -3,6 +3,7 @@
 PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
+ROBOT ?=
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -19,8 +20,9 @@ export MPLBACKEND ?= Agg
 
 .PHONY: demo test float32 lint types wheel bench-quick clean
 
+# A machine's file in ROBOT takes the place of the arm that comes with lgsim.
 demo: $(READY)
-	$(RUN) benchmarks/park_chung.py --quick
+	$(RUN) -m lgsim.cli demo $(ROBOT)
 
 test: $(READY)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal tests $(ARGS)

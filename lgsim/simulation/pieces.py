@@ -8,6 +8,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -72,7 +73,8 @@ def simulate(
     steps = max(1, round(duration / dt / save_every)) * save_every
     rows = None if torques is None else held(model, jnp.asarray(torques), steps, 0.0, dt)
     chunk = save_every * max(1, min(CHUNK, steps) // save_every)
-    run = jax.jit(partial(_piece, method=method, steps=chunk, save_every=save_every))
+    # not jax.jit: a control may be any function
+    run = eqx.filter_jit(partial(_piece, method=method, steps=chunk, save_every=save_every))
     parts = [Motion(jnp.zeros(1, model.dtype), q0[None], v0[None])]
     tau, result, done = [_forces(model, control, rows, 0, parts[0])], "", 0
     try:
@@ -85,8 +87,8 @@ def simulate(
             piece = Motion(*(x[1 : 1 + (min(chunk, steps - done)) // save_every] for x in piece))
             kept, result = _finite(model, piece, done, dt, save_every, method)
             if len(kept.time):
-                parts.append(kept)
                 tau.append(_forces(model, control, rows, done + save_every, kept, save_every))
+                parts.append(kept)
             done += len(piece.time) * save_every
             if progress is not None:
                 progress(done, steps)

@@ -80,10 +80,8 @@ def _from_npz(path):
             about = json.loads(str(file["about"]))
             numbers = {name.removeprefix("model."): file[name] for name in file if name.startswith("model.")}
             return _made(about, [file[name] for name in _ARRAYS], numbers)
-    except (KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"{path}: expected a trajectory that lgsim wrote, got {type(error).__name__}: {error}"
-        ) from None
+    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
+        raise ValueError(f"{path}: expected a trajectory that lgsim wrote, got something else") from None
 
 
 def _csv(motion):
@@ -120,10 +118,8 @@ def _from_parquet(path):
         table = arrow.parquet.read_table(path)
         extra = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
         about, plain = json.loads(extra["lgsim"]), json.loads(extra["lgsim.model"])
-    except (KeyError, ValueError, arrow.ArrowException) as error:
-        raise ValueError(
-            f"{path}: expected a trajectory that lgsim wrote, got {type(error).__name__}: {error}"
-        ) from None
+    except (KeyError, ValueError, arrow.ArrowException):
+        raise ValueError(f"{path}: expected a trajectory that lgsim wrote, got something else") from None
     numbers = {name: np.array(flat, dtype).reshape(shape) for name, (dtype, shape, flat) in plain.items()}
     names, n = table.column_names, table.num_rows
     parts = []

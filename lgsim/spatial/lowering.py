@@ -48,7 +48,10 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
     @partial(jax.jit, static_argnums=(0, 1))
     def compiled(structure: Any, empty: tuple, *leaves: Array) -> Any:
         held = iter(leaves)
-        out = f(*jax.tree.unflatten(structure, [next(held) if e is None else jnp.zeros(*e) for e in empty]))
+        # the attributes of the call would hold for all calls inside; a loop's body that is a call of its own has its
+        # slices of arrays copied
+        with set_xla_metadata(inlineable="true"):
+            out = f(*jax.tree.unflatten(structure, [next(held) if e is None else jnp.zeros(*e) for e in empty]))
         # XLA ends the process where such a call has an operand that it does not use: a result that all enter
         return out, sum(leaf.ravel()[0].astype(jnp.float32) for leaf in leaves)
 

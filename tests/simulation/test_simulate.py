@@ -132,6 +132,9 @@ def test_bad_files(motion, tmp_path):
     with pytest.raises(FileNotFoundError, match="no such file"):
         Trajectory.load(tmp_path / "none.npz")
     (tmp_path / "bad.npz").write_text("no")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    with pytest.raises(ValueError, match="expected a trajectory that lgsim wrote"):
+        Trajectory.load(tmp_path / "empty.npz")
     with pytest.raises(ValueError, match="expected a trajectory that lgsim wrote"):
         Trajectory.load(tmp_path / "bad.npz")
     np.savez(tmp_path / "other.npz", x=np.ones(3))
@@ -147,6 +150,13 @@ def test_divergence_is_told_and_what_was_computed_is_kept():
     assert "diverged: the state is not finite at" in out.result and "'rod'" in out.result and "smaller dt" in out.result
     step = int(out.result.split("(step ")[1].split(")")[0])
     assert step == len(out)  # the first one that is lost
+
+
+def test_any_function_controls():
+    model = lgsim.ModelBuilder().add_body("rod", "world", joints.Revolute(), mass=1.0, center=[1.0, 0, 0]).build()
+    out = simulate(model, duration=0.1, dt=0.01, control=lambda t, q, v, model: 2.0 * jnp.ones_like(v))
+    np.testing.assert_allclose(out.v[:, 0], 2.0 * out.time, rtol=1e-12)
+    np.testing.assert_array_equal(out.tau, 2.0)
 
 
 def test_an_interrupt_keeps_what_was_computed(monkeypatch):

@@ -1,0 +1,142 @@
+"""Rollouts beside MuJoCo: steps per second, compilation, and gradients through a rollout, on one core in float64.
+
+    python benchmarks/simulation.py --quick     Panda
+    python benchmarks/simulation.py             Panda and ANYmal, and a record in benchmarks/results
+
+Needs the extra `oracle` (mujoco, example-robot-data). MuJoCo reads the same bodies (peers/export.py) and runs its own
+RK4 with one state after another in C; lgsim's states swing from the same places. On revolute joints both are the same
+method, so the positions are compared first.
+"""
+
+import harness  # first: it picks the core before JAX makes its threads
+
+# isort: split
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import robots
+
+try:
+    import mujoco
+except ImportError as missing:
+    sys.exit(f"benchmarks/simulation.py: {missing.name} is missing; install it with: pip install 'lgsim[oracle]'")
+from peers import export
+
+import lgsim
+from lgsim.simulation import rollout
+
+jax.config.update("jax_enable_x64", True)
+
+DT = 1e-3
+# Steps per second in parts of MuJoCo's RK4, by batch.
+SPEED = {"Panda": {1: 0.6, 1024: 4.0}, "ANYmal": {1024: 2.5}}
+# Gradient through 200 steps: parts of the rollout by batch, and milliseconds of one.
+GRADIENT = {1: 4.5, 64: 5.5}
+MILLISECONDS = {"Panda": 12, "ANYmal": 20}
+
+
+def end(steps):
+    """The state after some steps."""
+    return lambda model, q, v: rollout(model, q, v, dt=DT, steps=steps, save_every=steps)[1:]
+
+
+def theirs(model):
+    machine = mujoco.MjModel.from_xml_string(export.mjcf(export.bodies(model)))
+    machine.opt.integrator, machine.opt.timestep = mujoco.mjtIntegrator.mjINT_RK4, DT
+    return machine, mujoco.MjData(machine)
+
+
+def place(model, machine, data, q):
+    """Their data at our configuration, at rest; bases have the same numbers in both."""
+    mujoco.mj_resetData(machine, data)
+    data.qpos[:] = np.asarray(q)
+
+
+def speed(report, names):
+    rows = []
+    for name in names:
+        model = robots.robot(name, "float64")
+        model = model.replace(damping=jnp.zeros(model.nv), friction=jnp.zeros(model.nv))
+        machine, data = theirs(model)
+        q, _, _ = robots.state(model, 1024)
+        still = jnp.zeros((1024, model.nv))
+        if not model.topology.floats:
+            short, _ = harness.compiled(end(100), model, q[0], still[0])
+            place(model, machine, data, q[0])
+            mujoco.mj_step(machine, data, nstep=100)
+            gap = np.abs(np.asarray(short(model, q[0], still[0])[0])[-1] - data.qpos).max()
+            report.bound(f"{name}: position after 100 steps, difference from MuJoCo", gap, at_most=1e-10)
+        _, of_step = harness.compiled(end(1), model, q[0], still[0])
+        for batch in (1, 1024):
+            steps = 1000 if batch == 1 else 20
+            f = lgsim.batched(end(steps), in_axes=(None, 0, 0)) if batch > 1 else end(steps)
+            x = (q, still) if batch > 1 else (q[0], still[0])
+            program, compiling = harness.compiled(f, model, *x)
+
+            def native(machine=machine, data=data, q=q):
+                place(model, machine, data, q[0])
+                mujoco.mj_step(machine, data, nstep=1000)
+
+            seconds = harness.interleave(
+                {"lgsim": lambda p=program, m=model, x=x: p(m, *x), "mujoco": native}, 5 if report.quick else 15
+            )
+            ours, other = steps * batch / seconds["lgsim"], 1000 / seconds["mujoco"]
+            rows.append([name, batch, ours, 4 * ours, other, ours / other, compiling])
+            if batch in SPEED[name]:
+                report.figure(f"{name} batch {batch}", ours / other, "x MuJoCo RK4")
+                report.bound(f"{name}, batch {batch}: parts of MuJoCo", ours / other, at_least=SPEED[name][batch])
+            if batch == 1:
+                report.bound(f"{name}: compile of a rollout / of a step", compiling / of_step, at_most=1.3)
+    report.table(
+        "MK4 at 1 ms beside MuJoCo's RK4, float64, per second",
+        ["robot", "batch", "steps", "dynamics evaluations", "MuJoCo steps", "ratio", "compile, s"],
+        rows,
+    )
+
+
+def gradients(report, names):
+    rows = []
+    for name in names:
+        model = robots.robot(name, "float64")
+        q, v, _ = robots.state(model, 64)
+        v = 0.1 * v
+
+        def loss(model, q, v, torques):
+            out = rollout(model, q, v, dt=DT, steps=200, torques=torques, save_every=200)
+            return jnp.sum(out.q[-1] ** 2) + jnp.sum(out.v[-1] ** 2)
+
+        torques = jnp.zeros((64, 200, model.nv))
+        for batch in (1, 64):
+            x = (q, v, torques) if batch > 1 else (q[0], v[0], torques[0])
+            functions = {"value": loss, "gradient": jax.grad(loss, argnums=(1, 2, 3))}
+            programs, compiling = {}, 0.0
+            for task, f in functions.items():
+                f = lgsim.batched(f, in_axes=(None, 0, 0, 0)) if batch > 1 else f
+                program, compiling = harness.compiled(f, model, *x)
+                programs[task] = lambda p=program, m=model, x=x: p(m, *x)
+            seconds = harness.interleave(programs, 5 if report.quick else 15)
+            ratio, ms = seconds["gradient"] / seconds["value"], 1e3 * seconds["gradient"] / batch
+            rows.append([name, batch, 1e3 * seconds["value"] / batch, ms, ratio, compiling])
+            report.bound(f"{name}, batch {batch}: gradient / rollout", ratio, at_most=GRADIENT[batch])
+            if batch == 1:
+                report.figure(f"{name} gradient of 200 steps", ms, "ms")
+                report.bound(f"{name}: gradient of 200 steps, ms", ms, at_most=MILLISECONDS[name])
+    report.table(
+        "Gradient of 200 MK4 steps in the torques of each, and in q and v, float64, ms for each state",
+        ["robot", "batch", "rollout", "gradient", "ratio", "compile, s"],
+        rows,
+    )
+
+
+def run(report):
+    """All tables."""
+    names = ["Panda"] if report.quick else ["Panda", "ANYmal"]
+    speed(report, names)
+    if not report.quick:
+        gradients(report, names)
+
+
+if __name__ == "__main__":
+    harness.main(run, "simulation")

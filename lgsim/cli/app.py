@@ -1,0 +1,94 @@
+"""The commands under one name, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from lgsim.cli import compare, convert, demo, info, plot, simulate, view
+from lgsim.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, Stop, one_line
+
+EXITS = (
+    "Exit codes: 0 done; 1 a package is missing or a file could not be written; 2 bad input; 3 the simulation diverged;"
+    " 130 interrupted by Ctrl-C."
+)
+
+
+class Group(TyperGroup):
+    """Errors that a user can mend are one line and an exit code; all others keep their traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _end("interrupted", INTERRUPTED)
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:
+        """Reads the arguments, runs a command and ends the process."""
+        extra["standalone_mode"] = False
+        args = sys.argv[1:] if args is None else args
+        try:
+            code = super().main(args or ["--help"], prog_name, **extra)
+        except Stop as error:
+            _end(one_line(error), error.code)
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            _end(f"{place}{error.strerror or one_line(error)}", FAILED)
+        except Exception as error:
+            # typer's own errors, whose class is another one in other versions
+            message = getattr(error, "format_message", None)
+            if message is None:
+                raise
+            command = getattr(getattr(error, "ctx", None), "command_path", None) or "lgsim"
+            _end(f"{message().rstrip('.')}; {command} --help shows what it takes", BAD_INPUT)
+        sys.exit(code or 0)
+
+
+app = typer.Typer(
+    name="lgsim",
+    cls=Group,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXITS,
+)
+
+
+def _version(wanted: bool) -> bool:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("lgsim")
+        except PackageNotFoundError:  # a source tree on the path that was not installed
+            number = "0+unknown"
+        typer.echo(f"lgsim {number}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def lgsim(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """Articulated rigid bodies simulated on their Lie groups.
+
+    Start with `lgsim demo`, then `lgsim info robot.urdf` and `lgsim simulate robot.urdf`.
+    """
+    del version
+
+
+for command in (demo.demo, info.info, simulate.simulate, plot.plot, view.view, compare.compare, convert.convert):
+    app.command(epilog=EXITS)(command)
+
+
+def _end(message: str, code: int) -> NoReturn:
+    typer.echo(f"{typer.style('error:', fg='red', bold=True)} {message}", err=True)
+    sys.exit(code)

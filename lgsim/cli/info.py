@@ -1,0 +1,129 @@
+"""``lgsim info``: what a machine is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lgsim.cli.errors import counted
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.tree import Tree
+
+    from lgsim.multibody import Model
+
+ENDLESS = "∞"
+
+
+def info(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A machine: a URDF or MJCF file.", show_default=False)],
+    floating_base: Annotated[
+        bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
+    ] = False,
+) -> None:
+    """Show a machine: its bodies and joints, masses, limits, frames, and what is odd in its file."""
+    from lgsim.cli.machine import read_machine
+    from lgsim.cli.output import console
+
+    model, report = read_machine(file, floating_base=floating_base)
+    out = console()
+    out.print(f"{file}: {_summary(model)}\n", soft_wrap=True)
+    out.print(_tree(model))
+    out.print()
+    out.print(_joints(model))
+    out.print()
+    out.print(str(report), soft_wrap=True)
+
+
+def _summary(model: Model) -> str:
+    tree = model.topology
+    base = "a floating base" if tree.floats else "a fixed base"
+    gravity = ", ".join(f"{float(x):g}" for x in model.gravity)
+    mass = float(model.inertias[:, 0].sum())
+    bodies = f"{tree.bodies} moving {'body' if tree.bodies == 1 else 'bodies'} on {base}, {mass:.6g} kg in all"
+    freedom = f"{counted(model.nv, 'degree')} of freedom (nq = {model.nq}, nv = {model.nv})"
+    return f"{bodies}; {freedom}; gravity ({gravity}) m/s²"
+
+
+def _tree(model: Model) -> Tree:
+    """The bodies, each under the one that carries it, with the frames that are fixed to it."""
+    import rich.tree
+    from rich.text import Text
+
+    from lgsim.multibody.topology import ROOT, WORLD
+
+    tree = model.topology
+    root = rich.tree.Tree(Text(ROOT, "bold"))
+    nodes = {WORLD: root}
+    for body, name in enumerate(tree.body_names):
+        label = Text.assemble(
+            f"{tree.joint_names[body]} ({_kind(model, body)}) → ",
+            (name, "bold"),
+            f", {float(model.inertias[body, 0]):.6g} kg",
+        )
+        nodes[body] = nodes[tree.parents[body]].add(label)
+    for body, node in nodes.items():
+        frames = [name for name, of in zip(tree.frame_names, tree.frame_bodies, strict=True) if of == body]
+        if frames:
+            node.children.insert(0, rich.tree.Tree(Text(f"frames: {', '.join(frames)}", "dim")))
+    return root
+
+
+def _joints(model: Model) -> Table:
+    import rich.table
+    from rich import box
+
+    tree = model.topology
+    table = rich.table.Table(
+        "joint", "type", "in q", "in v", "limits", "velocity", "force", "damping", box=box.SIMPLE_HEAD
+    )
+    for body, name in enumerate(tree.joint_names):
+        rows = tree.joints[body].rows
+        turns = {row.turns for row in rows}
+        unit, force = (
+            ("rad", "N m") if turns == {True} else ("m", "N") if turns == {False} else ("rad or m", "N m or N")
+        )
+        at = tree.v_slice(body)
+        numbers = (model.velocity_limit, model.effort_limit, model.damping)
+        velocity, effort, damping = (_each([float(x) for x in array[at]]) for array in numbers)
+        limits = zip(model.lower[at], model.upper[at], strict=True)
+        bounds = _each([f"{_number(float(low))} … {_number(float(high))}" for low, high in limits])
+        free = bounds == f"-{ENDLESS} … {ENDLESS}"
+        table.add_row(
+            name,
+            _kind(model, body),
+            _places(tree.q_slice(body)),
+            _places(at),
+            "none" if free else f"{bounds} {unit}".strip() if bounds else "",
+            f"{velocity} {unit}/s" if velocity not in ("", ENDLESS) else "",
+            f"{effort} {force}" if effort not in ("", ENDLESS) else "",
+            damping if damping != "0" else "",
+        )
+    return table
+
+
+def _kind(model: Model, body: int) -> str:
+    tree = model.topology
+    kind, other = type(tree.joints[body]).__name__.lower(), tree.mimics[body]
+    if other is None:
+        return kind
+    factor, offset = (float(x) for x in model.mimic[body])
+    return f"{kind}, {factor:g} × {tree.joint_names[other]}" + (f" {offset:+g}" if offset else "")
+
+
+def _places(part: slice) -> str:
+    count = part.stop - part.start
+    return "" if not count else str(part.start) if count == 1 else f"{part.start}-{part.stop - 1}"
+
+
+def _each(values: list[float] | list[str]) -> str:
+    """Equal ones once."""
+    shown = [value if isinstance(value, str) else _number(value) for value in values]
+    return shown[0] if len(set(shown)) == 1 else "; ".join(shown)
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}".replace("inf", ENDLESS)

@@ -1,0 +1,96 @@
+"""A bar that shows how far a simulation is, and Ctrl-C that ends it where its result is whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from lgsim.cli.output import console
+
+
+class Watch:
+    """``progress`` of a simulation: shows a bar, measures, and ends the simulation between two pieces on Ctrl-C.
+
+    A second Ctrl-C ends it at once. Use it in a ``with`` block.
+
+    Attributes:
+        interrupted: Whether Ctrl-C was pressed.
+    """
+
+    def __init__(self, steps: int) -> None:
+        output = console(error=True)
+        self.interrupted = False
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=output,
+            disable=not output.is_terminal,
+        )
+        self._task = self._bar.add_task("compiling", total=steps, rate="")
+        self._before: Any = None
+        self._start = time.perf_counter()
+        self._first: tuple[float, int] | None = None
+        self._last = (self._start, 0)
+
+    def __enter__(self) -> Watch:
+        # only the main thread may set handlers; elsewhere nobody presses Ctrl-C
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._pressed)
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def __call__(self, done: int, steps: int) -> None:
+        """Takes note of what is done.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed, and there is more to do.
+        """
+        self._last = (time.perf_counter(), done)
+        self._first = self._first or self._last
+        rate = "" if self.rate is None else f"{self.rate:,.0f} steps/s"
+        self._bar.update(self._task, description="simulating", completed=done, rate=rate)
+        if self.interrupted and done < steps:
+            raise KeyboardInterrupt
+
+    @property
+    def compiling(self) -> float:
+        """Seconds until the first piece was there."""
+        return (self._first or self._last)[0] - self._start
+
+    @property
+    def first_steps(self) -> int:
+        """Steps of the first piece."""
+        return (self._first or self._last)[1]
+
+    @property
+    def wall(self) -> float:
+        """Seconds until the last piece was there."""
+        return self._last[0] - self._start
+
+    @property
+    def rate(self) -> float | None:
+        """Steps per second after the first piece; None before."""
+        if self._first is None or self._last[1] == self._first[1]:
+            return None
+        return (self._last[1] - self._first[1]) / (self._last[0] - self._first[0])
+
+    def _pressed(self, number: int, frame: FrameType | None) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+        # not print, which the main program may be in the middle of
+        os.write(2, b"\nstopping at the next state that is saved; Ctrl-C again stops at once\n")

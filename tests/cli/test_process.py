@@ -1,0 +1,87 @@
+"""The command as a process of its own: start, Ctrl-C, and what it needs."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lgsim.simulation import Trajectory
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "lgsim.cli"]
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": str(ROOT),
+    "JAX_PLATFORMS": "cpu",
+    "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "jax"),
+}
+
+# the front door of the package imports JAX; what is measured here is the command alone
+ALONE = """
+import sys, types
+package = types.ModuleType("lgsim")
+package.__path__ = [sys.argv[1]]
+sys.modules["lgsim"] = package
+from lgsim.cli.app import app
+heavy = {"jax", "numpy", "matplotlib", "viser", "lxml"} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+def test_help_needs_no_numerics():
+    run = subprocess.run([sys.executable, "-c", ALONE, ROOT / "lgsim"], env=ENVIRONMENT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+def test_errors_and_version(tmp_path):
+    run = subprocess.run([*COMMAND, "info", "none.urdf"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == "error: none.urdf: the file cannot be read: No such file or directory\n"
+
+
+def test_ctrl_c_saves_what_was_computed(files, tmp_path):
+    arguments = ["simulate", files / "arm.urdf", "--q", "1,1", "--duration", "1e6", "--save-every", "100"]
+    with subprocess.Popen(
+        [*COMMAND, *arguments], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr.readline().startswith("simulating 1e+06 s of")
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 130, errors
+    assert "stopping at the next state that is saved" in errors
+    assert "note: interrupted at" in errors
+    assert "is in run.npz" in errors
+    assert "Traceback" not in errors
+    run = Trajectory.load(tmp_path / "run.npz")
+    assert run.result.startswith("interrupted at")
+    assert len(run) >= 2
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_extra(missing, monkeypatch, capsys):
+    from lgsim.cli import main
+
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"the packages {missing}, which" in error
+    assert "pip install 'lgsim[cli]'" in error
+
+
+def test_entry_point(monkeypatch, capsys):
+    from lgsim.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["lgsim", "--version"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith("lgsim ")

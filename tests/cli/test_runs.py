@@ -1,0 +1,191 @@
+"""What becomes of runs: ``plot``, ``view``, ``compare`` and ``convert``."""
+
+import csv
+import errno
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lgsim.simulation import Trajectory
+from tests.cli.machines import lgsim, refused
+
+
+def squeezed(text):
+    return " ".join(text.split())
+
+
+def still(model, q):
+    """A run of one state."""
+    return Trajectory(model, np.zeros(1), np.asarray(q)[None], np.zeros((1, model.nv)), np.zeros((1, model.nv)))
+
+
+def test_largest_differences(run, tmp_path):
+    one = Trajectory.load(run)
+    shift = np.array([[0, 0], [0, -0.25], [0.125, 0]])
+    other = replace(one, q=one.q + shift, v=one.v + 2 * shift[::-1])
+    text = squeezed(lgsim("compare", run, other.save(tmp_path / "other.npz")).stdout)
+    assert "3 times in common, from 0 s to 0.004 s" in text
+    assert "q 0.25 rad 0.002 s elbow" in text
+    assert "v 0.5 rad/s 0.002 s elbow" in text
+    change = np.abs(other.energy - one.energy)
+    assert f"energy {change.max():.4g} J {one.time[change.argmax()]:g} s" in text
+
+
+def test_only_common_times_count(run, tmp_path):
+    one = Trajectory.load(run)
+    part = replace(one[1:], q=one.q[1:] + 1.0, time=one.time[1:] * (1 + 1e-12))
+    text = squeezed(lgsim("compare", run, part.save(tmp_path / "part.npz")).stdout)
+    assert "2 times in common, from 0.002 s to 0.004 s" in text
+    assert "q 1 rad" in text
+    later = replace(one, time=one.time + 0.0005).save(tmp_path / "later.npz")
+    message = refused("compare", run, later)
+    assert "have no time in common" in message
+    assert f"{later} has 3 from 0.0005 s to 0.0045 s" in message
+
+
+def test_configurations_are_compared_on_the_group(files, tmp_path):
+    """q and -q are one rotation; the angle between two others is that of rotation vectors."""
+    from lgsim.cli.machine import read_machine
+
+    model, _ = read_machine(files / "ball.urdf")
+    turned = np.array([np.cos(0.2), 0, np.sin(0.2), 0, 0])
+    first = still(model, turned).save(tmp_path / "first.npz")
+    same = still(model, turned * [-1, -1, -1, -1, 1]).save(tmp_path / "same.npz")
+    neutral = still(model, model.neutral()).save(tmp_path / "neutral.npz")
+    words = squeezed(lgsim("compare", first, same).stdout).split()
+    assert float(words[words.index("q") + 1]) < 1e-15
+    assert "q 0.4 rad 0 s socket[1]" in squeezed(lgsim("compare", first, neutral).stdout)
+
+
+def test_precisions_may_differ(run, tmp_path):
+    one = Trajectory.load(run)
+    model = jax.tree.map(lambda x: x.astype(jnp.float32), one.model)
+    single = Trajectory(model, *(np.float32(x) for x in (one.time, one.q, one.v, one.tau)))
+    result = lgsim("compare", run, single.save(tmp_path / "single.npz"))
+    assert result.exit_code == 0, result.output
+    assert "3 times in common" in result.stdout
+
+
+def test_different_machines_are_refused(run, files, tmp_path):
+    from lgsim.cli.machine import read_machine
+
+    one = Trajectory.load(run)
+    light = replace(one, model=one.model.replace(gravity=jnp.zeros(3), damping=jnp.ones(2))).save(
+        tmp_path / "light.npz"
+    )
+    message = refused("compare", run, light)
+    assert "are of different machines" in message
+    assert one.fingerprint in message
+    assert message.endswith("they differ in drives, gravity")
+
+    ball = read_machine(files / "ball.urdf")[0]
+    other = still(ball, ball.neutral()).save(tmp_path / "ball.npz")
+    assert "the joints of one are shoulder, elbow, of the other socket, wheel, shadow" in refused("compare", run, other)
+
+
+def test_convert_to_csv_and_back_to_npz(run, tmp_path):
+    one = Trajectory.load(run)
+    assert lgsim("convert", run, tmp_path / "run.csv").stdout.strip() == str(tmp_path / "run.csv")
+    with (tmp_path / "run.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert rows[0][:3] == ["time [s]", "q shoulder [rad]", "q elbow [rad]"]
+    np.testing.assert_array_equal(np.array(rows[1:], float)[:, 1:3], one.q)
+    assert lgsim("convert", run, tmp_path / "copy.npz").exit_code == 0
+    np.testing.assert_array_equal(Trajectory.load(tmp_path / "copy.npz").v, one.v)
+    assert "a .csv file holds no machine; expected a run that ends in .npz or .parquet" in refused(
+        "convert", tmp_path / "run.csv", tmp_path / "again.npz"
+    )
+    assert "OUT: expected a name that ends in .npz or .parquet or .csv, got 'run.txt'" in refused(
+        "convert", run, tmp_path / "run.txt"
+    )
+
+
+def test_full_disk_is_one_line(run, tmp_path, monkeypatch):
+    def full(motion, path):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(Trajectory, "save", full)
+    out = tmp_path / "run.csv"
+    assert refused("convert", run, out, code=1) == f"{out}: No space left on device"
+
+
+def test_convert_to_parquet_and_back(run, tmp_path):
+    pytest.importorskip("pyarrow")
+    assert lgsim("convert", run, tmp_path / "run.parquet").exit_code == 0
+    assert lgsim("convert", tmp_path / "run.parquet", tmp_path / "back.npz").exit_code == 0
+    np.testing.assert_array_equal(Trajectory.load(tmp_path / "back.npz").q, Trajectory.load(run).q)
+
+
+def test_plot(run, tmp_path):
+    result = lgsim("plot", run, "--out", tmp_path / "pictures", "--phase", "elbow")
+    names = [f"run-{name}.png" for name in ("joints", "energy", "momentum", "phase-elbow")]
+    assert result.stdout.split() == [str(tmp_path / "pictures" / name) for name in names]
+    assert all((tmp_path / "pictures" / name).read_bytes()[:4] == b"\x89PNG" for name in names)
+
+
+def test_plot_refuses(run, files, tmp_path):
+    from lgsim.cli.machine import read_machine
+
+    assert "--phase: expected the name of a joint, got 'elbw'; did you mean 'elbow'?" in refused(
+        "plot", run, "--out", tmp_path, "--phase", "elbw"
+    )
+    assert "--out: there is no folder" in refused("plot", run, "--out", tmp_path / "a" / "b")
+    ball = read_machine(files / "ball.urdf")[0]
+    run = still(ball, ball.neutral()).save(tmp_path / "ball.npz")
+    assert "--phase: " in refused("plot", run, "--phase", "socket")
+    assert [path.name for path in tmp_path.iterdir()] == ["ball.npz"]
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", None], ids=["empty", "text", "part"])
+def test_what_is_no_run(content, run, tmp_path):
+    path = tmp_path / "odd.npz"
+    path.write_bytes(run.read_bytes()[:2000] if content is None else content)
+    assert (
+        refused("plot", path) == f"{path}: expected a run that lgsim wrote, got a file of another kind or a part of one"
+    )
+
+
+def test_other_archives_and_other_endings(run, tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.zeros(2))
+    assert f"{tmp_path / 'other.npz'}: expected a trajectory that lgsim wrote" in refused(
+        "plot", tmp_path / "other.npz"
+    )
+    assert refused("compare", run, tmp_path / "none.npz") == f"{tmp_path / 'none.npz'}: no such file"
+    assert "run.mat: expected a run that ends in .npz or .parquet" in refused("plot", "run.mat")
+    (tmp_path / "folder.npz").mkdir()
+    assert "folder.npz: the file cannot be read: Is a directory" in refused("plot", tmp_path / "folder.npz")
+
+
+@pytest.mark.parametrize("shown", ["run", "machine"])
+def test_view_as_a_file(shown, run, files, tmp_path):
+    pytest.importorskip("viser")
+    out = tmp_path / "scene.html"
+    what = (run, "--visuals", files / "arm.urdf") if shown == "run" else (files / "arm.urdf",)
+    assert lgsim("view", *what, "--html", out).stdout.strip() == str(out)
+    assert "<html" in out.read_text().lower()
+
+
+def test_view_live(run, monkeypatch):
+    """The scene runs until Ctrl-C, which is how it ends and no fault."""
+    pytest.importorskip("viser")
+    from lgsim.view import Live
+
+    def pressed(scene):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Live, "wait", pressed)
+    result = lgsim("view", run, "--port", 18080)
+    assert result.exit_code == 0, result.output
+    assert "note: the scene is at http://localhost:18" in result.stderr
+
+
+def test_view_refuses(run, files, tmp_path):
+    pytest.importorskip("viser")
+    assert "--html: there is no folder" in refused("view", run, "--html", tmp_path / "a" / "b.html")
+    assert "none.urdf: the file cannot be read" in refused("view", tmp_path / "none.urdf")
+    assert "visuals: expected names of frames" in refused(
+        "view", files / "ball.urdf", "--html", tmp_path / "x.html", "--visuals", files / "arm.urdf"
+    )

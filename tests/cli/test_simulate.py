@@ -1,0 +1,202 @@
+"""``lgsim simulate``: what is computed, saved and shown, and what is refused before anything is."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from lgsim.simulation import Trajectory
+from tests.cli.machines import GRAVITY, TORQUE, Q, lgsim, refused, textbook_acceleration
+
+
+def test_run_is_the_motion_that_was_asked_for(simulated):
+    result, folder = simulated
+    assert result.exit_code == 0, result.output
+    run = Trajectory.load(folder / "run.npz")
+    np.testing.assert_allclose(run.time, [0, 0.002, 0.004], rtol=1e-15)
+    assert (run.method, run.dt, run.result, run.q.dtype) == ("MK4", 0.001, "", np.float64)
+    np.testing.assert_array_equal(run.q[0], Q)
+    np.testing.assert_array_equal(run.v[0], [0, 0])
+    np.testing.assert_array_equal(run.tau, [TORQUE] * 3)
+    np.testing.assert_array_equal(run.model.gravity, [0, 0, -GRAVITY])
+    # from rest the rate of the acceleration is zero: v = a t + O(t^3)
+    a = textbook_acceleration(Q, TORQUE, GRAVITY)
+    np.testing.assert_allclose(run.v[1], 0.002 * a, rtol=1e-4)
+    np.testing.assert_allclose(run.q[1] - Q, 0.002**2 / 2 * a, rtol=1e-4)
+
+
+def test_table_and_files(simulated):
+    result, folder = simulated
+    text = " ".join(result.stdout.split())
+    assert "final time 0.004 s" in text
+    assert "of the largest kinetic energy" in text
+    assert "the joint forces change it too" in text
+    assert "constraint error 0 " in text
+    assert "compiling and the first 4 steps" in text
+    assert result.stderr.strip().endswith("arm.urdf: 4 steps by MK4")
+    names = {"run.npz", "run-joints.png", "run-energy.png", "run-momentum.png"} | (
+        {"run.html"} if "run.html" in text else set()
+    )
+    assert {path.name for path in folder.iterdir()} == names
+    assert all(str(folder / name) in text for name in names)
+    assert all((folder / name).read_bytes()[:4] == b"\x89PNG" for name in names if name.endswith(".png"))
+
+
+def test_scene_beside_the_run(simulated):
+    pytest.importorskip("viser")
+    assert "<html" in (simulated[1] / "run.html").read_text().lower()
+
+
+def test_divergence_is_saved_and_said(files, tmp_path):
+    out = tmp_path / "far.npz"
+    result = lgsim(
+        "simulate", files / "arm.urdf", "--v", "shoulder=1e200", "--duration", 0.004, "--dt", 0.001, "--out", out
+    )
+    assert result.exit_code == 3
+    assert "diverged: the state is not finite at 0.001 s (step 1), first at the joint 'shoulder'" in result.stderr
+    assert f"1 state, is in {out}" in result.stderr
+    assert "energy is too large for floats" in result.stdout
+    np.testing.assert_array_equal(Trajectory.load(out).v, [[1e200, 0]])
+
+
+def test_float32_and_random(files, tmp_path):
+    out = tmp_path / "single.npz"
+    arguments = ("--duration", 0.004, "--dt", 0.001, "--float32", "--q", "random", "--seed", 3)
+    assert lgsim("simulate", files / "arm.urdf", "--out", out, *arguments).exit_code == 0
+    run = Trajectory.load(out)
+    assert {array.dtype for array in (run.time, run.q, run.v, run.tau, run.model.inertias)} == {np.dtype("float32")}
+    assert abs(run.q[0, 0]) <= np.pi
+    assert -2 <= run.q[0, 1] <= 1.5
+    assert np.any(run.q[0] != 0)
+
+
+REFUSED = {
+    "too long": (("--q", "1,2,3"), "--q: expected 2 numbers (shoulder 1, elbow 1), got 3"),
+    "too short": (("--v", "1"), "--v: expected 2 numbers (shoulder 1, elbow 1), got 1"),
+    "nan": (("--q", "1,nan"), "--q: expected finite numbers, got 'nan' in '1,nan'"),
+    "infinite": (("--torque", "elbow=inf"), "--torque: elbow: expected finite numbers, got 'inf'"),
+    "words": (("--q", "a,b"), "--q: expected numbers, got 'a' in 'a,b'"),
+    "empty": (("--q", ""), "--q: expected numbers, got ''"),
+    "near name": (("--q", "elbw=1"), "--q: expected the name of a joint, got 'elbw'; did you mean 'elbow'?"),
+    "far name": (("--v", "xyz=1"), "--v: expected the name of a joint, got 'xyz'; there are shoulder, elbow"),
+    "mixed": (("--q", "elbow=1,2"), "--q: expected joint=value, got '2'; numbers and names cannot be mixed"),
+    "twice": (("--q", "elbow=1,elbow=2"), "--q: the joint 'elbow' is named twice"),
+    "two for one": (("--q", "elbow=1:2"), "--q: the joint 'elbow' takes one number, got 2"),
+    "random v": (("--v", "random"), "--v: expected numbers, got 'random'"),
+    "gravity of two": (("--gravity", "1,2"), "--gravity: expected three numbers such as 0,0,-9.81, got 2"),
+    "gravity nan": (("--gravity", "0,0,nan"), "--gravity: expected finite numbers, got 'nan'"),
+    "dt 0": (("--dt", "0"), "--dt: expected a positive number of seconds, got 0"),
+    "dt negative": (("--dt", "-0.1"), "--dt: expected a positive number of seconds, got -0.1"),
+    "dt nan": (("--dt", "nan"), "--dt: expected a positive number of seconds, got nan"),
+    "dt long": (("--dt", "20"), "--dt: expected a step of 20 s to fit into the duration, 5 s"),
+    "dt short": (("--dt", "1e-300"), "--dt: expected less than 1e+15 steps, got 5e+300"),
+    "duration 0": (("--duration", "0"), "--duration: expected a positive number of seconds, got 0"),
+    "duration infinite": (("--duration", "inf"), "--duration: expected a positive number of seconds, got inf"),
+    "rare": (("--save-every", "9000"), "--save-every: expected 9000 steps of 0.001 s to fit into the duration, 5 s"),
+    "method": (("--method", "RK4"), "CG5, got 'RK4'; did you mean 'MK4'?"),
+    "ending": (("--out", "run.mat"), "--out: expected a name that ends in .npz or .parquet or .csv, got 'run.mat'"),
+    "no ending": (("--out", "run"), "got 'run' (no ending)"),
+    "no folder": (("--out", "nowhere/run.npz"), "--out: there is no folder 'nowhere'"),
+    "locked folder": (("--out", "/proc/run.npz"), "--out: the folder '/proc' cannot be written"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_before_anything_is_computed(case, files, tmp_path, monkeypatch):
+    if case == "locked folder" and not os.path.isdir("/proc"):
+        pytest.skip("there is no folder that not even root can write to")
+    monkeypatch.chdir(tmp_path)
+    arguments, message = REFUSED[case]
+    assert message in refused("simulate", files / "arm.urdf", *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_in_place_of_a_file(files, tmp_path):
+    (tmp_path / "run.npz").mkdir()
+    text = refused("simulate", files / "arm.urdf", "--out", tmp_path / "run.npz")
+    assert text == f"--out: expected a file, got the folder '{tmp_path / 'run.npz'}'"
+
+
+@pytest.mark.parametrize(
+    "package, extra, arguments",
+    [
+        ("pyarrow", "data", ("--out", "run.parquet")),
+        ("matplotlib", "plot", ("--plot",)),
+        ("viser", "view", ("--html",)),
+    ],
+)
+def test_missing_packages_are_named_before_the_simulation(package, extra, arguments, files, tmp_path, monkeypatch):
+    from lgsim.cli import errors
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(errors, "find_spec", lambda name: None if name == package else True)
+    text = refused("simulate", files / "arm.urdf", *arguments, code=1)
+    assert text.endswith(f"needs the package {package}, which is missing: pip install 'lgsim[{extra}]'")
+    assert not list(tmp_path.iterdir())
+
+
+def test_quaternions_and_followers(files):
+    from lgsim.cli.machine import read_machine
+    from lgsim.cli.states import configuration, velocities
+
+    model, _ = read_machine(files / "ball.urdf")
+    q = configuration("--q", "socket=0.7071:0:0.7071:0", model, 0)
+    np.testing.assert_allclose(q, [np.sqrt(0.5), 0, np.sqrt(0.5), 0, 0], rtol=1e-15)
+    np.testing.assert_array_equal(configuration("--q", None, model, 0), [1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(velocities("--v", " wheel = 4 , socket = 1:-2:3", model), [1, -2, 3, 4])
+    first, second = (configuration("--q", "random", model, seed) for seed in (0, 1))
+    assert np.all(first != second)
+    np.testing.assert_array_equal(first, configuration("--q", "random", model, 0))
+
+    arm = files / "ball.urdf"
+    assert (
+        "a unit quaternion (w, x, y, z) in the last four numbers of the joint 'socket', got one of norm 2"
+        in refused("simulate", arm, "--q", "socket=2:0:0:0")
+    )
+    assert "the joint 'shadow' follows another one and has no number of its own" in refused(
+        "simulate", arm, "--q", "shadow=1"
+    )
+    assert "the joint 'socket' takes 3 numbers, socket=a:b:c, got 2" in refused("simulate", arm, "--v", "socket=1:2")
+
+
+def test_watch_ends_between_pieces_and_at_once(capfd):
+    from lgsim.cli.progress import Watch
+
+    before = signal.getsignal(signal.SIGINT)
+    with Watch(10) as watch:
+        watch(4, 10)
+        assert watch.rate is None
+        watch(6, 10)
+        assert watch.rate > 0
+        assert watch.first_steps == 4
+        signal.raise_signal(signal.SIGINT)
+        assert watch.interrupted
+        with pytest.raises(KeyboardInterrupt):
+            watch(8, 10)
+        watch(10, 10)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "Ctrl-C again stops at once" in capfd.readouterr().err
+
+
+def test_interrupted_simulation_is_saved(files, tmp_path, monkeypatch):
+    """Ctrl-C while the first piece is computed: that piece is kept."""
+    from lgsim.cli import launch
+
+    class Pressed(launch.Watch):
+        def __call__(self, done, steps):
+            signal.raise_signal(signal.SIGINT)
+            super().__call__(done, steps)
+
+    monkeypatch.setattr(launch, "Watch", Pressed)
+    out = tmp_path / "part.npz"
+    result = lgsim("simulate", files / "arm.urdf", "--q", "1,1", "--duration", 10, "--dt", 0.001, "--out", out)
+    assert result.exit_code == 130
+    run = Trajectory.load(out)
+    end = 0.001 * (len(run) - 1)
+    assert 0 < end < 10
+    np.testing.assert_allclose(run.time, 0.001 * np.arange(len(run)), rtol=1e-14)
+    assert run.result == f"interrupted at {end:g} s of 10 s"
+    assert f"note: {run.result}; what was computed, {len(run)} states, is in {out}" in result.stderr
