@@ -59,6 +59,13 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason="JAX finds no accelerator"))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _room():
+    """Compiled programs go with the file that needed them: a worker would otherwise hold gigabytes of them."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture
 def dtype(request):
     """float32 and float64; in the float32 lane float32 alone."""

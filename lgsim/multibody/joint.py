@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.spatial import Transform
+from lgsim.spatial import Motion, Transform, Vec
 
 Components = Sequence[Array]
 """Coordinates of one or many joints of a kind, one array for each coordinate."""
@@ -164,16 +164,16 @@ class GroupJoint(Joint):
     def transform(self, q: Components) -> Transform:
         """The pose of C in P, in the axes of the rows."""
 
-    def twist(self, v: Components) -> Array:
-        """The velocity as an element (..., 6) of se(3), in the axes of the rows."""
+    def twist(self, v: Components) -> Motion:
+        """The velocity as an element of se(3), in the axes of the rows."""
         out = [jnp.zeros_like(v[0])] * 6
         for row, rate in zip(self.rows, v, strict=True):
             out[3 * row.turns + row.axis] = rate
-        return jnp.stack(out, axis=-1)
+        return Motion(Vec(*out[:3]), Vec(*out[3:]))
 
-    def rates(self, twist: Array) -> list[Array]:
-        """The velocity of an element (..., 6) of the joint's algebra: the inverse of ``twist``."""
-        return [twist[..., 3 * row.turns + row.axis] for row in self.rows]
+    def rates(self, twist: Motion) -> list[Array]:
+        """The velocity of an element of the joint's algebra: the inverse of ``twist``."""
+        return [twist[row.turns][row.axis] for row in self.rows]
 
 
 def bracket(a: np.ndarray, b: np.ndarray) -> np.ndarray:

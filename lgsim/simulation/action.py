@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim.lie.action import Action
-from lgsim.lie.group import SE3
+from lgsim.lie.phi import DEXPINV, on_motion
 from lgsim.multibody import configuration
 from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import check
+from lgsim.spatial import Motion, check
 
 
 class Motions(Action):
@@ -47,11 +47,11 @@ class Motions(Action):
 
     def dexpinv(self, sigma: Array, xi: Array) -> Array:
         """At ``-sigma`` in the algebra of each joint that is a group: velocities move it from the right."""
-        return self._on_groups(sigma, xi, lambda s, x: SE3.dexpinv_action(-s, x), lambda s, x: x)
+        return self._on_groups(sigma, xi, lambda s, x: on_motion(DEXPINV, -s, x), lambda s, x: x)
 
     def bracket(self, a: Array, b: Array) -> Array:
         """Minus the bracket of each joint that is a group."""
-        return self._on_groups(a, b, lambda a, b: -SE3.bracket(a, b), lambda a, b: jnp.zeros_like(b))
+        return self._on_groups(a, b, lambda a, b: -a.cross(b), lambda a, b: jnp.zeros_like(b))
 
     def difference(self, y0: Array, y1: Array) -> Array:
         """The smallest xi with ``move(xi, y0) = y1``."""
@@ -65,7 +65,7 @@ class Motions(Action):
         return jnp.concatenate([jnp.ones(self.topology.nv, y.dtype), y[self.topology.nq :]])
 
     def _on_groups(
-        self, a: Array, b: Array, twists: Callable[[Array, Array], Array], plain: Callable[[Array, Array], Array]
+        self, a: Array, b: Array, twists: Callable[[Motion, Motion], Motion], plain: Callable[[Array, Array], Array]
     ) -> Array:
         """A bilinear map of the algebra: ``twists`` on se(3) for joints that are groups, ``plain`` for all else."""
         tree = self.topology

@@ -41,8 +41,8 @@ def cut(tree: Tree) -> Tree:
 def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f`` as one native function on CPU, its loops included, without the cost of a call for each operation.
 
-    Inside, a sum over an axis and a product of matrices have to be written as loops or explicit sums: in a batch the
-    back end refuses what it would give to its matrix library.
+    Its derivative, of any order and mode, is that of ``f``. Inside, a sum over an axis and a product of matrices have
+    to be written as loops or explicit sums: in a batch the back end refuses what it would give to its matrix library.
     """
 
     @partial(jax.jit, static_argnums=(0, 1))
@@ -64,9 +64,20 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
         # nor may an operand be without entries
         empty = tuple(None if leaf.size else (leaf.shape, leaf.dtype) for leaf in leaves)
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-            return compiled(structure, empty, *(leaf for leaf in leaves if leaf.size))[0]
+            found = compiled(structure, empty, *(leaf for leaf in leaves if leaf.size))
+        # else the second result would go, and with it the use of an operand
+        return jax.lax.optimization_barrier(found)[0]
 
-    return call
+    # a derivative would be calls with the same attributes, of functions that need not use all their operands
+    @jax.custom_jvp
+    def whole(*args: Any) -> Any:
+        return call(*args)
+
+    @whole.defjvp
+    def _(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
+        return jax.jvp(f, primals, tangents)
+
+    return whole
 
 
 # Polynomials of sin r = r + r^3 S(r^2) and cos r = 1 - r^2/2 + r^4 C(r^2) on |r| <= pi/4, and pi/2 in three pieces
