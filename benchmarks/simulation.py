@@ -48,7 +48,7 @@ def theirs(model):
     return machine, mujoco.MjData(machine)
 
 
-def place(model, machine, data, q):
+def place(machine, data, q):
     """Their data at our configuration, at rest; bases have the same numbers in both."""
     mujoco.mj_resetData(machine, data)
     data.qpos[:] = np.asarray(q)
@@ -64,7 +64,7 @@ def speed(report, names):
         still = jnp.zeros((1024, model.nv))
         if not model.topology.floats:
             short, _ = harness.compiled(end(100), model, q[0], still[0])
-            place(model, machine, data, q[0])
+            place(machine, data, q[0])
             mujoco.mj_step(machine, data, nstep=100)
             gap = np.abs(np.asarray(short(model, q[0], still[0])[0])[-1] - data.qpos).max()
             report.bound(f"{name}: position after 100 steps, difference from MuJoCo", gap, at_most=1e-10)
@@ -76,7 +76,7 @@ def speed(report, names):
             program, compiling = harness.compiled(f, model, *x)
 
             def native(machine=machine, data=data, q=q):
-                place(model, machine, data, q[0])
+                place(machine, data, q[0])
                 mujoco.mj_step(machine, data, nstep=1000)
 
             seconds = harness.interleave(

@@ -9,7 +9,8 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
 - their dynamics: ``forward_dynamics``, ``inverse_dynamics``, ``mass_matrix`` ... (all of them: ``dynamics``);
   derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``batched``;
 - motion: ``simulate`` gives a ``Trajectory``, ``rollout`` is the pure function under it, ``controls`` drive a machine,
-  ``sensors`` read it; adaptive steps: ``lgsim.integrators.adaptive`` (extra ``adaptive``);
+  ``sensors`` read it; ``simulate_adaptive`` with ``events``, and on any manifold ``lgsim.integrators.adaptive``
+  (extra ``adaptive``);
 - pictures: ``view`` (extras ``plot`` and ``view``); an arm to try things on: ``data.arm7()``;
 - ready problems: ``systems``.
 """
@@ -71,7 +72,7 @@ from lgsim.multibody import (
     tangent_hessian,
     tangent_jacobian,
 )
-from lgsim.simulation import Motion, Trajectory, controls, rollout, sensors, simulate
+from lgsim.simulation import Motion, Trajectory, controls, events, rollout, sensors, simulate, simulate_adaptive
 from lgsim.spatial import batched
 
 try:
@@ -130,6 +131,7 @@ __all__ = [
     "conversions",
     "data",
     "dynamics",
+    "events",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "forward_kinematics",
@@ -151,6 +153,7 @@ __all__ = [
     "se3",
     "sensors",
     "simulate",
+    "simulate_adaptive",
     "so2",
     "so3",
     "systems",

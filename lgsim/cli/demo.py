@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    import jax
+
     from lgsim.multibody import Model
 
 DRIFT, GAP = 1e-4, 1e-5
@@ -49,7 +51,9 @@ def demo(
     q0 = model.retract(model.neutral(), jnp.full(model.nv, 0.3))
     start = time.perf_counter()
     motion = simulate(model, q0, duration=duration, dt=1e-3, save_every=10)
-    say(f"{duration:g} s in steps of 1 ms by {motion.method}: {time.perf_counter() - start:.1f} s, compilation included")
+    say(
+        f"{duration:g} s in steps of 1 ms by {motion.method}: {time.perf_counter() - start:.1f} s, compilation included"
+    )
     if motion.result:
         raise Stop(motion.result)
     drift = float(np.abs(motion.energy - motion.energy[0]).max() / motion.kinetic_energy.max())
@@ -67,7 +71,7 @@ def demo(
         raise Stop(f"expected an energy within {DRIFT:g} and a gradient within {GAP:g}, got {drift:.0e} and {gap:.0e}")
 
 
-def _gradient_gap(model: Model, q0: object) -> float:
+def _gradient_gap(model: Model, q0: jax.Array) -> float:
     """How far reverse mode is from a central difference, for the place after 0.2 s under constant joint forces."""
     import jax
     import jax.numpy as jnp

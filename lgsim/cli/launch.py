@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,16 +12,25 @@ from jax import Array
 from jax.tree_util import Partial
 
 from lgsim.cli import pictures, runs, states
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, counted, unknown
+from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, counted, listed, needs, unknown
 from lgsim.cli.machine import read_machine, remark
 from lgsim.cli.output import console, note
 from lgsim.cli.progress import Watch
 from lgsim.integrators import METHODS
 from lgsim.multibody import Model
-from lgsim.simulation import Trajectory, simulate
+from lgsim.simulation import Trajectory, simulate, simulate_adaptive
 
 MOST = 1e15
 """Steps: with more, the time of a step is lost in round-off."""
+
+TOLERANCE, ABSOLUTE = 1e-6, 1e-3
+"""The tolerance of adaptive steps, and the share of it that is absolute."""
+
+MOST_ADAPTIVE = 10_000_000
+"""Adaptive steps: so many that only a motion that cannot go on takes them."""
+
+MOST_SAVED = 1e8
+"""States that a motion may hold in memory."""
 
 
 class Request(NamedTuple):
@@ -32,7 +42,9 @@ class Request(NamedTuple):
     torque: str | None
     duration: float
     dt: float
-    method: str
+    method: str | None
+    adaptive: bool
+    tolerance: float | None
     gravity: str | None
     floating_base: bool
     out: Path
@@ -51,8 +63,7 @@ def run(asked: Request) -> int:
         Stop: a package is missing.
     """
     steps = _steps(asked)
-    if asked.method not in METHODS:
-        raise unknown(f"--method: expected one of {', '.join(METHODS)}", asked.method, list(METHODS))
+    method, tolerance = _method(asked), _tolerance(asked)
     runs.check_out("--out", asked.out)
     gravity = states.vector("--gravity", asked.gravity)
     model, report = read_machine(asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32)
@@ -63,13 +74,21 @@ def run(asked: Request) -> int:
         pictures.check_plots()
     visuals = pictures.visuals(asked.file) if asked.html else None
     remark(report, asked.floating_base)
-    with Watch(steps) as watch:
-        console(error=True).print(f"simulating {asked.duration:g} s of {asked.file}: {steps} steps by {asked.method}")
-        motion = simulate(
-            model, q, v, duration=asked.duration, dt=asked.dt, method=METHODS[asked.method],
-            control=Partial(_constant, jnp.asarray(torque)) if torque.any() else None, save_every=asked.save_every,
-            progress=watch,
-        )  # fmt: skip
+    amount = f"adaptive steps, tolerance {tolerance:g}," if asked.adaptive else f"{steps} steps"
+    with StateWatch(steps) if asked.adaptive else Watch(steps) as watch:
+        console(error=True).print(f"simulating {asked.duration:g} s of {asked.file}: {amount} by {method}")
+        if asked.adaptive:
+            motion = simulate_adaptive(
+                model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance, method=METHODS[method],
+                torques=torque if torque.any() else None, dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE,
+                progress=watch,
+            )  # fmt: skip
+        else:
+            motion = simulate(
+                model, q, v, duration=asked.duration, dt=asked.dt, method=METHODS[method],
+                control=Partial(_constant, jnp.asarray(torque)) if torque.any() else None, save_every=asked.save_every,
+                progress=watch,
+            )  # fmt: skip
     files = [motion.save(asked.out)]
     if motion.result:
         note(f"{motion.result}; what was computed, {counted(len(motion), 'state')}, is in {asked.out}")
@@ -87,8 +106,41 @@ def _constant(torque: Array, t: Any, q: Any, v: Any, model: Model) -> Array:
     return torque
 
 
+class StateWatch(Watch):
+    """A watch over saved states, which are no steps: it shows no rate."""
+
+    @property
+    def rate(self) -> None:
+        """None."""
+        return None
+
+
+def _method(asked: Request) -> str:
+    """The name of the method."""
+    name = asked.method or ("MK54" if asked.adaptive else "MK4")
+    if name not in METHODS:
+        raise unknown(f"--method: expected one of {', '.join(METHODS)}", name, list(METHODS))
+    if asked.adaptive:
+        embedded = [known for known, each in METHODS.items() if each.embedded_order is not None]
+        if name not in embedded:
+            raise BadInput(f"--method: {name} has no error estimate, which --adaptive needs; take {listed(embedded)}")
+        needs("diffrax", "adaptive", "--adaptive")
+    return name
+
+
+def _tolerance(asked: Request) -> float:
+    """The tolerance of adaptive steps."""
+    if asked.tolerance is None:
+        return TOLERANCE
+    if not asked.adaptive:
+        raise BadInput("--tolerance: only together with --adaptive; else --dt says how long the steps are")
+    if not (math.isfinite(asked.tolerance) and asked.tolerance > 0):
+        raise BadInput(f"--tolerance: expected a positive number, got {asked.tolerance:g}")
+    return asked.tolerance
+
+
 def _steps(asked: Request) -> int:
-    """The number of steps that ``simulate`` makes."""
+    """The number of steps that ``simulate`` makes, or of spaces between the states that ``simulate_adaptive`` saves."""
     states.positive("--duration", asked.duration)
     states.positive("--dt", asked.dt)
     share = asked.duration / asked.dt
@@ -100,6 +152,11 @@ def _steps(asked: Request) -> int:
             f"{'--dt' if asked.save_every == 1 else '--save-every'}: expected {what} of {asked.dt:g} s to fit into the"
             f" duration, {asked.duration:g} s"
         )
+    if asked.adaptive:
+        states_saved = max(1, round(share / asked.save_every))
+        if not states_saved < MOST_SAVED:
+            raise BadInput(f"--dt: expected less than {MOST_SAVED:.0e} saved states, got {states_saved:.0e}")
+        return states_saved
     return max(1, round(share / asked.save_every)) * asked.save_every
 
 
@@ -110,7 +167,8 @@ def _show(motion: Trajectory, watch: Watch, files: list[Path], driven: bool) -> 
     table.add_row("final time", f"{motion.time[-1]:g} s")
     table.add_row("energy drift", drift(motion, driven))
     table.add_row("constraint error", f"{motion.constraint_error.max():.2g}")
-    first = f"{watch.compiling:.2f} s of it compiling and the first {watch.first_steps} steps"
+    watched = "saved state" if isinstance(watch, StateWatch) else "step"
+    first = f"{watch.compiling:.2f} s of it compiling and the first {counted(watch.first_steps, watched)}"
     table.add_row("wall time", f"{watch.wall:.2f} s, {first}")
     if watch.rate is not None:
         table.add_row("steps per second", f"{watch.rate:,.0f}, after the first ones")

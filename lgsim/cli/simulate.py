@@ -18,10 +18,24 @@ def simulate(
     v: Annotated[str | None, typer.Option(help=f"Velocity at the start: {STATE}; else zero.")] = None,
     torque: Annotated[str | None, typer.Option(help=f"Joint forces all the time: {STATE}; else none.")] = None,
     duration: Annotated[float, typer.Option(help="Seconds.")] = 5.0,
-    dt: Annotated[float, typer.Option(help="Step, seconds.")] = 1e-3,
+    dt: Annotated[float, typer.Option(help="Step, seconds; with --adaptive the time between saved states.")] = 1e-3,
     method: Annotated[
-        str, typer.Option(help="Method of integration, such as LieEuler, CF4, CG5 or MK8; a wrong one lists all.")
-    ] = "MK4",
+        str | None,
+        typer.Option(
+            help="Method of integration, such as LieEuler, CF4, CG5 or MK8; a wrong one lists all.",
+            show_default="MK4; MK54 with --adaptive",
+        ),
+    ] = None,
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="Steps that keep the error of each below the tolerance.")
+    ] = False,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            help="Of a step of --adaptive: in rad and m, and relative for velocities.",
+            show_default="1e-06",
+        ),
+    ] = None,
     gravity: Annotated[str | None, typer.Option(help='m/s²: "0,0,-9.81"; else as the file has it.')] = None,
     floating_base: Annotated[
         bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
@@ -37,11 +51,13 @@ def simulate(
 ) -> None:
     """Simulate a machine and save the run.
 
-    Ctrl-C ends the simulation early and saves what there is; so does a motion that diverges.
+    Ctrl-C ends the simulation early and saves what there is; so does a motion that diverges. With --adaptive the steps
+    are as long as the tolerance lets them be, and --dt says only what is saved.
     """
     from lgsim.cli import launch
 
     request = launch.Request(
-        file, q, v, torque, duration, dt, method, gravity, floating_base, out, plot, html, save_every, float32, seed
+        file, q, v, torque, duration, dt, method, adaptive, tolerance, gravity, floating_base, out, plot, html,
+        save_every, float32, seed,
     )  # fmt: skip
     raise typer.Exit(launch.run(request))

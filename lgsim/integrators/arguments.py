@@ -7,6 +7,7 @@ import operator
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -54,7 +55,7 @@ def scalar(name: str, value: float | Array, dtype: jnp.dtype) -> Array:
 
 def check_field(action: Action, field: Field, t0: Array, y0: Point, args: Any) -> None:
     """Raise if the field gives no algebra vector of the action at the state, or the action does not keep its shape."""
-    xi = jax.eval_shape(partial(field), t0, y0, args)
+    xi = eqx.filter_eval_shape(partial(field), t0, y0, args)  # args may hold functions
     dtype = jax.tree.leaves(y0)[0].dtype
     if not hasattr(xi, "shape") or xi.shape != (action.dim,):
         came = getattr(xi, "shape", type(xi).__name__)

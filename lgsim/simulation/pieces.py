@@ -97,7 +97,7 @@ def simulate(
     time, q, v = (np.concatenate([np.asarray(getattr(part, name)) for part in parts]) for name in Motion._fields)
     return Trajectory(
         model, np.asarray(save_every * dt * np.arange(len(time)), time.dtype), q, v, np.concatenate(tau)[: len(time)],
-        _name(method), float(dt), result, _version(),
+        method_name(method), float(dt), result, own_version(),
     )  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def _finite(model: Model, piece: Motion, done: int, dt: float, save_every: int, 
     kept = Motion(*(x[:first] for x in piece))
     return kept, (
         f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; take a"
-        f" smaller dt than {dt:g} s or a method of higher order than {_name(method)}"
+        f" smaller dt than {dt:g} s or a method of higher order than {method_name(method)}"
     )
 
 
@@ -152,11 +152,13 @@ def worst_joint(model: Model, q: np.ndarray, v: np.ndarray) -> str:
     return model.joint_names[0]
 
 
-def _name(method: Method) -> str:
+def method_name(method: Method) -> str:
+    """As in ``METHODS``, or else the method's own."""
     return next((name for name, known in METHODS.items() if known == method), method.name)
 
 
-def _version() -> str:
+def own_version() -> str:
+    """Of lgsim."""
     try:
         return version("lgsim")
     except PackageNotFoundError:  # a source tree on the path that was not installed

@@ -76,10 +76,7 @@ def rollout(
         TypeError: dtypes differ from the model's, or an argument is of the wrong kind.
         ValueError: a shape is wrong, steps < 1, dt is zero.
     """
-    if not isinstance(model, Model):
-        raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
-    tree = model.topology
-    q0, v0 = (_state(model, name, x, n) for name, x, n in (("q0", q0, tree.nq), ("v0", v0, tree.nv)))
+    q0, v0 = start(model, q0, v0)
     force = None if torques is None else held(model, torques, steps, t0, dt)
     return moved(model, q0, v0, dt, steps, force, control, wrenches, method, t0, save_every, checkpoint)
 
@@ -91,7 +88,7 @@ def moved(
     """``rollout`` of checked arguments."""
     tree = model.topology
     out = integrate(
-        method, Motions(tree), _free if force is None else _driven, jnp.concatenate([q0, v0]), t0=t0, dt=dt,
+        method, Motions(tree), _free if force is None else driven, jnp.concatenate([q0, v0]), t0=t0, dt=dt,
         steps=steps, args=(model, control, wrenches), inputs=force, save_every=save_every, checkpoint=checkpoint,
     )  # fmt: skip
     return Motion(out.ts, out.ys[:, : tree.nq], out.ys[:, tree.nq :])
@@ -127,16 +124,34 @@ def held(model: Model, torques: Any, steps: int, t0: Any, dt: Any) -> Row:
 
 
 def _free(t: Array, y: Array, args: Any) -> Array:
-    return _driven(t, y, (args, None))
+    return driven(t, y, (args, None))
 
 
-def _driven(t: Array, y: Array, args: Any) -> Array:
-    """(v, v'): the algebra vector of ``Motions``."""
+def driven(t: Array, y: Array, args: Any) -> Array:
+    """(v, v'): the algebra vector of ``Motions``.
+
+    Args:
+        t: Time, s.
+        y: State (q, v).
+        args: ((model, control, wrenches), row) with the ``Row`` of joint forces or None.
+    """
     (model, control, wrenches), row = args
     q, v = y[: model.nq], y[model.nq :]
     torques = None if row is None else row.force + row.slope * (t - row.since)
     tau = joint_forces(model, control, torques, t, q, v)
     return jnp.concatenate([v, acceleration(model, tau, wrenches, t, q, v)])
+
+
+def start(model: Model, q0: Any, v0: Any) -> tuple[Array, Array]:
+    """q0 and v0, checked.
+
+    Raises:
+        TypeError: dtypes differ from the model's, or the model is none.
+        ValueError: a shape is wrong.
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
+    return _state(model, "q0", q0, model.nq), _state(model, "v0", v0, model.nv)
 
 
 def _state(model: Model, name: str, value: Any, length: int) -> Array:

@@ -35,8 +35,8 @@ class Trajectory:
         v: Velocities (n, nv).
         tau: Joint forces of the drives (n, nv), N m or N.
         method: Name of the method.
-        dt: Step, s.
-        result: Empty, or what went wrong and when.
+        dt: Step, s; NaN where the steps were adapted.
+        result: Empty, or how the motion ended before its time and when.
         version: Of lgsim.
     """
 

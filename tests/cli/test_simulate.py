@@ -60,6 +60,22 @@ def test_divergence_is_saved_and_said(files, tmp_path):
     np.testing.assert_array_equal(Trajectory.load(out).v, [[1e200, 0]])
 
 
+def test_adaptive_steps(files, tmp_path):
+    """A cart that a constant force pushes moves by a t^2 / 2; ``--dt`` and ``--save-every`` say what is saved."""
+    pytest.importorskip("diffrax")
+    out, asked = tmp_path / "run.npz", ("--torque", "3", "--duration", 0.4, "--dt", 0.1, "--save-every", 2)
+    result = lgsim("simulate", files / "slider.xml", *asked, "--adaptive", "--tolerance", 1e-7, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.strip().endswith("slider.xml: adaptive steps, tolerance 1e-07, by MK54")
+    text = " ".join(result.stdout.split())
+    assert "compiling and the first 3 saved states" in text and "steps per second" not in text
+    run = Trajectory.load(out)
+    np.testing.assert_allclose(run.time, [0, 0.2, 0.4], rtol=1e-15)
+    np.testing.assert_allclose(run.q[:, 0], 1.5 / 2 * run.time**2, rtol=1e-12, atol=1e-15)
+    np.testing.assert_array_equal(run.tau, 3.0)
+    assert (run.method, run.result) == ("MK54, rtol 1e-07, atol 1e-10", "") and np.isnan(run.dt)
+
+
 def test_float32_and_random(files, tmp_path):
     out = tmp_path / "single.npz"
     arguments = ("--duration", 0.004, "--dt", 0.001, "--float32", "--q", "random", "--seed", 3)
@@ -95,6 +111,14 @@ REFUSED = {
     "duration infinite": (("--duration", "inf"), "--duration: expected a positive number of seconds, got inf"),
     "rare": (("--save-every", "9000"), "--save-every: expected 9000 steps of 0.001 s to fit into the duration, 5 s"),
     "method": (("--method", "RK4"), "CG5, got 'RK4'; did you mean 'MK4'?"),
+    "no estimate": (
+        ("--adaptive", "--method", "MK4"),
+        "--method: MK4 has no error estimate, which --adaptive needs; take MK54, CF32a, CF32b, CF43",
+    ),
+    "tolerance 0": (("--adaptive", "--tolerance", "0"), "--tolerance: expected a positive number, got 0"),
+    "tolerance nan": (("--adaptive", "--tolerance", "nan"), "--tolerance: expected a positive number, got nan"),
+    "tolerance alone": (("--tolerance", "1e-3"), "--tolerance: only together with --adaptive"),
+    "adaptive dt short": (("--adaptive", "--dt", "1e-10"), "--dt: expected less than 1e+08 saved states, got 5e+10"),
     "ending": (("--out", "run.mat"), "--out: expected a name that ends in .npz or .parquet or .csv, got 'run.mat'"),
     "no ending": (("--out", "run"), "got 'run' (no ending)"),
     "no folder": (("--out", "nowhere/run.npz"), "--out: there is no folder 'nowhere'"),
@@ -124,6 +148,7 @@ def test_folder_in_place_of_a_file(files, tmp_path):
         ("pyarrow", "data", ("--out", "run.parquet")),
         ("matplotlib", "plot", ("--plot",)),
         ("viser", "view", ("--html",)),
+        ("diffrax", "adaptive", ("--adaptive",)),
     ],
 )
 def test_missing_packages_are_named_before_the_simulation(package, extra, arguments, files, tmp_path, monkeypatch):

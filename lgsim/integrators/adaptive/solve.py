@@ -277,7 +277,7 @@ def _check_events(events: tuple[Event, ...], t0: Array, y0: Point, args: Any) ->
     for position, event in enumerate(events):
         if not isinstance(event, Event):
             raise TypeError(f"events[{position}]: expected adaptive.Event(condition), got {type(event).__name__}")
-        value = jax.eval_shape(partial(event.condition), t0, y0, args)
+        value = eqx.filter_eval_shape(partial(event.condition), t0, y0, args)
         if getattr(value, "shape", None) != () or value.dtype != t0.dtype:
             raise ValueError(f"events[{position}]: expected a condition with a scalar of {t0.dtype}, got {value}")
 

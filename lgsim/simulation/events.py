@@ -1,0 +1,140 @@
+"""Events of machines: a quantity reaches a value, and a simulation with adaptive steps ends there.
+
+They need the extra ``adaptive``, which is imported when an event is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.dynamics.kinematics import forward_kinematics, frame_index
+from lgsim.multibody.model import Model
+
+Quantity = Callable[[Any, Array, Array, Model], Array]
+"""``quantity(t, q, v, model)``: a scalar of the model's dtype."""
+
+
+class Reaches(eqx.Module):
+    """A condition of a machine's state, as ``adaptive.Event`` takes it.
+
+    Attributes:
+        quantity: ``quantity(t, q, v, model)``.
+        value: What it reaches.
+        name: Of the quantity.
+        unit: Of the quantity.
+    """
+
+    quantity: Quantity
+    value: Array
+    name: str = eqx.field(static=True)
+    unit: str = eqx.field(static=True)
+
+    def __call__(self, t: Any, y: Array, args: Any) -> Array:
+        """The quantity less the value; ``args`` are those of ``rollout.driven``."""
+        (model, *_), _ = args
+        return self.quantity(t, y[: model.nq], y[model.nq :], model) - self.value.astype(y.dtype)
+
+    def __str__(self) -> str:
+        return f"{self.name} is {float(self.value):.9g} {self.unit}".strip()
+
+
+class Height(eqx.Module):
+    """The height of a frame's origin in the world, m."""
+
+    frame: int = eqx.field(static=True)
+
+    def __call__(self, t: Any, q: Array, v: Array, model: Model) -> Array:
+        """``p_z``."""
+        return forward_kinematics(model, q)[self.frame, 2, 3]
+
+
+class Coordinate(eqx.Module):
+    """One number of the configuration, rad or m."""
+
+    place: int = eqx.field(static=True)
+
+    def __call__(self, t: Any, q: Array, v: Array, model: Model) -> Array:
+        """``q_i``."""
+        return q[self.place]
+
+
+def reaches(
+    quantity: Quantity, value: Any = 0.0, *, rising: bool | None = None, name: str = "the quantity", unit: str = ""
+) -> Any:
+    """The event that a quantity of one's own reaches a value, ``quantity(t, q, v, model) = value``.
+
+    Args:
+        quantity: A function of the machine's state that JAX can trace; a scalar of the model's dtype.
+        value: In the quantity's unit; another number compiles nothing again.
+        rising: True for crossings upwards only, False for downwards only, None for both.
+        name: Of the quantity, for the trajectory's ``result``.
+        unit: Of the quantity, for the same.
+
+    Returns:
+        An ``adaptive.Event`` for ``simulate_adaptive``.
+
+    Raises:
+        ModuleNotFoundError: diffrax is missing.
+        ValueError: the value is no finite number.
+    """
+    from lgsim.integrators.adaptive import Event
+
+    number = jnp.asarray(value, float)
+    if number.shape != () or not jnp.isfinite(number):
+        raise ValueError(f"value: expected one finite number, got {value!r}")
+    return Event(Reaches(quantity, number, name, unit), rising)
+
+
+def joint_reaches(model: Model, joint: str, value: Any, *, rising: bool | None = None) -> Any:
+    """The event that the coordinate of a joint reaches a value, ``q_i = value``; angles are not wrapped.
+
+    Args:
+        model: The machine.
+        joint: Name of a joint of one coordinate: revolute, continuous, prismatic or helical.
+        value: rad or m.
+        rising: True for crossings upwards only, False for downwards only, None for both.
+
+    Returns:
+        An ``adaptive.Event`` for ``simulate_adaptive``.
+
+    Raises:
+        ModuleNotFoundError: diffrax is missing.
+        ValueError: there is no such joint, it has not one coordinate of its own, the value is no finite number.
+    """
+    if joint not in model.q_slices:
+        raise ValueError(f"joint: expected one of {', '.join(model.joint_names)}, got {joint!r}")
+    part = model.q_slices[joint]
+    count = part.stop - part.start
+    if count != 1:
+        raise ValueError(
+            f"joint: expected a joint with one coordinate of its own, got {joint!r}, which has {count}; give a function"
+            " of the state to events.reaches"
+        )
+    unit = "rad" if model.topology.joints[model.joint_names.index(joint)].rows[0].turns else "m"
+    return reaches(Coordinate(part.start), value, rising=rising, name=f"the joint {joint!r}", unit=unit)
+
+
+def height_reaches(model: Model, frame: str | int, value: Any, *, rising: bool | None = None) -> Any:
+    """The event that the origin of a frame reaches a height in the world, ``p_z = value``.
+
+    Args:
+        model: The machine.
+        frame: Name or place in ``model.frame_names``.
+        value: m.
+        rising: True for crossings upwards only, False for downwards only, None for both.
+
+    Returns:
+        An ``adaptive.Event`` for ``simulate_adaptive``.
+
+    Raises:
+        ModuleNotFoundError: diffrax is missing.
+        ValueError: there is no such frame, the value is no finite number.
+    """
+    place = frame_index(model.topology, frame)
+    name = f"the height of the frame {model.frame_names[place]!r}"
+    return reaches(Height(place), value, rising=rising, name=name, unit="m")

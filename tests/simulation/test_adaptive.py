@@ -1,0 +1,218 @@
+"""Machines with adaptive steps: closed forms, the tolerance, events, and how a motion ended."""
+
+import subprocess
+import sys
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.tree_util import Partial
+from scipy.special import ellipj, ellipk
+
+import lgsim
+from lgsim.multibody import joints
+from lgsim.simulation import Trajectory, events, simulate_adaptive
+from tests.multibody import trees
+from tests.multibody.twin import Twin
+from tests.simulation.test_rollout import reference
+
+pin = pytest.importorskip("pinocchio")
+adaptive = pytest.importorskip("lgsim.integrators.adaptive")
+
+G = 9.81
+
+
+def weight(dtype=None, mass=2.0):
+    """A weight on a vertical rail, with a frame 0.25 m above it."""
+    builder = lgsim.ModelBuilder(dtype=dtype)
+    builder.add_body("weight", "world", joints.Prismatic(), joint_name="rail", axis=[0, 0, 1], mass=mass)
+    lift = np.eye(4)
+    lift[2, 3] = 0.25
+    return builder.add_frame("hook", "weight", lift).build()
+
+
+def pendulum():
+    builder = lgsim.ModelBuilder()
+    builder.add_body("bob", "world", joints.Revolute(), axis=[0, 1, 0], mass=1.0, center=[0, 0, -0.5],
+                     inertia=0.01 * np.eye(3))  # fmt: skip
+    return builder.build()
+
+
+@pytest.fixture
+def pieces(monkeypatch):
+    """Looks at the motion after eight states or twenty steps, so that there is something to join."""
+    monkeypatch.setattr("lgsim.simulation.adaptive.SAVED", 8)
+    monkeypatch.setattr("lgsim.simulation.adaptive.STEPS", 20)
+
+
+def swing(model=None, **options):
+    """A pendulum that is released at 2 rad, until it hangs down."""
+    model = pendulum() if model is None else model
+    given = {"duration": 5.0, "rtol": 1e-10, "atol": 1e-12, "dt_out": 0.05} | options
+    bottom = events.joint_reaches(model, "bob", 0.0)
+    return simulate_adaptive(model, jnp.array([2.0]), **given, events=bottom)
+
+
+def test_pendulum_is_jacobis_elliptic_function(pieces):
+    """sin(theta / 2) = k sn(K - w t), between the steps too, until it first hangs down, at w t = K."""
+    w, k, seen = np.sqrt(G * 0.5 / 0.26), np.sin(1.0), []
+    quarter = ellipk(k**2)
+    run = swing(progress=lambda *done: seen.append(done))
+    assert len(seen) > 2 and seen == sorted(seen) and seen[-1] == (len(run) - 1, 101)
+    assert run.result == f"event reached at {run.time[-1]:.9g} s: the joint 'bob' is 0 rad"
+    np.testing.assert_allclose(run.time[-1], quarter / w, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(run.time[:-1], 0.05 * np.arange(len(run) - 1), rtol=1e-14)
+    assert len(run) == 2 + int(quarter / w / 0.05)
+    sn, cn, dn, _ = ellipj(quarter - w * run.time, k**2)
+    np.testing.assert_allclose(run.q[:, 0], 2 * np.arcsin(k * sn), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(run.v[:, 0], -2 * k * w * cn * dn / np.sqrt(1 - (k * sn) ** 2), rtol=0, atol=1e-8)
+    assert (run.method, run.version) == ("MK54, rtol 1e-10, atol 1e-12", lgsim.__version__) and np.isnan(run.dt)
+
+
+def test_what_was_computed_is_kept(pieces, tmp_path):
+    """After an interrupt, too many steps, or a start whose acceleration is not finite; files keep the reason."""
+
+    def stop(done, count):
+        if done >= 3:
+            raise KeyboardInterrupt
+
+    some = swing(progress=stop)
+    assert 3 <= len(some) < 10 and some.result == f"interrupted at {some.time[-1]:g} s of 5 s"
+    few = swing(max_steps=20, rtol=1e-12)
+    assert few.result.startswith(f"stopped at {few.time[-1]:.9g} s of 5 s after 20 steps: raise max_steps")
+    assert 0 < few.time[-1] < 0.35 and few.q[-1, 0] < few.q[-2, 0]
+    heavy = pendulum().replace(damping=jnp.array([1e200]))
+    none = swing(heavy, v0=jnp.array([1e200]))
+    assert none.result.startswith("stalled at 0 s") and len(none) == 1 and none.v[0, 0] == 1e200
+    again = Trajectory.load(few.save(tmp_path / "run.npz"))
+    assert again.result == few.result and np.isnan(again.dt)
+
+
+@pytest.mark.slow
+def test_error_is_proportional_to_the_tolerance():
+    """On a free base with a ball joint, a planar one and a hinge, against scipy on Pinocchio's accelerations."""
+    model = trees.build(["free", "spherical", "planar", "revolute"], [-1, 0, 0, 2])
+    q0, v0, _ = trees.state(model)
+    twin = Twin(model)
+    right, speed = reference(model, q0, v0, 1.0)
+    tolerances, errors = np.array([1e-5, 1e-6, 1e-7, 1e-8, 1e-9]), []
+    for tolerance in tolerances:
+        run = simulate_adaptive(model, q0, v0, duration=1.0, rtol=tolerance, atol=tolerance, save_at=[0.5, 1.0])
+        assert run.result == "" and len(run) == 2 and run.constraint_error.max() < 1e-13
+        gap = pin.difference(twin.pin, right, twin.q(run.q[1]))
+        errors.append(np.abs(np.concatenate([gap, twin.v(run.v[1]) - speed])).max())
+    assert np.all(np.abs(model.difference(q0, jnp.asarray(run.q[0]))) > 1e-2)
+    assert 0.8 < np.polyfit(np.log(tolerances), np.log(errors), 1)[0] < 1.2
+    assert np.all(errors < 100 * tolerances)
+
+
+@pytest.mark.slow
+@pytest.mark.float32
+@pytest.mark.parametrize("dtype", [np.float32])
+def test_falling_weight_meets_the_first_of_four_events(dtype):
+    """q = -g t^2 / 2: a place, a height on the way down, a speed, and a condition that has no name."""
+    model, speed = weight(dtype), Partial(lambda t, q, v, model: v[0])
+    exact = 10 * np.finfo(dtype).eps
+
+    def fall(place, height, fast, q0=0.0, v0=0.0):
+        found = (
+            events.joint_reaches(model, "rail", place),
+            events.height_reaches(model, "hook", height, rising=False),
+            events.reaches(speed, fast, name="the speed", unit="m/s"),
+            adaptive.Event(last),
+        )
+        q0, v0 = (jnp.array([x], dtype) for x in (q0, v0))
+        return simulate_adaptive(model, q0, v0, duration=1.0, dt_out=0.1, rtol=1e-5, atol=1e-6, events=found)
+
+    run = fall(-0.9, -0.55, -20.0)
+    np.testing.assert_allclose(run.time, [*(0.1 * np.arange(5)), np.sqrt(1.6 / G)], rtol=exact)
+    np.testing.assert_allclose(run.q[:, 0], -G / 2 * run.time**2, rtol=0, atol=exact)
+    np.testing.assert_allclose(run.v[:, 0], -G * run.time, rtol=0, atol=10 * exact)
+    assert {a.dtype for a in (run.time, run.q, run.v, run.tau)} == {np.dtype(dtype)}
+    assert run.result.endswith(" s: the height of the frame 'hook' is -0.55 m")
+    # thrown up from below it passes the height twice; the way down counts
+    run = fall(-0.9, -0.55, -20.0, q0=-0.85, v0=1.5)
+    np.testing.assert_allclose(run.time[-1], (1.5 + np.sqrt(2.25 - 0.1 * G)) / G, rtol=4 * exact)
+    assert fall(-0.25, -0.55, -20.0).result.endswith(" s: the joint 'rail' is -0.25 m")
+    run = fall(-0.9, -0.55, -2.0)
+    np.testing.assert_allclose(run.time[-1], 2 / G, rtol=exact)
+    assert run.result.endswith(" s: the speed is -2 m/s")
+    assert fall(-9.0, -9.0, -20.0).result.endswith(" s: events[3]")
+
+
+def last(t, y, args):
+    return t - 0.6
+
+
+def test_forces_of_control_and_constant_torques():
+    """A weight on a spring with a damper, held by a constant force; then with a force that no step can pass."""
+    model = weight()
+
+    def pull(growing, t, q, v, model):
+        return -8.0 * q - v + growing / (1.0 - t) ** 2
+
+    def run(growing, **options):
+        law = Partial(pull, jnp.array([growing]))
+        options = {"rtol": 1e-9, "atol": 1e-9, "torques": np.array([2 * G]), "dt_out": 0.05} | options
+        return simulate_adaptive(model, jnp.ones(1), duration=1.02, control=law, **options)
+
+    out = run(0.0)
+    assert (len(out), out.time[-1], out.result) == (21, 1.02, "")
+    decay, w = 0.25, np.sqrt(4.0 - 0.25**2)
+    turn = np.exp(-decay * out.time) * np.array([np.cos(w * out.time), np.sin(w * out.time)])
+    np.testing.assert_allclose(out.q[:, 0], turn[0] + decay / w * turn[1], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(out.tau, 2 * G - 8 * out.q - out.v, rtol=0, atol=1e-12)
+    out = run(2.0)
+    assert out.result.startswith("stalled at 1 s: the steps shrank") and np.isfinite(out.v).all() and len(out) >= 20
+
+
+REFUSED = {
+    "duration": ({"duration": 0.0}, r"duration: expected a positive number of seconds, got 0\.0"),
+    "dt_out": ({"dt_out": np.nan}, "dt_out: expected a positive number of seconds, got nan"),
+    "rtol": ({"rtol": -1.0}, r"rtol: expected a positive tolerance, got -1\.0"),
+    "method": ({"method": lgsim.MK4}, "method: .* has no error estimate, which adaptive steps need; take MK54, CF32a"),
+    "torques": ({"torques": np.ones((3, 1))}, r"torques: expected shape \(1,\), the same all the time, got \(3, 1\)"),
+    "q0": ({"q0": np.ones(2)}, r"q0: expected shape \(1,\), that is nq, got \(2,\)"),
+    "back": ({"save_at": [0.5, 0.1]}, r"save_at: expected increasing times from 0 to 1 s, got \[0\.5 0\.1\]"),
+    "beyond": ({"save_at": [0.5, 1.1]}, r"save_at: expected increasing times from 0 to 1 s, got \[0\.5 1\.1\]"),
+    "none": ({"save_at": []}, r"save_at: expected times of shape \(n,\), got shape \(0,\)"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case, without_import_hook):
+    options, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        simulate_adaptive(weight(), **({"duration": 1.0} | options))
+
+
+def test_refused_events(without_import_hook):
+    model = trees.build(["free", "revolute"], [-1, 0])
+    with pytest.raises(ValueError, match="joint: expected one of joint0, joint1, got 'knee'"):
+        events.joint_reaches(model, "knee", 0.0)
+    with pytest.raises(ValueError, match="a joint with one coordinate of its own, got 'joint0', which has 7; give"):
+        events.joint_reaches(model, "joint0", 0.0)
+    with pytest.raises(ValueError, match="frame: expected one of body0, body1, got 'tip'"):
+        events.height_reaches(model, "tip", 0.0)
+    with pytest.raises(ValueError, match="value: expected one finite number, got nan"):
+        events.joint_reaches(model, "joint1", np.nan)
+    with pytest.raises(TypeError, match=r"torques: expected float64, the dtype of the model, got float32"):
+        simulate_adaptive(weight(), duration=1.0, torques=jnp.ones(1, jnp.float32))
+
+
+def test_diffrax_is_an_extra():
+    text = """
+import sys
+sys.modules["diffrax"] = None
+import lgsim
+from lgsim.simulation import events, simulate_adaptive
+model = lgsim.ModelBuilder().add_body("a", "world", lgsim.joints.Revolute(), mass=1.0).build()
+for call in (lambda: simulate_adaptive(model, duration=1.0), lambda: events.joint_reaches(model, "a", 1.0)):
+    try:
+        call()
+    except ModuleNotFoundError as error:
+        assert "pip install 'lgsim[adaptive]'" in str(error), error
+    else:
+        raise AssertionError("diffrax was found")
+"""
+    subprocess.run([sys.executable, "-c", text], check=True)
