@@ -73,8 +73,7 @@ def simulate(
     steps = max(1, round(duration / dt / save_every)) * save_every
     rows = None if torques is None else held(model, jnp.asarray(torques), steps, 0.0, dt)
     chunk = save_every * max(1, min(CHUNK, steps) // save_every)
-    # not jax.jit: a control may be any function
-    run = eqx.filter_jit(partial(_piece, method=method, steps=chunk, save_every=save_every))
+    run = partial(_piece, method=method, steps=chunk, save_every=save_every)
     parts = [Motion(jnp.zeros(1, model.dtype), q0[None], v0[None])]
     tau, result, done = [_forces(model, control, rows, 0, parts[0])], "", 0
     try:
@@ -101,6 +100,7 @@ def simulate(
     )  # fmt: skip
 
 
+@eqx.filter_jit  # not jax.jit: a control may be any function
 def _piece(model, q, v, t0, dt, rows, control, wrenches, *, method, steps, save_every):
     return moved(model, q, v, dt, steps, rows, control, wrenches, method, t0, save_every, None)
 
@@ -123,8 +123,13 @@ def _forces(
         torques = (
             rows.force[index] + rows.slope[index] * (rows.since[1] - rows.since[0] if len(rows.since) > 1 else 0) * past
         )
+    return np.asarray(_each_force(model, control, torques, motion))
+
+
+@eqx.filter_jit
+def _each_force(model: Model, control: Control | None, torques: Array | None, motion: Motion) -> Array:
     mapped = jax.vmap(partial(joint_forces, model, control), (None if torques is None else 0, 0, 0, 0))
-    return np.asarray(mapped(torques, motion.time, motion.q, motion.v))
+    return mapped(torques, motion.time, motion.q, motion.v)
 
 
 def _finite(model: Model, piece: Motion, done: int, dt: float, save_every: int, method: Method) -> tuple[Motion, str]:
