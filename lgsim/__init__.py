@@ -15,8 +15,6 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
 - ready problems: ``systems``.
 """
 
-from importlib.metadata import PackageNotFoundError, version
-
 from lgsim import actions, data, dynamics, systems, view
 from lgsim.dynamics import (
     bias_forces,
@@ -73,12 +71,10 @@ from lgsim.multibody import (
     tangent_jacobian,
 )
 from lgsim.simulation import Motion, Trajectory, controls, events, rollout, sensors, simulate, simulate_adaptive
+from lgsim.simulation.trajectory import own_version
 from lgsim.spatial import batched
 
-try:
-    __version__ = version("lgsim")
-except PackageNotFoundError:  # a source tree on the path that was not installed
-    __version__ = "0+unknown"
+__version__ = own_version()
 
 __all__ = [
     "CF2",

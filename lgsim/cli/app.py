@@ -61,13 +61,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> bool:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
+        from lgsim.simulation.trajectory import own_version
 
-        try:
-            number = version("lgsim")
-        except PackageNotFoundError:  # a source tree on the path that was not installed
-            number = "0+unknown"
-        typer.echo(f"lgsim {number}")
+        typer.echo(f"lgsim {own_version()}")
         raise typer.Exit
     return wanted
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jax.tree_util import Partial
 
 from lgsim.cli import pictures, runs, states
 from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, counted, listed, needs, unknown
@@ -76,7 +73,8 @@ def run(asked: Request) -> int:
     remark(report, asked.floating_base)
     amount = f"adaptive steps, tolerance {tolerance:g}," if asked.adaptive else f"{steps} steps"
     with StateWatch(steps) if asked.adaptive else Watch(steps) as watch:
-        console(error=True).print(f"simulating {asked.duration:g} s of {asked.file}: {amount} by {method}")
+        line = f"simulating {asked.duration:g} s of {asked.file}: {amount} by {method}"
+        console(error=True).print(line, soft_wrap=True)
         if asked.adaptive:
             motion = simulate_adaptive(
                 model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance, method=METHODS[method],
@@ -86,7 +84,7 @@ def run(asked: Request) -> int:
         else:
             motion = simulate(
                 model, q, v, duration=asked.duration, dt=asked.dt, method=METHODS[method],
-                control=Partial(_constant, jnp.asarray(torque)) if torque.any() else None, save_every=asked.save_every,
+                torques=torque if torque.any() else None, save_every=asked.save_every,
                 progress=watch,
             )  # fmt: skip
     files = [motion.save(asked.out)]
@@ -98,12 +96,6 @@ def run(asked: Request) -> int:
         files.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
     _show(motion, watch, files, bool(torque.any()))
     return 0 if not motion.result else INTERRUPTED if watch.interrupted else DIVERGED
-
-
-def _constant(torque: Array, t: Any, q: Any, v: Any, model: Model) -> Array:
-    """Joint forces that are the same all the time: a control, because as torques they would be a row for each step."""
-    del t, q, v, model
-    return torque
 
 
 class StateWatch(Watch):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +82,8 @@ def save_plots(motion: Trajectory, folder: Path, stem: str, phases: Sequence[str
             raise unknown("--phase: expected the name of a joint", joint, list(motion.model.v_slices))
     figures = {"joints": plots.joints(motion), "energy": plots.energy(motion), "momentum": plots.momentum(motion)}
     for joint in phases:
-        try:
+        with _fits("--phase: "):
             figures[f"phase-{joint.replace('/', '-')}"] = plots.phase(motion, joint)
-        except ValueError as error:
-            raise BadInput(f"--phase: {one_line(error)}") from error
     files = []
     for name, figure in figures.items():
         files.append(folder / f"{stem}-{name}.png")
@@ -103,10 +102,8 @@ def save_html(shown: Trajectory | Model, path: Path, shapes: Any) -> Path:
     from lgsim.view import to_html
 
     motion = _still(shown) if isinstance(shown, Model) else shown
-    try:
+    with _fits():
         to_html(motion, path, shapes, title=path.stem)
-    except ValueError as error:
-        raise BadInput(one_line(error)) from error
     return path
 
 
@@ -120,16 +117,23 @@ def show(shown: Trajectory | Model, shapes: Any, port: int) -> None:
     check_scenes()
     from lgsim.view import live
 
-    try:
+    with _fits():
         scene = live(shown, shapes, port=port)
-    except ValueError as error:
-        raise BadInput(one_line(error)) from error
     with scene:
         try:
             note(f"the scene is at {scene.url}; Ctrl-C ends it")
             scene.wait()
         except KeyboardInterrupt:
             return
+
+
+@contextmanager
+def _fits(what: str = "") -> Iterator[None]:
+    """What a picture refuses is bad input."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadInput(f"{what}{one_line(error)}") from error
 
 
 def _still(model: Model) -> Trajectory:

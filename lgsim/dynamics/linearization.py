@@ -161,50 +161,48 @@ def mass_matrix(tree: Topology, S: Motion, F: Force) -> Array:
     return cut(M + matrices.masked(below.T & ~below, other))
 
 
-class Columns(NamedTuple):
-    """What the entries of dtau/dq and dtau/dv are products of, by rows."""
+class Changes(NamedTuple):
+    """How the motion changes with each row, by rows."""
 
-    feels: tuple[Vec, Force]
-    """``2 B_i^T S_i`` and ``I_i S_i``: what row i feels of motions further in."""
-    turn: tuple[Vec, Motion]
-    """Of q: ``psi'_j`` (angular part) and ``psi''_j``."""
-    speed: tuple[Vec, Motion]
-    """Of v: ``S_j`` (angular part) and ``psi'_j + S'_j``."""
-    S: Motion
-    push: Force
-    """Of q: the wrench that row i passes further in."""
-    drag: Force
-    """Of v: the same."""
+    psi: Motion
+    """``psi'``: of the velocity with q."""
+    psi2: Motion
+    """``psi''``: of the acceleration with q."""
+    rate: Motion
+    """``psi' + S'``: of the acceleration with v."""
 
 
-def columns(tree: Topology, frozen: Frozen, carried: Carried, drift: Motion, A_parent: Motion) -> Columns:
-    """The vectors of the equations above."""
-    S = frozen.S
-    psi = cut(frozen.V_parent.cross(S)) if tree.groups else drift
-    psi2 = cut(A_parent.cross(S) + frozen.V_parent.cross(psi))
-    I, B, N = carried  # noqa: E741
-    rate = cut(psi + drift)
-    feels = cut((B.transpose_angular(S) * 2.0, I.momentum(S)))
-    drag = cut(I.momentum(rate) + (B @ S.w) * 2.0)
-    push = cut(cross_dual(S, N) + I.momentum(psi2) + (B @ psi.w) * 2.0)
-    return Columns(feels, (psi.w, psi2), (S.w, rate), S, push, drag)
+def changes(tree: Topology, frozen: Frozen, drift: Motion, A_parent: Motion) -> Changes:
+    """The motions of the equations above."""
+    psi = cut(frozen.V_parent.cross(frozen.S)) if tree.groups else drift
+    return Changes(psi, cut(A_parent.cross(frozen.S) + frozen.V_parent.cross(psi)), cut(psi + drift))
 
 
-def derivatives(tree: Topology, c: Columns) -> tuple[Array, Array]:
+def derivatives(
+    tree: Topology, frozen: Frozen, carried: Carried, drift: Motion, A_parent: Motion
+) -> tuple[Array, Array]:
     """(dtau/dq, dtau/dv) by rows."""
     # pairs (i, j): the joint of j carries i or is its joint; the joint of i carries j and is another one
     below = tree.row_carried
     above = (below & ~below.T).T
+    S, (psi, psi2, rate) = frozen.S, changes(tree, frozen, drift, A_parent)
+    I, B, N = carried  # noqa: E741
+    feels = cut((B.transpose_angular(S) * 2.0, I.momentum(S)))
 
     def lower(x, y):
         (g, f), (turn, push) = x, y
         return g.dot(turn) + f.power(push)
 
-    dq = matrices.masked(below, matrices.pairs(lower, c.feels, c.turn))
-    dv = matrices.masked(below, matrices.pairs(lower, c.feels, c.speed))
+    def upper(s, k):
+        return k.power(s)
+
+    dq = matrices.masked(below, matrices.pairs(lower, feels, (psi.w, psi2)))
+    dv = matrices.masked(below, matrices.pairs(lower, feels, (S.w, rate)))
     if above.any():
-        dq = dq + matrices.masked(above, matrices.pairs(lambda s, k: k.power(s), c.S, c.push))
-        dv = dv + matrices.masked(above, matrices.pairs(lambda s, k: k.power(s), c.S, c.drag))
+        drag = cut(I.momentum(rate) + (B @ S.w) * 2.0)
+        push = cut(cross_dual(S, N) + I.momentum(psi2) + (B @ psi.w) * 2.0)
+        dq = dq + matrices.masked(above, matrices.pairs(upper, S, push))
+        dv = dv + matrices.masked(above, matrices.pairs(upper, S, drag))
     return cut((dq, dv))
 
 
@@ -232,7 +230,7 @@ def inverse(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) 
     I, B, N = order(tree).up((frozen.inertia, frozen.gyro, net_forces(frozen, A)))  # noqa: E741
     tau = N.power(frozen.S)
     M = mass_matrix(tree, frozen.S, cut(I.momentum(frozen.S)))
-    dq, dv = derivatives(tree, columns(tree, frozen, Carried(I, B, N), drift, A_parent))
+    dq, dv = derivatives(tree, frozen, Carried(I, B, N), drift, A_parent)
     M = armature(model, reduced(model, M))
     return Linear(row.gathered(model, tau) + model.armature * a, reduced(model, dq), reduced(model, dv), M)
 
@@ -259,5 +257,5 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
     if tree.groups:
         first, _ = tree.row_unit
         D = row.select(D - given, first)
-    dq, dv = derivatives(tree, columns(tree, frozen, Carried(I, B, N), drift, cut(A_parent + D)))
+    dq, dv = derivatives(tree, frozen, Carried(I, B, N), drift, cut(A_parent + D))
     return a, reduced(model, dq), reduced(model, dv), W

@@ -53,7 +53,7 @@ def coordinates(model: Model, q: Array) -> tuple[Array, np.ndarray]:
     held = np.ones(tree.nv, bool)
     for joint, _, places in configuration.kinds(tree):
         held[places] = joint.nq == joint.nv
-    return (configuration.by_joint(tree, number, q=(q, "q")) if tree.groups else q), held
+    return configuration.by_joint(tree, number, q=(q, "q")), held
 
 
 def beyond(model: Model, x: Array) -> Array:
@@ -63,22 +63,17 @@ def beyond(model: Model, x: Array) -> Array:
 
 def _passive(model: Model, q: Array, v: Array) -> Array:
     tree = model.topology
-    lost = model.damping * v + model.friction * jnp.tanh(v / model.friction_speed)
-    if not tree.nv:
-        return -lost
     x, held = coordinates(model, q)
-    speed = configuration.by_joint(tree, _speed, q=(q, "q"), v=(v, "v")) if tree.groups else v
-    e = beyond(model, x)
+    speed, e = configuration.by_joint(tree, _speed, q=(q, "q"), v=(v, "v")), beyond(model, x)
     pull = model.stiffness * (x - model.rest) + model.limit_stiffness * e + model.limit_damping * jnp.abs(e) * speed
-    if not tree.groups:
-        return -pull - lost
-
-    def turned(joint: Joint, q: list[Array], f: list[Array]) -> list[Array]:
-        # E is a rotation, its transpose the inverse
-        return joint.velocity(q, f) if joint.nq == joint.nv else f
-
-    return -configuration.by_joint(tree, turned, q=(q, "q"), force=(jnp.where(held, pull, 0), "v")) - lost
+    back = configuration.by_joint(tree, _turned, q=(q, "q"), pull=(jnp.where(held, pull, 0), "v"))
+    return -(back + model.damping * v + model.friction * jnp.tanh(v / model.friction_speed))
 
 
 def _speed(joint: Joint, q: list[Array], v: list[Array]) -> list[Array]:
     return joint.rate(q, v) if joint.nq == joint.nv else v
+
+
+def _turned(joint: Joint, q: list[Array], pull: list[Array]) -> list[Array]:
+    # E is a rotation, its transpose the inverse
+    return joint.velocity(q, pull) if joint.nq == joint.nv else pull

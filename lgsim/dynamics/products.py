@@ -35,10 +35,7 @@ class Moving(NamedTuple):
     """A model at (q, v, v'), by rows (k, *batch) in one frame."""
 
     frozen: linearization.Frozen
-    psi: Motion
-    psi2: Motion
-    rate: Motion
-    """``psi' + S'``."""
+    changes: linearization.Changes
     turned: Force
     """``S x* N``."""
 
@@ -48,10 +45,8 @@ def moving(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) -
     tree = model.topology
     frozen = linearization.freeze(model, q, v, wrenches)
     A, drift, A_parent = linearization.accelerations(tree, frozen, row.speeds(model, v), row.speeds(model, a))
-    psi = cut(frozen.V_parent.cross(frozen.S)) if tree.groups else drift
-    psi2 = cut(A_parent.cross(frozen.S) + frozen.V_parent.cross(psi))
     N = linearization.order(tree).up(linearization.net_forces(frozen, A))
-    return Moving(frozen, psi, psi2, cut(psi + drift), cut(cross_dual(frozen.S, N)))
+    return Moving(frozen, linearization.changes(tree, frozen, drift, A_parent), cut(cross_dual(frozen.S, N)))
 
 
 def change(
@@ -63,8 +58,9 @@ def change(
     order = linearization.order(tree)
     m = moving(model, q, v, a, wrenches)
     S, inertia, gyro = m.frozen.S, m.frozen.inertia, m.frozen.gyro
-    turn = cut(m.psi.w * dq + S.w * dv)
-    dA, dw = order.down((cut(m.psi2 * dq + m.rate * dv), turn))
+    psi, psi2, rate = m.changes
+    turn = cut(psi.w * dq + S.w * dv)
+    dA, dw = order.down((cut(psi2 * dq + rate * dv), turn))
     if tree.groups:
         dA, dw = row.select((dA, dw), tree.row_unit[1])
     own = cut(m.turned * dq)
@@ -88,14 +84,15 @@ def pulled(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, y
     tree = model.topology
     m = moving(model, q, v, a, wrenches)
     S, inertia, gyro = m.frozen.S, m.frozen.inertia, m.frozen.gyro
+    psi, psi2, rate = m.changes
     x, X = _solve(model, m.frozen, y)
     before = X - S * x
     if tree.groups:
         first, last = tree.row_unit
         X, before = row.select(X, last), row.select(before, first)
     p, c = linearization.order(tree).up(cut((inertia.momentum(X), gyro.transpose_angular(X) * 2.0)))
-    by_q = p.power(m.psi2) + c.dot(m.psi.w) + m.turned.power(before)
-    by_v = p.power(m.rate) + c.dot(S.w)
+    by_q = p.power(psi2) + c.dot(psi.w) + m.turned.power(before)
+    by_v = p.power(rate) + c.dot(S.w)
     return -by_q, -by_v, x
 
 

@@ -17,27 +17,26 @@ from lgsim.spatial import Motion, check
 
 
 class Motions(Action):
-    """States (q, v, z) of a machine in one array: q moves on its group from the right, v and further numbers z add.
+    """States (q, v) of a machine in one array: q moves on its group from the right, v adds up.
 
-    The algebra vector is (velocity (nv,), derivative of v (nv,), derivative of z). One array, because the cost of a
-    step on CPU grows with their number.
+    The algebra vector is (velocity, derivative of v), (2 nv,). One array, because the cost of a step on CPU grows with
+    their number.
     """
 
     topology: Topology = eqx.field(static=True)
-    more: int = eqx.field(static=True, default=0)
 
     @property
     def dim(self) -> int:
-        """Twice the degrees of freedom, and the further numbers."""
-        return 2 * self.topology.nv + self.more
+        """Twice the degrees of freedom."""
+        return 2 * self.topology.nv
 
     @property
     def length(self) -> int:
         """Numbers in a state."""
-        return self.topology.nq + self.topology.nv + self.more
+        return self.topology.nq + self.topology.nv
 
     def move(self, xi: Array, y: Array) -> Array:
-        """``retract`` of q, sums of the others."""
+        """``retract`` of q, the sum of v."""
         tree = self.topology
         xi, y = check.arguments(xi=(xi, (self.dim,)), y=(y, (self.length,)))
         if not tree.groups:
@@ -61,7 +60,7 @@ class Motions(Action):
         return jnp.concatenate([along, y1[..., tree.nq :] - y0[..., tree.nq :]], axis=-1)
 
     def sizes(self, y: Array) -> Array:
-        """1 rad or 1 m for the configuration, the numbers themselves for v and z."""
+        """1 rad or 1 m for the configuration, v itself for v."""
         return jnp.concatenate([jnp.ones(self.topology.nv, y.dtype), y[self.topology.nq :]])
 
     def _on_groups(

@@ -6,20 +6,19 @@ import math
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
 from lgsim.simulation.action import Motions
 from lgsim.simulation.events import Reaches
-from lgsim.simulation.pieces import Progress, method_name, own_version
-from lgsim.simulation.rollout import Row, driven, start
-from lgsim.simulation.system import Control, Wrenches, joint_forces
-from lgsim.simulation.trajectory import Trajectory
-from lgsim.spatial import check
+from lgsim.simulation.pieces import Progress, drives, method_name
+from lgsim.simulation.rollout import Row, driven, held, start
+from lgsim.simulation.system import Control, Wrenches
+from lgsim.simulation.trajectory import Trajectory, own_version
 
 SAVED, STEPS = 1024, 8192
 """Saved states and steps between two looks at what was computed."""
@@ -85,17 +84,28 @@ def simulate_adaptive(
     for name, value in (("duration", duration), ("dt_out", dt_out)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    q0 = model.neutral() if q0 is None else jnp.asarray(q0)
-    v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else jnp.asarray(v0)
     q0, v0 = start(model, q0, v0)
-    row = None if torques is None else _constant(model, torques)
+    row = _constant(model, torques)
     events = (events,) if isinstance(events, adaptive.Event) else tuple(events)
     times = _times(model, save_at, duration, dt_out)
     solve = partial(
         adaptive.solve, method, Motions(model.topology), driven, args=((model, control, wrenches), row), rtol=rtol,
         atol=atol, events=events,
     )  # fmt: skip
-    t, y, end = jnp.zeros((), model.dtype), jnp.concatenate([q0, v0]), jnp.asarray(duration, model.dtype)
+    y0 = jnp.concatenate([q0, v0])
+    time, states, result = _pieces(solve, y0, times, duration, max_steps, events, progress)
+    q, v = states[:, : model.nq], states[:, model.nq :]
+    sequence = None if row is None else jnp.asarray(np.broadcast_to(row.force, v.shape))
+    tau = drives(model, control, sequence, *map(jnp.asarray, (time, q, v)))
+    name = f"{method_name(method)}, rtol {float(rtol):g}, atol {float(atol):g}"
+    return Trajectory(model, time, q, v, np.asarray(tau), name, float("nan"), result, own_version())
+
+
+def _pieces(
+    solve: Any, y: Array, times: np.ndarray, duration: float, max_steps: int, events: tuple, progress: Progress | None
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """(times, states, how it ended): ``solve`` piece by piece, until the end, an event, a failure or Ctrl-C."""
+    t, end = jnp.zeros((), times.dtype), jnp.asarray(duration, times.dtype)
     done, steps, size, result = int(times[0] == 0), 0, min(SAVED, len(times)), ""
     kept = [(times[:done], np.asarray(y)[None][:done])]
     try:
@@ -116,11 +126,7 @@ def simulate_adaptive(
     time, states = (np.concatenate(parts) for parts in zip(*kept, strict=True))
     if result and (not len(time) or t > time[-1]) and np.isfinite(y).all():
         time, states = np.append(time, np.asarray(t)), np.append(states, np.asarray(y)[None], axis=0)
-    q, v = states[:, : model.nq], states[:, model.nq :]
-    forces = jax.vmap(partial(joint_forces, model, control), (None, 0, 0, 0))
-    tau = np.asarray(forces(None if row is None else row.force, *(jnp.asarray(x) for x in (time, q, v))))
-    name = f"{method_name(method)}, rtol {float(rtol):g}, atol {float(atol):g}"
-    return Trajectory(model, time, q, v, tau, name, float("nan"), result, own_version())
+    return time, states, result
 
 
 def _times(model: Model, save_at: Any, duration: float, dt_out: float) -> np.ndarray:
@@ -135,24 +141,21 @@ def _times(model: Model, save_at: Any, duration: float, dt_out: float) -> np.nda
     return times
 
 
-def _constant(model: Model, torques: Any) -> Row:
+def _constant(model: Model, torques: Any) -> Row | None:
     """Joint forces that are the same all the time."""
-    tau = check.floating("torques", jnp.asarray(torques))
-    if tau.shape != (model.nv,):
+    if torques is not None and jnp.shape(torques) != (model.nv,):
         raise ValueError(
-            f"torques: expected shape ({model.nv},), the same all the time, got {tau.shape}; give forces that change as"
-            " control, a function of time"
+            f"torques: expected shape ({model.nv},), the same all the time, got {jnp.shape(torques)}; give forces that"
+            " change as control, a function of time"
         )
-    if tau.dtype != model.dtype:
-        raise TypeError(f"torques: expected {model.dtype}, the dtype of the model, got {tau.dtype}")
-    return Row(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
+    return held(model, torques, 1, 0.0, 1.0)
 
 
 def _ended(found: Any, events: tuple[Any, ...], steps: int, max_steps: int, duration: float) -> str:
     """How a piece ended the motion, in words; empty where it goes on."""
     from lgsim.integrators.adaptive import RESULTS
 
-    at = f"at {float(found.t):.9g} s"
+    at = f"at {float(str(np.asarray(found.t))):.9g} s"
     if found.result == RESULTS.successful:
         return ""
     if found.result == RESULTS.event_occurred:

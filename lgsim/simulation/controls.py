@@ -6,6 +6,7 @@ so that they can be differentiated, mapped and changed without compiling again.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -28,9 +29,9 @@ Target = Array | Callable[[Any], tuple[Array, Array, Array]]
 class Law(eqx.Module):
     """A feedback law; ``a + b`` adds the forces of two."""
 
+    @abstractmethod
     def __call__(self, t: Any, q: Array, v: Array, model: Model) -> Array:
         """Joint forces (nv,), N m or N."""
-        raise NotImplementedError
 
     def __add__(self, other: Callable) -> Sum:
         """Both at once."""

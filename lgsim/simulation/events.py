@@ -10,6 +10,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
@@ -40,7 +41,8 @@ class Reaches(eqx.Module):
         return self.quantity(t, y[: model.nq], y[model.nq :], model) - self.value.astype(y.dtype)
 
     def __str__(self) -> str:
-        return f"{self.name} is {float(self.value):.9g} {self.unit}".strip()
+        value = float(str(np.asarray(self.value)))  # the fewest digits that are this number, in float32 too
+        return f"{self.name} is {value:.9g} {self.unit}".strip()
 
 
 class Height(eqx.Module):

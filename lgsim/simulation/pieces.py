@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import equinox as eqx
@@ -17,9 +16,9 @@ from jax import Array
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import METHODS, MK4
 from lgsim.multibody.model import Model
-from lgsim.simulation.rollout import Motion, Row, held, moved
+from lgsim.simulation.rollout import Motion, Row, held, moved, start
 from lgsim.simulation.system import Control, Wrenches, joint_forces
-from lgsim.simulation.trajectory import Trajectory
+from lgsim.simulation.trajectory import Trajectory, own_version
 
 Progress = Callable[[int, int], Any]
 """``progress(done, steps)`` is called now and then."""
@@ -68,25 +67,23 @@ def simulate(
     for name, value in (("duration", duration), ("dt", dt)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    q0 = model.neutral() if q0 is None else jnp.asarray(q0)
-    v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else jnp.asarray(v0)
+    q0, v0 = start(model, q0, v0)
     steps = max(1, round(duration / dt / save_every)) * save_every
-    rows = None if torques is None else held(model, jnp.asarray(torques), steps, 0.0, dt)
+    rows = held(model, torques, steps, 0.0, dt)
     chunk = save_every * max(1, min(CHUNK, steps) // save_every)
     run = partial(_piece, method=method, steps=chunk, save_every=save_every)
     parts = [Motion(jnp.zeros(1, model.dtype), q0[None], v0[None])]
-    tau, result, done = [_forces(model, control, rows, 0, parts[0])], "", 0
+    tau, result, done = [_forces(model, control, rows, np.zeros(1, int), parts[0])], "", 0
     try:
         while done < steps and not result:
-            now = None if rows is None else jax.tree.map(partial(_rows_from, done, chunk), rows)
-            start = jnp.asarray(done * dt, model.dtype)
-            piece = run(
-                model, parts[-1].q[-1], parts[-1].v[-1], start, jnp.asarray(dt, model.dtype), now, control, wrenches
-            )
+            now = rows if rows is None or rows.steady else jax.tree.map(partial(_rows_from, done, chunk), rows)
+            t0, h = jnp.asarray(done * dt, model.dtype), jnp.asarray(dt, model.dtype)
+            piece = run(model, parts[-1].q[-1], parts[-1].v[-1], t0, h, now, control, wrenches)
             piece = Motion(*(x[1 : 1 + (min(chunk, steps - done)) // save_every] for x in piece))
             kept, result = _finite(model, piece, done, dt, save_every, method)
             if len(kept.time):
-                tau.append(_forces(model, control, rows, done + save_every, kept, save_every))
+                at = done + save_every * np.arange(1, len(kept.time) + 1)
+                tau.append(_forces(model, control, rows, at, kept))
                 parts.append(kept)
             done += len(piece.time) * save_every
             if progress is not None:
@@ -110,26 +107,23 @@ def _rows_from(start: int, count: int, rows: Array) -> Array:
     return rows[np.minimum(np.arange(start, start + count), len(rows) - 1)]
 
 
-def _forces(
-    model: Model, control: Control | None, rows: Row | None, first: int, motion: Motion, every: int = 1
-) -> np.ndarray:
-    """The drives' forces at saved states; of a held row what acts just after the state."""
-    count = len(motion.time)
-    torques = None
-    if rows is not None:
+def _forces(model: Model, control: Control | None, rows: Row | None, at: np.ndarray, motion: Motion) -> np.ndarray:
+    """The drives' forces at states after ``at`` steps; of a held row what acts just after the state."""
+    if rows is None:
+        torques = None
+    elif rows.steady:
+        torques = jnp.broadcast_to(rows.force, motion.v.shape)
+    else:
         # the last state has no row after it: the end of the last one
-        index = np.minimum(first + every * np.arange(count), len(rows.force) - 1)
-        past = jnp.asarray(first + every * np.arange(count) - index, model.dtype)[:, None]
-        torques = (
-            rows.force[index] + rows.slope[index] * (rows.since[1] - rows.since[0] if len(rows.since) > 1 else 0) * past
-        )
-    return np.asarray(_each_force(model, control, torques, motion))
+        since, force, slope = jax.tree.map(lambda x: x[np.minimum(at, len(x) - 1)], rows)
+        torques = force + slope * (motion.time - since)[:, None]
+    return np.asarray(drives(model, control, torques, motion.time, motion.q, motion.v))
 
 
 @eqx.filter_jit
-def _each_force(model: Model, control: Control | None, torques: Array | None, motion: Motion) -> Array:
-    mapped = jax.vmap(partial(joint_forces, model, control), (None if torques is None else 0, 0, 0, 0))
-    return mapped(torques, motion.time, motion.q, motion.v)
+def drives(model: Model, control: Control | None, torques: Array | None, t: Array, q: Array, v: Array) -> Array:
+    """``joint_forces`` at many states."""
+    return jax.vmap(partial(joint_forces, model, control), (None if torques is None else 0, 0, 0, 0))(torques, t, q, v)
 
 
 def _finite(model: Model, piece: Motion, done: int, dt: float, save_every: int, method: Method) -> tuple[Motion, str]:
@@ -160,11 +154,3 @@ def worst_joint(model: Model, q: np.ndarray, v: np.ndarray) -> str:
 def method_name(method: Method) -> str:
     """As in ``METHODS``, or else the method's own."""
     return next((name for name, known in METHODS.items() if known == method), method.name)
-
-
-def own_version() -> str:
-    """Of lgsim."""
-    try:
-        return version("lgsim")
-    except PackageNotFoundError:  # a source tree on the path that was not installed
-        return "0+unknown"

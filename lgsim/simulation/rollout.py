@@ -77,54 +77,59 @@ def rollout(
         ValueError: a shape is wrong, steps < 1, dt is zero.
     """
     q0, v0 = start(model, q0, v0)
-    force = None if torques is None else held(model, torques, steps, t0, dt)
-    return moved(model, q0, v0, dt, steps, force, control, wrenches, method, t0, save_every, checkpoint)
+    rows = held(model, torques, steps, t0, dt)
+    return moved(model, q0, v0, dt, steps, rows, control, wrenches, method, t0, save_every, checkpoint)
 
 
 def moved(
-    model: Model, q0: Array, v0: Array, dt: Any, steps: int, force: Row | None, control: Control | None,
+    model: Model, q0: Array, v0: Array, dt: Any, steps: int, rows: Row | None, control: Control | None,
     wrenches: Wrenches | None, method: Method, t0: Any, save_every: int, checkpoint: str | int | None,
 ) -> Motion:  # fmt: skip
     """``rollout`` of checked arguments."""
-    tree = model.topology
+    tree, machine = model.topology, (model, control, wrenches)
+    given = {"args": (machine, rows)} if rows is None or rows.steady else {"args": machine, "inputs": rows}
     out = integrate(
-        method, Motions(tree), _free if force is None else driven, jnp.concatenate([q0, v0]), t0=t0, dt=dt,
-        steps=steps, args=(model, control, wrenches), inputs=force, save_every=save_every, checkpoint=checkpoint,
+        method, Motions(tree), driven, jnp.concatenate([q0, v0]), t0=t0, dt=dt, steps=steps, save_every=save_every,
+        checkpoint=checkpoint, **given,
     )  # fmt: skip
     return Motion(out.ts, out.ys[:, : tree.nq], out.ys[:, tree.nq :])
 
 
 class Row(NamedTuple):
-    """Joint forces of a step (nv,) with those of its start, and how they change with time."""
+    """Joint forces of a step (nv,) with the time of its start, and how they change with time; or of all steps."""
 
     since: Array
     force: Array
     slope: Array
 
+    @property
+    def steady(self) -> bool:
+        """Whether it is one row for all the time."""
+        return self.force.ndim == 1
 
-def held(model: Model, torques: Any, steps: int, t0: Any, dt: Any) -> Row:
-    """Joint forces as ``rollout`` takes them, as one row (steps, ...) for each step.
+
+def held(model: Model, torques: Any, steps: int, t0: Any, dt: Any) -> Row | None:
+    """Joint forces as ``rollout`` takes them: one row for all the time, or one (steps, ...) for each step.
 
     Raises:
         TypeError: the dtype is not the model's.
         ValueError: the shape is not one of the three.
     """
+    if torques is None:
+        return None
     tau = check.floating("torques", torques, model.nv)
     if tau.dtype != model.dtype:
         raise TypeError(f"torques: expected {model.dtype}, the dtype of the model, got {tau.dtype}")
-    if tau.ndim > 2 or (tau.ndim == 2 and len(tau) not in (steps, steps + 1)):
+    if tau.ndim == 1:
+        return Row(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
+    if tau.ndim > 2 or len(tau) not in (steps, steps + 1):
         raise ValueError(
             f"torques: expected shape ({model.nv},), ({steps}, {model.nv}) held for a step each or ({steps + 1},"
             f" {model.nv}) nodes of straight lines, got {tau.shape}"
         )
     t0, dt = jnp.asarray(t0, tau.dtype), jnp.asarray(dt, tau.dtype)
-    force = jnp.broadcast_to(tau, (steps, model.nv)) if tau.ndim == 1 else tau[:steps]
-    slope = jnp.diff(tau, axis=0) / dt if tau.ndim == 2 and len(tau) == steps + 1 else jnp.zeros_like(force)
-    return Row(t0 + jnp.arange(steps, dtype=tau.dtype) * dt, force, slope)
-
-
-def _free(t: Array, y: Array, args: Any) -> Array:
-    return driven(t, y, (args, None))
+    slope = jnp.diff(tau, axis=0) / dt if len(tau) > steps else jnp.zeros_like(tau)
+    return Row(t0 + jnp.arange(steps, dtype=tau.dtype) * dt, tau[:steps], slope)
 
 
 def driven(t: Array, y: Array, args: Any) -> Array:
@@ -143,7 +148,7 @@ def driven(t: Array, y: Array, args: Any) -> Array:
 
 
 def start(model: Model, q0: Any, v0: Any) -> tuple[Array, Array]:
-    """q0 and v0, checked.
+    """q0, by default neutral, and v0, by default zero, checked.
 
     Raises:
         TypeError: dtypes differ from the model's, or the model is none.
@@ -151,6 +156,8 @@ def start(model: Model, q0: Any, v0: Any) -> tuple[Array, Array]:
     """
     if not isinstance(model, Model):
         raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
+    q0 = model.neutral() if q0 is None else q0
+    v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
     return _state(model, "q0", q0, model.nq), _state(model, "v0", v0, model.nv)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -71,15 +72,15 @@ class Trajectory:
         """Of the model: equal for equal machines."""
         return fingerprint(self.model)
 
-    @cached_property
+    @property
     def kinetic_energy(self) -> np.ndarray:
         """J, (n,)."""
-        return self._each(lambda m, q, v: kinetic_energy(m, q, v))
+        return self._energies[0]
 
-    @cached_property
+    @property
     def potential_energy(self) -> np.ndarray:
         """Of gravity and of the springs in the joints, J, (n,)."""
-        return self._each(lambda m, q, v: potential_energy(m, q) + spring_energy(m, q))
+        return self._energies[1]
 
     @property
     def energy(self) -> np.ndarray:
@@ -89,7 +90,7 @@ class Trajectory:
     @cached_property
     def momentum(self) -> np.ndarray:
         """Linear and angular momentum about the world's origin, in world axes, kg m/s and kg m^2/s, (n, 6)."""
-        return self._each(_momentum)
+        return np.asarray(momenta(self.model, jnp.asarray(self.q), jnp.asarray(self.v)))
 
     @cached_property
     def constraint_error(self) -> np.ndarray:
@@ -120,13 +121,14 @@ class Trajectory:
         h = self.time[i + 1] - self.time[i]
         s = (time - self.time[i]) / h
         ends = (jnp.asarray(x[j]) for j in (i, i + 1) for x in (self.q, self.v))
-        q, v = jax.jit(jax.vmap(partial(_between, self.model)))(*ends, jnp.asarray(h), jnp.asarray(s))
+        q, v = _between(self.model, *ends, jnp.asarray(h), jnp.asarray(s))
         tau = self.tau[i] + s[:, None] * (self.tau[i + 1] - self.tau[i])
         return replace(self, time=time, q=np.asarray(q), v=np.asarray(v), tau=tau)
 
-    def _each(self, f: Callable[[Model, Array, Array], Array]) -> np.ndarray:
-        mapped = jax.jit(batched(f, in_axes=(None, 0, 0)))
-        return np.asarray(mapped(self.model, jnp.asarray(self.q), jnp.asarray(self.v)))
+    @cached_property
+    def _energies(self) -> tuple[np.ndarray, np.ndarray]:
+        kinetic, potential = energies(self.model, jnp.asarray(self.q), jnp.asarray(self.v))
+        return np.asarray(kinetic), np.asarray(potential)
 
     def save(self, path: str | Path) -> Path:
         """Write the motion, whole or not at all: ``.npz`` or ``.parquet`` with the model in it, or ``.csv``.
@@ -159,6 +161,8 @@ class Trajectory:
         }
 
 
+@jax.jit
+@partial(jax.vmap, in_axes=(None, 0, 0, 0, 0, 0, 0))
 def _between(model: Model, q0: Array, v0: Array, q1: Array, v1: Array, h: Array, s: Array) -> tuple[Array, Array]:
     """(q, v) at the fraction s of a time h between two states."""
     action = Motions(model.topology)
@@ -169,10 +173,36 @@ def _between(model: Model, q0: Array, v0: Array, q1: Array, v1: Array, h: Array,
     return q, model.velocity(q, rate / h)
 
 
-def _momentum(model: Model, q: Any, v: Any) -> Any:
-    h = centroidal_momentum(model, q, v)
-    c = center_of_mass(model, q)
-    return jnp.concatenate([h[:3], h[3:] + jnp.cross(c, h[:3])])
+# compiled once for each topology and number of states, not for each trajectory
+
+
+@jax.jit
+def energies(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+    """(kinetic, potential) energy of states (n, ...), that of springs in the joints included; J, (n,)."""
+
+    def one(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+        return kinetic_energy(model, q, v), potential_energy(model, q) + spring_energy(model, q)
+
+    return batched(one, in_axes=(None, 0, 0))(model, q, v)
+
+
+@jax.jit
+def momenta(model: Model, q: Array, v: Array) -> Array:
+    """(linear, angular) momentum about the world's origin, in world axes, of states (n, ...); (n, 6)."""
+
+    def one(model: Model, q: Array, v: Array) -> Array:
+        h = centroidal_momentum(model, q, v)
+        return h.at[3:].add(jnp.cross(center_of_mass(model, q), h[:3]))
+
+    return batched(one, in_axes=(None, 0, 0))(model, q, v)
+
+
+def own_version() -> str:
+    """Of lgsim."""
+    try:
+        return version("lgsim")
+    except PackageNotFoundError:  # a source tree on the path that was not installed
+        return "0+unknown"
 
 
 def q_names(model: Model) -> list[str]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
-from lgsim.dynamics.momentum import centroidal_momentum
 from lgsim.multibody.model import Model
+from lgsim.simulation.trajectory import energies, momenta
 from lgsim.view.extras import package
 from lgsim.view.motion import Motion, series, times
 from lgsim.view.panels import Panel, panels
@@ -89,7 +87,7 @@ def energy(motion: Motion) -> Figure:
     """
     model, time = motion.model, times(motion)
     v, tau = series(motion, "v", model.nv), series(motion, "tau", model.nv)
-    kinetic, potential = (np.asarray(x, float) for x in _energies(model, *_states(motion)))
+    kinetic, potential = (np.asarray(x, float) for x in energies(model, *_states(motion)))
     total = kinetic + potential
     figure, axes = _grid(2, 1, 8.0, 5.6, heights=(2.0, 1.0))
     ax, below = axes[0, 0], axes[1, 0]
@@ -107,14 +105,14 @@ def energy(motion: Motion) -> Figure:
         power = np.sum(tau * v, axis=1)
         work = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(time))])
         below.plot(time, work, label="work of the\njoint forces", color=COLORS[2], linewidth=1.2, linestyle="--")
-    below.set_ylabel("drift (J)")
+    below.set_ylabel("change (J)")
     below.legend(**OUTSIDE)
     figure.align_ylabels()
     return figure
 
 
 def momentum(motion: Motion) -> Figure:
-    """Linear and angular momentum over time, about the centre of mass, in the world's axes.
+    """Linear and angular momentum over time, about the world's origin, in its axes.
 
     Args:
         motion: As for ``joints``.
@@ -127,12 +125,12 @@ def momentum(motion: Motion) -> Figure:
         ValueError: the motion has wrong shapes.
     """
     time = times(motion)
-    values = np.asarray(_momenta(motion.model, *_states(motion)), float)
+    values = np.asarray(momenta(motion.model, *_states(motion)), float)
     figure, axes = _grid(2, 1, 8.0, 5.2)
     for row, (name, unit) in enumerate(
         (
             ("Linear momentum", "kg m/s"),
-            ("Angular momentum about the centre of mass", "kg m²/s"),
+            ("Angular momentum about the world's origin", "kg m²/s"),
         )
     ):
         ax = axes[row, 0]
@@ -260,13 +258,3 @@ def _states(motion: Motion) -> tuple[Array, Array]:
     model = motion.model
     q, v = series(motion, "q", model.nq), series(motion, "v", model.nv)
     return jnp.asarray(q, model.dtype), jnp.asarray(v, model.dtype)
-
-
-@jax.jit
-def _energies(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
-    return kinetic_energy(model, q, v), potential_energy(model, q) + spring_energy(model, q)
-
-
-@jax.jit
-def _momenta(model: Model, q: Array, v: Array) -> Array:
-    return centroidal_momentum(model, q, v)

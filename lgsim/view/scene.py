@@ -6,7 +6,6 @@ import contextlib
 import html
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from lgsim.multibody.model import Model
+from lgsim.simulation.storage import write_whole
 from lgsim.view import motion as motions
 from lgsim.view.extras import package
 from lgsim.view.motion import Motion
@@ -85,7 +85,7 @@ def to_html(
         page = recording.as_html(dark_mode=dark)
     page = re.sub(r"<title>.*?</title>", lambda _: f"<title>{html.escape(title)}</title>", page, count=1)
     if path is not None:
-        _write(Path(path), page)
+        write_whole(Path(path), page.encode())
     return page
 
 
@@ -234,20 +234,3 @@ def _server() -> Iterator[Any]:
             server.stop()
     finally:
         console.quiet = not talks
-
-
-def _write(path: Path, text: str) -> None:
-    """Writes a file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # mkstemp makes files that only their owner reads
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
