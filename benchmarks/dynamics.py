@@ -33,6 +33,12 @@ jax.config.update("jax_enable_x64", True)
 # Limits of the time at batch 1024 in parts of Pinocchio's, and of all Jacobians at batch 256.
 FORWARD = {"Panda": 0.35, "ANYmal": 0.5, "Talos": 0.7, "chain50": 0.5, "chain200": 0.8}
 JACOBIANS = {"Panda": 0.4, "ANYmal": 0.8, "Talos": 1.5}
+# One state, with dispatch and inside a compiled loop, us.
+CALL, LOOP = {"Panda": 12, "Talos": 40}, {"Panda": 4}
+# One product with the Jacobian, in parts of forward dynamics, by batch.
+VJP, JVP = {1: 3, 64: 3.5}, 2.5
+# Tracing and compiling, s.
+COMPILE, COMPILE_BATCH, COMPILE_VJP = 3, 8, {1: 10, 64: 15}
 ALL = ("Panda", "Panda with fingers", "ANYmal", "Talos", "chain10", "chain50", "chain200")
 
 
@@ -54,7 +60,7 @@ def correct(model, twin, q, v, tau):
 
 def forward(report, names, batches, dtype):
     """Forward dynamics against the batch; Pinocchio computes in float64 in any case."""
-    rows = []
+    rows, times = [], {}
     for name in names:
         model = robots.robot(name, dtype)
         twin = robots.Twin(model)
@@ -74,6 +80,9 @@ def forward(report, names, batches, dtype):
             )
             us, them = 1e6 * seconds["lgsim"] / batch, 1e6 * seconds["pinocchio"] / columns[0].shape[1]
             rows.append([name, model.nv, batch, us, them, us / them, compiling])
+            times[name, batch] = us
+            most = COMPILE if batch == 1 else COMPILE_BATCH
+            report.bound(f"{name} {dtype}, batch {batch}: compile, s", compiling, at_most=most)
             if batch == 1024 and dtype == "float64":
                 report.figure(f"{name} forward dynamics", us / them, "x Pinocchio")
                 if name in FORWARD:
@@ -83,6 +92,10 @@ def forward(report, names, batches, dtype):
         ["robot", "nv", "batch", "lgsim", "Pinocchio", "ratio", "compile, s"],
         rows,
     )
+    if max(batches) > 1024:
+        for name in names:
+            report.bound(f"{name} {dtype}: 8192 / 1024", times[name, 8192] / times[name, 1024], at_most=1.2)
+    return times
 
 
 def alone(report, names):
@@ -105,7 +118,12 @@ def alone(report, names):
             },
             repeats=15 if report.quick else 60,
         )
-        rows.append([name, 1e6 * seconds["call"], 1e6 * seconds["empty"], 1e4 * seconds["loop"]])
+        call_us, loop_us = 1e6 * seconds["call"], 1e4 * seconds["loop"]
+        rows.append([name, call_us, 1e6 * seconds["empty"], loop_us])
+        if name in CALL:
+            report.bound(f"{name}: one call, us", call_us, at_most=CALL[name])
+        if name in LOOP:
+            report.bound(f"{name}: in a loop, us", loop_us, at_most=LOOP[name])
     report.table(
         "Forward dynamics of one state, float64, us",
         ["robot", "call", "of which an empty call", "in a loop"],
@@ -160,31 +178,35 @@ def jacobians(report, names, batch=256):
         report.figure(f"{name} Jacobians", us / them, "x Pinocchio")
         report.bound(f"{name}: Jacobians, parts of Pinocchio", us / them, at_most=JACOBIANS[name])
         if not report.quick:
-            products.append(_products(name, model, q[:64], v[:64], tau[:64]))
+            products += [_products(report, name, model, q[:n], v[:n], tau[:n]) for n in (1, 64)]
     report.table(
         f"All Jacobians of forward dynamics, float64, batch {batch}, us per state",
         ["robot", "lgsim", "Pinocchio", "ratio", "compile, s"],
         rows,
     )
     if products:
-        columns = ["robot", "forward dynamics", "vjp", "jvp", "vjp ratio", "jvp ratio", "compile vjp, s"]
-        report.table("One product with the Jacobian, float64, batch 64, us per state", columns, products)
+        columns = ["robot", "batch", "forward dynamics", "vjp", "jvp", "vjp ratio", "jvp ratio", "compile vjp, s"]
+        report.table("One product with the Jacobian, float64, us per state", columns, products)
 
 
-def _products(name, model, q, v, tau):
+def _products(report, name, model, q, v, tau):
     def vjp(model, q, v, tau):
         return jax.vjp(lambda *x: fd(model, *x), q, v, tau)[1](tau)
 
     def jvp(model, q, v, tau):
         return jax.jvp(lambda *x: fd(model, *x), (q, v, tau), (q, v, tau))[1]
 
-    programs, compiling = {}, 0.0
+    batch, programs, compiling = len(q), {}, 0.0
+    x = (q, v, tau) if batch > 1 else (q[0], v[0], tau[0])
     for task, f in {"value": fd, "vjp": vjp, "jvp": jvp}.items():
-        program, seconds = harness.compiled(tiles(f), model, q, v, tau)
-        programs[task] = lambda p=program, x=(model, q, v, tau): p(*x)
+        program, seconds = harness.compiled(tiles(f) if batch > 1 else f, model, *x)
+        programs[task] = lambda p=program, x=(model, *x): p(*x)
         compiling = seconds if task == "vjp" else compiling
-    value, back, along = (1e6 * s / len(q) for s in harness.interleave(programs, 25).values())
-    return [name, value, back, along, back / value, along / value, compiling]
+    value, back, along = (1e6 * s / batch for s in harness.interleave(programs, 25).values())
+    report.bound(f"{name}, batch {batch}: vjp / forward dynamics", back / value, at_most=VJP[batch])
+    report.bound(f"{name}, batch {batch}: jvp / forward dynamics", along / value, at_most=JVP)
+    report.bound(f"{name}, batch {batch}: compile of the vjp, s", compiling, at_most=COMPILE_VJP[batch])
+    return [name, batch, value, back, along, back / value, along / value, compiling]
 
 
 def hints(report):
@@ -239,8 +261,9 @@ def run(report):
         forward(report, ["Panda", "ANYmal"], [1024], "float64")
         jacobians(report, ["Panda"])
         return
-    for dtype in ("float64", "float32"):
-        forward(report, ALL, [1, 64, 1024, 8192], dtype)
+    double, single = (forward(report, ALL, [1, 64, 1024, 8192], dtype) for dtype in ("float64", "float32"))
+    for name in ALL:
+        report.bound(f"{name}: float64 / float32", double[name, 1024] / single[name, 1024], at_least=1.7)
     alone(report, ["Panda", "ANYmal", "Talos"])
     others(report, "Panda")
     jacobians(report, ["Panda", "ANYmal", "Talos"])

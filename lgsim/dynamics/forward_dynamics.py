@@ -14,13 +14,7 @@ from lgsim.dynamics import arguments, articulated, linearization, products
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.multibody import configuration
 from lgsim.multibody.model import Model
-from lgsim.spatial import batch_last
-
-DENSE = 12
-"""Up to this many degrees of freedom a derivative is taken from the closed form of all Jacobians, O(n^3) but short.
-
-Beyond, a product with the Jacobian is formed without it, O(n).
-"""
+from lgsim.spatial import batch_last, keep
 
 
 def forward_dynamics(
@@ -56,12 +50,10 @@ def forward_dynamics(
     return arguments.call(acceleration, model, **named)
 
 
-@jax.custom_jvp
-def acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
-    """``forward_dynamics`` of one state, without checks."""
+def _acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
     if model.topology.has_mimic:
-        return linearized(model, q, v, tau, wrenches)[0]
-    return _articulated(model, q, v, tau, wrenches)
+        return linearization.forward(model, q, v, tau, wrenches)[0]
+    return articulated.forward(model, q, v, tau, wrenches)
 
 
 _articulated = batch_last(articulated.forward)
@@ -74,21 +66,23 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     model, q, v, tau, wrenches = primals
     d_model, dq, dv, dtau, d_wrenches = tangents
     tree = model.topology
-    dense, moved = tree.nv <= DENSE or tree.has_mimic, not (_still(dq) and _still(dv))
     if not _still(dq):
         dq = configuration.velocity(tree, q, dq)
-    if dense:
+    if tree.has_mimic:
         a, by_q, by_v, W = linearized(model, q, v, tau, wrenches)
     else:
-        a = acceleration(*primals)
-    dq, dv, push = (jnp.zeros_like(a) if _still(x) else x for x in (dq, dv, dtau))
-    push = push - _by_parameters(primals, a, d_model, d_wrenches)
-    if dense:
+        a = keep(acceleration(*primals))
+    dq, dv, dtau = (jnp.zeros_like(a) if _still(x) else x for x in (dq, dv, dtau))
+    push = dtau - _by_parameters(primals, a, d_model, d_wrenches)
+    if tree.has_mimic:
         return a, W @ (push - by_q @ dq - by_v @ dv)
-    return a, _changed(model, q, v, a, wrenches, (dq, dv, push)) if moved else _solved(model, q, push)
+    if _still(tangents[1]) and _still(tangents[2]):
+        return a, _solved(model, q, push)
+    return a, _changed(model, q, v, a, wrenches, jnp.concatenate([dq, dv, push]))
 
 
-acceleration.defjvp(_rule, symbolic_zeros=True)
+acceleration = batch_last(_acceleration, _rule)
+"""``forward_dynamics`` of one state, without checks."""
 
 
 def _solved(model: Model, q: Array, x: Array) -> Array:
@@ -104,31 +98,33 @@ def _solved(model: Model, q: Array, x: Array) -> Array:
     return jax.lax.custom_linear_solve(matvec, x, solve, symmetric=True)
 
 
-def _changed(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, x: tuple) -> Array:
+def _changed(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, x: Array) -> Array:
     """``M^-1 (dtau - dID)`` of x = (dq, dv, dtau) of one state at O(n), linear in x for both modes.
 
     JAX takes a function's own transpose only from a linear solve, so this is one: (dq, dv, dtau) -> (dq, dv, dv') is
-    the inverse of a map that inverse dynamics gives.
+    the inverse of a map that inverse dynamics gives. They are one vector, since JAX transposes a solve only where
+    nothing on its right side is constant.
     """
     tree = model.topology
 
-    def matvec(y: tuple) -> tuple:
-        dq, dv, da = y
+    def matvec(y: Array) -> Array:
+        dq, dv, da = jnp.split(y, 3)
 
         def torque(q: Array, v: Array, a: Array) -> Array:
             return newton_euler(model, q, v, a, wrenches)
 
         changes = (configuration.rate(tree, q, dq), dv, da)
-        return dq, dv, jax.jvp(torque, (q, v, a), changes)[1]
+        return jnp.concatenate([dq, dv, jax.jvp(torque, (q, v, a), changes)[1]])
 
-    def solve(_: Any, b: tuple) -> tuple:
-        return b[0], b[1], _change(model, q, v, a, wrenches, *b)
+    def solve(_: Any, b: Array) -> Array:
+        return jnp.concatenate([b[: 2 * tree.nv], _change(model, q, v, a, wrenches, *jnp.split(b, 3))])
 
-    def transposed(_: Any, b: tuple) -> tuple:
-        dq, dv, dtau = _pulled(model, q, v, a, wrenches, b[2])
-        return b[0] + dq, b[1] + dv, dtau
+    def transposed(_: Any, b: Array) -> Array:
+        dq, dv, da = jnp.split(b, 3)
+        by_q, by_v, dtau = _pulled(model, q, v, a, wrenches, da)
+        return jnp.concatenate([dq + by_q, dv + by_v, dtau])
 
-    return jax.lax.custom_linear_solve(matvec, x, solve, transposed)[2]
+    return jax.lax.custom_linear_solve(matvec, x, solve, transposed)[2 * tree.nv :]
 
 
 def _by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Array:

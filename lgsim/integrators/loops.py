@@ -15,12 +15,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim.spatial import kept
+
 Body = Callable[[Any, Array], tuple[Any, Any]]
 """``body(carry, k)`` for k = 0 .. length - 1, as in ``lax.scan``."""
 Loop = Callable[[Body, Any, int], tuple[Any, Any]]
 """``loop(body, carry, length) -> (carry, stacked outputs)``."""
 
-_remat = partial(jax.checkpoint, prevent_cse=False)  # inside a scan nothing can be merged across the boundary anyway
+# inside a scan nothing can be merged across the boundary anyway
+_remat = partial(jax.checkpoint, prevent_cse=False)
+_remat_step = partial(_remat, policy=kept)
 
 
 def store_all(body: Body, carry: Any, length: int) -> tuple[Any, Any]:
@@ -29,8 +33,11 @@ def store_all(body: Body, carry: Any, length: int) -> tuple[Any, Any]:
 
 
 def store_steps(body: Body, carry: Any, length: int) -> tuple[Any, Any]:
-    """Keep the state at every step and evaluate each step again backwards: memory proportional to length."""
-    return jax.lax.scan(_remat(body), carry, jnp.arange(length))
+    """Keep the state at every step and evaluate each step again backwards: memory proportional to length.
+
+    What the field marks with ``keep`` is kept as well and not evaluated again.
+    """
+    return jax.lax.scan(_remat_step(body), carry, jnp.arange(length))
 
 
 def store_every(block: int) -> Loop:
@@ -53,13 +60,14 @@ def _nested(body: Body, carry: Any, length: int, factors: list[int]) -> tuple[An
     total = math.prod(factors)
     run = body if total == length else partial(_skip_beyond, body, length)
     for depth in range(len(factors), 0, -1):
-        run = partial(_level, run, factors[depth - 1], math.prod(factors[depth:]))
+        remat = _remat_step if depth == len(factors) else _remat
+        run = partial(_level, remat(run), factors[depth - 1], math.prod(factors[depth:]))
     carry, outputs = run(carry, jnp.zeros((), int))
     return carry, jax.tree.map(lambda a: a.reshape((total, *a.shape[len(factors) :]))[:length], outputs)
 
 
 def _level(inner: Body, count: int, stride: int, carry: Any, start: Array) -> tuple[Any, Any]:
-    return jax.lax.scan(lambda c, i: _remat(inner)(c, start + i * stride), carry, jnp.arange(count))
+    return jax.lax.scan(lambda c, i: inner(c, start + i * stride), carry, jnp.arange(count))
 
 
 def _skip_beyond(body: Body, length: int, carry: Any, index: Array) -> tuple[Any, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -10,9 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.multibody.joint import Joint
+from lgsim.multibody.joint import Components, Joint
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import check
+from lgsim.spatial import check, native
+
+Function = Callable[..., list[Array]]
+"""``f(joint, *parts)`` of the components of each array, (..., m) for the m joints of a kind."""
 
 
 def kinds(topology: Topology) -> Iterator[tuple[Joint, np.ndarray, np.ndarray]]:
@@ -53,58 +57,93 @@ def random(topology: Topology, lower: Array, upper: Array, key: Array, shape: tu
 
 def retract(topology: Topology, q: Array, dv: Array) -> Array:
     """See ``Model.retract``."""
-    return _joined(topology, {"q": (q, "q"), "dv": (dv, "v")}, "q", lambda joint, q, dv: joint.retract(q, dv))
+    return by_group(topology, _retract, "q", q=(q, "q"), dv=(dv, "v"))
 
 
 def difference(topology: Topology, q0: Array, q1: Array) -> Array:
     """See ``Model.difference``."""
-    return _joined(topology, {"q0": (q0, "q"), "q1": (q1, "q")}, "v", lambda joint, a, b: joint.difference(a, b))
+    return by_group(topology, _difference, "v", q0=(q0, "q"), q1=(q1, "q"))
 
 
 def rate(topology: Topology, q: Array, v: Array) -> Array:
     """See ``Model.rate``."""
-    return _joined(topology, {"q": (q, "q"), "v": (v, "v")}, "q", lambda joint, q, v: joint.rate(q, v))
+    return _joined(topology, _rate, "q", _rows, q=(q, "q"), v=(v, "v"))
 
 
 def velocity(topology: Topology, q: Array, dq: Array) -> Array:
     """See ``Model.velocity``."""
-    return _joined(topology, {"q": (q, "q"), "dq": (dq, "q")}, "v", lambda joint, q, dq: joint.velocity(q, dq))
+    return _joined(topology, _velocity, "v", _rows, q=(q, "q"), dq=(dq, "q"))
 
 
-def by_joint(topology: Topology, f: Callable[..., list[Array]], **named: tuple[Array, str]) -> Array:
+def _retract(joint: Joint, q: Components, dv: Components) -> list[Array]:
+    return joint.retract(q, dv)
+
+
+def _difference(joint: Joint, q0: Components, q1: Components) -> list[Array]:
+    return joint.difference(q0, q1)
+
+
+def _rate(joint: Joint, q: Components, v: Components) -> list[Array]:
+    return joint.rate(q, v)
+
+
+def _velocity(joint: Joint, q: Components, dq: Components) -> list[Array]:
+    return joint.velocity(q, dq)
+
+
+def by_joint(topology: Topology, f: Function, **named: tuple[Array, str]) -> Array:
     """``f(joint, *parts)`` (..., nv) on arrays by components, all joints of a kind at once.
 
     ``named`` gives each array with the space that it belongs to, "q" or "v".
     """
-    return _joined(topology, named, "v", f)
+    return _joined(topology, f, "v", _rows, **named)
 
 
-def _joined(
-    topology: Topology,
-    named: Mapping[str, tuple[Any, str]],
-    to: str,
-    f: Callable[..., list[Array]],
-) -> Array:
+def by_group(topology: Topology, f: Function, to: str, **named: tuple[Array, str]) -> Array:
+    """``by_joint`` in the space ``to`` for an ``f`` that does something to groups; ``f`` is hashable, compiled once.
+
+    Not for maps that derivative rules apply to changes (``rate``, ``velocity``): JAX transposes these as they are.
+    """
+    return _joined(topology, f, to, _native_rows if topology.groups else _rows, **named)
+
+
+def _joined(topology: Topology, f: Function, to: str, apply: Callable[..., Array], **named: tuple[Any, str]) -> Array:
     """``f`` on the coordinates of all joints of a kind at once, the results in the places of the space ``to``."""
     lengths = {"q": topology.nq, "v": topology.nv}
-    spaces = [space for _, space in named.values()]
+    spaces = tuple(space for _, space in named.values())
     arrays = check.arguments(**{name: (value, (lengths[space],)) for name, (value, space) in named.items()})
-    arrays = _broadcast(arrays)
-    found, order = [jnp.zeros((*arrays[0].shape[:-1], 0), arrays[0].dtype)], [np.zeros(0, int)]
+    parts = [jnp.moveaxis(a, -1, 0) for a in _broadcast(arrays)]
+    return jnp.moveaxis(apply(topology, f, to, spaces, *parts), 0, -1)
+
+
+@cache
+def _native(topology: Topology, f: Function, to: str, spaces: tuple[str, ...]) -> Callable[..., Array]:
+    return native(partial(_rows, topology, f, to, spaces))
+
+
+def _native_rows(topology: Topology, f: Function, to: str, spaces: tuple[str, ...], *arrays: Array) -> Array:
+    return _native(topology, f, to, spaces)(*arrays)
+
+
+def _rows(topology: Topology, f: Function, to: str, spaces: tuple[str, ...], *arrays: Array) -> Array:
+    """``f`` of arrays whose first axis is that of their space."""
+    batch = jnp.broadcast_shapes(*(a.shape[1:] for a in arrays))
+    arrays = tuple(jnp.broadcast_to(a, (a.shape[0], *batch)) for a in arrays)
+    found, order = [jnp.zeros((0, *batch), arrays[0].dtype)], [np.zeros(0, int)]
     for joint, q_places, v_places in kinds(topology):
         places = {"q": q_places, "v": v_places}
         parts = [[_taken(a, p) for p in places[space]] for a, space in zip(arrays, spaces, strict=True)]
         found += f(joint, *parts)
         order.append(places[to].ravel())
     # one gather at most: XLA makes a loop of a scatter on CPU
-    return _taken(jnp.concatenate(found, axis=-1), np.argsort(np.concatenate(order)))
+    return _taken(jnp.concatenate(found), np.argsort(np.concatenate(order)))
 
 
 def _taken(array: Array, places: np.ndarray) -> Array:
-    """The entries at static places of the last axis, as a slice where they lie side by side."""
+    """The entries at static places of the first axis, as a slice where they lie side by side."""
     if len(places) and np.array_equal(places, np.arange(places[0], places[0] + len(places))):
-        return array[..., places[0] : places[0] + len(places)]
-    return array[..., places]
+        return array[places[0] : places[0] + len(places)]
+    return array[places]
 
 
 def _broadcast(arrays: Sequence[Array]) -> list[Array]:

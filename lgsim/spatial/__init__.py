@@ -9,7 +9,9 @@ from lgsim.spatial import check
 from lgsim.spatial.algebra import Mat, Motion, Transform, Vec
 from lgsim.spatial.batching import batch_last
 from lgsim.spatial.inertia import Articulated, Force, Inertia, Sym, cross_dual, to_child, to_parent
+from lgsim.spatial.keep import keep, kept
 from lgsim.spatial.lowering import cut, kernel, sincos
+from lgsim.spatial.native import native
 from lgsim.spatial.packing import components, pack, rows, unpack, unpack_matrix, unpack_transform
 from lgsim.spatial.tiles import batched
 
@@ -28,7 +30,10 @@ __all__ = [
     "components",
     "cross_dual",
     "cut",
+    "keep",
+    "kept",
     "kernel",
+    "native",
     "pack",
     "rows",
     "sincos",

@@ -6,37 +6,131 @@ last. ``jax.vmap`` alone puts it first wherever an array is indexed or broadcast
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.custom_batching import custom_vmap
+from jax import Array
+from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import Primitive, jaxpr_as_fun
+from jax.interpreters import ad, batching, mlir
 
 from lgsim.spatial.lowering import kernel
 
+Rule = Callable[[tuple, tuple], tuple[Any, Any]]
+"""``rule(args, changes)`` gives the value and its change; changes are ``SymbolicZero`` where nothing moves."""
 
-def batch_last(core: Callable[..., Any]) -> Callable[..., Any]:
+
+def batch_last(core: Callable[..., Any], rule: Rule | None = None, full: bool = False) -> Callable[..., Any]:
     """``core`` as one function that a batch enters by its last axis, whatever axis ``jax.vmap`` maps over.
 
     ``core`` takes and returns pytrees of arrays whose own axes come first; any number of batch axes follows, the same
-    number for all its arguments, of full length or of length 1, and full in what it returns. A derivative is that of
-    ``core`` by JAX, in every order and mode.
+    number for all its arguments, of full length or, unless ``full``, of length 1, and full in what it returns. A
+    derivative, in every order and mode, is that of ``core`` by JAX, or what ``rule`` gives for one entry of a batch.
+
+    It is a primitive of JAX, since loops in reverse mode forget the rules of ``custom_jvp`` and ``custom_vmap``.
     """
-    fast = custom_vmap(kernel(core))
+    program = _Program(core, rule, full)
 
-    @fast.def_vmap
-    def _(size: int, batched: Any, *args: Any) -> tuple[Any, Any]:
-        last = jax.tree.map(lambda x, b: jnp.moveaxis(x, 0, -1) if b else x[..., None], args, tuple(batched))
-        # a result that no mapped argument enters has a batch of length 1
-        full = jax.tree.map(lambda x: jnp.broadcast_to(x, (*x.shape[:-1], size)), fast(*last))
-        out = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), full)
-        return out, jax.tree.map(lambda _: True, out)
-
-    whole = jax.custom_jvp(fast)
-
-    @whole.defjvp
-    def _(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
-        return jax.jvp(core, primals, tangents)
+    @wraps(core)
+    def whole(*args: Any) -> Any:
+        leaves, structure = jax.tree.flatten(args)
+        leaves = [jnp.asarray(leaf) for leaf in leaves]
+        out = _called.bind(*leaves, program=program, structure=structure, rank=0)
+        return jax.tree.unflatten(program.traced(structure, *map(_kind, leaves))[1], out)
 
     return whole
+
+
+class _Program:
+    """``core`` on flat lists of leaves; one for each ``batch_last``, compared by identity."""
+
+    def __init__(self, core: Callable[..., Any], rule: Rule | None, full: bool) -> None:
+        self.core, self.rule, self.full = core, rule, full
+        self._native, self._traces = kernel(core), {}
+
+    def traced(self, structure: Any, *kinds: jax.ShapeDtypeStruct) -> tuple[Any, Any]:
+        """The program for leaves of these kinds, and the structure of what it returns."""
+        key = structure, kinds, jax.dtypes.canonicalize_dtype(int)
+        if key not in self._traces:
+            jaxpr, out = jax.make_jaxpr(self._native, return_shape=True)(*jax.tree.unflatten(structure, kinds))
+            self._traces[key] = jaxpr, jax.tree.structure(out)
+        return self._traces[key]
+
+
+def _kind(x: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+
+_called = Primitive("batch_last")
+_called.multiple_results = True
+
+
+def _run(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
+    return jaxpr_as_fun(program.traced(structure, *map(_kind, leaves))[0])(*leaves)
+
+
+@_called.def_abstract_eval
+def _(*leaves: Any, program: _Program, structure: Any, rank: int) -> list[Any]:
+    return list(program.traced(structure, *map(_kind, leaves))[0].out_avals)
+
+
+def _batched(leaves: Sequence[Array], axes: Sequence[int | None], program: _Program, structure: Any, rank: int) -> Any:
+    size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
+
+    def wide(x: Array) -> Array:
+        return jnp.broadcast_to(x, (*x.shape[:-1], size))
+
+    def last(x: Array, axis: int | None) -> Array:
+        if axis is not None:
+            return jnp.moveaxis(x, axis, -1)
+        return wide(x[..., None]) if program.full else x[..., None]
+
+    out = _called.bind(*map(last, leaves, axes), program=program, structure=structure, rank=rank + 1)
+    # a result that no mapped argument enters has a batch of length 1
+    return [jnp.moveaxis(wide(x), -1, 0) for x in out], [0] * len(out)
+
+
+def _moved(leaves: Sequence[Array], changes: Sequence[Any], program: _Program, structure: Any, rank: int) -> Any:
+    moving = [i for i, change in enumerate(changes) if not isinstance(change, ad.Zero)]
+    core, rule = program.core, program.rule
+
+    def by_core(leaves: Sequence[Array], changes: Sequence[Array]) -> tuple[list, list]:
+        def some(*moved: Array) -> list[Array]:
+            given = dict(zip(moving, moved, strict=True))
+            args = [given.get(i, x) for i, x in enumerate(leaves)]
+            return jax.tree.leaves(core(*jax.tree.unflatten(structure, args)))
+
+        return jax.jvp(some, tuple(leaves[i] for i in moving), tuple(changes))
+
+    def by_rule(rule: Rule, leaves: Sequence[Array], changes: Sequence[Array]) -> tuple[list, list]:
+        given = dict(zip(moving, changes, strict=True))
+        all_changes = [given[i] if i in given else SymbolicZero.from_primal_value(x) for i, x in enumerate(leaves)]
+        args = jax.tree.unflatten(structure, leaves), jax.tree.unflatten(structure, all_changes)
+        value, change = rule(*args)
+        return jax.tree.leaves(value), jax.tree.leaves(change)
+
+    derive = by_core if rule is None else _entrywise(partial(by_rule, rule), rank)
+    return derive(list(leaves), [changes[i] for i in moving])
+
+
+def _entrywise(f: Callable[..., Any], rank: int) -> Callable[..., Any]:
+    """``f`` of one entry on lists of arrays with ``rank`` batch axes at their ends, each of full length or 1."""
+    if rank == 0:
+        return f
+
+    def mapped(*lists: list[Array]) -> Any:
+        length = max(x.shape[-1] for x in lists[0])
+        axes = [[-1 if x.shape[-1] == length else None for x in each] for each in lists]
+        given = [[x if x.shape[-1] == length else x[..., 0] for x in each] for each in lists]
+        return jax.vmap(_entrywise(f, rank - 1), in_axes=axes, out_axes=-1)(*given)
+
+    return mapped
+
+
+_called.def_impl(jax.jit(_run, static_argnames=("program", "structure", "rank")))
+mlir.register_lowering(_called, mlir.lower_fun(_run, multiple_results=True))
+batching.primitive_batchers[_called] = _batched
+ad.primitive_jvps[_called] = _moved
