@@ -1,4 +1,4 @@
-"""How groups move manifolds: translations from the left and right, coadjoint, on the tangent sphere, and products."""
+"""How groups move manifolds: translations from left and right, coadjoint, the tangent sphere, products and powers."""
 
 from lgsim.lie.action import (
     Action,
@@ -9,5 +9,8 @@ from lgsim.lie.action import (
     TangentSphere,
     Translation,
 )
+from lgsim.lie.power import Power
 
-__all__ = ["Action", "Coadjoint", "LeftTranslation", "Product", "RightTranslation", "TangentSphere", "Translation"]
+__all__ = [
+    "Action", "Coadjoint", "LeftTranslation", "Power", "Product", "RightTranslation", "TangentSphere", "Translation",
+]  # fmt: skip

@@ -2,6 +2,7 @@
 
 A method is given an action and a field with values in the Lie algebra and needs four verbs: ``move``, ``dexpinv``,
 ``bracket`` and ``distance``. The field xi(t, y) means ``y' = d/ds move(s xi, y)`` at s = 0.
+Two more verbs know which arrays are points: ``defects`` names what is wrong and by how much, ``project`` mends it.
 A new manifold is a subclass of ``Action``; the tests in ``tests/lie/test_actions.py`` then apply to it.
 """
 
@@ -13,10 +14,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from lgsim.lie import se3
-from lgsim.lie.group import SE3, Element, Euclidean, LieGroup, join, norm, split
+from lgsim.lie.group import SE3, Element, Euclidean, LieGroup, defects_of_parts, join, norm, split
 from lgsim.spatial import check
 
 Point = Any
@@ -64,6 +67,44 @@ class Action(eqx.Module):
         """
         return jnp.ones(self.dim, jax.tree.leaves(y)[0].dtype)
 
+    def project(self, y: Point) -> Point:
+        """A point of the manifold close to y, for arrays that rounding or a measurement took off it.
+
+        On a group it is the nearest element. Differentiable.
+        """
+        return y
+
+    def defects(self, y: Point) -> dict[str, Any]:
+        """By how much NumPy arrays y fail each condition on a point, by the condition; empty where all arrays fit.
+
+        Sizes, relative to the numbers that a condition compares; 0 for a point.
+        """
+        return {}
+
+    def check_point(self, y: Point, name: str = "y") -> None:
+        """Raise if y is off the manifold by more than half of the digits of its dtype; inside ``jit`` nothing happens.
+
+        That leaves room for the rounding of millions of steps, and catches what was never a point.
+
+        Args:
+            y: one state or many, with leading axes.
+            name: what the message calls y.
+
+        Raises:
+            ValueError: a condition on a point fails; the message says which, by how much, and offers the projection.
+        """
+        leaves = jax.tree.leaves(y)
+        if any(isinstance(leaf, Tracer) for leaf in leaves):
+            return
+        gaps = self.defects(jax.tree.map(np.asarray, y))
+        limit = 10.0 ** (-0.5 * min(np.finfo(leaf.dtype).precision for leaf in leaves))
+        failed = [f"{condition} fails by {float(gap):.3g}" for condition, gap in gaps.items() if not gap <= limit]
+        if failed:
+            raise ValueError(
+                f"{name}: expected a point that {type(self).__name__} moves, but {', '.join(failed)}, where up to "
+                f"{limit:.1g} is taken for rounding; action.project({name}) gives a point close to it"
+            )
+
     def _vector(self, name: str, value: Array) -> Array:
         return check.floating(name, value, self.dim)
 
@@ -108,6 +149,12 @@ class LeftTranslation(Action):
     def sizes(self, y: Element) -> Array:
         return self.group.sizes(y)
 
+    def project(self, y: Element) -> Element:
+        return self.group.project(_element("y", y, self.group.shapes))
+
+    def defects(self, y: Element) -> dict[str, Any]:
+        return self.group.defects(y)
+
 
 class RightTranslation(Action):
     """A group acting on itself, ``g -> g exp(xi)``: body velocities, ``g' = g hat(xi)``.
@@ -136,6 +183,12 @@ class RightTranslation(Action):
 
     def sizes(self, y: Element) -> Array:
         return self.group.sizes(y)
+
+    def project(self, y: Element) -> Element:
+        return self.group.project(_element("y", y, self.group.shapes))
+
+    def defects(self, y: Element) -> dict[str, Any]:
+        return self.group.defects(y)
 
 
 def Translation(n: int) -> LeftTranslation:
@@ -190,6 +243,21 @@ class TangentSphere(Action):
     def bracket(self, a: Array, b: Array) -> Array:
         return SE3.bracket(self._vector("a", a), self._vector("b", b))
 
+    def project(self, y: Array) -> Array:
+        """The direction of q, and the part of omega across it."""
+        y = check.floating("y", y, 6)
+        q = y[..., :3] / jnp.sqrt(jnp.sum(y[..., :3] ** 2, axis=-1, keepdims=True))
+        along = jnp.sum(q * y[..., 3:], axis=-1, keepdims=True)
+        return jnp.concatenate([q, y[..., 3:] - along * q], axis=-1)
+
+    def defects(self, y: Any) -> dict[str, Any]:
+        q, omega = y[..., :3], y[..., 3:]
+        along = np.abs(np.sum(q * omega, axis=-1))
+        return {
+            "|q| = 1": np.max(np.abs(np.linalg.norm(q, axis=-1) - 1)),
+            "q . omega / (1 + |omega|) = 0": np.max(along / (1 + np.linalg.norm(omega, axis=-1))),
+        }
+
 
 class Product(Action):
     """Actions side by side: the state is a tuple, the algebra vector is concatenated."""
@@ -229,6 +297,12 @@ class Product(Action):
 
     def sizes(self, y: Point) -> Array:
         return join([action.sizes(part) for action, part in zip(self.actions, y, strict=True)])
+
+    def project(self, y: Point) -> Point:
+        return tuple(action.project(part) for action, part in zip(self.actions, y, strict=True))
+
+    def defects(self, y: Point) -> dict[str, Any]:
+        return defects_of_parts([action.defects(part) for action, part in zip(self.actions, y, strict=True)])
 
     def provides(self, verb: str) -> bool:
         return all(action.provides(verb) for action in self.actions)

@@ -90,6 +90,14 @@ class LieGroup(eqx.Module):
     def random(self, key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Element:
         """Elements with uniform (Haar) rotations and standard normal vectors."""
 
+    def project(self, g: Element) -> Element:
+        """The element nearest to g, for arrays that rounding or a measurement took off the group; differentiable."""
+        return g
+
+    def defects(self, g: Element) -> dict[str, Any]:
+        """By how much NumPy arrays fail each condition on an element, by its name; empty for a vector space."""
+        return {}
+
     def Ad_dual_action(self, g: Element, mu: Array) -> Array:
         """``Ad_g^* mu``: ``<Ad_g^* mu, v> = <mu, Ad_g v>``."""
         return transpose_apply(self.Ad(g), mu)
@@ -203,6 +211,12 @@ class ArrayGroup(LieGroup):
     def dexpinv_action(self, u: Array, v: Array) -> Array:
         return self.functions.dexpinv_action(u, v)
 
+    def project(self, g: Array) -> Array:
+        return self.functions.project(g)
+
+    def defects(self, g: Any) -> dict[str, Any]:
+        return self.functions.defects(g)
+
     def random(self, key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Array:
         return self.functions.random(key, shape, dtype)
 
@@ -294,3 +308,13 @@ def join(parts: Sequence[Array]) -> Array:
     """The concatenated algebra vector of parts whose leading axes broadcast."""
     batch = jnp.broadcast_shapes(*(p.shape[:-1] for p in parts))
     return jnp.concatenate([jnp.broadcast_to(p, (*batch, p.shape[-1])) for p in parts], axis=-1)
+
+
+def defects_of_parts(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The defects of a tuple from those of its parts, their names behind ``[index]``."""
+    named = (
+        (f"[{i}]{'' if name.startswith('[') else ' '}{name}", gap)
+        for i, d in enumerate(parts)
+        for name, gap in d.items()
+    )
+    return dict(named)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim.lie.derived import columns, transpose_apply
-from lgsim.lie.group import Element, LieGroup, join, split
+from lgsim.lie.group import Element, LieGroup, defects_of_parts, join, split
 from lgsim.spatial import check
 
 
@@ -52,6 +52,12 @@ class Product(LieGroup):
 
     def identity(self, dtype: jnp.dtype | type = float) -> Element:
         return tuple(group.identity(dtype) for group in self.groups)
+
+    def project(self, g: Element) -> Element:
+        return tuple(group.project(a) for group, a in zip(self.groups, self._elements("g", g), strict=True))
+
+    def defects(self, g: Element) -> dict[str, Any]:
+        return defects_of_parts([group.defects(a) for group, a in zip(self.groups, g, strict=True)])
 
     def compose(self, g: Element, h: Element) -> Element:
         pairs = zip(self.groups, self._elements("g", g), self._elements("h", h), strict=True)
@@ -136,6 +142,12 @@ class Semidirect(LieGroup):
 
     def identity(self, dtype: jnp.dtype | type = float) -> Element:
         return self.base.identity(dtype), jnp.zeros(self.base.dim, dtype)
+
+    def project(self, g: Element) -> Element:
+        return self.base.project(g[0]), g[1]
+
+    def defects(self, g: Element) -> dict[str, Any]:
+        return defects_of_parts([self.base.defects(g[0])])
 
     def compose(self, g: Element, h: Element) -> Element:
         (a, x), (b, y) = g, h

@@ -8,8 +8,11 @@ it where the values are known. All functions broadcast over leading axes and fol
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
@@ -33,9 +36,9 @@ from lgsim.spatial import Vec, check, components, pack, unpack
 
 __all__ = [
     "Ad", "Ad_action", "Ad_dual", "Ad_dual_action", "ad", "ad_dual", "ad_dual_action", "ad_function", "bracket", "cay",
-    "cayinv", "compose", "dcay", "dcay_action", "dcayinv", "dcayinv_action", "dexp", "dexp_action", "dexpinv",
-    "dexpinv_action", "dim", "exp", "hat", "identity", "interpolate", "inverse", "log", "normalize", "random",
-    "second_kind", "second_kind_inverse", "vee",
+    "cayinv", "compose", "dcay", "dcay_action", "dcayinv", "dcayinv_action", "defects", "dexp", "dexp_action",
+    "dexpinv", "dexpinv_action", "dim", "exp", "hat", "identity", "interpolate", "inverse", "log", "normalize",
+    "project", "random", "second_kind", "second_kind_inverse", "vee",
 ]  # fmt: skip
 
 dim = 3
@@ -91,6 +94,14 @@ def normalize(q: Quaternion) -> Float[Array, "*batch 4"]:
     """``q/|q|``; NaN for zero."""
     q = check.floating("q", q, 4)
     return q / jnp.sqrt(jnp.sum(q * q, axis=-1, keepdims=True))
+
+
+project = normalize
+
+
+def defects(q: Any) -> dict[str, Any]:
+    """By how much NumPy arrays (..., 4) fail to have the norm 1."""
+    return {"|q| = 1": np.max(np.abs(np.linalg.norm(np.asarray(q), axis=-1) - 1))}
 
 
 def compose(p: Quaternion, q: Quaternion) -> Float[Array, "*batch 4"]:

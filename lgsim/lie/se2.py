@@ -6,14 +6,14 @@ leading axes and follow the dtype (float32 or float64); TypeError and ValueError
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.lie import rigid, so2
+from lgsim.lie import nearest, rigid, so2
 from lgsim.lie.derived import columns, transpose
 from lgsim.lie.phi import DEXP, DEXPINV, AdFunction
 from lgsim.lie.series import dexpinv_coefficient, stumpffs
@@ -260,6 +260,17 @@ def second_kind_inverse(T: Matrix) -> Float[Array, "*batch 3"]:
     """The u with ``second_kind(u) = T`` and u_3 in (-pi, pi]."""
     T = check.floating("T", T, 3, 3)
     return _twist(_frame(T).p, so2.log(T[..., :2, :2])[..., 0])
+
+
+def project(T: Matrix) -> Float[Array, "*batch 3 3"]:
+    """The displacement with the translation of T and the rotation nearest to that of T."""
+    T = check.floating("T", T, 3, 3)
+    return nearest.with_rotation(T, so2.project(T[..., :2, :2]))
+
+
+def defects(T: Any) -> dict[str, Any]:
+    """By how much NumPy arrays (..., 3, 3) fail to be displacements: the rotation's defects, and the bottom row's."""
+    return nearest.displacement_defects(T)
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 3 3"]:

@@ -8,12 +8,14 @@ row of an element is taken to be (0, 0, 0, 1).
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.lie import rigid, rotation, so3
+from lgsim.lie import nearest, rigid, rotation, so3
 from lgsim.lie.derived import columns, transpose
 from lgsim.lie.phi import DEXP, DEXPINV, AdFunction, matrix_on_motion, on_motion, polynomial_in_hat
 from lgsim.spatial import Mat, Motion, Transform, Vec, check, components, pack, unpack, unpack_matrix, unpack_transform
@@ -236,6 +238,17 @@ def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = fl
     rotation_key, translation_key = jax.random.split(key)
     R = so3.random(rotation_key, shape, dtype)
     return _matrix(Transform(unpack_matrix(R), unpack(jax.random.normal(translation_key, (*shape, 3), dtype))))
+
+
+def project(T: Matrix) -> Float[Array, "*batch 4 4"]:
+    """The displacement with the translation of T and the rotation nearest to that of T."""
+    T = check.floating("T", T, 4, 4)
+    return nearest.with_rotation(T, so3.project(T[..., :3, :3]))
+
+
+def defects(T: Any) -> dict[str, Any]:
+    """By how much NumPy arrays (..., 4, 4) fail to be displacements: the rotation's defects, and the bottom row's."""
+    return nearest.displacement_defects(T)
 
 
 def interpolate(T0: Matrix, T1: Matrix, s: Float[Array, "*#batch"] | float) -> Float[Array, "*batch 4 4"]:

@@ -6,11 +6,14 @@ the dtype (float32 or float64); TypeError and ValueError name the argument.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim.lie import nearest
 from lgsim.lie.derived import transpose
 from lgsim.spatial import check, pack, sincos
 
@@ -179,6 +182,19 @@ def dcayinv_action(u: Vector, v: Vector) -> Float[Array, "*batch 1"]:
 
 
 second_kind, second_kind_inverse = exp, log
+
+
+def project(R: Matrix) -> Float[Array, "*batch 2 2"]:
+    """The rotation nearest to R in the Frobenius norm, for a matrix that is nearly one."""
+    R = check.floating("R", R, 2, 2)
+    cosine, sine = R[..., 0, 0] + R[..., 1, 1], R[..., 1, 0] - R[..., 0, 1]
+    length = jnp.hypot(cosine, sine)
+    return pack((cosine / length, -sine / length, sine / length, cosine / length), (2, 2))
+
+
+def defects(R: Any) -> dict[str, Any]:
+    """By how much NumPy arrays (..., 2, 2) fail to be rotations: ``R^T R = 1`` and ``det R = 1``."""
+    return nearest.rotation_defects(R)
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 2 2"]:

@@ -7,12 +7,14 @@ dtypes or mixed ones, and ValueError for a wrong last axis, naming the argument.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.lie import rotation
+from lgsim.lie import nearest, rotation
 from lgsim.lie.derived import columns, transpose
 from lgsim.lie.phi import DEXP, DEXPINV, AdFunction, matrix_on_rotation, on_rotation, polynomial_in_hat
 from lgsim.spatial import Mat, Vec, check, components, pack, unpack, unpack_matrix
@@ -210,6 +212,19 @@ def second_kind_inverse(R: Matrix) -> Float[Array, "*batch 3"]:
     """The u with ``second_kind(u) = R`` and |u_2| <= pi/2; u_1 and u_3 are not unique at |u_2| = pi/2."""
     (a,) = _matrices(R=R)
     return _vector(rotation.second_kind_inverse(a))
+
+
+def project(R: Matrix) -> Float[Array, "*batch 3 3"]:
+    """The rotation nearest to R in the Frobenius norm (its polar factor), for a matrix that is nearly one.
+
+    Unique where R has an inverse and does not reflect; differentiable to any order there.
+    """
+    return nearest.rotation(check.floating("R", R, 3, 3))
+
+
+def defects(R: Any) -> dict[str, Any]:
+    """By how much NumPy arrays (..., 3, 3) fail to be rotations: ``R^T R = 1`` and ``det R = 1``."""
+    return nearest.rotation_defects(R)
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 3 3"]:

@@ -1,7 +1,59 @@
-"""Ready problems: the systems of the papers that lgsim follows, each as a function that returns a `Problem`."""
+"""Ready problems: the systems of the papers that lgsim follows, each as a function that returns a `Problem`.
 
+The controls of the quadrotors and what they ask for are in `quadrotor_control`, their places and energies in
+`quadrotors`.
+"""
+
+from lgsim.systems import quadrotor_control, quadrotors
+from lgsim.systems.heavy_top import (
+    BRULS_CARDONA_TOP,
+    CELLEDONI_TOP,
+    HeavyTop,
+    euler_poisson,
+    heavy_top,
+    heavy_top_cotangent,
+    heavy_top_quadratic,
+)
 from lgsim.systems.problem import Problem
-from lgsim.systems.rigid_body import euler_poisson, free_rigid_body, heavy_top
+from lgsim.systems.quadrotor_control import Tracking, tracking, two_quadrotors_tracking
+from lgsim.systems.quadrotors import Vehicles, two_quadrotors
+from lgsim.systems.rigid_body import free_rigid_body, free_rigid_body_cotangent, free_rigid_body_momentum
+from lgsim.systems.spherical_pendulum import (
+    Chain,
+    double_spherical_pendulum,
+    generic_start,
+    pendulum_accelerations,
+    planar_start,
+    spherical_pendulum,
+    spherical_pendulum_hamiltonian,
+)
 from lgsim.systems.three_body import three_body
 
-__all__ = ["Problem", "euler_poisson", "free_rigid_body", "heavy_top", "three_body"]
+__all__ = [
+    "BRULS_CARDONA_TOP",
+    "CELLEDONI_TOP",
+    "Chain",
+    "HeavyTop",
+    "Problem",
+    "Tracking",
+    "Vehicles",
+    "double_spherical_pendulum",
+    "euler_poisson",
+    "free_rigid_body",
+    "free_rigid_body_cotangent",
+    "free_rigid_body_momentum",
+    "generic_start",
+    "heavy_top",
+    "heavy_top_cotangent",
+    "heavy_top_quadratic",
+    "pendulum_accelerations",
+    "planar_start",
+    "quadrotor_control",
+    "quadrotors",
+    "spherical_pendulum",
+    "spherical_pendulum_hamiltonian",
+    "three_body",
+    "tracking",
+    "two_quadrotors",
+    "two_quadrotors_tracking",
+]

@@ -25,6 +25,8 @@ class Problem:
         initial: The state at the initial time, a pytree of arrays.
         args: The parameters, a pytree of arrays.
         invariants: `invariant(y, args)` by name: functions that are constant along every exact solution.
+        hamiltonian: `hamiltonian(g, mu, args)`, the energy of a state (g, mu) of `lgsim.Cotangent(group)` with the
+            space momentum mu: what symplectic methods start from. None where the state is no such pair.
     """
 
     name: str
@@ -33,3 +35,4 @@ class Problem:
     initial: Any
     args: Any
     invariants: Mapping[str, Callable[[Any, Any], Array]]
+    hamiltonian: Callable[[Any, Any, Any], Array] | None = None

@@ -1,72 +1,72 @@
-"""One rigid body: turning freely, and as a heavy top, on the group and in the reduced Lie-Poisson form.
+"""One rigid body that turns freely: with its attitude, on the cotangent bundle of SO(3), and by its momentum alone.
 
-E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for mechanical systems, 2021, Section 3.4.
+E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for mechanical systems, 2021, Sections 2.1
+and 3. An asymmetric body (moments 1, 2, 3) is the default; all builders take the same start.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
 
-from lgsim.lie.action import Coadjoint, LeftTranslation, Product, RightTranslation
-from lgsim.lie.group import SE3, SO3, Euclidean
+from lgsim.lie.action import Coadjoint, LeftTranslation, Product, RightTranslation, Translation
+from lgsim.lie.group import SO3
+from lgsim.lie.product import Cotangent
+from lgsim.systems import arguments
 from lgsim.systems.problem import Problem
 
-# A state is (R, Omega): attitude (body to world) and angular velocity in the body frame.
+# (R, Omega): attitude (body to world) and angular velocity in the body frame; or (R, pi) with the space momentum.
 State = tuple[Float[Array, "3 3"], Float[Array, "3"]]
 
 
-class HeavyTop(NamedTuple):
-    """The numbers of a rigid body with a fixed point in a uniform field.
-
-    Attributes:
-        inertia: Principal moments of inertia about the fixed point, shape (3,), kg m^2.
-        weight_moment: m g l, scalar, N m.
-        up: Unit vector against gravity in the world, shape (3,).
-        arm: Unit vector from the fixed point to the centre of mass in the body frame, shape (3,).
-    """
-
-    inertia: Float[Array, "3"]
-    weight_moment: Float[Array, ""]
-    up: Float[Array, "3"]
-    arm: Float[Array, "3"]
+def _numbers(dtype: Any, inertia: Any, angular_velocity: Any) -> tuple[Array, Array]:
+    return (
+        arguments.positive("inertia", inertia, dtype, 3),
+        arguments.numbers("angular_velocity", angular_velocity, dtype, 3),
+    )
 
 
-def _attitude_action() -> Product:
-    return Product(RightTranslation(SO3), LeftTranslation(Euclidean(3)))
+# Fields are functions of the module, so that two problems of one kind share their compiled programs.
+def _euler(t: Any, y: State, moments: Array) -> Array:
+    omega = y[1]
+    return jnp.concatenate([omega, jnp.cross(moments * omega, omega) / moments])
 
 
 def free_rigid_body(
     dtype: Any = None,
     *,
-    inertia: Sequence[float] = (1.0, 2.0, 3.0),
-    angular_velocity: Sequence[float] = (0.8, 0.0, 1.1),
+    inertia: Sequence[Any] | ArrayLike = (1.0, 2.0, 3.0),
+    angular_velocity: Sequence[Any] | ArrayLike = (0.8, 0.0, 1.1),
+    attitude: ArrayLike | None = None,
 ) -> Problem:
     """A torque-free rigid body on SO(3) x R^3: R' = R hat(Omega), I Omega' = (I Omega) x Omega.
 
     Args:
         dtype: Floating dtype of the state and of the parameters; None for JAX's default.
         inertia: Principal moments of inertia about the centre of mass, kg m^2.
-        angular_velocity: Omega(0) in the body frame, rad/s. R(0) is the identity.
+        angular_velocity: Omega(0) in the body frame, rad/s.
+        attitude: R(0), body to world, (3, 3); None for the identity.
 
     Returns:
         The problem: state (R (3, 3), Omega (3,)), the principal moments (3,) as args, and the invariants
         `kinetic_energy` () and `angular_momentum` (3,) (R I Omega, in the world frame).
 
+    Raises:
+        ValueError: a moment is not positive, or `attitude` is no rotation.
+
     Source: Euler's equations, (19) and (20) of Celledoni et al. 2021 without gravity.
     """
-
-    def field(t: Any, y: State, moments: Array) -> Array:
-        omega = y[1]
-        return jnp.concatenate([omega, jnp.cross(moments * omega, omega) / moments])
+    moments, omega = _numbers(dtype, inertia, angular_velocity)
 
     return Problem(
         name="free rigid body",
-        action=_attitude_action(),
-        field=field,
-        initial=(jnp.eye(3, dtype=dtype), jnp.asarray(angular_velocity, dtype)),
-        args=jnp.asarray(inertia, dtype),
+        action=Product(RightTranslation(SO3), Translation(3)),
+        field=_euler,
+        initial=(arguments.attitude("attitude", attitude, moments.dtype), omega),
+        args=moments,
         invariants={
             "kinetic_energy": lambda y, moments: 0.5 * (moments * y[1]) @ y[1],
             "angular_momentum": lambda y, moments: y[0] @ (moments * y[1]),
@@ -74,108 +74,97 @@ def free_rigid_body(
     )
 
 
-def _heavy_top_parameters(
-    dtype: Any, inertia: Sequence[float], weight_moment: float, up: Sequence[float], arm: Sequence[float]
-) -> HeavyTop:
-    return HeavyTop(
-        inertia=jnp.asarray(inertia, dtype),
-        weight_moment=jnp.asarray(weight_moment, dtype),
-        up=jnp.asarray(up, dtype),
-        arm=jnp.asarray(arm, dtype),
-    )
+def _lie_poisson(t: Any, momentum: Array, moments: Array) -> Array:
+    return -momentum / moments
 
 
-def heavy_top(
+def free_rigid_body_momentum(
     dtype: Any = None,
     *,
-    inertia: Sequence[float] = (1.0, 2.0, 3.0),
-    weight_moment: float = 5.0,
-    up: Sequence[float] = (0.6, 0.0, 0.8),
-    arm: Sequence[float] = (0.0, 1.0, 0.0),
-    angular_velocity: Sequence[float] = (0.5, -1.0, 0.8),
+    inertia: Sequence[Any] | ArrayLike = (1.0, 2.0, 3.0),
+    angular_velocity: Sequence[Any] | ArrayLike = (0.8, 0.0, 1.1),
 ) -> Problem:
-    """A heavy top on SO(3) x R^3: R' = R hat(Omega), I Omega' = (I Omega) x Omega + m g l Gamma x X, Gamma = R^T e.
+    """A torque-free rigid body on so(3)*, by the coadjoint action: Pi' = Pi x I^-1 Pi, Pi = I Omega.
 
-    e is `up`, X is `arm`. The default is an asymmetric top without a further integral.
+    The Lie-Poisson equation of H(Pi) = 1/2 Pi . I^-1 Pi. The action moves Pi by xi x Pi, so the field is minus the
+    angular velocity. |Pi| is constant on every orbit of the action, so at any step.
 
-    Args:
-        dtype: Floating dtype of the state and of the parameters; None for JAX's default.
-        inertia: Principal moments of inertia about the fixed point, kg m^2.
-        weight_moment: m g l, N m.
-        up: Unit vector against gravity in the world.
-        arm: Unit vector from the fixed point to the centre of mass in the body frame.
-        angular_velocity: Omega(0) in the body frame, rad/s. R(0) is the identity.
+    Args: as `free_rigid_body`, without the attitude.
 
     Returns:
-        The problem: state (R (3, 3), Omega (3,)), `HeavyTop` parameters, and the invariants `energy` () and
-        `vertical_momentum` () (angular momentum about `up`).
+        The problem: state Pi (3,) in the body frame, the principal moments (3,) as args, and the invariants
+        `kinetic_energy` () and `momentum_squared` ().
 
-    Source: Celledoni et al. 2021, (19) and (20), with Omega = I^-1 Pi in place of Pi.
+    Raises:
+        ValueError: a moment is not positive.
+
+    Source: Celledoni et al. 2021, Example 1, where the sign of f is printed wrong.
     """
-
-    def field(t: Any, y: State, top: HeavyTop) -> Array:
-        attitude, omega = y
-        weight = top.weight_moment * jnp.cross(attitude.T @ top.up, top.arm)
-        return jnp.concatenate([omega, (jnp.cross(top.inertia * omega, omega) + weight) / top.inertia])
-
-    def energy(y: State, top: HeavyTop) -> Array:
-        attitude, omega = y
-        return 0.5 * (top.inertia * omega) @ omega + top.weight_moment * (top.up @ (attitude @ top.arm))
-
+    moments, omega = _numbers(dtype, inertia, angular_velocity)
     return Problem(
-        name="heavy top",
-        action=_attitude_action(),
-        field=field,
-        initial=(jnp.eye(3, dtype=dtype), jnp.asarray(angular_velocity, dtype)),
-        args=_heavy_top_parameters(dtype, inertia, weight_moment, up, arm),
+        name="free rigid body, Lie-Poisson on so(3)*",
+        action=Coadjoint(SO3),
+        field=_lie_poisson,
+        initial=moments * omega,
+        args=moments,
         invariants={
-            "energy": energy,
-            "vertical_momentum": lambda y, top: top.up @ (y[0] @ (top.inertia * y[1])),
+            "kinetic_energy": lambda momentum, moments: 0.5 * momentum @ (momentum / moments),
+            "momentum_squared": lambda momentum, moments: momentum @ momentum,
         },
     )
 
 
-def euler_poisson(
+def space_angular_velocity(
+    attitude: Float[Array, "3 3"], momentum: Float[Array, "3"], moments: Float[Array, "3"]
+) -> Float[Array, "3"]:
+    """Omega = R I^-1 R^T pi in the world frame, of the principal moments I and the space momentum pi."""
+    return attitude @ ((attitude.T @ momentum) / moments)
+
+
+def _canonical(t: Any, y: State, moments: Array) -> Array:
+    omega = space_angular_velocity(*y, moments)
+    return jnp.concatenate([omega, -jnp.cross(omega, y[1])])
+
+
+def _hamiltonian(R: Array, momentum: Array, moments: Array) -> Array:
+    return 0.5 * momentum @ space_angular_velocity(R, momentum, moments)
+
+
+def free_rigid_body_cotangent(
     dtype: Any = None,
     *,
-    inertia: Sequence[float] = (1.0, 2.0, 3.0),
-    weight_moment: float = 5.0,
-    up: Sequence[float] = (0.6, 0.0, 0.8),
-    arm: Sequence[float] = (0.0, 1.0, 0.0),
-    angular_velocity: Sequence[float] = (0.5, -1.0, 0.8),
+    inertia: Sequence[Any] | ArrayLike = (1.0, 2.0, 3.0),
+    angular_velocity: Sequence[Any] | ArrayLike = (0.8, 0.0, 1.1),
+    attitude: ArrayLike | None = None,
 ) -> Problem:
-    """The same heavy top without its attitude: the Euler-Poisson equations on se(3)*, by the coadjoint action.
+    """A torque-free rigid body on T*SO(3), in space variables: R' = hat(omega) R, pi' = 0, omega = R I^-1 R^T pi.
 
-    With Gamma = R^T e (the upward direction in the body) and Pi = I Omega (the momentum in the body),
+    The canonical equations of H(R, pi) = 1/2 pi . R I^-1 R^T pi. States are elements of `lgsim.Cotangent(lgsim.SO3)`
+    that the group moves from the left, pi' = f2 + omega x pi, so the field is (omega, -omega x pi).
 
-        Gamma' = Gamma x Omega,    Pi' = Pi x Omega + m g l Gamma x X,
-
-    which is the Lie-Poisson equation mu' = -ad*(dH) of mu = (Gamma, Pi) for H = 1/2 Pi . I^-1 Pi + m g l Gamma . X;
-    so the field is -dH = -(m g l X, Omega). |Gamma| and Gamma . Pi are constant on every orbit of the action.
-
-    Args: as `heavy_top`.
+    Args: as `free_rigid_body`.
 
     Returns:
-        The problem: state mu (6,) = (Gamma, Pi), `HeavyTop` parameters, and the invariants `energy` (),
-        `up_squared` () (|Gamma|^2) and `vertical_momentum` () (Gamma . Pi).
+        The problem: state (R (3, 3), pi (3,)) with the space momentum, the principal moments (3,) as args, the
+        invariants `kinetic_energy` () and `angular_momentum` (3,) (pi itself), and the Hamiltonian.
 
-    Source: Celledoni et al. 2021, (23) and (24), which write (Pi, Gamma).
+    Raises:
+        ValueError: a moment is not positive, or `attitude` is no rotation.
+
+    Source: Celledoni et al. 2021, (12), (14), (21) and (22) without gravity.
     """
-    top = _heavy_top_parameters(dtype, inertia, weight_moment, up, arm)
-    momentum = top.inertia * jnp.asarray(angular_velocity, dtype)
-
-    def field(t: Any, mu: Array, top: HeavyTop) -> Array:
-        return -jnp.concatenate([top.weight_moment * top.arm, mu[3:] / top.inertia])
+    moments, omega = _numbers(dtype, inertia, angular_velocity)
+    start = arguments.attitude("attitude", attitude, moments.dtype)
 
     return Problem(
-        name="heavy top, Euler-Poisson equations",
-        action=Coadjoint(SE3),
-        field=field,
-        initial=jnp.concatenate([top.up, momentum]),
-        args=top,
+        name="free rigid body on T*SO(3)",
+        action=LeftTranslation(Cotangent(SO3)),
+        field=_canonical,
+        initial=(start, start @ (moments * omega)),
+        args=moments,
         invariants={
-            "energy": lambda mu, top: 0.5 * mu[3:] @ (mu[3:] / top.inertia) + top.weight_moment * (mu[:3] @ top.arm),
-            "up_squared": lambda mu, top: mu[:3] @ mu[:3],
-            "vertical_momentum": lambda mu, top: mu[:3] @ mu[3:],
+            "kinetic_energy": lambda y, moments: _hamiltonian(y[0], y[1], moments),
+            "angular_momentum": lambda y, moments: y[1],
         },
+        hamiltonian=_hamiltonian,
     )

@@ -15,6 +15,7 @@ import pytest
 
 from lgsim.lie.action import Coadjoint, LeftTranslation, Product, RightTranslation, TangentSphere
 from lgsim.lie.group import SE3, SO3
+from lgsim.lie.power import Power
 from tests.lie.structures import SHAPES, STRUCTURES, Compiled, difference
 
 
@@ -39,6 +40,10 @@ def _tangent_sphere(seed, shape, dtype):
     return jnp.asarray(np.concatenate([q, omega], axis=-1).astype(dtype))
 
 
+def _stacked(count, draw):
+    return lambda seed, shape, dtype: draw(seed, (*shape, count), dtype)
+
+
 def _both(first, second):
     return lambda seed, shape, dtype: (first(seed, shape, dtype), second(seed + 1, shape, dtype))
 
@@ -52,6 +57,12 @@ ACTIONS = {
     "coadjoint SO3": (Coadjoint(SO3), 3, _vector(3)),
     "coadjoint SE3": (Coadjoint(SE3), 6, _vector(6)),
     "tangent sphere": (TangentSphere(), 6, _tangent_sphere),
+    "three tangent spheres": (Power(TangentSphere(), 3), 18, _stacked(3, _tangent_sphere)),
+    "two of right SO3 x addition": (
+        Power(Product(RightTranslation(SO3), LeftTranslation(STRUCTURES["Euclidean(3)"].group)), 2),
+        12,
+        _stacked(2, _both(_element("SO3"), _vector(3))),
+    ),
     "right SE3 x coadjoint SO3": (
         Product(RightTranslation(SE3), Coadjoint(SO3)),
         9,

@@ -1,0 +1,69 @@
+"""Equal actions side by side, as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+from jax import Array
+
+from lgsim.lie.action import Action, Point
+
+
+class Power(Action):
+    """Equal actions side by side, ``count`` of them: one compiled text, however many they are.
+
+    The state is that of one action with a leading axis of length ``count`` on each array; the algebra vector holds
+    theirs one after another, (count dim,). The action's verbs must take leading axes, as those of this library do.
+
+    Attributes:
+        action: the one that is repeated.
+        count: how often.
+    """
+
+    action: Action
+    count: int = eqx.field(static=True)
+
+    def __check_init__(self) -> None:
+        if not isinstance(self.action, Action):
+            raise TypeError(f"action: expected an action, got {type(self.action).__name__}")
+        if self.count < 1:
+            raise ValueError(f"count: expected at least 1, got {self.count}")
+
+    def rows(self, xi: Array, name: str = "xi") -> Array:
+        """The algebra vectors of the parts, (..., count, dim of one); errors call the argument ``name``."""
+        xi = self._vector(name, xi)
+        return xi.reshape(*xi.shape[:-1], self.count, self.action.dim)
+
+    def joined(self, rows: Array) -> Array:
+        """The algebra vector of those of the parts: the inverse of ``rows``."""
+        return rows.reshape(*rows.shape[:-2], self.dim)
+
+    @property
+    def dim(self) -> int:
+        return self.count * self.action.dim
+
+    def move(self, xi: Array, y: Point) -> Point:
+        return self.action.move(self.rows(xi), y)
+
+    def dexpinv(self, sigma: Array, xi: Array) -> Array:
+        return self.joined(self.action.dexpinv(self.rows(sigma, "sigma"), self.rows(xi)))
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        return self.joined(self.action.bracket(self.rows(a, "a"), self.rows(b, "b")))
+
+    def difference(self, y0: Point, y1: Point) -> Array:
+        return self.joined(self.action.difference(y0, y1))
+
+    def sizes(self, y: Point) -> Array:
+        return jax.vmap(self.action.sizes)(y).reshape(self.dim)
+
+    def project(self, y: Point) -> Point:
+        return self.action.project(y)
+
+    def defects(self, y: Point) -> dict[str, Any]:
+        return self.action.defects(y)
+
+    def provides(self, verb: str) -> bool:
+        return self.action.provides(verb)

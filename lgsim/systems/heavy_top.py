@@ -1,0 +1,320 @@
+"""A rigid body with a fixed point in a uniform field, in the formulations of one paper and on SO(3) x R^3.
+
+E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for mechanical systems, 2021, Section 3.4.
+The defaults are an asymmetric top without a further integral; all builders take the same numbers and the same start.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
+
+from lgsim.lie import product
+from lgsim.lie.action import Coadjoint, LeftTranslation, Product, RightTranslation, Translation
+from lgsim.lie.group import SE3, SO3, Euclidean
+from lgsim.systems import arguments
+from lgsim.systems.problem import Problem
+from lgsim.systems.rigid_body import State, space_angular_velocity
+
+Numbers = Sequence[Any] | ArrayLike
+
+
+class HeavyTop(NamedTuple):
+    """The numbers of a rigid body with a fixed point in a uniform field.
+
+    Attributes:
+        inertia: Principal moments of inertia about the fixed point, shape (3,), kg m^2.
+        weight_moment: m g l, scalar, N m.
+        up: Unit vector against gravity in the world, shape (3,).
+        arm: Unit vector from the fixed point to the centre of mass in the body frame, shape (3,).
+    """
+
+    inertia: Float[Array, "3"]
+    weight_moment: Float[Array, ""]
+    up: Float[Array, "3"]
+    arm: Float[Array, "3"]
+
+
+_FAST_SPIN = {"up": (0.0, 0.0, 1.0), "arm": (0.0, 1.0, 0.0), "angular_velocity": (0.0, 150.0, -4.61538)}
+
+BRULS_CARDONA_TOP: Mapping[str, Any] = MappingProxyType(
+    {"inertia": (15.234375, 0.46875, 15.234375), "weight_moment": 15 * 9.81, **_FAST_SPIN}
+)
+"""The fast symmetric top of Bruls and Cardona, arguments of all four builders: 15 kg at 1 m from the fixed point.
+
+The moments are those about the fixed point; the paper prints (0.234375, 0.46875, 0.234375) about the centre of mass.
+
+Source: O. Bruls, A. Cardona, On the use of Lie group time integrators in multibody dynamics, Journal of Computational
+and Nonlinear Dynamics 5(3), 2010.
+"""
+
+CELLEDONI_TOP: Mapping[str, Any] = MappingProxyType(
+    {"inertia": (0.234375, 0.46875, 0.234375), "weight_moment": 15 * 9.81 * 2, **_FAST_SPIN}
+)
+"""The top of Figs. 2 and 3 as printed, arguments of all four builders: 15 kg at 2 m, the moments about the fixed point.
+
+No rigid body has these moments with this arm; gravity points down, as Section 3.4.1 has it and 3.4.4 does not.
+
+Source: Celledoni et al. 2021, Section 3.4.4.
+"""
+
+
+def _parameters(dtype: Any, inertia: Any, weight_moment: Any, up: Any, arm: Any) -> HeavyTop:
+    return HeavyTop(
+        inertia=arguments.positive("inertia", inertia, dtype, 3),
+        weight_moment=arguments.numbers("weight_moment", weight_moment, dtype),
+        up=arguments.direction("up", up, dtype),
+        arm=arguments.direction("arm", arm, dtype),
+    )
+
+
+# Fields are functions of the module, so that two problems of one kind share their compiled programs.
+def _euler(t: Any, y: State, top: HeavyTop) -> Array:
+    attitude, omega = y
+    weight = top.weight_moment * jnp.cross(attitude.T @ top.up, top.arm)
+    return jnp.concatenate([omega, (jnp.cross(top.inertia * omega, omega) + weight) / top.inertia])
+
+
+def _energy(y: State, top: HeavyTop) -> Array:
+    attitude, omega = y
+    return 0.5 * (top.inertia * omega) @ omega + top.weight_moment * (top.up @ (attitude @ top.arm))
+
+
+def heavy_top(
+    dtype: Any = None,
+    *,
+    inertia: Numbers = (1.0, 2.0, 3.0),
+    weight_moment: float | ArrayLike = 5.0,
+    up: Numbers = (0.6, 0.0, 0.8),
+    arm: Numbers = (0.0, 1.0, 0.0),
+    angular_velocity: Numbers = (0.5, -1.0, 0.8),
+    attitude: ArrayLike | None = None,
+) -> Problem:
+    """A heavy top on SO(3) x R^3: R' = R hat(Omega), I Omega' = (I Omega) x Omega + m g l Gamma x X, Gamma = R^T e.
+
+    e is `up`, X is `arm`.
+
+    Args:
+        dtype: Floating dtype of the state and of the parameters; None for JAX's default.
+        inertia: Principal moments of inertia about the fixed point, kg m^2.
+        weight_moment: m g l, N m.
+        up: Unit vector against gravity in the world.
+        arm: Unit vector from the fixed point to the centre of mass in the body frame.
+        angular_velocity: Omega(0) in the body frame, rad/s.
+        attitude: R(0), body to world, (3, 3); None for the identity.
+
+    Returns:
+        The problem: state (R (3, 3), Omega (3,)), `HeavyTop` parameters, and the invariants `energy` () and
+        `vertical_momentum` () (angular momentum about `up`).
+
+    Raises:
+        ValueError: a moment is not positive, `up` or `arm` no unit vector, or `attitude` no rotation.
+
+    Source: Celledoni et al. 2021, (19) and (20), with Omega = I^-1 Pi in place of Pi.
+    """
+    top = _parameters(dtype, inertia, weight_moment, up, arm)
+
+    return Problem(
+        name="heavy top",
+        action=Product(RightTranslation(SO3), Translation(3)),
+        field=_euler,
+        initial=(
+            arguments.attitude("attitude", attitude, top.up.dtype),
+            arguments.numbers("angular_velocity", angular_velocity, top.up.dtype, 3),
+        ),
+        args=top,
+        invariants={
+            "energy": _energy,
+            "vertical_momentum": lambda y, top: top.up @ (y[0] @ (top.inertia * y[1])),
+        },
+    )
+
+
+def _canonical(t: Any, y: State, top: HeavyTop) -> Array:
+    R, momentum = y
+    omega = space_angular_velocity(R, momentum, top.inertia)
+    weight = top.weight_moment * jnp.cross(top.up, R @ top.arm)
+    return jnp.concatenate([omega, weight - jnp.cross(omega, momentum)])
+
+
+def _hamiltonian(R: Array, momentum: Array, top: HeavyTop) -> Array:
+    kinetic = 0.5 * momentum @ space_angular_velocity(R, momentum, top.inertia)
+    return kinetic + top.weight_moment * (top.up @ (R @ top.arm))
+
+
+def heavy_top_cotangent(
+    dtype: Any = None,
+    *,
+    inertia: Numbers = (1.0, 2.0, 3.0),
+    weight_moment: float | ArrayLike = 5.0,
+    up: Numbers = (0.6, 0.0, 0.8),
+    arm: Numbers = (0.0, 1.0, 0.0),
+    angular_velocity: Numbers = (0.5, -1.0, 0.8),
+    attitude: ArrayLike | None = None,
+) -> Problem:
+    """A heavy top on T*SO(3), in space variables: R' = hat(omega) R, pi' = m g l e x R X, omega = R I^-1 R^T pi.
+
+    The canonical equations of H(R, pi) = 1/2 pi . omega + m g l e . R X. States are elements of
+    `lgsim.Cotangent(lgsim.SO3)` that the group moves from the left, so the field is
+    (dH/dpi, -dH/dR) = (omega, m g l e x R X - omega x pi).
+
+    Args: as `heavy_top`.
+
+    Returns:
+        The problem: state (R (3, 3), pi (3,)) with the space momentum, `HeavyTop` parameters, the invariants `energy`
+        () and `vertical_momentum` (), and the Hamiltonian.
+
+    Raises:
+        ValueError: a moment is not positive, `up` or `arm` no unit vector, or `attitude` no rotation.
+
+    Source: Celledoni et al. 2021, Section 3.4.1, (14), (21) and (22).
+    """
+    top = _parameters(dtype, inertia, weight_moment, up, arm)
+    start = arguments.attitude("attitude", attitude, top.up.dtype)
+    omega = arguments.numbers("angular_velocity", angular_velocity, top.up.dtype, 3)
+
+    return Problem(
+        name="heavy top on T*SO(3)",
+        action=LeftTranslation(product.Cotangent(SO3)),
+        field=_canonical,
+        initial=(start, start @ (top.inertia * omega)),
+        args=top,
+        invariants={
+            "energy": lambda y, top: _hamiltonian(y[0], y[1], top),
+            "vertical_momentum": lambda y, top: top.up @ y[1],
+        },
+        hamiltonian=_hamiltonian,
+    )
+
+
+def _lie_poisson(t: Any, mu: Array, top: HeavyTop) -> Array:
+    return -jnp.concatenate([top.weight_moment * top.arm, mu[3:] / top.inertia])
+
+
+def euler_poisson(
+    dtype: Any = None,
+    *,
+    inertia: Numbers = (1.0, 2.0, 3.0),
+    weight_moment: float | ArrayLike = 5.0,
+    up: Numbers = (0.6, 0.0, 0.8),
+    arm: Numbers = (0.0, 1.0, 0.0),
+    angular_velocity: Numbers = (0.5, -1.0, 0.8),
+    attitude: ArrayLike | None = None,
+) -> Problem:
+    """The same heavy top without its attitude: the Euler-Poisson equations on se(3)*, by the coadjoint action.
+
+    With Gamma = R^T e (the upward direction in the body) and Pi = I Omega (the momentum in the body),
+
+        Gamma' = Gamma x Omega,    Pi' = Pi x Omega + m g l Gamma x X,
+
+    which is the Lie-Poisson equation mu' = -ad*(dH) of mu = (Gamma, Pi) for H = 1/2 Pi . I^-1 Pi + m g l Gamma . X;
+    so the field is -dH = -(m g l X, Omega). |Gamma| and Gamma . Pi are constant on every orbit of the action.
+
+    Args: as `heavy_top`.
+
+    Returns:
+        The problem: state mu (6,) = (Gamma, Pi), `HeavyTop` parameters, and the invariants `energy` (),
+        `up_squared` () (|Gamma|^2) and `vertical_momentum` () (Gamma . Pi).
+
+    Raises:
+        ValueError: a moment is not positive, `up` or `arm` no unit vector, or `attitude` no rotation.
+
+    Source: Celledoni et al. 2021, (23) and (24), which write (Pi, Gamma).
+    """
+    top = _parameters(dtype, inertia, weight_moment, up, arm)
+    momentum = top.inertia * arguments.numbers("angular_velocity", angular_velocity, top.up.dtype, 3)
+    start = arguments.attitude("attitude", attitude, top.up.dtype)
+
+    return Problem(
+        name="heavy top, Euler-Poisson equations",
+        action=Coadjoint(SE3),
+        field=_lie_poisson,
+        initial=jnp.concatenate([start.T @ top.up, momentum]),
+        args=top,
+        invariants={
+            "energy": lambda mu, top: 0.5 * mu[3:] @ (mu[3:] / top.inertia) + top.weight_moment * (mu[:3] @ top.arm),
+            "up_squared": lambda mu, top: mu[:3] @ mu[:3],
+            "vertical_momentum": lambda mu, top: mu[:3] @ mu[3:],
+        },
+    )
+
+
+# ((R, q), (pi, p) in one array): an element of the cotangent group of SO(3) x R^3
+QuadraticState = tuple[tuple[Float[Array, "3 3"], Float[Array, "3"]], Float[Array, "6"]]
+
+
+def _quadratic(t: Any, y: QuadraticState, top: HeavyTop) -> Array:
+    (R, _), mu = y
+    momentum, p = mu[:3], mu[3:]
+    omega = space_angular_velocity(R, momentum, top.inertia)
+    torque = -jnp.cross(top.up, R @ p)
+    return jnp.concatenate([omega, p - R.T @ top.up, torque - jnp.cross(omega, momentum), jnp.zeros_like(p)])
+
+
+def _quadratic_hamiltonian(g: tuple[Array, Array], mu: Array, top: HeavyTop) -> Array:
+    momentum, p = mu[:3], mu[3:]
+    relative = p - g[0].T @ top.up
+    kinetic = 0.5 * momentum @ space_angular_velocity(g[0], momentum, top.inertia)
+    return kinetic + 0.5 * relative @ relative - 0.5 * top.up @ top.up
+
+
+def heavy_top_quadratic(
+    dtype: Any = None,
+    *,
+    inertia: Numbers = (1.0, 2.0, 3.0),
+    weight_moment: float | ArrayLike = 5.0,
+    up: Numbers = (0.6, 0.0, 0.8),
+    arm: Numbers = (0.0, 1.0, 0.0),
+    angular_velocity: Numbers = (0.5, -1.0, 0.8),
+    attitude: ArrayLike | None = None,
+    position: Numbers = (0.0, 0.0, 0.0),
+) -> Problem:
+    """A heavy top on T*(SO(3) x R^3) with a quadratic Hamiltonian, its weight a constant momentum p = -m g l X.
+
+    H = 1/2 pi . omega + 1/2 |p - R^T e|^2 - 1/2 |e|^2, omega = R I^-1 R^T pi; its canonical equations are
+
+        R' = hat(omega) R,    q' = p - R^T e,    pi' = -e x R p,    p' = 0.
+
+    H is the energy of the top plus the constant 1/2 |p|^2. q feeds back on nothing. Only p knows the weight and the
+    arm, so a derivative by them is taken through the initial state.
+
+    Args: as `heavy_top`, and
+        position: q(0), without a meaning for the top.
+
+    Returns:
+        The problem: state ((R (3, 3), q (3,)), mu (6,) = (pi, p)), an element of
+        `lgsim.Cotangent(lgsim.Product(lgsim.SO3, lgsim.Euclidean(3)))`; `HeavyTop` parameters, of which `inertia` and
+        `up` are used; the invariants `hamiltonian` (), `energy` () (of the top), `vertical_momentum` () and `weight`
+        (3,) (p); and the Hamiltonian.
+
+    Raises:
+        ValueError: a moment is not positive, `up` or `arm` no unit vector, or `attitude` no rotation.
+
+    Source: Celledoni et al. 2021, Section 3.4.3, (29) to (32).
+    """
+    top = _parameters(dtype, inertia, weight_moment, up, arm)
+    start = arguments.attitude("attitude", attitude, top.up.dtype)
+    omega = arguments.numbers("angular_velocity", angular_velocity, top.up.dtype, 3)
+    place = arguments.numbers("position", position, top.up.dtype, 3)
+
+    return Problem(
+        name="heavy top with a quadratic Hamiltonian",
+        action=LeftTranslation(product.Cotangent(product.Product(SO3, Euclidean(3)))),
+        field=_quadratic,
+        initial=(
+            (start, place),
+            jnp.concatenate([start @ (top.inertia * omega), -top.weight_moment * top.arm]),
+        ),
+        args=top,
+        invariants={
+            "hamiltonian": lambda y, top: _quadratic_hamiltonian(y[0], y[1], top),
+            "energy": lambda y, top: _quadratic_hamiltonian(y[0], y[1], top) - 0.5 * y[1][3:] @ y[1][3:],
+            "vertical_momentum": lambda y, top: top.up @ y[1][:3],
+            "weight": lambda y, top: y[1][3:],
+        },
+        hamiltonian=_quadratic_hamiltonian,
+    )

@@ -1,0 +1,291 @@
+"""Controls of quadrotors that carry a load: given inputs, and the geometric tracking of a path by the load.
+
+Conventions are those of `lgsim.systems.quadrotors`: e3 points along gravity, a rotor pushes along minus the third axis
+of its quadrotor. The tracking controllers are those of
+
+    T. Lee, K. Sreenath, V. Kumar, Geometric control of cooperating multiple quadrotor UAVs with a suspended payload,
+    IEEE Conference on Decision and Control, 2013,
+
+on the attitude controller of T. Lee, M. Leok, N. H. McClamroch, Geometric tracking control of a quadrotor UAV on SE(3),
+2010. All rates of the commands are exact: those of the links in closed form along the commanded motion, those of the
+attitudes by differentiating the command along the motion that happens.
+
+The cuts keep what several formulas share from being computed in each: they halve the time to compile, no result.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
+
+from lgsim.spatial import cut
+from lgsim.systems import arguments
+from lgsim.systems.problem import Problem
+from lgsim.systems.quadrotors import Control, Inputs, Numbers, State, Vehicles, rates_of, two_quadrotors
+
+Rows = Float[Array, "n 3"]
+Matrices = Float[Array, "n 3 3"]
+
+
+class GivenForces(NamedTuple):
+    """Constant inputs: forces in the world (n, 3), N, and moments in the body frames (n, 3), N m."""
+
+    forces: Rows
+    moments: Rows
+
+
+class GivenThrusts(NamedTuple):
+    """Constant inputs: the rotors' thrusts (n,), N, and moments in the body frames (n, 3), N m."""
+
+    thrusts: Float[Array, " n"]
+    moments: Rows
+
+
+def given_forces(t: Any, y: State, vehicles: Vehicles, given: GivenForces) -> Inputs:
+    """Constant forces in the world, whatever the attitudes: a control for `two_quadrotors`."""
+    return given.forces, given.moments
+
+
+def given_thrusts(t: Any, y: State, vehicles: Vehicles, given: GivenThrusts) -> Inputs:
+    """Constant thrusts, u_i = -T_i R_i e3: a control for `two_quadrotors`."""
+    return -given.thrusts[:, None] * y[1][:, :, 2], given.moments
+
+
+class Tracking(NamedTuple):
+    """A path of the load, a formation, and gains.
+
+    Attributes:
+        path: Coefficients of a polynomial in time, y_d(t) = sum_k path[k] t^k, shape (k, 3), m/s^k.
+        spread: The forces by which the links pull against each other, shape (n, 3), N: their mean is taken off, so
+            they cancel at the load. They open the formation.
+        heading: What the first axes of the quadrotors should point to, shape (n, 3), in the world.
+        position: Gain on the load's position, 1/s^2.
+        velocity: Gain on the load's velocity, 1/s.
+        direction: Gain on the links' directions, 1/s^2.
+        swing: Gain on the links' angular velocities, 1/s.
+        attitude: Gain on the quadrotors' attitudes, N m.
+        spin: Gain on their angular velocities, N m s.
+    """
+
+    path: Float[Array, "k 3"]
+    spread: Rows
+    heading: Rows
+    position: Float[Array, ""]
+    velocity: Float[Array, ""]
+    direction: Float[Array, ""]
+    swing: Float[Array, ""]
+    attitude: Float[Array, ""]
+    spin: Float[Array, ""]
+
+
+def desired_path(t: Any, tracking: Tracking) -> Float[Array, "5 3"]:
+    """y_d(t) and its first four derivatives."""
+    rows, coefficients = [], tracking.path
+    for _ in range(5):
+        value = jnp.zeros_like(tracking.path[0])
+        for c in coefficients[::-1]:
+            value = value * t + c
+        rows.append(value)
+        coefficients = [k * c for k, c in enumerate(coefficients)][1:]
+    return jnp.stack(rows)
+
+
+class Command(NamedTuple):
+    """What the load asks of the quadrotors.
+
+    Attributes:
+        forces: u_i, shape (n, 3), N.
+        directions: q_id, shape (n, 3).
+        velocities: omega_id, of the desired directions, shape (n, 3), rad/s.
+    """
+
+    forces: Rows
+    directions: Rows
+    velocities: Rows
+
+
+def command(
+    t: Any, load: Float[Array, "6"], links: Float[Array, "n 6"], vehicles: Vehicles, tracking: Tracking
+) -> Command:
+    """The forces under which the load follows its path and the links their directions.
+
+    The load asks for F = m_y (y_d'' - g e3 - k_x (y - y_d) - k_v (v - y_d')), each link for its share
+    mu_i = F / n + spread_i, along q_id = -mu_i / |mu_i|. With a = sum q_i q_i^T mu_i / m_y, which then is y'' - g e3,
+
+        u_i = q_i q_i^T mu_i + m_i L_i |omega_i|^2 q_i + m_i a + m_i L_i q_i x c_i,
+        c_i = -k_q q_id x q_i - k_w (omega_i - P_i omega_id) - (q_i . omega_id) q_i' + P_i omega_id',
+
+    P_i = 1 - q_i q_i^T; then omega_i' = c_i.
+    """
+    q, omega = links[:, :3], links[:, 3:]
+    n = q.shape[0]
+    goal = desired_path(t, tracking)
+    down = jnp.zeros_like(load[:3]).at[2].set(vehicles.gravity)
+    q_dot = jnp.cross(omega, q)
+
+    # the share of each link with its two derivatives; each sees the acceleration that the one before it gives
+    spread = tracking.spread - jnp.mean(tracking.spread, axis=0, keepdims=True)
+    share = vehicles.load_mass / n
+    off, off_dot = load[:3] - goal[0], load[3:] - goal[1]
+    mu = cut(share * (goal[2] - down - tracking.position * off - tracking.velocity * off_dot)[None] + spread)
+    along = cut(_dot(q, mu))
+    felt = cut(jnp.sum(along * q, axis=0) / vehicles.load_mass)
+    off_ddot = felt + down - goal[2]
+    mu_dot = cut(share * (goal[3] - tracking.position * off_dot - tracking.velocity * off_ddot)[None])
+    jerk = cut(jnp.sum((_dot(q_dot, mu) + _dot(q, mu_dot)) * q + along * q_dot, axis=0) / vehicles.load_mass)
+    mu_ddot = cut(share * (goal[4] - tracking.position * off_ddot - tracking.velocity * (jerk - goal[3]))[None])
+
+    square = cut(_dot(mu, mu))
+    desired = cut(-mu / jnp.sqrt(square))
+    desired_omega = cut(jnp.cross(mu, mu_dot) / square)
+    desired_omega_dot = cut((jnp.cross(mu, mu_ddot) - 2 * _dot(mu, mu_dot) * desired_omega) / square)
+
+    def across(a: Array) -> Array:
+        return a - _dot(q, a) * q
+
+    swing = across(desired_omega_dot) - _dot(q, desired_omega) * q_dot
+    swing -= tracking.direction * jnp.cross(desired, q) + tracking.swing * (omega - across(desired_omega))
+    swing = cut(swing)
+
+    masses, lengths = vehicles.masses[:, None], vehicles.lengths[:, None]
+    hold = masses * (felt[None] + lengths * _dot(omega, omega) * q + lengths * jnp.cross(q, swing))
+    return Command(cut(along * q + hold), desired, desired_omega)
+
+
+def track_by_forces(t: Any, y: State, vehicles: Vehicles, tracking: Tracking) -> Inputs:
+    """The commanded forces as they are, no moments: the paper's experiment, which leaves the attitudes alone."""
+    forces = command(t, y[0], y[3], vehicles, tracking).forces
+    return forces, jnp.zeros_like(forces)
+
+
+def desired_attitudes(forces: Rows, heading: Rows) -> Matrices:
+    """The attitudes whose thrust is along ``forces`` and whose first axis is nearest to ``heading``.
+
+    Not defined where a force vanishes or its direction is that of the heading.
+    """
+    third = cut(-forces / jnp.sqrt(_dot(forces, forces)))
+    second = jnp.cross(third, heading)
+    second = cut(second / jnp.sqrt(_dot(second, second)))
+    return jnp.stack([jnp.cross(second, third), second, third], axis=-1)
+
+
+def track(t: Any, y: State, vehicles: Vehicles, tracking: Tracking) -> Inputs:
+    """Thrusts and moments under which the attitudes follow the commanded forces u_i, as the load follows its path.
+
+    The forces are those parts of the u_i that the rotors can give, R_i e3 (R_i e3 . u_i), and the moments
+
+        M = -k_R e_R - k_O e_O + Omega x J Omega - J (Omega x W - R^T R_d Omega_d'),    W = R^T R_d Omega_d,
+
+    with e_O = Omega - W, hat(e_R) = (R_d^T R - R^T R_d) / 2. Then J e_O' = -k_R e_R - k_O e_O.
+    """
+    load, R, spin, links = y
+    still = jnp.zeros_like(spin)
+
+    def thrust(t: Any, load: Array, third: Array, links: Array) -> Rows:
+        return cut(_dot(command(t, load, links, vehicles, tracking).forces, third) * third)
+
+    def flow(t: Any, load: Array, third: Array, links: Array) -> tuple[Array, Array, Array]:
+        """The rates of time, load and links that happen."""
+        forces = thrust(t, load, third, links)
+        load_rate, _, _, omega_dot = rates_of((load, R, still, links), vehicles, (forces, still))
+        return (
+            jnp.ones_like(t),
+            load_rate,
+            jnp.concatenate([jnp.cross(links[:, 3:], links[:, :3]), omega_dot], axis=-1),
+        )
+
+    def attitudes(t: Any, load: Array, links: Array) -> Matrices:
+        return desired_attitudes(command(t, load, links, vehicles, tracking).forces, tracking.heading)
+
+    def turning(t: Any, load: Array, third: Array, links: Array) -> tuple[Matrices, Rows]:
+        """R_d and Omega_d."""
+        R_d, R_d_dot = cut(jax.jvp(attitudes, (t, load, links), flow(t, load, third, links)))
+        return R_d, _vee(jnp.swapaxes(R_d, -1, -2) @ R_d_dot)
+
+    t = jnp.asarray(t, load.dtype)
+    third = R[:, :, 2]
+    one, load_rate, link_rate = flow(t, load, third, links)
+    third_dot = jnp.cross(R, spin[:, None, :])[:, :, 2]
+    now, rates = (t, load, third, links), (one, load_rate, third_dot, link_rate)
+    (R_d, spin_d), (_, spin_d_dot) = cut(jax.jvp(turning, now, rates))
+
+    relative = cut(jnp.swapaxes(R, -1, -2) @ R_d)
+    wanted, fed = _apply(relative, spin_d), _apply(relative, spin_d_dot)
+    moments = -tracking.attitude * _vee(jnp.swapaxes(relative, -1, -2)) - tracking.spin * (spin - wanted)
+    moments += jnp.cross(spin, vehicles.inertia * spin) - vehicles.inertia * (jnp.cross(spin, wanted) - fed)
+    return thrust(t, load, third, links), moments
+
+
+def tracking(
+    dtype: Any = None,
+    *,
+    path: Numbers = ((0.0, 0.0, 0.0), (0.5, 0.0, -2.0), (0.0, 0.0, 0.4)),
+    spread: Numbers = ((-5.0, 0.0, 0.0), (5.0, 0.0, 0.0)),
+    heading: Numbers = ((1.0, 0.0, 0.0), (1.0, 0.0, 0.0)),
+    position: float | ArrayLike = 4.0,
+    velocity: float | ArrayLike = 4.0,
+    direction: float | ArrayLike = 36.0,
+    swing: float | ArrayLike = 12.0,
+    attitude: float | ArrayLike = 8.0,
+    spin: float | ArrayLike = 2.0,
+) -> Tracking:
+    """`Tracking` for two quadrotors and a parabola that rises by 2.5 m in 2.5 s and comes down again."""
+    path, spread = jnp.asarray(path), jnp.asarray(spread)
+    return Tracking(
+        path=arguments.numbers("path", path, dtype, *path.shape[:1], 3),
+        spread=arguments.numbers("spread", spread, dtype, *spread.shape[:1], 3),
+        heading=arguments.numbers("heading", heading, dtype, *spread.shape[:1], 3),
+        position=arguments.positive("position", position, dtype),
+        velocity=arguments.positive("velocity", velocity, dtype),
+        direction=arguments.positive("direction", direction, dtype),
+        swing=arguments.positive("swing", swing, dtype),
+        attitude=arguments.positive("attitude", attitude, dtype),
+        spin=arguments.positive("spin", spin, dtype),
+    )
+
+
+def two_quadrotors_tracking(
+    dtype: Any = None, *, control: Control = track, goal: Tracking | None = None, **start: Any
+) -> Problem:
+    """Two quadrotors whose load follows a parabola; at the start it hangs at rest, off the path.
+
+    Args:
+        dtype: Floating dtype of the state and of the numbers; None for JAX's default.
+        control: `track`, with thrusts and moments, or `track_by_forces`, without the attitudes.
+        goal: The path, the formation and the gains; None for those of `tracking`.
+        start: The numbers and the initial state, as `two_quadrotors` takes them.
+
+    Returns:
+        The problem of `two_quadrotors`, with (`Vehicles`, `Tracking`) as args.
+
+    Raises:
+        ValueError: as `two_quadrotors`, or `goal` is for another number of quadrotors.
+
+    Source: Celledoni et al. 2021, Section 6.2 and Figs. 14 to 18; the path and the gains are not printed there.
+    """
+    start = {"position": (0.3, -0.4, 0.2), **start}
+    goal = tracking(dtype) if goal is None else goal
+    problem = two_quadrotors(dtype, control=control, parameters=goal, **start)
+    expected = problem.initial[2].shape
+    for name in ("spread", "heading"):
+        if getattr(goal, name).shape != expected:
+            raise ValueError(f"goal.{name}: expected shape {expected}, got {getattr(goal, name).shape}")
+    return problem
+
+
+def _dot(a: Array, b: Array) -> Array:
+    """Row by row, (n, 1)."""
+    return jnp.sum(a * b, axis=-1, keepdims=True)
+
+
+def _apply(matrices: Matrices, vectors: Rows) -> Rows:
+    return jnp.sum(matrices * vectors[:, None, :], axis=-1)
+
+
+def _vee(matrices: Matrices) -> Rows:
+    """The vectors of the skew parts."""
+    skew = 0.5 * (matrices - jnp.swapaxes(matrices, -1, -2))
+    return jnp.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=-1)

@@ -1,0 +1,239 @@
+"""Two quadrotors that carry a point mass on rigid massless links; any other number of them works as well.
+
+e3 = (0, 0, 1) points **along** gravity. y is the load, q_i the unit vector from quadrotor i to the load, so the
+quadrotors are at y - L_i q_i; q_i' = omega_i x q_i with omega_i . q_i = 0 in the world; R_i is the attitude of
+quadrotor i (body to world), Omega_i its angular velocity in the body. Forces u_i (world) and moments M_i (body) act at
+the quadrotors' centres:
+
+    (m_y + sum m_i q_i q_i^T)(y'' - g e3) = sum q_i (q_i . u_i - m_i L_i |omega_i|^2),
+    omega_i' = q_i x (y'' - g e3 - u_i / m_i) / L_i,    J_i Omega_i' = J_i Omega_i x Omega_i + M_i.
+
+E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for mechanical systems, 2021, Section 6,
+(36) and (37).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
+
+from lgsim.lie.action import Product, RightTranslation, TangentSphere, Translation
+from lgsim.lie.group import SO3
+from lgsim.lie.power import Power
+from lgsim.spatial import Mat, Vec, cut, pack, unpack
+from lgsim.systems import arguments
+from lgsim.systems.problem import Problem
+
+# ((y, v), R, Omega, rows (q, omega)): load, attitudes, angular velocities, links of n quadrotors.
+State = tuple[Float[Array, "6"], Float[Array, "n 3 3"], Float[Array, "n 3"], Float[Array, "n 6"]]
+Numbers = Sequence[Any] | ArrayLike
+
+
+class Vehicles(NamedTuple):
+    """The numbers of n quadrotors and their load.
+
+    Attributes:
+        load_mass: Scalar, kg.
+        masses: Of the quadrotors, shape (n,), kg.
+        lengths: Of the links, shape (n,), m.
+        inertia: Principal moments of inertia of each quadrotor about its centre of mass, shape (n, 3), kg m^2.
+        gravity: Scalar, m/s^2.
+    """
+
+    load_mass: Float[Array, ""]
+    masses: Float[Array, " n"]
+    lengths: Float[Array, " n"]
+    inertia: Float[Array, "n 3"]
+    gravity: Float[Array, ""]
+
+
+Inputs = tuple[Float[Array, "n 3"], Float[Array, "n 3"]]
+"""Forces in the world, N, and moments in the body frames, N m."""
+Control = Callable[[Any, State, Vehicles, Any], Inputs]
+"""``control(t, y, vehicles, parameters)``: the forces and moments at time t in the state y."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """The field of `two_quadrotors`; fields with one control are equal, so that they share their compiled programs.
+
+    Attributes:
+        control: Forces and moments, or None.
+    """
+
+    control: Control | None
+
+    def __call__(self, t: Any, y: State, args: tuple[Vehicles, Any]) -> Float[Array, " algebra"]:
+        """The algebra vector of (y, v), of the attitudes, of Omega and of the links."""
+        vehicles, parameters = args
+        inputs = None if self.control is None else self.control(t, y, vehicles, parameters)
+        load_rate, spin, spin_rate, link_rate = rates_of(y, vehicles, inputs)
+        swing = jnp.concatenate([jnp.cross(y[3][:, :3], link_rate), y[3][:, 3:]], axis=-1)
+        return jnp.concatenate([load_rate, spin.ravel(), spin_rate.ravel(), swing.ravel()])
+
+
+def two_quadrotors(
+    dtype: Any = None,
+    *,
+    load_mass: float | ArrayLike = 1.5,
+    masses: Numbers = (0.8, 1.0),
+    lengths: Numbers = (1.0, 1.3),
+    inertia: Numbers = ((0.082, 0.0845, 0.1377), (0.09, 0.1, 0.15)),
+    gravity: float | ArrayLike = 9.81,
+    position: Numbers = (0.0, 0.0, 0.0),
+    velocity: Numbers = (0.0, 0.0, 0.0),
+    attitudes: Numbers | None = None,
+    angular_velocities: Numbers | None = None,
+    directions: Numbers = ((0.6, 0.0, 0.8), (-0.48, 0.36, 0.8)),
+    link_velocities: Numbers | None = None,
+    control: Control | None = None,
+    parameters: Any = None,
+) -> Problem:
+    """Two quadrotors with a load, without inputs or under any control; the paper gives no numbers, these are ours.
+
+    `lgsim.systems.quadrotor_control` has controls: given forces, given thrusts, and the tracking of a path.
+
+    Args:
+        dtype: Floating dtype of the state and of the numbers; None for JAX's default.
+        load_mass: kg.
+        masses: Of the n quadrotors, (n,), kg; n = 2 unless you give other shapes throughout.
+        lengths: Of the links, (n,), m.
+        inertia: Principal moments of each quadrotor, (n, 3), kg m^2.
+        gravity: m/s^2, along +e3.
+        position: y(0), (3,), m.
+        velocity: v(0), (3,), m/s.
+        attitudes: R_i(0), (n, 3, 3), body to world; None for the identity, with thrust against gravity.
+        angular_velocities: Omega_i(0) in the body frames, (n, 3), rad/s; None for rest.
+        directions: q_i(0), (n, 3), unit vectors from quadrotor to load.
+        link_velocities: omega_i(0) in the world, (n, 3), rad/s, omega_i . q_i = 0; None for rest.
+        control: `control(t, y, vehicles, parameters)`, the forces (world) and moments (body), each (n, 3); None for
+            none.
+        parameters: What `control` needs, such as gains: its arrays are differentiable.
+
+    Returns:
+        The problem: state ((y, v) (6,), R (n, 3, 3), Omega (n, 3), links (n, 6) with rows (q, omega)); as args
+        (`Vehicles`, parameters); and the invariants `norms` (n,) (|q_i|^2) and `tangency` (n,) (q_i . omega_i), without
+        a control also `energy` (), `horizontal_momentum` (2,) and `spins` (n, 3) (R_i J_i Omega_i).
+
+    Raises:
+        ValueError: a shape does not fit, a mass, length or moment is not positive, or the state is off the manifold.
+    """
+    n = arguments.count("masses", masses)
+    vehicles = Vehicles(
+        load_mass=arguments.positive("load_mass", load_mass, dtype),
+        masses=arguments.positive("masses", masses, dtype, n),
+        lengths=arguments.positive("lengths", lengths, dtype, n),
+        inertia=arguments.positive("inertia", inertia, dtype, n, 3),
+        gravity=arguments.numbers("gravity", gravity, dtype),
+    )
+    attitudes = np.tile(np.eye(3), (n, 1, 1)) if attitudes is None else attitudes
+    rest = np.zeros((n, 3))
+    load = [
+        arguments.numbers("position", position, dtype, 3),
+        arguments.numbers("velocity", velocity, dtype, 3),
+    ]
+    R = arguments.numbers("attitudes", attitudes, dtype, n, 3, 3)
+    links = [
+        arguments.numbers("directions", directions, dtype, n, 3),
+        arguments.numbers("link_velocities", rest if link_velocities is None else link_velocities, dtype, n, 3),
+    ]
+    rates = rest if angular_velocities is None else angular_velocities
+    bodies, rods = Power(RightTranslation(SO3), n), Power(TangentSphere(), n)
+
+    free = {
+        "energy": lambda y, args: energy(y, args[0]),
+        "horizontal_momentum": lambda y, args: linear_momentum(y, args[0])[:2],
+        "spins": lambda y, args: jnp.einsum("nij,nj->ni", y[1], args[0].inertia * y[2]),
+    }
+    return Problem(
+        name=f"{n} quadrotors with a load",
+        action=Product(Translation(6), bodies, Power(Translation(3), n), rods),
+        field=Field(control),
+        initial=(
+            jnp.concatenate(load),
+            arguments.point("attitudes", R, bodies),
+            arguments.numbers("angular_velocities", rates, dtype, n, 3),
+            arguments.point("(directions, link_velocities)", jnp.concatenate(links, axis=-1), rods),
+        ),
+        args=(vehicles, parameters),
+        invariants={
+            "norms": lambda y, args: jnp.sum(y[3][:, :3] ** 2, axis=-1),
+            "tangency": lambda y, args: jnp.sum(y[3][:, :3] * y[3][:, 3:], axis=-1),
+            **(free if control is None else {}),
+        },
+    )
+
+
+def rates_of(y: State, vehicles: Vehicles, inputs: Inputs | None) -> tuple[Array, Array, Array, Array]:
+    """(v, v') (6,), Omega (n, 3), Omega' (n, 3) and omega' (n, 3) under forces and moments (None: none).
+
+    Source: Celledoni et al. 2021, (37) and (38).
+    """
+    load, _, spin, links = y
+    forces, moments = (jnp.zeros_like(spin), jnp.zeros_like(spin)) if inputs is None else inputs
+    felt, omega_dot = _accelerations(unpack(links), unpack(links, 3), unpack(forces), vehicles)
+    down = jnp.zeros_like(load[3:]).at[2].set(vehicles.gravity)
+    spin_dot = (jnp.cross(vehicles.inertia * spin, spin) + moments) / vehicles.inertia
+    return jnp.concatenate([load[3:], pack(felt, (3,)) + down]), spin, spin_dot, pack(omega_dot, (3,))
+
+
+def _accelerations(q: Vec, omega: Vec, forces: Vec, vehicles: Vehicles) -> tuple[Vec, Vec]:
+    """What accelerates: y'' - g e3, of components (), and omega_i', of components (n,), all links at once."""
+    masses, lengths = vehicles.masses, vehicles.lengths
+    pull = _total(q * (q.dot(forces) - masses * lengths * omega.dot(omega)))
+    felt = cut(_solve(*cut((_felt_mass(q, vehicles), pull))))
+    return felt, q.cross(felt - forces * (1 / masses)) * (1 / lengths)
+
+
+def _total(a: Vec) -> Vec:
+    """The sum over all links."""
+    return Vec(jnp.sum(a.x), jnp.sum(a.y), jnp.sum(a.z))
+
+
+def _felt_mass(q: Vec, vehicles: Vehicles) -> Mat:
+    """m_y + sum m_i q_i q_i^T: what a push at the load has to move."""
+    m, own = vehicles.masses, vehicles.load_mass
+    heavy = q * m
+    r0, r1, r2 = _total(heavy * q.x), _total(heavy * q.y), _total(heavy * q.z)
+    return Mat(Vec(r0.x + own, r0.y, r0.z), Vec(r1.x, r1.y + own, r1.z), Vec(r2.x, r2.y, r2.z + own))
+
+
+def _solve(A: Mat, b: Vec) -> Vec:
+    """The x with A x = b, A symmetric and positive definite, by its factors L D L^T."""
+    d0, low1, low2 = A.r0.x, A.r1.x / A.r0.x, A.r2.x / A.r0.x
+    d1 = A.r1.y - low1 * A.r1.x
+    low3 = (A.r2.y - low2 * A.r1.x) / d1
+    d2 = A.r2.z - low2 * A.r2.x - low3 * low3 * d1
+    z1 = b.y - low1 * b.x
+    x2 = (b.z - low2 * b.x - low3 * z1) / d2
+    x1 = z1 / d1 - low3 * x2
+    return Vec(b.x / d0 - low1 * x1 - low2 * x2, x1, x2)
+
+
+def quadrotor_motion(y: State, vehicles: Vehicles) -> tuple[Float[Array, "n 3"], Float[Array, "n 3"]]:
+    """Places and velocities of the quadrotors in the world, m and m/s."""
+    load, _, _, links = y
+    q, omega = links[:, :3], links[:, 3:]
+    lengths = vehicles.lengths[:, None]
+    return load[None, :3] - lengths * q, load[None, 3:] - lengths * jnp.cross(omega, q)
+
+
+def energy(y: State, vehicles: Vehicles) -> Float[Array, ""]:
+    """Kinetic and potential energy, J."""
+    places, velocities = quadrotor_motion(y, vehicles)
+    load, _, spin, _ = y
+    kinetic = vehicles.load_mass * load[3:] @ load[3:] + jnp.sum(vehicles.masses[:, None] * velocities**2)
+    kinetic = 0.5 * (kinetic + jnp.sum(vehicles.inertia * spin**2))
+    depth = vehicles.load_mass * load[2] + vehicles.masses @ places[:, 2]
+    return kinetic - vehicles.gravity * depth
+
+
+def linear_momentum(y: State, vehicles: Vehicles) -> Float[Array, "3"]:
+    """Of load and quadrotors in the world, kg m/s."""
+    _, velocities = quadrotor_motion(y, vehicles)
+    return vehicles.load_mass * y[0][3:] + jnp.sum(vehicles.masses[:, None] * velocities, axis=0)
