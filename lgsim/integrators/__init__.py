@@ -1,23 +1,49 @@
 """Integrators on manifolds: methods as checked data, one engine for each family, and the loop that runs them."""
 
 from lgsim.integrators.commutator_free import CommutatorFree
+from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme, triple_jump, with_adjoint
+from lgsim.integrators.coordinates import Cayley, Exponential, SecondKind
+from lgsim.integrators.gauss import ImplicitMuntheKaas
+from lgsim.integrators.hamiltonian import BodyMomentum, HamiltonianField, LiePoissonField
 from lgsim.integrators.integrate import RESULTS, Solution, integrate
-from lgsim.integrators.method import Method
-from lgsim.integrators.methods import METHODS
+from lgsim.integrators.method import ImplicitMethod, Method
+from lgsim.integrators.methods import COORDINATE_METHODS, IMPLICIT_METHODS, METHODS, SYMPLECTIC_METHODS
+from lgsim.integrators.newton import Newton
 from lgsim.integrators.rkmk import FewCommutators, MuntheKaas, Truncated
-from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau, crouch_grossman
+from lgsim.integrators.symplectic import Symplectic, SymplecticTheta
+from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau, ImplicitTableau, crouch_grossman
 
 __all__ = [
+    "COORDINATE_METHODS",
+    "IMPLICIT_METHODS",
     "METHODS",
     "RESULTS",
+    "SYMPLECTIC_METHODS",
+    "BodyMomentum",
     "ButcherTableau",
+    "Cayley",
     "CommutatorFree",
     "CommutatorFreeTableau",
+    "Exponential",
     "FewCommutators",
+    "HamiltonianField",
+    "ImplicitMethod",
+    "ImplicitMuntheKaas",
+    "ImplicitTableau",
+    "LiePoissonField",
     "Method",
     "MuntheKaas",
+    "Newton",
+    "SecondKind",
     "Solution",
+    "Symplectic",
+    "SymplecticTheta",
+    "ThetaScheme",
     "Truncated",
     "crouch_grossman",
     "integrate",
+    "suzuki",
+    "theta_scheme",
+    "triple_jump",
+    "with_adjoint",
 ]

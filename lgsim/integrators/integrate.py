@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.core import Tracer
 
@@ -25,6 +26,10 @@ class RESULTS(eqx.Enumeration):
         "A saved state is not finite. Take a smaller dt, or look for the first such state in ys: "
         "the field overflowed or divided by zero shortly before it."
     )
+    not_converged = (
+        "Newton's method did not solve the equations of an implicit step; the first one is in residuals. "
+        "Take a smaller dt, or a method with more iterations, such as MKGauss4 with newton=Newton(iterations=12)."
+    )
 
 
 class Solution(eqx.Module):
@@ -36,12 +41,15 @@ class Solution(eqx.Module):
         error_estimate: for an embedded pair the largest estimate of the local error in each saved interval, shape
             (saved - 1,), the Euclidean norm in the algebra (Munthe-Kaas) or ``action.distance``; else None.
         result: ``RESULTS.successful`` or what went wrong.
+        residuals: for an implicit method the relative residual of its equations in each step, before the last iteration
+            of Newton's method (``Newton``), shape (steps,); else None.
     """
 
     ts: Array
     ys: Point
     error_estimate: Array | None
     result: RESULTS
+    residuals: Array | None = None
 
 
 def integrate(
@@ -57,6 +65,7 @@ def integrate(
     inputs: Any = None,
     save_every: int = 1,
     checkpoint: str | int | None = "step",
+    throw: bool = True,
 ) -> Solution:
     """Solve ``y' = field(t, y, args) . y`` with a fixed step: ``y(t + dt)`` is reached by exponentials, so y never
     leaves its manifold and nothing is normalised.
@@ -79,13 +88,17 @@ def integrate(
         save_every: save each ``save_every``-th state; it must divide ``steps``.
         checkpoint: what reverse mode keeps: None every intermediate value, "step" the state at each step, an integer k
             the state at each k-th step, "recursive" a logarithmic number of states.
+        throw: raise where an implicit method did not solve the equations of a step. Under ``jax.jit``, ``jax.vmap`` and
+            derivatives nothing is raised: look at ``result`` and ``residuals``.
 
     Returns:
-        Solution(ts, ys, error_estimate, result).
+        Solution(ts, ys, error_estimate, result, residuals).
 
     Raises:
         TypeError: an argument is of the wrong kind or dtype, or the action lacks what the method needs.
-        ValueError: shapes do not fit, steps < 1, dt is zero or not finite, or ``save_every`` does not divide ``steps``.
+        ValueError: shapes do not fit, steps < 1, dt is zero or not finite, ``save_every`` does not divide ``steps``, or
+            y0 is off the manifold (``action.check_point``; not inside ``jit``).
+        RuntimeError: Newton's method did not converge in some step of an implicit method, which is named.
     """
     if not isinstance(method, Method):
         raise TypeError(f"method: expected a method such as lgsim.MK4, got {type(method).__name__}")
@@ -106,7 +119,26 @@ def integrate(
     if inputs is not None and lengths != {(steps,)}:
         raise ValueError(f"inputs: expected arrays with a leading axis of {steps} steps, got {sorted(lengths)}")
     check_field(action, field, t0, y0, args if inputs is None else (args, jax.tree.map(lambda x: x[0], inputs)))
-    return _run(method, action, field, y0, t0, dt, steps, args, inputs, save_every, checkpoint_policy(checkpoint))
+    action.check_point(y0, "y0")
+    loop = checkpoint_policy(checkpoint)
+    solution = _run(method, action, field, y0, t0, dt, steps, args, inputs, save_every, loop)
+    if throw and solution.residuals is not None and not isinstance(solution.residuals, Tracer):
+        _raise_unless_solved(method, solution.residuals, t0, dt)
+    return solution
+
+
+def _raise_unless_solved(method: Method, residuals: Array, t0: Array, dt: Array) -> None:
+    """Raise RuntimeError with the first step whose equations were not solved."""
+    largest = method.largest_residual(residuals.dtype)
+    failed = np.flatnonzero(~(np.asarray(residuals) <= largest))  # also where it is not a number
+    if failed.size:
+        k = int(failed[0])
+        raise RuntimeError(
+            f"{method.name}: Newton's method did not converge in step {k}, at t = {float(t0 + k * dt):.9g}: the "
+            f"relative residual is {float(residuals[k]):.1e}, above {largest:.1e} ({failed.size} of {residuals.size} "
+            "steps). Take a smaller dt or a method with more iterations, or pass throw=False to get the states all "
+            "the same."
+        )
 
 
 def checkpoint_policy(checkpoint: str | int | None) -> Loop:
@@ -131,24 +163,29 @@ def _run(
     method: Method, action: Action, field: Field, y0: Point, t0: Array, dt: Array, steps: int, args: Any,
     inputs: Any, save_every: int, loop: Loop,
 ) -> Solution:  # fmt: skip
-    def step(y: Point, k: Array) -> tuple[Point, Array | None]:
+    def step(y: Point, k: Array) -> tuple[Point, tuple[Array | None, Array | None]]:
         now = args if inputs is None else (args, jax.tree.map(lambda x: x[k], inputs))
-        y1, error = method.step(action, field, t0 + k.astype(dt.dtype) * dt, y, dt, now)
-        return y1, None if error is None else norm(error) if error.ndim else error
+        y1, error, residual = method.monitored_step(action, field, t0 + k.astype(dt.dtype) * dt, y, dt, now)
+        return y1, (None if error is None else norm(error) if error.ndim else error, residual)
 
-    def save(y: Point, k: Array) -> tuple[Point, tuple[Point, Array | None]]:
-        y1, error = step(y, k)
-        return y1, (y1, error)
+    def save(y: Point, k: Array) -> tuple[Point, tuple[Point, Array | None, Array | None]]:
+        y1, told = step(y, k)
+        return y1, (y1, *told)
 
-    def interval(y: Point, j: Array) -> tuple[Point, tuple[Point, Array | None]]:
-        y1, errors = loop(lambda c, i: step(c, j * save_every + i), y, save_every)
-        return y1, (y1, None if errors is None else jnp.max(errors))
+    def interval(y: Point, j: Array) -> tuple[Point, tuple[Point, Array | None, Array | None]]:
+        y1, (errors, residuals) = loop(lambda c, i: step(c, j * save_every + i), y, save_every)
+        return y1, (y1, None if errors is None else jnp.max(errors), residuals)
 
     saved = steps // save_every
-    _, (ys, errors) = loop(save if save_every == 1 else interval, y0, saved)
+    _, (ys, errors, residuals) = loop(save, y0, saved) if save_every == 1 else store_all(interval, y0, saved)
     ys = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), y0, ys)
     ts = t0 + (save_every * jnp.arange(saved + 1)).astype(dt.dtype) * dt
     finite = jnp.array(True)
     for leaf in jax.tree.leaves(ys):
         finite = finite & jnp.all(jnp.isfinite(leaf))
-    return Solution(ts, ys, errors, RESULTS.where(finite, RESULTS.successful, RESULTS.nonfinite))
+    result = RESULTS.where(finite, RESULTS.successful, RESULTS.nonfinite)
+    if residuals is not None:
+        residuals = residuals.reshape(steps)
+        solved = jnp.all(residuals <= method.largest_residual(residuals.dtype))
+        result = RESULTS.where(solved, result, RESULTS.not_converged)
+    return Solution(ts, ys, errors, result, residuals)

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim.integrators.coordinates import EXPONENTIAL, Coordinates
 from lgsim.integrators.method import Field, Method
 from lgsim.integrators.tableau import ButcherTableau
 from lgsim.lie.action import Action, Point
@@ -57,30 +58,54 @@ def _bernoulli_weights(count: int) -> tuple[float, ...]:
 
 
 class MuntheKaas(Method):
-    """Any explicit Runge-Kutta tableau on a group; the stages are one loop, in which the field is compiled once."""
+    """Any explicit Runge-Kutta tableau on a group; the stages are one loop, in which the field is compiled once.
+
+    Attributes:
+        tableau: the coefficients.
+        correction: dexpinv in closed form (``exact``) or a series (``Truncated``); for exponential coordinates.
+        coordinates: exponential ones, or ``Cayley()`` or ``SecondKind()``, which bring their own inverse differential.
+    """
 
     tableau: ButcherTableau = eqx.field(static=True)
     correction: Callable[[Action, Array, Array], Array] = eqx.field(static=True, default=exact)
+    coordinates: Coordinates = eqx.field(static=True, default=EXPONENTIAL)
 
     def __check_init__(self) -> None:
+        if self.correction is not exact and self.coordinates != EXPONENTIAL:
+            raise ValueError(
+                f"correction: expected none with {type(self.coordinates).__name__} coordinates, whose inverse "
+                "differential is exact"
+            )
         if self.tableau.commutators:
             raise ValueError(f"tableau: {self.tableau.name} has commutators of its own; use FewCommutators")
 
     @property
     def name(self) -> str:
         """The name of the tableau, as a Munthe-Kaas method."""
-        return f"Munthe-Kaas ({self.tableau.name})"
+        where = "" if self.coordinates == EXPONENTIAL else f", {type(self.coordinates).__name__} coordinates"
+        return f"Munthe-Kaas ({self.tableau.name}{where})"
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """dexpinv, or brackets if it is truncated."""
-        return ("dexpinv",) if self.correction is exact else ("bracket",)
+        """What the coordinates need, such as dexpinv, or brackets if it is truncated."""
+        return self.coordinates.requires if self.correction is exact else ("bracket",)
+
+    @property
+    def by_exponentials(self) -> bool:
+        """Whether the coordinates are exponential ones."""
+        return self.coordinates == EXPONENTIAL
+
+    def check(self, action: Action) -> None:
+        """Raise TypeError if the action lacks a verb that the method needs."""
+        super().check(action)
+        self.coordinates.check(action)
 
     def step(
         self, action: Action, field: Field, t: Array, y: Point, dt: Array, args: Any
     ) -> tuple[Point, Array | None]:
         """One step; the error estimate is the difference of the two algebra vectors."""
-        tableau, dtype = self.tableau, dt.dtype
+        tableau, dtype, coordinates = self.tableau, dt.dtype, self.coordinates
+        rate = coordinates.inverse_differential if self.correction is exact else self.correction
         count = tableau.stages
         # Row i leads from stage i to the next point: the last one is the update.
         rows = jnp.asarray([(*row, *[0.0] * (count - len(row))) for row in (*tableau.a[1:], tableau.b)], dtype)
@@ -88,10 +113,10 @@ class MuntheKaas(Method):
         def stage(carry: tuple[Array, Point, Array], now: tuple[Array, Array, Array]) -> tuple[Any, None]:
             sigma, point, slopes = carry
             index, node, row = now
-            slope = self.correction(action, sigma, dt * field(t + node * dt, point, args))
+            slope = rate(action, sigma, dt * field(t + node * dt, point, args))
             slopes = slopes.at[index].set(slope)
             sigma = jnp.sum(row[:, None] * slopes, axis=0)
-            return (sigma, action.move(sigma, y), slopes), None
+            return (sigma, coordinates.move(action, sigma, y), slopes), None
 
         start = (jnp.zeros(action.dim, dtype), y, jnp.zeros((count, action.dim), dtype))
         (_, y1, slopes), _ = jax.lax.scan(stage, start, (jnp.arange(count), jnp.asarray(tableau.c, dtype), rows))

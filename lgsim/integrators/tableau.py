@@ -153,6 +153,58 @@ class ButcherTableau:
 
 
 @dataclass(frozen=True)
+class ImplicitTableau:
+    """An implicit Runge-Kutta method with full rows, ``Y_i = y_n + h sum_j a_ij K_j`` over all j.
+
+    Attributes:
+        name: the name that messages use.
+        a: s rows of s weights.
+        b: s weights of the update.
+        c: s nodes, the row sums of a. Everything is dimensionless.
+        order: the order, checked for all rooted trees.
+
+    Raises:
+        ValueError: with the name and the fault, when shapes do not fit, a row does not add up to its node, or an order
+            condition fails by more than `ORDER_TOLERANCE`.
+
+    Source: Hairer, Norsett, Wanner, Solving ODEs I, II.7.
+    """
+
+    name: str
+    a: tuple[tuple[float, ...], ...]
+    b: tuple[float, ...]
+    c: tuple[float, ...]
+    order: int
+
+    def __post_init__(self) -> None:
+        name, stages = self.name, len(self.b)
+        _check_pair(name, self.order, None, None)
+        if len(self.c) != stages or [len(row) for row in self.a] != [stages] * stages:
+            raise ValueError(f"{name}: b has {stages} entries, so a needs as many rows of as many weights, and c nodes")
+        for i, row in enumerate(self.a):
+            _check_sum(name, f"row {i} of a", row, self.c[i], f"c[{i}]")
+        trees = [tree_name(tree) for tree in classical_conditions(self.order)]
+        _check_order(name, self.order, trees, classical_residuals(self.a, self.b, self.order))
+
+    @property
+    def stages(self) -> int:
+        """Number of stages s, which are solved together."""
+        return len(self.b)
+
+    @property
+    def embedded_order(self) -> None:
+        """There is no error estimate."""
+        return None
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the method is its own adjoint: ``a_(s-1-i, s-1-j) + a_ij = b_j`` and b reads the same backwards."""
+        a, b = np.array(self.a), np.array(self.b)
+        bound = ROUNDINGS * np.finfo(np.float64).eps
+        return bool(np.all(abs(a[::-1, ::-1] + a - b) <= bound) and np.all(abs(b[::-1] - b) <= bound))
+
+
+@dataclass(frozen=True)
 class CommutatorFreeTableau:
     """An explicit method whose points are compositions of exponentials of linear combinations of K_i = f(Y_i).
 

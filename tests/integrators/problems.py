@@ -19,7 +19,7 @@ import numpy as np
 
 import lgsim
 from lgsim import actions
-from lgsim.systems.rigid_body import free_rigid_body, heavy_top
+from lgsim.systems import free_rigid_body, heavy_top
 
 DATA = Path(__file__).parents[1] / "data"
 BODIES = json.loads((DATA / "rigid_body.json").read_text())

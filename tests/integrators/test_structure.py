@@ -16,7 +16,7 @@ from lgsim.integrators.commutator_free import CommutatorFree
 from lgsim.integrators.exponentials import Exponentials
 from lgsim.integrators.rkmk import MuntheKaas
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau
-from lgsim.systems.rigid_body import euler_poisson, free_rigid_body
+from lgsim.systems import euler_poisson, free_rigid_body
 from tests.integrators import problems
 
 EVERY_METHOD = pytest.mark.parametrize("name", lgsim.METHODS)

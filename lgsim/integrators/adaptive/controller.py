@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import Tracer
 
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
@@ -76,3 +78,77 @@ def _all_finite(y: Point) -> Array:
 
 def _size(y: Point) -> Array:
     return norm(jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(y)]))
+
+
+class ElementaryController(diffrax.AbstractStepSizeController):
+    """The elementary rule, which looks at the last step alone.
+
+    With e, the size of the whole error estimate, and p, the order of the embedded scheme,
+
+        h_next = h safety (tolerance / e)^(1 / (p + 1)),    a step is kept if e < tolerance,
+
+    and a step that is not kept is taken again with h_next. e is the Euclidean norm of the algebra vector (Munthe-Kaas)
+    or the distance of the two points (commutator-free); it is an absolute error, whatever the size of the state.
+    ``diffrax.PIDController`` measures each component by its size instead, and looks back.
+
+        solve(MK54, action, field, y0, t1=3.0, controller=ElementaryController(1e-6))
+
+    Attributes:
+        tolerance: what e is kept below, in the units of the algebra or of the state's entries.
+        safety: the safety factor, usually between 0.8 and 0.9.
+        shrink: the smallest h_next/h; the rule itself has no bound and would stop at an error that is not finite.
+        grow: the largest h_next/h; the rule itself would take an infinite step after an error of zero.
+
+    Source: Celledoni et al. 2021, (33) and the algorithm below it; Hairer, Norsett, Wanner, Solving ODEs I, (II.4.12).
+    """
+
+    tolerance: Array = eqx.field(converter=lambda value: jnp.asarray(value, float))
+    safety: float = 0.85
+    shrink: float = 0.1
+    grow: float = 10.0
+
+    def __check_init__(self) -> None:
+        if not isinstance(self.tolerance, Tracer) and not float(self.tolerance) > 0:
+            raise ValueError(f"tolerance: expected a positive number, got {float(self.tolerance)}")
+        if not 0 < self.safety < 1:
+            raise ValueError(f"safety: expected a number between 0 and 1, got {self.safety}")
+        if not 0 < self.shrink < 1 < self.grow:
+            raise ValueError(f"shrink, grow: expected 0 < shrink < 1 < grow, got {self.shrink} and {self.grow}")
+
+    def wrap(self, direction: Any) -> ElementaryController:
+        """The controller for one direction of time: itself."""
+        return self
+
+    def init(
+        self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any
+    ) -> tuple[Any, None]:
+        """The end of the first step: dt0, or one chosen from the field for the tolerance."""
+        if dt0 is not None:
+            return t0 + dt0, None
+        first = diffrax.PIDController(rtol=0.0, atol=self.tolerance.astype(t0.dtype)).init(
+            terms, t0, t1, y0, None, args, func, error_order
+        )
+        return first[0], None
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        y1_candidate: Any,
+        args: Any,
+        y_error: Any,
+        error_order: Any,
+        controller_state: None,
+    ) -> tuple[Any, Any, Any, Any, None, diffrax.RESULTS]:
+        """Whether the step is kept, and the next one."""
+        if y_error is None:
+            raise ValueError("controller: ElementaryController needs a method with an error estimate")
+        error = jax.lax.stop_gradient(norm(jnp.ravel(y_error)))
+        tolerance = self.tolerance.astype(error.dtype)
+        keep = error < tolerance
+        ratio = tolerance / jnp.where(error == 0, 1, error)
+        wanted = jnp.where(error == 0, self.grow, self.safety * ratio ** (1 / error_order))
+        start = jnp.where(keep, t1, t0)
+        end = start + (t1 - t0) * jnp.clip(wanted, self.shrink, self.grow)
+        return keep, start, end, False, None, diffrax.RESULTS.successful

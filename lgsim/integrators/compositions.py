@@ -1,0 +1,109 @@
+"""Symplectic steps and what is composed of them, as data: each substep is a theta and a fraction of the step.
+
+Source: Celledoni et al. 2021, (15)-(17); Yoshida 1990 and Suzuki 1990 (compositions); Hairer, Lubich, Wanner, Geometric
+Numerical Integration, II.4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ThetaScheme:
+    """A composition of steps of the symplectic theta family.
+
+    The adjoint of the step with theta is the step with 1 - theta.
+
+    Attributes:
+        name: the name that messages use.
+        substeps: (theta, fraction of dt) in the order in which they are taken; the fractions add up to one and may be
+            negative.
+        order: the order of convergence.
+
+    Raises:
+        ValueError: theta is not a number in [0, 1], or the fractions do not add up to one.
+    """
+
+    name: str
+    substeps: tuple[tuple[float, float], ...]
+    order: int
+
+    def __post_init__(self) -> None:
+        for theta, _ in self.substeps:
+            if not 0 <= theta <= 1:
+                raise ValueError(f"theta: expected a number from 0 to 1, got {theta}")
+        fractions = [fraction for _, fraction in self.substeps]
+        total = math.fsum(fractions)
+        if not abs(total - 1) <= math.fsum(map(math.ulp, fractions)):
+            raise ValueError(f"{self.name}: the fractions of the step add up to {total}, expected 1")
+
+    @property
+    def embedded_order(self) -> None:
+        """There is no error estimate."""
+        return None
+
+    @property
+    def adjoint(self) -> ThetaScheme:
+        """The scheme whose step back undoes this one's step."""
+        substeps = tuple((1 - theta, fraction) for theta, fraction in reversed(self.substeps))
+        return ThetaScheme(f"adjoint of {self.name}", substeps, self.order)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the scheme is its own adjoint, up to the rounding of 1 - theta."""
+        pairs = zip(self.substeps, self.adjoint.substeps, strict=True)
+        return all(abs(a - b) <= math.ulp(1) and f == g for (a, f), (b, g) in pairs)
+
+
+def theta_scheme(theta: float | int) -> ThetaScheme:
+    """One step of the family: of order 2 for theta = 1/2, of order 1 for all others in [0, 1]."""
+    theta = float(theta)
+    return ThetaScheme(f"symplectic, theta = {theta:g}", ((theta, 1.0),), 2 if theta == 1 / 2 else 1)
+
+
+def with_adjoint(scheme: ThetaScheme) -> ThetaScheme:
+    """Half a step, then half a step of the adjoint: symmetric, hence of even order.
+
+    Source: Hairer, Lubich, Wanner, Geometric Numerical Integration, II.3.
+    """
+    substeps = (*_scaled(scheme, 1 / 2), *_scaled(scheme.adjoint, 1 / 2))
+    return ThetaScheme(f"{scheme.name} with its adjoint", substeps, scheme.order + scheme.order % 2)
+
+
+def triple_jump(scheme: ThetaScheme) -> ThetaScheme:
+    """Three steps ``g, 1 - 2 g, g`` with ``g = 1/(2 - 2^(1/(p+1)))`` of a symmetric scheme of order p: order p + 2.
+
+    Raises:
+        ValueError: the scheme is not symmetric.
+
+    Source: Yoshida 1990; Hairer, Lubich, Wanner, Geometric Numerical Integration, (II.4.4).
+    """
+    g = 1 / (2 - 2 ** (1 / (scheme.order + 1)))
+    return _composed("triple jump", scheme, (g, 1 - 2 * g, g))
+
+
+def suzuki(scheme: ThetaScheme) -> ThetaScheme:
+    """Five steps ``g, g, 1 - 4 g, g, g`` with ``g = 1/(4 - 4^(1/(p+1)))`` of a symmetric scheme: order p + 2.
+
+    Shorter ways back than the triple jump's, and smaller errors.
+
+    Raises:
+        ValueError: the scheme is not symmetric.
+
+    Source: Suzuki 1990; Hairer, Lubich, Wanner, Geometric Numerical Integration, (II.4.5).
+    """
+    g = 1 / (4 - 4 ** (1 / (scheme.order + 1)))
+    return _composed("Suzuki", scheme, (g, g, 1 - 4 * g, g, g))
+
+
+def _composed(kind: str, scheme: ThetaScheme, fractions: tuple[float, ...]) -> ThetaScheme:
+    if not scheme.symmetric:
+        raise ValueError(f"scheme: expected a symmetric one, got {scheme.name}; take with_adjoint(scheme)")
+    substeps = tuple(substep for fraction in fractions for substep in _scaled(scheme, fraction))
+    return ThetaScheme(f"{kind} of {scheme.name}", substeps, scheme.order + 2)
+
+
+def _scaled(scheme: ThetaScheme, fraction: float) -> tuple[tuple[float, float], ...]:
+    return tuple((theta, fraction * part) for theta, part in scheme.substeps)

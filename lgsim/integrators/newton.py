@@ -1,0 +1,72 @@
+"""Newton's method at a fixed cost, differentiated by the implicit function theorem: for the implicit methods.
+
+A fixed number of iterations keeps the program one that compiles once, maps over batches and runs backwards; whether
+they were enough is told by the residual, which every step reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.lie.action import Point
+
+
+@dataclass(frozen=True)
+class Newton:
+    """How an implicit method solves its equations.
+
+    Attributes:
+        iterations: how many; each evaluates the residual with its Jacobian and solves.
+        tolerance: the largest relative residual, before the last iteration, that counts as solved; None for half of the
+            dtype's bits, because that iteration doubles them.
+    """
+
+    iterations: int = 6
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.iterations < 2:
+            raise ValueError(f"iterations: expected at least 2, got {self.iterations}")
+        if self.tolerance is not None and not self.tolerance > 0:
+            raise ValueError(f"tolerance: expected a positive number or None, got {self.tolerance}")
+
+    def largest_residual(self, dtype: Any) -> float:
+        """The relative residual up to which a step counts as solved."""
+        return 2.0 ** (-jnp.finfo(dtype).nmant // 2) if self.tolerance is None else self.tolerance
+
+    def solve(self, residual: Callable[[Array], Array], guess: Array, y: Point) -> tuple[Array, Array]:
+        """A root of ``residual``, with exact derivatives of any order and mode by all that ``residual`` closes over.
+
+        Args:
+            residual: a map of R^n to itself with a regular Jacobian at its root.
+            guess: where the iteration starts, shape (n,); the root does not depend on it and no derivative does.
+            y: the state that the step starts from; with the root it sets the size against which a residual counts.
+
+        Returns:
+            The root (n,), and the largest entry of ``residual`` before the last iteration, relative to the largest
+            entry of the root and of y together.
+        """
+
+        def iterate(function: Callable[[Array], Array], start: Array) -> tuple[Array, Array]:
+            basis = jnp.eye(start.size, dtype=start.dtype)
+
+            def step(x: Array, _: None) -> tuple[Array, Array]:
+                push = jax.vmap(lambda e: jax.jvp(function, (x,), (e,)), out_axes=(None, -1))
+                value, jacobian = push(basis)
+                return x - jnp.linalg.solve(jacobian, value), jnp.max(jnp.abs(value))
+
+            x, gaps = jax.lax.scan(step, start, None, length=self.iterations)
+            return x, gaps[-1]
+
+        def tangent_solve(linear: Callable[[Array], Array], right: Array) -> Array:
+            return jnp.linalg.solve(jax.vmap(linear, out_axes=-1)(jnp.eye(right.size, dtype=right.dtype)), right)
+
+        root, gap = jax.lax.custom_root(residual, jax.lax.stop_gradient(guess), iterate, tangent_solve, has_aux=True)
+        size = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in (root, *jax.tree.leaves(y))]))
+        return root, jax.lax.stop_gradient(gap / jnp.where(size == 0, 1, size))
