@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from lgsim.cli import pictures, runs, states
@@ -37,6 +38,7 @@ class Request(NamedTuple):
     q: str | None
     v: str | None
     torque: str | None
+    actuator_time: str | None
     duration: float
     dt: float
     method: str | None
@@ -50,6 +52,7 @@ class Request(NamedTuple):
     save_every: int
     float32: bool
     seed: int
+    check: bool
 
 
 def run(asked: Request) -> int:
@@ -67,6 +70,12 @@ def run(asked: Request) -> int:
     q = states.configuration("--q", asked.q, model, asked.seed)
     v = states.velocities("--v", asked.v, model)
     torque = states.velocities("--torque", asked.torque, model)
+    lag = states.velocities("--actuator-time", asked.actuator_time, model)
+    if (lag < 0).any():
+        raise BadInput(f"--actuator-time: expected seconds of zero or more, got {lag.min():g}")
+    model = model.replace(actuator_time=jnp.asarray(lag))
+    if asked.check and asked.adaptive:
+        raise BadInput("--check: only without --adaptive, whose steps shrink before anything diverges")
     if asked.plot:
         pictures.check_plots()
     visuals = pictures.visuals(asked.file) if asked.html else None
@@ -84,7 +93,7 @@ def run(asked: Request) -> int:
         else:
             motion = simulate(
                 model, q, v, duration=asked.duration, dt=asked.dt, method=METHODS[method],
-                torques=torque if torque.any() else None, save_every=asked.save_every,
+                torques=torque if torque.any() else None, save_every=asked.save_every, check=asked.check,
                 progress=watch,
             )  # fmt: skip
     files = [motion.save(asked.out)]

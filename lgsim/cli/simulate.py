@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+LAG = '"0.05,0.05", or by joint: "elbow=0.05"'
 STATE = '"0.1,0.2", or by joint: "elbow=0.2,ball=1:0:0"'
 
 
@@ -17,6 +18,9 @@ def simulate(
     ] = None,
     v: Annotated[str | None, typer.Option(help=f"Velocity at the start: {STATE}; else zero.")] = None,
     torque: Annotated[str | None, typer.Option(help=f"Joint forces all the time: {STATE}; else none.")] = None,
+    actuator_time: Annotated[
+        str | None, typer.Option(help=f"Lag of the drives behind their commands, seconds: {LAG}; else none.")
+    ] = None,
     duration: Annotated[float, typer.Option(help="Seconds.")] = 5.0,
     dt: Annotated[float, typer.Option(help="Step, seconds; with --adaptive the time between saved states.")] = 1e-3,
     method: Annotated[
@@ -48,6 +52,9 @@ def simulate(
     save_every: Annotated[int, typer.Option(min=1, help="Keep each N-th state.", metavar="N")] = 1,
     float32: Annotated[bool, typer.Option("--float32", help="Half the digits; else float64.")] = False,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="For --q random.")] = 0,
+    check: Annotated[
+        bool, typer.Option("--check", help="Where the motion diverges, say which quantity was the first to.")
+    ] = False,
 ) -> None:
     """Simulate a machine and save the run.
 
@@ -57,7 +64,7 @@ def simulate(
     from lgsim.cli import launch
 
     request = launch.Request(
-        file, q, v, torque, duration, dt, method, adaptive, tolerance, gravity, floating_base, out, plot, html,
-        save_every, float32, seed,
+        file, q, v, torque, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base, out, plot,
+        html, save_every, float32, seed, check,
     )  # fmt: skip
     raise typer.Exit(launch.run(request))

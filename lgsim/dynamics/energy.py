@@ -12,7 +12,7 @@ from lgsim.dynamics import machine as mc
 from lgsim.dynamics.kinematics import row_twists
 from lgsim.dynamics.machine import full
 from lgsim.dynamics.momentum import mass_moment
-from lgsim.dynamics.passive import beyond, coordinates
+from lgsim.dynamics.passive import beyond, coordinates, stop_energy
 from lgsim.multibody.model import Model
 from lgsim.spatial import Inertia, Motion, batch_last, cut
 
@@ -60,7 +60,8 @@ def spring_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*
     """The energy of the springs in the joints and of those that hold them within their limits.
 
     ``sum_j stiffness_j (q_j - rest_j)^2/2 + limit_stiffness_j e_j^2/2``, e being how far q is beyond a limit, over the
-    joints with one number for each degree of freedom, as ``passive_forces`` has them.
+    joints with one number for each degree of freedom, and ``limit_stiffness_j e^2/2`` of the stops of spherical joints,
+    as ``passive_forces`` has them.
 
     Args:
         model: The machine.
@@ -111,4 +112,4 @@ def _potential(model: Model, q: Array) -> Array:
 def _springs(model: Model, q: Array) -> Array:
     x, held = coordinates(model, q)
     each = model.stiffness * (x - model.rest) ** 2 + model.limit_stiffness * beyond(model, x) ** 2
-    return 0.5 * jnp.sum(jnp.where(held, each, 0))
+    return 0.5 * jnp.sum(jnp.where(held, each, 0)) + stop_energy(model, q)

@@ -61,12 +61,24 @@ def beyond(model: Model, x: Array) -> Array:
     return jnp.maximum(x - model.upper, 0) - jnp.maximum(model.lower - x, 0)
 
 
+def stop_energy(model: Model, q: Array) -> Array:
+    """``limit_stiffness e^2/2`` of the joints whose limits are other ones than those of their coordinates."""
+    tree = model.topology
+    if not any(joint.stopped for joint in tree.joints):
+        return jnp.zeros((), q.dtype)
+    limits = {"lower": (model.lower, "v"), "upper": (model.upper, "v")}
+    return 0.5 * jnp.sum(model.limit_stiffness * configuration.by_joint(tree, _squares, q=(q, "q"), **limits))
+
+
 def _passive(model: Model, q: Array, v: Array) -> Array:
     tree = model.topology
     x, held = coordinates(model, q)
     speed, e = configuration.by_joint(tree, _speed, q=(q, "q"), v=(v, "v")), beyond(model, x)
     pull = model.stiffness * (x - model.rest) + model.limit_stiffness * e + model.limit_damping * jnp.abs(e) * speed
     back = configuration.by_joint(tree, _turned, q=(q, "q"), pull=(jnp.where(held, pull, 0), "v"))
+    if any(joint.stopped for joint in tree.joints):
+        numbers = {name: (getattr(model, name), "v") for name in ("lower", "upper", "limit_stiffness", "limit_damping")}
+        back = back + configuration.by_joint(tree, _stopped, q=(q, "q"), v=(v, "v"), **numbers)
     return -(back + model.damping * v + model.friction * jnp.tanh(v / model.friction_speed))
 
 
@@ -77,3 +89,19 @@ def _speed(joint: Joint, q: list[Array], v: list[Array]) -> list[Array]:
 def _turned(joint: Joint, q: list[Array], pull: list[Array]) -> list[Array]:
     # E is a rotation, its transpose the inverse
     return joint.velocity(q, pull) if joint.nq == joint.nv else pull
+
+
+def _squares(joint: Joint, q: list[Array], lower: list[Array], upper: list[Array]) -> list[Array]:
+    stops = joint.stops(q, lower, upper)
+    return [stop.square for stop in stops] if stops else [jnp.zeros_like(x) for x in lower]
+
+
+def _stopped(
+    joint: Joint, q: list[Array], v: list[Array], lower: list[Array], upper: list[Array], stiffness: list[Array],
+    damping: list[Array],
+) -> list[Array]:  # fmt: skip
+    force = [jnp.zeros_like(x) for x in v]
+    for stop, k, d in zip(joint.stops(q, lower, upper), stiffness, damping, strict=False):
+        rate = sum(n * x for n, x in zip(stop.normal, v, strict=True))
+        force = [f + (k + d * rate) * n for f, n in zip(force, stop.slope, strict=True)]
+    return force

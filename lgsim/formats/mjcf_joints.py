@@ -159,4 +159,7 @@ def _of_joint(file: Compiled, j: int) -> dict[str, np.ndarray]:
         stiffness = model.jnt_stiffness[j] * file.enabled("PASSIVE", "SPRING")
         rest = model.qpos_spring[model.jnt_qposadr[j]]
     same = {"lower": lower, "upper": upper, "effort_limit": effort, "stiffness": stiffness, "rest": rest}
-    return numbers | {key: np.full(count, float(value)) for key, value in same.items()}
+    numbers |= {key: np.full(count, float(value)) for key, value in same.items()}
+    if kind == BALL and model.jnt_limited[j]:
+        numbers["upper"][1] = model.jnt_range[j, 1]  # of the whole rotation
+    return numbers

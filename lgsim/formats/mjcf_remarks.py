@@ -40,8 +40,6 @@ def _of_joint(file: Compiled, j: int) -> Iterator[str]:
     dofs = slice(model.jnt_dofadr[j], model.jnt_dofadr[j] + SPEEDS[kind])
     if kind in (FREE, BALL) and model.jnt_stiffness[j] and file.enabled("PASSIVE", "SPRING"):
         yield "stiffness of a joint with a quaternion is not represented"
-    if kind == BALL and model.jnt_limited[j]:
-        yield "range of a ball joint is not represented"
     if kind == FREE and np.any(model.dof_armature[dofs][:3]):
         yield "armature of a free joint acts on the velocity in the body's axes, in MuJoCo on that in world axes"
     if np.any(_attribute(model, "jnt_stiffnesspoly", j)) or np.any(_attribute(model, "dof_dampingpoly", dofs)):

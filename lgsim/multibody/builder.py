@@ -82,8 +82,9 @@ class ModelBuilder:
                 friction of such a joint are added to those of the joint that it follows; its spring and limits count
                 for nothing.
             **numbers: ``armature damping friction stiffness rest lower upper velocity_limit effort_limit friction_speed
-                limit_stiffness limit_damping``, a number or one for each degree of freedom; see ``Model``. Dry friction
-                is smooth below a speed of 0.1 rad/s or m/s, and limits have no stops, unless these say otherwise.
+                limit_stiffness limit_damping actuator_time``, a number or one for each degree of freedom; see
+                ``Model``. Dry friction is smooth below a speed of 0.1 rad/s or m/s, and limits have no stops, unless
+                these say otherwise. Of a spherical joint ``upper`` is (swing, angle, twist), see ``passive_forces``.
 
         Raises:
             ModelError: a name is taken, an axis is zero, a shape is wrong, a number is not finite, the mass is
@@ -113,8 +114,12 @@ class ModelBuilder:
             raise ModelError(f"{what}: a {type(joint).__name__} has no pitch, got {dofs['pitch']}; use Helical")
         if np.any(dofs["friction_speed"] <= 0):
             raise ModelError(f"{what}: expected a positive friction_speed, got {dofs['friction_speed']}")
+        if np.any(dofs["actuator_time"] < 0):
+            raise ModelError(f"{what}: expected an actuator_time of zero or more, got {dofs['actuator_time']}")
         if np.any(dofs["lower"] > dofs["upper"]):
             raise ModelError(f"{what}: expected lower <= upper, got {dofs['lower']} and {dofs['upper']}")
+        if joint.stopped and np.any(dofs["upper"][:2] < 0):
+            raise ModelError(f"{what}: expected upper limits of swing and angle of zero or more, got {dofs['upper']}")
         if mimic is not None and joint.nv != 1:
             raise ModelError(f"{what}: only a joint of one degree of freedom can mimic, this one has {joint.nv}")
         axes = _axes(what, axis, joint)
@@ -189,6 +194,7 @@ class ModelBuilder:
         with np.errstate(over="ignore"):
             for key in ("placements", "inertias", "frames", "mimic"):
                 _finite(f"{key} of the model as {dtype}", numbers[key].astype(dtype), numbers[key].shape)
+        topology = topology.lagging(numbers["actuator_time"])
         return Model.of(topology, **{key: jnp.asarray(value, dtype) for key, value in numbers.items()})
 
     def _order(self) -> list[_Body]:
@@ -260,6 +266,7 @@ _DEFAULTS = {
     "friction_speed": 0.1,
     "limit_stiffness": 0.0,
     "limit_damping": 0.0,
+    "actuator_time": 0.0,
 }
 
 

@@ -111,6 +111,7 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
         mimics=tree.mimics + tuple(None if m is None else m + count for m in tool.mimics),
         frame_names=tree.frame_names + frames,
         frame_bodies=tree.frame_bodies + tuple(body if b == WORLD else b + count for b in tool.frame_bodies),
+        lags=tree.lags or tool.lags,
     )
     ends = {name: [numbers[name], added[name]] for name in (*BODIES, *ROWS, *DEGREES)}
     ends["placements"] = [numbers["placements"], moved(added["placements"], tool.parents)]
@@ -196,6 +197,7 @@ def _arranged(model: Parts, order: Sequence[int]) -> Parts:
         mimics=tuple(None if source is None else place[source] for source in sources),
         frame_names=tree.frame_names,
         frame_bodies=tuple(place[body] for body in tree.frame_bodies),
+        lags=tree.lags,
     )
     return Parts(topology, numbers).changed(**{name: numbers[name][at] for name, at in index.items()})
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -92,6 +92,20 @@ class Joint(ABC):
         columns of a subgroup span the brackets, so that ``v' = y + bias(v)``.
         """
         del v
+
+    @property
+    def stopped(self) -> bool:
+        """Whether its limits are other ones than those of its coordinates, see ``stops``."""
+        return False
+
+    def stops(self, q: Components, lower: Components, upper: Components) -> tuple[Any, ...]:
+        """The limits of a joint that is ``stopped``, one for each degree of freedom.
+
+        Each has ``square``, the square of e, how far the limit is passed, ``slope``, e times n with ``e' = n . v``, and
+        ``normal``, n.
+        """
+        del q, lower, upper
+        return ()
 
 
 @dataclass(frozen=True)

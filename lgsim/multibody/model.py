@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import Tracer
 
 from lgsim.multibody import configuration, edit
 from lgsim.multibody.errors import ModelError
@@ -30,7 +31,7 @@ class Model:
         placements: Pose of the joint's frame in the parent's, (n, 4, 4).
         screws: ``axes`` and ``pitches`` of the rows, (k, 4).
         inertias: Ten parameters of each body in its own frame, (n, 10); ``lgsim.multibody.inertia`` has their order.
-        drives: The numbers of each degree of freedom, (nv, 12), in the order of ``DRIVES``.
+        drives: The numbers of each degree of freedom, (nv, 13), in the order of ``DRIVES``.
         mimic: (k, b) of each joint that mimics, ``q_i = k q_j + b``, (n, 2); (1, 0) for the others.
         frames: Pose of each frame in its body's, (f, 4, 4).
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
@@ -87,12 +88,16 @@ class Model:
 
     @property
     def lower(self) -> Array:
-        """Lower limit of the coordinates, (nv,), -infinity where there is none."""
+        """Lower limit of the coordinates, (nv,), -infinity where there is none; of a ball the third is of its twist."""
         return self.drives[:, 5]
 
     @property
     def upper(self) -> Array:
-        """Upper limit of the coordinates, (nv,), infinite where there is none."""
+        """Upper limit of the coordinates, (nv,), infinite where there is none; of a ball (swing, angle, twist).
+
+        Swing is the angle between the z axes of the joint on parent and child, angle that of the whole rotation, twist
+        the turn about the child's z axis.
+        """
         return self.drives[:, 6]
 
     @property
@@ -119,6 +124,11 @@ class Model:
     def limit_damping(self) -> Array:
         """Damper beyond the limits, for each rad or m beyond, (nv,), N m s/rad^2 or N s/m^2."""
         return self.drives[:, 11]
+
+    @property
+    def actuator_time(self) -> Array:
+        """Time constant T of the drives, (nv,), s: forces follow commands by ``T tau' = command - tau``; 0: at once."""
+        return self.drives[:, 12]
 
     @property
     def nq(self) -> int:
@@ -161,11 +171,43 @@ class Model:
         return {name: self.topology.v_slice(i) for i, name in enumerate(self.joint_names)}
 
     def replace(self, **numbers: Any) -> Model:
-        """The same machine with other numbers, by any of their names: ``model.replace(gravity=..., damping=...)``."""
+        """The same machine with other numbers, by any of their names: ``model.replace(gravity=..., damping=0.1)``.
+
+        A single number is that of all degrees of freedom. With another ``topology`` nothing is checked. Where drives
+        begin to lag or none does any more, the motion gets or loses states and is compiled again; an ``actuator_time``
+        that JAX traces counts as one that lags.
+
+        Raises:
+            ModelError: there is no such number, or a shape is wrong.
+        """
+        if "topology" in numbers:
+            return replace(self, **_stored(numbers))
+        parts = [name for part in _PARTS for name in part]
+        for name in numbers:
+            if name not in (*_NUMBERS, *parts):
+                raise ModelError(f"replace: there is no {name}; a model has {', '.join((*_NUMBERS, *parts))}")
+        given = dict(numbers)
+        if hasattr(self.inertias, "dtype"):  # else it holds the axes of jax.vmap in place of numbers
+            given = {name: self._fitting(name, value) for name, value in numbers.items()}
+        tree = self.topology
+        if "actuator_time" in given:
+            tree = tree.lagging(given["actuator_time"])
+        elif "drives" in given and not isinstance(given["drives"], Tracer) and hasattr(given["drives"], "dtype"):
+            tree = tree.lagging(given["drives"][..., DRIVES.index("actuator_time")])
         for names in _PARTS:
-            if set(names) & set(numbers):
-                numbers = {name: getattr(self, name) for name in names} | numbers
-        return replace(self, **_stored(numbers))
+            if set(names) & set(given):
+                given = {name: getattr(self, name) for name in names} | given
+        return replace(self, topology=tree, **_stored(given))
+
+    def _fitting(self, name: str, value: Any) -> Array:
+        """A number of the model's dtype in the shape of the one that it replaces, or with axes for ``jax.vmap``."""
+        array, own = jnp.asarray(value, self.dtype), getattr(self, name).shape
+        single, whole = name in (*DRIVES, "pitches"), name in _NUMBERS
+        if array.ndim == 0 and single:
+            return jnp.broadcast_to(array, own)
+        if array.shape != own and not (whole and array.shape[max(array.ndim - len(own), 0) :] == own):
+            raise ModelError(f"{name}: expected {'a number or ' if single else ''}shape {own}, got {array.shape}")
+        return array
 
     def neutral(self) -> Array:
         """The configuration (nq,) in which every joint is at rest."""
@@ -251,7 +293,7 @@ class Model:
 
 DRIVES = (
     "armature", "damping", "friction", "stiffness", "rest", "lower", "upper", "velocity_limit", "effort_limit",
-    "friction_speed", "limit_stiffness", "limit_damping",
+    "friction_speed", "limit_stiffness", "limit_damping", "actuator_time",
 )  # fmt: skip
 """The columns of ``Model.drives``."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from lgsim.multibody.errors import ModelError
 from lgsim.multibody.joint import Joint, Row
 from lgsim.multibody.joints import JOINTS
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.topology import Topology
 
 _KINDS = {kind.__name__: kind for kind in JOINTS}
@@ -39,8 +39,12 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
     try:
         plain = json.loads(text)
         joints = tuple(_joint(dict(joint)) for joint in plain.pop("joints"))
-        tree = Topology(joints, **{name: tuple(value) for name, value in plain.items()})
-        return Model(tree, **{f.name: jnp.asarray(numbers[f.name]) for f in fields(Model) if f.name != "topology"})
+        rest: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in plain.items()}
+        tree = Topology(joints, **rest)
+        found = {f.name: jnp.asarray(numbers[f.name]) for f in fields(Model) if f.name != "topology"}
+        # columns that records of older versions lack are zero
+        found["drives"] = jnp.pad(found["drives"], ((0, 0), (0, len(DRIVES) - found["drives"].shape[1])))
+        return Model(tree, **found)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(f"record: expected what to_record wrote, got {type(error).__name__}: {error}") from error
 

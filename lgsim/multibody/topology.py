@@ -1,11 +1,13 @@
-"""How the bodies of a machine hang together: static, hashable, numpy only."""
+"""How the bodies of a machine hang together: static, hashable, without arrays of JAX."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from jax.core import Tracer
 
 from lgsim.multibody.joint import GroupJoint, Joint
 
@@ -28,6 +30,7 @@ class Topology:
         mimics: The joint that joint i follows, ``q_i = k q_j + b``, or None.
         frame_names: Names of frames fixed to bodies; the bodies' own frames are not among them.
         frame_bodies: The body of each frame, ``WORLD`` for one that does not move.
+        lags: Whether a drive follows its command with a lag, so that a motion has the drives' forces as states too.
     """
 
     joints: tuple[Joint, ...]
@@ -37,6 +40,11 @@ class Topology:
     mimics: tuple[int | None, ...]
     frame_names: tuple[str, ...] = ()
     frame_bodies: tuple[int, ...] = ()
+    lags: bool = False
+
+    def lagging(self, actuator_time: Any) -> Topology:
+        """The same with drives of those time constants; numbers that are being traced count as positive."""
+        return replace(self, lags=isinstance(actuator_time, Tracer) or bool(np.any(np.asarray(actuator_time) > 0)))
 
     @property
     def bodies(self) -> int:

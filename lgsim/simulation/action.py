@@ -13,30 +13,35 @@ from lgsim.lie.phi import DEXPINV, on_motion
 from lgsim.multibody import configuration
 from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Motion, check
+from lgsim.spatial import check
 
 
 class Motions(Action):
-    """States (q, v) of a machine in one array: q moves on its group from the right, v adds up.
+    """States (q, v, z) of a machine in one array: q moves on its group from the right, v and z add up.
 
-    The algebra vector is (velocity, derivative of v), (2 nv,). One array, because the cost of a step on CPU grows with
-    their number.
+    The algebra vector is (velocity, derivative of v, derivative of z), (2 nv + further,). One array, because the cost
+    of a step on CPU grows with their number.
+
+    Attributes:
+        topology: Of the machine.
+        further: Length of z, such as the forces of drives that lag.
     """
 
     topology: Topology = eqx.field(static=True)
+    further: int = eqx.field(static=True, default=0)
 
     @property
     def dim(self) -> int:
-        """Twice the degrees of freedom."""
-        return 2 * self.topology.nv
+        """Twice the degrees of freedom, and the further numbers."""
+        return 2 * self.topology.nv + self.further
 
     @property
     def length(self) -> int:
         """Numbers in a state."""
-        return self.topology.nq + self.topology.nv
+        return self.topology.nq + self.topology.nv + self.further
 
     def move(self, xi: Array, y: Array) -> Array:
-        """``retract`` of q, the sum of v."""
+        """``retract`` of q, the sum of v and of z."""
         tree = self.topology
         xi, y = check.arguments(xi=(xi, (self.dim,)), y=(y, (self.length,)))
         if not tree.groups:
@@ -46,11 +51,11 @@ class Motions(Action):
 
     def dexpinv(self, sigma: Array, xi: Array) -> Array:
         """At ``-sigma`` in the algebra of each joint that is a group: velocities move it from the right."""
-        return self._on_groups(sigma, xi, lambda s, x: on_motion(DEXPINV, -s, x), lambda s, x: x)
+        return self._on_groups(_dexpinv, sigma, xi)
 
     def bracket(self, a: Array, b: Array) -> Array:
         """Minus the bracket of each joint that is a group."""
-        return self._on_groups(a, b, lambda a, b: -a.cross(b), lambda a, b: jnp.zeros_like(b))
+        return self._on_groups(_bracket, a, b)
 
     def difference(self, y0: Array, y1: Array) -> Array:
         """The smallest xi with ``move(xi, y0) = y1``."""
@@ -60,22 +65,26 @@ class Motions(Action):
         return jnp.concatenate([along, y1[..., tree.nq :] - y0[..., tree.nq :]], axis=-1)
 
     def sizes(self, y: Array) -> Array:
-        """1 rad or 1 m for the configuration, v itself for v."""
+        """1 rad or 1 m for the configuration, v and z themselves for v and z."""
         return jnp.concatenate([jnp.ones(self.topology.nv, y.dtype), y[self.topology.nq :]])
 
-    def _on_groups(
-        self, a: Array, b: Array, twists: Callable[[Motion, Motion], Motion], plain: Callable[[Array, Array], Array]
-    ) -> Array:
-        """A bilinear map of the algebra: ``twists`` on se(3) for joints that are groups, ``plain`` for all else."""
+    def _on_groups(self, f: Callable[..., list[Array]], a: Array, b: Array) -> Array:
+        """``f`` joint by joint, and of one number where the algebra is a vector space."""
         tree = self.topology
         a, b = check.arguments(a=(a, (self.dim,)), b=(b, (self.dim,)))
         if not tree.groups:
-            return plain(a, b)
+            return f(None, [a], [b])[0]
+        along = configuration.by_group(tree, f, "v", a=(a[..., : tree.nv], "v"), b=(b[..., : tree.nv], "v"))
+        return jnp.concatenate([along, f(None, [a[..., tree.nv :]], [b[..., tree.nv :]])[0]], axis=-1)
 
-        def each(joint: Joint, a: list[Array], b: list[Array]) -> list[Array]:
-            if not isinstance(joint, GroupJoint):
-                return [plain(x, y) for x, y in zip(a, b, strict=True)]
-            return joint.rates(twists(joint.twist(a), joint.twist(b)))
 
-        along = configuration.by_joint(tree, each, a=(a[..., : tree.nv], "v"), b=(b[..., : tree.nv], "v"))
-        return jnp.concatenate([along, plain(a[..., tree.nv :], b[..., tree.nv :])], axis=-1)
+def _dexpinv(joint: Joint | None, s: list[Array], x: list[Array]) -> list[Array]:
+    if isinstance(joint, GroupJoint):
+        return joint.rates(on_motion(DEXPINV, -joint.twist(s), joint.twist(x)))
+    return x
+
+
+def _bracket(joint: Joint | None, a: list[Array], b: list[Array]) -> list[Array]:
+    if isinstance(joint, GroupJoint):
+        return joint.rates(-joint.twist(a).cross(joint.twist(b)))
+    return [jnp.zeros_like(x) for x in b]

@@ -13,10 +13,9 @@ from jax import Array
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
-from lgsim.simulation.action import Motions
 from lgsim.simulation.events import Reaches
 from lgsim.simulation.pieces import Progress, drives, method_name
-from lgsim.simulation.rollout import Row, driven, held, start
+from lgsim.simulation.rollout import Row, driven, held, motions, parts, start
 from lgsim.simulation.system import Control, Wrenches
 from lgsim.simulation.trajectory import Trajectory, own_version
 
@@ -36,6 +35,7 @@ def simulate_adaptive(
     control: Control | None = None,
     torques: Any = None,
     wrenches: Wrenches | None = None,
+    tau0: Any = None,
     save_at: Any = None,
     dt_out: float = 0.01,
     events: Any = (),
@@ -61,6 +61,7 @@ def simulate_adaptive(
         method: One with an error estimate: MK54, CF32a, CF32b, CF43.
         control, wrenches: See ``rollout``; they should be smooth, each jump costs many steps.
         torques: Joint forces (nv,) all the time, N m or N; by default none.
+        tau0: Forces at the start of drives that lag, by default zero.
         save_at: Times of the states to keep, (n,), increasing, in [0, duration], s; by default ``dt_out`` apart.
         dt_out: Time between saved states, s, from 0 to the end; only the last one may lie half to one and a half times
             that from the one before.
@@ -84,21 +85,21 @@ def simulate_adaptive(
     for name, value in (("duration", duration), ("dt_out", dt_out)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    q0, v0 = start(model, q0, v0)
+    y0 = start(model, q0, v0, tau0)
     row = _constant(model, torques)
     events = (events,) if isinstance(events, adaptive.Event) else tuple(events)
     times = _times(model, save_at, duration, dt_out)
     solve = partial(
-        adaptive.solve, method, Motions(model.topology), driven, args=((model, control, wrenches), row), rtol=rtol,
+        adaptive.solve, method, motions(model), driven, args=((model, control, wrenches), row), rtol=rtol,
         atol=atol, events=events,
     )  # fmt: skip
-    y0 = jnp.concatenate([q0, v0])
     time, states, result = _pieces(solve, y0, times, duration, max_steps, events, progress)
-    q, v = states[:, : model.nq], states[:, model.nq :]
-    sequence = None if row is None else jnp.asarray(np.broadcast_to(row.force, v.shape))
-    tau = drives(model, control, sequence, *map(jnp.asarray, (time, q, v)))
+    q, v, z = parts(model, jnp.asarray(states))
+    sequence = None if row is None else jnp.broadcast_to(row.force, v.shape)
+    tau = drives(model, control, sequence, jnp.asarray(time), q, v, z)
     name = f"{method_name(method)}, rtol {float(rtol):g}, atol {float(atol):g}"
-    return Trajectory(model, time, q, v, np.asarray(tau), name, float("nan"), result, own_version())
+    q, v, tau = (np.asarray(x) for x in (q, v, tau))
+    return Trajectory(model, time, q, v, tau, name, float("nan"), result, own_version())
 
 
 def _pieces(

@@ -15,6 +15,7 @@ from jax import Array
 
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.multibody.model import Model
+from lgsim.simulation.rollout import parts
 
 Quantity = Callable[[Any, Array, Array, Model], Array]
 """``quantity(t, q, v, model)``: a scalar of the model's dtype."""
@@ -38,7 +39,8 @@ class Reaches(eqx.Module):
     def __call__(self, t: Any, y: Array, args: Any) -> Array:
         """The quantity less the value; ``args`` are those of ``rollout.driven``."""
         (model, *_), _ = args
-        return self.quantity(t, y[: model.nq], y[model.nq :], model) - self.value.astype(y.dtype)
+        q, v, _ = parts(model, y)
+        return self.quantity(t, q, v, model) - self.value.astype(y.dtype)
 
     def __str__(self) -> str:
         value = float(str(np.asarray(self.value)))  # the fewest digits that are this number, in float32 too

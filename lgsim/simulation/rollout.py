@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import Tracer
 from jaxtyping import Float
 
+from lgsim.dynamics.forward_dynamics import forward_dynamics
+from lgsim.dynamics.passive import passive_forces
 from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.multibody.model import Model
 from lgsim.simulation.action import Motions
-from lgsim.simulation.system import Control, Wrenches, acceleration, joint_forces
-from lgsim.spatial import check
+from lgsim.simulation.system import Control, Wrenches, acceleration, joint_forces, lagged
+from lgsim.simulation.watch import Place, felt, felt_model, look, plain_errors
+from lgsim.spatial import check as verify
 
 
 class Motion(NamedTuple):
@@ -24,11 +29,14 @@ class Motion(NamedTuple):
         time: s, (saved,), the first one t0.
         q: Configurations (saved, nq), the first one q0.
         v: Velocities (saved, nv).
+        held: Forces of the drives that lag (saved, nv), N m or N, those of the others being what they were at t0; None
+            where no drive of the machine lags.
     """
 
     time: Array
     q: Array
     v: Array
+    held: Array | None = None
 
 
 def rollout(
@@ -41,10 +49,12 @@ def rollout(
     torques: Float[Array, "*rows nv"] | None = None,
     control: Control | None = None,
     wrenches: Wrenches | None = None,
+    tau0: Float[Array, " nv"] | None = None,
     method: Method = MK4,
     t0: float | Array = 0.0,
     save_every: int = 1,
     checkpoint: str | int | None = "step",
+    check: bool = False,
 ) -> Motion:
     """The motion ``M(q) v' + h(q, v) = tau + passive_forces + J^T F`` from (q0, v0), by a method on the group.
 
@@ -53,7 +63,9 @@ def rollout(
     anything that is an array. Compiled once whatever the number of steps; new numbers never compile again.
 
     Args:
-        model: The machine; dampers, springs, dry friction and stops are its own, see ``passive_forces``.
+        model: The machine; dampers, springs, dry friction and stops are its own, see ``passive_forces``. Where an
+            ``actuator_time`` T is not zero, torques and control are commands: ``T tau' = command - tau``. Explicit
+            methods need a step of at most about 2 T.
         q0: Configuration at t0.
         v0: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
         dt: Step, s; negative ones run backwards.
@@ -64,35 +76,75 @@ def rollout(
             function that JAX can trace. It is evaluated at every stage of the method.
         wrenches: ``wrenches(t, q, v, model)`` gives external wrenches (bodies, 6) in the bodies' frames, e.g.
             ``lgsim.controls.FrameWrench``.
+        tau0: Forces at t0 of drives that lag, by default zero.
         method: Of ``lgsim.METHODS``.
         t0: Initial time, s.
         save_every: Save each ``save_every``-th state; it must divide ``steps``.
         checkpoint: What reverse mode keeps, see ``lgsim.integrate``.
+        check: For debugging, slow: name the first quantity that is not finite with its joint, body and step, and in
+            reverse mode the first gradient that is not. Without it nothing is left of this in the program.
 
     Returns:
-        Motion(time, q, v).
+        Motion(time, q, v, held).
 
     Raises:
         TypeError: dtypes differ from the model's, or an argument is of the wrong kind.
         ValueError: a shape is wrong, steps < 1, dt is zero.
+        FloatingPointError: with ``check``, something is not finite. Inside of ``jax.jit``, ``jax.vmap`` or a derivative
+            the error is a ``jax.errors.JaxRuntimeError`` whose text ends with it.
     """
-    q0, v0 = start(model, q0, v0)
+    y0 = start(model, q0, v0, tau0)
     rows = held(model, torques, steps, t0, dt)
-    return moved(model, q0, v0, dt, steps, rows, control, wrenches, method, t0, save_every, checkpoint)
+    if not check:
+        return moved(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, checkpoint)
+    with plain_errors():
+        motion = watched(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, checkpoint)
+        if not isinstance(motion.q, Tracer):
+            jax.block_until_ready(motion)
+            jax.effects_barrier()
+        return motion
 
 
 def moved(
-    model: Model, q0: Array, v0: Array, dt: Any, steps: int, rows: Row | None, control: Control | None,
+    model: Model, y0: Array, dt: Any, steps: int, rows: Row | None, control: Control | None,
     wrenches: Wrenches | None, method: Method, t0: Any, save_every: int, checkpoint: str | int | None,
 ) -> Motion:  # fmt: skip
     """``rollout`` of checked arguments."""
-    tree, machine = model.topology, (model, control, wrenches)
-    given = {"args": (machine, rows)} if rows is None or rows.steady else {"args": machine, "inputs": rows}
+    machine = (model, control, wrenches)
+    given: dict[str, Any] = (
+        {"args": (machine, rows)} if rows is None or rows.steady else {"args": machine, "inputs": rows}
+    )
     out = integrate(
-        method, Motions(tree), driven, jnp.concatenate([q0, v0]), t0=t0, dt=dt, steps=steps, save_every=save_every,
-        checkpoint=checkpoint, **given,
+        method, motions(model), driven, y0, t0=t0, dt=dt, steps=steps, save_every=save_every, checkpoint=checkpoint,
+        **given,
     )  # fmt: skip
-    return Motion(out.ts, out.ys[:, : tree.nq], out.ys[:, tree.nq :])
+    return Motion(out.ts, *parts(model, out.ys))
+
+
+def watched(
+    model: Model, y0: Array, dt: Any, steps: int, rows: Row | None, control: Control | None,
+    wrenches: Wrenches | None, method: Method, t0: Any, save_every: int, checkpoint: str | int | None, first: Any = 0,
+) -> Motion:  # fmt: skip
+    """``moved`` that looks for what is not finite; steps count from ``first``."""
+    steady = rows if rows is None or rows.steady else None
+    numbers = first + jnp.arange(steps)
+    out = integrate(
+        method, motions(model), checked, y0, t0=t0, dt=dt, steps=steps, save_every=save_every, checkpoint=checkpoint,
+        args=((model, control, wrenches), steady), inputs=(numbers, None if steady is not None else rows),
+    )  # fmt: skip
+    place = Place(model.topology, "the saved state", "saved", "what is made of the motion")
+    return Motion(out.ts, *parts(model, felt(place, numbers[-1], out.ts[-1], out.ys)))
+
+
+def motions(model: Model) -> Motions:
+    """The space of a machine's states."""
+    return Motions(model.topology, model.nv if model.topology.lags else 0)
+
+
+def parts(model: Model, y: Array) -> tuple[Array, Array, Array | None]:
+    """(q, v, forces of drives that lag or None) of states (..., length)."""
+    end = model.nq + model.nv
+    return y[..., : model.nq], y[..., model.nq : end], y[..., end:] if model.topology.lags else None
 
 
 class Row(NamedTuple):
@@ -117,7 +169,7 @@ def held(model: Model, torques: Any, steps: int, t0: Any, dt: Any) -> Row | None
     """
     if torques is None:
         return None
-    tau = check.floating("torques", torques, model.nv)
+    tau = verify.floating("torques", torques, model.nv)
     if tau.dtype != model.dtype:
         raise TypeError(f"torques: expected {model.dtype}, the dtype of the model, got {tau.dtype}")
     if tau.ndim == 1:
@@ -133,36 +185,82 @@ def held(model: Model, torques: Any, steps: int, t0: Any, dt: Any) -> Row | None
 
 
 def driven(t: Array, y: Array, args: Any) -> Array:
-    """(v, v'): the algebra vector of ``Motions``.
+    """(v, v', tau' of drives that lag): the algebra vector of ``Motions``.
 
     Args:
         t: Time, s.
-        y: State (q, v).
+        y: State (q, v, tau of drives that lag).
         args: ((model, control, wrenches), row) with the ``Row`` of joint forces or None.
     """
     (model, control, wrenches), row = args
-    q, v = y[: model.nq], y[model.nq :]
+    q, v, z = parts(model, y)
     torques = None if row is None else row.force + row.slope * (t - row.since)
-    tau = joint_forces(model, control, torques, t, q, v)
-    return jnp.concatenate([v, acceleration(model, tau, wrenches, t, q, v)])
+    tau, rate = lagged(model, joint_forces(model, control, torques, t, q, v), z)
+    slope = [v, acceleration(model, tau, wrenches, t, q, v)]
+    return jnp.concatenate(slope if rate is None else [*slope, rate])
 
 
-def start(model: Model, q0: Any, v0: Any) -> tuple[Array, Array]:
-    """q0, by default neutral, and v0, by default zero, checked.
+def checked(t: Array, y: Array, args: Any) -> Array:
+    """``driven`` that looks at all that it meets."""
+    ((model, control, wrenches), steady), (step, row) = args
+    tree = model.topology
+
+    def enters(through: str, what: str, kind: str, x: Array) -> Array:
+        return felt(Place(tree, f"the {what}", kind, through), step, t, x)
+
+    def state(through: str) -> tuple[Array, Array]:
+        return enters(through, "configuration", "q", q), enters(through, "velocity", "v", v)
+
+    def of_state(f: Control | Wrenches | None, through: str) -> Array | None:
+        if f is None:
+            return None
+        at, speed = state(through)
+        return f(t, at, speed, own)
+
+    own = felt_model(model, step, t)
+    y = enters("a stage of the method", "state", "state", y)
+    q, v, z = parts(model, y)
+    row = row if steady is None else steady
+    torques = None if row is None else row.force + row.slope * (t - row.since)
+    given = jnp.zeros_like(v) if torques is None else torques
+    driving = of_state(control, "the control")
+    tau, rate = lagged(own, given if driving is None else given + driving, z)
+    passive = passive_forces(own, *state("the passive forces"))
+    external = of_state(wrenches, "the wrenches")
+    total = enters("the forward dynamics", "force", "v", tau + passive)
+    a = forward_dynamics(own, *state("the forward dynamics"), total, external)
+    seen = {
+        **{name: (name, getattr(model, name)) for name in ("placements", "screws", "inertias", "mimic", "frames")},
+        "state": ("state", y), "given torque": ("v", torques), "force of the control": ("v", driving),
+        "force of the drive": ("v", tau), "rate of the drive's force": ("v", rate), "passive force": ("v", passive),
+        "external wrench": ("wrenches", external), "acceleration": ("v", a),
+    }  # fmt: skip
+    look(step, t, *((Place(tree, f"the {what}", kind), x) for what, (kind, x) in seen.items()))
+    return jnp.concatenate([v, a] if rate is None else [v, a, rate])
+
+
+def start(model: Model, q0: Any, v0: Any, tau0: Any) -> Array:
+    """The state of q0, by default neutral, v0, by default zero, and tau0, by default zero, checked.
 
     Raises:
         TypeError: dtypes differ from the model's, or the model is none.
-        ValueError: a shape is wrong.
+        ValueError: a shape is wrong, or forces are given where no drive lags.
     """
     if not isinstance(model, Model):
         raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
     q0 = model.neutral() if q0 is None else q0
     v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
-    return _state(model, "q0", q0, model.nq), _state(model, "v0", v0, model.nv)
+    state = [_state(model, "q0", q0, model.nq), _state(model, "v0", v0, model.nv)]
+    if model.topology.lags:
+        tau0 = jnp.zeros(model.nv, model.dtype) if tau0 is None else tau0
+        state.append(_state(model, "tau0", tau0, model.nv))
+    elif tau0 is not None:
+        raise ValueError("tau0: no drive of the model lags, so that their forces have no start; give an actuator_time")
+    return jnp.concatenate(state)
 
 
 def _state(model: Model, name: str, value: Any, length: int) -> Array:
-    array = check.floating(name, value)
+    array = verify.floating(name, value)
     if array.shape != (length,):
         kind = "nq" if name == "q0" else "nv"
         raise ValueError(

@@ -24,6 +24,22 @@ def joint_forces(model: Model, control: Control | None, torques: Array | None, t
     return tau if control is None else tau + control(t, q, v, model)
 
 
+def lagged(model: Model, command: Array, held: Array | None) -> tuple[Array, Array | None]:
+    """(joint forces, their rate) of drives that follow a command by ``T tau' = command - tau``; T = 0 is the command.
+
+    Args:
+        model: The machine, T being its ``actuator_time``.
+        command: What is wanted, (nv,).
+        held: The drives' forces as states of the motion (nv,), of those without a lag any numbers; None where no drive
+            of the machine lags.
+    """
+    if held is None:
+        return command, None
+    lags = model.actuator_time > 0
+    rate = (command - held) / jnp.where(lags, model.actuator_time, 1)
+    return jnp.where(lags, held, command), jnp.where(lags, rate, 0)
+
+
 def acceleration(model: Model, tau: Array, wrenches: Wrenches | None, t: Any, q: Array, v: Array) -> Array:
     """``v'`` under the drives' forces, the model's own dampers and springs, and external wrenches."""
     external = None if wrenches is None else wrenches(t, q, v, model)

@@ -1,6 +1,7 @@
 """``lgsim simulate``: what is computed, saved and shown, and what is refused before anything is."""
 
 import os
+import re
 import signal
 
 import numpy as np
@@ -58,6 +59,35 @@ def test_divergence_is_saved_and_said(files, tmp_path):
     assert f"1 state, is in {out}" in result.stderr
     assert "energy is too large for floats" in result.stdout
     np.testing.assert_array_equal(Trajectory.load(out).v, [[1e200, 0]])
+
+
+def test_divergence_is_looked_into(files, tmp_path):
+    asked = ("--v", "shoulder=1e200", "--duration", 0.001, "--dt", 0.001, "--out", tmp_path / "far.npz")
+    result = lgsim("simulate", files / "arm.urdf", *asked, "--check")
+    assert result.exit_code == 3
+    found = (
+        r"diverged: not finite: step 0 \(t = 0 s\): the acceleration of joint '(shoulder|elbow)', body '(upper|fore)'"
+    )
+    assert re.search(found, result.stderr)
+    assert "--check: only without --adaptive" in refused(
+        "simulate", files / "arm.urdf", *asked, "--check", "--adaptive"
+    )
+
+
+def test_drives_that_lag(files, tmp_path):
+    """A cart whose drive follows a constant command: force, speed and file."""
+    out, T, u = tmp_path / "run.npz", 0.2, 3.0
+    asked = ("--torque", u, "--actuator-time", f"rail={T}", "--duration", 0.1, "--dt", 0.01, "--out", out)
+    result = lgsim("simulate", files / "slider.xml", *asked)
+    assert result.exit_code == 0, result.output
+    run = Trajectory.load(out)
+    gone = np.exp(-run.time / T)
+    np.testing.assert_allclose(run.tau[:, 0], u * (1 - gone), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(run.v[:, 0], u / 2 * (run.time - T * (1 - gone)), rtol=0, atol=1e-6)
+    assert run.model.topology.lags
+    assert "--actuator-time: expected seconds of zero or more, got -1" in refused(
+        "simulate", files / "slider.xml", "--actuator-time", "-1"
+    )
 
 
 def test_adaptive_steps(files, tmp_path):

@@ -147,7 +147,6 @@ def test_numbers_names_and_frames_are_read():
 
 
 ODD = {
-    '<joint type="ball" limited="true" range="0 1"/>': "range of a ball joint is not represented",
     '<joint type="ball" stiffness="1"/>': "stiffness of a joint with a quaternion is not represented",
     '<joint type="free" armature="1"/>': "armature of a free joint acts on the velocity in the body's axes",
     '<joint actuatorfrcrange="-1 3"/>': "actuatorfrcrange is not symmetric",

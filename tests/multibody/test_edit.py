@@ -116,7 +116,7 @@ def poses_of_all(model, q):
     tree = model.topology
     free = model.replace(
         topology=replace(tree, mimics=(None,) * tree.bodies),
-        drives=jnp.zeros((tree.bodies, 12)),
+        drives=jnp.zeros((tree.bodies, 13)),
     )
     k, b = np.asarray(model.mimic).T
     return poses(free, k * np.asarray(q)[tree.row_v] + b)
@@ -345,3 +345,28 @@ def test_errors_name_what_is_wrong(case):
 def test_only_a_model_is_attached(without_import_hook):
     with pytest.raises(ModelError, match=r"attach: expected an lgsim.Model, got str"):
         robot().attach("gripper", "tool")
+
+
+def test_replacing_takes_single_numbers_and_refuses_other_shapes():
+    """One number for all degrees of freedom, in the model's dtype; what has no such meaning is an error."""
+    model = trees.build(["revolute", "helical", "spherical"], [-1, 0, 1], armature=True, dtype=jnp.float32)
+    new = model.replace(friction=0.0, damping=2, armature=np.float64(0.5), pitches=0.1, gravity=[0, 0, -1])
+    for name, value in (("friction", 0), ("damping", 2), ("armature", 0.5)):
+        np.testing.assert_array_equal(getattr(new, name), np.full(model.nv, value))
+    np.testing.assert_array_equal(new.pitches, np.full(5, np.float32(0.1)))
+    np.testing.assert_array_equal(new.gravity, [0, 0, -1])
+    assert {leaf.dtype for leaf in jax.tree.leaves(new)} == {jnp.dtype(jnp.float32)}
+    np.testing.assert_array_equal(new.axes, model.axes)
+    slope = jax.grad(lambda d: jnp.sum(model.replace(damping=d).damping * jnp.arange(5.0, dtype=jnp.float32)))
+    assert slope(jnp.float32(1.0)) == 10
+    assert model.replace(inertias=jnp.stack([model.inertias] * 2)).inertias.shape == (2, 3, 10)
+    for name, value, message in (
+        ("friction", np.zeros(3), r"friction: expected a number or shape \(5,\), got \(3,\)"),
+        ("friction", np.zeros((5, 1)), r"friction: expected a number or shape \(5,\), got \(5, 1\)"),
+        ("gravity", 0.0, r"gravity: expected shape \(3,\), got \(\)"),
+        ("inertias", np.zeros((2, 10)), r"inertias: expected shape \(3, 10\), got \(2, 10\)"),
+        ("axes", np.zeros(3), r"axes: expected shape \(5, 3\), got \(3,\)"),
+        ("colour", 1.0, r"replace: there is no colour; a model has placements, screws, .*, damping"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            model.replace(**{name: value})

@@ -7,7 +7,7 @@ from jax import Array
 
 from lgsim.lie import rotation
 from lgsim.multibody.joint import Components, GroupJoint, Row
-from lgsim.multibody.joints import attitude
+from lgsim.multibody.joints import attitude, swing_twist
 from lgsim.spatial import Transform, Vec
 
 
@@ -54,3 +54,19 @@ class Spherical(GroupJoint):
     def random(self, key: Array, shape: tuple[int, ...], dtype: jnp.dtype) -> list[Array]:
         """Uniform on the sphere of unit quaternions."""
         return attitude.random(key, shape, dtype)
+
+    @property
+    def stopped(self) -> bool:
+        """True."""
+        return True
+
+    def stops(self, q: Components, lower: Components, upper: Components) -> tuple[swing_twist.Stop, ...]:
+        """Of the swing of the z axis, of the angle of the rotation, and of the twist about z."""
+        s, v = attitude.quaternion(q)
+        share = 1 / jnp.sqrt(s * s + v.dot(v))
+        unit = s * share, v * share
+        return (
+            swing_twist.swing(unit, upper[0]),
+            swing_twist.angle(unit, upper[1]),
+            swing_twist.twist(unit, lower[2], upper[2]),
+        )
