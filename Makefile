@@ -13,12 +13,12 @@ BENCHMARKS := $(filter-out benchmarks/harness.py benchmarks/robots.py,$(sort $(w
 
 # Tests compile far more than they compute: XLA's quick way on CPU makes them three times faster and changes no result
 # beyond round-off. README, notebooks' users and benchmarks run without these flags.
-test float32: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
+test float32 exhaustive: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLBACKEND ?= Agg
 
-.PHONY: demo test float32 lint types wheel bench-quick clean
+.PHONY: demo test float32 exhaustive lint types wheel bench-quick clean
 
 # A machine's file in ROBOT takes the place of the arm that comes with lgsim.
 demo: $(READY)
@@ -29,6 +29,10 @@ test: $(READY)
 
 float32: $(READY)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal --float32 tests $(ARGS)
+
+# A robot of every family and a second random tree in every algorithm: hours.
+exhaustive: $(READY)
+	$(RUN) -m pytest -n $(WORKERS) --dist loadfile --exhaustive -m exhaustive tests $(ARGS)
 
 lint: $(READY)
 	$(RUN) -m ruff check .

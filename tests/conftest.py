@@ -20,6 +20,7 @@ CACHE = Path(__file__).parents[1] / ".cache" / "jax"
 
 def pytest_addoption(parser):
     parser.addoption("--float32", action="store_true", help="run the float32 lane: x64 off, tests marked float32")
+    parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
 
 
 def pytest_configure(config):
@@ -50,13 +51,18 @@ def pytest_generate_tests(metafunc):
 
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--float32"):
-        others = [item for item in items if item.get_closest_marker("float32") is None]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if item.get_closest_marker("float32") is not None]
+        _deselect(config, items, lambda item: item.get_closest_marker("float32") is None)
+    if not config.getoption("--exhaustive"):
+        _deselect(config, items, lambda item: item.get_closest_marker("exhaustive") is not None)
     needs_gpu = [item for item in items if item.get_closest_marker("gpu") is not None]
     if needs_gpu and jax.default_backend() == "cpu":
         for item in needs_gpu:
             item.add_marker(pytest.mark.skip(reason="JAX finds no accelerator"))
+
+
+def _deselect(config, items, unwanted):
+    config.hook.pytest_deselected(items=[item for item in items if unwanted(item)])
+    items[:] = [item for item in items if not unwanted(item)]
 
 
 @pytest.fixture(scope="module", autouse=True)

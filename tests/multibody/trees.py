@@ -10,19 +10,7 @@ from lgsim.multibody.joint import Row
 
 COMPOUND = joints.Compound((Row(True, 2), Row(False, 0), Row(True, 1)))
 
-KINDS = {
-    "revolute": joints.Revolute(),
-    "continuous": joints.Continuous(),
-    "prismatic": joints.Prismatic(),
-    "helical": joints.Helical(),
-    "cylindrical": joints.Cylindrical(),
-    "universal": joints.Universal(),
-    "spherical": joints.Spherical(),
-    "planar": joints.Planar(),
-    "translational": joints.Translational(),
-    "free": joints.Free(),
-    "compound": COMPOUND,
-}
+KINDS = {kind.__name__.lower(): kind() for kind in joints.JOINTS if kind is not joints.Fixed} | {"compound": COMPOUND}
 
 
 def rotation(rng):
@@ -72,6 +60,60 @@ def build(kinds, parents, seed=0, armature=False, **options):
             **body(rng),
         )
     return builder.build()
+
+
+def every_joint(seed, floating, split=False, **options):
+    """A random tree in which every type of joint moves a body, and two more joints follow others.
+
+    Every body is made of two parts, and what it carries hangs on the second one. With ``split`` they are two bodies
+    with a fixed joint between them, else one body with a frame where the second would be: the same machine.
+    """
+    rng = np.random.default_rng(seed)
+    kinds = [str(kind) for kind in rng.permutation(sorted(KINDS))]
+    if floating:
+        kinds.remove("free")
+        kinds.insert(0, "free")
+    single = [kind for kind in kinds if KINDS[kind].nv == 1]
+    follows = {len(kinds) + i: int(kinds.index(rng.choice(single))) for i in range(2)}
+    kinds += [str(kind) for kind in rng.choice(single, 2)]
+    builder, path, carried = ModelBuilder(**options), [-1], {-1: np.eye(4)}
+    for i, kind in enumerate(kinds):
+        # depth first, as models have it; a floating machine is one tree, another one has at least two
+        parent = path[rng.integers(1, len(path))] if floating and i else path[rng.integers(len(path))] if i != 1 else -1
+        path = [*path[: path.index(parent) + 1], i]
+        joint, T, first, second = KINDS[kind], pose(rng), body(rng), body(rng)
+        at, axes, pitches = pose(rng), rotation(rng)[[row.axis for row in joint.rows]], rng.uniform(0.05, 0.3, joint.nv)
+        mimic = (f"joint{follows[i]}", rng.uniform(-2, 2), rng.uniform(-1, 1)) if i in follows else None
+        builder.add_body(
+            f"body{i}",
+            "world" if parent < 0 else f"{'part' if split else 'body'}{parent}",
+            joint,
+            joint_name=f"joint{i}",
+            placement=T if split else carried[parent] @ T,
+            axis=None if floating and i == 0 else axes,
+            pitch=pitches if joint.pitched else 0.0,
+            mimic=mimic,
+            armature=0.0 if floating and i == 0 else rng.uniform(0.01, 0.2, joint.nv),
+            **(first if split else joined(first, second, at)),
+        )
+        carried[i] = at
+        if split:
+            builder.add_body(f"part{i}", f"body{i}", joints.Fixed(), placement=at, **second)
+        else:
+            builder.add_frame(f"part{i}", f"body{i}", at)
+    return builder.build()
+
+
+def joined(first, second, T):
+    """Mass, centre and inertia of two bodies as one, the second one's frame at T in that of the first."""
+    R, masses = T[:3, :3], [first["mass"], second["mass"]]
+    centers = [first["center"], R @ second["center"] + T[:3, 3]]
+    center = np.average(centers, axis=0, weights=masses)
+    inertia = first["inertia"] + R @ second["inertia"] @ R.T
+    for mass, at in zip(masses, centers, strict=True):
+        x = at - center
+        inertia = inertia + mass * (x @ x * np.eye(3) - np.outer(x, x))
+    return {"mass": sum(masses), "center": center, "inertia": inertia}
 
 
 def state(model, seed=0, batch=()):
