@@ -4,7 +4,8 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
 
 - groups: ``so2 se2 so3 se3 quaternion`` (functions on arrays), ``SO2 SE2 SO3 SE3 UnitQuaternion Euclidean Product
   Tangent Cotangent`` (structure objects), ``conversions``, ``actions``;
-- integration: ``integrate``, ``Solution`` and the methods ``MK4 CF4 CG4 ...`` (all of them: ``METHODS``);
+- integration: ``integrate``, ``Solution`` and the methods ``MK4 CF4 CG4 ...`` (all of them: ``METHODS``; others:
+  ``SYMPLECTIC_METHODS IMPLICIT_METHODS COORDINATE_METHODS``), ``HamiltonianField`` and other fields from an energy;
 - machines: ``load_urdf``, ``ModelBuilder`` with ``joints``, ``Model``;
 - their dynamics: ``forward_dynamics``, ``inverse_dynamics``, ``mass_matrix`` ... (all of them: ``dynamics``);
   derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``batched``;
@@ -35,7 +36,21 @@ from lgsim.dynamics import (
     torque_regressor,
 )
 from lgsim.formats import load_mjcf, load_urdf
-from lgsim.integrators import METHODS, RESULTS, Method, Solution, integrate
+from lgsim.integrators import (
+    COORDINATE_METHODS,
+    IMPLICIT_METHODS,
+    METHODS,
+    RESULTS,
+    SYMPLECTIC_METHODS,
+    BodyMomentum,
+    HamiltonianField,
+    LiePoissonField,
+    Method,
+    Newton,
+    Solution,
+    SymplecticTheta,
+    integrate,
+)
 from lgsim.integrators.methods import (
     CF2,
     CF3,
@@ -56,7 +71,23 @@ from lgsim.integrators.methods import (
     CF32b,
     LieEuler,
     MK2Midpoint,
+    MK4Cayley,
+    MK4SecondKind,
     MK4TwoCommutators,
+    MKGauss2,
+    MKGauss4,
+    MKGauss6,
+    SymplecticEuler,
+    SymplecticEulerAdjoint,
+    SymplecticMidpoint,
+    SymplecticSuzuki4,
+    SymplecticTripleJump4,
+    SymplecticTripleJump6,
+    SymplecticVerlet,
+    SymplecticVerletAdjoint,
+    SymplecticVerletSuzuki4,
+    SymplecticVerletTripleJump4,
+    SymplecticVerletTripleJump6,
 )
 from lgsim.lie import conversions, quaternion, se2, se3, so2, so3
 from lgsim.lie.group import SE2, SE3, SO2, SO3, Euclidean, LieGroup, UnitQuaternion
@@ -85,6 +116,8 @@ __all__ = [
     "CG3",
     "CG4",
     "CG5",
+    "COORDINATE_METHODS",
+    "IMPLICIT_METHODS",
     "METHODS",
     "MK2",
     "MK3",
@@ -98,21 +131,43 @@ __all__ = [
     "SE3",
     "SO2",
     "SO3",
+    "SYMPLECTIC_METHODS",
+    "BodyMomentum",
     "CF32a",
     "CF32b",
     "Cotangent",
     "Euclidean",
+    "HamiltonianField",
     "LieEuler",
     "LieGroup",
+    "LiePoissonField",
     "MK2Midpoint",
+    "MK4Cayley",
+    "MK4SecondKind",
     "MK4TwoCommutators",
+    "MKGauss2",
+    "MKGauss4",
+    "MKGauss6",
     "Method",
     "Model",
     "ModelBuilder",
     "ModelError",
     "Motion",
+    "Newton",
     "Product",
     "Solution",
+    "SymplecticEuler",
+    "SymplecticEulerAdjoint",
+    "SymplecticMidpoint",
+    "SymplecticSuzuki4",
+    "SymplecticTheta",
+    "SymplecticTripleJump4",
+    "SymplecticTripleJump6",
+    "SymplecticVerlet",
+    "SymplecticVerletAdjoint",
+    "SymplecticVerletSuzuki4",
+    "SymplecticVerletTripleJump4",
+    "SymplecticVerletTripleJump6",
     "Tangent",
     "Trajectory",
     "UnitQuaternion",

@@ -14,7 +14,7 @@ from lgsim.dynamics import arguments, articulated, linearization, products
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.multibody import configuration
 from lgsim.multibody.model import Model
-from lgsim.spatial import batch_last, keep
+from lgsim.spatial import batch_last, keep, linear_last
 
 
 def forward_dynamics(
@@ -56,10 +56,28 @@ def _acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array 
     return articulated.forward(model, q, v, tau, wrenches)
 
 
-_articulated = batch_last(articulated.forward)
 linearized = batch_last(linearization.forward)
-_change = batch_last(products.change)
-_pulled = batch_last(products.pulled)
+
+
+def _change(args: tuple, x: tuple) -> Array:
+    return products.change(*args, *x)
+
+
+def _pulled(args: tuple, y: Array) -> tuple:
+    model, q, v, a, wrenches = args
+    return products.pulled(model, q, v, a, wrenches, y)
+
+
+def _solution(args: tuple, x: Array) -> Array:
+    model, q = args
+    still = model.replace(gravity=jnp.zeros_like(model.gravity))
+    return articulated.forward(still, q, jnp.zeros_like(x), x)
+
+
+_changed = linear_last(_change, _pulled)
+"""``M^-1 (dtau - dID)`` of one state's args and (dq, dv, dtau), dq along the tangent, at O(n)."""
+_solved = linear_last(_solution, _solution)
+"""``M(q)^-1 x`` of one state at O(n)."""
 
 
 def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
@@ -77,54 +95,12 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     if tree.has_mimic:
         return a, W @ (push - by_q @ dq - by_v @ dv)
     if _still(tangents[1]) and _still(tangents[2]):
-        return a, _solved(model, q, push)
-    return a, _changed(model, q, v, a, wrenches, jnp.concatenate([dq, dv, push]))
+        return a, _solved((model, q), push)
+    return a, _changed((model, q, v, a, wrenches), (dq, dv, push))
 
 
 acceleration = batch_last(_acceleration, _rule)
 """``forward_dynamics`` of one state, without checks."""
-
-
-def _solved(model: Model, q: Array, x: Array) -> Array:
-    """``M(q)^-1 x`` of one state at O(n), linear in x for both modes."""
-    still, zero = model.replace(gravity=jnp.zeros_like(model.gravity)), jnp.zeros_like(x)
-
-    def matvec(y: Array) -> Array:
-        return newton_euler(still, q, zero, y)
-
-    def solve(_: Any, b: Array) -> Array:
-        return _articulated(still, q, zero, b, None)
-
-    return jax.lax.custom_linear_solve(matvec, x, solve, symmetric=True)
-
-
-def _changed(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, x: Array) -> Array:
-    """``M^-1 (dtau - dID)`` of x = (dq, dv, dtau) of one state at O(n), linear in x for both modes.
-
-    JAX takes a function's own transpose only from a linear solve, so this is one: (dq, dv, dtau) -> (dq, dv, dv') is
-    the inverse of a map that inverse dynamics gives. They are one vector, since JAX transposes a solve only where
-    nothing on its right side is constant.
-    """
-    tree = model.topology
-
-    def matvec(y: Array) -> Array:
-        dq, dv, da = jnp.split(y, 3)
-
-        def torque(q: Array, v: Array, a: Array) -> Array:
-            return newton_euler(model, q, v, a, wrenches)
-
-        changes = (configuration.rate(tree, q, dq), dv, da)
-        return jnp.concatenate([dq, dv, jax.jvp(torque, (q, v, a), changes)[1]])
-
-    def solve(_: Any, b: Array) -> Array:
-        return jnp.concatenate([b[: 2 * tree.nv], _change(model, q, v, a, wrenches, *jnp.split(b, 3))])
-
-    def transposed(_: Any, b: Array) -> Array:
-        dq, dv, da = jnp.split(b, 3)
-        by_q, by_v, dtau = _pulled(model, q, v, a, wrenches, da)
-        return jnp.concatenate([dq + by_q, dv + by_v, dtau])
-
-    return jax.lax.custom_linear_solve(matvec, x, solve, transposed)[2 * tree.nv :]
 
 
 def _by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Array:

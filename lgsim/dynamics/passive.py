@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -10,7 +13,9 @@ from jaxtyping import Float
 from lgsim.dynamics import arguments
 from lgsim.multibody import configuration
 from lgsim.multibody.joint import Joint
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import DRIVES, Model
+from lgsim.multibody.topology import Topology
+from lgsim.spatial import native
 
 
 def passive_forces(
@@ -21,8 +26,8 @@ def passive_forces(
     ``- damping v - friction tanh(v / friction_speed)`` in every degree of freedom, and in those of joints with one
     number for each, x being that number and e how far it is beyond a limit,
     ``- E^T (stiffness (x - rest) + limit_stiffness e + limit_damping |e| x')``, ``dq/dt = E v``. E is the identity but
-    for a planar joint, whose springs pull along the parent's axes. Spherical and free joints have neither springs nor
-    stops.
+    for a planar joint, whose springs pull along the parent's axes. Spherical and free joints have no springs. The stops
+    of a spherical joint bound its swing, angle and twist, see ``Model.upper``; a free joint has none.
 
     Args:
         model: The machine.
@@ -45,20 +50,12 @@ def passive_forces(
 
 def coordinates(model: Model, q: Array) -> tuple[Array, np.ndarray]:
     """(x, held): the number of each degree of freedom (nv,) where there is one (held is 1), else 0."""
-    tree = model.topology
-
-    def number(joint: Joint, q: list[Array]) -> list[Array]:
-        return q if joint.nq == joint.nv else [jnp.zeros_like(q[0])] * joint.nv
-
-    held = np.ones(tree.nv, bool)
-    for joint, _, places in configuration.kinds(tree):
-        held[places] = joint.nq == joint.nv
-    return configuration.by_joint(tree, number, q=(q, "q")), held
+    return _numbers(model.topology, q)
 
 
 def beyond(model: Model, x: Array) -> Array:
     """How far numbers x (nv,) are beyond their limits: positive above, negative below."""
-    return jnp.maximum(x - model.upper, 0) - jnp.maximum(model.lower - x, 0)
+    return _beyond(x, model.lower, model.upper)
 
 
 def stop_energy(model: Model, q: Array) -> Array:
@@ -71,15 +68,43 @@ def stop_energy(model: Model, q: Array) -> Array:
 
 
 def _passive(model: Model, q: Array, v: Array) -> Array:
-    tree = model.topology
-    x, held = coordinates(model, q)
-    speed, e = configuration.by_joint(tree, _speed, q=(q, "q"), v=(v, "v")), beyond(model, x)
-    pull = model.stiffness * (x - model.rest) + model.limit_stiffness * e + model.limit_damping * jnp.abs(e) * speed
-    back = configuration.by_joint(tree, _turned, q=(q, "q"), pull=(jnp.where(held, pull, 0), "v"))
+    return _native(model.topology)(model.drives, q, v)
+
+
+@cache
+def _native(tree: Topology) -> Callable[..., Array]:
+    return native(partial(_forces, tree))
+
+
+def _forces(tree: Topology, drives: Array, q: Array, v: Array) -> Array:
+    """Coordinates first, a batch last."""
+    drive = {name: drives[:, i] for i, name in enumerate(DRIVES)}
+    x, held = _numbers(tree, q)
+    speed = configuration.by_joint(tree, _speed, q=(q, "q"), v=(v, "v"))
+    e = _beyond(x, drive["lower"], drive["upper"])
+    pull = drive["stiffness"] * (x - drive["rest"])
+    pull = pull + drive["limit_stiffness"] * e + drive["limit_damping"] * jnp.abs(e) * speed
+    pull = jnp.where(held.reshape(-1, *[1] * (q.ndim - 1)), pull, 0)
+    back = configuration.by_joint(tree, _turned, q=(q, "q"), pull=(pull, "v"))
     if any(joint.stopped for joint in tree.joints):
-        numbers = {name: (getattr(model, name), "v") for name in ("lower", "upper", "limit_stiffness", "limit_damping")}
+        numbers = {name: (drive[name], "v") for name in ("lower", "upper", "limit_stiffness", "limit_damping")}
         back = back + configuration.by_joint(tree, _stopped, q=(q, "q"), v=(v, "v"), **numbers)
-    return -(back + model.damping * v + model.friction * jnp.tanh(v / model.friction_speed))
+    return -(back + drive["damping"] * v + drive["friction"] * jnp.tanh(v / drive["friction_speed"]))
+
+
+def _numbers(tree: Topology, q: Array) -> tuple[Array, np.ndarray]:
+    held = np.ones(tree.nv, bool)
+    for joint, _, places in configuration.kinds(tree):
+        held[places] = joint.nq == joint.nv
+    return configuration.by_joint(tree, _number, q=(q, "q")), held
+
+
+def _number(joint: Joint, q: list[Array]) -> list[Array]:
+    return q if joint.nq == joint.nv else [jnp.zeros_like(q[0])] * joint.nv
+
+
+def _beyond(x: Array, lower: Array, upper: Array) -> Array:
+    return jnp.maximum(x - upper, 0) - jnp.maximum(lower - x, 0)
 
 
 def _speed(joint: Joint, q: list[Array], v: list[Array]) -> list[Array]:

@@ -92,16 +92,18 @@ def _velocity(joint: Joint, q: Components, dq: Components) -> list[Array]:
 
 
 def by_joint(topology: Topology, f: Function, **named: tuple[Array, str]) -> Array:
-    """``f(joint, *parts)`` (..., nv) on arrays by components, all joints of a kind at once.
+    """``f(joint, *parts)`` (nv, *batch) on arrays by components, all joints of a kind at once.
 
-    ``named`` gives each array with the space that it belongs to, "q" or "v".
+    ``named`` gives each array with the space that it belongs to, "q" or "v", on its first axis.
     """
-    return _joined(topology, f, "v", _rows, **named)
+    arrays, spaces = zip(*named.values(), strict=True)
+    return _rows(topology, f, "v", spaces, *arrays)
 
 
 def by_group(topology: Topology, f: Function, to: str, **named: tuple[Array, str]) -> Array:
-    """``by_joint`` in the space ``to`` for an ``f`` that does something to groups; ``f`` is hashable, compiled once.
+    """``f`` in the space ``to``, coordinates on the last axis; ``f`` does something to groups.
 
+    It is hashable, and compiled once as one native function with its derivative.
     Not for maps that derivative rules apply to changes (``rate``, ``velocity``): JAX transposes these as they are.
     """
     return _joined(topology, f, to, _native_rows if topology.groups else _rows, **named)

@@ -7,7 +7,7 @@ each component is its own array. Nothing here knows about groups, bodies or time
 
 from lgsim.spatial import check
 from lgsim.spatial.algebra import Mat, Motion, Transform, Vec
-from lgsim.spatial.batching import batch_last
+from lgsim.spatial.batching import batch_last, linear_last
 from lgsim.spatial.inertia import Articulated, Force, Inertia, Sym, cross_dual, to_child, to_parent
 from lgsim.spatial.keep import keep, kept
 from lgsim.spatial.lowering import cut, kernel, sincos
@@ -33,6 +33,7 @@ __all__ = [
     "keep",
     "kept",
     "kernel",
+    "linear_last",
     "native",
     "pack",
     "rows",

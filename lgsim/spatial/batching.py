@@ -23,33 +23,48 @@ Rule = Callable[[tuple, tuple], tuple[Any, Any]]
 """``rule(args, changes)`` gives the value and its change; changes are ``SymbolicZero`` where nothing moves."""
 
 
-def batch_last(core: Callable[..., Any], rule: Rule | None = None, full: bool = False) -> Callable[..., Any]:
+def batch_last(core: Callable[..., Any], rule: Rule | None = None) -> Callable[..., Any]:
     """``core`` as one function that a batch enters by its last axis, whatever axis ``jax.vmap`` maps over.
 
     ``core`` takes and returns pytrees of arrays whose own axes come first; any number of batch axes follows, the same
-    number for all its arguments, of full length or, unless ``full``, of length 1, and full in what it returns. A
-    derivative, in every order and mode, is that of ``core`` by JAX, or what ``rule`` gives for one entry of a batch.
+    number for all its arguments, of full length or of length 1, and full in what it returns. A derivative, in every
+    order and mode, is that of ``core`` by JAX, or what ``rule`` gives for one entry of a batch.
 
     It is a primitive of JAX, since loops in reverse mode forget the rules of ``custom_jvp`` and ``custom_vmap``.
     """
-    program = _Program(core, rule, full)
+    program = _Program(core, rule)
+    return wraps(core)(lambda *args: program(*args))
 
-    @wraps(core)
-    def whole(*args: Any) -> Any:
-        leaves, structure = jax.tree.flatten(args)
-        leaves = [jnp.asarray(leaf) for leaf in leaves]
-        out = _called.bind(*leaves, program=program, structure=structure, rank=0)
-        return jax.tree.unflatten(program.traced(structure, *map(_kind, leaves))[1], out)
 
-    return whole
+def linear_last(
+    core: Callable[[Any, Any], Any], transposed: Callable[[Any, Any], Any], full: bool = False
+) -> Callable[[Any, Any], Any]:
+    """``core(args, x)`` as with ``batch_last``, linear in x; reverse mode pulls y back by ``transposed(args, y)``.
+
+    In a batch x always has its full length, and with ``full`` so have args.
+    """
+    program = _Program(core, transposed=_Program(transposed, full=full), full=full)
+    return wraps(core)(lambda args, x: program(args, x))
 
 
 class _Program:
     """``core`` on flat lists of leaves; one for each ``batch_last``, compared by identity."""
 
-    def __init__(self, core: Callable[..., Any], rule: Rule | None, full: bool) -> None:
-        self.core, self.rule, self.full = core, rule, full
+    def __init__(
+        self,
+        core: Callable[..., Any],
+        rule: Rule | None = None,
+        transposed: _Program | None = None,
+        full: bool = False,
+    ) -> None:
+        self.core, self.rule, self.transposed, self.full = core, rule, transposed, full
         self._native, self._traces = kernel(core), {}
+
+    def __call__(self, *args: Any, rank: int = 0) -> Any:
+        leaves, structure = jax.tree.flatten(args)
+        leaves = [jnp.asarray(leaf) for leaf in leaves]
+        out = _called.bind(*leaves, program=self, structure=structure, rank=rank)
+        return jax.tree.unflatten(self.traced(structure, *map(_kind, leaves))[1], out)
 
     def traced(self, structure: Any, *kinds: jax.ShapeDtypeStruct) -> tuple[Any, Any]:
         """The program for leaves of these kinds, and the structure of what it returns."""
@@ -58,6 +73,10 @@ class _Program:
             jaxpr, out = jax.make_jaxpr(self._native, return_shape=True)(*jax.tree.unflatten(structure, kinds))
             self._traces[key] = jaxpr, jax.tree.structure(out)
         return self._traces[key]
+
+    def linear(self, structure: Any) -> int:
+        """How many leaves, the last ones, it is linear in."""
+        return 0 if self.transposed is None else structure.children()[1].num_leaves
 
 
 def _kind(x: Any) -> jax.ShapeDtypeStruct:
@@ -83,12 +102,14 @@ def _batched(leaves: Sequence[Array], axes: Sequence[int | None], program: _Prog
     def wide(x: Array) -> Array:
         return jnp.broadcast_to(x, (*x.shape[:-1], size))
 
-    def last(x: Array, axis: int | None) -> Array:
+    def last(i: int, x: Array, axis: int | None) -> Array:
         if axis is not None:
             return jnp.moveaxis(x, axis, -1)
-        return wide(x[..., None]) if program.full else x[..., None]
+        return x[..., None] if i < shared else wide(x[..., None])
 
-    out = _called.bind(*map(last, leaves, axes), program=program, structure=structure, rank=rank + 1)
+    shared = 0 if program.full else len(leaves) - program.linear(structure)
+    given = map(last, range(len(leaves)), leaves, axes)
+    out = _called.bind(*given, program=program, structure=structure, rank=rank + 1)
     # a result that no mapped argument enters has a batch of length 1
     return [jnp.moveaxis(wide(x), -1, 0) for x in out], [0] * len(out)
 
@@ -130,7 +151,20 @@ def _entrywise(f: Callable[..., Any], rank: int) -> Callable[..., Any]:
     return mapped
 
 
+def _pulled_back(cotangents: Sequence[Any], *leaves: Any, program: _Program, structure: Any, rank: int) -> list[Any]:
+    count = len(leaves) - program.linear(structure)
+    if program.transposed is None or any(map(ad.is_undefined_primal, leaves[:count])):
+        raise NotImplementedError(f"{program.core}: not linear, so that JAX cannot transpose it")
+    args, x = jax.tree.unflatten(structure, [leaf.aval if ad.is_undefined_primal(leaf) else leaf for leaf in leaves])
+    kinds = [_kind(leaf) for leaf in jax.tree.leaves((args, x))]
+    y = jax.tree.unflatten(program.traced(structure, *kinds)[1], [ad.instantiate_zeros(each) for each in cotangents])
+    back = jax.tree.leaves(program.transposed(args, y, rank=rank))
+    found = [None] * count + back
+    return [each if ad.is_undefined_primal(leaf) else None for each, leaf in zip(found, leaves, strict=True)]
+
+
 _called.def_impl(jax.jit(_run, static_argnames=("program", "structure", "rank")))
 mlir.register_lowering(_called, mlir.lower_fun(_run, multiple_results=True))
 batching.primitive_batchers[_called] = _batched
 ad.primitive_jvps[_called] = _moved
+ad.primitive_transposes[_called] = _pulled_back
