@@ -1,0 +1,51 @@
+"""Manifolds: the figures of Celledoni and others 2021, a million symplectic steps, and work against precision.
+
+    python benchmarks/celledoni.py --quick     few methods and small sizes, no pictures
+    python benchmarks/celledoni.py             all of it, with a record and one page of figures in benchmarks/results
+
+E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for mechanical systems, International
+Journal of Computer Mathematics 99(1), 2022. Needs the extras `adaptive` (diffrax), `oracle` (scipy) and `plot`.
+"""
+
+import harness  # first: it picks the core before JAX makes its threads
+
+# isort: split
+import os
+import sys
+
+if "--quick" in sys.argv:  # a short run is mostly XLA's work; its times are then not those of the full run
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+
+import jax
+
+try:
+    import diffrax  # noqa: F401
+    import scipy  # noqa: F401
+except ImportError as missing:
+    sys.exit(
+        f"benchmarks/celledoni.py: {missing.name} is missing; install it with: pip install 'lgsim[adaptive,oracle]'"
+    )
+from manifolds import parts, pendulum, precision, quadrotors, references, top
+
+jax.config.update("jax_enable_x64", True)
+
+TITLE = "Lie group integrators for mechanical systems: the paper's figures by lgsim"
+
+
+def run(report: harness.Report) -> None:
+    """The whole study."""
+    page = parts.Page(None if report.quick else harness.RESULTS, TITLE)
+    references.states(report)
+    for study in (pendulum.convergence, pendulum.manifold, pendulum.steps, top.symplectic, quadrotors.flights):
+        study(report, page)
+    precision.work(report, page)
+    lines = {
+        bound["name"]: f"{bound['value']:.2g} {'holds' if bound['holds'] else 'BROKEN'}" for bound in report.bounds
+    }
+    written = page.write(lines)
+    if written:
+        print(f"\nPage of figures: {os.path.relpath(written)}")
+
+
+if __name__ == "__main__":
+    harness.main(run, "celledoni")
