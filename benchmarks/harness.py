@@ -32,7 +32,7 @@ from typing import Any, NoReturn
 
 RESULTS = Path(__file__).parent / "results"
 BROKEN = 3
-PACKAGES = ("jax", "jaxlib", "lgsim", "numpy")
+PACKAGES = ("jax", "jaxlib", "lgsim", "numpy", "diffrax", "jaxlie", "mujoco", "pin", "scipy")
 
 
 def pin_to_one_core() -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial, reduce, wraps
+from importlib.metadata import version
 from typing import Any, TypeVar
 
 import jax
@@ -19,8 +20,11 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 Tree = TypeVar("Tree")
 
+# Before jaxlib 0.7.2 XLA ends the process where a marked call has a large batch and the machine several cores.
+_SAFE = tuple(int(part) for part in version("jaxlib").split(".")[:3]) >= (0, 7, 2)
+
 # LGSIM_LOWERING_HINTS=0 switches the hints off: to see what they give, or where a back end does not bear them.
-_HINTS = os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
+_HINTS = _SAFE and os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
 
 
 @jax.jit

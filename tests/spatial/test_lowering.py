@@ -112,6 +112,7 @@ def python(script, **environment):
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="the hints are for CPU alone")
+@pytest.mark.skipif(not lowering._SAFE, reason="no hints with this jaxlib")
 def test_results_without_hints_are_the_same():
     assert lowering._HINTS, "LGSIM_LOWERING_HINTS=0 leaves nothing to compare"
     run = python(WITHOUT_HINTS, LGSIM_LOWERING_HINTS="0")
