@@ -1,12 +1,15 @@
 """What should stay constant, over many steps: energy and momenta of free bodies, a ball joint and an arm.
 
-    python benchmarks/long_run.py --quick     10,000 steps; without the robot
+    python benchmarks/long_run.py --quick     10,000 steps; without the robot, MJX for the ball joint alone
     python benchmarks/long_run.py             a million, with a record and a figure in benchmarks/results
+    benchmarks/peers/setup                    once, for the rows of MJX: an environment with its own JAX
 
 Needs the extra `oracle` (mujoco); the figure needs `plot`. lgsim's methods run through ``lgsim.rollout``, beside
-MuJoCo's implicitfast and RK4 on the same bodies (peers/export.py) and beside the naive way: Runge-Kutta 4 on the
-numbers of the state, quaternions brought back to norm one after each step. All at one step size and from one state,
-without friction; energies and momenta of all are lgsim's, computed in float64 from their states.
+MuJoCo's implicitfast and RK4 on the same bodies (peers/export.py), beside MJX's RK4 and beside the naive way:
+Runge-Kutta 4 on the numbers of the state, quaternions brought back to norm one after each step. MJX turns by the
+exponential of its stages' rates without their brackets, which is of order two. The arm has no quaternions: there both
+are MuJoCo's RK4, and left out. All at one step size and from one state, without friction; energies and momenta of all
+are lgsim's, computed in float64 from their states.
 
 A drift is the largest change along the run: of the energy in parts of the largest kinetic energy, of the linear
 momentum and of the angular one about the centre of mass, both in the world's axes, in parts of their size. The error of
@@ -20,10 +23,14 @@ straight there by construction, and here as far as the method turns with it. A r
 import harness  # first: it picks the core before JAX makes its threads
 
 # isort: split
+import math
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+
+if "--quick" in sys.argv:  # a short run is mostly XLA's work, MJX's too, and no time is measured
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +40,7 @@ try:
     import mujoco
 except ImportError as missing:
     sys.exit(f"benchmarks/long_run.py: {missing.name} is missing; install it with: pip install 'lgsim[oracle]'")
-from peers import export
+from peers import client, export
 
 import lgsim
 from lgsim.lie.conversions import matrix_from_quaternion
@@ -47,6 +54,8 @@ OURS = ("MK4", "CF4", "MK8")
 BEST, NAIVE = OURS[-1], "naive RK4"
 NODES, WEIGHTS = np.array([0.0, 0.5, 0.5, 1.0]), np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
 THEIRS = {"MuJoCo RK4": "mjINT_RK4", "MuJoCo implicitfast": "mjINT_IMPLICITFAST"}
+MJX, SETUP = "MJX RK4", "benchmarks/peers/setup"
+PATIENCE = 900.0  # seconds that MJX may take for a run
 QUANTITIES = {"energy": "energy", "linear": "linear momentum", "angular": "angular momentum"}
 SHORT, LONG = 10_000, 1_000_000  # steps of a run; the short one is 10 s of the arm
 STEPS, EVERY = 1000, 100  # of one call of a program, and between two saved states
@@ -67,6 +76,11 @@ class Case:
     def free(self) -> bool:
         """Whether nothing holds it."""
         return self.model.topology.floats
+
+    @property
+    def turns(self) -> bool:
+        """Whether its state has quaternions."""
+        return self.model.nq > self.model.nv
 
 
 def cases(quick: bool) -> list[Case]:
@@ -140,7 +154,12 @@ def program(name: str) -> Callable:
     if name == NAIVE:
         return naive
     settings = {"method": lgsim.METHODS[name], "steps": STEPS, "save_every": EVERY, "checkpoint": None}
-    return lambda model, q, v, dt: jax.tree.map(lambda x: x[1:], lgsim.rollout(model, q, v, dt=dt, **settings)[1:])
+
+    def ours(model, q, v, dt):
+        motion = lgsim.rollout(model, q, v, dt=dt, **settings)
+        return motion.q[1:], motion.v[1:]
+
+    return ours
 
 
 def follow(case: Case, compiled: Callable, steps: int) -> tuple[jax.Array, jax.Array]:
@@ -157,8 +176,8 @@ class Peer:
     def __init__(self, case: Case, integrator: str):
         self.case = case
         falling = case.model.replace(gravity=jnp.asarray(export.GRAVITY))
-        text = hanging(falling) if case.name == "ball joint" else export.mjcf(export.bodies(falling))
-        self.model = mujoco.MjModel.from_xml_string(text)
+        self.text = hanging(falling) if case.name == "ball joint" else export.mjcf(export.bodies(falling))
+        self.model = mujoco.MjModel.from_xml_string(self.text)
         self.model.opt.gravity[:] = np.asarray(case.model.gravity)
         self.model.opt.integrator = getattr(mujoco.mjtIntegrator, integrator)
         self.model.opt.timestep = case.dt
@@ -192,6 +211,18 @@ class Peer:
             if self.data.warning.number.any():
                 break
             q[k], v[k] = self.data.qpos, self.data.qvel
+        return self.ours(q, v)
+
+    def mjx(self, worker: client.Peer, steps: int) -> tuple[tuple, tuple]:
+        """Saved states of a run of MJX's RK4 from the same place, and its state at the early time by half steps."""
+        self.start()
+        worker.load(self.text, self.model.opt.gravity.tolist(), STEPS, EVERY)
+        start, dt = (self.data.qpos.tolist(), self.data.qvel.tolist()), self.case.dt
+        states, finer = (self.ours(*worker.move(*start, *rest)) for rest in ((dt, steps), (dt / 2, STEPS)))
+        return states, tuple(x[2 * self.case.early // EVERY] for x in finer)
+
+    def ours(self, q: np.ndarray, v: np.ndarray) -> tuple[jax.Array, jax.Array]:
+        """States of MuJoCo in lgsim's numbers."""
         if self.case.free:
             R = np.asarray(matrix_from_quaternion(jnp.asarray(q[:, 3:7])))
             v[:, :3] = np.einsum("nji,nj->ni", R, v[:, :3])
@@ -246,26 +277,43 @@ class Run:
         return float(self.drift[quantity][: None if steps is None else steps // EVERY + 1].max())
 
 
-def measured(case: Case, steps: int) -> tuple[dict[str, Run], float]:
-    """All methods on a case, and how far MuJoCo's acceleration at the start is from lgsim's, in parts of it."""
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case."""
+
+    runs: dict[str, Run]
+    apart: float  # MuJoCo's acceleration at the start from lgsim's, in parts of it
+    order: float | None  # of MJX's RK4, from errors at the early time, the second by half steps
+    missing: str  # in words why there is no run of MJX
+
+
+def measured(case: Case, steps: int, worker: client.Peer | None) -> Outcome:
+    """All methods on a case, MJX's where there is a worker."""
     states = {}
-    for name in OURS if case.name == "arm" else (*OURS, NAIVE):
+    for name in (*OURS, NAIVE) if case.turns else OURS:
         compiled, _ = harness.compiled(program(name), case.model, case.q, case.v, jnp.asarray(case.dt))
         states[name] = follow(case, compiled, steps)
     peers = {name: Peer(case, integrator) for name, integrator in THEIRS.items()}
     states |= {name: peer.run(steps) for name, peer in peers.items()}
     a = np.asarray(lgsim.forward_dynamics(case.model, case.q, case.v, jnp.zeros(case.model.nv)))
     apart = max(np.abs(peer.acceleration() - a).max() for peer in peers.values()) / np.abs(a).max()
+    finer, missing = None, f"not built: {SETUP}"
+    if worker:
+        try:
+            states[MJX], finer = peers["MuJoCo RK4"].mjx(worker, steps)
+        except client.PeerError as failure:
+            missing = f"failed: {failure}"
     scale = float(jnp.max(conserved(case.model, *states[BEST])[1]))
     early = {name: (q[case.early // EVERY], v[case.early // EVERY]) for name, (q, v) in states.items()}
-    return {
-        name: Run(drifts(case, *x, scale), float(gap(case.model, early[BEST], early[name])))
-        for name, x in states.items()
-    }, apart
+    errors = {name: float(gap(case.model, early[BEST], x)) for name, x in early.items()}
+    order = math.log2(errors[MJX] / float(gap(case.model, early[BEST], finer))) if finer else None
+    runs = {name: Run(drifts(case, *x, scale), errors[name]) for name, x in states.items()}
+    return Outcome(runs, apart, order, missing)
 
 
-def bounds(report: harness.Report, case: Case, runs: dict[str, Run]) -> None:
+def bounds(report: harness.Report, case: Case, outcome: Outcome) -> None:
     """What a case is held to: ratios in the first steps, which a long run shares with a short one."""
+    runs = outcome.runs
     where = f"{case.name}, {SHORT:,} steps of {1e3 * case.dt:g} ms"
 
     def ratio(other, quantity="energy"):
@@ -279,6 +327,12 @@ def bounds(report: harness.Report, case: Case, runs: dict[str, Run]) -> None:
         report.figure(f"{case.name}: energy drift of MK4", ratio("MuJoCo RK4"), "x MuJoCo RK4")
     if NAIVE in runs:
         ratio(NAIVE)
+    if MJX in runs:
+        # a free body's energy it keeps as MuJoCo does: that of a body which turns alone does not depend on its pose
+        quantity = "angular" if case.free else "energy"
+        report.figure(f"{case.name}: drift of {QUANTITIES[quantity]}, MK4", ratio(MJX, quantity), f"x {MJX}")
+        # near two only for the same bodies: else the error would not become smaller
+        report.bound(f"{case.name}: order of {MJX}", outcome.order, at_least=1.8)
     for quantity in runs[BEST].drift:
         value = runs[BEST].worst(quantity)
         report.bound(f"{case.name}, whole run: drift of {QUANTITIES[quantity]}, {BEST}", value, at_most=1e-8)
@@ -296,6 +350,7 @@ def plot(everything: dict[str, tuple[Case, dict[str, Run]]], steps: int) -> None
         "MK8": ("#c2185b", "-", 2.0),
         NAIVE: ("#8c6d31", (0, (1, 1.5)), 2.2),
         "MuJoCo RK4": ("#d95f02", (0, (7, 2, 1, 2)), 1.6),
+        MJX: ("#2b8cbe", "-", 2.0),
         "MuJoCo implicitfast": ("#777777", "-", 1.2),
     }
     panels = [(name, part) for name, (case, _) in everything.items() for part in ("energy", "angular")[: 1 + case.free]]
@@ -322,18 +377,33 @@ def plot(everything: dict[str, tuple[Case, dict[str, Run]]], steps: int) -> None
 
 def run(report: harness.Report) -> None:
     """All cases."""
+    python = client.available().get("mjx")
+    if python is None:
+        print(f"{MJX}: not built; build its environment with: {SETUP}")
+        cover(report, None)
+        return
+    with client.Peer("mjx", python, PATIENCE) as worker:
+        cover(report, worker)
+
+
+def cover(report: harness.Report, worker: client.Peer | None) -> None:
+    """All cases, with MJX where there is a worker."""
     steps = SHORT if report.quick else LONG
     rows, everything = [], {}
     for case in cases(report.quick):
         print(f"{case.name} ...", flush=True)
-        runs, apart = measured(case, steps)
-        report.bound(f"{case.name}: acceleration at the start, difference of MuJoCo", apart, at_most=1e-9)
-        bounds(report, case, runs)
+        asked = case.turns and not (report.quick and case.free)  # its compilation is most of a short run
+        outcome = measured(case, steps, worker if asked else None)
+        runs = outcome.runs
+        report.bound(f"{case.name}: acceleration at the start, difference of MuJoCo", outcome.apart, at_most=1e-9)
+        bounds(report, case, outcome)
         everything[case.name] = case, runs
         for name, result in runs.items():
             cells = [result.worst(quantity) if quantity in result.drift else "" for quantity in QUANTITIES]
             early = [f"{case.early * case.dt:g}", "" if name == BEST else result.error]
             rows.append([case.name, name, 1e3 * case.dt, *cells, *early])
+        if asked and MJX not in runs:
+            rows.append([case.name, MJX, 1e3 * case.dt, outcome.missing, "", "", f"{case.early * case.dt:g}", ""])
     title = f"{steps:,} steps: largest relative drift; error of the state, rad or m and rates, at an early time"
     report.table(title, ["machine", "method", "dt, ms", *QUANTITIES.values(), "early, s", "error then"], rows)
     if report.quick:

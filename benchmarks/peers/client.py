@@ -95,6 +95,15 @@ class Peer:
         """The value for the first states, in our numbers."""
         return np.array(self._ask({"do": "value"}, ANSWERING)["value"])
 
+    def load(self, xml, gravity, steps, every):
+        """Take a machine for `move`, in calls of `steps` steps of which one in `every` is saved."""
+        self._ask({"do": "load", "xml": xml, "gravity": gravity, "steps": steps, "every": every}, ANSWERING)
+
+    def move(self, q, v, dt, steps):
+        """Saved states (q, v) of a motion, from lists, all in the peer's numbers."""
+        answer = self._ask({"do": "move", "q": q, "v": v, "dt": dt, "steps": steps}, self.limit)
+        return tuple(np.array(x) for x in answer["states"])
+
     def kill(self):
         """End the worker, busy or not."""
         if self.process is not None:

@@ -8,6 +8,8 @@ Reads one JSON object a line and answers each with one line. What a request asks
     prepare  task, robot (an exported folder), states (an .npz of q, v, x), batch -> {"compile": seconds}
     turn     seconds -> {"seconds_per_call": ..., "share": of the core}; calls for about that long
     value    -> {"value": ...}, of the first states; accelerations for forward dynamics, else what belongs to joints
+    load     xml, gravity, steps (of one call), every -> {}: what `move` moves; mjx alone
+    move     q, v, dt, steps -> {"states": [q, v]}: one in `every` along a motion, all in the peer's numbers
 
 or {"error": message}. Everything is float64 on one core.
 """
@@ -60,6 +62,7 @@ class Worker:
         self.module = importlib.import_module(f"peer_{name}")
         self.peer = None
         self.run = self.seen = None
+        self.motion = None
 
     def about(self):
         return {"versions": [metadata.version(PEERS[self.name]), jax.__version__]}
@@ -95,6 +98,13 @@ class Worker:
     def value(self):
         return {"value": self.seen().tolist()}
 
+    def load(self, xml, gravity, steps, every):
+        self.motion = self.module.Motion(xml, gravity, steps, every)
+        return {}
+
+    def move(self, q, v, dt, steps):
+        return {"states": [x.tolist() for x in self.motion.run(q, v, dt, steps)]}
+
     def _first(self, batch):
         """The value of the first states, as one argument."""
         value = jax.tree.map(np.asarray, self.run())
@@ -112,7 +122,7 @@ def main(name):
     if name not in PEERS:
         sys.exit(f"worker.py: expected one of {', '.join(PEERS)}, got {name!r}")
     worker = Worker(name)
-    requests = {"about": worker.about, "prepare": worker.prepare, "turn": worker.turn, "value": worker.value}
+    requests = {name: getattr(worker, name) for name in ("about", "prepare", "turn", "value", "load", "move")}
     for line in sys.stdin:
         request = json.loads(line)
         try:
