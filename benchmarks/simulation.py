@@ -39,7 +39,7 @@ MILLISECONDS = {"Panda": 12, "ANYmal": 20}
 
 def end(steps):
     """The state after some steps."""
-    return lambda model, q, v: rollout(model, q, v, dt=DT, steps=steps, save_every=steps)[1:]
+    return lambda model, q, v: rollout(model, q, v, dt=DT, steps=steps, save_every=steps)[1:3]
 
 
 def theirs(model):
