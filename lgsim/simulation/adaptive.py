@@ -15,7 +15,7 @@ from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
 from lgsim.simulation.events import Reaches
 from lgsim.simulation.pieces import Progress, drives, method_name
-from lgsim.simulation.rollout import Row, driven, held, motions, parts, start
+from lgsim.simulation.rollout import Row, checked, driven, held, motions, parts, start
 from lgsim.simulation.system import Control, Wrenches
 from lgsim.simulation.trajectory import Trajectory, own_version
 
@@ -72,8 +72,8 @@ def simulate_adaptive(
 
     Returns:
         The trajectory with the drives' joint forces at the saved states. Where it ended before ``duration``, ``result``
-        says when and why, and its last state is the one that was reached, at an event the state of the event. ``dt`` is
-        NaN and ``method`` holds the tolerances.
+        says when and why, with the quantity, joint and body where something is not finite; its last state is the one
+        that was reached, at an event the state of the event. ``dt`` is NaN and ``method`` holds the tolerances.
 
     Raises:
         ModuleNotFoundError: diffrax is missing.
@@ -93,7 +93,8 @@ def simulate_adaptive(
         adaptive.solve, method, motions(model), driven, args=((model, control, wrenches), row), rtol=rtol,
         atol=atol, events=events,
     )  # fmt: skip
-    time, states, result = _pieces(solve, y0, times, duration, max_steps, events, progress)
+    blame = partial(_blame, ((model, control, wrenches), row))
+    time, states, result = _pieces(solve, y0, times, duration, max_steps, events, progress, blame)
     q, v, z = parts(model, jnp.asarray(states))
     sequence = None if row is None else jnp.broadcast_to(row.force, v.shape)
     tau = drives(model, control, sequence, jnp.asarray(time), q, v, z)
@@ -103,8 +104,9 @@ def simulate_adaptive(
 
 
 def _pieces(
-    solve: Any, y: Array, times: np.ndarray, duration: float, max_steps: int, events: tuple, progress: Progress | None
-) -> tuple[np.ndarray, np.ndarray, str]:
+    solve: Any, y: Array, times: np.ndarray, duration: float, max_steps: int, events: tuple, progress: Progress | None,
+    blame: Any,
+) -> tuple[np.ndarray, np.ndarray, str]:  # fmt: skip
     """(times, states, how it ended): ``solve`` piece by piece, until the end, an event, a failure or Ctrl-C."""
     t, end = jnp.zeros((), times.dtype), jnp.asarray(duration, times.dtype)
     done, steps, size, result = int(times[0] == 0), 0, min(SAVED, len(times)), ""
@@ -119,7 +121,7 @@ def _pieces(
             kept.append((window[:count], np.asarray(found.ys)[:count]))
             t, y, done = found.t, found.y, done + count
             steps += int(found.accepted) + int(found.rejected)
-            result = _ended(found, events, steps, max_steps, duration)
+            result = _ended(found, events, steps, max_steps, duration, blame)
             if progress is not None:
                 progress(done, len(times))
     except KeyboardInterrupt:
@@ -152,7 +154,16 @@ def _constant(model: Model, torques: Any) -> Row | None:
     return held(model, torques, 1, 0.0, 1.0)
 
 
-def _ended(found: Any, events: tuple[Any, ...], steps: int, max_steps: int, duration: float) -> str:
+def _blame(args: Any, t: Array, y: Array) -> str:
+    """What is not finite in the equations just after a state, in words; empty where all is."""
+    try:
+        checked(jnp.nextafter(t, jnp.inf), y, (args, (jnp.array(0), None)))
+    except FloatingPointError as error:
+        return str(error).partition("s): ")[2]
+    return ""
+
+
+def _ended(found: Any, events: tuple[Any, ...], steps: int, max_steps: int, duration: float, blame: Any) -> str:
     """How a piece ended the motion, in words; empty where it goes on."""
     from lgsim.integrators.adaptive import RESULTS
 
@@ -171,7 +182,5 @@ def _ended(found: Any, events: tuple[Any, ...], steps: int, max_steps: int, dura
             )
         if found.accepted:
             return ""
-    return (
-        f"stalled {at}: the steps shrank until they no longer changed the time; the accelerations are not finite from"
-        " here on, or the motion grows without bound"
-    )
+    fault = blame(found.t, found.y) or "the accelerations are not finite from here on, or the motion grows without bound"
+    return f"stalled {at}: the steps shrank until they no longer changed the time; {fault}"

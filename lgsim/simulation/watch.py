@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -46,7 +47,10 @@ def look(step: Array, t: Array, *found: tuple[Place, Array | None]) -> None:
         FloatingPointError: there is one; out of a compiled program as the end of the text of JAX's own error.
     """
     places, arrays = zip(*((place, array) for place, array in found if array is not None), strict=True)
-    jax.debug.callback(partial(_forward, places), step, t, *arrays)
+    if any(isinstance(array, Tracer) for array in arrays):
+        jax.debug.callback(partial(_forward, places), step, t, *arrays)
+    else:
+        _forward(places, step, t, *arrays)
 
 
 def felt(place: Place, step: Array, t: Array, x: Array) -> Array:

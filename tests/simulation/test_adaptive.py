@@ -84,6 +84,7 @@ def test_what_was_computed_is_kept(pieces, tmp_path):
     heavy = pendulum().replace(damping=jnp.array([1e200]))
     none = swing(heavy, v0=jnp.array([1e200]))
     assert none.result.startswith("stalled at 0 s") and len(none) == 1 and none.v[0, 0] == 1e200
+    assert "the passive force of joint 'bob', body 'bob', is -inf" in none.result
     again = Trajectory.load(few.save(tmp_path / "run.npz"))
     assert again.result == few.result and np.isnan(again.dt)
 
