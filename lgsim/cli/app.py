@@ -9,12 +9,12 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from lgsim.cli import compare, convert, demo, info, plot, simulate, view
+from lgsim.cli import compare, convert, demo, info, optimize, plot, simulate, view
 from lgsim.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, Stop, one_line
 
 EXITS = (
-    "Exit codes: 0 done; 1 a package is missing or a file could not be written; 2 bad input; 3 the simulation diverged;"
-    " 130 interrupted by Ctrl-C."
+    "Exit codes: 0 done; 1 a package is missing or a file could not be written; 2 bad input; 3 the simulation diverged"
+    " or no optimum was found; 130 interrupted by Ctrl-C."
 )
 
 
@@ -81,7 +81,10 @@ def lgsim(
     del version
 
 
-for command in (demo.demo, info.info, simulate.simulate, plot.plot, view.view, compare.compare, convert.convert):
+COMMANDS = (
+    demo.demo, info.info, simulate.simulate, optimize.optimize, plot.plot, view.view, compare.compare, convert.convert,
+)  # fmt: skip
+for command in COMMANDS:
     app.command(epilog=EXITS)(command)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,6 +22,13 @@ RUNS = (".npz", ".parquet", ".csv")
 def use_float64() -> None:
     """Lets JAX make arrays of float64; the dtype of a machine still decides."""
     jax.config.update("jax_enable_x64", True)
+
+
+def keep_compiled() -> None:
+    """Lets JAX keep what takes longer than a second to compile in the user's cache, unless a place is set already."""
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lgsim" / "jax"))
 
 
 def read_machine(

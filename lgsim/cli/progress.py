@@ -14,18 +14,44 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from lgsim.cli.output import console
 
 
-class Watch:
-    """``progress`` of a simulation: shows a bar, measures, and ends the simulation between two pieces on Ctrl-C.
-
-    A second Ctrl-C ends it at once. Use it in a ``with`` block.
+class Interruptible:
+    """What hears Ctrl-C, in a ``with`` block; a second Ctrl-C ends the program at once.
 
     Attributes:
         interrupted: Whether Ctrl-C was pressed.
+        where: The next place where it stops.
     """
 
-    def __init__(self, steps: int) -> None:
-        output = console(error=True)
+    where = "the next state that is saved"
+
+    def __init__(self) -> None:
         self.interrupted = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interruptible:
+        # only the main thread may set handlers; elsewhere nobody presses Ctrl-C
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._pressed)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _pressed(self, number: int, frame: FrameType | None) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+        # not print, which the main program may be in the middle of
+        os.write(2, f"\nstopping at {self.where}; Ctrl-C again stops at once\n".encode())
+
+
+class Watch(Interruptible):
+    """``progress`` of a simulation: shows a bar, measures, and ends the simulation between two pieces on Ctrl-C."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        output = console(error=True)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
@@ -36,22 +62,18 @@ class Watch:
             disable=not output.is_terminal,
         )
         self._task = self._bar.add_task("compiling", total=steps, rate="")
-        self._before: Any = None
         self._start = time.perf_counter()
         self._first: tuple[float, int] | None = None
         self._last = (self._start, 0)
 
     def __enter__(self) -> Watch:
-        # only the main thread may set handlers; elsewhere nobody presses Ctrl-C
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._pressed)
+        super().__enter__()
         self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        super().__exit__(*error)
 
     def __call__(self, done: int, steps: int) -> None:
         """Takes note of what is done.
@@ -87,10 +109,3 @@ class Watch:
         if self._first is None or self._last[1] == self._first[1]:
             return None
         return (self._last[1] - self._first[1]) / (self._last[0] - self._first[0])
-
-    def _pressed(self, number: int, frame: FrameType | None) -> None:
-        if self.interrupted:
-            raise KeyboardInterrupt
-        self.interrupted = True
-        # not print, which the main program may be in the middle of
-        os.write(2, b"\nstopping at the next state that is saved; Ctrl-C again stops at once\n")

@@ -24,6 +24,19 @@ def configuration(option: str, text: str | None, model: Model, seed: int) -> np.
     if text is not None and text.strip() == "random":
         return np.asarray(model.random(jax.random.key(seed)))
     q = _entries(option, text, model.q_slices, np.array(model.neutral()))
+    try:
+        return unit_quaternions(model, q)
+    except BadInput as error:
+        raise BadInput(f"{option}: {error}") from None
+
+
+def unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
+    """The q (nq,) whose quaternions have the norm one, from one where rounding of it is all that they lack.
+
+    Raises:
+        BadInput: they lack more.
+    """
+    q = q.copy()
     for name, joint in zip(model.joint_names, model.topology.joints, strict=True):
         part = model.q_slices[name]
         if joint.nq == joint.nv or part.start == part.stop:
@@ -32,8 +45,8 @@ def configuration(option: str, text: str | None, model: Model, seed: int) -> np.
         norm = float(np.linalg.norm(q[quaternion]))
         if abs(norm - 1) > ROUNDED:
             raise BadInput(
-                f"{option}: expected a unit quaternion (w, x, y, z) in the last four numbers of the joint {name!r}, got"
-                f" one of norm {norm:g}"
+                f"expected a unit quaternion (w, x, y, z) in the last four numbers of the joint {name!r}, got one of"
+                f" norm {norm:g}"
             )
         q[quaternion] /= norm
     return q

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-__all__ = ["arm7"]
+__all__ = ["arm7", "cart_pole"]
 
 
 def arm7() -> Path:
@@ -17,3 +17,8 @@ def arm7() -> Path:
     Source: named in the file.
     """
     return Path(str(resources.files("lgsim.data") / "arm7.urdf"))
+
+
+def cart_pole() -> Path:
+    """The path of ``cart_pole.urdf``: a cart on a rail that is pushed, and a pole that hangs from it at zero."""
+    return Path(str(resources.files("lgsim.data") / "cart_pole.urdf"))

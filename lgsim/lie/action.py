@@ -59,6 +59,18 @@ class Action(eqx.Module):
         """The smallest algebra vector sigma with ``move(sigma, y0) = y1``; rotations turn by at most pi."""
         raise NotImplementedError(f"{type(self).__name__} has no difference")
 
+    def difference_jacobian(self, y0: Point, y: Point) -> tuple[Array, Array]:
+        """(r, J) of ``r(x) = difference(y0, move(x, y))`` at x = 0, J (m, m) by the first m entries of x, of which the
+        first m of r depend; the others of r move with theirs of x, one to one.
+        """
+
+        def along(x: Array) -> tuple[Array, Array]:
+            r = self.difference(y0, self.move(x, y))
+            return r, r
+
+        J, r = jax.jacfwd(along, has_aux=True)(jnp.zeros(self.dim, jax.tree.leaves(y)[0].dtype))
+        return r, J
+
     def sizes(self, y: Point) -> Array:
         """The size of each algebra component at y, of either sign, against which a relative error is measured.
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from lgsim.lie.action import Action
@@ -64,6 +66,15 @@ class Motions(Action):
         along = configuration.difference(tree, y0[..., : tree.nq], y1[..., : tree.nq])
         return jnp.concatenate([along, y1[..., tree.nq :] - y0[..., tree.nq :]], axis=-1)
 
+    def difference_jacobian(self, y0: Array, y: Array) -> tuple[Array, Array]:
+        """J is that of the configuration (nv, nv), joint by joint."""
+        tree = self.topology
+        q0, q = y0[: tree.nq], y[: tree.nq]
+        along, J = joint_jacobian(
+            tree, lambda x: configuration.difference(tree, q0, configuration.retract(tree, q, x)), y.dtype
+        )
+        return jnp.concatenate([along, y[tree.nq :] - y0[tree.nq :]]), J
+
     def sizes(self, y: Array) -> Array:
         """1 rad or 1 m for the configuration, v and z themselves for v and z."""
         return jnp.concatenate([jnp.ones(self.topology.nv, y.dtype), y[self.topology.nq :]])
@@ -76,6 +87,29 @@ class Motions(Action):
             return f(None, [a], [b])[0]
         along = configuration.by_group(tree, f, "v", a=(a[..., : tree.nv], "v"), b=(b[..., : tree.nv], "v"))
         return jnp.concatenate([along, f(None, [a[..., tree.nv :]], [b[..., tree.nv :]])[0]], axis=-1)
+
+
+def joint_jacobian(
+    topology: Topology, f: Callable[[Array], Array], dtype: jnp.dtype
+) -> tuple[Array, Array]:
+    """(f(0), its derivative (nv, nv) there) of a map of tangent vectors (nv,) that takes each joint by itself.
+
+    One pass for each degree of freedom of the largest joint, not of the machine.
+    """
+    owner = np.concatenate([np.full(_length(topology.v_slice(i)), i) for i in range(len(topology.joints))])
+    place = np.concatenate([np.arange(_length(topology.v_slice(i))) for i in range(len(topology.joints))])
+    zero = jnp.zeros(topology.nv, dtype)
+    if not topology.groups:
+        value, slope = jax.jvp(f, (zero,), (jnp.ones_like(zero),))
+        return value, jnp.diag(slope)
+    seeds = jnp.asarray(np.arange(place.max() + 1)[:, None] == place[None], dtype)
+    value, push = jax.linearize(f, zero)
+    slopes = jax.vmap(push)(seeds)
+    return value, jnp.where(owner[:, None] == owner[None], slopes.T[:, place], 0)
+
+
+def _length(part: slice) -> int:
+    return part.stop - part.start
 
 
 def _dexpinv(joint: Joint | None, s: list[Array], x: list[Array]) -> list[Array]:

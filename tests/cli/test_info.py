@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from tests.cli.machines import ARM, lgsim, refused
 
-COMMANDS = ("info", "simulate", "plot", "view", "compare", "convert")
+COMMANDS = ("info", "simulate", "optimize", "plot", "view", "compare", "convert")
 
 
 def squeezed(text):
@@ -84,7 +84,7 @@ def test_help_has_the_exit_codes(command):
     result = lgsim(command, "--help")
     assert result.exit_code == 0
     assert f"Usage: lgsim {command}" in result.stdout
-    assert "3 the simulation diverged; 130 interrupted by Ctrl-C" in squeezed(result.stdout)
+    assert "3 the simulation diverged or no optimum was found; 130 interrupted by Ctrl-C" in squeezed(result.stdout)
 
 
 def test_no_arguments_show_help():

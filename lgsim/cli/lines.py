@@ -1,0 +1,134 @@
+"""Where the keys of a TOML file stand, which the reader of Python's library does not tell."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import NamedTuple
+
+Path = tuple[str | int, ...]
+"""Keys from the outermost table inwards; numbers from 0 in arrays."""
+
+TOKEN = re.compile(
+    r'''(?P<string>"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*')|(?P<comment>\#[^\n]*)'''
+    r"""|(?P<newline>\n)|(?P<mark>[\[\]{}=.,])|(?P<bare>[A-Za-z0-9_+:-]+)|(?P<space>[^\S\n]+)""",
+    re.DOTALL,
+)
+
+
+class Token(NamedTuple):
+    """A piece of the text; without comments and blanks."""
+
+    kind: str
+    text: str
+    line: int
+
+
+def lines_of(text: str) -> dict[Path, int]:
+    """The line, from 1, of each table, key and entry of an array, by its path; of a text that ``tomllib`` reads."""
+    scanner = _Scanner(_tokens(text))
+    scanner.document()
+    return scanner.lines
+
+
+def _tokens(text: str) -> list[Token]:
+    found, line = [], 1
+    for match in TOKEN.finditer(text):
+        if match.lastgroup not in ("comment", "space"):
+            found.append(Token(str(match.lastgroup), match.group(), line))
+        line += match.group().count("\n")
+    return [*found, Token("end", "", line)]
+
+
+class _Scanner:
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens, self.place = tokens, 0
+        self.lines: dict[Path, int] = {}
+        self.last: dict[Path, int] = {}
+
+    @property
+    def now(self) -> Token:
+        return self.tokens[self.place]
+
+    def document(self) -> None:
+        table: Path = ()
+        while self.now.kind != "end":
+            if self.now.text == "[":
+                table = self.header()
+            elif self.now.kind == "newline":
+                self.place += 1
+            else:
+                self.entry(table)
+
+    def header(self) -> Path:
+        """The path of ``[table]`` or ``[[table]]``."""
+        line, start = self.now.line, self.place
+        while self.now.text == "[":
+            self.place += 1
+        double = self.place - start == 2
+        *outer, name = self.key()
+        path: Path = ()
+        for part in outer:
+            path = self.inside((*path, part))
+        path = (*path, name)
+        if double:
+            self.last[path] = self.last.get(path, -1) + 1
+            path = self.inside(path)
+        while self.now.text == "]":
+            self.place += 1
+        self.lines[path] = line
+        return path
+
+    def inside(self, path: Path) -> Path:
+        """With the number of the latest table where the path is an array of tables."""
+        return (*path, self.last[path]) if path in self.last else path
+
+    def key(self) -> list[str]:
+        """The parts of a dotted key."""
+        parts = []
+        while self.now.kind in ("bare", "string") or self.now.text == ".":
+            if self.now.kind == "string":
+                parts.append(tomllib.loads(f"key = {self.now.text}")["key"])
+            elif self.now.kind == "bare":
+                parts.append(self.now.text)
+            self.place += 1
+        return parts
+
+    def entry(self, table: Path) -> None:
+        """``key = value``."""
+        path = table
+        line = self.now.line
+        for part in self.key():
+            path = (*path, part)
+            self.lines.setdefault(path, line)
+        self.place += 1
+        self.value(path)
+
+    def value(self, path: Path) -> None:
+        if self.now.text == "[":
+            self.array(path)
+        elif self.now.text == "{":
+            self.place += 1
+            while self.now.text != "}":
+                if self.now.text == "," or self.now.kind == "newline":
+                    self.place += 1
+                else:
+                    self.entry(path)
+            self.place += 1
+        else:
+            while self.now.kind not in ("newline", "end") and self.now.text not in (",", "]", "}"):
+                self.place += 1
+
+    def array(self, path: Path) -> None:
+        self.place += 1
+        index = 0
+        while self.now.text != "]":
+            if self.now.kind == "newline":
+                self.place += 1
+            elif self.now.text == ",":
+                self.place += 1
+                index += 1
+            else:
+                self.lines[(*path, index)] = self.now.line
+                self.value((*path, index))
+        self.place += 1

@@ -1,0 +1,203 @@
+"""What moves the state of an optimal control problem from one node to the next."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.integrators.arguments import count
+from lgsim.integrators.method import Method
+from lgsim.integrators.methods import MK4
+from lgsim.lie.action import Action, Point, Product, Translation
+from lgsim.multibody.model import Model
+from lgsim.simulation.action import Motions
+from lgsim.simulation.rollout import Row, driven, motions
+
+ControlledField = Callable[[Any, Point, Array, Any], Array]
+"""``field(t, y, u, args)``: the algebra vector (action.dim,) that moves y under the control u."""
+StepMap = Callable[[Any, Point, Array, Any], Point]
+"""``step(t, y, u, args)``: the next state."""
+
+
+class Dynamics(eqx.Module):
+    """A discrete-time system on a manifold: ``y_next = step(t, y, u, args)``.
+
+    Attributes:
+        action: How tangent vectors move states; it must define ``difference``.
+        controls: Length of u.
+        dt: Time between nodes, s.
+    """
+
+    action: eqx.AbstractVar[Action]
+    controls: eqx.AbstractVar[int]
+    dt: eqx.AbstractVar[Any]
+
+    @abstractmethod
+    def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
+        """The state at t + dt, from y at t under the control u (controls,)."""
+
+    def linearized(self, t: Any, y: Point, u: Array, y_next: Point, args: Any) -> tuple[Array, Array, Array]:
+        """(A, B, c) of ``difference(y_next, step(t, move(dx, y), u + du, args)) = A dx + B du + c``.
+
+        By forward mode through the step, where the dynamics of a machine answer by their closed-form rule; a subclass
+        that has its derivatives at hand gives them here.
+        """
+        n = self.action.dim
+
+        def F(z: Array) -> tuple[Array, Array]:
+            gap = self.action.difference(y_next, self.step(t, self.action.move(z[:n], y), u + z[n:], args))
+            return gap, gap
+
+        J, c = jax.jacfwd(F, has_aux=True)(jnp.zeros(n + u.size, u.dtype))
+        return J[:, :n], J[:, n:], c
+
+
+class DiscreteDynamics(Dynamics):
+    """Any map from a state and a control to the next state.
+
+    Attributes:
+        action: How tangent vectors move states.
+        function: ``function(t, y, u, args)``; differentiable.
+        controls: Length of u.
+        dt: Time between nodes, s; only costs that read the time see it.
+    """
+
+    action: Action
+    function: StepMap
+    controls: int = eqx.field(static=True)
+    dt: Any = 1.0
+
+    def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
+        return self.function(t, y, u, args)
+
+
+class FieldDynamics(Dynamics):
+    """A field in the Lie algebra, integrated with the control held over each step.
+
+    Attributes:
+        action: How the algebra moves states.
+        field: ``field(t, y, u, args)``, an algebra vector (action.dim,).
+        controls: Length of u.
+        dt: Time between nodes, s.
+        method: Of ``lgsim.METHODS``.
+        substeps: Steps of the method between nodes.
+    """
+
+    action: Action
+    field: ControlledField
+    controls: int = eqx.field(static=True)
+    dt: Any
+    method: Method = MK4
+    substeps: int = eqx.field(static=True, default=1)
+
+    def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
+        return _advance(self.method, self.action, _held, self.substeps, t, y, self.dt, (self.field, u, args))
+
+
+class MachineDynamics(Dynamics):
+    """A machine driven by joint forces that are held over each step: ``M(q) v' + h(q, v) = S u + passive forces``.
+
+    The state is the array (q, v), followed by the forces of drives that lag where the model has any.
+
+    Attributes:
+        model: The machine; all its numbers may be differentiated.
+        dt: Time between nodes, s.
+        method: Of ``lgsim.METHODS``.
+        selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
+        substeps: Steps of the method between nodes.
+    """
+
+    model: Model
+    dt: Any
+    method: Method = MK4
+    selection: Array | None = None
+    substeps: int = eqx.field(static=True, default=1)
+
+    def __init__(self, model: Model, dt: Any, method: Method = MK4, selection: Any = None, substeps: int = 1):
+        if not isinstance(model, Model):
+            raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
+        if selection is not None:
+            selection = jnp.asarray(selection, model.dtype)
+            if selection.ndim != 2 or selection.shape[0] != model.nv:
+                raise ValueError(f"selection: expected a matrix ({model.nv}, controls), got shape {selection.shape}")
+        self.model = model
+        self.dt = jnp.asarray(dt, model.dtype)
+        self.method = method
+        self.selection = selection
+        self.substeps = count("substeps", substeps)
+
+    @property
+    def action(self) -> Motions:
+        """How (velocity, derivative of v) move (q, v)."""
+        return motions(self.model)
+
+    @property
+    def controls(self) -> int:
+        """The number of drives."""
+        return self.model.nv if self.selection is None else self.selection.shape[1]
+
+    def state(self, q: Any = None, v: Any = None) -> Array:
+        """The state of q, by default neutral, and v, by default zero; drives that lag give no force."""
+        q = self.model.neutral() if q is None else jnp.asarray(q, self.model.dtype)
+        v = jnp.zeros(self.model.nv, self.model.dtype) if v is None else jnp.asarray(v, self.model.dtype)
+        return jnp.concatenate([q, v, jnp.zeros(self.action.further, self.model.dtype)])
+
+    def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
+        tau = u if self.selection is None else self.selection @ u
+        row = Row(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
+        given = ((self.model, None, None), row)
+        return _advance(self.method, self.action, driven, self.substeps, t, y, self.dt, given)
+
+
+class RateControlled(Dynamics):
+    """Dynamics whose control is a state and whose new control is its rate: an effort on it is smoothness of the old.
+
+    The state is (y, w), w being the control held at the start of a step; ``w_next = w + dt u`` drives the step.
+
+    Attributes:
+        inner: The dynamics that w drives.
+    """
+
+    inner: Dynamics
+
+    @property
+    def action(self) -> Product:
+        """The action of the inner state and sums of controls."""
+        return Product(self.inner.action, Translation(self.inner.controls))
+
+    @property
+    def controls(self) -> int:
+        """As many as the inner dynamics have."""
+        return self.inner.controls
+
+    @property
+    def dt(self) -> Any:
+        """That of the inner dynamics, s."""
+        return self.inner.dt
+
+    def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
+        state, w = y
+        w = w + jnp.asarray(self.dt, u.dtype) * u
+        return self.inner.step(t, state, w, args), w
+
+
+def _held(t: Any, y: Point, given: Any) -> Array:
+    field, u, args = given
+    return field(t, y, u, args)
+
+
+def _advance(method: Method, action: Action, field: Any, substeps: int, t: Any, y: Point, dt: Any, args: Any) -> Point:
+    """``substeps`` steps of a method over the time dt."""
+    dtype = jax.tree.leaves(y)[0].dtype
+    t, h = jnp.asarray(t, dtype), jnp.asarray(dt, dtype) / substeps
+    if substeps == 1:
+        return method.step(action, field, t, y, h, args)[0]
+
+    def once(y: Point, k: Array) -> tuple[Point, None]:
+        return method.step(action, field, t + k.astype(dtype) * h, y, h, args)[0], None
+
+    return jax.lax.scan(once, y, jnp.arange(substeps))[0]

@@ -1,0 +1,101 @@
+"""Trial steps of a trajectory along a policy, and the merit that accepts them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.lie.action import Point
+from lgsim.optimize.linearize import split_nodes
+from lgsim.optimize.problem import Problem
+from lgsim.optimize.riccati import Policy
+
+ARMIJO = 1e-4
+"""Share of the predicted decrease that a step must bring."""
+
+
+class Trial(NamedTuple):
+    """A trajectory after a step of some length, with its cost."""
+
+    ys: Point
+    us: Array
+    cost: Array
+
+
+class Search(NamedTuple):
+    """The outcome: the last trial, its length, and whether it lowers the merit."""
+
+    trial: Trial
+    length: Array
+    accepted: Array
+
+
+def trial(problem: Problem, ys: Point, us: Array, gaps: Array, policy: Policy, length: Array) -> Trial:
+    """The trajectory under ``u + length k + K difference(y, y_new)``, whose gaps are ``1 - length`` of the old ones.
+
+    Args:
+        problem: The problem.
+        ys, us: The trajectory.
+        gaps: Of its steps (H, n).
+        policy: The feedback.
+        length: From 0 to 1.
+
+    Source: Mastalli et al. 2020, Crocoddyl, sec. III (feasibility-driven DDP).
+    """
+    action = problem.dynamics.action
+    before, _ = split_nodes(ys)
+
+    def step(now: Point, node: tuple) -> tuple[Point, tuple[Point, Array]]:
+        i, y, u, gap, K, k = node
+        u = problem.clip(u + length * k + K @ action.difference(y, now))
+        after = action.move((length - 1) * gap, problem.step(i, now, u))
+        return after, (after, u)
+
+    nodes = (jnp.arange(problem.horizon), before, us, gaps, policy.K, policy.k)
+    _, (rest, controls) = jax.lax.scan(step, problem.y0, nodes)
+    states = jax.tree.map(lambda y, more: jnp.concatenate([y[None], more]), problem.y0, rest)
+    return Trial(states, controls, problem.cost(states, controls))
+
+
+def search(
+    problem: Problem, ys: Point, us: Array, gaps: Array, policy: Policy,
+    cost: Array, slope: Array, weight: Array, slack: Array, halvings: int,
+) -> Search:  # fmt: skip
+    """Halve the step until ``merit = cost + weight * sum |gaps|`` falls enough.
+
+    Args:
+        problem, ys, us, gaps, policy: See ``trial``.
+        cost: Of the trajectory.
+        slope: The derivative of the merit by the length at zero, negative.
+        weight: Of the gaps.
+        slack: What rounding may add to the merit.
+        halvings: At most.
+    """
+    total = jnp.sum(jnp.abs(gaps))
+
+    def attempt(length: Array) -> tuple[Trial, Array]:
+        found = trial(problem, ys, us, gaps, policy, length)
+        merit = found.cost + weight * (1 - length) * total
+        # a trial that is not finite fails every comparison
+        enough = merit <= cost + weight * total + ARMIJO * length * slope + slack
+        finite = jnp.array(True)
+        for leaf in jax.tree.leaves(found):
+            finite = finite & jnp.all(jnp.isfinite(leaf))
+        return found, enough & finite
+
+    def going(state: tuple[Array, Array, Trial, Array]) -> Array:
+        tried, _, _, accepted = state
+        return ~accepted & (tried < halvings)
+
+    def halve(state: tuple[Array, Array, Trial, Array]) -> tuple[Array, Array, Trial, Array]:
+        tried, length, _, _ = state
+        length = jnp.where(tried == 0, length, length / 2)
+        return (tried + 1, length, *attempt(length))
+
+    none = Trial(ys, us, cost)
+    first = (jnp.array(0), jnp.ones((), us.dtype), none, jnp.array(False))
+    _, length, found, accepted = jax.lax.while_loop(going, halve, first)
+    return Search(found, length, accepted)

@@ -1,0 +1,166 @@
+"""Model predictive control: a problem solved again and again from the measured state, each time from the last plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.lie.action import Point
+from lgsim.optimize.closures import opened
+from lgsim.optimize.ilqr import ILQR
+from lgsim.optimize.problem import Problem
+from lgsim.optimize.results import RESULTS, Result
+from lgsim.optimize.solver import Solver, start
+
+ITERATIONS = 4
+"""Of the default solver at each step of the control."""
+
+
+class Plan(eqx.Module):
+    """What a controller keeps from one step to the next; its arrays are data for ``jit``, ``vmap`` and ``lax.scan``.
+
+    Attributes:
+        t: Time of the next measurement, s.
+        ys, us: The guess of the next problem: the last solution, shifted by one step.
+        cost, gradient, feasibility, violation, iterations, result, place, quantity: Of the last solution, as in
+            ``Result``. A solver of few iterations seldom ends with ``RESULTS.successful``; ``place`` is -1 where all
+            is finite.
+    """
+
+    t: Array
+    ys: Point
+    us: Array
+    cost: Array
+    gradient: Array
+    feasibility: Array
+    violation: Array
+    iterations: Array
+    result: RESULTS
+    place: Array
+    quantity: Array
+
+    @classmethod
+    def of(cls, t: Array, ys: Point, us: Array, result: Result) -> Plan:
+        """A guess for time t with what is known of the last solution."""
+        names = ("cost", "gradient", "feasibility", "violation", "iterations", "result", "place", "quantity")
+        return cls(t, ys, us, **{name: getattr(result, name) for name in names})
+
+
+class Controller(eqx.Module):
+    """Receding horizon control of a problem; see ``mpc``.
+
+    Attributes:
+        problem: What is solved, from new states and times.
+        solver: By which.
+    """
+
+    problem: Problem
+    solver: Solver
+
+    def plan(self, y: Point | None = None, us: Any = None, ys: Any = None, *, solver: Solver | None = None) -> Plan:
+        """The first plan: that of ``lgsim.optimize.solve``, by default with ``ILQR()`` to the end.
+
+        Args:
+            y: The state at the problem's t0, by default its y0.
+            us, ys: Guesses, see ``solve``.
+            solver: By default one that converges, ``ILQR()``.
+
+        Raises:
+            TypeError, ValueError: see ``solve``.
+        """
+        problem = self.problem if y is None else _from(self.problem, self.problem.t0, y)
+        solver = ILQR() if solver is None else solver
+        us, ys = start(problem, solver, us, ys)
+        result = _solve(opened(problem), _numbers(problem, solver), us, ys)
+        return Plan.of(problem.t0, result.ys, result.us, result)
+
+    def step(self, plan: Plan, y: Point) -> tuple[Array, Plan]:
+        """(the control (controls,) from now to now + dt, the plan for then), from the state y measured now.
+
+        The problem is solved from y at ``plan.t``, starting from the shifted plan, whose states keep their gap to y
+        (multiple shooting). Where the solution is not finite, the shifted plan is kept and its first control returned,
+        and ``result``, ``place`` and ``quantity`` of the plan say why. A pure function, compiled once.
+
+        Raises:
+            TypeError, ValueError: y is not like the problem's y0.
+        """
+        return _step(self, plan, _state(self.problem, y))
+
+
+def mpc(problem: Problem, solver: Solver | None = None) -> Controller:
+    """A controller that solves a problem at each step from the measured state, by few iterations from the last plan.
+
+    ::
+
+        controller = mpc(problem)
+        plan = controller.plan(y)
+        while True:
+            u, plan = controller.step(plan, measured())
+
+    The horizon recedes: at ``plan.t`` the problem runs from t to t + H dt, so that costs that read the time, such as
+    ``FramePath``, follow their reference. ``step`` is a pure function: put it in ``lax.scan`` together with a
+    simulation, or map it over many machines. The guess is the last solution moved by one step: controls and states
+    of the nodes from the second on, the last control again and the state that it leads to. An ``AugmentedLagrangian``
+    starts without multipliers each time. In ``lgsim.rollout`` the control of a step goes in as ``torques``; a
+    ``control`` of a simulation is evaluated at all stages of a method and keeps nothing, so that a controller is none.
+
+    Args:
+        problem: dt of its dynamics is the time between two calls of ``step``.
+        solver: By default ``ILQR(max_iterations=4)``. One that takes no guess of states shoots from the controls.
+
+    Returns:
+        The controller, an immutable module of arrays.
+
+    Raises:
+        TypeError: an argument is of the wrong kind.
+        ValueError: constraints that the solver does not handle, or a cost that is not finite at y0.
+
+    Source: Diehl, Bock and Schlöder 2005, A real-time iteration scheme for nonlinear optimization in optimal feedback
+    control, for few iterations from a shifted guess.
+    """
+    solver = ILQR(max_iterations=ITERATIONS) if solver is None else solver
+    start(problem, solver, None, None)
+    return Controller(opened(problem), _numbers(problem, solver))
+
+
+def _numbers(problem: Problem, solver: Solver) -> Solver:
+    """The solver with arrays for numbers: new ones never compile again."""
+    return jax.tree.map(lambda x: jnp.asarray(x, problem.dtype) if isinstance(x, float) else x, solver)
+
+
+@eqx.filter_jit
+def _solve(problem: Problem, solver: Solver, us: Array, ys: Point | None) -> Result:
+    return solver.run(problem, us, ys)
+
+
+@eqx.filter_jit
+def _step(controller: Controller, plan: Plan, y: Point) -> tuple[Array, Plan]:
+    problem = _from(controller.problem, plan.t, y)
+    ys = jax.tree.map(lambda nodes, first: nodes.at[0].set(first), plan.ys, y)
+    result = controller.solver.run(problem, plan.us, ys)
+    sound = result.place < 0
+    for leaf in jax.tree.leaves((result.ys, result.us)):
+        sound = sound & jnp.all(jnp.isfinite(leaf))
+    ys, us = jax.tree.map(lambda new, old: jnp.where(sound, new, old), (result.ys, result.us), (ys, plan.us))
+    u, last = us[0], us[-1]
+    end = problem.step(problem.horizon, jax.tree.map(lambda nodes: nodes[-1], ys), last)
+    ys = jax.tree.map(lambda nodes, end: jnp.concatenate([nodes[1:], end[None]]), ys, end)
+    us = jnp.concatenate([us[1:], last[None]])
+    return u, Plan.of(problem.time(1), ys, us, result)
+
+
+def _from(problem: Problem, t: Array, y: Point) -> Problem:
+    """The problem from another state and time, without the checks of a new one."""
+    return eqx.tree_at(lambda p: (p.y0, p.t0), problem, (y, t))
+
+
+def _state(problem: Problem, y: Any) -> Point:
+    wanted, came = (jax.tree.map(lambda x: (np.shape(x), jnp.result_type(x)), tree) for tree in (problem.y0, y))
+    if wanted != came:
+        raise ValueError(f"y: expected a state like the problem's y0, {wanted}, got {came}")
+    return jax.tree.map(jnp.asarray, y)

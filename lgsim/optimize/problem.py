@@ -1,0 +1,219 @@
+"""An optimal control problem as data: what a solver is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+
+from lgsim.integrators.arguments import count, state
+from lgsim.lie.action import Point
+from lgsim.optimize.constraints import Constraint, ordered
+from lgsim.optimize.cost import Cost, as_cost
+from lgsim.optimize.dynamics import Dynamics
+from lgsim.optimize.penalty import Penalties
+
+
+class Problem(eqx.Module):
+    """Minimise ``sum_k running(t_k, y_k, u_k) + terminal(t_H, y_H)`` under ``y_{k+1} = step(t_k, y_k, u_k)``.
+
+    ``t_k = t0 + k dt``; y_0 is given. Bounds of the controls hold exactly in every solver; other constraints need
+    ``AugmentedLagrangian``.
+
+    Attributes:
+        dynamics: ``MachineDynamics``, ``FieldDynamics`` or ``DiscreteDynamics``.
+        y0: The initial state; its dtype is that of the problem.
+        running: A cost of ``lgsim.optimize.costs``, a sum of them, or a function ``f(t, y, u, args)``.
+        terminal: Likewise, or a function ``f(t, y, args)``.
+        horizon: Number of steps H.
+        lower, upper: Bounds of the controls (controls,), infinite where there are none.
+        constraints: Conditions on states and controls.
+        args: What functions get as ``args``; arrays in it are differentiable. Numbers that change belong here or into
+            fields of costs: new ones never compile again, a new function object (each ``lambda`` anew) does.
+        t0: Time of y_0, s.
+        bounded: Whether a control has a bound.
+        penalties: What an augmented Lagrangian adds to the costs; its solver sets it.
+
+    Raises:
+        TypeError: an argument is of the wrong kind, or dtypes do not fit.
+        ValueError: horizon < 1, infeasible bounds, a start outside of the state's bounds, a cost that is not one
+            number, or shapes that do not fit.
+    """
+
+    dynamics: Dynamics
+    y0: Point
+    running: Cost
+    terminal: Cost
+    horizon: int = eqx.field(static=True)
+    lower: Array
+    upper: Array
+    constraints: tuple[Constraint, ...]
+    args: Any
+    t0: Array
+    bounded: bool = eqx.field(static=True)
+    penalties: Penalties | None = None
+
+    def __init__(
+        self,
+        dynamics: Dynamics,
+        y0: Point,
+        *,
+        horizon: int,
+        running: Any = None,
+        terminal: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        constraints: Sequence[Constraint] = (),
+        args: Any = None,
+        t0: Any = 0.0,
+    ):
+        if not isinstance(dynamics, Dynamics):
+            raise TypeError(
+                f"dynamics: expected MachineDynamics, FieldDynamics or DiscreteDynamics, got {type(dynamics).__name__}"
+            )
+        if not dynamics.action.provides("difference"):
+            raise TypeError(
+                f"dynamics: {type(dynamics.action).__name__} defines no difference of two states, which solvers need"
+            )
+        self.dynamics = dynamics
+        self.horizon = count("horizon", horizon)
+        self.y0, dtype = state(y0)
+        self.running, self.terminal = as_cost(running), as_cost(terminal, end=True)
+        size = (dynamics.controls,)
+        self.lower, self.upper = (
+            _bound(name, value, fill, size, dtype)
+            for name, value, fill in (("lower", lower, -np.inf), ("upper", upper, np.inf))
+        )
+        ordered("lower, upper", self.lower, self.upper)
+        self.bounded = (lower is not None and _any_finite(self.lower)) or (
+            upper is not None and _any_finite(self.upper)
+        )
+        self.constraints = tuple(constraints)
+        self.args = args
+        self.t0 = jnp.asarray(t0, dtype)
+        self.penalties = None
+        _check_shapes(self)
+        _check_start(self)
+
+    @property
+    def dtype(self) -> jnp.dtype:
+        """That of the state."""
+        return jax.tree.leaves(self.y0)[0].dtype
+
+    @property
+    def controls(self) -> int:
+        """Length of u."""
+        return self.dynamics.controls
+
+    def time(self, k: Any) -> Array:
+        """The time of node k, s."""
+        return self.t0 + jnp.asarray(k).astype(self.dtype) * jnp.asarray(self.dynamics.dt, self.dtype)
+
+    def step(self, k: Any, y: Point, u: Array) -> Point:
+        """The state at node k + 1."""
+        return self.dynamics.step(self.time(k), y, u, self.args)
+
+    def clip(self, us: Array) -> Array:
+        """The controls (..., controls) nearest to ``us`` that keep their bounds."""
+        if not self.bounded:
+            return us
+        return jnp.clip(us, jnp.broadcast_to(self.lower, us.shape), jnp.broadcast_to(self.upper, us.shape))
+
+    def running_at(self, k: Any) -> Cost:
+        """The cost of node k, with its penalties."""
+        return self.running if self.penalties is None else self.running + self.penalties.at(self.constraints, k)
+
+    def at_end(self) -> Cost:
+        """The cost of the last node, with its penalties."""
+        return self.terminal if self.penalties is None else self.terminal + self.penalties.at_end(self.constraints)
+
+    def cost(self, ys: Point, us: Array) -> Array:
+        """The cost of a trajectory: states with the leading axis H + 1, controls (H, controls)."""
+        end = self.at_end().value(self.time(self.horizon), jax.tree.map(lambda y: y[-1], ys), None, self.args)
+        return jnp.sum(self.running_values(ys, us)) + end
+
+    def running_values(self, ys: Point, us: Array) -> Array:
+        """The running costs of the nodes (H,)."""
+
+        def value(k: Array, y: Point, u: Array) -> Array:
+            return self.running_at(k).value(self.time(k), y, u, self.args)
+
+        return jax.vmap(value)(jnp.arange(self.horizon), jax.tree.map(lambda y: y[:-1], ys), us)
+
+    def rollout(self, us: Array) -> Point:
+        """The states (H + 1) from y0 under the controls."""
+
+        def step(y: Point, node: tuple[Array, Array]) -> tuple[Point, Point]:
+            after = self.step(node[0], y, node[1])
+            return after, after
+
+        _, ys = jax.lax.scan(step, self.y0, (jnp.arange(self.horizon), us))
+        return jax.tree.map(lambda y, rest: jnp.concatenate([y[None], rest]), self.y0, ys)
+
+    def replace(self, **changes: Any) -> Problem:
+        """The problem with other arguments, checked again."""
+        names = ("running", "terminal", "horizon", "lower", "upper", "constraints", "args", "t0")
+        given = {name: getattr(self, name) for name in names} | {"y0": self.y0, "dynamics": self.dynamics}
+        if not self.bounded:
+            given |= {"lower": None, "upper": None}
+        unknown = sorted(set(changes) - set(given))
+        if unknown:
+            raise TypeError(f"replace: expected some of {', '.join(sorted(given))}, got {', '.join(unknown)}")
+        return Problem(**(given | changes))
+
+
+def _bound(name: str, value: Any, fill: float, shape: tuple[int, ...], dtype: Any) -> Array:
+    array = jnp.asarray(fill if value is None else value, dtype)
+    if array.shape not in ((), shape):
+        raise ValueError(f"{name}: expected one number or shape {shape}, one for each control, got {array.shape}")
+    return jnp.broadcast_to(array, shape)
+
+
+def _any_finite(bound: Array) -> bool:
+    return isinstance(bound, Tracer) or bool(np.any(np.isfinite(bound)))
+
+
+def _check_shapes(problem: Problem) -> None:
+    """Trace everything once, without compiling."""
+    u = jnp.zeros(problem.controls, problem.dtype)
+    t = problem.time(0)
+    after = eqx.filter_eval_shape(problem.dynamics.step, t, problem.y0, u, problem.args)
+    wanted, came = (jax.tree.map(lambda x: (jnp.shape(x), x.dtype), tree) for tree in (problem.y0, after))
+    if wanted != came:
+        raise ValueError(f"dynamics: expected a step to states like y0, {wanted}, got {came}")
+    for name, cost, control in (("running", problem.running, u), ("terminal", problem.terminal, None)):
+        value = eqx.filter_eval_shape(cost.value, t, problem.y0, control, problem.args)
+        shape = getattr(value, "shape", None)
+        if shape != ():
+            came = type(value).__name__ if shape is None else f"shape {shape}"
+            raise ValueError(f"{name}: expected a cost that is one number, got {came}; sum it, or use LeastSquares")
+        if value.dtype != problem.dtype:
+            raise TypeError(f"{name}: expected a cost of {problem.dtype}, the dtype of y0, got {value.dtype}")
+    for i, c in enumerate(problem.constraints):
+        if not isinstance(c, Constraint):
+            raise TypeError(f"constraints[{i}]: expected a constraint of lgsim.optimize, got {type(c).__name__}")
+        control = u if c.along else None
+        value = eqx.filter_eval_shape(c.value, t, problem.y0, control, problem.args)
+        if getattr(value, "ndim", None) != 1:
+            raise ValueError(
+                f"constraints[{i}]: expected values of shape (rows,), got {getattr(value, 'shape', value)}"
+            )
+
+
+def _check_start(problem: Problem) -> None:
+    """Raise where y0 breaks a bound of the state, which no control can mend."""
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((problem.y0, problem.constraints))):
+        return
+    problem.dynamics.action.check_point(problem.y0, "y0")
+    for i, c in enumerate(problem.constraints):
+        rows = c.of_state(problem.y0)
+        if rows is not None and not bool(np.all(np.asarray(rows) <= 0)):
+            raise ValueError(
+                f"constraints[{i}]: infeasible, y0 is outside of the state's bounds by {float(np.max(rows)):.3g}"
+            )

@@ -1,0 +1,375 @@
+"""``lgsim optimize``: what is found, saved and shown, what goes on after Ctrl-C, and what is refused."""
+
+import re
+import signal
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from lgsim.simulation import Trajectory
+from tests.cli.machines import LENGTH, lgsim, refused
+
+TIP = 0.3
+GOAL = (0.35, 0.0, 0.45)
+
+REACH = f"""
+[machine]
+file = "arm.urdf"
+gravity = [0, 0, -5]
+
+[start]
+q = {{ shoulder = 0.4, elbow = 0.5 }}
+
+[time]
+dt = 0.1
+horizon = 8
+
+[[reach]]
+frame = "tip"
+position = {list(GOAL)}
+weight = 1e5
+
+[weights]
+effort = 1e-3
+final_velocity = 1e3
+
+[limits]
+torque = {{ shoulder = 30, elbow = 12 }}
+
+[solver]
+gradient_tolerance = 1e-3
+"""
+
+
+def tip(q):
+    """Of the plane arm, whose links point up at zero."""
+    both = q[..., 0] + q[..., 1]
+    return np.stack([LENGTH * np.sin(q[..., 0]) + TIP * np.sin(both), 0 * both,
+                     LENGTH * np.cos(q[..., 0]) + TIP * np.cos(both)], axis=-1)  # fmt: skip
+
+
+def squeezed(text):
+    return " ".join(text.split())
+
+
+@pytest.fixture
+def write(files):
+    """A function that writes a scenario beside the machines."""
+
+    def write(text, name="scenario.toml"):
+        (files / name).write_text(text)
+        return files / name
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def solved(files, tmp_path_factory):
+    """(result of the command, folder with ``run.npz`` and its pictures)."""
+    folder = tmp_path_factory.mktemp("optimized")
+    (files / "reach.toml").write_text(REACH)
+    shown = ["--plot", *(["--html"] if find_spec("viser") else [])]
+    return lgsim("optimize", files / "reach.toml", "--out", folder / "run.npz", *shown), folder
+
+
+def test_the_motion_does_what_the_scenario_asks_for(solved):
+    """The flange by hand-written kinematics, the start, the end at rest, the torques within their limits."""
+    result, folder = solved
+    assert result.exit_code == 0, result.output
+    run = Trajectory.load(folder / "run.npz")
+    assert run.result == "" and run.method == "MK4"
+    np.testing.assert_allclose(run.time, 0.1 * np.arange(9), rtol=1e-14)
+    np.testing.assert_array_equal(run.q[0], [0.4, 0.5])
+    np.testing.assert_array_equal(run.model.gravity, [0, 0, -5])
+    assert np.linalg.norm(tip(run.q[-1]) - GOAL) < 1e-3
+    assert np.abs(run.v[-1]).max() < 1e-2 < np.abs(run.v).max()
+    assert np.all(np.abs(run.tau) <= [30, 12])
+
+
+def test_summary_table_and_files(solved):
+    result, folder = solved
+    text = squeezed(result.stdout)
+    off = float(re.search(r"tip to a position off by (\S+) m at the end", text)[1])
+    found = Trajectory.load(folder / "run.npz").q[-1]
+    assert off == pytest.approx(np.linalg.norm(tip(found) - GOAL), rel=0.06)
+    assert "% of their limits" in text and "compiling and the first iteration" in text
+    assert "reach.toml: tip to a position; arm.urdf, 2 drives, 8 steps of 0.1 s, by ilqr" in squeezed(result.stderr)
+    assert "iteration cost gradient feasibility step regularisation" in squeezed(result.stderr)
+    names = {"run.npz", "run-joints.png", "run-energy.png", "run-momentum.png"}
+    names |= {"run.html"} if find_spec("viser") else set()
+    assert {path.name for path in folder.iterdir()} == names
+    assert all(str(folder / name) in text for name in names)
+
+
+def test_interrupted_is_kept_and_goes_on_to_the_same_motion(solved, files, tmp_path, monkeypatch):
+    """Ctrl-C at the second iteration, then the same command again: bit for bit the motion without a break."""
+    from lgsim.cli import search
+
+    class Pressed(search.IterationWatch):
+        def __call__(self, row):
+            if row.number == 2:
+                signal.raise_signal(signal.SIGINT)
+            super().__call__(row)
+
+    out = tmp_path / "part.npz"
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "IterationWatch", Pressed)
+        result = lgsim("optimize", files / "reach.toml", "--out", out)
+    assert result.exit_code == 130
+    assert "note: interrupted after" in result.stderr and "the same command goes on" in result.stderr
+    part, whole = Trajectory.load(out), Trajectory.load(solved[1] / "run.npz")
+    assert part.result.startswith("The solver was interrupted") and len(part) == 9
+    assert np.any(part.q != whole.q)
+    kept = tmp_path / "part.checkpoint.npz"
+    assert kept.exists()
+
+    other = files / "other.toml"
+    other.write_text(REACH.replace("weight = 1e5", "weight = 2e5"))
+    result = lgsim("optimize", other, "--out", out)
+    assert result.exit_code == 2
+    message = result.stderr.strip().splitlines()[-1]
+    assert "this checkpoint is of another problem" in message and message.endswith("--restart begins anew")
+
+    result = lgsim("optimize", files / "reach.toml", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert f"note: going on from {kept}; --restart begins anew" in result.stderr
+    again = Trajectory.load(out)
+    for name in ("time", "q", "v", "tau"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(whole, name))
+    assert not kept.exists()
+
+
+EXACT = """
+machine = { file = "arm.urdf", gravity = [0, 0, 0] }
+start.q = { elbow = 0.5 }
+time = { dt = 0.1, duration = 0.6 }
+posture = { q = { shoulder = 0.3 }, weight = 10, exact = true }
+weights = { final_velocity = 0 }
+limits = { position = true, velocity = true }
+"""
+
+
+def test_conditions_are_met(write, tmp_path):
+    """An exact posture of one joint, and limits of positions and velocities; the other joint is free."""
+    result = lgsim("optimize", write(EXACT), "--out", tmp_path / "run.npz")
+    assert result.exit_code == 0, result.output
+    run = Trajectory.load(tmp_path / "run.npz")
+    assert abs(run.q[-1, 0] - 0.3) < 1e-6
+    assert np.all((run.q[:, 1] > -2 - 1e-6) & (run.q[:, 1] < 1.5 + 1e-6)) and np.all(np.abs(run.v[:, 1]) < 5 + 1e-6)
+    assert "outer iteration cost gradient violation inner iterations penalty" in squeezed(result.stderr)
+    assert "of the conditions" in result.stdout and "posture off by" in squeezed(result.stdout)
+
+
+FOLLOW = """
+[machine]
+file = "arm.urdf"
+gravity = [0, 0, 0]
+[start]
+q = [0.4, 0.5]
+[time]
+dt = 0.1
+duration = 0.5
+[[follow]]
+frame = "tip"
+file = "path.csv"
+weight = 1e6
+[weights]
+final_velocity = 0
+[solver]
+kind = "ilqr"
+max_iterations = 60
+gradient_tolerance = 1e-2
+[guess]
+torque = "gravity"
+"""
+
+
+@pytest.mark.slow
+def test_a_path_of_poses_from_a_file(write, files, tmp_path):
+    """Poses of the tip on the way of the joints from (0.4, 0.5) to (0.6, 0.4): the joints that are found."""
+    q = np.linspace([0.4, 0.5], [0.6, 0.4], 6)
+    rows = ["t,x,y,z,qw,qx,qy,qz"]
+    for i, (p, angle) in enumerate(zip(tip(q), q.sum(axis=1), strict=True)):
+        rows.append(",".join(f"{x:.16g}" for x in (0.1 * i, *p, np.cos(angle / 2), 0, np.sin(angle / 2), 0)))
+    (files / "path.csv").write_text("\n".join(rows) + "\n\n")
+    result = lgsim("optimize", write(FOLLOW), "--out", tmp_path / "run.npz")
+    assert result.exit_code in (0, 3), result.output
+    run = Trajectory.load(tmp_path / "run.npz")
+    np.testing.assert_allclose(run.q, q, rtol=0, atol=2e-3)
+    text = squeezed(result.stdout)
+    assert re.search(r"tip along a path of poses off by \S+ m at most tip along a path of poses off by \S+ rad", text)
+
+
+@pytest.mark.parametrize("name", ["reach", "swing_up", "follow"])
+def test_examples_are_right(name, tmp_path):
+    (tmp_path / "example.toml").write_text(lgsim("optimize", "--example", name).stdout)
+    result = lgsim("optimize", tmp_path / "example.toml", "--check", "--out", tmp_path / "run.npz")
+    assert result.exit_code == 0, result.output
+    assert " steps of 0.0" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["example.toml"]
+
+
+@pytest.mark.parametrize("kind", ["adam", pytest.param("lbfgs", marks=pytest.mark.slow)])
+def test_other_solvers_and_a_run_as_the_guess(kind, solved, write, tmp_path):
+    """Two iterations from the motion that was found find no worse one, but no optimum: it is said, and all is saved."""
+    guess = f'[guess]\nrun = "{solved[1] / "run.npz"}"\n'
+    rate = "learning_rate = 1e-8\n" if kind == "adam" else ""
+    text = REACH.replace("gradient_tolerance = 1e-3", f'kind = "{kind}"\nmax_iterations = 2\n{rate}')
+    result = lgsim("optimize", write(text + guess), "--out", tmp_path / "run.npz")
+    assert result.exit_code == 3, result.output
+    assert "note: The solver used all its iterations" in result.stderr
+    assert Trajectory.load(tmp_path / "run.npz").result.startswith("The solver used all its iterations")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
+    costs = [float(re.search(r"cost (\S+)", squeezed(each.stdout))[1]) for each in (solved[0], result)]
+    assert costs[1] < 1.001 * costs[0]
+
+
+def changed(old, new):
+    """The scenario with one place changed, which is there."""
+    assert old in REACH, old
+    return REACH.replace(old, new)
+
+
+REFUSED = {
+    "no TOML": ("[machine]\nfile = \n", ":2: not TOML: Invalid value"),
+    "no end": ("[machine", ":1: not TOML: "),
+    "twice": ("[time]\ndt = 1\ndt = 2\n", ":3: not TOML: Cannot overwrite a value"),
+    "empty": ("", ": time: the key 'dt' is missing"),
+    "unknown table": (changed("[weights]", "[wieghts]"), ":18: wieghts: there is no such key; did you mean 'weights'?"),
+    "unknown key": (changed("frame =", "fram ="), ":14: reach[1].fram: there is no such key; did you mean 'frame'?"),
+    "far key": (changed("dt =", "xyz ="), ":10: time.xyz: there is no such key; there are duration, dt, horizon"),
+    "no such file": (changed("arm.urdf", "none.urdf"), ":3: machine.file: "),
+    "shipped": (changed("arm.urdf", "lgsim:arm"), "expected a machine that comes with lgsim, got 'arm'; did you mean"),
+    "gravity of two": (changed("[0, 0, -5]", "[0, -5]"), ":4: machine.gravity: expected 3 numbers, got 2"),
+    "joint": (changed("elbow = 0.5", "elbw = 0.5"),
+              ":7: start.q.elbw: expected the name of a joint, got 'elbw'; did you mean 'elbow'?"),
+    "joint of two": (changed("elbow = 0.5", "elbow = [1, 2]"), ":7: start.q.elbow: expected 1 numbers, got 2"),
+    "list of three": (changed("{ shoulder = 0.4, elbow = 0.5 }", "[1, 2, 3]"),
+                      ":7: start.q: expected 2 numbers (shoulder 1, elbow 1), got 3; or name the joints"),
+    "a text": (changed("shoulder = 0.4", "shoulder = '0.4'"), ":7: start.q.shoulder: expected a number, got '0.4'"),
+    "nan": (changed("shoulder = 0.4", "shoulder = nan"), ":7: start.q.shoulder: expected a finite number, got nan"),
+    "dt 0": (changed("dt = 0.1", "dt = 0"), ":10: time.dt: expected a positive number, got 0"),
+    "no dt": (changed("dt = 0.1", ""), ":9: time: the key 'dt' is missing"),
+    "horizon 0": (changed("horizon = 8", "horizon = 0"), ":11: time.horizon: expected a whole number from 1 on, got 0"),
+    "horizon 1.5": (changed("horizon = 8", "horizon = 1.5"), ":11: time.horizon: expected a whole number, got 1.5"),
+    "both": (changed("horizon = 8", "horizon = 8\nduration = 1"), ":9: time: expected either a duration, s, or a hor"),
+    "part of a step": (changed("horizon = 8", "duration = 0.25"),
+                       ":11: time.duration: expected a whole number of steps of 0.1 s, got 2.5 of them"),
+    "long": (changed("horizon = 8", "duration = 1e9"), ":11: time.duration: expected at most 1000000 steps, got 1e+10"),
+    "method": (changed("dt = 0.1", 'dt = 0.1\nmethod = "RK4"'), ":11: time.method: expected one of "),
+    "no task": (REACH[: REACH.index("[[reach]]")], "expected a task: a table [[reach]], [[posture]], [[follow]]"),
+    "frame": (changed('"tip"', '"tp"'), ":14: reach[1].frame: expected the name of a frame, got 'tp'; did you mean"),
+    "no frame": (changed('frame = "tip"', ""), ":13: reach[1]: the key 'frame' is missing"),
+    "out of reach": (changed("[0.35,", "[0.65,"),
+                     ":15: reach[1].position: out of reach: 0.7906 m from the joint 'shoulder', and the links from"
+                     " there to the frame 'tip' are 0.7 m long together"),
+    "nothing to reach": (changed("position =", "# "), ":13: reach[1]: expected a position, or a rotation or quater"),
+    "quaternion": (changed("weight = 1e5", "quaternion = [2, 0, 0, 0]"),
+                   ":16: reach[1].quaternion: expected a unit quaternion (w, x, y, z), got one of norm 2"),
+    "weight": (changed("weight = 1e5", "weight = -1"), ":16: reach[1].weight: expected zero or more, got -1"),
+    "weights": (changed("weight = 1e5", "weight = [1, 2]"), ":16: reach[1].weight: expected 3 numbers, got 2"),
+    "exact": (changed("weight = 1e5", "exact = 1"), ":16: reach[1].exact: expected true or false, got 1"),
+    "effort": (changed("effort = 1e-3", "effort = true"), ":19: weights.effort: expected a number, got true"),
+    "torque": (changed("shoulder = 30", "shoulder = -30"),
+               ":23: limits.torque.shoulder: infeasible bounds: expected a force of zero or more, got -30"),
+    "no torque": (changed("shoulder = 30, elbow = 12", "shoulder = 0, elbow = 0"), "infeasible bounds: no drive has"),
+    "torque word": (changed("{ shoulder = 30, elbow = 12 }", '"modl"'),
+                    ":23: limits.torque: expected one of model, none, got 'modl'; did you mean 'model'?"),
+    "outside at start": (changed("elbow = 0.5", "elbow = 1.7").replace("[limits]", "[limits]\nposition = true"),
+                         ":7: start.q: the joint 'elbow' starts at 1.7, outside of its limits, -2 to 1.5"),
+    "solver": (changed("gradient", 'kind = "sqp"\ngradient'), ":26: solver.kind: expected one of ilqr, adam, lbfgs"),
+    "not of the kind": (changed("gradient", "learning_rate = 1\ngradient"), "learning_rate: not for the kind 'ilqr'"),
+    "no conditions": (changed("gradient", "penalty = 1\ngradient"), ":26: solver.penalty: only with conditions: exact"),
+    "tolerance": (changed("tolerance = 1e-3", "tolerance = -1"),
+                  ":26: solver.gradient_tolerance: expected a positive number, got -1"),
+    "driven": (changed("gravity", 'driven = ["elbo"]\ngravity'), ":4: machine.driven[1]: expected the name of a joint"),
+    "guess": (REACH + '[guess]\nrun = "none.npz"\n', ":28: guess.run: "),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_before_anything_is_compiled(case, write, tmp_path):
+    text, message = REFUSED[case]
+    line = refused("optimize", write(text, "bad.toml"), "--out", tmp_path / "run.npz")
+    assert "bad.toml" in line and message in line, line
+    assert not list(tmp_path.iterdir())
+
+
+PATHS = {
+    "one point": ('points = [[0, 0, 0, 0.5]]', ":12: follow[1].points: expected two points or more, got 1"),
+    "falling times": (
+        "points = [\n  [0.2, 0, 0, 0.5],\n  [0.1, 0, 0, 0.5],\n]",
+        ":14: follow[1].points[2]: expected rising times, got 0.1 s",
+    ),
+    "too late": ("points = [[0, 0, 0, 0.5], [9, 0, 0, 0.5]]", "expected times from 0 to the duration, 0.5 s, got 0 to"),
+    "three": ("points = [[0, 0, 0.5]]", "follow[1].points[1]: expected a list of 4 or 8 numbers, got [0, 0, 0.5]"),
+    "far": ("points = [[0, 0, 0, 0.5], [0.5, 0, 0, 5]]", "follow[1].points[2]: out of reach: 5 m from the joint 'sho"),
+    "no file": ('file = "none.csv"', ":12: follow[1].file: "),
+    "bad file": ('file = "bad.csv"', "bad.csv:3: expected 4 numbers, got 3"),
+    "words": ('file = "words.csv"', "words.csv:2: expected numbers, got 'a' in '0,0,a,1'"),
+    "both": ('file = "a.csv"\npoints = []', ":10: follow[1]: expected either points or a file of them"),
+}
+
+
+@pytest.mark.parametrize("case", PATHS)
+def test_paths_are_refused(case, write, files):
+    (files / "bad.csv").write_text("t,x,y,z\n0,0,0,0.5\n0.1,0,0\n")
+    (files / "words.csv").write_text("0,0,0,1\n0,0,a,1\n")
+    given, message = PATHS[case]
+    line = refused("optimize", write(FOLLOW.replace('file = "path.csv"', given), "bad.toml"))
+    assert message in line, line
+
+
+def test_postures_are_refused(write):
+    limited = EXACT.replace("{ shoulder = 0.3 }", "{ elbow = -2.5 }")
+    assert (
+        ":5: posture.q.elbow: expected the joint 'elbow' within its limits, -2 to 1.5, got -2.5; change it, or take"
+        in refused("optimize", write(limited))
+    )
+    assert "posture.q: expected at least one joint" in refused(
+        "optimize", write(EXACT.replace("{ shoulder = 0.3 }", "{}"))
+    )
+
+
+def test_words_of_the_command(tmp_path, write):
+    assert "SCENARIO: expected a TOML file; lgsim optimize --example reach" in refused("optimize")
+    assert "--example: expected one of reach, swing_up, follow, got 'rech'; did you mean 'reach'?" in refused(
+        "optimize", "--example", "rech"
+    )
+    assert "--example: without a SCENARIO" in refused("optimize", "a.toml", "--example", "reach")
+    assert f"{tmp_path / 'no.toml'}: the file cannot be read: No such file" in refused("optimize", tmp_path / "no.toml")
+    assert "--out: expected a name that ends in .npz" in refused("optimize", write(REACH), "--out", "run.mat")
+
+
+def test_lines_of_keys():
+    """In tables, arrays of tables, arrays over several lines, inline tables, texts that look like tables."""
+    from lgsim.cli.lines import lines_of
+
+    text = '''# a = 1
+title = "a [b] = # no"
+[a]
+x = 1.5 # y = 2
+points = [
+  [0, 1.5e-3], # one
+  [1, 2],
+]
+s = """
+[not.a.table]
+k = 3
+"""
+b.c = {d = 1, "e f" = [1, 2]}
+[[reach]]
+frame = 'x'
+[[reach]]
+frame = "y"
+[reach.weight]
+w = +inf
+'''
+    assert lines_of(text) == {
+        ("title",): 2, ("a",): 3, ("a", "x"): 4, ("a", "points"): 5, ("a", "points", 0): 6, ("a", "points", 0, 0): 6,
+        ("a", "points", 0, 1): 6, ("a", "points", 1): 7, ("a", "points", 1, 0): 7, ("a", "points", 1, 1): 7,
+        ("a", "s"): 9, ("a", "b"): 13, ("a", "b", "c"): 13, ("a", "b", "c", "d"): 13, ("a", "b", "c", "e f"): 13,
+        ("a", "b", "c", "e f", 0): 13, ("a", "b", "c", "e f", 1): 13, ("reach", 0): 14, ("reach", 0, "frame"): 15,
+        ("reach", 1): 16, ("reach", 1, "frame"): 17, ("reach", 1, "weight"): 18, ("reach", 1, "weight", "w"): 19,
+    }  # fmt: skip

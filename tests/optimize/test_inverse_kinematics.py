@@ -1,0 +1,132 @@
+"""Inverse kinematics against the closed form of a planar arm, and on an arm of seven joints."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lgsim
+from lgsim.optimize import REACH, inverse_kinematics
+
+ARM = """<robot name="arm"><link name="base"/><link name="upper"/><link name="fore"/>
+<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+  <limit lower="-2" upper="2" effort="1" velocity="1"/></joint>
+<joint name="elbow" type="revolute"><parent link="upper"/><child link="fore"/><origin xyz="0 0 .4"/>
+  <axis xyz="0 1 0"/><limit lower="0" upper="2.5" effort="1" velocity="1"/></joint></robot>"""
+A, B = 0.4, 0.3
+
+
+@pytest.fixture(scope="module")
+def arm():
+    tip = jnp.eye(4).at[2, 3].set(B)
+    return lgsim.formats.read_urdf(text=ARM)[0].add_frame("tip", "fore", tip)
+
+
+def closed(x, z):
+    """(shoulder, elbow) with a positive elbow."""
+    elbow = np.arccos((x * x + z * z - A * A - B * B) / (2 * A * B))
+    return np.array([np.arctan2(x, z) - np.arctan2(B * np.sin(elbow), A + B * np.cos(elbow)), elbow])
+
+
+POINTS = np.array([[0.3, 0, 0.4], [0.5, 0, 0.2], [-0.2, 0, 0.3], [0.1, 0, 0.5]])
+START = jnp.array([0.1, 0.8])
+
+
+def test_a_batch_of_positions_is_that_of_the_closed_form(arm):
+    found = inverse_kinematics(arm, "tip", jnp.array(POINTS), START)
+    assert found.q.shape == (4, 2) and np.max(found.error) < 1e-9
+    assert np.all(np.asarray(found.result == REACH.successful))
+    np.testing.assert_allclose(found.q, [closed(x, z) for x, _, z in POINTS], atol=1e-8)
+    assert np.max(found.iterations) < 30
+
+
+def test_more_targets_than_run_side_by_side(arm):
+    """Each gets its own answer, from whichever guess reaches it; a guess that bends the wrong way reaches few."""
+    rng = np.random.default_rng(0)
+    q = np.stack([rng.uniform(-1.8, 1.8, 300), rng.uniform(0.3, 2.3, 300)], axis=1)
+    x = A * np.sin(q[:, 0]) + B * np.sin(q.sum(axis=1))
+    z = A * np.cos(q[:, 0]) + B * np.cos(q.sum(axis=1))
+    points = np.stack([x, 0 * x, z], axis=1)
+    points[::50] = [[2 * np.sin(a), 0, 2 * np.cos(a)] for a in np.linspace(-1.5, 1.5, 6)]
+    guesses = jnp.array([[2.0, 2.5], [1.0, 1.0], [-1.0, 1.0], [0.0, 0.5]])
+    found = inverse_kinematics(arm, "tip", jnp.array(points), guesses)
+    far = np.arange(300) % 50 == 0
+    reached = np.asarray(found.result == REACH.successful)
+    np.testing.assert_array_equal(reached, ~far)
+    np.testing.assert_allclose(np.asarray(found.q)[~far], q[~far], atol=1e-7)
+    np.testing.assert_allclose(np.asarray(found.error)[far, 0], 2.0 - (A + B), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_derivatives_are_those_of_the_closed_form_in_both_modes(arm):
+    """By the target; across the plane nothing moves."""
+    point = jnp.array(POINTS[0])
+
+    def q_of(point):
+        return inverse_kinematics(arm, "tip", point, START).q
+
+    h = 1e-6
+    by_x = (closed(0.3 + h, 0.4) - closed(0.3 - h, 0.4)) / (2 * h)
+    by_z = (closed(0.3, 0.4 + h) - closed(0.3, 0.4 - h)) / (2 * h)
+    wanted = np.stack([by_x, by_z], axis=1)
+    for jacobian in (jax.jacfwd, jax.jacrev):
+        slope = np.asarray(jax.jit(jacobian(q_of))(point))
+        np.testing.assert_allclose(slope[:, [0, 2]], wanted, atol=1e-7)
+        np.testing.assert_allclose(slope[:, 1], 0, atol=1e-7)
+
+
+@pytest.mark.slow
+def test_limits_hold_and_what_is_out_of_reach_is_told(arm):
+    """The nearest point of the reach; an elbow that would have to bend backwards."""
+    far = inverse_kinematics(arm, "tip", jnp.array([0.6, 0.0, 0.8]), START)
+    assert bool(far.result == REACH.out_of_reach)
+    np.testing.assert_allclose(far.error[0], 1.0 - (A + B), atol=1e-6)
+    back = inverse_kinematics(arm, "tip", jnp.array([-0.65, 0.0, -0.1]), START)
+    q = np.asarray(back.q)
+    assert np.all(q >= np.asarray(arm.lower)) and np.all(q <= np.asarray(arm.upper))
+    assert bool(back.result == REACH.out_of_reach)
+    assert float(inverse_kinematics(arm, "tip", jnp.array([-0.65, 0.0, -0.1]), START, limits=False).error[0]) < 1e-9
+
+
+def test_the_posture_decides_between_two_frames_that_disagree(arm):
+    """Two targets with weights: the gradient of the weighted squares, by differences, is zero."""
+    targets, weights = [jnp.array([0.3, 0.0, 0.4]), jnp.array([0.2, 0.0, 0.2])], [1.0, 0.5]
+    home = jnp.array([0.3, 0.5])
+    found = inverse_kinematics(arm, ["tip", "fore"], targets, START, weight=weights, posture=home, posture_weight=0.01)
+    assert bool(found.result == REACH.successful) and found.error.shape == (2,)
+
+    def cost(q):
+        tip = np.array([A * np.sin(q[0]) + B * np.sin(q.sum()), 0, A * np.cos(q[0]) + B * np.cos(q.sum())])
+        fore = np.array([A * np.sin(q[0]), 0, A * np.cos(q[0])])
+        gaps = (tip - np.asarray(targets[0]), fore - np.asarray(targets[1]))
+        return sum(w * g @ g for w, g in zip(weights, gaps, strict=True)) / 2 + 0.005 * np.sum(
+            (q - np.asarray(home)) ** 2
+        )
+
+    q, h = np.asarray(found.q), 1e-5
+    slope = [(cost(q + h * e) - cost(q - h * e)) / (2 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(slope, 0, atol=1e-8)
+
+
+def test_bad_input_is_told(arm):
+    with pytest.raises(ValueError, match=r"frame: expected one of .*tip, got 'hand'"):
+        inverse_kinematics(arm, "hand", jnp.zeros(3))
+    with pytest.raises(ValueError, match=r"target of 'tip': expected a pose .* got shape \(5,\)"):
+        inverse_kinematics(arm, "tip", jnp.zeros(5))
+    with pytest.raises(ValueError, match="got 1 targets"):
+        inverse_kinematics(arm, ["tip", "fore"], [jnp.zeros(3)])
+
+
+@pytest.mark.slow
+def test_poses_of_an_arm_of_seven_joints():
+    """Poses that the arm has, from four guesses: nearly all are found, all within the limits."""
+    model = lgsim.load_urdf(lgsim.data.arm7())
+    flange = model.frame_names.index("flange")
+    poses = lgsim.forward_kinematics(model, model.random(jax.random.key(0), (40,)))[:, flange]
+    guesses = jnp.concatenate([((model.lower + model.upper) / 2)[None], model.random(jax.random.key(5), (3,))])
+    found = inverse_kinematics(model, "flange", poses, guesses)
+    reached = np.asarray(found.result == REACH.successful)
+    assert np.mean(reached) >= 0.95
+    gaps = jnp.linalg.inv(poses) @ lgsim.forward_kinematics(model, found.q)[:, flange]
+    assert np.max(np.abs(np.asarray(gaps) - np.eye(4))[reached]) < 1e-9
+    assert np.all(found.q >= model.lower[None]) and np.all(found.q <= model.upper[None])
