@@ -12,11 +12,14 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
 - motion: ``simulate`` gives a ``Trajectory``, ``rollout`` is the pure function under it, ``controls`` drive a machine,
   ``sensors`` read it; ``simulate_adaptive`` with ``events``, and on any manifold ``lgsim.integrators.adaptive``
   (extra ``adaptive``);
+- trajectory optimisation, inverse kinematics, model predictive control: ``optimize`` (extra ``optimize`` for the
+  minimisers of optimistix);
+- dispersions: ``montecarlo`` samples states, parameters and disturbances, on groups (extra ``montecarlo``);
 - pictures: ``view`` (extras ``plot`` and ``view``); an arm to try things on: ``data.arm7()``;
 - ready problems: ``systems``.
 """
 
-from lgsim import actions, data, dynamics, systems, view
+from lgsim import actions, data, dynamics, montecarlo, optimize, systems, view
 from lgsim.dynamics import (
     bias_forces,
     center_of_mass,
@@ -196,6 +199,8 @@ __all__ = [
     "load_mjcf",
     "load_urdf",
     "mass_matrix",
+    "montecarlo",
+    "optimize",
     "passive_forces",
     "potential_energy",
     "quaternion",

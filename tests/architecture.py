@@ -40,6 +40,9 @@ CORE = {"jax", "jaxlib", "numpy", "equinox", "optax", "chex", "jaxtyping"}
 THIRD_PARTY = {
     "integrators": {"diffrax"},
     "simulation": {"diffrax", "pyarrow"},
+    "optimize": {"optimistix"},
+    "montecarlo": {"pyarrow", "scipy"},
+    "identify": {"pyarrow", "scipy"},
     "formats": {"lxml", "yourdfpy", "mujoco", "pandas", "pyarrow"},
     "interop": {"pinocchio", "mujoco", "pydrake"},
     "symbolic": {"sympy"},

@@ -1,0 +1,190 @@
+"""The programs of a study, and its chunks: pure tasks that any scheduler can run, in any order, more than once."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from lgsim.montecarlo.fingerprint import fingerprint, program_key
+from lgsim.montecarlo.study import Study, tile_indices
+
+_SHARE = 16
+"""A chunk takes at most this part of the memory."""
+_MOST = 2**16
+"""Samples in a chunk: what is lost at most when a run is killed."""
+_KEPT = 8
+_compiled: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
+"""Compiled programs by their text and devices, with what they were made of, so that no address in a text is reused."""
+
+
+class Chunk(NamedTuple):
+    """The results of samples ``start`` to ``start + len(chunk)``.
+
+    Attributes:
+        start: The first sample.
+        columns: Arrays of NumPy (samples, ...) by name.
+    """
+
+    start: int
+    columns: dict[str, np.ndarray]
+
+    @property
+    def count(self) -> int:
+        """How many samples."""
+        return len(next(iter(self.columns.values())))
+
+    def part(self, first: int, stop: int) -> Chunk:
+        """The samples ``first`` to ``stop`` of the study."""
+        cut = slice(first - self.start, stop - self.start)
+        return Chunk(first, {name: x[cut] for name, x in self.columns.items()})
+
+
+class Engine:
+    """A study on some devices, compiled once.
+
+    Each device computes whole tiles, by the program that one device alone would run.
+
+    Args:
+        study: The study.
+        devices: Of this process, by default all of JAX's default kind.
+
+    """
+
+    def __init__(self, study: Study, devices: Sequence[Any] | None = None) -> None:
+        self.study = study
+        self.devices = list(jax.local_devices() if devices is None else devices)
+        arrays, static = eqx.partition(study, eqx.is_array)
+        # leaves alone: programs do not depend on how many samples there are to be
+        leaves, structure = jax.tree.flatten(arrays)
+
+        def whole(leaves: list[Any]) -> Study:
+            return eqx.combine(jax.tree.unflatten(structure, leaves), static)
+
+        def draw(leaves: list[Any], indices: Any) -> Any:
+            return jax.vmap(whole(leaves).sampler.draw)(indices)
+
+        def play(leaves: list[Any], samples: Any) -> Any:
+            return jax.vmap(whole(leaves).play)(samples)
+
+        self._mesh = Mesh(np.array(self.devices), ("samples",))
+        self._leaves = jax.device_put(leaves, NamedSharding(self._mesh, PartitionSpec()))
+        indices = jax.ShapeDtypeStruct((study.tile,), jnp.uint32)
+        drawn, samples = jax.make_jaxpr(draw, return_shape=True)(leaves, indices)
+        self._traced = [(draw, indices, drawn), (play, samples, jax.make_jaxpr(play)(leaves, samples))]
+
+    @property
+    def width(self) -> int:
+        """Samples that all devices compute at once."""
+        return self.study.tile * len(self.devices)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the study, see ``fingerprint``."""
+        return fingerprint(self.study, [jaxpr for _, _, jaxpr in self._traced])
+
+    @cached_property
+    def chunk_size(self) -> int:
+        """Samples in a chunk whose results take a small part of the memory: whole tiles on all devices."""
+        kinds = self.study.columns().values()
+        each = sum(kind.size * kind.dtype.itemsize for kind in kinds)
+        most = min(_MOST, physical_memory() // (_SHARE * each))
+        return max(1, most // self.width) * self.width
+
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """The results of samples ``start`` to ``stop``, which depend on nothing else.
+
+        Args:
+            start: A multiple of ``study.tile``.
+            stop: The sample after the last one.
+
+        Raises:
+            ValueError: start is none, or there are no such samples.
+            MemoryError: a tile does not fit into the memory of a device.
+        """
+        if start % self.study.tile or not 0 <= start < stop <= self.study.samples:
+            raise ValueError(
+                f"chunk: expected samples from a multiple of {self.study.tile} up to {self.study.samples} at most, got"
+                f" {start} to {stop}"
+            )
+        draw, play = self._programs
+        parts, pending = [], None
+        for first in range(start, stop, self.width):
+            ahead = play(self._leaves, draw(self._leaves, self._indices(first)))
+            if pending is not None:
+                parts.append(jax.device_get(pending))
+            pending = ahead
+        parts.append(jax.device_get(pending))
+        names = parts[0]
+        return Chunk(start, {name: np.concatenate([p[name] for p in parts])[: stop - start] for name in names})
+
+    def _indices(self, first: int) -> Any:
+        given = tile_indices(first, self.width, self.study.samples)
+        return jax.device_put(given, NamedSharding(self._mesh, PartitionSpec("samples")))
+
+
+    @cached_property
+    def _programs(self) -> tuple[Any, Any]:
+        """What draws the samples of a tile on each device, and what plays them."""
+        limit = device_memory(self.devices[0])
+        found = [self._compiled(*traced) for traced in self._traced]
+        for program in found:
+            sizes = program.memory_analysis()
+            if sizes is None:
+                continue
+            needs = sizes.temp_size_in_bytes + sizes.output_size_in_bytes + sizes.argument_size_in_bytes
+            if needs > limit:
+                raise MemoryError(
+                    f"tile: {self.study.tile} samples need {needs / 2**20:.0f} MiB, but a device has"
+                    f" {limit / 2**20:.0f} MiB; take a smaller tile or keep fewer states of each motion (save_every)"
+                )
+        return found[0], found[1]
+
+    def _compiled(self, f: Callable, tile: Any, jaxpr: Any) -> Any:
+        """``f(leaves, tile)`` for a tile on each device."""
+        key = program_key(jaxpr), str(jax.tree.structure(tile)), tuple(self.devices)
+        if key not in _compiled:
+            samples = PartitionSpec("samples")
+            if len(self.devices) > 1:
+                f = jax.shard_map(
+                    f, mesh=self._mesh, in_specs=(PartitionSpec(), samples), out_specs=samples, check_vma=False
+                )
+            sharding = NamedSharding(self._mesh, samples)
+            given = jax.tree.map(
+                lambda x: jax.ShapeDtypeStruct((self.width, *x.shape[1:]), x.dtype, sharding=sharding), tile
+            )
+            _compiled[key] = jax.jit(f).lower(self._leaves, given).compile(), jaxpr
+            if len(_compiled) > _KEPT:
+                _compiled.popitem(last=False)
+        _compiled.move_to_end(key)
+        return _compiled[key][0]
+
+
+def run_chunk(study: Study, start: int, stop: int, devices: Sequence[Any] | None = None) -> Chunk:
+    """Samples ``start`` to ``stop`` of a study: a pure function of its arguments, the same whoever runs it when.
+
+    A worker that runs many chunks makes one ``Engine`` and calls its ``chunk``.
+    """
+    return Engine(study, devices).chunk(start, stop)
+
+
+def physical_memory() -> int:
+    """Bytes of this machine."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # no such question on this system
+        return 2**33
+
+
+def device_memory(device: Any) -> int:
+    """Bytes that a device has, of a CPU those of the machine."""
+    stats = device.memory_stats() or {}
+    return stats.get("bytes_limit", physical_memory())

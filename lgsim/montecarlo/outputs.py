@@ -1,0 +1,110 @@
+"""What is kept of each motion: functions of a ``Flight``; any function of it that JAX traces will do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.dynamics.frame_distance import Capsule, frame_distance
+from lgsim.lie import conversions
+from lgsim.montecarlo.rollouts import Flight
+from lgsim.simulation import sensors
+
+
+def final_q(flight: Flight) -> Array:
+    """The configuration at the end, (nq,)."""
+    return flight.q[-1]
+
+
+def final_v(flight: Flight) -> Array:
+    """The velocity at the end, (nv,)."""
+    return flight.v[-1]
+
+
+def peak_torque(flight: Flight) -> Array:
+    """The largest ``|tau|`` of each degree of freedom at the saved states, (nv,), N m or N."""
+    return jnp.max(jnp.abs(flight.tau), axis=0)
+
+
+def peak_speed(flight: Flight) -> Array:
+    """The largest ``|v|`` of each degree of freedom at the saved states, (nv,)."""
+    return jnp.max(jnp.abs(flight.v), axis=0)
+
+
+class MinimumClearance(eqx.Module):
+    """The smallest distance of each pair of capsules at the saved states, (pairs,), m; see ``frame_distance``.
+
+    Attributes:
+        pairs: Of ``lgsim.dynamics.Capsule``.
+    """
+
+    pairs: Sequence[tuple[Capsule, Capsule]]
+
+    def __call__(self, flight: Flight) -> Array:
+        """The distances' minimum."""
+        return jnp.min(frame_distance(flight.model, flight.q, self.pairs), axis=0)
+
+
+class FinalPose(eqx.Module):
+    """The pose of a frame at the end, (4, 4).
+
+    Attributes:
+        frame: Name of the frame.
+    """
+
+    frame: str = eqx.field(static=True)
+
+    def __call__(self, flight: Flight) -> Array:
+        """The pose."""
+        return sensors.frame_pose(flight.model, self.frame, flight.q[-1])
+
+
+class FinalAttitude(eqx.Module):
+    """The attitude of a frame at the end as a unit quaternion, (4,).
+
+    Attributes:
+        frame: Name of the frame.
+    """
+
+    frame: str = eqx.field(static=True)
+
+    def __call__(self, flight: Flight) -> Array:
+        """The quaternion (w, x, y, z)."""
+        return conversions.quaternion_from_matrix(FinalPose(self.frame)(flight)[:3, :3])
+
+
+class Thinned(eqx.Module):
+    """The motion at some of the saved states, (count, nq + nv): q and v beside each other.
+
+    Attributes:
+        count: How many states, evenly spread, the first and the last among them.
+    """
+
+    count: int = eqx.field(static=True)
+
+    def __check_init__(self) -> None:
+        if self.count < 2:
+            raise ValueError(f"count: expected at least 2 states, got {self.count}")
+
+    def __call__(self, flight: Flight) -> Array:
+        """The states."""
+        places = np.round(np.linspace(0, flight.q.shape[0] - 1, self.count)).astype(int)
+        return jnp.concatenate([flight.q[places], flight.v[places]], axis=1)
+
+
+def named(outputs: Any) -> dict[str, Any]:
+    """Outputs by name; a single function and a sequence of them go by their own names.
+
+    Raises:
+        TypeError: one is no function.
+    """
+    given = outputs if isinstance(outputs, dict) else {getattr(f, "__name__", type(f).__name__): f for f in outputs}
+    for name, f in given.items():
+        if not callable(f):
+            raise TypeError(f"outputs: expected functions of a motion, got {f!r} for {name!r}")
+    return dict(given)

@@ -1,0 +1,163 @@
+"""Running a study: chunk after chunk, in memory or into a store that can be resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from lgsim.montecarlo.engine import Chunk, Engine
+from lgsim.montecarlo.lock import locked
+from lgsim.montecarlo.results import Results
+from lgsim.montecarlo.rollouts import Rollout
+from lgsim.montecarlo.running import Running
+from lgsim.montecarlo.store import About, Store
+from lgsim.montecarlo.study import Study
+from lgsim.multibody.record import fingerprint
+from lgsim.simulation.trajectory import own_version
+
+Progress = Callable[[Running], Any]
+"""``progress(running)`` is called after each chunk."""
+
+
+def run(
+    study: Study,
+    store: str | Path | None = None,
+    *,
+    resume: bool = False,
+    chunk: int | None = None,
+    devices: Sequence[Any] | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Run a study, or the rest of it.
+
+    The results are the same bit for bit on one device, and to rounding on others, whatever the size of the chunks, and
+    however often the run was killed and resumed. An interruption (Ctrl-C) ends it with what is there.
+
+    Args:
+        study: What to run.
+        store: A folder for the results; without one they stay in memory, 8 bytes for each number.
+        resume: Go on with a store that is there, also with more samples than it was made for.
+        chunk: Samples computed between two writes, a multiple of the tile on all devices; by default what fits into a
+            part of the memory. Of a store that is there its own.
+        devices: Of this process, by default all.
+        progress: Called after each chunk.
+
+    Returns:
+        The results, ``finished`` unless interrupted.
+
+    Raises:
+        FileExistsError: the store is there, and ``resume`` is False.
+        ValueError: the store is of another model, study, or version, or has more samples; chunk does not fit.
+        RuntimeError: another process writes to the store.
+        OSError: the disk is full; the store stays readable.
+        MemoryError: a tile does not fit into the memory of a device.
+        ImportError: pyarrow is missing.
+    """
+    engine = Engine(study, devices)
+    if chunk is not None and (chunk < 1 or chunk % engine.width):
+        raise ValueError(f"chunk: expected a multiple of {engine.width}, the tile on all devices, got {chunk}")
+    if store is None:
+        return _run(engine, None, chunk or engine.chunk_size, progress)
+    with writing(engine, store, resume=resume, chunk=chunk) as kept:
+        return _run(engine, kept, kept.about.chunk, progress)
+
+
+@contextmanager
+def writing(engine: Engine, path: str | Path, *, resume: bool = False, chunk: int | None = None) -> Iterator[Store]:
+    """The store of a study, new or with ``resume`` the one that is there, held for this process.
+
+    An engine of its own writes ``engine.chunk(*store.bounds(k))`` for each k of ``store.missing()``, in any order, and
+    closes with ``collect``.
+
+    Raises:
+        FileExistsError, ValueError, RuntimeError, OSError: see ``run``.
+    """
+    path = Path(path)
+    there = Store.exists(path)
+    if there and not resume:
+        raise FileExistsError(f"{path}: there is a store already; resume=True goes on with it")
+    if not there and not Store.vacant(path):
+        raise FileExistsError(f"{path}: expected a path where nothing is yet, or a store")
+    path.mkdir(parents=True, exist_ok=True)
+    with locked(path / "lock"):
+        about = describe(engine, chunk)
+        if not Store.exists(path):
+            yield Store.create(path, about)
+            return
+        store = Store(path)
+        if (wrong := store.about.differs(about)) is not None:
+            raise ValueError(f"{path}: {wrong}")
+        if chunk not in (None, store.about.chunk):
+            raise ValueError(f"chunk: expected {store.about.chunk}, that of the store, got {chunk}")
+        if about.samples < store.about.samples:
+            raise ValueError(
+                f"samples: expected at least {store.about.samples}, which the store has, got {about.samples}"
+            )
+        store.clean()
+        if about.samples > store.about.samples:
+            store.describe(replace(about, chunk=store.about.chunk))
+            store.finish(None)
+        yield store
+
+
+def collect(study: Study, store: Store, progress: Progress | None = None) -> Results:
+    """The results of a store whose chunks are all there, or as many as the study's rule to stop asks for; closes it.
+
+    Raises:
+        FileNotFoundError: a chunk that counts is missing.
+        ValueError: a chunk is damaged.
+    """
+    return _joined(study, store, store.read, store.about.chunk, progress)
+
+
+def describe(engine: Engine, chunk: int | None = None) -> About:
+    """What a store of a study says of it."""
+    study = engine.study
+    model = fingerprint(study.rollout.model) if isinstance(study.rollout, Rollout) else ""
+    columns = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
+    versions = {"lgsim": own_version(), "jax": version("jax"), "jaxlib": version("jaxlib")}
+    return About(
+        engine.fingerprint, model, versions, study.seed, study.samples, study.tile, chunk or engine.chunk_size, columns,
+        jax.default_backend(),
+    )  # fmt: skip
+
+
+def _run(engine: Engine, store: Store | None, size: int, progress: Progress | None) -> Results:
+    def chunk(index: int) -> Chunk:
+        start = index * size
+        if store is None:
+            return engine.chunk(start, min(start + size, engine.study.samples))
+        if not store.has(index):
+            store.write(index, engine.chunk(*store.bounds(index)))
+        return store.read(index)
+
+    return _joined(engine.study, store, chunk, size, progress)
+
+
+def _joined(
+    study: Study, store: Store | None, chunk: Callable[[int], Chunk], size: int, progress: Progress | None
+) -> Results:
+    """The chunks one after another, until the study stops."""
+    running, kept = Running(study), []
+    source = kept if store is None else store
+    try:
+        for index in range(-(-study.samples // size)):
+            found = chunk(index)
+            running.add(found)
+            if store is None:
+                kept.append(found.part(found.start, running.samples))
+            if progress is not None:
+                progress(running)
+            if running.stopped:
+                break
+    except KeyboardInterrupt:
+        return Results(study, source, finished=False)
+    if store is not None:
+        store.finish(running.samples)
+    return Results(study, source, running=running)
