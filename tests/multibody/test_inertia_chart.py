@@ -23,8 +23,8 @@ def test_every_point_is_a_body(coordinates):
             [[np.exp(d1), s12, s13, t[0]], [0, np.exp(d2), s23, t[1]], [0, 0, np.exp(d3), t[2]], [0, 0, 0, 1]]
         )
         P = U @ U.T
-        I = np.trace(P[:3, :3]) * np.eye(3) - P[:3, :3]
-        wanted = [P[3, 3], *P[:3, 3], I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]]
+        J = np.trace(P[:3, :3]) * np.eye(3) - P[:3, :3]
+        wanted = [P[3, 3], *P[:3, 3], J[0, 0], J[0, 1], J[1, 1], J[0, 2], J[1, 2], J[2, 2]]
         np.testing.assert_allclose(body, wanted, rtol=1e-13, atol=1e-13)
     mass, center, central = inertia.mass_center_inertia(bodies)
     np.testing.assert_allclose(mass, np.exp(2 * coordinates[:, 0]), rtol=1e-14)
