@@ -182,5 +182,6 @@ def _ended(found: Any, events: tuple[Any, ...], steps: int, max_steps: int, dura
             )
         if found.accepted:
             return ""
-    fault = blame(found.t, found.y) or "the accelerations are not finite from here on, or the motion grows without bound"
+    unknown = "the accelerations are not finite from here on, or the motion grows without bound"
+    fault = blame(found.t, found.y) or unknown
     return f"stalled {at}: the steps shrank until they no longer changed the time; {fault}"

@@ -7,10 +7,10 @@ import pytest
 from scipy.linalg import solve_discrete_are
 from scipy.optimize import minimize
 
-from lgsim.optimize.box import box_minimum
 from lgsim.optimize.linearize import LinearQuadratic
 from lgsim.optimize.parallel import parallel_follow, parallel_riccati
 from lgsim.optimize.riccati import follow, models, riccati
+from lgsim.spatial.box import box_minimum
 from tests.optimize.quadratics import dense
 
 H, N, M = 13, 4, 2

@@ -1,0 +1,182 @@
+"""The front door of identification, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.identify.estimator import Estimate, Estimator
+from lgsim.identify.gauss_newton import STATUS
+from lgsim.identify.parameters import Parameters
+from lgsim.identify.plant import Plant
+from lgsim.identify.torque import TorqueFit
+from lgsim.identify.uncertainty import Identifiability, identifiability, unseen, whiteness
+from lgsim.multibody.model import Model
+
+JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A plant identified from records, with how well it is known.
+
+    Attributes:
+        parameters: The unknowns.
+        estimate: What the estimator found, as arrays.
+        samples: The records that were fitted.
+        validation: Records that were held out, or None.
+        estimator: What found it.
+    """
+
+    parameters: Parameters
+    estimate: Estimate
+    samples: Any
+    validation: Any = None
+    estimator: Estimator = JOINT_FORCES
+
+    @property
+    def message(self) -> str:
+        """What went wrong, as a sentence; empty where nothing did."""
+        return STATUS[self.estimate.status]
+
+    @cached_property
+    def plant(self) -> Plant:
+        """The plant found."""
+        return self.parameters.put(self.estimate.x)
+
+    @property
+    def model(self) -> Model:
+        """The machine found."""
+        return self.plant.model
+
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """The physical numbers found, by name and unit."""
+        return {name: float(value) for name, value in self.parameters.values(self.estimate.x).items()}
+
+    @cached_property
+    def prior(self) -> dict[str, float]:
+        """Those numbers before."""
+        start = jnp.zeros_like(self.estimate.x)
+        return {name: float(value) for name, value in self.parameters.values(start).items()}
+
+    @cached_property
+    def deviations(self) -> dict[str, float]:
+        """Their standard deviations; infinite where the records and the beliefs do not determine them."""
+        J = np.asarray(_slopes(self.parameters, self.estimate.x))
+        variance = np.einsum("ip,pq,iq->i", J, np.asarray(self.estimate.covariance), J)
+        r = jax.jacfwd(self.parameters.beliefs_at)(self.estimate.x)
+        blind = np.asarray(unseen(self.estimate.information + r.T @ r))
+        touched = np.any(np.abs(J[:, blind]) > ROUNDING, axis=1)
+        return {
+            name: float("inf") if lost else float(np.sqrt(max(s, 0)))
+            for name, s, lost in zip(self.values, variance, touched, strict=True)
+        }
+
+    @cached_property
+    def identifiability(self) -> Identifiability:
+        """Which combinations of the unknowns the records show, without beliefs."""
+        return identifiability(self.estimate.information, self.parameters.names)
+
+    def residuals(self, samples: Any = None) -> Array:
+        """What the plant found gives less what was recorded (n, columns), by default of the fitted records."""
+        return self._residuals(samples)[0]
+
+    def rmse(self, samples: Any = None) -> np.ndarray:
+        """Root mean square of each column of the residuals (columns,)."""
+        r, w = map(np.asarray, self._residuals(samples))
+        total = np.sum(w, axis=0)
+        return np.sqrt(np.sum(np.where(w > 0, r, 0) ** 2 * w, axis=0) / np.where(total > 0, total, 1))
+
+    def signal_deviations(self, samples: Any = None) -> Array:
+        """Standard deviations of what the plant gives (n, columns), that come from the uncertain unknowns alone."""
+        given = self.samples if samples is None else samples
+        return _deviations(self.estimator, self.parameters, self.estimate.x, self.estimate.covariance, given)
+
+    def whiteness(self) -> tuple[np.ndarray, float]:
+        """See ``lgsim.identify.uncertainty.whiteness``, of the fitted records."""
+        return whiteness(np.asarray(self.residuals()))
+
+    def _residuals(self, samples: Any) -> tuple[Array, Array]:
+        given = self.samples if samples is None else samples
+        return _residuals(self.estimator, self.parameters, self.estimate.x, given)
+
+    def summary(self) -> str:
+        """A table of the numbers with their deviations, and the remarks, as text."""
+        width = max(len(name) for name in self.values)
+        lines = [f"{'':{width}}  {'prior':>12}  {'found':>12}  {'deviation':>12}"]
+        for name, value in self.values.items():
+            lines.append(f"{name:{width}}  {self.prior[name]:12.6g}  {value:12.6g}  {self.deviations[name]:12.3g}")
+        seen = self.identifiability
+        lines.append(f"{seen.rank} of {self.parameters.size} combinations of the unknowns are seen in the records")
+        names = self.estimator.columns(self.parameters, self.samples)
+        fits = ", ".join(f"{n} {r:.3g}" for n, r in zip(names, self.rmse(), strict=True))
+        lines.append(f"residuals (rms): {fits}")
+        if self.validation is not None:
+            held = ", ".join(f"{n} {r:.3g}" for n, r in zip(names, self.rmse(self.validation), strict=True))
+            lines.append(f"residuals of held-out records: {held}")
+        if self.message:
+            lines.append(self.message)
+        return "\n".join(lines)
+
+
+def fit(parameters: Parameters, samples: Any, estimator: Estimator | None = None, validation: Any = None) -> Fit:
+    """Identify a plant from records.
+
+    Compiled once for each structure and number of tiles of samples. Under ``jax.vmap``, for many machines or records in
+    one call, use ``estimator.run``.
+
+    Args:
+        parameters: What is unknown, and the prior.
+        samples: Records of the kind that the estimator takes: ``Samples`` of joint forces, or ``Records``.
+        estimator: By default ``TorqueFit()``.
+        validation: Records that are not fitted but compared.
+
+    Returns:
+        The plant with its uncertainty.
+
+    Raises:
+        ValueError: a shape is wrong, a number with a weight is not finite, the prior breaks its bounds, or there are
+            fewer numbers than unknowns.
+        TypeError: an argument is of the wrong kind or dtype.
+    """
+    estimator = JOINT_FORCES if estimator is None else estimator
+    if not isinstance(parameters, Parameters):
+        raise TypeError(f"parameters: expected Parameters, got {type(parameters).__name__}")
+    if not isinstance(estimator, Estimator):
+        raise TypeError(f"estimator: expected an estimator such as TorqueFit(), got {type(estimator).__name__}")
+    used = estimator.check(parameters, samples)
+    if validation is not None:
+        estimator.check(parameters, validation)
+    used += len(parameters.beliefs_at(jnp.zeros(parameters.size, parameters.dtype)))
+    if used < parameters.size:
+        raise ValueError(f"samples: {used} numbers with a weight cannot determine {parameters.size} unknowns")
+    parameters.bounds()
+    return Fit(parameters, _run(estimator, parameters, samples), samples, validation, estimator)
+
+
+@eqx.filter_jit
+def _run(estimator: Estimator, parameters: Parameters, samples: Any) -> Estimate:
+    return estimator.run(parameters, samples)
+
+
+@eqx.filter_jit
+def _residuals(estimator: Estimator, parameters: Parameters, x: Array, samples: Any) -> tuple[Array, Array]:
+    return estimator.residuals(parameters, x, samples)
+
+
+@eqx.filter_jit
+def _slopes(parameters: Parameters, x: Array) -> Array:
+    return jax.jacfwd(lambda x: jnp.stack(list(parameters.values(x).values())))(x)
+
+
+@eqx.filter_jit
+def _deviations(estimator: Estimator, parameters: Parameters, x: Array, covariance: Array, samples: Any) -> Array:
+    return estimator.deviations(parameters, x, covariance, samples)

@@ -1,0 +1,84 @@
+"""Periodic motions as finite Fourier series that start and end at rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from jax import Array
+
+from lgsim.multibody.joint import GroupJoint
+from lgsim.multibody.model import Model
+
+
+class Fourier(eqx.Module):
+    """``q_j(t) = c_j0 + sum_k (A_jk sin(k w t) + B_jk cos(k w t)) / k``, w = 2 pi / period, k = 1 ... harmonics.
+
+    The coefficients are combinations of a basis in which velocity and acceleration are zero at t = 0 and at the end of
+    each period, so that a machine at rest can begin and stop.
+
+    Attributes:
+        period: s.
+        harmonics: How many.
+
+    Source: Swevers, Ganseman, Tukel, De Schutter and Van Brussel 1997, Optimal robot excitation and identification,
+    IEEE Transactions on Robotics and Automation 13(5), eq. (12).
+    """
+
+    period: float = eqx.field(static=True, default=10.0)
+    harmonics: int = eqx.field(static=True, default=5)
+
+    def __check_init__(self):
+        if not self.period > 0:
+            raise ValueError(f"period: expected a positive time in s, got {self.period}")
+        if self.harmonics < 3:
+            raise ValueError(f"harmonics: expected at least 3, so that a rest is possible, got {self.harmonics}")
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients of each joint, the first of which is the mean."""
+        return 2 * self.harmonics - 1
+
+    def basis(self, t: Any) -> tuple[Array, Array, Array]:
+        """Values, first and second derivatives of the basis (..., size) at times t."""
+        k, w = np.arange(1, self.harmonics + 1), 2 * np.pi / self.period
+        t = jnp.asarray(t)
+        K = jnp.asarray(k.reshape((1,) * t.ndim + k.shape), t.dtype)
+        sine, cosine = jnp.sin(w * t[..., None] * K), jnp.cos(w * t[..., None] * K)
+        S, C = (jnp.asarray(x, t.dtype) for x in self._combinations)
+        one, none = jnp.ones((*t.shape, 1), t.dtype), jnp.zeros((*t.shape, 1), t.dtype)
+        return (
+            jnp.concatenate([one, (sine / K) @ S, (cosine / K) @ C], axis=-1),
+            jnp.concatenate([none, w * cosine @ S, -w * sine @ C], axis=-1),
+            jnp.concatenate([none, -w * w * (K * sine) @ S, -w * w * (K * cosine) @ C], axis=-1),
+        )
+
+    @property
+    def _combinations(self) -> tuple[np.ndarray, np.ndarray]:
+        """Orthonormal (A, B) with sum A_k = 0 and sum k B_k = 0: no velocity, no acceleration at t = 0."""
+        k = np.arange(1.0, self.harmonics + 1)
+        return scipy.linalg.null_space(np.ones((1, len(k)))), scipy.linalg.null_space(k[None])
+
+
+def motion(series: Fourier, coefficients: Array, t: Any) -> tuple[Array, Array, Array]:
+    """(q, v, a) at times t, (..., nv) each, of coefficients (nv, size)."""
+    q, v, a = (basis @ coefficients.T for basis in series.basis(t))
+    return q, v, a
+
+
+def check_joints(model: Model) -> None:
+    """Raise where a joint is no number for each degree of freedom.
+
+    Raises:
+        ValueError: a joint is spherical, planar or free.
+    """
+    tree = model.topology
+    for name, joint, mimic in zip(tree.joint_names, tree.joints, tree.mimics, strict=True):
+        if mimic is None and isinstance(joint, GroupJoint):
+            raise ValueError(
+                f"joint {name!r}: expected joints with one number for each degree of freedom, got"
+                f" {type(joint).__name__}; lock it (model.lock) or hold the base fixed while the machine is excited"
+            )

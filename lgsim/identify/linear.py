@@ -1,0 +1,68 @@
+"""Base parameters by linear least squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.identify.base_parameters import BaseParameters
+from lgsim.identify.estimator import Estimate
+from lgsim.identify.evidence import evidence
+from lgsim.identify.gauss_newton import STATUS, Found
+from lgsim.identify.loss import Loss, Squares
+from lgsim.identify.parameters import Parameters
+from lgsim.identify.samples import Samples
+from lgsim.identify.torque import OfJointForces, again_noise, concluded, first_noise, with_beliefs
+from lgsim.identify.uncertainty import visible
+
+
+class LinearFit(OfJointForces):
+    """Weighted linear least squares of the base parameters; the other coordinates stay at the prior.
+
+    The coordinates must be numbers in which the signals are affine (``StandardParameters``, ``Drive("damping")`` and
+    other numbers of joints): one step to the minimum, repeated as the noise of the joints, and with a robust loss the
+    weights, become known. The result may be a machine that cannot exist, and bounds are not kept; ``TorqueFit`` with
+    ``Inertias`` keeps to both.
+
+    Attributes:
+        base: Of ``base_parameters(parameters)``.
+        loss, noise, rounds, lags: See ``TorqueFit``.
+    """
+
+    base: BaseParameters
+    loss: Loss = Squares()
+    noise: Any = None
+    rounds: int = eqx.field(static=True, default=3)
+    lags: int = eqx.field(static=True, default=0)
+
+    def run(self, parameters: Parameters, samples: Samples) -> Estimate:
+        linear = parameters.linear
+        if linear is None:
+            raise ValueError(
+                "blocks: their coordinates are no numbers of the plant; take StandardParameters, or TorqueFit"
+            )
+        if not tuple(np.sort(linear)) == self.base.places:
+            raise ValueError("base: belongs to other unknowns; take base_parameters(parameters)")
+        at = np.argsort(linear)[list(self.base.independent)]
+        records = evidence(parameters, samples, self.loss)
+        kept = jnp.zeros(parameters.size, bool).at[at].set(True)
+
+        def once(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+            x, noise = carry
+            data = with_beliefs(parameters, x, records.normal(x, noise))
+            inverse = visible(data.hessian, kept)[0]
+            after = x - inverse @ data.gradient
+            again = noise if self.noise is not None else again_noise(parameters, records, after, noise, kept)
+            return (after, again), (data.cost, x)
+
+        start = jnp.zeros(parameters.size, parameters.dtype), first_noise(self.noise, samples)
+        (x, noise), (costs, path) = jax.lax.scan(once, start, None, length=self.rounds)
+        data = records.normal(x, noise)
+        status = STATUS.where(jnp.isfinite(data.cost), STATUS.successful, STATUS.nonfinite)
+        found = Found(x, data, ~kept, costs, path, jnp.array(self.rounds), status)
+        return concluded(parameters, records, x, noise, self.lags, found)

@@ -1,0 +1,88 @@
+"""What was found in recorded motion, and what was done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One remark on recorded motion.
+
+    Attributes:
+        kind: What it is, in the words of ``KINDS``.
+        where: The channel and joint that it is about, e.g. "tau joint3", or "time".
+        count: Number of samples concerned.
+        seen: What the data show.
+        done: What was done about it.
+        open: Whether the data stayed as they came and an answer is due: another map, another model, another recording.
+    """
+
+    kind: str
+    where: str
+    count: int
+    seen: str
+    done: str
+    open: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind: expected one of {', '.join(KINDS)}, got {self.kind!r}")
+
+    def __str__(self) -> str:
+        samples = f" ({self.count} sample{'s' * (self.count != 1)})" if self.count else ""
+        return f"{self.kind}, {self.where}: {self.seen}{samples}; {self.done}"
+
+
+KINDS = (
+    "unused column", "unnamed columns", "truncated file", "invalid time", "duplicate", "unordered time", "clock jump",
+    "gap", "irregular clock", "missing values", "missing channel", "quaternion sign", "quaternion norm", "wraparound",
+    "stuck encoder", "saturated torque", "missing velocity", "implausible units", "wrong sign", "shuffled columns",
+    "delay", "motion does not fit the model", "short piece",
+)  # fmt: skip
+"""All kinds of findings."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that was found; ``print(report)`` shows it, reports add up.
+
+    Attributes:
+        findings: In the order in which they were made.
+    """
+
+    findings: tuple[Finding, ...] = ()
+
+    def __iter__(self) -> Iterator[Finding]:
+        """The findings."""
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        """Number of findings."""
+        return len(self.findings)
+
+    def __add__(self, more: Iterable[Finding]) -> Report:
+        """The findings of both."""
+        return Report(self.findings + tuple(more))
+
+    def of(self, kind: str) -> tuple[Finding, ...]:
+        """The findings of a kind.
+
+        Raises:
+            ValueError: there is no such kind.
+        """
+        if kind not in KINDS:
+            raise ValueError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
+        return tuple(finding for finding in self.findings if finding.kind == kind)
+
+    @property
+    def open(self) -> tuple[Finding, ...]:
+        """The findings that need an answer."""
+        return tuple(finding for finding in self.findings if finding.open)
+
+    def __str__(self) -> str:
+        if not self.findings:
+            return "nothing to report"
+        parts = {"needs an answer": self.open, "done": [f for f in self.findings if not f.open]}
+        return "\n".join("\n  ".join([f"{title}:", *map(str, found)]) for title, found in parts.items() if found)

@@ -1,0 +1,207 @@
+"""Gauss-Newton steps of a plant and a chain of first states, in time that grows with the number of windows only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.linalg import solve_triangular
+
+from lgsim.identify.gauss_newton import STATUS
+from lgsim.identify.shooting import Linear
+from lgsim.spatial.box import box_minimum
+
+
+class Reached(NamedTuple):
+    """Where the iterations ended; see ``gauss_newton.Found``.
+
+    Attributes:
+        x: Coordinates (p,).
+        starts: First states of the windows (windows, ...).
+        linear: The normal equations there.
+        held: Which coordinates a bound holds (p,).
+        costs: Cost after each iteration (max_iterations,), NaN after the last; the first one is that of the start.
+        path: The coordinates there (max_iterations, p), repeated after the last.
+        iterations: How many were done: each one simulates all records once, with derivatives.
+        status: ``STATUS.successful`` or what went wrong.
+    """
+
+    x: Array
+    starts: Array
+    linear: Linear
+    held: Array
+    costs: Array
+    path: Array
+    iterations: Array
+    status: STATUS
+
+
+class Elimination(NamedTuple):
+    """The block-tridiagonal matrix of the states as L L^T, applied to what stands beside it.
+
+    Attributes:
+        diagonal: Cholesky factors (windows, n, n).
+        below: Blocks of L under them (windows, n, n), the first one unused.
+        forward: ``L^-1 [sx, g]`` (windows, n, p + 1).
+    """
+
+    diagonal: Array
+    below: Array
+    forward: Array
+
+
+def eliminate(linear: Linear, damping: Array) -> tuple[Array, Array, Elimination]:
+    """(Schur complement (p, p), gradient (p,), factors) of the coordinates, the states being eliminated.
+
+    Args:
+        linear: The normal equations.
+        damping: Added to the diagonal of the states (windows, n).
+    """
+    windows, n = linear.gs.shape
+    if not n:
+        none = jnp.zeros((windows, 0, 0), linear.xx.dtype)
+        return linear.xx, linear.gx, Elimination(none, none, none)
+    right = jnp.concatenate([linear.xs, linear.gs[:, None]], axis=1).swapaxes(1, 2)
+    before = jnp.concatenate([jnp.zeros_like(linear.near[:1]), linear.near[:-1]])
+    D = linear.ss + damping[:, :, None] * jnp.eye(n, dtype=damping.dtype)[None]
+
+    def step(carry: tuple[Array, Array], block: tuple[Array, Array, Array]) -> tuple[Any, Any]:
+        C, y = carry
+        D, N, b = block
+        below = solve_triangular(C, N, lower=True).T
+        C = jnp.linalg.cholesky(D - below @ below.T)
+        y = solve_triangular(C, b - below @ y, lower=True)
+        return (C, y), (C, below, y)
+
+    start = jnp.eye(n, dtype=D.dtype), jnp.zeros_like(right[0])
+    _, (C, below, y) = jax.lax.scan(step, start, (D, before, right))
+    Y, z = y[..., :-1], y[..., -1]
+    schur = linear.xx - jnp.einsum("wnp,wnq->pq", Y, Y)
+    return schur, linear.gx - jnp.einsum("wnp,wn->p", Y, z), Elimination(C, below, y)
+
+
+def substitute(factors: Elimination, dx: Array) -> Array:
+    """The tangents (windows, n) of the states that go with a change of the coordinates."""
+    if not factors.diagonal.shape[1]:
+        return factors.forward[..., 0]
+    return _back(factors, factors.forward[..., :-1] @ dx[:, None] + factors.forward[..., -1:])[..., 0]
+
+
+def follow(factors: Elimination) -> Array:
+    """Derivatives (windows, n, p) of the best states by the coordinates."""
+    return _back(factors, factors.forward[..., :-1])
+
+
+def _back(factors: Elimination, right: Array) -> Array:
+    """``-L^-T right``, right (windows, n, columns)."""
+    after = jnp.concatenate([factors.below[1:], jnp.zeros_like(factors.below[:1])])
+
+    def step(following: Array, block: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        C, below, b = block
+        d = solve_triangular(C, -b - below.T @ following, lower=True, trans=1)
+        return d, d
+
+    return jax.lax.scan(step, jnp.zeros_like(right[0]), (factors.diagonal, after, right), reverse=True)[1]
+
+
+def predicted(linear: Linear, dx: Array, ds: Array) -> Array:
+    """By how much the quadratic model falls."""
+    slope = linear.gx @ dx + jnp.sum(linear.gs * ds)
+    bend = dx @ linear.xx @ dx + 2 * jnp.einsum("p,wpn,wn->", dx, linear.xs, ds)
+    bend = bend + jnp.einsum("wn,wnm,wm->", ds, linear.ss, ds)
+    bend = bend + 2 * jnp.einsum("wn,wnm,wm->", ds, linear.near, jnp.roll(ds, -1, axis=0))
+    return -(slope + bend / 2)
+
+
+class _State(NamedTuple):
+    i: Array
+    x: Array
+    starts: Array
+    trial: tuple[Array, Array]
+    fall: Array
+    linear: Linear
+    first: Array
+    scales: tuple[Array, Array]
+    mu: Array
+    grow: Array
+    done: Array
+    costs: Array
+    path: Array
+    status: STATUS
+
+
+def descend(
+    linearise: Callable[[Array, Array], Linear], move: Callable[[Array, Array], Array], x0: Array, starts: Array,
+    lower: Array, upper: Array, *, max_iterations: int, tolerance: Any = None,
+) -> Reached:  # fmt: skip
+    """A local minimum by the method of Levenberg and Marquardt, as ``gauss_newton.minimise`` for the chain of states.
+
+    Each trial is linearised at once: most are accepted, and then nothing is computed twice.
+
+    Args:
+        linearise: The normal equations at (x, starts).
+        move: ``move(tangent, start)`` of one window.
+        x0, starts: Where to start.
+        lower, upper: Bounds of x.
+        max_iterations, tolerance: See ``gauss_newton.minimise``.
+    """
+    digits = np.finfo(x0.dtype).precision
+    limit = 10.0 ** (-0.45 * digits) if tolerance is None else tolerance
+    ridge, rounding = 10.0 ** (-0.6 * digits), 10.0 ** (-0.9 * digits)
+
+    def ahead(linear: Linear, scales: tuple[Array, Array], mu: Any, x: Array) -> tuple[Array, Array, Array]:
+        """(step of x, tangents of the states, by how much the model falls) with damping."""
+        # an unknown that nothing depends on has no scale of its own
+        Dx, Ds = (jnp.where(d > 0, d, 1) for d in scales)
+        schur, g, factors = eliminate(linear, mu * Ds)
+        dx, _ = box_minimum(schur + mu * jnp.diag(Dx), g, lower - x, upper - x)
+        dx = jnp.clip(x + dx, lower, upper) - x
+        ds = substitute(factors, dx)
+        return dx, ds, predicted(linear, dx, ds)
+
+    def widened(scales: tuple[Array, Array], linear: Linear) -> tuple[Array, Array]:
+        own = jnp.diagonal(linear.xx), jnp.diagonal(linear.ss, axis1=1, axis2=2)
+        return jnp.maximum(scales[0], own[0]), jnp.maximum(scales[1], own[1])
+
+    def step(s: _State) -> _State:
+        trial, there = s.trial
+        after = linearise(trial, there)
+        initial = s.i == 0
+        gain = (s.linear.cost - after.cost) / jnp.where(s.fall > 0, s.fall, 1)
+        better = (gain > 0) & jnp.isfinite(after.cost) & (s.fall > 0) | initial
+        x, starts, linear = jax.tree.map(
+            lambda new, old: jnp.where(better, new, old), (trial, there, after), (s.x, s.starts, s.linear)
+        )
+        first = jnp.where(initial, after.cost, s.first)
+        scales = widened(s.scales, linear)
+        shorter = jnp.where(initial, 1, jnp.maximum(1 / 3, 1 - (2 * gain - 1) ** 3))
+        mu = s.mu * jnp.where(better, shorter, s.grow)
+        lost = ~better & (mu > 1e12)
+        status = STATUS.where(lost, STATUS.stalled, s.status)
+        status = STATUS.where(jnp.isfinite(first), status, STATUS.nonfinite)
+        settled = ahead(linear, scales, ridge, x)[2] <= limit * linear.cost + rounding * first
+        dx, ds, fall = ahead(linear, scales, mu, x)
+        return _State(
+            s.i + 1, x, starts, (x + dx, jax.vmap(move)(ds, starts) if ds.shape[1] else starts), fall, linear, first,
+            scales, mu, jnp.where(better, 2, 2 * s.grow), settled | lost | ~jnp.isfinite(first),
+            s.costs.at[s.i].set(linear.cost), s.path.at[s.i].set(x), status,
+        )  # fmt: skip
+
+    zero = jnp.zeros((), x0.dtype)
+    nothing = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(linearise, x0, starts))
+    costs = jnp.full(max_iterations, jnp.nan, x0.dtype)
+    path = jnp.broadcast_to(x0, (max_iterations, x0.size))
+    begin = _State(
+        jnp.array(0), x0, starts, (x0, starts), zero, nothing, zero, (nothing.gx, nothing.gs),
+        jnp.asarray(1e-4, x0.dtype), jnp.full((), 2, x0.dtype), jnp.array(False), costs, path, STATUS.successful,
+    )  # fmt: skip
+    end = jax.lax.while_loop(lambda s: ~s.done & (s.i < max_iterations), step, begin)
+    status = STATUS.where(end.done, end.status, STATUS.max_iterations)
+    g = end.linear.gx
+    held = ((end.x <= lower) & (g > 0)) | ((end.x >= upper) & (g < 0))
+    path = jnp.where(jnp.arange(max_iterations)[:, None] < end.i, end.path, end.x)
+    return Reached(end.x, end.starts, end.linear, held, end.costs, path, end.i, status)

@@ -1,0 +1,188 @@
+"""Parameters from recorded joint forces: the inverse dynamics against the signals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.identify.estimator import Estimate, Estimator
+from lgsim.identify.evidence import TILE, Evidence, deviations, evidence, linearized, residual
+from lgsim.identify.gauss_newton import STATUS, Found, Normal, minimise
+from lgsim.identify.loss import Loss, Squares
+from lgsim.identify.parameters import Parameters
+from lgsim.identify.pieces import Pieces, PiecewiseEstimator
+from lgsim.identify.samples import Samples
+from lgsim.identify.sensors import of_velocities
+from lgsim.identify.uncertainty import covariance
+
+
+class OfJointForces(Estimator):
+    """What estimators from joint forces share: they take ``Samples``."""
+
+    def check(self, parameters: Parameters, samples: Any) -> int:
+        if not isinstance(samples, Samples):
+            raise TypeError(f"samples: expected Samples, got {type(samples).__name__}; Samples.of makes them")
+        samples.check(parameters.plant.model)
+        return int(np.sum(np.asarray(samples.weight) > 0))
+
+    def columns(self, parameters: Parameters, samples: Samples) -> list[str]:
+        return of_velocities(parameters.plant.model)
+
+    def residuals(self, parameters: Parameters, x: Array, samples: Samples) -> tuple[Array, Array]:
+        return residual(parameters, x, samples), samples.weight
+
+    def deviations(self, parameters: Parameters, x: Array, covariance: Array, samples: Samples) -> Array:
+        def one(tile: Samples) -> Array:
+            _, J = linearized(parameters, x, tile)
+            return jnp.sqrt(jnp.maximum(jnp.einsum("tjp,pq,tjq->tj", J, covariance, J), 0))
+
+        out = jax.lax.map(one, samples.tiles(TILE))
+        return out.reshape(-1, out.shape[-1])[: len(samples)]
+
+
+class TorqueFit(OfJointForces, PiecewiseEstimator):
+    """Weighted nonlinear least squares of the joint forces in the coordinates of any blocks.
+
+    ``min_x 1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2) + 1/2 |beliefs(x)|^2``, ``r = signals(q, v, a; x) - recorded``.
+    The noise of each joint is estimated from its residuals, in ``rounds``, unless it is given. With log-Cholesky
+    coordinates every iterate is a machine that can exist.
+
+    Attributes:
+        loss: Of the squared residuals.
+        noise: Standard deviations (nv,), or None.
+        rounds: How often the noise is estimated.
+        lags: Samples over which the noise is correlated: the covariance then counts it (Newey and West 1987, A simple,
+            positive semi-definite, heteroskedasticity and autocorrelation consistent covariance matrix); 0 for white.
+        max_iterations: At most, in each round.
+        tolerance: See ``gauss_newton.minimise``; by default a thousandth of a residual's square.
+    """
+
+    loss: Loss = Squares()
+    noise: Any = None
+    rounds: int = eqx.field(static=True, default=3)
+    lags: int = eqx.field(static=True, default=0)
+    max_iterations: int = eqx.field(static=True, default=100)
+    tolerance: Any = None
+
+    def run(self, parameters: Parameters, samples: Samples) -> Estimate:
+        lower, upper = parameters.bounds()
+        x = jnp.zeros(parameters.size, parameters.dtype)
+        records = evidence(parameters, samples, self.loss)
+        noise = first_noise(self.noise, samples)
+        tolerance = 2e-3 / samples.signals.size if self.tolerance is None else self.tolerance
+
+        def once(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Found]:
+            x, noise = carry
+            found = minimise(
+                lambda x: with_beliefs(parameters, x, records.normal(x, noise)),
+                lambda x: beliefs_cost(parameters, x) + records.cost(x, noise),
+                x, lower, upper, max_iterations=self.max_iterations, tolerance=tolerance,
+            )  # fmt: skip
+            again = noise if self.noise is not None else again_noise(parameters, records, found.x, noise, ~found.held)
+            return (found.x, again), found
+
+        rounds = 1 if self.noise is not None else self.rounds
+        (x, noise), found = jax.lax.scan(once, (x, noise), None, length=rounds)
+        last = joined(found)
+        return concluded(parameters, records, x, noise, self.lags, last)
+
+    def pieces(self, parameters: Parameters, samples: Samples) -> Pieces:
+        x = jnp.zeros(parameters.size, parameters.dtype)
+        records = evidence(parameters, samples, self.loss)
+        noise = first_noise(self.noise, samples)
+        if self.noise is None:
+            noise = records.spread(x, noise, jnp.zeros((), x.dtype))
+        return Rows(start=(x,), fit=self, parameters=parameters, samples=samples, noise=noise)
+
+
+class Rows(Pieces):
+    """Samples one by one; the first residuals set the noise where it is not given."""
+
+    fit: TorqueFit
+    parameters: Parameters
+    samples: Samples
+    noise: Array
+    start: tuple[Array, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.samples)
+
+    def cost(self, unknowns: tuple[Array, ...], chosen: Array) -> Array:
+        some = jax.tree.map(lambda a: a[chosen], self.samples)
+        s = (residual(self.parameters, unknowns[0], some) / self.noise[None]) ** 2
+        return jnp.sum(some.weight * self.fit.loss.cost(s)) / 2
+
+    def conclude(self, unknowns: tuple[Array, ...], costs: Array, path: Array, status: STATUS) -> Estimate:
+        x, records = unknowns[0], evidence(self.parameters, self.samples, self.fit.loss)
+        free = jnp.ones(x.shape, bool)
+        given = self.fit.noise is not None
+        noise = self.noise if given else again_noise(self.parameters, records, x, self.noise, free)
+        end = Found(x, records.normal(x, noise), ~free, costs, path, jnp.array(len(costs)), status)
+        return concluded(self.parameters, records, x, noise, self.fit.lags, end)
+
+
+def joined(rounds: Found) -> Found:
+    """The last of some rounds of iterations (rounds, ...), with the costs and the points of all."""
+    last = jax.tree.map(lambda a: a[-1], rounds)
+    costs = rounds.costs.reshape(-1)
+    # those of a round end with NaN
+    order = jnp.argsort(jnp.isnan(costs), stable=True)
+    costs = costs[order]
+    path = rounds.path.reshape(-1, last.x.size)[order]
+    path = jnp.where(jnp.isnan(costs)[:, None], last.x[None], path)
+    return last._replace(costs=costs, path=path, iterations=jnp.sum(rounds.iterations))
+
+
+def first_noise(given: Any, samples: Samples) -> Array:
+    """Standard deviations of the signals (nv,): those given, or the signals' own size."""
+    if given is not None:
+        return jnp.broadcast_to(jnp.asarray(given, samples.signals.dtype), samples.signals.shape[-1:])
+    w = samples.weight
+    return deviations(jnp.sum(jnp.where(w > 0, samples.signals, 0) ** 2 * w, axis=0), jnp.sum(w, axis=0))
+
+
+def again_noise(parameters: Parameters, records: Evidence, x: Array, noise: Array, free: Array) -> Array:
+    """Standard deviations of the residuals at x, for the number of unknowns that the records decide."""
+    data = records.normal(x, noise)
+    C = covariance(with_beliefs(parameters, x, data).hessian, free)
+    return records.spread(x, noise, jnp.sum(C * data.hessian))
+
+
+def beliefs_cost(parameters: Parameters, x: Array) -> Array:
+    """Half the squares of priors and beliefs."""
+    r = parameters.beliefs_at(x)
+    return r @ r / 2
+
+
+def with_beliefs(parameters: Parameters, x: Array, data: Normal) -> Normal:
+    """Normal equations of the records with those of priors and beliefs."""
+    r, J = parameters.beliefs_at(x), jax.jacfwd(parameters.beliefs_at)(x)
+    return Normal(data.cost + r @ r / 2, data.gradient + J.T @ r, data.hessian + J.T @ J)
+
+
+def concluded(parameters: Parameters, records: Evidence, x: Array, noise: Array, lags: int, found: Found) -> Estimate:
+    """The estimate at x with its uncertainty, for the noise found."""
+    data = records.normal(x, noise)
+    whole = with_beliefs(parameters, x, data)
+    meat = long_run(records.scores(x, noise), lags) + whole.hessian - data.hessian if lags else None
+    C = covariance(whole.hessian, ~found.held, meat)
+    return Estimate(x, C, data.hessian, noise, found.costs, found.path, found.iterations, found.status)
+
+
+def long_run(scores: Array, lags: int) -> Array:
+    """The covariance (p, p) of the sum of scores (n, p) that are correlated over some lags, by Bartlett's window."""
+
+    def add(total: Array, lag: Array) -> tuple[Array, None]:
+        moved = jnp.roll(scores, -lag, axis=0)
+        kept = (jnp.arange(len(scores)) < len(scores) - lag)[:, None]
+        part = scores.T @ jnp.where(kept, moved, 0)
+        weight = 1 - lag.astype(scores.dtype) / (lags + 1)
+        return total + weight * (part + part.T), None
+
+    return jax.lax.scan(add, scores.T @ scores, jnp.arange(1, lags + 1))[0]
