@@ -14,12 +14,13 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
   (extra ``adaptive``);
 - trajectory optimisation, inverse kinematics, model predictive control: ``optimize`` (extra ``optimize`` for the
   minimisers of optimistix);
+- identification from recorded motion: ``identify`` (extra ``identify``);
 - dispersions: ``montecarlo`` samples states, parameters and disturbances, on groups (extra ``montecarlo``);
 - pictures: ``view`` (extras ``plot`` and ``view``); an arm to try things on: ``data.arm7()``;
 - ready problems: ``systems``.
 """
 
-from lgsim import actions, data, dynamics, montecarlo, optimize, systems, view
+from lgsim import actions, data, dynamics, identify, montecarlo, optimize, systems, view
 from lgsim.dynamics import (
     bias_forces,
     center_of_mass,
@@ -191,6 +192,7 @@ __all__ = [
     "forward_kinematics",
     "frame_jacobian",
     "gravity_forces",
+    "identify",
     "integrate",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",

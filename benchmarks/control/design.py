@@ -42,7 +42,8 @@ def link_lengths(quick: bool = False) -> Task:
         memory, values = optimiser.init(lengths), []
         for _ in range(60 if quick else 300):
             (value, found), slope = value_and_slope(lengths)
-            update, memory = optimiser.update(slope, memory)
+            with jax.numpy_dtype_promotion("standard"):  # optax mixes integer types of its own
+                update, memory = optimiser.update(slope, memory)
             values.append((float(value), np.asarray(lengths), np.asarray(found.q), np.asarray(found.error)))
             lengths = lengths + update
         return values

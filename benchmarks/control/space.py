@@ -68,13 +68,13 @@ def satellite(quick: bool = False) -> Task:
 def falling_cat(quick: bool = False) -> Task:
     """The three bodies of Park and Chung, by their two joints alone: the base turned by 60 degrees and at rest.
 
-    Start and end have momentum zero; what turns the base is the way of the joints. 20 steps of 10 ms between the nodes
-    keep the momentum; a short horizon takes one.
+    Start and end have momentum zero; what turns the base is the way of the joints. 20 steps between the nodes keep
+    the momentum; a short horizon takes one.
     """
     model = chain(float)
-    horizon, substeps = (40, 1) if quick else (60, 20)
+    time, horizon, substeps = (12.0, 40, 1) if quick else (20.0, 60, 20)
     joints = np.vstack([np.zeros((6, 2)), np.eye(2)])
-    dynamics = MachineDynamics(model, 12.0 / horizon, selection=joints, substeps=substeps)
+    dynamics = MachineDynamics(model, time / horizon, selection=joints, substeps=substeps)
     arrive = FrameAttitude(model, "base", lgsim.so3.exp(jnp.asarray(np.deg2rad(60) * np.array([0.6, 0.0, 0.8]))))
     problem = Problem(
         dynamics,

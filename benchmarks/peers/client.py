@@ -49,10 +49,10 @@ class TimedOut(PeerError):
     """A peer that was killed because it did not answer in time; the message fits a table."""
 
 
-def available():
+def available(environments=ENVIRONMENTS):
     """The Python of each peer whose environment is built from the requirements that lie here."""
     found = {}
-    for name, environment in ENVIRONMENTS.items():
+    for name, environment in environments.items():
         folder = FOLDER / ".environments" / environment
         wanted = hashlib.sha256((FOLDER / f"requirements-{environment}.txt").read_bytes()).hexdigest()
         stamp = folder / ".built"
@@ -63,6 +63,8 @@ def available():
 
 class Peer:
     """A worker process, started when it is first needed and again after it was killed."""
+
+    script = "worker.py"
 
     def __init__(self, name, python, limit=PREPARING):
         self.name, self.python, self.limit = name, python, limit
@@ -112,11 +114,15 @@ class Peer:
             self.log.close()
         self.process = self.log = None
 
+    def flags(self):
+        """What XLA gets beyond the caller's flags."""
+        return FLAGS[ENVIRONMENTS[self.name]]
+
     def _start(self):
-        flags = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS[ENVIRONMENTS[self.name]]}".strip()
+        flags = f"{os.environ.get('XLA_FLAGS', '')} {self.flags()}".strip()
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [self.python, FOLDER / "worker.py", self.name],
+            [self.python, FOLDER / self.script, self.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,

@@ -1,0 +1,230 @@
+"""Five problems of optimal control as lgsim has them, and as data that another program reads: the same bodies, costs,
+bounds, starts and guess.
+
+Both take the step ``v+ = v + dt a(q, v, u), q+ = q (+) dt v+``, and running costs times dt.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import robots
+from jax import Array
+from peers import export
+
+import lgsim
+from lgsim.optimize import Dynamics, Effort, FramePose, MachineDynamics, Problem, StateDistance
+from lgsim.simulation.action import joint_jacobian
+from lgsim.simulation.rollout import motions
+
+QUADROTOR = {"mass": 1.0, "inertia": np.diag([0.01, 0.01, 0.018])}
+ARM, DRAG = 0.2, 0.02
+PANDA_TORQUES = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
+SPREAD = 0.05
+
+
+class SymplecticEuler(Dynamics):
+    """``v+ = v + dt a(q, v, S u), q+ = q (+) dt v+``, with the derivatives of a in closed form."""
+
+    model: lgsim.Model
+    dt: Any
+    selection: Array
+
+    @property
+    def action(self):
+        return motions(self.model)
+
+    @property
+    def controls(self):
+        return self.selection.shape[1]
+
+    def step(self, t, y, u, args):
+        nq = self.model.nq
+        h = jnp.asarray(self.dt, y.dtype)
+        a = lgsim.forward_dynamics(self.model, y[:nq], y[nq:], self.selection @ u)
+        return self.action.move(jnp.concatenate([h * (y[nq:] + h * a), h * a]), y)
+
+    def linearized(self, t, y, u, y_next, args):
+        model, h = self.model, jnp.asarray(self.dt, y.dtype)
+        n, q, v = model.nv, y[: model.nq], y[model.nq :]
+        a, dq, dv, dtau = lgsim.forward_dynamics_derivatives(model, q, v, self.selection @ u)
+        w = v + h * a
+        # v+ by (q, v, u), and q+ by q and v+
+        Wq, Wv, Wu = h * dq, jnp.eye(n, dtype=y.dtype) + h * dv, h * dtau @ self.selection
+
+        def after(x):
+            return model.difference(y_next[: model.nq], model.retract(model.retract(q, x), h * w))
+
+        def faster(x):
+            return model.difference(y_next[: model.nq], model.retract(q, h * (w + x)))
+
+        gap, Jq = joint_jacobian(model.topology, after, y.dtype)
+        _, Jw = joint_jacobian(model.topology, faster, y.dtype)
+        A = jnp.block([[Jq + Jw @ Wq, Jw @ Wv], [Wq, Wv]])
+        return A, jnp.concatenate([Jw @ Wu, Wu]), jnp.concatenate([gap, w - y_next[model.nq :]])
+
+
+@dataclass
+class Setup:
+    """A problem by both of lgsim's steps, and what it is made of.
+
+    Attributes:
+        euler, fourth: By the symplectic Euler step, and by MK4.
+        us: The guess (H, controls).
+        starts: States (batch, nq + nv), the first that of the problems.
+        data: What ``write`` gives to other programs, but for the starts.
+    """
+
+    name: str
+    euler: Problem
+    fourth: Problem
+    us: Array
+    starts: Array
+    data: dict
+
+    def write(self, folder):
+        """A JSON file of the problem, with numbers that are read back as they are."""
+        path = folder / f"{self.name}.json"
+        path.write_text(json.dumps({**self.data, "starts": np.asarray(self.starts).tolist()}), encoding="utf-8")
+        return path
+
+
+def pendulum():
+    """A rod with a motor, from hanging to standing."""
+    model = lgsim.ModelBuilder().add_body(
+        "rod", "world", lgsim.joints.Revolute(), axis=[0, 1, 0], mass=1.0, center=[0, 0, -0.5], inertia=np.eye(3) / 12
+    ).build()  # fmt: skip
+    goal = np.array([np.pi, 0.0])
+    running = [("control", [0.0], [0.1])]
+    return assemble("pendulum", model, 0.02, 100, {"kind": "all"}, np.zeros(2), running, [("state", goal, [1e3, 1e2])])
+
+
+def cart_pole():
+    """A cart that is pushed and a pole that is not: the bounds of its drive are zero."""
+    builder = lgsim.ModelBuilder()
+    builder.add_body("cart", "world", lgsim.joints.Prismatic(), axis=[1, 0, 0], mass=1.0, inertia=0.1 * np.eye(3))
+    builder.add_body(
+        "pole", "cart", lgsim.joints.Revolute(), axis=[0, 1, 0],
+        mass=0.3, center=[0, 0, -0.5], inertia=0.3 * 0.25 / 3 * np.diag([1, 1, 1e-2]) + 1e-6 * np.eye(3),
+    )  # fmt: skip
+    goal = np.array([0.0, np.pi, 0.0, 0.0])
+    running = [("control", [0.0, 0.0], [0.01, 0.01]), ("state", goal, [0.1, 0.1, 0.01, 0.01])]
+    end = [("state", goal, [1e3, 1e3, 1e2, 1e2])]
+    bounds = ([-30.0, 0.0], [30.0, 0.0])
+    return assemble("cart-pole", builder.build(), 0.02, 100, {"kind": "all"}, np.zeros(4), running, end, bounds)
+
+
+def panda():
+    """The hand to a pose, with bounds of the torques."""
+    model = bare(robots.robot("Panda", "float64"))
+    q0 = np.array([0.0, -0.8, 0.0, -2.3, 0.0, 1.6, 0.8])
+    hand = jnp.asarray([0.9, 0.3, -0.5, -1.4, 0.4, 1.9, 0.2])
+    target = np.asarray(lgsim.forward_kinematics(model, hand)[model.frame_names.index(model.body_names[-1])])
+    x0 = np.concatenate([q0, np.zeros(7)])
+    running = [
+        ("control", np.zeros(7), np.full(7, 1e-4)),
+        ("state", x0, [*np.full(7, 1e-2), *np.full(7, 1e-2)]),
+        ("pose", target, np.ones(6)),
+    ]
+    end = [("pose", target, np.full(6, 1e3)), ("state", x0, [*np.zeros(7), *np.full(7, 10.0)])]
+    held = np.asarray(lgsim.gravity_forces(model, jnp.asarray(q0)))
+    bounds = (-np.array(PANDA_TORQUES), np.array(PANDA_TORQUES))
+    return assemble("Panda", model, 0.01, 100, {"kind": "all"}, x0, running, end, bounds, held)
+
+
+def quadrotor():
+    """From two thirds of half a turn about x to hovering a metre away in each direction; four thrusts, not negative."""
+    model = lgsim.ModelBuilder().add_body("body", "world", lgsim.joints.Free(), **QUADROTOR).build()
+    turned = np.array([np.cos(1.0), np.sin(1.0), 0.0, 0.0])
+    x0 = np.concatenate([np.zeros(3), turned, np.zeros(6)])
+    goal = np.concatenate([np.ones(3), [1.0, 0.0, 0.0, 0.0], np.zeros(6)])
+    drives = {
+        "kind": "thrusters",
+        "places": [[ARM, 0, 0], [0, ARM, 0], [-ARM, 0, 0], [0, -ARM, 0]],
+        "turns": [1, -1, 1, -1],
+        "drag": DRAG,
+    }
+    hover = np.full(4, 9.81 / 4)
+    running = [("control", hover, np.full(4, 0.1)), ("state", goal, [*np.full(6, 1.0), *np.full(6, 0.1)])]
+    end = [("state", goal, np.full(12, 1e3))]
+    return assemble("quadrotor", model, 0.02, 100, drives, x0, running, end, (np.zeros(4), np.full(4, 10.0)), hover)
+
+
+def quadruped():
+    """ANYmal in flight: legs to a posture and the trunk to an attitude, by its joints."""
+    model = bare(robots.robot("ANYmal", "float64"))
+    legs = np.tile([0.1, 0.7, -1.4], 4)
+    x0 = np.concatenate([[0, 0, 1.0, 1, 0, 0, 0], np.zeros(12), [0.5, 0, 2.0, 0.3, 1.0, -0.2], np.zeros(12)])
+    goal = np.concatenate([[0, 0, 1.0, 1, 0, 0, 0], legs, np.zeros(18)])
+    running = [("control", np.zeros(12), np.full(12, 1e-3)), ("state", goal, [*np.zeros(6), *np.full(12, 0.1),
+               *np.zeros(6), *np.full(12, 1e-2)])]  # fmt: skip
+    end = [("state", goal, [0, 0, 0, *np.full(3, 1e3), *np.full(12, 1e2), *np.zeros(6), *np.full(12, 1.0)])]
+    return assemble("quadruped", model, 0.01, 50, {"kind": "joints"}, x0, running, end)
+
+
+PROBLEMS = {"pendulum": pendulum, "cart-pole": cart_pole, "Panda": panda, "quadrotor": quadrotor,
+            "quadruped": quadruped}  # fmt: skip
+
+
+def bare(model):
+    """Without what Pinocchio's model of the same bodies does not have."""
+    return model.replace(damping=jnp.zeros(model.nv), friction=jnp.zeros(model.nv))
+
+
+def selection(model, drives):
+    """The matrix S from controls to joint forces."""
+    if drives["kind"] == "all":
+        return np.eye(model.nv)
+    if drives["kind"] == "joints":
+        return np.eye(model.nv)[:, 6:]
+    S = np.zeros((6, len(drives["turns"])))
+    for i, (place, turn) in enumerate(zip(drives["places"], drives["turns"], strict=True)):
+        S[2, i] = 1.0
+        S[3:, i] = np.cross(place, [0, 0, 1.0]) + turn * drives["drag"] * np.array([0, 0, 1.0])
+    return S
+
+
+def assemble(name, model, dt, horizon, drives, x0, running, end, bounds=(None, None), held=None, batch=512):
+    """The problem in lgsim and as data; ``held`` is the guess of each control."""
+    S = jnp.asarray(selection(model, drives))
+    euler, fourth = SymplecticEuler(model, dt, S), MachineDynamics(model, dt, selection=S)
+    action = euler.action
+
+    def cost(terms):
+        kinds = {
+            "control": lambda target, w: Effort(weight=w, reference=target),
+            "state": lambda target, w: StateDistance(action, target, w),
+            "pose": lambda target, w: FramePose(model, model.body_names[-1], target, w),
+        }
+        first, *rest = (kinds[k](jnp.asarray(target, float), jnp.asarray(w, float)) for k, target, w in terms)
+        return sum(rest, first)
+
+    given = {"horizon": horizon, "running": dt * cost(running), "terminal": cost(end),
+             "lower": None if bounds[0] is None else jnp.asarray(bounds[0]),
+             "upper": None if bounds[1] is None else jnp.asarray(bounds[1])}  # fmt: skip
+    x0 = jnp.asarray(x0)
+    moves = SPREAD * np.random.default_rng(2).normal(size=(batch, action.dim))
+    moves[0] = 0.0
+    starts = jax.vmap(action.move, (0, None))(jnp.asarray(moves), x0)
+    us = jnp.tile(jnp.zeros(S.shape[1]) if held is None else jnp.asarray(held), (horizon, 1))
+    data = {
+        "bodies": [_plain(vars(body)) for body in export.bodies(model)],
+        "drives": drives, "dt": dt, "horizon": horizon, "us": np.asarray(us).tolist(),
+        "running": [_term(model, *term) for term in running], "terminal": [_term(model, *term) for term in end],
+        "lower": _plain(bounds[0]), "upper": _plain(bounds[1]),
+    }  # fmt: skip
+    return Setup(name, Problem(euler, x0, **given), Problem(fourth, x0, **given), us, starts, data)
+
+
+def _term(model, kind, target, weights):
+    return {"kind": kind, "target": _plain(target), "weights": _plain(weights), "body": len(model.body_names) - 1}
+
+
+def _plain(value):
+    """As JSON has it."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return np.asarray(value, float).tolist() if isinstance(value, list | tuple | np.ndarray) else value

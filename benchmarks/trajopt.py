@@ -1,0 +1,209 @@
+"""Trajectory optimisation beside Crocoddyl's FDDP and BoxFDDP: costs, iterations and their time on one core, float64.
+
+    benchmarks/peers/setup                     once: among others the environment of Crocoddyl and its Pinocchio
+    python benchmarks/trajopt.py --quick       the pendulum, and small problems that must be solved
+    python benchmarks/trajopt.py               all problems, and a record in benchmarks/results
+
+Needs the extra `oracle` (example-robot-data). Both solve the same problem: the same bodies, costs, bounds, guess and
+symplectic Euler step, which is checked first; MK4 is shown beside it. Crocoddyl solves problems one after the other,
+lgsim a batch in one call.
+"""
+
+import harness  # first: it picks the core before JAX makes its threads
+
+# isort: split
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import control
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from peers import client, optimisers
+from trajectories import problems
+
+import lgsim
+from lgsim.optimize import ILQR, solve
+
+jax.config.update("jax_enable_x64", True)
+
+AGREEMENT = 1e-9
+EQUAL = 1e-3
+"""Costs are equal within this share."""
+AHEAD = {64: 3.0, 512: 3.0}
+"""By batch: how many times Crocoddyl's time of an iteration has to be lgsim's."""
+ITERATIONS = 10
+"""Of a solution whose time is taken, where both need as many."""
+THEIRS = 8
+"""Starts that Crocoddyl solves one after the other: its time for each does not depend on how many there are."""
+BUILD = "build its environment with: benchmarks/peers/setup"
+
+
+class Study:
+    """The rows of the tables, and Crocoddyl if it is there."""
+
+    def __init__(self, report, folder, peer):
+        self.report, self.folder, self.peer = report, folder, peer
+        self.agreements, self.optima, self.speeds = [], [], []
+
+    def problem(self, setup, batches):
+        """All rows of a problem."""
+        print(setup.name, file=sys.stderr, flush=True)
+        found, trajectories = {}, []
+        if self.peer is not None:
+            self.peer.load(setup.write(self.folder))
+            start = time.perf_counter()
+            costs, xs, us = self.peer.solve(0, 200)
+            found["crocoddyl"] = costs.tolist(), float("nan"), time.perf_counter() - start
+            trajectories.append((jnp.asarray(xs), jnp.asarray(us)))
+        for name, problem in {"lgsim": setup.euler, "lgsim, MK4": setup.fourth}.items():
+            if name != "lgsim" and self.report.quick:
+                continue
+            start = time.perf_counter()
+            result = jax.block_until_ready(solve(problem, setup.us))
+            passed, count = time.perf_counter() - start, int(result.iterations)
+            found[name] = [*np.asarray(result.history.cost[:count]), float(result.cost)], float(result.gradient), passed
+            if name == "lgsim":
+                trajectories.append((result.ys, result.us))
+                self.report.bound(f"{setup.name}: gradient at lgsim's solution", float(result.gradient), at_most=1e-4)
+                self.report.bound(f"{setup.name}: gaps of lgsim's solution", float(result.feasibility), at_most=1e-9)
+        if self.peer is not None:
+            self.agreement(setup, trajectories)
+        count = self.optimum(setup.name, found)
+        for batch in batches:
+            self.speed(setup, batch, min(count, ITERATIONS))
+
+    def agreement(self, setup, trajectories):
+        """Both give the same cost to each other's solution, and find no gaps in it."""
+        value, roll = jax.jit(lambda ys, us: setup.euler.cost(ys, us)), jax.jit(lambda us: setup.euler.rollout(us))
+        row = []
+        for ys, us in trajectories:
+            cost, gap = self.peer.cost(ys, us)
+            row += [abs(cost / float(value(ys, us)) - 1), gap]
+        (theirs, us), _ = trajectories
+        row.append(float(np.abs(np.asarray(roll(us)) - np.asarray(theirs)).max()))
+        self.agreements.append([setup.name, *row])
+        self.report.bound(f"{setup.name}: relative difference of costs", max(row[0], row[2]), at_most=AGREEMENT)
+        self.report.bound(f"{setup.name}: gaps of lgsim's solution in Crocoddyl", row[3], at_most=AGREEMENT)
+
+    def optimum(self, problem, found):
+        """Rows of the solutions; the least number of iterations to a cost equal to the better one."""
+        best = min(found[name][0][-1] for name in ("lgsim", "crocoddyl") if name in found)
+        needed = []
+        for name, (costs, gradient, seconds) in found.items():
+            target = costs[-1] if name == "lgsim, MK4" else best
+            equal = np.flatnonzero(np.array(costs) <= (1 + EQUAL) * target)
+            first = int(equal[0]) if len(equal) else "none"
+            above = float("nan") if name == "lgsim, MK4" else costs[-1] / best - 1
+            self.optima.append([problem, name, first, len(costs) - 1, costs[-1], above, gradient, seconds])
+            needed += [first] if len(equal) and name != "lgsim, MK4" else []
+        if "crocoddyl" in found:
+            over = found["lgsim"][0][-1] / found["crocoddyl"][0][-1] - 1
+            self.report.bound(f"{problem}: lgsim's final cost above Crocoddyl's", over, at_most=EQUAL)
+        return min(needed)
+
+    def speed(self, setup, batch, count):
+        """A row of times for an iteration, from solutions with a fixed number of them."""
+        at_once = None if batch == 1 else 1
+        solver = ILQR(max_iterations=count, gradient_tolerance=0.0, decrease_tolerance=0.0, nodes=at_once)
+        arrays, rest = eqx.partition(setup.euler, eqx.is_array)
+
+        def run(arrays, us, y0):
+            problem = eqx.tree_at(lambda p: p.y0, eqx.combine(arrays, rest), y0)
+            result = solve(problem, us, solver=solver)
+            return result.cost, result.iterations
+
+        y0 = setup.starts[:batch] if batch > 1 else setup.starts[0]
+        f = lgsim.batched(run, tile=min(batch, 64), in_axes=(None, None, 0)) if batch > 1 else run
+        program, compiling = harness.compiled(f, arrays, setup.us, y0)
+        done = int(np.sum(program(arrays, setup.us, y0)[1]))
+        ready = []
+        if self.peer is not None:
+            self.peer.work = (0, min(batch, THEIRS), count)
+            ready = [self.peer]
+        repeats = 3 if self.report.quick else 7 if batch < 512 else 3
+        seconds = client.interleave({"lgsim": lambda: program(arrays, setup.us, y0)}, ready, repeats)
+        ours = 1e6 * seconds["lgsim"] / done
+        theirs = 1e6 * seconds["crocoddyl"] if ready else "absent"
+        ratio = theirs / ours if ready else float("nan")
+        self.speeds.append([setup.name, batch, count, ours, theirs, ratio, compiling])
+        if ready and batch in AHEAD:
+            self.report.figure(f"{setup.name} batch {batch}", ratio, "x faster than Crocoddyl")
+            self.report.bound(f"{setup.name}, batch {batch}: Crocoddyl / lgsim", ratio, at_least=AHEAD[batch])
+
+    def tables(self):
+        """Show what was found."""
+        if self.agreements:
+            self.report.table(
+                "The same problem: relative differences of costs, gaps that Crocoddyl finds, and the rollouts",
+                ["", "Crocoddyl's solution", "gaps", "lgsim's solution", "gaps", "rollout from Crocoddyl's"],
+                self.agreements,
+            )
+        self.report.table(
+            "Solutions by the symplectic Euler step from the same guess; MK4 has another discretisation",
+            ["", "solver", "iterations to equal cost", "in all", "final cost", "above the best", "gradient",
+             "first call with compilation, s"],
+            self.optima,
+        )  # fmt: skip
+        self.report.table(
+            "One iteration of one problem, us, from solutions of so many iterations",
+            ["", "batch", "iterations", "lgsim", "Crocoddyl", "Crocoddyl / lgsim", "compile, s"],
+            self.speeds,
+        )
+
+
+def beside(report, names, batches):
+    """The problems that Crocoddyl solves too."""
+    found = optimisers.available()
+    if not found:
+        print(f"not built: crocoddyl; {BUILD}")
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        peers = [stack.enter_context(optimisers.Optimiser(*item)) for item in found.items()]
+        for peer in peers:
+            report.table("Peer", ["", "version", "Pinocchio"], [[peer.name, *peer.about()]])
+        study = Study(report, Path(folder), peers[0] if peers else None)
+        for name in names:
+            study.problem(problems.PROBLEMS[name](), batches)
+        study.tables()
+
+
+def solved(report, names):
+    """The problems that must be solved, each from a trivial guess."""
+    rows = []
+    for name in names:
+        print(f"{name}, to be solved", file=sys.stderr, flush=True)
+        task = control.TASKS[name](report.quick)
+        start = time.perf_counter()
+        result = task.run()
+        seconds = time.perf_counter() - start
+        errors = task.errors(result)
+        rows += [
+            [task.name, error, errors[error], limit, control.steps_of(result) if task.problem is not None else "-",
+             seconds]
+            for error, limit in task.bounds.items()
+        ]  # fmt: skip
+        for error, limit in task.bounds.items():
+            report.bound(f"{task.name}: {error}", errors[error], at_most=limit)
+    report.table("Problems solved", ["", "error", "found", "at most", "iterations", "compile and solve, s"], rows)
+
+
+def run(report):
+    """All tables."""
+    if report.quick:
+        beside(report, ["pendulum"], [64])
+        solved(report, list(control.TASKS)[:1])
+    else:
+        beside(report, list(problems.PROBLEMS), [1, 64, 512])
+        solved(report, list(control.TASKS))
+
+
+if __name__ == "__main__":
+    try:
+        harness.main(run, "trajopt")
+    except PackageNotFoundError as missing:
+        sys.exit(f"benchmarks/trajopt.py: {missing.name} is missing; install it with: pip install 'lgsim[oracle]'")
