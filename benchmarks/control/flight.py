@@ -44,7 +44,7 @@ def flip(quick: bool = False) -> Task:
         wanted = jnp.where((t > start) & (t < end), 2 * jnp.pi / (end - start), 0.0)
         return 0.05 * dynamics.dt * (y[10] - wanted) ** 2
 
-    return _flight("quadrotor flip", dynamics, horizon, dynamics.state(), turning)
+    return _flight("quadrotor flip", dynamics, horizon, dynamics.state(), turning, 1)
 
 
 def perch(quick: bool = False) -> Task:
@@ -52,10 +52,10 @@ def perch(quick: bool = False) -> Task:
     horizon = 30 if quick else 60
     dynamics = quadrotor(1.2 / horizon)
     at_wall = np.concatenate([[1.5, 0, 0.5], quaternion([0, 1, 0], -np.pi / 2)])
-    return _flight("quadrotor perch", dynamics, horizon, dynamics.state(at_wall), None)
+    return _flight("quadrotor perch", dynamics, horizon, dynamics.state(at_wall), None, 0)
 
 
-def _flight(name, dynamics, horizon, goal, more) -> Task:
+def _flight(name, dynamics, horizon, goal, more, turns) -> Task:
     model, hover = dynamics.model, MASS * 9.81 / 4
     running = Effort(0.1 * dynamics.dt, hover) + JointVelocity(model, 1e-3 * dynamics.dt)
     arrive = StateDistance(dynamics.action, goal)
@@ -73,13 +73,13 @@ def _flight(name, dynamics, horizon, goal, more) -> Task:
         end = np.abs(np.asarray(arrive.at_end(0.0, result.ys[-1], None)))
         return {
             "position [m]": float(np.max(end[:3])), "attitude [rad]": float(np.max(end[3:6])),
-            "speed [m/s, rad/s]": float(np.max(end[6:])), "turns": float(turns(result)),
+            "speed [m/s, rad/s]": float(np.max(end[6:])), "missing turns": float(abs(turned(result) - turns)),
         } | common(problem, result)  # fmt: skip
 
-    def turns(result):
+    def turned(result):
         """Of the body about its axis to the front."""
         return np.sum(np.asarray(result.ys[1:, 10])) * float(dynamics.dt) / (2 * np.pi)
 
-    bounds = {"position [m]": POSE, "attitude [rad]": POSE, "speed [m/s, rad/s]": POSE} | COMMON
+    bounds = {"position [m]": POSE, "attitude [rad]": POSE, "speed [m/s, rad/s]": POSE, "missing turns": 0.25} | COMMON
     guess = jnp.full((horizon, 4), hover)
     return Task(name, problem, AugmentedLagrangian(ILQR(max_iterations=30)), errors, bounds, guess)

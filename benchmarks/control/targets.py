@@ -32,10 +32,10 @@ def targets(quick: bool = False) -> Task:
         }
 
     def shown(found):
-        """One target after the other, one a second."""
+        """One target after the other, five a second."""
         n = len(found.q)
         zero = np.zeros((n, model.nv))
-        return lgsim.Trajectory(model, np.arange(float(n)), np.asarray(found.q), zero, zero)
+        return lgsim.Trajectory(model, np.arange(n) / 5, np.asarray(found.q), zero, zero)
 
     return Task(
         f"{count} random poses", None, None, errors, {"not reached": 0.0, "outside of limits [rad]": 0.0},

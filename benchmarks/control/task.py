@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 import lgsim
@@ -82,14 +81,8 @@ def steps_of(result: Result) -> int:
     return int(np.sum(inner)) if np.all(np.asarray(result.history.regularisation[:count]) > 0) else count
 
 
-def turned(axis: Any, angle: float) -> jnp.ndarray:
-    """The rotation about an axis (3,), of any length, by an angle."""
-    axis = np.asarray(axis, float)
-    return lgsim.so3.exp(jnp.asarray(angle * axis / np.linalg.norm(axis)))
-
-
 def quaternion(axis: Any, angle: float) -> np.ndarray:
-    """The same rotation as wxyz."""
+    """The rotation about an axis (3,), of any length, by an angle, as wxyz."""
     axis = np.asarray(axis, float)
     return np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * axis / np.linalg.norm(axis)])
 
