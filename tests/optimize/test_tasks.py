@@ -14,6 +14,7 @@ import lgsim
 
 # the others compile programs that are larger, of machines of more joints
 FAST = {"pendulum", "perch", "targets", "link lengths"}
+LARGEST = {"falling cat", "quadruped", "arm7 reach"}
 ITERATIONS = 200
 """Of the solver inside, all together."""
 
@@ -32,7 +33,13 @@ def solved():
     return of
 
 
-@pytest.mark.parametrize("name", [x if x in FAST else pytest.param(x, marks=pytest.mark.slow) for x in TASKS])
+def marks(name):
+    if name in LARGEST:
+        return (pytest.mark.slow, pytest.mark.exhaustive)
+    return () if name in FAST else (pytest.mark.slow,)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in TASKS])
 def test_it_is_solved_from_a_trivial_guess(name, solved):
     task, result = solved(name)
     assert set(task.bounds) <= set(task.errors(result))
@@ -63,6 +70,7 @@ def result_with_states(result, value):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_cat_keeps_its_momentum_to_the_order_of_the_method(solved):
     """No momentum to start with, and torques that act between the bodies alone: what appears is the error of MK4."""
     task, result = solved("falling cat")
