@@ -58,7 +58,7 @@ def stored(name):
 def designed(report, name):
     """A motion designed now, with its figures."""
     task = problem(name)
-    value = jax.jit(task.value)
+    value = jax.jit(lambda x: task.value(x))
     random = [float(value(task.guess(jax.random.key(i), 0.5))) for i in range(20)]
     start = time.perf_counter()
     found = design(task, key=jax.random.key(1), iterations=ITERATIONS[name])
