@@ -26,6 +26,9 @@ _SAFE = tuple(int(part) for part in version("jaxlib").split(".")[:3]) >= (0, 7, 
 # LGSIM_LOWERING_HINTS=0 switches the hints off: to see what they give, or where a back end does not bear them.
 _HINTS = _SAFE and os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
 
+_INLINE = 256
+"""Entries up to which a constant is part of the code for sure."""
+
 
 @jax.jit
 def _identity(*leaves: Array) -> tuple[Array, ...]:
@@ -67,8 +70,10 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
         leaves, structure = jax.tree.flatten(args)
         # nor may an operand be without entries
         empty = tuple(None if leaf.size else (leaf.shape, leaf.dtype) for leaf in leaves)
+        # XLA ends the process where such a call has a constant for an operand that is too large to be part of the code
+        held = [jax.lax.optimization_barrier(x) if x.size > _INLINE else x for x in leaves if x.size]
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-            found = compiled(structure, empty, *(leaf for leaf in leaves if leaf.size))
+            found = compiled(structure, empty, *held)
         # else the second result would go, and with it the use of an operand
         return jax.lax.optimization_barrier(found)[0]
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -129,3 +130,14 @@ def test_no_kernel_ends_the_process():
     run = python(CASES)
     assert run.returncode == 0, f"at {run.stdout.splitlines()[-1:]}: {run.stderr[-2000:]}"
     assert run.stdout.endswith("done\n")
+
+
+def test_operands_may_be_large_constants():
+    """As where a compiled function closes over a batch: XLA ended the process."""
+    x = jnp.sin(jnp.arange(8192.0)).reshape(2, 4096)
+
+    def total(a, b):
+        return jax.lax.fori_loop(0, 2, lambda i, sum_: sum_ + lowering.cut(a[i] * b[i]), jnp.zeros(4096))
+
+    found = jax.jit(lambda b: lowering.kernel(total)(x, b))(x + 1)
+    np.testing.assert_allclose(found, np.sum(np.asarray(x) * np.asarray(x + 1), axis=0), rtol=1e-14)
