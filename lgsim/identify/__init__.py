@@ -5,8 +5,8 @@ its velocities and accelerations; ``check`` does for other recordings what readi
 
 Unknowns: ``Parameters`` of a ``Plant`` in blocks such as ``Masses`` or ``Inertias``, with priors, bounds and beliefs.
 ``fit`` finds them by an estimator: ``TorqueFit`` and ``LinearFit`` from joint forces (``Samples``), ``SimulationFit``
-from anything that sensors give (``Records``), ``StochasticFit`` for large data. ``design`` makes motions that show
-them.
+from anything that sensors give (``Records``), ``StochasticFit`` for large data; a ``Search`` does the same iteration by
+iteration. ``design`` makes motions that show them.
 """
 
 from lgsim.identify.base_parameters import BaseParameters, base_parameters
@@ -17,6 +17,7 @@ from lgsim.identify.delays import estimate_delay, shift
 from lgsim.identify.estimator import Estimate, Estimator
 from lgsim.identify.excitation import Design, Excitation, Limits, design
 from lgsim.identify.fit import Fit, fit
+from lgsim.identify.fit_store import load_plant
 from lgsim.identify.fourier import Fourier
 from lgsim.identify.frame_blocks import GravityDirection, Placements, Tied
 from lgsim.identify.gauss_newton import STATUS
@@ -27,7 +28,7 @@ from lgsim.identify.loss import Cauchy, Huber, Loss, Squares
 from lgsim.identify.minimisers import ChainSteps, Optimistix
 from lgsim.identify.parameters import Belief, Parameters, TotalMass
 from lgsim.identify.plant import Plant
-from lgsim.identify.reading import read_recording
+from lgsim.identify.reading import MapError, read_recording
 from lgsim.identify.recording import Recording
 from lgsim.identify.records import Channel, Records
 from lgsim.identify.report import Finding, Report
@@ -36,8 +37,10 @@ from lgsim.identify.sensors import FramePose, Inertial, Positions, Sensor, Veloc
 from lgsim.identify.simulation_error import SimulationFit
 from lgsim.identify.smoothers import Butterworth, Smoother, Spline
 from lgsim.identify.smoothing import smooth
+from lgsim.identify.stepwise import Search, Step
 from lgsim.identify.stochastic import StochasticFit
 from lgsim.identify.torque import TorqueFit
+from lgsim.identify.torque_delay import torque_delay
 from lgsim.identify.uncertainty import Identifiability, identifiability, whiteness
 
 __all__ = [
@@ -73,6 +76,7 @@ __all__ = [
     "Limits",
     "LinearFit",
     "Loss",
+    "MapError",
     "Masses",
     "Optimistix",
     "Parameters",
@@ -84,6 +88,7 @@ __all__ = [
     "Relative",
     "Report",
     "Samples",
+    "Search",
     "Sensor",
     "SensorBias",
     "SensorDelay",
@@ -93,6 +98,7 @@ __all__ = [
     "Spline",
     "Squares",
     "StandardParameters",
+    "Step",
     "StochasticFit",
     "Stribeck",
     "StribeckSpeed",
@@ -107,8 +113,10 @@ __all__ = [
     "estimate_delay",
     "fit",
     "identifiability",
+    "load_plant",
     "read_recording",
     "shift",
     "smooth",
+    "torque_delay",
     "whiteness",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim.identify import fit_store
 from lgsim.identify.estimator import Estimate, Estimator
 from lgsim.identify.gauss_newton import STATUS
 from lgsim.identify.parameters import Parameters
@@ -108,6 +110,18 @@ class Fit:
         given = self.samples if samples is None else samples
         return _residuals(self.estimator, self.parameters, self.estimate.x, given)
 
+    def save(self, path: str | Path) -> Path:
+        """Write an ``.npz`` file, whole or not at all.
+
+        It holds ``names``, ``values``, ``prior`` and ``deviations`` of the numbers, coordinates ``x`` with their
+        ``covariance`` and ``information``, ``noise`` and ``rmse`` of the ``columns``, and the plant, which
+        ``load_plant`` reads again.
+
+        Raises:
+            ValueError: the ending is another one.
+        """
+        return fit_store.save(self, Path(path))
+
     def summary(self) -> str:
         """A table of the numbers with their deviations, and the remarks, as text."""
         width = max(len(name) for name in self.values)
@@ -148,6 +162,12 @@ def fit(parameters: Parameters, samples: Any, estimator: Estimator | None = None
         TypeError: an argument is of the wrong kind or dtype.
     """
     estimator = JOINT_FORCES if estimator is None else estimator
+    checked(parameters, samples, estimator, validation)
+    return Fit(parameters, _run(estimator, parameters, samples), samples, validation, estimator)
+
+
+def checked(parameters: Parameters, samples: Any, estimator: Estimator, validation: Any) -> None:
+    """Raise where these do not fit each other, see ``fit``."""
     if not isinstance(parameters, Parameters):
         raise TypeError(f"parameters: expected Parameters, got {type(parameters).__name__}")
     if not isinstance(estimator, Estimator):
@@ -159,7 +179,6 @@ def fit(parameters: Parameters, samples: Any, estimator: Estimator | None = None
     if used < parameters.size:
         raise ValueError(f"samples: {used} numbers with a weight cannot determine {parameters.size} unknowns")
     parameters.bounds()
-    return Fit(parameters, _run(estimator, parameters, samples), samples, validation, estimator)
 
 
 @eqx.filter_jit

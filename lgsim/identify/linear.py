@@ -57,7 +57,8 @@ class LinearFit(OfJointForces):
             data = with_beliefs(parameters, x, records.normal(x, noise))
             inverse = visible(data.hessian, kept)[0]
             after = x - inverse @ data.gradient
-            again = noise if self.noise is not None else again_noise(parameters, records, after, noise, kept)
+            # not a second decomposition of the same matrix: two at once, mapped over data sets, can block XLA's threads
+            again = noise if self.noise is not None else again_noise(parameters, records, after, noise, kept, inverse)
             return (after, again), (data.cost, x)
 
         start = jnp.zeros(parameters.size, parameters.dtype), first_noise(self.noise, samples)

@@ -16,7 +16,7 @@ from lgsim.identify.packages import package
 from lgsim.identify.parameters import Parameters
 from lgsim.identify.records import Windows
 from lgsim.identify.shooting import Shooting, linearise, stacked
-from lgsim.identify.structured import Reached, descend
+from lgsim.identify.structured import ChainDescent, Reached
 from lgsim.simulation.rollout import motions
 
 
@@ -42,7 +42,7 @@ class ChainSteps(Minimiser):
 
     Attributes:
         max_iterations: At most.
-        tolerance: See ``gauss_newton.minimise``; by default a thousandth of a residual's square.
+        tolerance: See ``gauss_newton.Descent``; by default a thousandth of a residual's square.
     """
 
     max_iterations: int = eqx.field(static=True, default=30)
@@ -51,11 +51,15 @@ class ChainSteps(Minimiser):
     def find(
         self, shooting: Shooting, cut: Windows, x: Array, starts: Array, bounds: tuple[Array, Array]
     ) -> Reached:
+        return self.descent(shooting, cut, bounds).find(x, starts)
+
+    def descent(self, shooting: Shooting, cut: Windows, bounds: tuple[Array, Array]) -> ChainDescent:
+        """The same, iteration by iteration."""
         space = motions(shooting.parameters.plant.model)
         count = sum(w.size for w in cut.weights.values())
-        return descend(
-            lambda x, s: linearise(shooting, cut, x, s), space.move, x, starts, *bounds,
-            max_iterations=self.max_iterations, tolerance=2e-3 / count if self.tolerance is None else self.tolerance,
+        return ChainDescent(
+            lambda x, s: linearise(shooting, cut, x, s), space.move, *bounds, self.max_iterations,
+            2e-3 / count if self.tolerance is None else self.tolerance,
         )  # fmt: skip
 
 

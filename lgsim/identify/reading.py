@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,24 @@ from lgsim.identify.units import known, unit
 from lgsim.lie import quaternion
 from lgsim.multibody.configuration import kinds
 from lgsim.multibody.model import Model
+
+
+class MapError(ValueError):
+    """What a file or its map says of a column, and cannot be.
+
+    Attributes:
+        column: Its name, or that of a constant.
+        key: The key of the column's table in the map that is wrong; "" where it is all of it.
+        reason: The fault alone.
+    """
+
+    def __init__(self, place: str, column: str, key: str, reason: str) -> None:
+        super().__init__(f"{place}: {reason}")
+        self.column, self.key, self.reason = column, key, reason
+
+
+class _Fault(ValueError):
+    """A fault before it is known where: (key, reason)."""
 
 
 class _Entry(NamedTuple):
@@ -78,22 +97,24 @@ def read_recording(
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: time or the position of a joint is missing, a column may mean several things or two mean one, the
-            map names what there is not, a unit is unknown or measures something else, or a cell is no number.
+        MapError: a ValueError: a column may mean several things or two mean one, the map names what there is not, or a
+            unit is unknown or measures something else.
+        ValueError: time or the position of a joint is missing, an option is wrong, or a cell is no number.
     """
     path = Path(path)
     table, (plan, options) = read_table(path), _plan(map)
     for column in plan:
         if column not in table.columns:
-            raise ValueError(f"{path}: the map has column {column!r}; the file has {', '.join(table.columns)}")
+            reason = f"the map has column {column!r}; the file has {', '.join(table.columns)}"
+            raise MapError(str(path), column, "", reason)
     order = options["quaternion"]
     entries, unused = [], list(table.findings)
     for column in table.columns:
         if plan.get(column) == "ignore":
             continue
-        where = f"{path}: column {column!r}"
         automatic = column not in plan
-        found = _entry(where, column, column if automatic else plan[column], model, order, automatic)
+        with _placed(f"{path}: column {column!r}", column):
+            found = _entry(column, column if automatic else plan[column], model, order, automatic)
         if found is not None and (options["automatic"] or not automatic):
             entries.append(found)
         else:
@@ -102,7 +123,8 @@ def read_recording(
     _distinct(path, entries)
     unused += _unnamed(path, table, model, order, columns)
     for name, value in options["constants"].items():
-        entry = _entry(f"{path}: constant {name!r}", name, name, model, order, False)
+        with _placed(f"{path}: constant {name!r}", name):
+            entry = _entry(name, name, model, order, False)
         columns[entry.slot] = np.full(_length(table), entry.scale * float(value))  # pyright: ignore
     raw = _assembled(path, model, columns, unused)
     raw = _in_body_axes(raw, _TWISTS[options["twist"]])
@@ -131,28 +153,37 @@ def _plan(map: Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], d
     return plan, options
 
 
-def _entry(where: str, column: str, spec: Any, model: Model, order: str, automatic: bool) -> _Entry | None:
+@contextmanager
+def _placed(place: str, column: str) -> Iterator[None]:
+    """Faults inside, at their column."""
+    try:
+        yield
+    except _Fault as error:
+        raise MapError(place, column, *error.args) from None
+
+
+def _entry(column: str, spec: Any, model: Model, order: str, automatic: bool) -> _Entry | None:
     """Where a column goes; None where its own name does not say it."""
     fields = {"name": spec} if isinstance(spec, str) else dict(spec)
     for name in fields:
         if name not in (*_FIELDS, "name"):
-            raise ValueError(f"{where}: there is no {name!r}; there are {', '.join(_FIELDS)}")
+            raise _Fault(name, f"there is no {name!r}; there are {', '.join(_FIELDS)}")
     name, written = names.split_unit(fields.get("name", ""))
-    found = names.slots(name, model, order) if "name" in fields else [_slot(where, fields, model, order)]
+    found = names.slots(name, model, order) if "name" in fields else [_slot(fields, model, order)]
     if not found and automatic:
         return None
     if len(found) != 1:
         got = " or ".join(repr(str(slot)) for slot in found) or "neither"
-        raise ValueError(
-            f"{where}: expected a name with one joint and one quantity, got {spec!r}, which may mean {got}; write a map"
+        raise _Fault(
+            "", f"expected a name with one joint and one quantity, got {spec!r}, which may mean {got}; write a map"
             f" with a table such as {{joint = \"{model.joint_names[0]}\", quantity = \"q\"}}"
         )
     slot = found[0]
     scale = float(fields.get("scale", 1.0)) * float(fields.get("sign", 1))
-    return _Entry(column, slot, scale * _factor(where, fields.get("unit", written), slot, model))
+    return _Entry(column, slot, scale * _factor(fields.get("unit", written), slot, model))
 
 
-def _slot(where: str, fields: Mapping[str, Any], model: Model, order: str) -> Slot:
+def _slot(fields: Mapping[str, Any], model: Model, order: str) -> Slot:
     """The place that a table names."""
     channel, index = fields.get("quantity"), int(fields.get("index", 0))
     if channel == "time":
@@ -160,27 +191,27 @@ def _slot(where: str, fields: Mapping[str, Any], model: Model, order: str) -> Sl
     kind, allowed = ("frame", model.frame_names) if channel in SENSORS else ("joint", model.joint_names)
     if channel not in (*CHANNELS, *SENSORS):
         every = ", ".join(("time", *CHANNELS, *SENSORS))
-        raise ValueError(f"{where}: quantity: expected one of {every}, got {channel!r}")
+        raise _Fault("quantity", f"quantity: expected one of {every}, got {channel!r}")
     owner = fields.get(kind)
     if owner not in allowed:
-        raise ValueError(f"{where}: {kind}: expected one of {', '.join(allowed)}, got {owner!r}")
+        raise _Fault(kind, f"{kind}: expected one of {', '.join(allowed)}, got {owner!r}")
     tree = model.topology
     joint = None if kind == "frame" else tree.joints[tree.joint_names.index(owner)]
     if joint is not None and tree.mimics[tree.joint_names.index(owner)] is not None:
-        raise ValueError(f"{where}: joint {owner!r} mimics another one, it has no number of its own; write \"ignore\"")
+        raise _Fault("joint", f"joint {owner!r} mimics another one, it has no number of its own; write \"ignore\"")
     count = 3 if joint is None else joint.nq if channel == "q" else joint.nv
     if not 0 <= index < count:
-        raise ValueError(f"{where}: index: expected 0 to {count - 1}, got {index}")
+        raise _Fault("index", f"index: expected 0 to {count - 1}, got {index}")
     return Slot(str(channel), owner, index if joint is None else names.indexed(joint, str(channel), index, order))
 
 
-def _factor(where: str, written: str | None, slot: Slot, model: Model) -> float:
+def _factor(written: str | None, slot: Slot, model: Model) -> float:
     """The factor to SI of a unit as written."""
     if written is None:
         return 1.0
     found, expected = unit(written), _dimension(slot, model)
     if found is None or found.dimension != expected:
-        raise ValueError(f"{where}: expected a unit of {expected} for {slot}: {known(expected)}, got {written!r}")
+        raise _Fault("unit", f"expected a unit of {expected} for {slot}: {known(expected)}, got {written!r}")
     return found.factor
 
 
@@ -201,10 +232,8 @@ def _distinct(path: Path, entries: list[_Entry]) -> None:
     taken: dict[Slot, str] = {}
     for entry in entries:
         if entry.slot in taken:
-            raise ValueError(
-                f"{path}: columns {taken[entry.slot]!r} and {entry.column!r} both mean {entry.slot}; map one to"
-                ' "ignore"'
-            )
+            reason = f"columns {taken[entry.slot]!r} and {entry.column!r} both mean {entry.slot}; map one to \"ignore\""
+            raise MapError(str(path), entry.column, "", reason)
         taken[entry.slot] = entry.column
 
 

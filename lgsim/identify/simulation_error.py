@@ -17,15 +17,16 @@ from lgsim.identify.minimisers import ChainSteps, Minimiser
 from lgsim.identify.parameters import Parameters
 from lgsim.identify.pieces import Pieces, PiecewiseEstimator
 from lgsim.identify.records import Records, Windows, windows
+from lgsim.identify.rounds import Rounds, StepwiseEstimator
 from lgsim.identify.shooting import Linear, Shooting, linearise, part_cost, residuals, slopes
-from lgsim.identify.structured import Reached, eliminate, follow
+from lgsim.identify.structured import ChainDescent, Reached, State, eliminate, follow
 from lgsim.identify.uncertainty import covariance
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.simulation.rollout import motions
 
 
-class SimulationFit(PiecewiseEstimator):
+class SimulationFit(PiecewiseEstimator, StepwiseEstimator):
     """Weighted nonlinear least squares of simulated readings in the coordinates of any blocks and the first states.
 
     The records are cut into windows. The unknowns are the coordinates x of the plant and the first state s_w of each
@@ -114,10 +115,15 @@ class SimulationFit(PiecewiseEstimator):
 
         columns = sum(c.deviation.size for c in rounds[0].channels.values())
         _, (every, factors) = jax.lax.scan(once, (x, starts, jnp.ones(columns, x.dtype)), gaps)
-        last = jax.tree.map(lambda a: a[-1], every)
-        last = last._replace(costs=every.costs.reshape(-1), path=every.path.reshape(-1, x.size),
-                             iterations=jnp.sum(every.iterations))  # fmt: skip
-        return last, factors[-1]
+        return joined(every), factors[-1]
+
+    def in_rounds(self, parameters: Parameters, samples: Records) -> Rounds:
+        if not isinstance(self.minimiser, ChainSteps):
+            raise TypeError(
+                f"minimiser: expected ChainSteps() for single iterations, got {type(self.minimiser).__name__}; take fit"
+            )
+        cut, rounds = self.prepared(parameters, samples)
+        return GapRounds(self, self.minimiser, cut, rounds[0], jnp.stack([s.deviations for s in rounds]))
 
     def pieces(self, parameters: Parameters, samples: Records) -> Pieces:
         cut, rounds = self.prepared(parameters, samples)
@@ -151,6 +157,49 @@ class SimulationFit(PiecewiseEstimator):
         out = jnp.sqrt(jnp.maximum(jnp.einsum("wkmp,pq,wkmq->wkm", total, covariance, total), 0)) * units(now)
         channels = samples.whole(parameters.plant.model).channels.values()
         return of_nodes(out, jnp.concatenate([c.weight for c in channels], axis=-1))
+
+
+class GapRounds(Rounds):
+    """Rounds with gaps of other sizes; they carry (x, starts, factors of the deviations, those of the round before)."""
+
+    fit: SimulationFit
+    minimiser: ChainSteps
+    windows: Windows
+    shooting: Shooting
+    gaps: Array
+
+    @property
+    def count(self) -> int:
+        return len(self.gaps)
+
+    def opening(self) -> tuple[Array, ...]:
+        parameters = self.shooting.parameters
+        columns = sum(c.deviation.size for c in self.shooting.channels.values())
+        one = jnp.ones(columns, parameters.dtype)
+        return jnp.zeros(parameters.size, parameters.dtype), self.windows.start, one, one
+
+    def descent(self, carry: tuple[Array, ...], number: Array) -> ChainDescent:
+        now = scaled(self.shooting._replace(deviations=self.gaps[number]), carry[2])
+        return self.minimiser.descent(now, self.windows, self.shooting.parameters.bounds())
+
+    def begin(self, carry: tuple[Array, ...], number: Array) -> tuple[ChainDescent, State]:
+        descent = self.descent(carry, number)
+        return descent, descent.begin(carry[0], carry[1])
+
+    def close(self, carry: tuple[Array, ...], found: Reached) -> tuple[Array, ...]:
+        factor = carry[2]
+        again = factor * spread(found.linear) if self.fit.estimate_noise else factor
+        return found.x, found.starts, again, factor
+
+    def conclude(self, carry: tuple[Array, ...], found: Reached) -> Estimate:
+        return concluded(joined(found), carry[3] * units(self.shooting)[0, 0])
+
+
+def joined(rounds: Reached) -> Reached:
+    """The last of some rounds (rounds, ...), with the costs and the points of all."""
+    last = jax.tree.map(lambda a: a[-1], rounds)
+    path = rounds.path.reshape(-1, last.x.size)
+    return last._replace(costs=rounds.costs.reshape(-1), path=path, iterations=jnp.sum(rounds.iterations))
 
 
 class Stretches(Pieces):

@@ -117,6 +117,9 @@ class Spline(Smoother):
         if self.spacing is not None and not self.spacing > 0:
             raise ValueError(f"spacing: expected a positive time in s, got {self.spacing}")
 
+    def __str__(self) -> str:
+        return repr(self) if self.spacing is None else f"Spline(spacing={self.spacing:g})"
+
     @property
     def resolution(self) -> float:
         """The spacing of the knots."""

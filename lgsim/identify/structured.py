@@ -117,7 +117,22 @@ def predicted(linear: Linear, dx: Array, ds: Array) -> Array:
     return -(slope + bend / 2)
 
 
-class _State(NamedTuple):
+class State(NamedTuple):
+    """Where the iterations are: all that the next one needs.
+
+    Attributes:
+        i: How many were done.
+        x, starts: The best point so far.
+        trial: The point to look at next.
+        fall: By how much the model says that the cost falls there.
+        linear: The normal equations at the best point.
+        first: The cost at the start.
+        scales: Largest diagonals of the Hessian so far, of x and of the states.
+        mu, grow: Damping, and by what it grows after a step that failed.
+        done: Whether there is nothing more to do.
+        costs, path, status: See ``Reached``.
+    """
+
     i: Array
     x: Array
     starts: Array
@@ -133,43 +148,57 @@ class _State(NamedTuple):
     path: Array
     status: STATUS
 
+    @property
+    def cost(self) -> Array:
+        """At the best point so far."""
+        return self.linear.cost
 
-def descend(
-    linearise: Callable[[Array, Array], Linear], move: Callable[[Array, Array], Array], x0: Array, starts: Array,
-    lower: Array, upper: Array, *, max_iterations: int, tolerance: Any = None,
-) -> Reached:  # fmt: skip
-    """A local minimum by the method of Levenberg and Marquardt, as ``gauss_newton.minimise`` for the chain of states.
+
+class ChainDescent(NamedTuple):
+    """A local minimum by the method of Levenberg and Marquardt, as ``gauss_newton.Descent`` for the chain of states.
 
     Each trial is linearised at once: most are accepted, and then nothing is computed twice.
 
-    Args:
+    Attributes:
         linearise: The normal equations at (x, starts).
         move: ``move(tangent, start)`` of one window.
-        x0, starts: Where to start.
         lower, upper: Bounds of x.
-        max_iterations, tolerance: See ``gauss_newton.minimise``.
+        max_iterations, tolerance: See ``gauss_newton.Descent``.
     """
-    digits = np.finfo(x0.dtype).precision
-    limit = 10.0 ** (-0.45 * digits) if tolerance is None else tolerance
-    ridge, rounding = 10.0 ** (-0.6 * digits), 10.0 ** (-0.9 * digits)
 
-    def ahead(linear: Linear, scales: tuple[Array, Array], mu: Any, x: Array) -> tuple[Array, Array, Array]:
-        """(step of x, tangents of the states, by how much the model falls) with damping."""
-        # an unknown that nothing depends on has no scale of its own
-        Dx, Ds = (jnp.where(d > 0, d, 1) for d in scales)
-        schur, g, factors = eliminate(linear, mu * Ds)
-        dx, _ = box_minimum(schur + mu * jnp.diag(Dx), g, lower - x, upper - x)
-        dx = jnp.clip(x + dx, lower, upper) - x
-        ds = substitute(factors, dx)
-        return dx, ds, predicted(linear, dx, ds)
+    linearise: Callable[[Array, Array], Linear]
+    move: Callable[[Array, Array], Array]
+    lower: Array
+    upper: Array
+    max_iterations: int
+    tolerance: Any = None
 
-    def widened(scales: tuple[Array, Array], linear: Linear) -> tuple[Array, Array]:
-        own = jnp.diagonal(linear.xx), jnp.diagonal(linear.ss, axis1=1, axis2=2)
-        return jnp.maximum(scales[0], own[0]), jnp.maximum(scales[1], own[1])
+    def find(self, x0: Array, starts: Array) -> Reached:
+        """All iterations."""
+        return self.end(jax.lax.while_loop(self.more, self.step, self.begin(x0, starts)))
 
-    def step(s: _State) -> _State:
+    def begin(self, x0: Array, starts: Array) -> State:
+        """Before the first iteration."""
+        zero = jnp.zeros((), x0.dtype)
+        nothing = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(self.linearise, x0, starts))
+        costs = jnp.full(self.max_iterations, jnp.nan, x0.dtype)
+        path = jnp.broadcast_to(x0, (self.max_iterations, x0.size))
+        return State(
+            jnp.array(0), x0, starts, (x0, starts), zero, nothing, zero, (nothing.gx, nothing.gs),
+            jnp.asarray(1e-4, x0.dtype), jnp.full((), 2, x0.dtype), jnp.array(False), costs, path, STATUS.successful,
+        )  # fmt: skip
+
+    def more(self, s: State) -> Array:
+        """Whether another iteration is due."""
+        return ~s.done & (s.i < self.max_iterations)
+
+    def step(self, s: State) -> State:
+        """One iteration."""
+        digits = np.finfo(s.x.dtype).precision
+        limit = 10.0 ** (-0.45 * digits) if self.tolerance is None else self.tolerance
+        ridge, rounding = 10.0 ** (-0.6 * digits), 10.0 ** (-0.9 * digits)
         trial, there = s.trial
-        after = linearise(trial, there)
+        after = self.linearise(trial, there)
         initial = s.i == 0
         gain = (s.linear.cost - after.cost) / jnp.where(s.fall > 0, s.fall, 1)
         better = (gain > 0) & jnp.isfinite(after.cost) & (s.fall > 0) | initial
@@ -177,31 +206,41 @@ def descend(
             lambda new, old: jnp.where(better, new, old), (trial, there, after), (s.x, s.starts, s.linear)
         )
         first = jnp.where(initial, after.cost, s.first)
-        scales = widened(s.scales, linear)
+        scales = _widened(s.scales, linear)
         shorter = jnp.where(initial, 1, jnp.maximum(1 / 3, 1 - (2 * gain - 1) ** 3))
         mu = s.mu * jnp.where(better, shorter, s.grow)
         lost = ~better & (mu > 1e12)
         status = STATUS.where(lost, STATUS.stalled, s.status)
         status = STATUS.where(jnp.isfinite(first), status, STATUS.nonfinite)
-        settled = ahead(linear, scales, ridge, x)[2] <= limit * linear.cost + rounding * first
-        dx, ds, fall = ahead(linear, scales, mu, x)
-        return _State(
-            s.i + 1, x, starts, (x + dx, jax.vmap(move)(ds, starts) if ds.shape[1] else starts), fall, linear, first,
-            scales, mu, jnp.where(better, 2, 2 * s.grow), settled | lost | ~jnp.isfinite(first),
+        settled = self._ahead(linear, scales, ridge, x)[2] <= limit * linear.cost + rounding * first
+        dx, ds, fall = self._ahead(linear, scales, mu, x)
+        return State(
+            s.i + 1, x, starts, (x + dx, jax.vmap(self.move)(ds, starts) if ds.shape[1] else starts), fall, linear,
+            first, scales, mu, jnp.where(better, 2, 2 * s.grow), settled | lost | ~jnp.isfinite(first),
             s.costs.at[s.i].set(linear.cost), s.path.at[s.i].set(x), status,
         )  # fmt: skip
 
-    zero = jnp.zeros((), x0.dtype)
-    nothing = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(linearise, x0, starts))
-    costs = jnp.full(max_iterations, jnp.nan, x0.dtype)
-    path = jnp.broadcast_to(x0, (max_iterations, x0.size))
-    begin = _State(
-        jnp.array(0), x0, starts, (x0, starts), zero, nothing, zero, (nothing.gx, nothing.gs),
-        jnp.asarray(1e-4, x0.dtype), jnp.full((), 2, x0.dtype), jnp.array(False), costs, path, STATUS.successful,
-    )  # fmt: skip
-    end = jax.lax.while_loop(lambda s: ~s.done & (s.i < max_iterations), step, begin)
-    status = STATUS.where(end.done, end.status, STATUS.max_iterations)
-    g = end.linear.gx
-    held = ((end.x <= lower) & (g > 0)) | ((end.x >= upper) & (g < 0))
-    path = jnp.where(jnp.arange(max_iterations)[:, None] < end.i, end.path, end.x)
-    return Reached(end.x, end.starts, end.linear, held, end.costs, path, end.i, status)
+    def end(self, s: State) -> Reached:
+        """Where it ended."""
+        status = STATUS.where(s.done, s.status, STATUS.max_iterations)
+        g = s.linear.gx
+        held = ((s.x <= self.lower) & (g > 0)) | ((s.x >= self.upper) & (g < 0))
+        path = jnp.where(jnp.arange(self.max_iterations)[:, None] < s.i, s.path, s.x)
+        return Reached(s.x, s.starts, s.linear, held, s.costs, path, s.i, status)
+
+    def _ahead(
+        self, linear: Linear, scales: tuple[Array, Array], mu: Any, x: Array
+    ) -> tuple[Array, Array, Array]:
+        """(step of x, tangents of the states, by how much the model falls) with damping."""
+        # an unknown that nothing depends on has no scale of its own
+        Dx, Ds = (jnp.where(d > 0, d, 1) for d in scales)
+        schur, g, factors = eliminate(linear, mu * Ds)
+        dx, _ = box_minimum(schur + mu * jnp.diag(Dx), g, self.lower - x, self.upper - x)
+        dx = jnp.clip(x + dx, self.lower, self.upper) - x
+        ds = substitute(factors, dx)
+        return dx, ds, predicted(linear, dx, ds)
+
+
+def _widened(scales: tuple[Array, Array], linear: Linear) -> tuple[Array, Array]:
+    own = jnp.diagonal(linear.xx), jnp.diagonal(linear.ss, axis1=1, axis2=2)
+    return jnp.maximum(scales[0], own[0]), jnp.maximum(scales[1], own[1])

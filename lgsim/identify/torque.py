@@ -12,10 +12,11 @@ from jax import Array
 
 from lgsim.identify.estimator import Estimate, Estimator
 from lgsim.identify.evidence import TILE, Evidence, deviations, evidence, linearized, residual
-from lgsim.identify.gauss_newton import STATUS, Found, Normal, minimise
+from lgsim.identify.gauss_newton import STATUS, Descent, Found, Normal, State
 from lgsim.identify.loss import Loss, Squares
 from lgsim.identify.parameters import Parameters
 from lgsim.identify.pieces import Pieces, PiecewiseEstimator
+from lgsim.identify.rounds import Rounds, StepwiseEstimator
 from lgsim.identify.samples import Samples
 from lgsim.identify.sensors import of_velocities
 from lgsim.identify.uncertainty import covariance
@@ -45,7 +46,7 @@ class OfJointForces(Estimator):
         return out.reshape(-1, out.shape[-1])[: len(samples)]
 
 
-class TorqueFit(OfJointForces, PiecewiseEstimator):
+class TorqueFit(OfJointForces, PiecewiseEstimator, StepwiseEstimator):
     """Weighted nonlinear least squares of the joint forces in the coordinates of any blocks.
 
     ``min_x 1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2) + 1/2 |beliefs(x)|^2``, ``r = signals(q, v, a; x) - recorded``.
@@ -59,7 +60,7 @@ class TorqueFit(OfJointForces, PiecewiseEstimator):
         lags: Samples over which the noise is correlated: the covariance then counts it (Newey and West 1987, A simple,
             positive semi-definite, heteroskedasticity and autocorrelation consistent covariance matrix); 0 for white.
         max_iterations: At most, in each round.
-        tolerance: See ``gauss_newton.minimise``; by default a thousandth of a residual's square.
+        tolerance: See ``gauss_newton.Descent``; by default a thousandth of a residual's square.
     """
 
     loss: Loss = Squares()
@@ -70,26 +71,12 @@ class TorqueFit(OfJointForces, PiecewiseEstimator):
     tolerance: Any = None
 
     def run(self, parameters: Parameters, samples: Samples) -> Estimate:
-        lower, upper = parameters.bounds()
-        x = jnp.zeros(parameters.size, parameters.dtype)
-        records = evidence(parameters, samples, self.loss)
-        noise = first_noise(self.noise, samples)
+        return self.in_rounds(parameters, samples).whole()
+
+    def in_rounds(self, parameters: Parameters, samples: Samples) -> Rounds:
         tolerance = 2e-3 / samples.signals.size if self.tolerance is None else self.tolerance
-
-        def once(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Found]:
-            x, noise = carry
-            found = minimise(
-                lambda x: with_beliefs(parameters, x, records.normal(x, noise)),
-                lambda x: beliefs_cost(parameters, x) + records.cost(x, noise),
-                x, lower, upper, max_iterations=self.max_iterations, tolerance=tolerance,
-            )  # fmt: skip
-            again = noise if self.noise is not None else again_noise(parameters, records, found.x, noise, ~found.held)
-            return (found.x, again), found
-
-        rounds = 1 if self.noise is not None else self.rounds
-        (x, noise), found = jax.lax.scan(once, (x, noise), None, length=rounds)
-        last = joined(found)
-        return concluded(parameters, records, x, noise, self.lags, last)
+        records = evidence(parameters, samples, self.loss)
+        return NoiseRounds(self, parameters, records, parameters.bounds(), first_noise(self.noise, samples), tolerance)
 
     def pieces(self, parameters: Parameters, samples: Samples) -> Pieces:
         x = jnp.zeros(parameters.size, parameters.dtype)
@@ -98,6 +85,44 @@ class TorqueFit(OfJointForces, PiecewiseEstimator):
         if self.noise is None:
             noise = records.spread(x, noise, jnp.zeros((), x.dtype))
         return Rows(start=(x,), fit=self, parameters=parameters, samples=samples, noise=noise)
+
+
+class NoiseRounds(Rounds):
+    """Rounds after each of which the noise is estimated anew, unless it is given; they carry (x, noise)."""
+
+    fit: TorqueFit
+    parameters: Parameters
+    records: Evidence
+    bounds: tuple[Array, Array]
+    noise: Array
+    tolerance: Any
+
+    @property
+    def count(self) -> int:
+        return 1 if self.fit.noise is not None else self.fit.rounds
+
+    def opening(self) -> tuple[Array, Array]:
+        return jnp.zeros(self.parameters.size, self.parameters.dtype), self.noise
+
+    def descent(self, carry: tuple[Array, Array], number: Array) -> Descent:
+        parameters, records, noise = self.parameters, self.records, carry[1]
+        return Descent(
+            lambda x: with_beliefs(parameters, x, records.normal(x, noise)),
+            lambda x: beliefs_cost(parameters, x) + records.cost(x, noise),
+            *self.bounds, self.fit.max_iterations, self.tolerance,
+        )  # fmt: skip
+
+    def begin(self, carry: tuple[Array, Array], number: Array) -> tuple[Descent, State]:
+        descent = self.descent(carry, number)
+        return descent, descent.begin(carry[0])
+
+    def close(self, carry: tuple[Array, Array], found: Found) -> tuple[Array, Array]:
+        if self.fit.noise is not None:
+            return found.x, carry[1]
+        return found.x, again_noise(self.parameters, self.records, found.x, carry[1], ~found.held)
+
+    def conclude(self, carry: tuple[Array, Array], found: Found) -> Estimate:
+        return concluded(self.parameters, self.records, *carry, self.fit.lags, joined(found))
 
 
 class Rows(Pieces):
@@ -147,10 +172,15 @@ def first_noise(given: Any, samples: Samples) -> Array:
     return deviations(jnp.sum(jnp.where(w > 0, samples.signals, 0) ** 2 * w, axis=0), jnp.sum(w, axis=0))
 
 
-def again_noise(parameters: Parameters, records: Evidence, x: Array, noise: Array, free: Array) -> Array:
-    """Standard deviations of the residuals at x, for the number of unknowns that the records decide."""
+def again_noise(
+    parameters: Parameters, records: Evidence, x: Array, noise: Array, free: Array, C: Array | None = None
+) -> Array:
+    """Standard deviations of the residuals at x, for the number of unknowns that the records decide.
+
+    C is the covariance where it is known already.
+    """
     data = records.normal(x, noise)
-    C = covariance(with_beliefs(parameters, x, data).hessian, free)
+    C = covariance(with_beliefs(parameters, x, data).hessian, free) if C is None else C
     return records.spread(x, noise, jnp.sum(C * data.hessian))
 
 

@@ -60,16 +60,16 @@ class Identifiability(NamedTuple):
 
 def identifiability(information: Array, names: list[str]) -> Identifiability:
     """Which combinations of unknowns the records show, from the information about them (p, p); outside ``jit``."""
-    _, singular, directions = (np.asarray(x) for x in visible(information))
-    dead = ~np.asarray(_felt(jnp.diagonal(information)))
-    rank = int(np.sum(singular > _limit(information.dtype)))
-    invisible = [{names[i]: 1.0} for i in np.flatnonzero(dead)]
-    for row in directions[rank:]:
-        if np.sum(row[dead] ** 2) > 0.5:
-            continue
+    singular = np.asarray(visible(information)[1])
+    alive = np.asarray(_felt(jnp.diagonal(information)))
+    invisible = [{names[i]: 1.0} for i in np.flatnonzero(~alive)]
+    own = np.flatnonzero(alive)
+    # without the dead ones, which degenerate directions would mix with others
+    _, values, directions = (np.asarray(x) for x in visible(information[np.ix_(own, own)]))
+    for row in directions[values <= _limit(information.dtype)]:
         order = np.argsort(-np.abs(row))
-        invisible.append({names[i]: float(row[i]) for i in order if abs(row[i]) > 0.05 * abs(row[order[0]])})
-    return Identifiability(singular, rank, invisible)
+        invisible.append({names[own[i]]: float(row[i]) for i in order if abs(row[i]) > 0.05 * abs(row[order[0]])})
+    return Identifiability(singular, len(names) - len(invisible), invisible)
 
 
 def unseen(information: Array) -> Array:

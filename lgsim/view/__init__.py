@@ -3,7 +3,7 @@
 The extras: ``pip install 'lgsim[plot]'`` for plots, ``pip install 'lgsim[view]'`` for scenes.
 """
 
-from lgsim.view import plots
+from lgsim.view import plots, spreads
 from lgsim.view.motion import Motion
 from lgsim.view.scene import Live, live, to_html
 from lgsim.view.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere
@@ -12,5 +12,5 @@ from lgsim.view.visuals import read_visuals
 
 __all__ = [
     "Box", "Capsule", "Cylinder", "Ellipsoid", "Live", "Mesh", "Motion", "Shape", "Sphere", "live", "plots",
-    "read_visuals", "skeleton", "to_html",
+    "read_visuals", "skeleton", "spreads", "to_html",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from lgsim.identify.gauss_newton import STATUS, Normal, minimise
+from lgsim.identify.gauss_newton import STATUS, Descent, Normal
 
 INF = jnp.full(2, jnp.inf)
 
@@ -16,7 +16,7 @@ def solve(residual, x0, lower=-INF, upper=INF, **options):
         r, J = residual(x), jax.jacfwd(residual)(x)
         return Normal(r @ r / 2, J.T @ r, J.T @ J)
 
-    return jax.jit(lambda x: minimise(normal, lambda x: residual(x) @ residual(x) / 2, x, lower, upper, **options))(
+    return jax.jit(lambda x: Descent(normal, lambda x: residual(x) @ residual(x) / 2, lower, upper, **options).find(x))(
         jnp.asarray(x0)
     )
 

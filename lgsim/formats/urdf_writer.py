@@ -1,0 +1,218 @@
+"""URDF files with other numbers: the text of a file, of which only what a model has otherwise is changed."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+from lgsim.formats import urdf_elements, urdf_tree
+from lgsim.formats.document import Element, FileError, read
+from lgsim.formats.urdf import ROOT_JOINT, read_urdf
+from lgsim.formats.urdf_elements import Robot
+from lgsim.multibody.builder import ten_parameters
+from lgsim.multibody.inertia import PLACES, defect
+from lgsim.multibody.model import DRIVES, Model
+from lgsim.simulation.storage import write_whole
+
+PROLOGUE = re.compile(r"(?:\ufeff|\s|<\?.*?\?>|<!--.*?-->|<![^-\[>]*(?:\[.*?\])?\s*>)*", re.DOTALL)
+"""What may stand before the root element: declaration, comments, document type."""
+
+DYNAMICS = ("damping", "friction")
+"""The numbers of a drive that a URDF file holds."""
+
+
+def write_urdf(source: str | os.PathLike[str], model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Write a URDF file with the numbers of a model, whole or not at all.
+
+    The rest of the file stays: names, comments, meshes, limits. Of each link with other inertial parameters, mass,
+    centre and inertia about it are replaced, in the link's axes; of each joint ``damping`` and ``friction``, and the
+    origin. Links on fixed joints keep their numbers, and the link that carries them gets the rest of the body's; where
+    that is a body that cannot exist, it gets all, and they lose their ``<inertial>``. Numbers are written so that they
+    are read back without any rounding.
+
+    Args:
+        source: The file that the model came from.
+        model: With the joints and bodies of that file, and other numbers.
+        path: Where the new file goes; it may be the source.
+
+    Returns:
+        A sentence for each number that differs from the file and that a URDF file cannot hold, and for each link that
+        lost its inertial; empty where the new file says all.
+
+    Raises:
+        FileError: the source cannot be read, or has other joints or bodies than the model.
+        ValueError: a number of the model is not finite.
+    """
+    file, node = read(source, None)
+    robot = urdf_elements.robot(file, Element(file, node))
+    floating = ROOT_JOINT in model.joint_names and ROOT_JOINT not in robot.joints
+    before, _ = read_urdf(source, floating, dtype=model.dtype)
+    if (before.joint_names, before.body_names) != (model.joint_names, model.body_names):
+        raise FileError(file, None, "expected the file that the model came from, got one with other joints or bodies")
+    if not all(np.all(np.isfinite(np.asarray(x))) for x in (model.inertias, model.placements, model.gravity)):
+        raise ValueError("model: expected finite numbers, got NaN or infinity")
+    tree = _text(file, source)
+    sheet = _Sheet(tree, robot, before, model)
+    remarks = [*sheet.bodies(), *sheet.origins(), *sheet.drives(), *_others(before, model)]
+    write_whole(Path(path), _content(tree, Path(source).read_bytes()))
+    return tuple(remarks)
+
+
+def _text(file: str, source: str | os.PathLike[str]) -> Any:
+    """The file with its comments, which the reader of machines leaves out."""
+    parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        return etree.parse(os.fspath(source), parser)
+    except (OSError, etree.XMLSyntaxError) as error:
+        raise FileError(file, None, f"the file cannot be read: {error}") from error
+
+
+def _content(tree: Any, before: bytes) -> bytes:
+    """The new file; what stands before the root element as it was."""
+    encoding = tree.docinfo.encoding or "UTF-8"
+    root = tree.getroot()
+    pieces = [etree.tostring(node, encoding="unicode") for node in (root, *root.itersiblings())]
+    prologue = PROLOGUE.match(before.decode(encoding))
+    return ((prologue[0] if prologue else "") + "\n".join(pieces).rstrip() + "\n").encode(encoding)
+
+
+class _Sheet:
+    """The file to write on, and what it is to say."""
+
+    def __init__(self, tree: Any, robot: Robot, before: Model, model: Model) -> None:
+        self.robot, self.before, self.model = robot, before, model
+        self.links = {node.get("name"): node for node in tree.getroot().iterchildren("link")}
+        self.joints = {node.get("name"): node for node in tree.getroot().iterchildren("joint")}
+        self.holders = {joint.child: joint for joint in robot.joints.values()}
+        self.root = urdf_tree.root(robot).name
+
+    def carrier(self, link: str) -> tuple[str, np.ndarray]:
+        """(the link whose frame is that of the body, or the root; the pose of a link in it)."""
+        pose = np.eye(4)
+        while link not in self.model.body_names and link in self.holders:
+            holder = self.holders[link]
+            pose, link = holder.placement @ pose, holder.parent
+        return link, pose
+
+    def bodies(self) -> list[str]:
+        """Write the inertials."""
+        remarks = []
+        for i, name in enumerate(self.model.body_names):
+            old, new = (np.asarray(m.inertias[i], float) for m in (self.before, self.model))
+            if np.array_equal(old, new):
+                continue
+            fixed = [link for link in self.robot.links if link != name and self.carrier(link)[0] == name]
+            heavy = [link for link in fixed if self.robot.links[link].mass]
+            rest = new - sum((self._carried(link) for link in heavy), np.zeros(10))
+            if heavy and (rest[0] <= 0 or defect(rest) is not None) and defect(new) is None:
+                for link in heavy:
+                    inertial = self.links[link].find("inertial")
+                    inertial.getparent().remove(inertial)
+                rest = new
+                remarks.append(
+                    f"link {name!r} has all of the mass of its body now: without {', '.join(heavy)}, fixed to it, what"
+                    " is left could not exist"
+                )
+            _inertial(self.links[name], rest)
+        return remarks
+
+    def _carried(self, link: str) -> np.ndarray:
+        """The ten parameters of a fixed link about the origin of the body that carries it."""
+        own, (_, pose) = self.robot.links[link], self.carrier(link)
+        R, p = pose[:3, :3], pose[:3, 3]
+        return ten_parameters(np.array(own.mass), R @ own.center + p, R @ own.inertia @ R.T)
+
+    def origins(self) -> list[str]:
+        """Write the places of joints."""
+        remarks = []
+        for i, name in enumerate(self.model.joint_names):
+            old, new = (np.asarray(m.placements[i], float) for m in (self.before, self.model))
+            if np.array_equal(old, new):
+                continue
+            if name not in self.joints:
+                remarks.append(f"the placement of joint {name!r}: the file has no such joint")
+                continue
+            carrier = self.carrier(self.robot.joints[name].parent)[1]
+            _origin(self.joints[name], np.linalg.solve(carrier, new))
+        return remarks
+
+    def drives(self) -> list[str]:
+        """Write damping and friction."""
+        changed: dict[str, list[str]] = {}
+        for name, part in self.model.v_slices.items():
+            for k in range(part.start, part.stop):
+                for column, what in enumerate(DRIVES):
+                    old, new = (float(m.drives[k, column]) for m in (self.before, self.model))
+                    if old == new:
+                        continue
+                    if what in DYNAMICS and part.stop - part.start == 1 and np.isfinite(new):
+                        _child(self.joints[name], "dynamics").set(what, _shown(new))
+                    else:
+                        changed.setdefault(what, []).append(f"{name} {new!r}")
+        return [
+            f"{what.replace('_', ' ')} of joints, for which URDF has no place: {', '.join(values)}"
+            for what, values in changed.items()
+        ]
+
+
+def _others(before: Model, model: Model) -> list[str]:
+    """What no URDF file can say."""
+    remarks = []
+    for what in ("screws", "mimic", "frames"):
+        if not np.array_equal(np.asarray(getattr(before, what)), np.asarray(getattr(model, what))):
+            remarks.append(f"{what} of the model differ from the file's, and stay as the file has them")
+    gravity = np.asarray(model.gravity, float)
+    if not np.array_equal(gravity, np.asarray(before.gravity)):
+        values = ", ".join(repr(float(x)) for x in gravity)
+        remarks.append(f"gravity, for which URDF has no place: ({values}) m/s^2")
+    return remarks
+
+
+def _shown(*values: float) -> str:
+    """Numbers that are read back as they are."""
+    return " ".join(repr(float(x) + 0.0) for x in values)
+
+
+def _inertial(link: Any, parameters: np.ndarray) -> None:
+    """Write the ten parameters of a link."""
+    mass, moment = float(parameters[0]), parameters[1:4]
+    center = moment / mass if mass else np.zeros(3)
+    central = parameters[PLACES] - mass * (center @ center * np.eye(3) - np.outer(center, center))
+    inertial = _child(link, "inertial", first=True)
+    origin = _child(inertial, "origin", first=True)
+    origin.attrib.pop("quat_xyzw", None)
+    origin.set("xyz", _shown(*center))
+    origin.set("rpy", "0 0 0")
+    _child(inertial, "mass").set("value", _shown(mass))
+    inertia = _child(inertial, "inertia")
+    for key, i, j in (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2)):
+        inertia.set(key, _shown(central[i, j]))
+
+
+def _origin(joint: Any, pose: np.ndarray) -> None:
+    """Write the pose of a joint."""
+    R = pose[:3, :3]
+    pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
+    level = np.hypot(R[0, 0], R[1, 0])
+    # where the pitch is a right angle, only the sum of the others counts
+    roll, yaw = (np.arctan2(R[2, 1], R[2, 2]), np.arctan2(R[1, 0], R[0, 0])) if level else (
+        np.arctan2(-R[1, 2], R[1, 1]), 0.0
+    )  # fmt: skip
+    origin = _child(joint, "origin", first=True)
+    origin.attrib.pop("quat_xyzw", None)
+    origin.set("xyz", _shown(*pose[:3, 3]))
+    origin.set("rpy", _shown(roll, pitch, yaw))
+
+
+def _child(node: Any, tag: str, first: bool = False) -> Any:
+    """The child of a tag, made where there is none."""
+    found = node.find(tag)
+    if found is None:
+        found = etree.Element(tag)
+        node.insert(0 if first else len(node), found)
+    return found

@@ -1,0 +1,382 @@
+"""``lgsim identify``: what is found, saved and shown, what goes on after Ctrl-C, and what is refused."""
+
+import csv
+import re
+import signal
+import tomllib
+from importlib.util import find_spec
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy")
+
+import lgsim
+from lgsim.formats import read_urdf
+from lgsim.identify import load_plant
+from tests.cli.machines import CENTERS, INERTIAS, LENGTH, refused
+from tests.cli.machines import lgsim as command
+
+G, TRUE, DAMPING, FRICTION = 9.81, (2.4, 0.8), (0.3, 0.1), (0.4, 0.2)
+DT, COUNT, NOISE = 0.01, 500, (0.05, 0.02)
+
+MAP = """\
+"ms" = { quantity = "time", unit = "ms" }
+"enc 1" = { joint = "shoulder", quantity = "q", unit = "deg" }
+"enc 2" = { joint = "elbow", quantity = "q", unit = "deg", sign = -1 }
+"drive 1" = { joint = "shoulder", quantity = "tau" }
+"drive 2" = { joint = "elbow", quantity = "tau", unit = "mNm" }
+"note" = "ignore"
+"""
+"""Lines 1 to 6."""
+
+
+def motion(time):
+    """(q, v, a) of two joints."""
+    rates, sizes = np.array([[1.7, 2.9], [4.1, 3.3]]), np.array([[1.2, 0.8], [0.3, 0.4]])
+    angle = time[:, None, None] * rates
+    return tuple(np.sum(sizes * x, axis=1) for x in (np.sin(angle), rates * np.cos(angle), -(rates**2) * np.sin(angle)))
+
+
+def torques(q, v, a, masses=TRUE):
+    """Of the plane arm whose links' inertias go with their masses: Lagrange's equations by hand, with friction."""
+    m, n = masses
+    (c, d), (i, j) = CENTERS, (INERTIAS[0] * m / 2.0, INERTIAS[1] * n)
+    cos, sin = np.cos(q[:, 1]), np.sin(q[:, 1])
+    cross = n * LENGTH * d
+    first = i + m * c**2 + n * LENGTH**2 + j + n * d**2 + 2 * cross * cos
+    both, last = j + n * d**2 + cross * cos, j + n * d**2
+    fore = n * d * np.sin(q[:, 0] + q[:, 1])
+    tau = np.stack([
+        first * a[:, 0] + both * a[:, 1] - cross * sin * (2 * v[:, 0] + v[:, 1]) * v[:, 1]
+        - G * ((m * c + n * LENGTH) * np.sin(q[:, 0]) + fore),
+        both * a[:, 0] + last * a[:, 1] + cross * sin * v[:, 0] ** 2 - G * fore,
+    ], axis=1)  # fmt: skip
+    return tau + np.array(DAMPING) * v + np.array(FRICTION) * np.tanh(v / 0.01)
+
+
+def recorded(late=0.0):
+    """Columns by name: angles in degrees, the second one turned round, with noise and ten samples missing."""
+    time, rng = DT * np.arange(COUNT), np.random.default_rng(0)
+    q, _, _ = motion(time)
+    tau = torques(*motion(time - late)) + np.array(NOISE) * rng.normal(size=q.shape)
+    q = np.rad2deg(q + 1e-5 * rng.normal(size=q.shape))
+    q[200:210, 0] = np.nan
+    return {"ms": 1e3 * time, "drive 2": 1e3 * tau[:, 1], "enc 2": -q[:, 1], "enc 1": q[:, 0], "note": 0 * time,
+            "drive 1": tau[:, 0]}  # fmt: skip
+
+
+def write(path, columns):
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(columns)
+        for row in zip(*columns.values(), strict=True):
+            rows.writerow(["" if np.isnan(x) else repr(float(x)) for x in row])
+    return path
+
+
+@pytest.fixture(scope="module")
+def case(files, tmp_path_factory):
+    """(machine, record, map) as files."""
+    folder = tmp_path_factory.mktemp("records")
+    (folder / "map.toml").write_text(MAP)
+    return files / "arm.urdf", write(folder / "motion.csv", recorded()), folder / "map.toml"
+
+
+def words(case):
+    return ("identify", case[0], case[1], "--map", case[2])
+
+
+@pytest.fixture(scope="module")
+def found(case, tmp_path_factory):
+    """(result of the command, folder with its files)."""
+    folder = tmp_path_factory.mktemp("identified")
+    result = command(
+        *words(case), "--fit", "masses,friction,damping", "--out", folder / "fit.npz", "--write", folder / "new.urdf",
+        *(["--plot", "--report", folder / "out.html"] if find_spec("matplotlib") else []),
+    )  # fmt: skip
+    return result, folder
+
+
+def numbers(folder):
+    with np.load(folder / "fit.npz") as file:
+        names = file["names"].tolist()
+        return {n: (v, d) for n, v, d in zip(names, file["values"], file["deviations"], strict=True)}
+
+
+def test_the_numbers_of_the_machine_that_was_recorded(found):
+    """Of hand-written equations: within four reported deviations, which are small."""
+    result, folder = found
+    assert result.exit_code == 0, result.output
+    true = {"m of upper, kg": TRUE[0], "m of fore, kg": TRUE[1]}
+    for i, joint in enumerate(("shoulder", "elbow")):
+        true[f"friction of {joint}, N m"] = FRICTION[i]
+        true[f"damping of {joint}, N m s/rad"] = DAMPING[i]
+    values = numbers(folder)
+    assert set(values) == set(true)
+    for name, (value, deviation) in values.items():
+        assert abs(value - true[name]) < 4 * deviation + 0.01 * true[name], name
+        assert 0 < deviation < 0.15 * true[name], name
+
+
+def test_the_urdf_loads_elsewhere(found):
+    """lgsim and Pinocchio read the numbers of the fit, and have the same inverse dynamics."""
+    _, folder = found
+    plant = load_plant(folder / "fit.npz")
+    model, report = read_urdf(folder / "new.urdf")
+    assert not report.inertias
+    for name in ("damping", "friction"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(plant.model, name))
+    np.testing.assert_array_equal(model.inertias[:, 0], plant.model.inertias[:, 0])
+    np.testing.assert_allclose(model.inertias, plant.model.inertias, rtol=1e-13, atol=1e-16)
+    assert "<visual>" in (folder / "new.urdf").read_text()
+    pinocchio = pytest.importorskip("pinocchio")
+    peer = pinocchio.buildModelFromUrdf(str(folder / "new.urdf"))
+    q, v, a = np.array([0.3, -0.8]), np.array([1.0, 0.4]), np.array([-0.2, 2.0])
+    # the shoulder is continuous: Pinocchio has its cosine and sine
+    theirs = pinocchio.rnea(peer, peer.createData(), np.array([np.cos(q[0]), np.sin(q[0]), q[1]]), v, a)
+    ours = lgsim.inverse_dynamics(plant.model, *map(jnp.asarray, (q, v, a)))
+    np.testing.assert_allclose(theirs, ours, rtol=1e-12)
+
+
+def test_repairs_iterations_and_a_table_are_shown(found):
+    result, folder = found
+    said, table = " ".join(result.stderr.split()), " ".join(result.stdout.split())
+    assert "500 samples in 4.99 s, of q, v, tau" in said
+    assert "missing values, q shoulder: 2 % are missing (10 samples); bridged, weight 0" in said
+    assert "missing velocity, v: no joint's was measured" in said
+    assert "6 unknowns of masses, friction, damping, by TorqueFit" in said
+    assert "iteration cost falls by damping round" in said
+    assert "6 of 6 combinations" in table and "held out (rms)" in table
+    assert all(str(path) in table for path in folder.iterdir())
+    assert not list(folder.glob("*.checkpoint.npz"))
+
+
+def test_the_page_needs_no_network_and_has_everything(found):
+    pytest.importorskip("matplotlib")
+    _, folder = found
+    page = (folder / "out.html").read_text()
+    assert "<script" not in page and not re.findall(r"""(?:src|href)\s*=\s*["'](?!data:|\#)""", page)
+    assert "default-src 'none'" in page
+    assert page.count('src="data:image/png;base64,') == 5
+    for heading in ("Summary", "Record", "Numbers", "Identifiability", "Residuals", "Files"):
+        assert f"<h2>{heading}</h2>" in page
+    for text in ("missing values", "m of upper", "friction of elbow", "held out / fitted", "base parameters", "lag 1"):
+        assert text in page
+    value, _ = numbers(folder)["m of upper, kg"]
+    assert f"{value:.5g}" in page
+    assert {path.name for path in folder.glob("*.png")} == {
+        f"fit-{name}.png" for name in ("record", "residuals", "whiteness", "singular-values", "changes")
+    }
+
+
+def test_interrupted_is_kept_and_goes_on_to_the_same_numbers(found, case, tmp_path, monkeypatch):
+    """Ctrl-C in the second iteration, then the same command again: bit for bit the numbers without a break."""
+    from lgsim.cli import identify_run
+
+    class Pressed(identify_run.FitWatch):
+        def note(self, step):
+            if step.number == 2:
+                signal.raise_signal(signal.SIGINT)
+            super().note(step)
+
+    given = (*words(case), "--fit", "masses,friction,damping", "--out", tmp_path / "fit.npz")
+    with monkeypatch.context() as patch:
+        patch.setattr(identify_run, "FitWatch", Pressed)
+        result = command(*given)
+    assert result.exit_code == 130, result.output
+    assert "interrupted after 2 iterations" in result.stderr and "the same command goes on" in result.stderr
+    kept = tmp_path / "fit.checkpoint.npz"
+    assert [path.name for path in tmp_path.iterdir()] == [kept.name]
+
+    result = command(*words(case), "--fit", "masses,friction", "--out", tmp_path / "fit.npz")
+    assert result.exit_code == 2
+    message = result.stderr.strip().splitlines()[-1]
+    assert "this checkpoint is of another problem" in message and message.endswith("--restart begins anew")
+
+    result = command(*given)
+    assert result.exit_code == 0, result.output
+    assert f"note: going on from {kept}; --restart begins anew" in result.stderr
+    with np.load(tmp_path / "fit.npz") as part, np.load(found[1] / "fit.npz") as whole:
+        assert set(part) == set(whole)
+        for name in part:
+            np.testing.assert_array_equal(part[name], whole[name], err_msg=name)
+    assert not kept.exists()
+
+
+def test_delays_are_found(case, tmp_path):
+    """Torques that come 25 ms late."""
+    late = write(tmp_path / "late.csv", recorded(late=0.025))
+    (tmp_path / "map.toml").write_text(MAP + '[delays]\ntau = "estimate"\n')
+    result = command("identify", case[0], late, "--map", tmp_path / "map.toml", "--check")
+    assert result.exit_code == 0, result.output
+    assert 24 < float(re.search(r"note: tau comes (\S+) ms late", result.stderr)[1]) < 26
+
+
+@pytest.mark.slow
+def test_linear_least_squares_of_base_parameters(case, tmp_path):
+    result = command(*words(case), "--fit", "standard,damping,friction", "--out", tmp_path / "fit.npz")
+    assert result.exit_code == 0, result.output
+    assert "24 unknowns of standard, damping, friction, by LinearFit" in result.stderr
+    assert "10 of 24 combinations" in result.stdout
+    value, deviation = numbers(tmp_path)["damping of elbow, N m s/rad"]
+    assert abs(value - DAMPING[1]) < 4 * deviation
+
+
+HANGING = """<robot name="pendulum"><link name="base"/>
+<link name="rod"><inertial><origin xyz="0 0 -.5"/><mass value="1"/>
+  <inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>"""
+
+
+@pytest.mark.slow
+def test_positions_alone(tmp_path):
+    """A pendulum that swings out: its damping from angles alone, by scipy's solution of its equation."""
+    from scipy.integrate import solve_ivp
+
+    inertia, damping = 0.1 + 0.25, 0.12
+    time = 0.02 * np.arange(201)
+
+    def field(t, y):
+        return y[1], (-G * 0.5 * np.sin(y[0]) - damping * y[1]) / inertia
+
+    angle = solve_ivp(field, (0, time[-1]), [1.2, 0.0], "DOP853", time, rtol=1e-10, atol=1e-10).y[0]
+    angle = angle + 1e-3 * np.random.default_rng(0).normal(size=angle.shape)
+    (tmp_path / "rod.urdf").write_text(HANGING)
+    record = write(tmp_path / "swing.csv", {"time [s]": time, "hinge_position": angle})
+    result = command("identify", tmp_path / "rod.urdf", record, "--fit", "damping", "--out", tmp_path / "fit.npz")
+    assert result.exit_code == 0, result.output
+    assert "by SimulationFit" in result.stderr
+    value, deviation = numbers(tmp_path)["damping of hinge, N m s/rad"]
+    assert abs(value - damping) < 4 * deviation < 0.1 * damping
+
+
+def test_the_example_is_a_map(case, tmp_path):
+    """It is TOML that names what it says, and reads a record with its columns."""
+    result = command("identify", "--example")
+    assert result.exit_code == 0 and set(tomllib.loads(result.stdout)) >= {"t", "enc_1", "options", "unknowns"}
+    (tmp_path / "map.toml").write_text(result.stdout)
+    old = recorded()
+    columns = {"t": old["ms"], "enc_1": old["enc 1"], "enc_2": old["enc 2"], "drive_1": old["drive 1"],
+               "drive_2": old["drive 2"] / 1e3, "comment": old["note"]}  # fmt: skip
+    record = write(tmp_path / "motion.csv", columns)
+    result = command("identify", case[0], record, "--map", tmp_path / "map.toml", "--check")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "message"),
+    [
+        (2, '"enc 1" = { joint = "shoulder", quantity = "q", unit = "degg" }',
+         r"enc 1.unit: expected a unit of angle for q shoulder: rad, mrad, deg, .*got 'degg'"),
+        (4, '"drive 1" = { joint = "shoulder", quantity = "tau", unit = "deg" }', "expected a unit of torque"),
+        (3, '"enc 2" = { joint = "elbw", quantity = "q" }', "joint: expected one of shoulder, elbow, got 'elbw'"),
+        (3, '"enc 2" = { joint = "elbow", quantity = "angle" }', "quantity: expected one of time, q, v"),
+        (3, '"enc 2" = { joint = "elbow", quantity = "q", index = 1 }', "index: expected 0 to 0, got 1"),
+        (3, '"enc 2" = { joint = "elbow", quantity = "q", sign = 2 }', "enc 2.sign: expected 1 or -1, got 2"),
+        (3, '"enc 2" = { joint = "elbow", quantity = "q", units = "deg" }', "no such key; did you mean 'unit'"),
+        (3, '"enc 2" = { joint = 2, quantity = "q" }', "enc 2.joint: expected a text, got 2"),
+        (3, '"enc 2" = 5', "expected a name, \"ignore\", or a table"),
+        (3, '"enc 3" = { joint = "elbow", quantity = "q" }', "the map has column 'enc 3'; the file has ms, drive 2"),
+        (3, '"enc 2" = "q elbow x"', "expected a name with one joint and one quantity"),
+        (2, '"enc 1" = { joint = "elbow", quantity = "q" }', "both mean q elbow; map one to \"ignore\""),
+        (7, '[options]\nquaternion = "zyx"', "options.quaternion: expected one of wxyz, xyzw, got 'zyx'"),
+        (7, '[delays]\nq = 0.1', "delays.q: there is no such key"),
+        (7, '[delays]\ntau = "guess"', "delays.tau: expected a time in s or 'estimate'"),
+        (7, '[delays]\ncurrent = 0.1', "delays.current: the record has no channel 'current'; it has q, v, tau"),
+        (7, '[smoothing]\nmethod = "butterworth"', "the key 'cutoff' is missing"),
+        (7, '[smoothing]\ncutoff = 3.0', "smoothing.cutoff: not for the method 'spline'"),
+        (7, '[smoothing]\nspacing = -3.0', "smoothing.spacing: expected a positive number, got -3"),
+        (7, '[known]\ntotal_mass = 3.0', "the key 'total_mass_deviation' is missing"),
+        (7, '[unknowns]\nmases = {}', "unknowns.mases: there is no such key; did you mean 'masses'"),
+        (7, '[unknowns]\nmasses = { bodies = ["for"] }', "expected names of bodies, got 'for'; did you mean 'fore'"),
+        (7, '[unknowns]\nmasses = { joints = ["elbow"] }', "unknowns.masses.joints: there is no such key"),
+        (7, '[drives]\nscale = { shoulder = 0 }', "drives.scale: expected numbers that are not zero"),
+    ],
+)  # fmt: skip
+def test_faults_of_maps_have_their_line(case, tmp_path, line, text, message):
+    lines = MAP.splitlines()
+    lines[line - 1 : line] = text.splitlines()
+    (tmp_path / "map.toml").write_text("\n".join(lines))
+    given = ("identify", case[0], case[1], "--map", tmp_path / "map.toml", "--out", tmp_path / "fit.npz")
+    result = command(*given)
+    assert result.exit_code == 2, result.output
+    error = result.stderr.strip().splitlines()[-1]
+    place = re.match(rf"error: {re.escape(str(tmp_path / 'map.toml'))}:(\d+): ", error)
+    assert place, error
+    assert int(place[1]) in (line, line + 1), error
+    assert re.search(message, error), error
+    assert not (tmp_path / "fit.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--fit", "mases"], "--fit: expected names of unknowns, got 'mases'; did you mean 'masses'?"),
+        (["--fit", "masses,bodies"], "--fit: expected one of masses and bodies, which move the same numbers"),
+        (["--fit", "masses,masses"], "--fit: 'masses' is there twice"),
+        (["--fit", ","], "--fit: expected names of unknowns"),
+        (["--method", "torqe"], "--method: expected one of auto, torque, linear, simulation, got 'torqe'"),
+        (["--held-out", "1"], "--held-out: expected a part of the motion, from 0 to less than 1, got 1"),
+        (["--lags", "2", "--method", "simulation"], "--lags: only for joint forces or currents"),
+        (["--out", "fit.csv"], "--out: expected a name that ends in .npz, got 'fit.csv'"),
+        (["--report", "out.htm"], "--report: expected a name that ends in .html"),
+        (["--write", "no/new.urdf"], "--write: there is no folder 'no'"),
+    ],
+)
+def test_words_that_are_refused(case, more, message):
+    result = command(*words(case), *more)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr.strip().splitlines()[-1]
+
+
+def test_files_that_are_refused(case, files, tmp_path):
+    assert "expected a URDF or MJCF file and a recorded motion" in refused("identify")
+    assert "none.csv: no such file" in refused("identify", case[0], tmp_path / "none.csv")
+    (tmp_path / "motion.txt").write_text("")
+    message = refused("identify", case[0], tmp_path / "motion.txt")
+    assert "expected a name that ends in .csv or .parquet or .npz" in message
+    (tmp_path / "bad.csv").write_text("time [s],q shoulder,q elbow\n0,0,0\n0.1,x,0\n")
+    message = refused("identify", case[0], tmp_path / "bad.csv")
+    assert "bad.csv:3: column 'q shoulder': expected a number, got 'x'" in message
+    (tmp_path / "few.csv").write_text("time [s],q shoulder\n0,0\n0.1,0\n")
+    assert "few.csv: expected a column for q elbow, got none" in refused("identify", case[0], tmp_path / "few.csv")
+
+
+def test_records_without_forces_have_no_torque_method(case, tmp_path):
+    columns = recorded()
+    record = write(tmp_path / "q.csv", {"time [ms]": columns["ms"], "q shoulder [deg]": columns["enc 1"],
+                                        "q elbow [deg]": columns["enc 2"]})  # fmt: skip
+    result = command("identify", case[0], record, "--method", "torque")
+    assert result.exit_code == 2
+    assert "--method torque: the record has neither joint forces nor currents" in result.stderr
+
+
+@pytest.mark.parametrize(("package", "extra"), [("scipy", "identify"), ("matplotlib", "plot")])
+def test_a_package_that_is_missing_is_named_at_once(case, tmp_path, monkeypatch, package, extra):
+    from lgsim.cli import errors
+
+    real = errors.find_spec
+    monkeypatch.setattr(errors, "find_spec", lambda name: None if name == package else real(name))
+    message = refused(*words(case), "--report", tmp_path / "out.html", code=1)
+    assert f"needs the package {package}, which is missing: pip install 'lgsim[{extra}]'" in message
+
+
+def test_pages_show_text_as_it_is(tmp_path):
+    """Marks of HTML in names are escaped; numbers and gaps; rows that do not fit are refused."""
+    from lgsim.view.page import Page
+
+    page = Page("a <b> & c", "sub", "foot")
+    page.add_section("One & two")
+    page.add_table(["x", "y"], [["<i>", -1.5], [None, float("nan")], ["big", 1234567]], caption="<c>", folded="more")
+    page.add_facts([("n", 3)])
+    page.add_remark("fine", "good")
+    text = page.save(tmp_path / "page.html").read_text()
+    for shown in ("a &lt;b&gt; &amp; c", "<td>&lt;i&gt;</td>", "−1.5", "1234567", "One &amp; two", "<summary>more<"):
+        assert shown in text
+    assert text.count("–</td>") == 2 and "<script" not in text and "<i>" not in text
+    with pytest.raises(ValueError, match="rows: expected 2 cells, got 1"):
+        page.add_table(["x", "y"], [["z"]])
+    with pytest.raises(ValueError, match="kind: expected one of good, note, bad, got 'odd'"):
+        page.add_remark("text", "odd")
