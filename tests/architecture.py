@@ -41,7 +41,7 @@ THIRD_PARTY = {
     "integrators": {"diffrax"},
     "simulation": {"diffrax", "pyarrow"},
     "optimize": {"optimistix"},
-    "montecarlo": {"pyarrow", "scipy"},
+    "montecarlo": {"pyarrow", "ray", "scipy"},
     "identify": {"pyarrow", "scipy"},
     "formats": {"lxml", "yourdfpy", "mujoco", "pandas", "pyarrow"},
     "interop": {"pinocchio", "mujoco", "pydrake"},

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from lgsim.cli import compare, convert, demo, info, optimize, plot, simulate, view
+from lgsim.cli import compare, convert, demo, identify, info, montecarlo, optimize, plot, simulate, view
 from lgsim.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, Stop, one_line
 
 EXITS = (
@@ -82,10 +82,12 @@ def lgsim(
 
 
 COMMANDS = (
-    demo.demo, info.info, simulate.simulate, optimize.optimize, plot.plot, view.view, compare.compare, convert.convert,
+    demo.demo, info.info, simulate.simulate, optimize.optimize, identify.identify, plot.plot, view.view,
+    compare.compare, convert.convert,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(epilog=EXITS)(command)
+app.add_typer(montecarlo.app, name="montecarlo", epilog=EXITS)
 
 
 def _end(message: str, code: int) -> NoReturn:

@@ -38,7 +38,9 @@ from lgsim.optimize.cost import Cost, Sum
 
 SHIPPED = "lgsim:"
 """What stands before the name of a machine that comes with lgsim."""
-MACHINES: Mapping[str, Callable[[], Path]] = {"arm7": data.arm7, "cart_pole": data.cart_pole}
+MACHINES: Mapping[str, Callable[[], Path]] = {
+    "arm7": data.arm7, "cart_pole": data.cart_pole, "quadrotor": data.quadrotor,
+}  # fmt: skip
 EXAMPLES = ("reach", "swing_up", "follow")
 """Scenarios that come with lgsim."""
 MOST = 1_000_000
@@ -96,7 +98,7 @@ def load(file: Path) -> Scenario:
     root = read(file).only("machine", "start", "time", *tasks.TASKS, "weights", "limits", "solver", "guess")
     dt, horizon = _time(root.table("time"))
     machine = root.table("machine").only("file", "floating_base", "gravity", "driven")
-    path, model, report = _machine(machine)
+    path, model, report = machine_of(machine)
     driven = _driven(machine, model)
     limits = root.table("limits").only("torque", "position", "velocity")
     limited, slow = limits.flag("position", False), limits.flag("velocity", False)
@@ -144,7 +146,13 @@ def _time(table: Table) -> tuple[float, int]:
     return dt, round(steps)
 
 
-def _machine(table: Table) -> tuple[Path, Model, Report]:
+def machine_of(table: Table) -> tuple[Path, Model, Report]:
+    """(file, model, what was odd) of a table with the keys file, floating_base and gravity.
+
+    Raises:
+        BadInput: there is no such machine.
+        Stop: a package is missing.
+    """
     name = table.text("file")
     if name is None:
         raise table.fault(None, "the key 'file' is missing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-__all__ = ["arm7", "cart_pole"]
+__all__ = ["arm7", "cart_pole", "quadrotor"]
 
 
 def arm7() -> Path:
@@ -22,3 +22,8 @@ def arm7() -> Path:
 def cart_pole() -> Path:
     """The path of ``cart_pole.urdf``: a cart on a rail that is pushed, and a pole that hangs from it at zero."""
     return Path(str(resources.files("lgsim.data") / "cart_pole.urdf"))
+
+
+def quadrotor() -> Path:
+    """The path of ``quadrotor.urdf``: a body of 1.2 kg with four rotors, for ``floating_base=True``; made for lgsim."""
+    return Path(str(resources.files("lgsim.data") / "quadrotor.urdf"))

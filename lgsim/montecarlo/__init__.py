@@ -2,11 +2,12 @@
 
 A ``Study`` is data: distributions, a rollout, outputs, a number of samples. ``run`` runs it in chunks, in memory or
 into a store that survives any interruption, and gives ``Results``. ``sobol_study`` and ``linear`` say what the spread
-of an output comes from. Another engine takes ``Engine(study).chunk(start, stop)`` as its task, pure and repeatable,
-and ``writing`` and ``collect`` for the store.
+of an output comes from. ``cluster`` runs a study on a Ray cluster, ``hosts`` on several hosts by ``jax.distributed``;
+another engine takes ``Engine(study).chunk(start, stop)`` as its task, pure and repeatable, and ``writing`` and
+``collect`` for the store.
 """
 
-from lgsim.montecarlo import outputs
+from lgsim.montecarlo import cluster, hosts, outputs
 from lgsim.montecarlo.distributions import (
     Distribution,
     Function,
@@ -18,10 +19,21 @@ from lgsim.montecarlo.distributions import (
     Uniform,
 )
 from lgsim.montecarlo.engine import Chunk, Engine, run_chunk
+from lgsim.montecarlo.hover import Hover
 from lgsim.montecarlo.intrinsic import Intrinsic
 from lgsim.montecarlo.linear import Linear, linear
+from lgsim.montecarlo.masses import Masses, Poses
 from lgsim.montecarlo.moments import Interval, Moments
-from lgsim.montecarlo.outputs import FinalAttitude, FinalPose, MinimumClearance, Thinned
+from lgsim.montecarlo.outputs import (
+    FinalAttitude,
+    FinalDistance,
+    FinalPose,
+    FinalPosition,
+    LargestDistance,
+    MinimumClearance,
+    Outside,
+    Thinned,
+)
 from lgsim.montecarlo.processes import OrnsteinUhlenbeck, Wind
 from lgsim.montecarlo.results import Failures, Histogram, Results
 from lgsim.montecarlo.rollouts import Flight, Rollout
@@ -43,22 +55,29 @@ __all__ = [
     "Engine",
     "Failures",
     "FinalAttitude",
+    "FinalDistance",
     "FinalPose",
+    "FinalPosition",
     "Flight",
     "Function",
     "Haar",
     "Histogram",
+    "Hover",
     "Inertias",
     "Interval",
     "Intrinsic",
+    "LargestDistance",
     "LatinHypercube",
     "Linear",
     "LogNormal",
+    "Masses",
     "MinimumClearance",
     "Moments",
     "Normal",
     "Numbers",
     "OrnsteinUhlenbeck",
+    "Outside",
+    "Poses",
     "Results",
     "Rollout",
     "Running",
@@ -74,7 +93,9 @@ __all__ = [
     "Tilt",
     "Uniform",
     "Wind",
+    "cluster",
     "collect",
+    "hosts",
     "linear",
     "outputs",
     "run",

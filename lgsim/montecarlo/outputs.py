@@ -11,7 +11,9 @@ import numpy as np
 from jax import Array
 
 from lgsim.dynamics.frame_distance import Capsule, frame_distance
+from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.lie import conversions
+from lgsim.lie.group import norm
 from lgsim.montecarlo.rollouts import Flight
 from lgsim.simulation import sensors
 
@@ -78,6 +80,54 @@ class FinalAttitude(eqx.Module):
         return conversions.quaternion_from_matrix(FinalPose(self.frame)(flight)[:3, :3])
 
 
+class FinalPosition(eqx.Module):
+    """The position of a frame's origin at the end, (3,), m.
+
+    Attributes:
+        frame: Name of the frame.
+    """
+
+    frame: str = eqx.field(static=True)
+
+    def __call__(self, flight: Flight) -> Array:
+        """The position in the world."""
+        return FinalPose(self.frame)(flight)[:3, 3]
+
+
+class FinalDistance(eqx.Module):
+    """How far a frame's origin is from a point at the end, m.
+
+    Attributes:
+        frame: Name of the frame.
+        point: In the world, (3,), m.
+    """
+
+    frame: str = eqx.field(static=True)
+    point: Any
+
+    def __call__(self, flight: Flight) -> Array:
+        """The distance."""
+        return norm(FinalPosition(self.frame)(flight) - self.point)
+
+
+class LargestDistance(eqx.Module):
+    """How far a frame's origin is from a point at most, of all saved states, m.
+
+    Attributes:
+        frame: Name of the frame.
+        point: In the world, (3,), m.
+    """
+
+    frame: str = eqx.field(static=True)
+    point: Any
+
+    def __call__(self, flight: Flight) -> Array:
+        """The distance."""
+        index = frame_index(flight.model.topology, self.frame)
+        places = forward_kinematics(flight.model, flight.q)[:, index, :3, 3]
+        return jnp.max(norm(places - jnp.asarray(self.point)[None, :]))
+
+
 class Thinned(eqx.Module):
     """The motion at some of the saved states, (count, nq + nv): q and v beside each other.
 
@@ -95,6 +145,27 @@ class Thinned(eqx.Module):
         """The states."""
         places = np.round(np.linspace(0, flight.q.shape[0] - 1, self.count)).astype(int)
         return jnp.concatenate([flight.q[places], flight.v[places]], axis=1)
+
+
+class Outside(eqx.Module):
+    """Whether an output leaves an interval: a failure of a study.
+
+    Attributes:
+        output: Its name.
+        entry: Which of its numbers, counted flat; None for any of them.
+        low, high: What lies below or above has failed.
+    """
+
+    output: str = eqx.field(static=True)
+    entry: int | None = eqx.field(static=True, default=None)
+    low: Any = -np.inf
+    high: Any = np.inf
+
+    def __call__(self, columns: dict[str, Array]) -> Array:
+        """Whether it failed."""
+        x = columns[self.output].ravel()
+        x = x if self.entry is None else x[self.entry]
+        return jnp.any((x < self.low) | (x > self.high))
 
 
 def named(outputs: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -151,11 +150,16 @@ class Rollout(eqx.Module):
 
     def trajectory(self, values: Mapping[str, Any]) -> Trajectory:
         """The motion of a sample with its model, for pictures and files."""
-        flight = jax.jit(self.__call__)(dict(values))
+        flight = _played(self, dict(values))
         time, q, v, tau = (np.asarray(x) for x in flight[1:])
         return Trajectory(
             flight.model, time, q, v, tau, method_name(self.method), float(self.dt), _how(flight), own_version()
         )
+
+
+@eqx.filter_jit  # compiled once for all samples
+def _played(rollout: Rollout, values: dict[str, Any]) -> Flight:
+    return rollout(values)
 
 
 def _how(flight: Flight) -> str:

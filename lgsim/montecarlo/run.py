@@ -65,15 +65,21 @@ def run(
     if store is None:
         return _run(engine, None, chunk or engine.chunk_size, progress)
     with writing(engine, store, resume=resume, chunk=chunk) as kept:
-        return _run(engine, kept, kept.about.chunk, progress)
+        return fill(engine, kept, progress)
+
+
+def fill(engine: Engine, store: Store, progress: Progress | None = None) -> Results:
+    """Compute what a store lacks, here and now, see ``run``; within ``writing``."""
+    return _run(engine, store, store.about.chunk, progress)
 
 
 @contextmanager
 def writing(engine: Engine, path: str | Path, *, resume: bool = False, chunk: int | None = None) -> Iterator[Store]:
     """The store of a study, new or with ``resume`` the one that is there, held for this process.
 
-    An engine of its own writes ``engine.chunk(*store.bounds(k))`` for each k of ``store.missing()``, in any order, and
-    closes with ``collect``.
+    ``fill`` computes what it lacks in this process, ``lgsim.montecarlo.cluster.fill`` on a cluster. An engine of its
+    own writes ``engine.chunk(*store.bounds(k))`` for each k of ``store.missing()``, in any order, and closes with
+    ``collect``.
 
     Raises:
         FileExistsError, ValueError, RuntimeError, OSError: see ``run``.

@@ -47,7 +47,7 @@ def joints(motion: Motion, names: Sequence[str] | None = None) -> Figure:
     model, time = motion.model, times(motion)
     data = (series(motion, "q", model.nq), series(motion, "v", model.nv), series(motion, "tau", model.nv))
     rows = panels(model, names)
-    figure, axes = _grid(len(rows), 3, 11.0, 1.25 * len(rows) + 0.9)
+    figure, axes = axes_grid(len(rows), 3, 11.0, 1.25 * len(rows) + 0.9)
     for row, panel in enumerate(rows):
         places = (panel.q, panel.v, panel.v)
         entries = (panel.q_names, panel.v_names, panel.v_names)
@@ -89,7 +89,7 @@ def energy(motion: Motion) -> Figure:
     v, tau = series(motion, "v", model.nv), series(motion, "tau", model.nv)
     kinetic, potential = (np.asarray(x, float) for x in energies(model, *_states(motion)))
     total = kinetic + potential
-    figure, axes = _grid(2, 1, 8.0, 5.6, heights=(2.0, 1.0))
+    figure, axes = axes_grid(2, 1, 8.0, 5.6, heights=(2.0, 1.0))
     ax, below = axes[0, 0], axes[1, 0]
     for values, name, color, width in (
         (kinetic, "kinetic", COLORS[0], 1.2),
@@ -126,7 +126,7 @@ def momentum(motion: Motion) -> Figure:
     """
     time = times(motion)
     values = np.asarray(momenta(motion.model, *_states(motion)), float)
-    figure, axes = _grid(2, 1, 8.0, 5.2)
+    figure, axes = axes_grid(2, 1, 8.0, 5.2)
     for row, (name, unit) in enumerate(
         (
             ("Linear momentum", "kg m/s"),
@@ -160,7 +160,7 @@ def step_sizes(time: Any) -> Figure:
     steps = np.diff(own)
     if own.ndim != 1 or len(own) < 2 or not np.all(steps > 0):
         raise ValueError(f"time: expected at least two times that increase, (N,), got shape {own.shape}")
-    figure, axes = _grid(1, 1, 8.0, 3.2)
+    figure, axes = axes_grid(1, 1, 8.0, 3.2)
     ax = axes[0, 0]
     ax.stairs(steps, own, color=COLORS[0], linewidth=1.2, baseline=None)
     ax.set_yscale("log")
@@ -198,7 +198,7 @@ def phase(motion: Motion, joint: str) -> Figure:
         raise ValueError(
             f"joint: expected one whose velocities are the rates of its coordinates, got {joint!r}; plot it by joints()"
         )
-    figure, axes = _grid(1, len(planes), 4.6 * len(planes), 4.0, time=False)
+    figure, axes = axes_grid(1, len(planes), 4.6 * len(planes), 4.0, time=False)
     for ax, (place, speed, name, panel) in zip(axes[0], planes, strict=True):
         ax.plot(q[:, place], v[:, speed], color=COLORS[0], linewidth=1.0)
         ax.plot(q[0, place], v[0, speed], "o", color=COLORS[1], markersize=6, label="start")
@@ -210,7 +210,7 @@ def phase(motion: Motion, joint: str) -> Figure:
     return figure
 
 
-def _grid(
+def axes_grid(
     rows: int, columns: int, width: float, height: float, heights: Sequence[float] | None = None, time: bool = True
 ) -> tuple[Figure, np.ndarray]:
     """A figure of its own, that no other library keeps, and its axes (rows, columns)."""
