@@ -44,11 +44,13 @@ class Case(NamedTuple):
         sample: Its number.
         why: What is bad about it.
         motion: Played again.
+        diverged: Whether it diverged; the motion is what can be shown of it.
     """
 
     sample: int
     why: str
     motion: Trajectory
+    diverged: bool
 
 
 def write(store: Path, out: Path | None, cases: int | None) -> int:
@@ -190,9 +192,10 @@ def _fans(page: Any, results: Results, cases: list[Case]) -> None:
     saved = rollout.steps // rollout.save_every
     places = np.round(np.linspace(0, saved, states.shape[1])).astype(int)
     time = float(rollout.t0) + float(rollout.dt) * rollout.save_every * places
-    figure = spreads.fans(rollout.model, time, states, [case.motion for case in cases])
+    marked = [case.motion for case in cases if not case.diverged]
+    figure = spreads.fans(rollout.model, time, states, marked)
     page.add_section("In time")
-    dashed = " Dashed: the samples that are replayed below." if cases else ""
+    dashed = " Dashed: the samples that are replayed below." if marked else ""
     page.add_figure(
         figure, f"The median, the middle half and the middle nine tenths of {counted(len(states), 'sample')}.{dashed}"
     )
@@ -245,15 +248,16 @@ def _shapes(machine: Path | None, model: Model) -> Any:
 
 def _cases(loaded: Loaded, results: Results, count: int) -> Iterator[Case]:
     """Those that diverged first, then the worst by an output: the one that the study names, or its first failure's."""
-    found = {i: how for i, how in list(results.diverged.items())[:count]}
+    gone = dict(list(results.diverged.items())[:count])
+    found = dict(gone)
     name, entry, up = _badness(loaded, results)
     for i, value in _extreme(results, name, entry, up, count - len(found)):
         found[i] = f"{name} {value:.4g}"
     for i, why in found.items():
         motion = results.replay(i)
-        motion = _visible(motion) if i in results.diverged else motion
+        motion = _visible(motion) if i in gone else motion
         if len(motion):
-            yield Case(i, why, motion)
+            yield Case(i, why, motion, i in gone)
 
 
 def _badness(loaded: Loaded, results: Results) -> tuple[str, int | None, bool]:
