@@ -109,8 +109,7 @@ class Study:
 
     def speed(self, setup, batch, count):
         """A row of times for an iteration, from solutions with a fixed number of them."""
-        at_once = None if batch == 1 else 1
-        solver = ILQR(max_iterations=count, gradient_tolerance=0.0, decrease_tolerance=0.0, nodes=at_once)
+        solver = ILQR(max_iterations=count, gradient_tolerance=0.0, decrease_tolerance=0.0)
         arrays, rest = eqx.partition(setup.euler, eqx.is_array)
 
         def run(arrays, us, y0):

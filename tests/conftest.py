@@ -21,6 +21,7 @@ CACHE = Path(__file__).parents[1] / ".cache" / "jax"
 def pytest_addoption(parser):
     parser.addoption("--float32", action="store_true", help="run the float32 lane: x64 off, tests marked float32")
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
+    parser.addoption("--every", type=int, default=1, metavar="N", help="of each file run every N-th test alone")
 
 
 def pytest_configure(config):
@@ -54,6 +55,12 @@ def pytest_collection_modifyitems(config, items):
         _deselect(config, items, lambda item: item.get_closest_marker("float32") is None)
     if not config.getoption("--exhaustive"):
         _deselect(config, items, lambda item: item.get_closest_marker("exhaustive") is not None)
+    every = config.getoption("--every")
+    if every > 1:
+        left = set()
+        for file in {item.path for item in items}:
+            left.update([item.nodeid for item in items if item.path == file][::every])
+        _deselect(config, items, lambda item: item.nodeid not in left)
     needs_gpu = [item for item in items if item.get_closest_marker("gpu") is not None]
     if needs_gpu and jax.default_backend() == "cpu":
         for item in needs_gpu:

@@ -6,7 +6,6 @@ Both take the step ``v+ = v + dt a(q, v, u), q+ = q (+) dt v+``, and running cos
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,55 +15,12 @@ from jax import Array
 from peers import export
 
 import lgsim
-from lgsim.optimize import Dynamics, Effort, FramePose, MachineDynamics, Problem, StateDistance
-from lgsim.simulation.action import joint_jacobian
-from lgsim.simulation.rollout import motions
+from lgsim.optimize import Effort, EulerDynamics, FramePose, MachineDynamics, Problem, StateDistance
 
 QUADROTOR = {"mass": 1.0, "inertia": np.diag([0.01, 0.01, 0.018])}
 ARM, DRAG = 0.2, 0.02
 PANDA_TORQUES = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
 SPREAD = 0.05
-
-
-class SymplecticEuler(Dynamics):
-    """``v+ = v + dt a(q, v, S u), q+ = q (+) dt v+``, with the derivatives of a in closed form."""
-
-    model: lgsim.Model
-    dt: Any
-    selection: Array
-
-    @property
-    def action(self):
-        return motions(self.model)
-
-    @property
-    def controls(self):
-        return self.selection.shape[1]
-
-    def step(self, t, y, u, args):
-        nq = self.model.nq
-        h = jnp.asarray(self.dt, y.dtype)
-        a = lgsim.forward_dynamics(self.model, y[:nq], y[nq:], self.selection @ u)
-        return self.action.move(jnp.concatenate([h * (y[nq:] + h * a), h * a]), y)
-
-    def linearized(self, t, y, u, y_next, args):
-        model, h = self.model, jnp.asarray(self.dt, y.dtype)
-        n, q, v = model.nv, y[: model.nq], y[model.nq :]
-        a, dq, dv, dtau = lgsim.forward_dynamics_derivatives(model, q, v, self.selection @ u)
-        w = v + h * a
-        # v+ by (q, v, u), and q+ by q and v+
-        Wq, Wv, Wu = h * dq, jnp.eye(n, dtype=y.dtype) + h * dv, h * dtau @ self.selection
-
-        def after(x):
-            return model.difference(y_next[: model.nq], model.retract(model.retract(q, x), h * w))
-
-        def faster(x):
-            return model.difference(y_next[: model.nq], model.retract(q, h * (w + x)))
-
-        gap, Jq = joint_jacobian(model.topology, after, y.dtype)
-        _, Jw = joint_jacobian(model.topology, faster, y.dtype)
-        A = jnp.block([[Jq + Jw @ Wq, Jw @ Wv], [Wq, Wv]])
-        return A, jnp.concatenate([Jw @ Wu, Wu]), jnp.concatenate([gap, w - y_next[model.nq :]])
 
 
 @dataclass
@@ -190,7 +146,7 @@ def selection(model, drives):
 def assemble(name, model, dt, horizon, drives, x0, running, end, bounds=(None, None), held=None, batch=512):
     """The problem in lgsim and as data; ``held`` is the guess of each control."""
     S = jnp.asarray(selection(model, drives))
-    euler, fourth = SymplecticEuler(model, dt, S), MachineDynamics(model, dt, selection=S)
+    euler, fourth = EulerDynamics(model, dt, S), MachineDynamics(model, dt, selection=S)
     action = euler.action
 
     def cost(terms):

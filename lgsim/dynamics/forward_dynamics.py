@@ -13,7 +13,7 @@ from jaxtyping import Float
 from lgsim.dynamics import arguments, articulated, linearization, products
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.multibody import configuration
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import DRIVES, Model
 from lgsim.spatial import batch_last, keep, linear_last
 
 
@@ -84,17 +84,18 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     model, q, v, tau, wrenches = primals
     d_model, dq, dv, dtau, d_wrenches = tangents
     tree = model.topology
-    if not _still(dq):
+    if not still(dq):
         dq = configuration.velocity(tree, q, dq)
     if tree.has_mimic:
         a, by_q, by_v, W = linearized(model, q, v, tau, wrenches)
     else:
         a = keep(acceleration(*primals))
-    dq, dv, dtau = (jnp.zeros_like(a) if _still(x) else x for x in (dq, dv, dtau))
-    push = dtau - _by_parameters(primals, a, d_model, d_wrenches)
+    dq, dv, dtau = (jnp.zeros_like(a) if still(x) else x for x in (dq, dv, dtau))
+    change = by_parameters(primals, a, d_model, d_wrenches)
+    push = dtau if change is None else dtau - change
     if tree.has_mimic:
         return a, W @ (push - by_q @ dq - by_v @ dv)
-    if _still(tangents[1]) and _still(tangents[2]):
+    if still(tangents[1]) and still(tangents[2]):
         return a, _solved((model, q), push)
     return a, _changed((model, q, v, a, wrenches), (dq, dv, push))
 
@@ -103,14 +104,21 @@ acceleration = batch_last(_acceleration, _rule)
 """``forward_dynamics`` of one state, without checks."""
 
 
-def _by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Array:
-    """The change of inverse dynamics at fixed (q, v, v') with the model's numbers and the external wrenches."""
+def by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Array | None:
+    """The change of inverse dynamics at fixed (q, v, v') with the model's numbers and the external wrenches; None where
+    none of them moves.
+    """
     model, q, v, _, wrenches = primals
     leaves, structure = jax.tree.flatten((model, wrenches))
-    changes = jax.tree.leaves((d_model, d_wrenches), is_leaf=_still)
-    moving = [i for i, change in enumerate(changes) if not _still(change)]
+    changes = jax.tree.leaves((d_model, d_wrenches), is_leaf=still)
+    moving = [i for i, change in enumerate(changes) if not still(change)]
+    total = None
+    if not still(d_model.drives) and not model.topology.has_mimic:
+        # of the drives only armatures enter, each by its own acceleration
+        moving = [i for i in moving if leaves[i] is not model.drives]
+        total = d_model.drives[:, DRIVES.index("armature")] * a
     if not moving:
-        return jnp.zeros_like(a)
+        return total
 
     def torque(*numbers: Array) -> Array:
         full = list(leaves)
@@ -119,8 +127,10 @@ def _by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> A
         model, wrenches = jax.tree.unflatten(structure, full)
         return newton_euler(model, q, v, a, wrenches)
 
-    return jax.jvp(torque, tuple(leaves[i] for i in moving), tuple(changes[i] for i in moving))[1]
+    change = jax.jvp(torque, tuple(leaves[i] for i in moving), tuple(changes[i] for i in moving))[1]
+    return change if total is None else total + change
 
 
-def _still(tangent: Any) -> bool:
+def still(tangent: Any) -> bool:
+    """Whether a tangent is known to be zero."""
     return isinstance(tangent, SymbolicZero)

@@ -55,5 +55,6 @@ def product(A: Array, B: Array, chunk: int = 8) -> Array:
     def add(i: Any, C: Array) -> Array:
         return C + sum(A[:, i * step + j][:, None] * B[i * step + j][None] for j in range(step))
 
-    zero = jnp.zeros((A.shape[0], *B.shape[1:]), B.dtype)
+    batch = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
+    zero = jnp.zeros((A.shape[0], B.shape[1], *batch), B.dtype)
     return jax.lax.fori_loop(0, k // step, add, zero)

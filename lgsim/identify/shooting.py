@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim.dynamics.by_jacobians import forward_dynamics_by_jacobians
 from lgsim.dynamics.passive import passive_forces
-from lgsim.identify.dense import acceleration
 from lgsim.identify.instruments import HALO, InstrumentedPlant, instruments
 from lgsim.identify.loss import Loss
 from lgsim.identify.parameters import Parameters
@@ -60,7 +60,7 @@ def drive(t: Array, y: Array, args: Any) -> Array:
     model = plant.model
     q, v, z = parts(model, y)
     tau, rate = lagged(model, plant.scale * signals - plant.offset, z)
-    a = acceleration(model, q, v, tau + passive_forces(model, q, v) - plant.friction(v), wrenches)
+    a = forward_dynamics_by_jacobians(model, q, v, tau + passive_forces(model, q, v) - plant.friction(v), wrenches)
     return jnp.concatenate([v, a] if rate is None else [v, a, rate])
 
 

@@ -2,8 +2,10 @@
 
 A ``Problem`` is data: dynamics, horizon, costs, a start, bounds and constraints. ``solve`` takes it to a locally
 optimal trajectory by a solver: ``ILQR`` (iterative LQR and differential dynamic programming, from controls or from
-states with gaps), ``DirectShooting`` (any optimiser of optax), or ``AugmentedLagrangian`` around either for general
-constraints. All work in tangent coordinates, under ``jax.jit`` and ``jax.vmap``.
+states with gaps), ``DirectShooting`` (any optimiser of optax), ``ShootingMinimiser`` and ``ShootingLeastSquares``
+(optimistix), or ``AugmentedLagrangian`` around any of them for general constraints. All work in tangent coordinates,
+under ``jax.jit`` and ``jax.vmap``. ``mpc`` solves again and again from where a machine is; ``inverse_kinematics``
+finds configurations.
 """
 
 from lgsim.optimize.augmented import AugmentedLagrangian
@@ -37,6 +39,7 @@ from lgsim.optimize.riccati import Policy, follow, riccati
 from lgsim.optimize.shooting import ShootingLeastSquares, ShootingMinimiser
 from lgsim.optimize.solve import solve
 from lgsim.optimize.solver import Iterative, Solver
+from lgsim.optimize.symplectic import EulerDynamics
 from lgsim.optimize.trajectory import trajectory_of
 
 __all__ = [
@@ -54,6 +57,7 @@ __all__ = [
     "Dynamics",
     "Effort",
     "EndConstraint",
+    "EulerDynamics",
     "FieldDynamics",
     "FrameAttitude",
     "FramePath",

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,7 +12,10 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from lgsim.dynamics.matrices import product, times
 from lgsim.lie.action import Action, Point
+from lgsim.optimize import small
+from lgsim.spatial import batch_last
 
 
 class Quadratic(NamedTuple):
@@ -89,8 +93,7 @@ class Residual(Cost):
         if full:
             return super().quadratic(action, t, y, u, args, full)
         r, J = self.linear(action, t, y, u, args)
-        w = self._weights(r)
-        return Quadratic(jnp.sum(w * r * r) / 2, J.T @ (w * r), J.T @ (w[:, None] * J))
+        return of_squares(J, self._weights(r), r, J.shape[1])
 
     def linear(self, action: Action, t: Any, y: Point, u: Array | None, args: Any) -> tuple[Array, Array]:
         """(r, J) about a node, J (rows, action.dim + controls).
@@ -192,6 +195,28 @@ class Scaled(Cost):
     def rows(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
         rows = self.cost.rows(t, y, u, args)
         return rows * jnp.sqrt(jnp.asarray(self.factor, rows.dtype))
+
+
+def of_squares(J: Array, w: Array, r: Array, size: int) -> Quadratic:
+    """The model ``1/2 (r + J z)^T W (r + J z)`` of z (size,), of which J (m, n) knows the first n entries.
+
+    Residuals beyond the m are entries of z themselves, the following ones.
+    """
+    return Quadratic(*_squares(size)(J, w, r))
+
+
+@cache
+def _squares(size: int) -> Callable[..., tuple[Array, Array, Array]]:
+    def core(J: Array, w: Array, r: Array) -> tuple[Array, Array, Array]:
+        m, n = J.shape[:2]
+        g, Jt = w * r, small.turned(J)
+        own = jnp.zeros((size, *g.shape[1:]), g.dtype)
+        gradient = own.at[:n].set(times(Jt, g[:m])).at[n : n + len(r) - m].set(g[m:])
+        eye = jnp.eye(size, dtype=g.dtype).reshape((size, size) + (1,) * (g.ndim - 1))
+        diagonal = eye * own.at[n : n + len(r) - m].set(w[m:])[None]
+        return small.dot(g, r) / 2, gradient, diagonal.at[:n, :n].set(product(Jt, w[:m, None] * J))
+
+    return batch_last(core)
 
 
 def as_cost(cost: Any, end: bool = False) -> Cost:

@@ -17,7 +17,7 @@ from lgsim.lie import se3
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import SE3, SO3, LieGroup
 from lgsim.multibody.model import Model
-from lgsim.optimize.cost import OfState, Quadratic, Residual, weight_of
+from lgsim.optimize.cost import OfState, Quadratic, Residual, of_squares, weight_of
 from lgsim.simulation.action import Motions
 from lgsim.spatial import check
 
@@ -40,11 +40,7 @@ class StateDistance(OfState):
         if full or not _same(action, self.action):
             return super().quadratic(action, t, y, u, args, full)
         r, J = action.difference_jacobian(self.target, y)
-        w = self._weights(r)
-        g, m, rest = w * r, len(J), 0 if u is None else u.size
-        hessian = jnp.diag(jnp.pad(w, (0, rest)).at[:m].set(0)).at[:m, :m].set(J.T @ (w[:m, None] * J))
-        gradient = jnp.concatenate([J.T @ g[:m], g[m:]])
-        return Quadratic(jnp.sum(r * g) / 2, jnp.pad(gradient, (0, rest)), hessian)
+        return of_squares(J, self._weights(r), r, r.size + (0 if u is None else u.size))
 
 
 class GeodesicDistance(OfState):
@@ -200,10 +196,7 @@ class FramePath(OfState):
     weight: Any = 1.0
 
     def __check_init__(self):
-        times = check.floating("times", self.times)
-        if times.ndim != 1 or len(times) < 2:
-            raise ValueError(f"times: expected two times or more, got shape {times.shape}")
-        _checked(self, points=(len(times), 3))
+        _checked(self, points=(_count(self.times), 3))
 
     def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
         now = jnp.asarray(t, y.dtype)
@@ -229,10 +222,7 @@ class FramePosePath(OfState):
     weight: Any = 1.0
 
     def __check_init__(self):
-        times = check.floating("times", self.times)
-        if times.ndim != 1 or len(times) < 2:
-            raise ValueError(f"times: expected two times or more, got shape {times.shape}")
-        _checked(self, poses=(len(times), 4, 4))
+        _checked(self, poses=(_count(self.times), 4, 4))
 
     def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
         now = jnp.asarray(t, y.dtype)
@@ -269,6 +259,14 @@ def _q(model: Model, y: Array) -> Array:
 
 def _pose(model: Model, frame: str | int, y: Array) -> Array:
     return forward_kinematics(model, _q(model, y))[frame_index(model.topology, frame)]
+
+
+def _count(times: Any) -> int:
+    """The number of times of a path."""
+    times = check.floating("times", times)
+    if times.ndim != 1 or len(times) < 2:
+        raise ValueError(f"times: expected two times or more, got shape {times.shape}")
+    return len(times)
 
 
 def _checked(cost: Any, **arrays: tuple[int, ...]) -> None:

@@ -9,12 +9,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim.dynamics.by_jacobians import forward_dynamics_by_jacobians
 from lgsim.integrators.arguments import count
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.lie.action import Action, Point, Product, Translation
 from lgsim.multibody.model import Model
 from lgsim.simulation.action import Motions
+from lgsim.simulation.pieces import method_name
 from lgsim.simulation.rollout import Row, driven, motions
 
 ControlledField = Callable[[Any, Point, Array, Any], Array]
@@ -43,17 +45,23 @@ class Dynamics(eqx.Module):
     def linearized(self, t: Any, y: Point, u: Array, y_next: Point, args: Any) -> tuple[Array, Array, Array]:
         """(A, B, c) of ``difference(y_next, step(t, move(dx, y), u + du, args)) = A dx + B du + c``.
 
-        By forward mode through the step, where the dynamics of a machine answer by their closed-form rule; a subclass
-        that has its derivatives at hand gives them here.
+        By forward mode through the step; a subclass that has its derivatives at hand gives them here.
         """
-        n = self.action.dim
+        return in_chart(self.action, lambda y, u: self.step(t, y, u, args), y, u, y_next)
 
-        def F(z: Array) -> tuple[Array, Array]:
-            gap = self.action.difference(y_next, self.step(t, self.action.move(z[:n], y), u + z[n:], args))
-            return gap, gap
 
-        J, c = jax.jacfwd(F, has_aux=True)(jnp.zeros(n + u.size, u.dtype))
-        return J[:, :n], J[:, n:], c
+def in_chart(
+    action: Action, step: Callable[[Point, Array], Point], y: Point, u: Array, y_next: Point
+) -> tuple[Array, Array, Array]:
+    """(A, B, c) of ``difference(y_next, step(move(dx, y), u + du)) = A dx + B du + c``, by forward mode."""
+    n = action.dim
+
+    def F(z: Array) -> tuple[Array, Array]:
+        gap = action.difference(y_next, step(action.move(z[:n], y), u + z[n:]))
+        return gap, gap
+
+    J, c = jax.jacfwd(F, has_aux=True)(jnp.zeros(n + u.size, u.dtype))
+    return J[:, :n], J[:, n:], c
 
 
 class DiscreteDynamics(Dynamics):
@@ -98,37 +106,28 @@ class FieldDynamics(Dynamics):
         return _advance(self.method, self.action, _held, self.substeps, t, y, self.dt, (self.field, u, args))
 
 
-class MachineDynamics(Dynamics):
+class Machine(Dynamics):
     """A machine driven by joint forces that are held over each step: ``M(q) v' + h(q, v) = S u + passive forces``.
 
     The state is the array (q, v), followed by the forces of drives that lag where the model has any.
 
-    Attributes:
-        model: The machine; all its numbers may be differentiated.
-        dt: Time between nodes, s.
-        method: Of ``lgsim.METHODS``.
-        selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
-        substeps: Steps of the method between nodes.
+    Raises:
+        TypeError: model is no ``lgsim.Model``.
+        ValueError: selection has another shape.
     """
 
-    model: Model
-    dt: Any
-    method: Method = MK4
-    selection: Array | None = None
-    substeps: int = eqx.field(static=True, default=1)
+    model: eqx.AbstractVar[Model]
+    selection: eqx.AbstractVar[Array | None]
+    method_name: eqx.AbstractVar[str]
+    own_step: eqx.AbstractVar[Any]
 
-    def __init__(self, model: Model, dt: Any, method: Method = MK4, selection: Any = None, substeps: int = 1):
-        if not isinstance(model, Model):
-            raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
-        if selection is not None:
-            selection = jnp.asarray(selection, model.dtype)
-            if selection.ndim != 2 or selection.shape[0] != model.nv:
-                raise ValueError(f"selection: expected a matrix ({model.nv}, controls), got shape {selection.shape}")
-        self.model = model
-        self.dt = jnp.asarray(dt, model.dtype)
-        self.method = method
-        self.selection = selection
-        self.substeps = count("substeps", substeps)
+    def __check_init__(self):
+        if not isinstance(self.model, Model):
+            got = type(self.model).__name__
+            raise TypeError(f"model: expected an lgsim.Model, got {got}; lgsim.load_urdf makes one")
+        S, nv = self.selection, self.model.nv
+        if S is not None and (S.ndim != 2 or S.shape[0] != nv):
+            raise ValueError(f"selection: expected a matrix ({nv}, controls), got shape {S.shape}")
 
     @property
     def action(self) -> Motions:
@@ -146,11 +145,58 @@ class MachineDynamics(Dynamics):
         v = jnp.zeros(self.model.nv, self.model.dtype) if v is None else jnp.asarray(v, self.model.dtype)
         return jnp.concatenate([q, v, jnp.zeros(self.action.further, self.model.dtype)])
 
+    def forces(self, u: Array) -> Array:
+        """The joint forces S u, N m or N."""
+        return u if self.selection is None else self.selection @ u
+
+
+class MachineDynamics(Machine):
+    """A machine by steps of any method.
+
+    Attributes:
+        model: The machine; all its numbers may be differentiated.
+        dt: Time between nodes, s.
+        method: Of ``lgsim.METHODS``.
+        selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
+        substeps: Steps of the method between nodes.
+    """
+
+    model: Model
+    dt: Array
+    method: Method
+    selection: Array | None
+    substeps: int = eqx.field(static=True)
+
+    def __init__(self, model: Model, dt: Any, method: Method = MK4, selection: Any = None, substeps: int = 1):
+        dtype = getattr(model, "dtype", None)
+        self.model = model
+        self.dt = jnp.asarray(dt, dtype)
+        self.method = method
+        self.selection = None if selection is None else jnp.asarray(selection, dtype)
+        self.substeps = count("substeps", substeps)
+
+    @property
+    def method_name(self) -> str:
+        """For the record of a motion."""
+        return method_name(self.method)
+
+    @property
+    def own_step(self) -> Array:
+        """The step of the method, s."""
+        return self.dt / self.substeps
+
     def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
-        tau = u if self.selection is None else self.selection @ u
+        return self._by(driven, t, y, u)
+
+    def linearized(self, t: Any, y: Point, u: Array, y_next: Point, args: Any) -> tuple[Array, Array, Array]:
+        """From the Jacobians of the forward dynamics in closed form, once for each of the method's evaluations."""
+        return in_chart(self.action, lambda y, u: self._by(_driven_by_jacobians, t, y, u), y, u, y_next)
+
+    def _by(self, field: Any, t: Any, y: Point, u: Array) -> Point:
+        tau = self.forces(u)
         row = Row(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
         given = ((self.model, None, None), row)
-        return _advance(self.method, self.action, driven, self.substeps, t, y, self.dt, given)
+        return _advance(self.method, self.action, field, self.substeps, t, y, self.dt, given)
 
 
 class RateControlled(Dynamics):
@@ -183,6 +229,19 @@ class RateControlled(Dynamics):
         state, w = y
         w = w + jnp.asarray(self.dt, u.dtype) * u
         return self.inner.step(t, state, w, args), w
+
+    def linearized(self, t: Any, y: Point, u: Array, y_next: Point, args: Any) -> tuple[Array, Array, Array]:
+        """From those of the inner dynamics: ``w + dt u`` is their control, and the next state."""
+        (state, w), (after, w_after), h = y, y_next, jnp.asarray(self.dt, u.dtype)
+        now = w + h * u
+        A, B, c = self.inner.linearized(t, state, now, after, args)
+        one = jnp.eye(u.size, dtype=u.dtype)
+        whole = jnp.block([[A, B], [jnp.zeros((u.size, A.shape[1]), u.dtype), one]])
+        return whole, h * jnp.concatenate([B, one]), jnp.concatenate([c, now - w_after])
+
+
+def _driven_by_jacobians(t: Array, y: Array, args: Any) -> Array:
+    return driven(t, y, args, forward_dynamics_by_jacobians)
 
 
 def _held(t: Any, y: Point, given: Any) -> Array:

@@ -10,12 +10,10 @@ from jax import Array
 
 from lgsim.lie.action import Point
 from lgsim.optimize.line_search import Trial, search
-from lgsim.optimize.linearize import LinearQuadratic, curved, linearize
-from lgsim.optimize.parallel import parallel_follow, parallel_riccati
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import RESULTS, History, Result, first_nonfinite
-from lgsim.optimize.riccati import Policy, follow, models, riccati
 from lgsim.optimize.solver import Iterative
+from lgsim.optimize.sweep import Sweep, parallel_sweep, second_order_sweep, sweep
 
 MERIT_SHARE = 0.5
 """Of the weight of the gaps: how far above the least one that makes a step a descent."""
@@ -40,10 +38,8 @@ class ILQR(Iterative):
             programming, wherever the model with them has a minimum; without them elsewhere.
         parallel: Solve the Riccati equation by an associative scan over time; not with bounds.
         halvings: Trial steps of a line search.
-        nodes: How many are linearised at once, by default all, which is best for one problem. With many in ``vmap`` on
-            a CPU take 1: a node of all problems at a time stays in the cache.
         regularisation: The first one, added to the Hessian of the controls; as all of them relative to the mean of the
-            running costs' second derivatives by the controls, so that the unit of the cost changes nothing.
+            running cost's second derivatives by the controls of the same node, so that its unit changes nothing.
         smallest, largest: The least regularisation that is not zero, and the one at which the solver gives up.
         factor: By which it grows and falls.
     """
@@ -56,15 +52,12 @@ class ILQR(Iterative):
     second_order: bool = eqx.field(static=True, default=False)
     parallel: bool = eqx.field(static=True, default=False)
     halvings: int = eqx.field(static=True, default=12)
-    nodes: int | None = eqx.field(static=True, default=None)
     regularisation: float = 0.0
     smallest: float = 1e-3
     largest: float = 1e8
     factor: float = 10.0
 
     def __check_init__(self):
-        if self.nodes is not None and self.nodes < 1:
-            raise ValueError(f"nodes: expected None or at least 1, got {self.nodes}")
         if self.max_iterations < 1 or self.halvings < 1:
             raise ValueError(
                 f"max_iterations, halvings: expected at least 1, got {self.max_iterations} and {self.halvings}"
@@ -102,57 +95,45 @@ class ILQR(Iterative):
         )  # fmt: skip
 
     def iterate(self, problem: Problem, s: "_State") -> "_State":
-        lq, costates = linearize(problem, s.ys, s.us, self.full_costs, False, self.nodes)
-        slope = lq.r + jnp.einsum("kij,ki->kj", lq.B, costates[1:])
-        projected = s.us - problem.clip(s.us - slope)
-        s = s._replace(gradient=jnp.max(jnp.abs(projected)), feasibility=jnp.max(jnp.abs(lq.c)))
-        place, quantity = _nonfinite_derivative(lq)
+        way = second_order_sweep if self.second_order else parallel_sweep if self.parallel else sweep
+        found = way(problem, s.ys, s.us, s.reg, self.full_costs)
+        s = s._replace(gradient=found.gradient, feasibility=jnp.max(jnp.abs(found.gaps)))
         closed = s.feasibility <= self._tolerance("gap_tolerance", 0.6, problem.dtype)
         small = closed & (s.gradient <= self._tolerance("gradient_tolerance", 0.4, problem.dtype))
-        broken = place >= 0
+        broken = found.place >= 0
+        record = {"cost": s.cost, "gradient": s.gradient, "feasibility": s.feasibility}
         s = s._replace(
             done=small | broken,
             code=RESULTS.where(broken, RESULTS.nonfinite_derivative, s.code),
-            place=place,
-            quantity=quantity,
+            place=found.place,
+            quantity=found.quantity,
+            history=s.history.record(s.i, **record, step=jnp.zeros_like(s.cost), regularisation=s.reg),
         )
-        record = {"cost": s.cost, "gradient": s.gradient, "feasibility": s.feasibility}
-        s = s._replace(history=s.history.record(s.i, **record, step=jnp.zeros_like(s.cost), regularisation=s.reg))
-        stepped = jax.lax.cond(s.done, lambda: s, lambda: self._step(problem, s, lq, costates, closed))
+        stepped = jax.lax.cond(s.done, lambda: s, lambda: self._step(problem, s, found, closed))
         return stepped._replace(i=s.i + 1)
 
-    def _step(
-        self, problem: Problem, s: "_State", lq: LinearQuadratic, costates: Array, closed: Array
-    ) -> "_State":
-        """The step from the linear-quadratic problem, or more regularisation where there is none."""
-        policy = self._policy(problem, lq, s)
-        if self.second_order:
-            exact = curved(problem, s.ys, s.us, lq, costates, not self.full_costs)
-            newton = self._policy(problem, exact, s)
-            # where the exact model has no minimum, Gauss-Newton's has one
-            policy, lq = jax.tree.map(lambda a, b: jnp.where(newton.definite, a, b), (newton, exact), (policy, lq))
-        dx, du = (parallel_follow if self.parallel else follow)(lq, policy.K, policy.k)
-        down, bend = models(lq, dx, du)
-        total = jnp.sum(jnp.abs(lq.c))
-        need = down + jnp.maximum(bend, 0) / 2
+    def _step(self, problem: Problem, s: "_State", found: Sweep, closed: Array) -> "_State":
+        """The step that the sweep found, or more regularisation where there is none."""
+        total = jnp.sum(jnp.abs(found.gaps))
+        need = found.down + jnp.maximum(found.bend, 0) / 2
         least = jnp.where((need > 0) & (total > 0), need / ((1 - MERIT_SHARE) * jnp.where(total > 0, total, 1)), 0)
         weight = jnp.maximum(s.weight, least)
-        slope = down - weight * total
+        slope = found.down - weight * total
         slack = self._tolerance("decrease_tolerance", 0.9, problem.dtype) * jnp.abs(s.cost)
-        flat = policy.definite & closed & (jnp.abs(slope) <= slack)
-        descends = policy.definite & (slope < 0) & ~flat
+        flat = found.definite & closed & (jnp.abs(slope) <= slack)
+        descends = found.definite & (slope < 0) & ~flat
 
-        found = search(problem, s.ys, s.us, lq.c, policy, s.cost, slope, weight, slack, self.halvings)
-        better = found.accepted & descends
+        tried = search(problem, s.ys, s.us, found, s.cost, slope, weight, slack, self.halvings)
+        better = tried.accepted & descends
         smaller = jnp.where(s.reg > self.smallest, s.reg / self.factor, 0)
         larger = jnp.maximum(s.reg * self.factor, self.smallest)
-        kept = jnp.where(better & (found.length > 0.1), s.reg, larger)
-        reg = jnp.where(better & (found.length > 0.25), smaller, kept)
+        kept = jnp.where(better & (tried.length > 0.1), s.reg, larger)
+        reg = jnp.where(better & (tried.length > 0.25), smaller, kept)
         reg = jnp.where(flat, s.reg, reg)
         lost = reg > self.largest
         old = Trial(s.ys, s.us, s.cost)
-        ys, us, cost = jax.tree.map(lambda a, b: jnp.where(better, a, b), found.trial, old)
-        length = jnp.where(better, found.length, 0)
+        ys, us, cost = jax.tree.map(lambda a, b: jnp.where(better, a, b), tried.trial, old)
+        length = jnp.where(better, tried.length, 0)
         return s._replace(
             done=flat | lost,
             ys=ys,
@@ -160,18 +141,10 @@ class ILQR(Iterative):
             cost=cost,
             reg=reg,
             weight=weight,
-            gains=jnp.where(policy.definite, policy.K, s.gains),
+            gains=jnp.where(found.definite, found.K, s.gains),
             history=eqx.tree_at(lambda h: h.step, s.history, s.history.step.at[s.i].set(length)),
             code=RESULTS.where(lost, RESULTS.stalled, s.code),
         )
-
-    def _policy(self, problem: Problem, lq: LinearQuadratic, s: "_State") -> Policy:
-        size = jnp.mean(jnp.abs(jnp.diagonal(lq.R, axis1=1, axis2=2)))
-        add = s.reg * jnp.where(size > 0, size, 1)
-        held = lq._replace(R=lq.R + add * jnp.eye(problem.controls, dtype=problem.dtype)[None])
-        if self.parallel:
-            return parallel_riccati(held)
-        return riccati(held, (problem.lower[None] - s.us, problem.upper[None] - s.us) if problem.bounded else None)
 
     def _tolerance(self, name: str, digits: float, dtype: Any) -> Any:
         """The tolerance given, or 10 to the minus that share of the digits of the dtype."""
@@ -202,10 +175,3 @@ def _unusable(problem: Problem, ys: Point, us: Array) -> tuple[Array, Array]:
     return first_nonfinite({
         0: (ys, 0), 1: (problem.running_values(ys, us), 0), 2: (end[None], problem.horizon)
     })  # fmt: skip
-
-
-def _nonfinite_derivative(lq: LinearQuadratic) -> tuple[Array, Array]:
-    H = lq.q.shape[0]
-    at_nodes = first_nonfinite({3: ((lq.q, lq.r), 0), 4: ((lq.Q, lq.R, lq.N), 0), 5: (lq.A, 0), 6: (lq.B, 0)})
-    at_end = first_nonfinite({3: (lq.p[None], H), 4: (lq.P[None], H)})
-    return jax.tree.map(lambda a, b: jnp.where(at_nodes[0] < 0, b, a), at_nodes, at_end)

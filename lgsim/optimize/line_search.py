@@ -8,13 +8,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lgsim.dynamics.matrices import times
 from lgsim.lie.action import Point
 from lgsim.optimize.linearize import split_nodes
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.riccati import Policy
+from lgsim.optimize.sweep import Sweep
+from lgsim.spatial import batch_last, scan_last
 
 ARMIJO = 1e-4
 """Share of the predicted decrease that a step must bring."""
+feedback = batch_last(times)
+"""K x, as a native function."""
 
 
 class Trial(NamedTuple):
@@ -33,14 +37,13 @@ class Search(NamedTuple):
     accepted: Array
 
 
-def trial(problem: Problem, ys: Point, us: Array, gaps: Array, policy: Policy, length: Array) -> Trial:
+def trial(problem: Problem, ys: Point, us: Array, found: Sweep, length: Array) -> Trial:
     """The trajectory under ``u + length k + K difference(y, y_new)``, whose gaps are ``1 - length`` of the old ones.
 
     Args:
         problem: The problem.
         ys, us: The trajectory.
-        gaps: Of its steps (H, n).
-        policy: The feedback.
+        found: The feedback, and the gaps of the steps.
         length: From 0 to 1.
 
     Source: Mastalli et al. 2020, Crocoddyl, sec. III (feasibility-driven DDP).
@@ -50,41 +53,41 @@ def trial(problem: Problem, ys: Point, us: Array, gaps: Array, policy: Policy, l
 
     def step(now: Point, node: tuple) -> tuple[Point, tuple[Point, Array]]:
         i, y, u, gap, K, k = node
-        u = problem.clip(u + length * k + K @ action.difference(y, now))
+        u = problem.clip(u + length * k + feedback(K, action.difference(y, now)))
         after = action.move((length - 1) * gap, problem.step(i, now, u))
         return after, (after, u)
 
-    nodes = (jnp.arange(problem.horizon), before, us, gaps, policy.K, policy.k)
-    _, (rest, controls) = jax.lax.scan(step, problem.y0, nodes)
+    nodes = (jnp.arange(problem.horizon), before, us, found.gaps, found.K, found.k)
+    _, (rest, controls) = scan_last(step, problem.y0, nodes)
     states = jax.tree.map(lambda y, more: jnp.concatenate([y[None], more]), problem.y0, rest)
     return Trial(states, controls, problem.cost(states, controls))
 
 
 def search(
-    problem: Problem, ys: Point, us: Array, gaps: Array, policy: Policy,
+    problem: Problem, ys: Point, us: Array, found: Sweep,
     cost: Array, slope: Array, weight: Array, slack: Array, halvings: int,
 ) -> Search:  # fmt: skip
     """Halve the step until ``merit = cost + weight * sum |gaps|`` falls enough.
 
     Args:
-        problem, ys, us, gaps, policy: See ``trial``.
+        problem, ys, us, found: See ``trial``.
         cost: Of the trajectory.
         slope: The derivative of the merit by the length at zero, negative.
         weight: Of the gaps.
         slack: What rounding may add to the merit.
         halvings: At most.
     """
-    total = jnp.sum(jnp.abs(gaps))
+    total = jnp.sum(jnp.abs(found.gaps))
 
     def attempt(length: Array) -> tuple[Trial, Array]:
-        found = trial(problem, ys, us, gaps, policy, length)
-        merit = found.cost + weight * (1 - length) * total
+        tried = trial(problem, ys, us, found, length)
+        merit = tried.cost + weight * (1 - length) * total
         # a trial that is not finite fails every comparison
         enough = merit <= cost + weight * total + ARMIJO * length * slope + slack
         finite = jnp.array(True)
-        for leaf in jax.tree.leaves(found):
+        for leaf in jax.tree.leaves(tried):
             finite = finite & jnp.all(jnp.isfinite(leaf))
-        return found, enough & finite
+        return tried, enough & finite
 
     def going(state: tuple[Array, Array, Trial, Array]) -> Array:
         tried, _, _, accepted = state
@@ -97,5 +100,5 @@ def search(
 
     none = Trial(ys, us, cost)
     first = (jnp.array(0), jnp.ones((), us.dtype), none, jnp.array(False))
-    _, length, found, accepted = jax.lax.while_loop(going, halve, first)
-    return Search(found, length, accepted)
+    _, length, last, accepted = jax.lax.while_loop(going, halve, first)
+    return Search(last, length, accepted)

@@ -10,8 +10,21 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim.lie.action import Point
-from lgsim.optimize.cost import Cost, Quadratic, origin
+from lgsim.optimize.cost import Cost, origin
 from lgsim.optimize.problem import Problem
+
+
+class Node(NamedTuple):
+    """A step of a linear-quadratic problem and its cost; see ``LinearQuadratic``."""
+
+    A: Array
+    B: Array
+    c: Array
+    Q: Array
+    R: Array
+    N: Array
+    q: Array
+    r: Array
 
 
 class LinearQuadratic(NamedTuple):
@@ -43,9 +56,18 @@ def step_in_chart(problem: Problem, k: Array, y: Point, u: Array, y_next: Point,
     return action.difference(y_next, problem.step(k, action.move(z[:n], y), u + z[n:]))
 
 
-def linearize(
-    problem: Problem, ys: Point, us: Array, full_costs: bool, second_order: bool, nodes: int | None = None
-) -> tuple[LinearQuadratic, Array]:
+def linear_quadratic_at(
+    problem: Problem, k: Array, y: Point, u: Array, y_next: Point, full_costs: bool
+) -> Node:
+    """The step and the cost of node k."""
+    n, action = problem.dynamics.action.dim, problem.dynamics.action
+    A, B, c = linearize_step(problem, k, y, u, y_next)
+    cost = problem.running_at(k).quadratic(action, problem.time(k), y, u, problem.args, full_costs)
+    H, g = cost.hessian, cost.gradient
+    return Node(A, B, c, H[:n, :n], H[n:, n:], H[:n, n:], g[:n], g[n:])
+
+
+def linearize(problem: Problem, ys: Point, us: Array, full_costs: bool) -> tuple[LinearQuadratic, Array]:
     """(the linear-quadratic problem about a trajectory, multipliers of the steps (H + 1, n)).
 
     Args:
@@ -53,35 +75,16 @@ def linearize(
         ys: States with the leading axis H + 1; they need not follow each other.
         us: Controls (H, controls).
         full_costs: Second derivatives of the costs instead of Gauss-Newton's.
-        second_order: Add the second derivatives of the steps, weighted by the multipliers.
-        nodes: How many to do at once, by default all.
     """
-    n = problem.dynamics.action.dim
-    ks = jnp.arange(problem.horizon)
     before, after = split_nodes(ys)
-    last = jax.tree.map(lambda x: x[-1], ys)
-    action = problem.dynamics.action
 
-    def quadratic(k: Array, y: Point, u: Array) -> Quadratic:
-        return problem.running_at(k).quadratic(action, problem.time(k), y, u, problem.args, full_costs)
+    def at(k: Array, y: Point, u: Array, y_next: Point) -> Node:
+        return linear_quadratic_at(problem, k, y, u, y_next, full_costs)
 
-    def both(node: tuple) -> tuple[tuple[Array, Array, Array], Quadratic]:
-        k, y, u, y_next = node
-        return linearize_step(problem, k, y, u, y_next), quadratic(k, y, u)
-
-    every = (ks, before, us, after)
-    if nodes is None:
-        (A, B, c), cost = jax.vmap(both)(every)
-    else:
-        (A, B, c), cost = jax.lax.map(both, every, batch_size=nodes if nodes > 1 else None)
-    end = problem.at_end().quadratic(action, problem.time(problem.horizon), last, None, problem.args, full_costs)
-    multipliers = costates(A, cost.gradient[:, :n], end.gradient)
-    H = cost.hessian
-    lq = LinearQuadratic(
-        A, B, c, H[:, :n, :n], H[:, n:, n:], H[:, :n, n:], cost.gradient[:, :n], cost.gradient[:, n:],
-        end.hessian, end.gradient,
-    )  # fmt: skip
-    return (curved(problem, ys, us, lq, multipliers) if second_order else lq), multipliers
+    nodes = jax.vmap(at)(jnp.arange(problem.horizon), before, us, after)
+    end = problem.end_model(jax.tree.map(lambda x: x[-1], ys), full_costs)
+    lq = LinearQuadratic(**nodes._asdict(), P=end.hessian, p=end.gradient)
+    return lq, costates(lq.A, lq.q, lq.p)
 
 
 def curved(

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim.optimize.linearize import LinearQuadratic
-from lgsim.optimize.riccati import Policy, stage
+from lgsim.optimize.riccati import Policy, nodes_of
+from lgsim.optimize.stage import Ahead, stage
 
 
 class Span(NamedTuple):
@@ -51,9 +52,9 @@ def parallel_riccati(lq: LinearQuadratic) -> Policy:
     spans = jax.tree.map(lambda x, y: jnp.concatenate([x, y]), steps, end)
     to_go = jax.lax.associative_scan(lambda late, early: _joined(early, late), spans, reverse=True)
     V, v = to_go.J, -to_go.eta
-    stages = (V[1:], v[1:], lq.A, lq.B, lq.c, lq.Q, lq.R, lq.N, lq.q, lq.r)
-    K, k, _, _, definite = jax.vmap(lambda *x: stage(*x, bounds=None))(*stages)
-    return Policy(K, k, V, v, jnp.all(definite) & jnp.all(jnp.isfinite(V)))
+    still = jnp.zeros_like(lq.p[0])
+    _, steps = jax.vmap(lambda V, v, node: stage(Ahead.at_end(V, v), node, still))(V[1:], v[1:], nodes_of(lq))
+    return Policy(steps.K, steps.k, V, v, jnp.all(steps.definite) & jnp.all(jnp.isfinite(V)))
 
 
 def parallel_follow(lq: LinearQuadratic, K: Array, k: Array) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from jax.core import Tracer
 from lgsim.integrators.arguments import count, state
 from lgsim.lie.action import Point
 from lgsim.optimize.constraints import Constraint, ordered
-from lgsim.optimize.cost import Cost, as_cost
+from lgsim.optimize.cost import Cost, Quadratic, as_cost
 from lgsim.optimize.dynamics import Dynamics
 from lgsim.optimize.penalty import Penalties
 
@@ -27,7 +27,7 @@ class Problem(eqx.Module):
     ``AugmentedLagrangian``.
 
     Attributes:
-        dynamics: ``MachineDynamics``, ``FieldDynamics`` or ``DiscreteDynamics``.
+        dynamics: ``MachineDynamics``, ``EulerDynamics``, ``FieldDynamics`` or ``DiscreteDynamics``.
         y0: The initial state; its dtype is that of the problem.
         running: A cost of ``lgsim.optimize.costs``, a sum of them, or a function ``f(t, y, u, args)``.
         terminal: Likewise, or a function ``f(t, y, args)``.
@@ -132,6 +132,10 @@ class Problem(eqx.Module):
     def at_end(self) -> Cost:
         """The cost of the last node, with its penalties."""
         return self.terminal if self.penalties is None else self.terminal + self.penalties.at_end(self.constraints)
+
+    def end_model(self, y: Point, full: bool) -> Quadratic:
+        """The quadratic model of the last node's cost at y; see ``Cost.quadratic``."""
+        return self.at_end().quadratic(self.dynamics.action, self.time(self.horizon), y, None, self.args, full)
 
     def cost(self, ys: Point, us: Array) -> Array:
         """The cost of a trajectory: states with the leading axis H + 1, controls (H, controls)."""

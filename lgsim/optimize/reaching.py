@@ -13,8 +13,7 @@ from jax import Array
 from lgsim.dynamics.kinematics import forward_kinematics
 from lgsim.lie.group import SE3
 from lgsim.multibody.model import Model
-from lgsim.optimize.box import solve_free
-from lgsim.spatial.box import box_minimum
+from lgsim.optimize.box import minimum
 
 LANES = 256
 """Searches that run side by side."""
@@ -142,7 +141,7 @@ def _step(task: Reaching, targets: list[Array], setting: Setting, s: Search) -> 
     # damping in proportion to the error keeps the convergence quadratic where the target is met, also where
     # the solution is not isolated
     add = s.mu * jnp.sqrt(r @ r) * jnp.eye(model.nv, dtype=dtype)
-    dv, _ = box_minimum(J.T @ J + add, g, low, high, solve_free)
+    dv, _ = minimum(J.T @ J + add, g, low, high)
     trial = model.retract(s.q, dv)
     after = task.residual(task.errors(targets, trial), trial)
     better = after @ after < r @ r

@@ -1,4 +1,4 @@
-"""Small dense matrices whose batch is on the last axis, each algorithm one native function on CPU.
+"""Small dense matrices whose batch is on the last axes, as parts of native functions on CPU.
 
 XLA calls a library for each matrix of a batch to factor or to multiply it, which for small ones costs more than the
 arithmetic.
@@ -11,13 +11,23 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.dynamics.matrices import product, times
-from lgsim.spatial import batch_last, cut
+from lgsim.dynamics.matrices import product
+from lgsim.spatial import cut
 
 
 def turned(A: Array) -> Array:
     """The transpose of (n, m, *batch)."""
     return jnp.swapaxes(A, 0, 1)
+
+
+def total(x: Array) -> Array:
+    """The sum over the first axis."""
+    return jax.lax.fori_loop(0, len(x), lambda i, sum: sum + x[i], jnp.zeros_like(x[0]))
+
+
+def dot(x: Array, y: Array) -> Array:
+    """The scalar product of (n, *batch) and (n, *batch)."""
+    return total(x * y)
 
 
 def inverse_if_definite(A: Array) -> tuple[Array, Array]:
@@ -42,49 +52,10 @@ def inverse_if_definite(A: Array) -> tuple[Array, Array]:
     return -A, good
 
 
-@batch_last
-def actions(
-    V: Array, v: Array, A: Array, B: Array, c: Array, Q: Array, R: Array, N: Array, q: Array, r: Array
-) -> tuple[Array, Array, Array, Array, Array]:
-    """(F_xx, F_ux, F_uu, f_x, f_u): cost of a stage and cost to go after it by the state and the control."""
-    v = cut(v + times(V, c))
-    VA, VB = cut(product(V, A)), cut(product(V, B))
-    At, Bt = turned(A), turned(B)
-    Fxx, Fux, Fuu = Q + product(At, VA), turned(N) + product(Bt, VA), R + product(Bt, VB)
-    return Fxx, Fux, Fuu, q + times(At, v), r + times(Bt, v)
-
-
-@batch_last
-def free_step(Fuu: Array, Fux: Array, fu: Array) -> tuple[Array, Array, Array]:
-    """(K, k, whether F_uu is definite): ``K = -F_uu^-1 F_ux``, ``k = -F_uu^-1 f_u``."""
-    W, definite = inverse_if_definite(Fuu)
-    W = cut(W)
-    return -product(W, Fux), -times(W, fu), definite
-
-
-@batch_last
 def solve_free(H: Array, rhs: Array, free: Array) -> Array:
-    """``H_ff^-1 rhs_f`` in the rows where free (m) is 1, zero where it is 0; rhs (m, columns)."""
+    """``H_ff^-1 rhs_f`` in the rows where free (m, *batch) is 1, zero where it is 0; rhs (m, columns, *batch)."""
     m = H.shape[0]
     eye = jnp.eye(m, dtype=H.dtype).reshape((m, m) + (1,) * (H.ndim - 2))
     held = cut(H * (free[:, None] * free[None]) + eye * (1 - free)[None])
     W, _ = inverse_if_definite(held)
     return product(cut(W), cut(rhs * free[:, None]))
-
-
-@batch_last
-def definite(H: Array) -> Array:
-    """Whether symmetric matrices are positive definite."""
-    return inverse_if_definite(H)[1]
-
-
-@batch_last
-def value(
-    Fxx: Array, Fux: Array, Fuu: Array, fx: Array, fu: Array, K: Array, k: Array
-) -> tuple[Array, Array]:
-    """(V, v) of the cost to go under ``u = K x + k``, whatever K and k are."""
-    Kt, Fxu = turned(K), turned(Fux)
-    both = cut(Fux + product(Fuu, K))
-    V = cut(Fxx + product(Fxu, K) + product(Kt, both))
-    v = fx + times(Fxu, k) + times(Kt, cut(fu + times(Fuu, k)))
-    return (V + turned(V)) / 2, v

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.optimize.dynamics import Dynamics, MachineDynamics, RateControlled
+from lgsim.optimize.dynamics import Dynamics, Machine, RateControlled
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import Result
-from lgsim.simulation.pieces import drives, method_name
+from lgsim.simulation.pieces import drives
 from lgsim.simulation.rollout import parts
 from lgsim.simulation.trajectory import Trajectory, own_version
 
@@ -23,7 +23,7 @@ def trajectory_of(problem: Problem, result: Result) -> Trajectory:
     message, so that a motion which is no solution says so.
 
     Args:
-        problem: Its dynamics are ``MachineDynamics``, or ``RateControlled`` around them.
+        problem: Its dynamics are ``MachineDynamics`` or ``EulerDynamics``, or ``RateControlled`` around them.
         result: What ``solve`` returned for it; one problem, not a batch.
 
     Raises:
@@ -43,19 +43,19 @@ def trajectory_of(problem: Problem, result: Result) -> Trajectory:
     q, v, z = parts(model, ys)
     forces = drives(model, None, tau, result.ts, q, v, z)
     time, q, v, forces = (np.asarray(x) for x in (result.ts, q, v, forces))
-    name, dt = method_name(machine.method), float(machine.dt) / machine.substeps
-    return Trajectory(model, time, q, v, forces, name, dt, result.message, own_version())
+    name, step = machine.method_name, float(machine.own_step)
+    return Trajectory(model, time, q, v, forces, name, step, result.message, own_version())
 
 
-def _of_machine(dynamics: Dynamics, ys: Any, us: Array) -> tuple[MachineDynamics, Array, Array]:
+def _of_machine(dynamics: Dynamics, ys: Any, us: Array) -> tuple[Machine, Array, Array]:
     """(the machine's dynamics, its states (H + 1, ...), its controls (H, ...))."""
     if isinstance(dynamics, RateControlled):
         inner, held = ys
         # a step is driven by the control at its end
         return _of_machine(dynamics.inner, inner, held[..., 1:, :])
-    if not isinstance(dynamics, MachineDynamics):
+    if not isinstance(dynamics, Machine):
         raise TypeError(
-            f"problem: expected MachineDynamics, alone or in RateControlled, got {type(dynamics).__name__}, whose "
-            "states are no motion of a machine; read result.ts, ys and us"
+            "problem: expected MachineDynamics or EulerDynamics, alone or in RateControlled, got "
+            f"{type(dynamics).__name__}, whose states are no motion of a machine; read result.ts, ys and us"
         )
     return dynamics, ys, us

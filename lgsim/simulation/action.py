@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from lgsim.lie.action import Action
 from lgsim.lie.phi import DEXPINV, on_motion
-from lgsim.multibody import configuration
+from lgsim.multibody import blocks, configuration
 from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import check
+from lgsim.spatial import check, native
 
 
 class Motions(Action):
@@ -67,13 +66,9 @@ class Motions(Action):
         return jnp.concatenate([along, y1[..., tree.nq :] - y0[..., tree.nq :]], axis=-1)
 
     def difference_jacobian(self, y0: Array, y: Array) -> tuple[Array, Array]:
-        """J is that of the configuration (nv, nv), joint by joint."""
-        tree = self.topology
-        q0, q = y0[: tree.nq], y[: tree.nq]
-        along, J = joint_jacobian(
-            tree, lambda x: configuration.difference(tree, q0, configuration.retract(tree, q, x)), y.dtype
-        )
-        return jnp.concatenate([along, y[tree.nq :] - y0[tree.nq :]]), J
+        """J is that of the configuration (nv, nv), ``dexpinv`` joint by joint."""
+        r = self.difference(y0, y)
+        return r, _joint_dexpinv(self.topology)(r[: self.topology.nv])
 
     def sizes(self, y: Array) -> Array:
         """1 rad or 1 m for the configuration, v and z themselves for v and z."""
@@ -89,27 +84,9 @@ class Motions(Action):
         return jnp.concatenate([along, f(None, [a[..., tree.nv :]], [b[..., tree.nv :]])[0]], axis=-1)
 
 
-def joint_jacobian(
-    topology: Topology, f: Callable[[Array], Array], dtype: jnp.dtype
-) -> tuple[Array, Array]:
-    """(f(0), its derivative (nv, nv) there) of a map of tangent vectors (nv,) that takes each joint by itself.
-
-    One pass for each degree of freedom of the largest joint, not of the machine.
-    """
-    owner = np.concatenate([np.full(_length(topology.v_slice(i)), i) for i in range(len(topology.joints))])
-    place = np.concatenate([np.arange(_length(topology.v_slice(i))) for i in range(len(topology.joints))])
-    zero = jnp.zeros(topology.nv, dtype)
-    if not topology.groups:
-        value, slope = jax.jvp(f, (zero,), (jnp.ones_like(zero),))
-        return value, jnp.diag(slope)
-    seeds = jnp.asarray(np.arange(place.max() + 1)[:, None] == place[None], dtype)
-    value, push = jax.linearize(f, zero)
-    slopes = jax.vmap(push)(seeds)
-    return value, jnp.where(owner[:, None] == owner[None], slopes.T[:, place], 0)
-
-
-def _length(part: slice) -> int:
-    return part.stop - part.start
+@cache
+def _joint_dexpinv(topology: Topology) -> Callable[[Array], Array]:
+    return native(lambda s: blocks.matrix(topology, blocks.of_ad(topology, DEXPINV, s), s))
 
 
 def _dexpinv(joint: Joint | None, s: list[Array], x: list[Array]) -> list[Array]:

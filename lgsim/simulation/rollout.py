@@ -17,7 +17,7 @@ from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.multibody.model import Model
 from lgsim.simulation.action import Motions
-from lgsim.simulation.system import Control, Wrenches, acceleration, joint_forces, lagged
+from lgsim.simulation.system import Control, Solve, Wrenches, acceleration, joint_forces, lagged
 from lgsim.simulation.watch import Place, felt, felt_model, look, plain_errors
 from lgsim.spatial import check as verify
 
@@ -184,19 +184,20 @@ def held(model: Model, torques: Any, steps: int, t0: Any, dt: Any) -> Row | None
     return Row(t0 + jnp.arange(steps, dtype=tau.dtype) * dt, tau[:steps], slope)
 
 
-def driven(t: Array, y: Array, args: Any) -> Array:
+def driven(t: Array, y: Array, args: Any, solve: Solve = forward_dynamics) -> Array:
     """(v, v', tau' of drives that lag): the algebra vector of ``Motions``.
 
     Args:
         t: Time, s.
         y: State (q, v, tau of drives that lag).
         args: ((model, control, wrenches), row) with the ``Row`` of joint forces or None.
+        solve: See ``acceleration``.
     """
     (model, control, wrenches), row = args
     q, v, z = parts(model, y)
     torques = None if row is None else row.force + row.slope * (t - row.since)
     tau, rate = lagged(model, joint_forces(model, control, torques, t, q, v), z)
-    slope = [v, acceleration(model, tau, wrenches, t, q, v)]
+    slope = [v, acceleration(model, tau, wrenches, t, q, v, solve)]
     return jnp.concatenate(slope if rate is None else [*slope, rate])
 
 

@@ -17,6 +17,9 @@ Control = Callable[[Any, Array, Array, Model], Array]
 Wrenches = Callable[[Any, Array, Array, Model], Array]
 """``wrenches(t, q, v, model)``: external wrenches (bodies, 6) on the bodies, in their frames, N and N m."""
 
+Solve = Callable[[Model, Array, Array, Array, Any], Array]
+"""``solve(model, q, v, tau, wrenches)``: accelerations."""
+
 
 def joint_forces(model: Model, control: Control | None, torques: Array | None, t: Any, q: Array, v: Array) -> Array:
     """What the drives do (nv,): given torques plus the control's."""
@@ -40,7 +43,12 @@ def lagged(model: Model, command: Array, held: Array | None) -> tuple[Array, Arr
     return jnp.where(lags, held, command), jnp.where(lags, rate, 0)
 
 
-def acceleration(model: Model, tau: Array, wrenches: Wrenches | None, t: Any, q: Array, v: Array) -> Array:
-    """``v'`` under the drives' forces, the model's own dampers and springs, and external wrenches."""
+def acceleration(
+    model: Model, tau: Array, wrenches: Wrenches | None, t: Any, q: Array, v: Array, solve: Solve = forward_dynamics
+) -> Array:
+    """``v'`` under the drives' forces, the model's own dampers and springs, and external wrenches.
+
+    ``solve`` is the forward dynamics, with the rule of differentiation that fits the use.
+    """
     external = None if wrenches is None else wrenches(t, q, v, model)
-    return forward_dynamics(model, q, v, tau + passive_forces(model, q, v), external)
+    return solve(model, q, v, tau + passive_forces(model, q, v), external)

@@ -13,6 +13,7 @@ from lgsim.spatial.keep import keep, kept
 from lgsim.spatial.lowering import cut, kernel, sincos
 from lgsim.spatial.native import native
 from lgsim.spatial.packing import components, pack, rows, unpack, unpack_matrix, unpack_transform
+from lgsim.spatial.scanning import scan_last
 from lgsim.spatial.tiles import batched
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "native",
     "pack",
     "rows",
+    "scan_last",
     "sincos",
     "to_child",
     "to_parent",

@@ -21,59 +21,71 @@ def box_minimum(
     """(u, which of its entries are free) that minimises ``1/2 u . H u + g . u`` for lower <= u <= upper.
 
     Args:
-        H: Positive definite (m, m).
-        g: (m,).
-        lower, upper: Bounds (m,).
-        solve: ``H_ff^-1 rhs_f`` in the free rows of rhs (m, columns), zero in the others; by default by Cholesky.
+        H: Positive definite (m, m, *batch).
+        g: (m, *batch).
+        lower, upper: Bounds (m, *batch).
+        solve: ``H_ff^-1 rhs_f`` in the free rows of rhs (m, *batch), zero in the others; by default by Cholesky, for
+            one problem.
 
     Source: Bertsekas 1982, Projected Newton methods for optimization problems with simple constraints.
     """
     solve = _factored if solve is None else solve
 
-    # sums instead of products of matrices, which in a batch call a library for each problem
+    # loops instead of products of matrices, which in a batch call a library for each problem
     def slope_at(u: Array) -> Array:
-        return jnp.sum(H * u[None], axis=1) + g
+        return jax.lax.fori_loop(0, len(g), lambda j, sum: sum + H[:, j] * u[j][None], g)
 
     def value(u: Array) -> Array:
-        return jnp.sum(u * (slope_at(u) + g)) / 2
+        terms = u * (slope_at(u) + g)
+        return jax.lax.fori_loop(0, len(g), lambda j, sum: sum + terms[j] / 2, jnp.zeros_like(g[0]))
 
-    def free_of(u: Array) -> Array:
-        slope = slope_at(u)
+    def free_of(u: Array, slope: Array) -> Array:
         return ~(((u <= lower) & (slope > 0)) | ((u >= upper) & (slope < 0)))
 
     def search(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        u, _, i = state
-        slope, free = slope_at(u), free_of(u)
-        direction = -solve(H, slope[:, None], free)[:, 0]
+        u, going, i = state
+        slope = slope_at(u)
+        free, now = free_of(u, slope), value(u)
+        direction = -solve(H, slope, free)
 
         # whether to go on is part of the state: in a batch, computed once to end the loop and once to hold those that
         # are done, it could differ in its last digit, and the loop would not end
         def too_long(length: Array) -> Array:
-            trial = jnp.clip(u + length * direction, lower, upper)
-            return value(trial) > value(u) + ARMIJO * jnp.sum(slope * (trial - u))
+            trial = jnp.clip(u + length[None] * direction, lower, upper)
+            return value(trial) > now + ARMIJO * _total(slope * (trial - u))
 
         def shorter(s: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            length, halved = s[0] / 2, s[1] + 1
-            return length, halved, too_long(length) & (halved < HALVINGS)
+            length, halved, long = s
+            length, halved = jnp.where(long, length / 2, length), jnp.where(long, halved + 1, halved)
+            return length, halved, long & too_long(length) & (halved < HALVINGS)
 
-        one = jnp.ones((), u.dtype)
-        first = (one, jnp.array(0), too_long(one))
-        length, halved, _ = jax.lax.while_loop(lambda s: s[2], shorter, first)
-        trial = jnp.clip(u + length * direction, lower, upper)
-        moved = jnp.where(halved < HALVINGS, trial, u)
+        one = jnp.ones_like(now)
+        first = (one, jnp.zeros(now.shape, int), too_long(one))
+        length, halved, _ = jax.lax.while_loop(lambda s: jnp.any(s[2]), shorter, first)
+        trial = jnp.clip(u + length[None] * direction, lower, upper)
+        found = halved < HALVINGS
+        moved = jnp.where((going & found)[None], trial, u)
         # a full step that meets no new bound is the minimum
-        settled = jnp.all(free_of(moved) == free) & (halved == 0) | (halved >= HALVINGS)
-        return moved, settled, i + 1
-
-    def going(state: tuple[Array, Array, Array]) -> Array:
-        return ~state[1] & (state[2] < ITERATIONS)
+        changed = _some(free_of(moved, slope_at(moved)) != free)
+        return moved, going & found & (changed | (halved > 0)), i + 1
 
     start = jnp.clip(jnp.zeros_like(g), lower, upper)
-    u, _, _ = jax.lax.while_loop(going, search, (start, jnp.array(False), jnp.array(0)))
-    return u, free_of(u)
+    everywhere = jnp.ones(g.shape[1:], bool)
+    u, _, _ = jax.lax.while_loop(
+        lambda s: jnp.any(s[1]) & (s[2] < ITERATIONS), search, (start, everywhere, jnp.array(0))
+    )
+    return u, free_of(u, slope_at(u))
+
+
+def _total(x: Array) -> Array:
+    return jax.lax.fori_loop(0, len(x), lambda j, sum: sum + x[j], jnp.zeros_like(x[0]))
+
+
+def _some(x: Array) -> Array:
+    return jax.lax.fori_loop(0, len(x), lambda j, some: some | x[j], jnp.zeros_like(x[0]))
 
 
 def _factored(H: Array, rhs: Array, free: Array) -> Array:
     pair = free[:, None] & free[None, :]
     L = jnp.linalg.cholesky(jnp.where(pair, H, jnp.eye(len(H), dtype=H.dtype)))
-    return jax.scipy.linalg.cho_solve((L, True), jnp.where(free[:, None], rhs, 0))
+    return jax.scipy.linalg.cho_solve((L, True), jnp.where(free, rhs, 0))

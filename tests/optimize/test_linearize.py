@@ -9,7 +9,7 @@ import lgsim
 from lgsim.optimize.cost import Function, LeastSquares
 from lgsim.optimize.costs import Effort
 from lgsim.optimize.dynamics import MachineDynamics
-from lgsim.optimize.linearize import linearize, linearize_step
+from lgsim.optimize.linearize import curved, linearize, linearize_step
 from lgsim.optimize.problem import Problem
 from tests.multibody import trees
 from tests.optimize.problems import slew
@@ -55,7 +55,12 @@ def test_the_model_has_the_gradient_and_hessian_of_the_whole_cost():
         us = flat.reshape(3, 3)
         return problem.cost(problem.rollout(us), us)
 
-    lq, costates = jax.jit(lambda us: linearize(problem, problem.rollout(us), us, True, True))(us)
+    def model(us):
+        ys = problem.rollout(us)
+        lq, costates = linearize(problem, ys, us, True)
+        return curved(problem, ys, us, lq, costates), costates
+
+    lq, costates = jax.jit(model)(us)
     hessian, gradient, _ = dense(lq)
     wanted_gradient, wanted_hessian = jax.jit(lambda x: (jax.grad(total)(x), jax.hessian(total)(x)))(us.ravel())
     np.testing.assert_allclose(gradient, wanted_gradient, atol=1e-12)

@@ -11,6 +11,7 @@ from lgsim.optimize import small
 from lgsim.optimize.cost import origin
 from lgsim.optimize.costs import Effort, FramePose, StateDistance
 from lgsim.simulation.rollout import motions
+from lgsim.spatial import batch_last
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +79,10 @@ def test_small_matrices():
     A[1] -= 5 * np.outer(A[1, 0], A[1, 0]) / A[1, 0, 0]
     rhs, free = rng.normal(size=(5, 4, 3)), np.ones((5, 4))
     free[2, 1] = free[3, :] = 0
-    definite = jax.jit(jax.vmap(small.definite))(jnp.asarray(A))
+    definite = jax.jit(jax.vmap(batch_last(lambda A: small.inverse_if_definite(A)[1])))(jnp.asarray(A))
     np.testing.assert_array_equal(definite, [np.linalg.eigvalsh(a).min() > 0 for a in A])
     assert not definite[1] and definite[0]
-    found = np.asarray(jax.jit(jax.vmap(small.solve_free))(*map(jnp.asarray, (A, rhs, free))))
+    found = np.asarray(jax.jit(jax.vmap(batch_last(small.solve_free)))(*map(jnp.asarray, (A, rhs, free))))
     for a, b, keep, x in zip(A, rhs, free.astype(bool), found, strict=True):
         expected = np.zeros_like(b)
         expected[keep] = np.linalg.solve(a[np.ix_(keep, keep)], b[keep])

@@ -1,0 +1,105 @@
+"""The sweep of a solver backwards through a trajectory: its linear-quadratic problem, solved as it is made."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.lie.action import Point
+from lgsim.optimize.linearize import Node, curved, linear_quadratic_at, linearize, split_nodes
+from lgsim.optimize.parallel import parallel_follow, parallel_riccati
+from lgsim.optimize.problem import Problem
+from lgsim.optimize.results import first_nonfinite
+from lgsim.optimize.riccati import models, nodes_of
+from lgsim.optimize.stage import Ahead, bounded_stage, damped, finite, stage
+from lgsim.spatial import scan_last
+
+
+class Sweep(NamedTuple):
+    """A step from a trajectory and what it promises; the leading axis is time.
+
+    Attributes:
+        K, k: The policy ``du = K dx + k`` (H, controls, n), (H, controls).
+        gaps: Of the steps (H, n).
+        definite: Whether the policy is a minimum.
+        down, bend: The cost changes along a step of length s by ``s down + s^2 bend / 2`` in the model.
+        gradient: The largest entry of the cost's slope by the free controls.
+        place, quantity: The first derivative that is not finite, or (-1, -1); see ``first_nonfinite``.
+    """
+
+    K: Array
+    k: Array
+    gaps: Array
+    definite: Array
+    down: Array
+    bend: Array
+    gradient: Array
+    place: Array
+    quantity: Array
+
+
+def sweep(problem: Problem, ys: Point, us: Array, damping: Array, full_costs: bool) -> Sweep:
+    """Linearise the steps and the costs, and solve their linear-quadratic problem.
+
+    Args:
+        problem: The problem.
+        ys, us: The trajectory: states with the leading axis H + 1, controls (H, controls).
+        damping: Added to the Hessian of the controls, relative to the mean of R's diagonal.
+        full_costs: Second derivatives of the costs instead of Gauss-Newton's.
+    """
+    before, after = split_nodes(ys)
+    xs = jnp.arange(problem.horizon), before, us, after
+
+    def ready(x: tuple) -> tuple[Node, Array]:
+        k, y, u, y_next = x
+        return linear_quadratic_at(problem, k, y, u, y_next, full_costs), u
+
+    end = problem.end_model(jax.tree.map(lambda y: y[-1], ys), full_costs)
+    return _solved(problem, xs, ready, end.hessian, end.gradient, damping)
+
+
+def second_order_sweep(problem: Problem, ys: Point, us: Array, damping: Array, full_costs: bool) -> Sweep:
+    """The same with the second derivatives of the steps, and of all costs, wherever that model has a minimum."""
+    lq, costates = linearize(problem, ys, us, full_costs)
+    exact = curved(problem, ys, us, lq, costates, not full_costs)
+    plain, newton = (_solved(problem, (nodes_of(x), us), lambda x: x, x.P, x.p, damping) for x in (lq, exact))
+    return jax.tree.map(lambda a, b: jnp.where(newton.definite, a, b), newton, plain)
+
+
+def parallel_sweep(problem: Problem, ys: Point, us: Array, damping: Array, full_costs: bool) -> Sweep:
+    """The same by associative scans over time; without bounds."""
+    lq, costates = linearize(problem, ys, us, full_costs)
+    policy = parallel_riccati(lq._replace(R=jax.vmap(damped, (0, None))(lq.R, damping)))
+    down, bend = models(lq, *parallel_follow(lq, policy.K, policy.k))
+    slope = lq.r + jnp.einsum("kij,ki->kj", lq.B, costates[1:])
+    place = _nonfinite(jax.vmap(finite)(nodes_of(lq)), lq.P, lq.p)
+    return Sweep(policy.K, policy.k, lq.c, policy.definite, down, bend, jnp.max(jnp.abs(slope)), *place)
+
+
+def _solved(problem: Problem, xs: Any, ready: Any, P: Array, p: Array, damping: Array) -> Sweep:
+    """The Riccati solution backwards over what ``ready`` gives: (Node, control) of each step."""
+
+    def back(ahead: Ahead, x: tuple[Node, Array]) -> tuple[Ahead, tuple]:
+        node, u = x
+        if problem.bounded:
+            now, step = bounded_stage(ahead, node, damping, problem.lower - u, problem.upper - u)
+        else:
+            now, step = stage(ahead, node, damping)
+        return now, (step, jnp.max(jnp.abs(u - problem.clip(u - step.slope))), node.c)
+
+    first, (steps, slopes, gaps) = scan_last(back, Ahead.at_end(P, p), xs, prepare=ready, reverse=True)
+    definite = jnp.all(steps.definite)
+    return Sweep(
+        steps.K, steps.k, gaps, definite, first.down, first.bend, jnp.max(slopes), *_nonfinite(steps.finite, P, p)
+    )
+
+
+def _nonfinite(finite: Array, P: Array, p: Array) -> tuple[Array, Array]:
+    """The first derivative that is not finite, from ``finite`` (H, 4) of the nodes and those of the end."""
+    flags = jnp.where(finite, 0.0, jnp.nan)
+    at_nodes = first_nonfinite({3 + i: (flags[:, i], 0) for i in range(4)})
+    at_end = first_nonfinite({3: (p[None], len(finite)), 4: (P[None], len(finite))})
+    return jax.tree.map(lambda a, b: jnp.where(at_nodes[0] < 0, b, a), at_nodes, at_end)

@@ -1,0 +1,108 @@
+"""A machine by symplectic Euler steps, with their derivatives in closed form: the cheapest steps of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.dynamics import forward_dynamics_derivatives, passive_forces
+from lgsim.dynamics.matrices import product
+from lgsim.lie.phi import AD_EXP, DEXP, DEXPINV
+from lgsim.multibody import blocks
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import Topology
+from lgsim.optimize.dynamics import Machine
+from lgsim.simulation.system import acceleration
+from lgsim.spatial import batch_last
+
+
+class EulerDynamics(Machine):
+    """A machine by the symplectic Euler step: ``v+ = v + dt a(q, v, S u)``, then ``q+ = retract(q, dt v+)``.
+
+    Of first order, with one evaluation of the dynamics a step and its derivatives in closed form: several times cheaper
+    in a search than ``MachineDynamics`` with a method of fourth order, at an error that grows with dt.
+
+    Attributes:
+        model: The machine, without drives that lag; all its numbers may be differentiated.
+        dt: Time between nodes, s.
+        selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
+
+    Raises:
+        ValueError: drives of the model lag, which these steps know nothing of.
+    """
+
+    model: Model
+    dt: Array
+    selection: Array | None
+
+    def __init__(self, model: Model, dt: Any, selection: Any = None):
+        dtype = getattr(model, "dtype", None)
+        self.model = model
+        self.dt = jnp.asarray(dt, dtype)
+        self.selection = None if selection is None else jnp.asarray(selection, dtype)
+
+    def __check_init__(self):
+        if isinstance(self.model, Model) and self.model.topology.lags:
+            raise ValueError("model: some of its drives lag (actuator_time), which MachineDynamics takes into account")
+
+    @property
+    def method_name(self) -> str:
+        """For the record of a motion."""
+        return "symplectic Euler"
+
+    @property
+    def own_step(self) -> Array:
+        """Dt."""
+        return self.dt
+
+    def step(self, t: Any, y: Array, u: Array, args: Any) -> Array:
+        nq = self.model.nq
+        a = acceleration(self.model, self.forces(u), None, t, y[:nq], y[nq:])
+        return self.action.move(jnp.concatenate([self.dt * (y[nq:] + self.dt * a), self.dt * a]), y)
+
+    def linearized(self, t: Any, y: Array, u: Array, y_next: Array, args: Any) -> tuple[Array, Array, Array]:
+        """With ``s = dt v+`` and the gap d of the configuration: ``q+ exp(Ad(exp(-s)) x)`` where q moves along x, and
+        ``q+ exp(dexp(-s) dt w)`` where v+ does along w, seen from the next node by ``dexpinv(-d)``.
+        """
+        model, nq = self.model, self.model.nq
+        q, v = y[:nq], y[nq:]
+        passive = passive_forces(model, q, v)
+        by_q = blocks.derivative(model.topology, lambda x: passive_forces(model, model.retract(q, x), v), y.dtype)
+        by_v = blocks.derivative(model.topology, lambda x: passive_forces(model, q, v + x), y.dtype)
+        a, dq, dv, inverse = forward_dynamics_derivatives(model, q, v, self.forces(u) + passive)
+        selection = jnp.eye(model.nv, dtype=y.dtype) if self.selection is None else self.selection
+        w = v + self.dt * a
+        s = self.dt * w
+        gap = model.difference(y_next[:nq], model.retract(q, s))
+        A, B = _transition(model.topology)(self.dt, s, gap, (dq, by_q), (dv, by_v), inverse, selection)
+        return A, B, jnp.concatenate([gap, w - y_next[nq:]])
+
+
+Pair = tuple[Array, Array]
+
+
+@cache
+def _transition(topology: Topology) -> Callable[..., tuple[Array, Array]]:
+    """(A, B) from the derivatives of the accelerations, as one native function."""
+
+    def of(
+        dt: Array, s: Array, gap: Array, by_q: Pair, by_v: Pair, inverse: Array, selection: Array
+    ) -> tuple[Array, Array]:
+        n, h = topology.nv, dt[None, None]
+        eye = jnp.eye(n, dtype=s.dtype).reshape((n, n) + (1,) * (s.ndim - 1))
+        # what each does to the accelerations, by itself and by the passive forces
+        dq, dv = (own + product(inverse, passive) for own, passive in (by_q, by_v))
+        wq, wv, wu = h * dq, eye + h * dv, h * product(inverse, selection)
+        near = blocks.of_ad(topology, DEXPINV, gap)
+        turned = blocks.chained(near, blocks.of_ad(topology, AD_EXP, s))
+        moved = blocks.chained(near, blocks.of_ad(topology, DEXP, s))
+        below = jnp.concatenate([wq, wv, wu], axis=1)
+        above = blocks.applied(topology, moved, h * below).at[:, :n].add(blocks.matrix(topology, turned, s))
+        both = jnp.concatenate([above, below])
+        return both[:, : 2 * n], both[:, 2 * n :]
+
+    return batch_last(of)

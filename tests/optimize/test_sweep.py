@@ -1,0 +1,79 @@
+"""The backward sweep against the linear-quadratic problem that it solves, made and solved apart."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lgsim.optimize.linearize import linearize
+from lgsim.optimize.riccati import follow, models, riccati
+from lgsim.optimize.sweep import parallel_sweep, second_order_sweep, sweep
+from tests.optimize.problems import slew
+
+
+def perturbed(problem, key):
+    """A trajectory with gaps."""
+    keys = jax.random.split(key)
+    us = 0.3 * jax.random.normal(keys[0], (problem.horizon, problem.controls))
+    moves = 0.1 * jax.random.normal(keys[1], (problem.horizon + 1, problem.dynamics.action.dim))
+    return jax.vmap(problem.dynamics.action.move)(moves.at[0].set(0), problem.rollout(us)), us
+
+
+def expected(problem, ys, us):
+    """From the whole linear-quadratic problem: policy, linear and quadratic part of the cost, slope by the controls."""
+    lq, costates = linearize(problem, ys, us, False)
+    bounds = (problem.lower[None] - us, problem.upper[None] - us) if problem.bounded else None
+    policy = riccati(lq, bounds)
+    down, bend = models(lq, *follow(lq, policy.K, policy.k))
+    slope = lq.r + jnp.einsum("kij,ki->kj", lq.B, costates[1:])
+    return policy.K, policy.k, lq.c, down, bend, jnp.max(jnp.abs(us - problem.clip(us - slope)))
+
+
+def of(found):
+    return found.K, found.k, found.gaps, found.down, found.bend, found.gradient
+
+
+def test_one_problem_and_a_batch_are_the_linear_quadratic_problem():
+    """With bounds that some controls meet; in a batch each node is linearised within the loop, for one before it."""
+    problem = slew(horizon=7)
+    problem = problem.replace(lower=-0.2, upper=0.25)
+    zero = jnp.zeros(())
+    one = jax.jit(lambda ys, us: (of(sweep(problem, ys, us, zero, False)), expected(problem, ys, us)))
+    batch = jax.jit(jax.vmap(lambda ys, us: of(sweep(problem, ys, us, zero, False))))
+    keys = jax.random.split(jax.random.key(0), 20)
+    ys, us = jax.vmap(lambda key: perturbed(problem, key))(keys)
+    us = problem.clip(us)
+    many = batch(ys, us)
+    held = 0
+    for i in (0, 7):
+        found, wanted = one(jax.tree.map(lambda y, i=i: y[i], ys), us[i])
+        held += int(np.sum(~np.any(np.asarray(wanted[0]), axis=2)))
+        for a, b, c in zip(found, many, wanted, strict=True):
+            np.testing.assert_allclose(a, c, rtol=1e-9, atol=1e-10)
+            np.testing.assert_allclose(b[i], c, rtol=1e-9, atol=1e-10)
+    assert held > 0
+
+
+def test_other_ways_of_the_sweep():
+    """In parallel it is the same; with second derivatives it is the same where there are none."""
+    problem = slew(horizon=6)
+    ys, us = perturbed(problem, jax.random.key(4))
+    zero = jnp.zeros(())
+    ways = jax.jit(lambda ys, us: [way(problem, ys, us, zero, False) for way in (sweep, parallel_sweep)])
+    one, two = ways(ys, us)
+    assert bool(one.definite) and int(one.place) == -1
+    for a, b in zip(of(one), of(two), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
+    problem = slew(horizon=6, weight=1.0)
+    one = jax.jit(lambda ys, us: sweep(problem, ys, us, zero, False))(ys, us)
+    newton = jax.jit(lambda ys, us: second_order_sweep(problem, ys, us, zero, False))(ys, us)
+    assert float(jnp.max(jnp.abs(newton.K - one.K))) > 1e-6
+    np.testing.assert_allclose(newton.gradient, one.gradient, rtol=1e-9)
+
+
+def test_what_is_not_finite_is_named():
+    problem = slew(horizon=6)
+    ys, us = perturbed(problem, jax.random.key(5))
+    place = jax.jit(lambda ys, us: sweep(problem, ys, us, jnp.zeros(()), False)[-2:])
+    assert tuple(map(int, place(ys, us))) == (-1, -1)
+    node, quantity = place(ys, us.at[4].set(jnp.nan))
+    assert (int(node), int(quantity)) == (4, 3)
