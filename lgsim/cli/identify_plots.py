@@ -9,7 +9,7 @@ import numpy as np
 from lgsim.cli.identify_values import Number
 from lgsim.identify import Fit, Recording, Samples
 from lgsim.identify.uncertainty import INVISIBLE
-from lgsim.view.extras import package
+from lgsim.simulation.extras import package
 from lgsim.view.plots import COLORS, HEAD, OUTSIDE, TIME
 
 Figure = Any

@@ -14,6 +14,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats.document import TEXT, FileError
 from lgsim.formats.report import Finding
+from lgsim.simulation.extras import package
 
 KINDS = {
     "body": ("bodies", "nbody"),
@@ -79,7 +80,7 @@ def compiled(path: str | os.PathLike[str] | None, text: str | None) -> Compiled:
     """
     if (path is None) == (text is None):
         raise TypeError("expected either a path or text, the MJCF itself")
-    mujoco = _package()
+    mujoco = package("mujoco", "mjcf", "an MJCF file")
     file = TEXT if path is None else os.fspath(path)
     _check_root(file, _content(file, text))
     with _heard(mujoco) as warnings:
@@ -99,16 +100,6 @@ def compiled(path: str | os.PathLike[str] | None, text: str | None) -> Compiled:
         if start >= 0 and found.lines["joint"][start] == INCLUDED:
             found.lines["joint"][start] = found.lines["body"][body]
     return found
-
-
-def _package() -> Any:
-    try:
-        import mujoco
-    except ImportError as error:
-        raise ImportError(
-            "MJCF files are read through the package mujoco, which is missing: pip install 'lgsim[mjcf]'"
-        ) from error
-    return mujoco
 
 
 def _content(file: str, text: str | None) -> bytes:

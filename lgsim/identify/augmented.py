@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.identify.packages import package
+from lgsim.simulation.extras import package
 
 
 class Progress(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lgsim.identify.packages import package
 from lgsim.identify.recording import Recording
+from lgsim.simulation.extras import package
 
 _REFINEMENTS = 8
 

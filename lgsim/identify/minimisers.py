@@ -12,11 +12,11 @@ import numpy as np
 from jax import Array
 
 from lgsim.identify.gauss_newton import STATUS
-from lgsim.identify.packages import package
 from lgsim.identify.parameters import Parameters
 from lgsim.identify.records import Windows
 from lgsim.identify.shooting import Shooting, linearise, stacked
 from lgsim.identify.structured import ChainDescent, Reached
+from lgsim.simulation.extras import package
 from lgsim.simulation.rollout import motions
 
 

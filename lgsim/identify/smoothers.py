@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lgsim.identify.packages import package
+from lgsim.simulation.extras import package
 
 DEGREE = 5
 """Of all splines here: four derivatives are continuous."""

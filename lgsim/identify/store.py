@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from lgsim.identify.packages import package
 from lgsim.identify.report import Finding, Report
 from lgsim.multibody.configuration import kinds
 from lgsim.multibody.model import Model
 from lgsim.multibody.record import from_record, to_record
+from lgsim.simulation.extras import package
 from lgsim.simulation.storage import write_whole
 from lgsim.simulation.trajectory import q_names, tau_names, v_names
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lgsim.identify.packages import package
 from lgsim.identify.report import Finding
+from lgsim.simulation.extras import package
 
 _MISSING = frozenset(["", "nan", "na", "n/a", "null", "none"])
 

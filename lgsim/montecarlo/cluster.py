@@ -20,6 +20,7 @@ from lgsim.montecarlo.run import Progress, collect, describe
 from lgsim.montecarlo.running import Running
 from lgsim.montecarlo.store import About, Store
 from lgsim.montecarlo.study import Study
+from lgsim.simulation.extras import package
 
 AHEAD = 2
 """Tasks for each CPU of the cluster that are handed to Ray at once: none idles, and results do not pile up."""
@@ -127,10 +128,7 @@ def _environment() -> dict[str, str]:
 @contextmanager
 def _connected(address: str | None) -> Iterator[Any]:
     """Ray, connected to a cluster; what was not connected before is not afterwards."""
-    try:
-        import ray
-    except ImportError:
-        raise ImportError("a Ray cluster needs ray; install it with: pip install 'lgsim[ray]'") from None
+    ray = package("ray", "ray", "a cluster")
     if ray.is_initialized():
         yield ray
         return

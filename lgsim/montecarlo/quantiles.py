@@ -8,6 +8,7 @@ import numpy as np
 
 from lgsim.montecarlo.store import Store, flat_names
 from lgsim.montecarlo.study import DIVERGED, SAMPLE
+from lgsim.simulation.extras import package
 
 _DELTA = 1000
 """Centroids of the digest: the error in the level is about ``q (1 - q) / 1000``."""
@@ -36,11 +37,7 @@ def stored_quantiles(store: Store, name: str, levels: np.ndarray, samples: int) 
 
 
 def _arrow() -> tuple[Any, Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.acero
-        import pyarrow.compute
-        import pyarrow.dataset
-    except ImportError:
-        raise ImportError("a store needs pyarrow; install it with: pip install 'lgsim[montecarlo]'") from None
-    return pyarrow.compute, pyarrow.acero, pyarrow.dataset
+    compute, acero, dataset = (
+        package(f"pyarrow.{name}", "montecarlo", "a store") for name in ("compute", "acero", "dataset")
+    )
+    return compute, acero, dataset

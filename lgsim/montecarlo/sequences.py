@@ -12,6 +12,8 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import ndtri
 
+from lgsim.simulation.extras import package
+
 BITS = 32
 """Of the integers that points are made of."""
 
@@ -174,8 +176,4 @@ def _mixed(x: Array) -> Array:
 
 
 def _qmc() -> Any:
-    try:
-        from scipy.stats import qmc
-    except ImportError:
-        raise ImportError("Sobol sequences need scipy; install it with: pip install 'lgsim[montecarlo]'") from None
-    return qmc
+    return package("scipy.stats.qmc", "montecarlo", "a Sobol sequence")

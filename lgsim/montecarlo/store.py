@@ -22,6 +22,7 @@ import numpy as np
 
 from lgsim.montecarlo.engine import Chunk
 from lgsim.montecarlo.study import SAMPLE
+from lgsim.simulation.extras import package
 from lgsim.simulation.storage import write_whole
 
 FORMAT = "lgsim montecarlo 1"
@@ -282,9 +283,5 @@ def _decoded(file: Path, start: int, columns: dict[str, tuple[str, tuple[int, ..
 
 
 def _arrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError("a store needs pyarrow; install it with: pip install 'lgsim[montecarlo]'") from None
-    return pyarrow
+    package("pyarrow.parquet", "montecarlo", "a store")
+    return package("pyarrow", "montecarlo")

@@ -17,6 +17,7 @@ from lgsim.optimize.direct import gradient_tolerance, shot
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import RESULTS, History, Result
 from lgsim.optimize.solver import Solver
+from lgsim.simulation.extras import package
 
 
 class _Shooting(Solver):
@@ -38,7 +39,7 @@ class _Shooting(Solver):
         """The minimiser where none was chosen."""
 
     def run(self, problem: Problem, us: Array, ys: Point | None) -> Result:
-        optimistix = _package()
+        optimistix = package("optimistix", "optimize", "solver: this one")
         if problem.bounded:
             raise ValueError(
                 f"solver: {type(self).__name__} keeps no bounds of the controls, and the problem has some; take ILQR() "
@@ -165,13 +166,3 @@ def _minimise(problem: Problem, us: Array, method: Any, target: Any, most: int, 
     result = shot(problem, us, size, history, i, size <= tolerance, done)
     stalled = done & finite & (size > tolerance)
     return eqx.tree_at(lambda r: r.result, result, RESULTS.where(stalled, RESULTS.stalled, result.result))
-
-
-def _package() -> Any:
-    try:
-        import optimistix
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "solver: this one needs optimistix, which is not installed: pip install 'lgsim[optimize]'", name=error.name
-        ) from error
-    return optimistix

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from lgsim.multibody.record import from_record, to_record
+from lgsim.simulation.extras import package
 
 _ARRAYS = ("time", "q", "v", "tau")
 _FORMAT = "lgsim trajectory 1"
@@ -96,12 +97,8 @@ def _csv(motion):
 
 
 def _arrow():
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError("parquet needs pyarrow; install it with: pip install 'lgsim[data]'") from None
-    return pyarrow
+    package("pyarrow.parquet", "data", "parquet")
+    return package("pyarrow", "data")
 
 
 def _parquet(motion):

@@ -10,8 +10,8 @@ import numpy as np
 from jax import Array
 
 from lgsim.multibody.model import Model
+from lgsim.simulation.extras import package
 from lgsim.simulation.trajectory import energies, momenta
-from lgsim.view.extras import package
 from lgsim.view.motion import Motion, series, times
 from lgsim.view.panels import Panel, panels
 

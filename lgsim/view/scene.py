@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from lgsim.multibody.model import Model
+from lgsim.simulation.extras import package
 from lgsim.simulation.storage import write_whole
 from lgsim.view import motion as motions
-from lgsim.view.extras import package
 from lgsim.view.motion import Motion
 from lgsim.view.stage import Stage, Visuals
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, WORLD
+from lgsim.simulation.extras import package
 from lgsim.view import framing
-from lgsim.view.extras import package
 from lgsim.view.motion import Places
 from lgsim.view.shapes import Color, Mesh, Shape
 from lgsim.view.skeleton import skeleton

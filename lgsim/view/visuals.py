@@ -12,7 +12,7 @@ import numpy as np
 from lgsim.formats import urdf_elements
 from lgsim.formats.document import TEXT, Element, is_size, read
 from lgsim.formats.report import FileWarning
-from lgsim.view.extras import package
+from lgsim.simulation.extras import package
 from lgsim.view.shapes import GREY, Box, Capsule, Color, Cylinder, Geometry, Mesh, Shape, Sphere
 
 PACKAGES = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")
