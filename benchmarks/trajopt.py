@@ -28,7 +28,7 @@ from peers import client, optimisers
 from trajectories import problems
 
 import lgsim
-from lgsim.optimize import ILQR, solve
+from lgsim.optimize import ILQR, mpc, solve
 
 jax.config.update("jax_enable_x64", True)
 
@@ -191,6 +191,30 @@ def solved(report, names):
     report.table("Problems solved", ["", "error", "found", "at most", "iterations", "compile and solve, s"], rows)
 
 
+def receding(report, names):
+    """Model predictive control: from a measured state to a control, by one iteration and by the usual four."""
+    rows = []
+    for name in names:
+        print(f"{name}, receding", file=sys.stderr, flush=True)
+        setup = problems.PROBLEMS[name]()
+        for count in (1, 4):
+            controller = mpc(setup.euler, ILQR(max_iterations=count))
+            plan = controller.plan(us=setup.us)
+            y = setup.starts[1]
+            start = time.perf_counter()
+            jax.block_until_ready(controller.step(plan, y))
+            compiling = time.perf_counter() - start
+            steps = {"step": lambda controller=controller, plan=plan, y=y: controller.step(plan, y)}
+            latency = harness.interleave(steps, 9)["step"]
+            dt = float(setup.euler.dynamics.dt)
+            rows.append([name, setup.euler.horizon, count, 1e3 * latency, 1e3 * latency / count, 1e3 * dt, compiling])
+    report.table(
+        "Receding horizon: a control from a measured state, ms",
+        ["", "nodes", "iterations", "latency", "an iteration", "step of the control", "compile, s"],
+        rows,
+    )
+
+
 def run(report):
     """All tables."""
     if report.quick:
@@ -198,6 +222,7 @@ def run(report):
         solved(report, list(control.TASKS)[:1])
     else:
         beside(report, list(problems.PROBLEMS), [1, 64, 512])
+        receding(report, ["pendulum", "Panda", "quadrotor"])
         solved(report, list(control.TASKS))
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.optimize.linearize import linearize
+from lgsim.optimize.linearize import curved, linearize
 from lgsim.optimize.riccati import follow, models, riccati
 from lgsim.optimize.sweep import parallel_sweep, second_order_sweep, sweep
 from tests.optimize.problems import slew
@@ -53,8 +53,8 @@ def test_one_problem_and_a_batch_are_the_linear_quadratic_problem():
     assert held > 0
 
 
-def test_other_ways_of_the_sweep():
-    """In parallel it is the same; with second derivatives it is the same where there are none."""
+def test_the_parallel_way():
+    """In parallel it is the same."""
     problem = slew(horizon=6)
     ys, us = perturbed(problem, jax.random.key(4))
     zero = jnp.zeros(())
@@ -63,11 +63,28 @@ def test_other_ways_of_the_sweep():
     assert bool(one.definite) and int(one.place) == -1
     for a, b in zip(of(one), of(two), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
+
+
+def test_second_derivatives_where_they_have_a_minimum():
+    """With a large effort the exact model is solved, with a small one Gauss and Newton's."""
     problem = slew(horizon=6, weight=1.0)
-    one = jax.jit(lambda ys, us: sweep(problem, ys, us, zero, False))(ys, us)
-    newton = jax.jit(lambda ys, us: second_order_sweep(problem, ys, us, zero, False))(ys, us)
-    assert float(jnp.max(jnp.abs(newton.K - one.K))) > 1e-6
-    np.testing.assert_allclose(newton.gradient, one.gradient, rtol=1e-9)
+    ys, us = perturbed(problem, jax.random.key(4))
+    zero = jnp.zeros(())
+
+    @jax.jit
+    def of(scale):
+        scaled = problem.replace(running=scale * problem.running)
+        lq, costates = linearize(scaled, ys, us, False)
+        exact = riccati(curved(scaled, ys, us, lq, costates, True))
+        return second_order_sweep(scaled, ys, us, zero, False), sweep(scaled, ys, us, zero, False), exact
+
+    found, plain, exact = of(1e3)
+    assert bool(exact.definite) and float(jnp.max(jnp.abs(exact.K - plain.K))) > 1e-6
+    np.testing.assert_allclose(found.K, exact.K, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(found.gradient, plain.gradient, rtol=1e-12)
+    found, plain, exact = of(1.0)
+    assert not bool(exact.definite) and bool(found.definite)
+    np.testing.assert_allclose(found.K, plain.K, rtol=1e-9, atol=1e-10)
 
 
 def test_what_is_not_finite_is_named():
