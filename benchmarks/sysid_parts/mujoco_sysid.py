@@ -1,4 +1,4 @@
-"""The same records and parameters given to SimulationFit and to mujoco.sysid: sweeps, seconds, cost."""
+"""The same records and parameters given to SimulationFit and to mujoco.sysid: passes over them, seconds, cost."""
 
 import contextlib
 import io
@@ -13,20 +13,22 @@ from mujoco import sysid
 
 import lgsim
 from lgsim.identify.joint_blocks import Drive
-from lgsim.identify.minimisers import ChainSteps
 from lgsim.identify.parameters import Parameters
 from lgsim.identify.records import Channel, Records
 from lgsim.identify.sensors import Positions
 from lgsim.identify.simulation_error import SimulationFit
 
 DT, SETS, STEPS = 2e-3, 8, 250
+REPEATS = 5
+GUESS = (1.0, 0.15)
+"""Of every damping, N m s/rad, and every armature, kg m^2."""
 NOISE = 1e-4
 """Of the encoders, rad."""
 NUMBERS = ("damping", "armature")
 
 
 def arm(seed=0):
-    """(lgsim's arm with the true numbers, names of its joints)."""
+    """The arm of lgsim with the true numbers."""
     rng = np.random.default_rng(seed)
     model = lgsim.load_urdf(lgsim.data.arm7())
     wide = np.full(model.nv, 1e6)
@@ -86,11 +88,13 @@ def motion(model, seed=1):
             for _ in range(5):
                 mujoco.mj_step(compiled, data)
             q[s, k + 1] = data.qpos
+    # the start is known to both
+    q[:, 1:] += NOISE * rng.standard_normal(q[:, 1:].shape)
     return q, tau
 
 
 class Counter:
-    """A residual function that counts passes over all records: one for each column that it is given."""
+    """A residual function of mujoco.sysid that counts passes over all records: one for each column that it is given."""
 
     def __init__(self, function):
         self.function, self.passes = function, 0
@@ -100,55 +104,74 @@ class Counter:
         return self.function(x, parameters, **others)
 
 
-def by_mujoco(model, q, tau, integrator, guess, clock=time.perf_counter):
-    """(numbers found (2, nv), passes, seconds) of mujoco.sysid."""
+def by_mujoco(model, q, tau, integrator):
+    """A function that gives (numbers found (2, nv), passes, seconds) of mujoco.sysid."""
     spec = machine(model, integrator)
     compiled = spec.compile()
     data = mujoco.MjData(compiled)
-    times = DT * np.arange(STEPS + 1)
+    times = DT * np.arange(STEPS + 2)
+    sequences = []
+    for s in range(SETS):
+        state = sysid.create_initial_state(compiled, q[s, 0], np.zeros(model.nv), data.act)
+        # MuJoCo's sensors show the state before a step: one step more shows the last state
+        held = np.concatenate([tau[s], tau[s, -1:], tau[s, -1:]])
+        seen = np.concatenate([q[s, :1], q[s]])
+        control, readings = sysid.TimeSeries(times, held), sysid.TimeSeries.from_names(times, seen, compiled)
+        sequences.append(sysid.ModelSequences("arm", spec, f"set{s}", state, control, readings))
+
+    def run():
+        counted = Counter(
+            sysid.build_residual_fn(
+                models_sequences=sequences, n_threads=1, resample_true=False, modify_residual=in_deviations
+            )
+        )  # fmt: skip
+        parameters = unknowns(model)
+        begin = time.perf_counter()
+        with contextlib.redirect_stdout(io.StringIO()):
+            found, _ = sysid.optimize(parameters, counted, optimizer="mujoco", verbose=False, max_iters=50)
+        return found.as_vector().reshape(2, -1), counted.passes, time.perf_counter() - begin
+
+    return run
+
+
+def in_deviations(parameters, predicted, measured, model, everything, state, **others):
+    """Residuals in standard deviations of the encoders; the standard is parts of each column's size."""
+    later = sysid.TimeSeries(measured.times[1:], measured.data[1:], measured.signal_mapping)
+    return (predicted.data - later.data) / NOISE, predicted, later
+
+
+def unknowns(model):
+    """The same for mujoco.sysid."""
     parameters = sysid.ParameterDict()
-    for number, start, low, high in zip(NUMBERS, guess, (0.0, 0.005), (5.0, 1.0), strict=True):
+    for number, start, low, high in zip(NUMBERS, GUESS, (0.0, 0.005), (5.0, 1.0), strict=True):
         for i, name in enumerate(model.joint_names):
 
             def modify(spec, parameter, name=name, number=number):
                 put(spec.joint(name), number, float(parameter.value[0]))
 
             true = float(getattr(model, number)[i])
-            entry = sysid.Parameter(f"{name} {number}", true, low, high, modifier=modify)
-            parameters.add(entry)
+            parameters.add(sysid.Parameter(f"{name} {number}", true, low, high, modifier=modify))
             parameters[f"{name} {number}"].value[:] = start
-    sequences = []
-    for s in range(SETS):
-        state = sysid.create_initial_state(compiled, q[s, 0], np.zeros(model.nv), data.act)
-        held = np.concatenate([tau[s], tau[s, -1:]])
-        # MuJoCo's sensors show the state before the step, and the first row is left out
-        seen = np.concatenate([q[s, :1], q[s, :-1]])
-        control, readings = sysid.TimeSeries(times, held), sysid.TimeSeries.from_names(times, seen, compiled)
-        sequences.append(sysid.ModelSequences("arm", spec, f"set{s}", state, control, readings))
-    counted = Counter(sysid.build_residual_fn(models_sequences=sequences, n_threads=1, resample_true=False))
-    begin = clock()
-    with contextlib.redirect_stdout(io.StringIO()):
-        found, _ = sysid.optimize(parameters, counted, optimizer="mujoco", verbose=False, max_iters=50)
-    seconds = clock() - begin
-    return found.as_vector().reshape(2, -1), counted.passes, seconds
+    return parameters
 
 
-def by_lgsim(model, q, tau, guess, method=lgsim.MK4, clock=time.perf_counter):
-    """(numbers found (2, nv), sweeps, seconds, seconds of the first call) of SimulationFit, the start being known."""
-    prior = model.replace(**{n: jnp.full(model.nv, g) for n, g in zip(NUMBERS, guess, strict=True)})
+def by_lgsim(model, q, tau):
+    """A function that gives (numbers found (2, nv), passes, seconds) of SimulationFit, the start being known."""
+    prior = model.replace(**{n: jnp.full(model.nv, g) for n, g in zip(NUMBERS, GUESS, strict=True)})
     parameters = Parameters(prior, [Drive("damping"), Drive("armature", lower=0.005)])
     states = np.concatenate([q, np.zeros_like(q)], axis=-1)
     records = Records(DT, {"q": Channel(Positions(), q, NOISE)}, signals=tau, states=states)
-    estimator = SimulationFit(known_start=True, method=method, minimiser=ChainSteps(tolerance=1e-4))
-    run = eqx.filter_jit(lambda parameters, records: estimator.run(parameters, records))
-    seconds = []
-    for _ in range(2):
-        begin = clock()
-        found = jax.block_until_ready(run(parameters, records))
-        seconds.append(clock() - begin)
-    plant = parameters.put(found.x)
-    numbers = np.array([getattr(plant.model, n) for n in NUMBERS])
-    return numbers, int(found.iterations), seconds[1], seconds[0]
+    estimator = SimulationFit(known_start=True, method=lgsim.MK4)
+    fit = eqx.filter_jit(lambda parameters, records: estimator.run(parameters, records))
+
+    def run():
+        begin = time.perf_counter()
+        found = jax.block_until_ready(fit(parameters, records))
+        seconds = time.perf_counter() - begin
+        model = parameters.put(found.x).model
+        return np.array([getattr(model, n) for n in NUMBERS]), int(found.iterations), seconds
+
+    return run
 
 
 def cost(model, numbers, q, tau):
@@ -165,3 +188,45 @@ def cost(model, numbers, q, tau):
             mujoco.mj_step(compiled, data)
             total += np.sum((data.qpos - q[s, k + 1]) ** 2) / NOISE**2 / 2
     return total
+
+
+def run(report):
+    """In a full run, where mujoco.sysid is whole."""
+    if report.quick:
+        return
+    if not hasattr(sysid, "optimize"):
+        print("\nskipped: mujoco.sysid beside SimulationFit; install it with: pip install 'mujoco[sysid]'")
+        return
+    model = arm()
+    q, tau = motion(model)
+    theirs, fast = "mujoco.sysid, RK4", "mujoco.sysid, implicitfast"
+    runs = {
+        "lgsim SimulationFit, MK4": by_lgsim(model, q, tau),
+        theirs: by_mujoco(model, q, tau, mujoco.mjtIntegrator.mjINT_RK4),
+        fast: by_mujoco(model, q, tau, mujoco.mjtIntegrator.mjINT_IMPLICITFAST),
+    }
+    ours, *_ = runs
+    first = {name: one() for name, one in runs.items()}
+    every = {name: [] for name in runs}
+    for _ in range(REPEATS):
+        for name, one in runs.items():
+            every[name].append(one()[2])
+    seconds = {name: float(np.median(some)) for name, some in every.items()}
+    true = np.array([getattr(model, n) for n in NUMBERS])
+    costs = {name: cost(model, found[0], q, tau) for name, found in first.items()}
+    rows = [
+        [name, found[1], seconds[name], found[2], costs[name], 100 * np.max(np.abs(found[0] / true - 1))]
+        for name, found in first.items()
+    ]
+    report.table(
+        f"{true.size} numbers from {SETS} motions of {STEPS} steps, one core (cost of the true numbers"
+        f" {cost(model, true, q, tau):.6g})",
+        ["by", "passes over all motions", "s", "s of the first call", "cost", "largest error, %"], rows,
+    )  # fmt: skip
+    print("A pass of lgsim simulates once, with derivatives by all numbers; one of mujoco.sysid is one set of numbers.")
+    report.bound("mujoco.sysid's rollouts / lgsim's", first[theirs][1] / first[ours][1], at_least=10.0)
+    report.bound("mujoco.sysid's seconds / lgsim's", seconds[theirs] / seconds[ours], at_least=5.0)
+    report.bound("lgsim's cost / mujoco.sysid's", costs[ours] / costs[theirs], at_most=1 + 1e-4)
+    report.figure("mujoco.sysid's seconds / lgsim's", seconds[theirs] / seconds[ours])
+    report.figure("rollouts", first[theirs][1] / first[ours][1])
+    report.figure("lgsim's first call there, with compilation", first[ours][2], "s")

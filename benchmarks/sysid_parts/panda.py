@@ -1,4 +1,4 @@
-"""Panda from ten seconds of motion made by MuJoCo: designed motions, masses alone, and all ten parameters per link."""
+"""Motions of ten seconds designed for Panda, and what it records along them."""
 
 import time
 from pathlib import Path
@@ -7,11 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.identify.base_parameters import base_parameters
-from lgsim.identify.blocks import Inertias, Masses, StandardParameters
+from lgsim.identify.blocks import Masses, StandardParameters
 from lgsim.identify.criteria import AOptimal, DOptimal, Relative
 from lgsim.identify.excitation import Design, Limits, design
-from lgsim.identify.fit import fit
 from lgsim.identify.fourier import Fourier, motion
 from lgsim.identify.joint_blocks import Drive, TorqueOffset
 from lgsim.identify.parameters import Parameters
@@ -19,7 +17,6 @@ from lgsim.identify.recording import Recording
 from lgsim.identify.samples import Samples
 from lgsim.identify.smoothers import Spline
 from lgsim.identify.smoothing import smooth
-from lgsim.multibody.inertia import pseudo_inertia
 from sysid_parts import panda_data as data
 
 FOLDER = Path(__file__).parent
@@ -87,66 +84,3 @@ def wrong(model, seed=1):
     """A prior that is off by up to 30 % in each body's ten parameters together."""
     factors = np.random.default_rng(seed).uniform(0.7, 1.3, (len(model.body_names), 1))
     return model.replace(inertias=model.inertias * jnp.asarray(factors))
-
-
-def masses(report, samples):
-    """(a) Masses alone unknown."""
-    true = data.true_model()
-    start = time.perf_counter()
-    found = fit(Parameters(wrong(true), Masses()), samples)
-    seconds = time.perf_counter() - start
-    errors = np.asarray(found.model.inertias[:, 0] / true.inertias[:, 0] - 1)
-    deviations = np.sqrt(np.diag(found.estimate.covariance))
-    report.table(
-        "Panda, masses alone unknown, %", ["body", "mass, kg", "error", "reported deviation"],
-        list(zip(true.body_names, true.inertias[:, 0], 100 * errors, 100 * deviations, strict=True)),
-    )  # fmt: skip
-    report.bound("masses: mean error, %", 100 * np.mean(np.abs(errors)), at_most=1.2)
-    report.figure("mean mass error", 100 * np.mean(np.abs(errors)), "%")
-    report.figure("masses, with compilation", seconds, "s")
-
-
-def bodies(report, samples, held_out, floor):
-    """(b) All ten parameters of each link, friction, damping, armature and offsets."""
-    true = data.true_model()
-    prior = wrong(true).replace(damping=0.5, friction=0.3, armature=0.1)
-    parameters = Parameters(prior, [Inertias(), *DRIVES])
-    alone = base_parameters(Parameters(prior, Inertias()))
-    base = base_parameters(parameters)
-    start = time.perf_counter()
-    found = fit(parameters, samples)
-    first = time.perf_counter() - start
-    start = time.perf_counter()
-    jax.block_until_ready(fit(parameters, samples).estimate.x)
-    again = time.perf_counter() - start
-    C = np.asarray(base.covariance(parameters, found.estimate))
-    gap = np.asarray(base.of(found.plant) - base.of(Parameters(true, Masses()).plant))
-    scores = gap / np.sqrt(np.diag(C))
-    ratio = found.rmse(held_out) / floor
-    pseudo = jax.vmap(lambda x: pseudo_inertia(parameters.put(x).model.inertias))(found.estimate.path)
-    least = float(np.min(np.linalg.eigvalsh(np.asarray(pseudo))))
-    worst = np.argsort(-np.abs(scores))[:5]
-    report.table(
-        "Panda, all unknown: the base parameters that are farthest off", ["base parameter", "deviations off"],
-        [[base.names[i], scores[i]] for i in worst],
-    )  # fmt: skip
-    report.table(
-        "Panda, all unknown: torques of another motion", ["joint", "RMSE / noise"],
-        list(zip(true.joint_names, ratio, strict=True)),
-    )  # fmt: skip
-    report.bound("bodies: rank of the inertias, at most", alone.rank, at_most=43)
-    report.bound("bodies: rank of the inertias, at least", alone.rank, at_least=43)
-    report.bound("bodies: farthest base parameter, reported deviations", np.max(np.abs(scores)), at_most=3.0)
-    report.bound("bodies: held-out RMSE / noise, worst joint", np.max(ratio), at_most=1.1)
-    report.bound("bodies: least eigenvalue of a pseudo-inertia at any iterate", least, at_least=0.0)
-    report.figure("base parameters, mean square of the scores", np.mean(scores**2))
-    report.figure("98 unknowns from 10 s, first", first, "s")
-    report.figure("again", again, "s")
-
-
-def run(report):
-    """Both tasks, on designed motions."""
-    moves = {name: stored(name) if report.quick else designed(report, name) for name in HARMONICS}
-    (first, of_masses), (_, of_bodies) = recorded(moves["masses"]), recorded(moves["bodies"])
-    masses(report, of_masses)
-    bodies(report, of_bodies, of_masses, first.noise)

@@ -110,6 +110,12 @@ def record(motion, seconds=10.0, seed=0, model=None):
     return Recorded(time, np.round(true_q / ENCODER) * ENCODER, tau, noise, true_q, true_v, true_a, true_tau)
 
 
+def torques(raw, seeds):
+    """The recorded torques (seeds, n, 7) with the noise of other seeds from 0 on; the one of a record is among them."""
+    noise = [np.random.default_rng(seed).normal(size=raw.true_tau.shape) for seed in range(seeds)]
+    return raw.true_tau + raw.noise * np.stack(noise)
+
+
 @jax.jit
 def _forward(model, q, v, a):
     return lgsim.inverse_dynamics(model, q, v, a) - lgsim.dynamics.passive_forces(model, q, v)

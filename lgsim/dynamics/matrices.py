@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.spatial import cut
+from lgsim.spatial import batch_last, cut
 
 
 def pairs(f: Callable[[Any, Any], Array], x: Any, y: Any) -> Array:
@@ -58,3 +58,7 @@ def product(A: Array, B: Array, chunk: int = 8) -> Array:
     batch = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
     zero = jnp.zeros((A.shape[0], B.shape[1], *batch), B.dtype)
     return jax.lax.fori_loop(0, k // step, add, zero)
+
+
+matvec = batch_last(times)
+"""A x of one matrix (n, m) and one vector (m,), as a native function."""

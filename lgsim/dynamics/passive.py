@@ -11,8 +11,8 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.dynamics import arguments
-from lgsim.multibody import configuration
-from lgsim.multibody.joint import Joint
+from lgsim.multibody import blocks, configuration
+from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.topology import Topology
 from lgsim.spatial import native
@@ -46,6 +46,21 @@ def passive_forces(
     and Crossley, Coefficient of restitution interpreted as damping in vibroimpact, 1975.
     """
     return arguments.call(_passive, model, q=(q, "q"), v=(v, "v"))
+
+
+def passive_derivatives(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+    """The derivatives (nv, nv) of the passive forces of one state along the tangent at q, and by v."""
+    tree = model.topology
+    # a free joint has nothing but its dampers and its friction
+    mixed = any(joint.stopped or (joint.nq == joint.nv and isinstance(joint, GroupJoint)) for joint in tree.joints)
+
+    def by_q(x: Array) -> Array:
+        return _passive(model, configuration.retract(tree, q, x), v)
+
+    def by_v(x: Array) -> Array:
+        return _passive(model, q, v + x)
+
+    return blocks.derivative(tree, by_q, q.dtype, mixed), blocks.derivative(tree, by_v, q.dtype, mixed)
 
 
 def coordinates(model: Model, q: Array) -> tuple[Array, np.ndarray]:

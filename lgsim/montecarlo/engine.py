@@ -22,7 +22,7 @@ _SHARE = 16
 _MOST = 2**16
 """Samples in a chunk: what is lost at most when a run is killed."""
 _OPTIONS = {"cpu": {"xla_cpu_prefer_vector_width": 512}}
-"""Of the compiler, by platform: XLA takes half of the width that processors with AVX-512 have; others take their own."""
+"""Of the compiler, by platform: of AVX-512 XLA alone takes half the width. Other processors are not concerned."""
 _KEPT = 8
 _compiled: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
 """Compiled programs by their text and devices, with what they were made of, so that no address in a text is reused."""

@@ -63,13 +63,13 @@ def matrix(topology: Topology, blocks: Blocks, like: Array) -> Array:
     return applied(topology, blocks, eye + 0 * like[:1, None])
 
 
-def derivative(topology: Topology, f: Callable[[Array], Array], dtype: jnp.dtype) -> Array:
+def derivative(topology: Topology, f: Callable[[Array], Array], dtype: jnp.dtype, mixed: bool) -> Array:
     """The derivative (nv, nv) at zero of a map of tangent vectors (nv,) that takes each joint by itself.
 
-    One pass for each degree of freedom of the largest joint, not of the machine.
+    One pass, or where joints mix their degrees of freedom one for each of those of the largest joint.
     """
     zero = jnp.zeros(topology.nv, dtype)
-    if not topology.groups:
+    if not mixed:
         return jnp.diag(jax.jvp(f, (zero,), (jnp.ones_like(zero),))[1])
     slices = [topology.v_slice(i) for i in range(len(topology.joints))]
     lengths = [part.stop - part.start for part in slices]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim.dynamics.by_jacobians import forward_dynamics_by_jacobians
+from lgsim.dynamics.matrices import matvec
 from lgsim.integrators.arguments import count
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
@@ -147,7 +148,7 @@ class Machine(Dynamics):
 
     def forces(self, u: Array) -> Array:
         """The joint forces S u, N m or N."""
-        return u if self.selection is None else self.selection @ u
+        return u if self.selection is None else matvec(self.selection, u)
 
 
 class MachineDynamics(Machine):

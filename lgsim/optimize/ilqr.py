@@ -37,7 +37,7 @@ class ILQR(Iterative):
         second_order: Second derivatives of the steps, and of costs that are squares, as in differential dynamic
             programming, wherever the model with them has a minimum; without them elsewhere.
         parallel: Solve the Riccati equation by an associative scan over time; not with bounds.
-        halvings: Trial steps of a line search.
+        halvings: Trial steps of a line search, at most; where none is accepted, regularisation grows.
         regularisation: The first one, added to the Hessian of the controls; as all of them relative to the mean of the
             running cost's second derivatives by the controls of the same node, so that its unit changes nothing.
         smallest, largest: The least regularisation that is not zero, and the one at which the solver gives up.
@@ -51,7 +51,7 @@ class ILQR(Iterative):
     full_costs: bool = eqx.field(static=True, default=False)
     second_order: bool = eqx.field(static=True, default=False)
     parallel: bool = eqx.field(static=True, default=False)
-    halvings: int = eqx.field(static=True, default=12)
+    halvings: int = eqx.field(static=True, default=6)
     regularisation: float = 0.0
     smallest: float = 1e-3
     largest: float = 1e8

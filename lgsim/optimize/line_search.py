@@ -8,17 +8,15 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.dynamics.matrices import times
+from lgsim.dynamics.matrices import matvec
 from lgsim.lie.action import Point
 from lgsim.optimize.linearize import split_nodes
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.sweep import Sweep
-from lgsim.spatial import batch_last, scan_last
+from lgsim.spatial import scan_last
 
 ARMIJO = 1e-4
 """Share of the predicted decrease that a step must bring."""
-feedback = batch_last(times)
-"""K x, as a native function."""
 
 
 class Trial(NamedTuple):
@@ -53,7 +51,7 @@ def trial(problem: Problem, ys: Point, us: Array, found: Sweep, length: Array) -
 
     def step(now: Point, node: tuple) -> tuple[Point, tuple[Point, Array]]:
         i, y, u, gap, K, k = node
-        u = problem.clip(u + length * k + feedback(K, action.difference(y, now)))
+        u = problem.clip(u + length * k + matvec(K, action.difference(y, now)))
         after = action.move((length - 1) * gap, problem.step(i, now, u))
         return after, (after, u)
 

@@ -11,6 +11,7 @@ from jax import Array
 
 from lgsim.dynamics import forward_dynamics_derivatives, passive_forces
 from lgsim.dynamics.matrices import product
+from lgsim.dynamics.passive import passive_derivatives
 from lgsim.lie.phi import AD_EXP, DEXP, DEXPINV
 from lgsim.multibody import blocks
 from lgsim.multibody.model import Model
@@ -70,10 +71,8 @@ class EulerDynamics(Machine):
         """
         model, nq = self.model, self.model.nq
         q, v = y[:nq], y[nq:]
-        passive = passive_forces(model, q, v)
-        by_q = blocks.derivative(model.topology, lambda x: passive_forces(model, model.retract(q, x), v), y.dtype)
-        by_v = blocks.derivative(model.topology, lambda x: passive_forces(model, q, v + x), y.dtype)
-        a, dq, dv, inverse = forward_dynamics_derivatives(model, q, v, self.forces(u) + passive)
+        by_q, by_v = passive_derivatives(model, q, v)
+        a, dq, dv, inverse = forward_dynamics_derivatives(model, q, v, self.forces(u) + passive_forces(model, q, v))
         selection = jnp.eye(model.nv, dtype=y.dtype) if self.selection is None else self.selection
         w = v + self.dt * a
         s = self.dt * w
