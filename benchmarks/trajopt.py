@@ -3,6 +3,7 @@
     benchmarks/peers/setup                     once: among others the environment of Crocoddyl and its Pinocchio
     python benchmarks/trajopt.py --quick       the pendulum, and small problems that must be solved
     python benchmarks/trajopt.py               all problems, and a record in benchmarks/results
+    LGSIM_REPLAYS=folder python benchmarks/trajopt.py      and a page for each solved problem that plays its motion
 
 Needs the extra `oracle` (example-robot-data). Both solve the same problem: the same bodies, costs, bounds, guess and
 symplectic Euler step, which is checked first; MK4 is shown beside it. Crocoddyl solves problems one after the other,
@@ -12,6 +13,7 @@ lgsim a batch in one call.
 import harness  # first: it picks the core before JAX makes its threads
 
 # isort: split
+import os
 import sys
 import tempfile
 import time
@@ -181,6 +183,8 @@ def solved(report, names):
         result = task.run()
         seconds = time.perf_counter() - start
         errors = task.errors(result)
+        if folder := os.environ.get("LGSIM_REPLAYS"):
+            lgsim.view.to_html(task.trajectory(result), Path(folder) / f"{name}.html")
         rows += [
             [task.name, error, errors[error], limit, control.steps_of(result) if task.problem is not None else "-",
              seconds]
