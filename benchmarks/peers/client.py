@@ -81,9 +81,9 @@ class Peer:
         """The versions of the peer and of its JAX."""
         return self._ask({"do": "about"}, ANSWERING)["versions"]
 
-    def prepare(self, task, robot, states, batch):
-        """Load and compile; the seconds of both."""
-        request = {"task": task, "robot": str(robot), "states": str(states), "batch": batch}
+    def prepare(self, task, robot, states, batch, options=None):
+        """Load and compile, with options of the compiler; the seconds of both."""
+        request = {"task": task, "robot": str(robot), "states": str(states), "batch": batch, "options": options}
         self.shares = []
         return self._ask({"do": "prepare", **request}, self.limit)["compile"]
 

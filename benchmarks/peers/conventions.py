@@ -9,6 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+STEPS, DT = 50, 1e-3
+"""Of the task `rollout`: how many steps, s each."""
+
 
 class Robot:
     """The exported machine: where its files are and the names of its joints in lgsim's order."""

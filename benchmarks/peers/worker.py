@@ -5,9 +5,11 @@
 Reads one JSON object a line and answers each with one line. What a request asks is its "do":
 
     about    -> {"versions": [the peer's, JAX's]}
-    prepare  task, robot (an exported folder), states (an .npz of q, v, x), batch -> {"compile": seconds}
+    prepare  task, robot (an exported folder), states (an .npz of q, v, x), batch, options (of the compiler, or null)
+             -> {"compile": seconds}
     turn     seconds -> {"seconds_per_call": ..., "share": of the core}; calls for about that long
-    value    -> {"value": ...}, of the first states; accelerations for forward dynamics, else what belongs to joints
+    value    -> {"value": ...}, of the first states; accelerations for forward dynamics, else what belongs to joints;
+             of a rollout (q, v) at its end
     load     xml, gravity, steps (of one call), every -> {}: what `move` moves; mjx alone
     move     q, v, dt, steps -> {"states": [q, v]}: one in `every` along a motion, all in the peer's numbers
 
@@ -45,11 +47,31 @@ def jacobians(peer):
     return jax.jacfwd(peer.forward_dynamics, argnums=(0, 1, 2))
 
 
+def rollout(peer):
+    """Runge-Kutta 4 about forward dynamics, of a fixed machine, where q' = v; (q, v) at the end."""
+
+    def field(q, v, tau):
+        return v, peer.forward_dynamics(q, v, tau)
+
+    def run(q, v, tau):
+        def step(x, _):
+            h, slopes = conventions.DT, []
+            for part in (0.0, h / 2, h / 2, h):
+                at = x if not slopes else tuple(a + part * k for a, k in zip(x, slopes[-1], strict=True))
+                slopes.append(field(*at, tau))
+            return tuple(a + h / 6 * (k + 2 * m + 2 * n + o) for a, k, m, n, o in zip(x, *slopes, strict=True)), None
+
+        return jax.numpy.stack(jax.lax.scan(step, (q, v), length=conventions.STEPS)[0])
+
+    return run
+
+
 # Of each task: the function of a peer, how many of (q, v, x) it takes, and what of its value can be compared.
 TASKS = {
     "forward_dynamics": (lambda peer: peer.forward_dynamics, 3, lambda peer, a, q, v: peer.accelerations(a, q, v)),
     "inverse_dynamics": (lambda peer: peer.inverse_dynamics, 3, lambda peer, tau, q, v: peer.joint_vectors(tau)),
     "mass_matrix": (lambda peer: peer.mass_matrix, 1, lambda peer, M, q, v: peer.joint_matrices(M)),
+    "rollout": (rollout, 3, lambda peer, x, q, v: peer.joint_vectors(x)),
     "jacobians": (jacobians, 3, lambda peer, J, q, v: np.stack([peer.joint_matrices(part) for part in J], axis=1)),
 }
 
@@ -67,13 +89,15 @@ class Worker:
     def about(self):
         return {"versions": [metadata.version(PEERS[self.name]), jax.__version__]}
 
-    def prepare(self, task, robot, states, batch):
+    def prepare(self, task, robot, states, batch, options=None):
         self.run = self.seen = None
         start = time.perf_counter()
         if self.peer is None or str(self.peer.robot.folder) != robot:
             self.peer = self.module.Peer(conventions.Robot(robot))
         if task == "inverse_dynamics" and self.peer.robot.floats:
             raise ValueError(f"{self.peer.robot.name}: expected a fixed base; not all peers take a base's acceleration")
+        if task == "rollout" and self.peer.robot.floats:
+            raise ValueError(f"{self.peer.robot.name}: expected a fixed base; the rate of a base's pose is not v")
         make, count, seen = TASKS[task]
         with np.load(states) as stored:
             q, v, x = (stored[key][:batch] for key in ("q", "v", "x"))
@@ -83,7 +107,7 @@ class Worker:
             arguments = [part[0] for part in arguments]
         else:
             function = jax.vmap(function)
-        program = jax.jit(function).lower(*arguments).compile()
+        program = jax.jit(function).lower(*arguments).compile(compiler_options=options)
         self.run = lambda: jax.block_until_ready(program(*arguments))
         self.run()
         self.seen = lambda: seen(self.peer, *self._first(batch), q[:SHOWN], v[:SHOWN])
