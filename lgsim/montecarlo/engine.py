@@ -21,7 +21,7 @@ _SHARE = 16
 """A chunk takes at most this part of the memory."""
 _MOST = 2**16
 """Samples in a chunk: what is lost at most when a run is killed."""
-_OPTIONS = {"cpu": {"xla_cpu_prefer_vector_width": 512}}
+_OPTIONS: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_prefer_vector_width": "512"}}
 """Of the compiler, by platform: of AVX-512 XLA alone takes half the width. Other processors are not concerned."""
 _KEPT = 8
 _compiled: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()

@@ -262,14 +262,17 @@ def test_the_adjoint_undoes_a_step_that_is_not_symmetric():
 
 @pytest.mark.parametrize("name", ["SymplecticMidpoint", "SymplecticTripleJump4"])
 def test_coadjoint_orbits_are_kept(name):
-    """Casimirs of se(3)* within the rounding of a step each, energies without drift."""
+    """Casimirs of se(3)* within the rounding of a step each, energies without drift.
+
+    The motion is chaotic: in 100 s rounding grows to 1e-7 of the energy's error, in 400 s to all of it.
+    """
     steps, problem = 4000, reduced_top()
     solution = lgsim.integrate(
         SYMPLECTIC_METHODS[name],
         problem.action,
         problem.field,
         problem.initial,
-        dt=0.1,
+        dt=0.025,
         steps=steps,
         args=problem.args,
         checkpoint=None,

@@ -1,6 +1,6 @@
 """Direct shooting with optimistix: the same optima as iLQR, and what these solvers refuse."""
 
-import builtins
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -64,15 +64,8 @@ def test_what_they_refuse():
 
 
 def test_without_the_extra(monkeypatch):
-    plain = builtins.__import__
-
-    def without(name, *rest):
-        if name == "optimistix":
-            raise ModuleNotFoundError("No module named 'optimistix'", name=name)
-        return plain(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ModuleNotFoundError, match=r"needs optimistix, .* pip install 'lgsim\[optimize\]'"):
+    monkeypatch.setitem(sys.modules, "optimistix", None)
+    with pytest.raises(ModuleNotFoundError, match=r"needs the package optimistix, which is missing: pip install 'lgsim\[optimize\]'"):
         solve(linear_problem(7), solver=ShootingMinimiser())
 
 
