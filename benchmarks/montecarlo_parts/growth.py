@@ -11,7 +11,8 @@ import jax
 from lgsim import montecarlo as mc
 from montecarlo_parts import studies
 
-CHUNK = 8192
+COUNTS, QUICK = (10_000, 100_000, 1_000_000), (5_000, 10_000, 20_000)
+CHUNK = {COUNTS: 8192, QUICK: 4096}
 """Samples between two writes, so that the smallest study already has a whole chunk."""
 # Growth of the peak of memory from the smallest to the largest number of samples, and of the cost of one more sample
 # from the smaller numbers to the larger ones.
@@ -25,24 +26,13 @@ def run(report):
 
 
 def _grow(report, name, make):
-    counts, rows = (10_000, 20_000, 40_000) if report.quick else (10_000, 100_000, 1_000_000), []
-    seconds = []
-    mc.Engine(make(CHUNK, studies.STEPS)).chunk(0, CHUNK)  # compiled
+    counts, rows, seconds = QUICK if report.quick else COUNTS, [], []
+    _timed(name, make(CHUNK[counts], studies.STEPS), CHUNK[counts])  # compiles, and loads what a store needs
     for count in counts:
-        study = make(count, studies.STEPS)
-        with tempfile.TemporaryDirectory() as folder:
-            _forget_peak()
-            start = time.perf_counter()
-            found = mc.run(study, Path(folder) / "store", chunk=CHUNK)
-            middle = time.perf_counter()
-            found.quantiles("final_v", [0.01, 0.5, 0.99])
-            if name == "three bodies":
-                found.intrinsic("final_q", study.rollout.model)
-            end = time.perf_counter()
-            size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
-        seconds.append(middle - start)
-        each = 1e6 * seconds[-1] / count
-        rows.append([count, 1e6 / each, each, end - middle, size / 2**20, _peak() / 2**20, _peak_of_device()])
+        _forget_peak()
+        run, after, size = _timed(name, make(count, studies.STEPS), CHUNK[counts])
+        seconds.append(run)
+        rows.append([count, count / run, 1e6 * run / count, after, size, _peak() / 2**20, _peak_of_device()])
     statistics = "quantiles and mean on the group, s" if name == "three bodies" else "quantiles, s"
     report.table(
         f"{name.capitalize()} with dispersed inertias, {studies.STEPS} steps, into a store",
@@ -55,6 +45,20 @@ def _grow(report, name, make):
     report.bound(f"{name}: growth of the cost of one more sample", second / first, at_most=COST)
     if rows[0][6] != "-":
         report.bound(f"{name}: growth of the peak of the device's memory", rows[-1][6] / rows[0][6], at_most=MEMORY)
+
+
+def _timed(name, study, chunk):
+    """Seconds of a study into a store and of its statistics, and MiB of the store."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        found = mc.run(study, Path(folder) / "store", chunk=chunk)
+        middle = time.perf_counter()
+        found.quantiles("final_v", [0.01, 0.5, 0.99])
+        if name == "three bodies":
+            found.intrinsic("final_q", study.rollout.model)
+        end = time.perf_counter()
+        size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
+    return middle - start, end - middle, size / 2**20
 
 
 def _forget_peak():
