@@ -26,8 +26,10 @@ def stored_quantiles(store: Store, name: str, levels: np.ndarray, samples: int) 
     counts = (field(DIVERGED) == 0) & (field(SAMPLE) < samples)
     files = dataset.dataset([str(file) for file in store.files()], format="parquet")
     options = compute.TDigestOptions(q=levels.tolist(), delta=_DELTA)
+    # one file ahead: by default the buffers of four grow with a store until they hold as much as its chunks
+    scan = acero.ScanNodeOptions(files, columns=[*flat, DIVERGED, SAMPLE], filter=counts, fragment_readahead=1)
     plan = acero.Declaration.from_sequence([
-        acero.Declaration("scan", acero.ScanNodeOptions(files, columns=[*flat, DIVERGED, SAMPLE], filter=counts)),
+        acero.Declaration("scan", scan),
         acero.Declaration("filter", acero.FilterNodeOptions(counts)),
         acero.Declaration("aggregate", acero.AggregateNodeOptions([(x, "tdigest", options, x) for x in flat])),
     ])  # fmt: skip

@@ -105,7 +105,8 @@ def _batched(leaves: Sequence[Array], axes: Sequence[int | None], program: _Prog
     def last(i: int, x: Array, axis: int | None) -> Array:
         if axis is not None:
             return jnp.moveaxis(x, axis, -1)
-        return x[..., None] if i < shared else wide(x[..., None])
+        x = jnp.asarray(x)[..., None]  # a scalar constant may come as a number of Python's kind
+        return x if i < shared else wide(x)
 
     shared = 0 if program.full else len(leaves) - program.linear(structure)
     given = map(last, range(len(leaves)), leaves, axes)
