@@ -41,6 +41,11 @@ def chained(first: Blocks, *others: Blocks) -> Blocks:
     return first
 
 
+def transposed(blocks: Blocks) -> Blocks:
+    """The transposes."""
+    return [jnp.swapaxes(block, 0, 1) for block in blocks]
+
+
 def applied(topology: Topology, blocks: Blocks, X: Array) -> Array:
     """The product with a matrix (nv, columns, *batch)."""
     groups = list(_groups(topology))

@@ -16,6 +16,7 @@ from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.lie.action import Action, Point, Product, Translation
 from lgsim.multibody.model import Model
+from lgsim.optimize.transition import Dense, Transition
 from lgsim.simulation.action import Motions
 from lgsim.simulation.pieces import method_name
 from lgsim.simulation.rollout import Row, driven, motions
@@ -49,6 +50,11 @@ class Dynamics(eqx.Module):
         By forward mode through the step; a subclass that has its derivatives at hand gives them here.
         """
         return in_chart(self.action, lambda y, u: self.step(t, y, u, args), y, u, y_next)
+
+    def transition(self, t: Any, y: Point, u: Array, y_next: Point, args: Any) -> tuple[Transition, Array]:
+        """((A, B), c) of the same in the form that a solver works with, see ``Transition``."""
+        A, B, c = self.linearized(t, y, u, y_next, args)
+        return Dense(A, B), c
 
 
 def in_chart(

@@ -17,6 +17,8 @@ from lgsim.optimize.sweep import Sweep, parallel_sweep, second_order_sweep, swee
 
 MERIT_SHARE = 0.5
 """Of the weight of the gaps: how far above the least one that makes a step a descent."""
+ROUNDING = 16
+"""By how many units in the last place rounding may raise the cost of a good step."""
 
 
 class ILQR(Iterative):
@@ -37,11 +39,16 @@ class ILQR(Iterative):
         second_order: Second derivatives of the steps, and of costs that are squares, as in differential dynamic
             programming, wherever the model with them has a minimum; without them elsewhere.
         parallel: Solve the Riccati equation by an associative scan over time; not with bounds.
-        halvings: Trial steps of a line search, at most; where none is accepted, regularisation grows.
+        trials: Lengths of a step that are tried, at most: 1, 1/4, 1/16 and so on; where none is accepted,
+            regularisation grows. Few are best: a short step in a poor direction costs as much as a better direction.
         regularisation: The first one, added to the Hessian of the controls; as all of them relative to the mean of the
             running cost's second derivatives by the controls of the same node, so that its unit changes nothing.
+        least: What regularisation grows to at least, where no step is accepted.
         smallest, largest: The least regularisation that is not zero, and the one at which the solver gives up.
-        factor: By which it grows and falls.
+        growth: By which it grows, and more with each step in a row that is not accepted: growth, growth^2, ...
+        factor: By which it falls at most, where the cost falls as its model says; it does not where a step was short.
+
+    Source: Nielsen 1999, Damping parameter in Marquardt's method (the rule of the regularisation).
     """
 
     max_iterations: int = eqx.field(static=True, default=200)
@@ -51,17 +58,18 @@ class ILQR(Iterative):
     full_costs: bool = eqx.field(static=True, default=False)
     second_order: bool = eqx.field(static=True, default=False)
     parallel: bool = eqx.field(static=True, default=False)
-    halvings: int = eqx.field(static=True, default=6)
+    trials: int = eqx.field(static=True, default=2)
     regularisation: float = 0.0
+    least: float = 10.0
     smallest: float = 1e-3
     largest: float = 1e8
-    factor: float = 10.0
+    growth: float = 4.0
+    factor: float = 3.0
 
     def __check_init__(self):
-        if self.max_iterations < 1 or self.halvings < 1:
-            raise ValueError(
-                f"max_iterations, halvings: expected at least 1, got {self.max_iterations} and {self.halvings}"
-            )
+        if self.max_iterations < 1 or self.trials < 1:
+            given = f"{self.max_iterations} and {self.trials}"
+            raise ValueError(f"max_iterations, trials: expected at least 1, got {given}")
 
     @property
     def iteration_limit(self) -> int:
@@ -82,8 +90,9 @@ class ILQR(Iterative):
         history = History.empty(self.max_iterations, problem.dtype)
         reg = jnp.asarray(self.regularisation, problem.dtype)
         return _State(
-            jnp.array(0), place >= 0, ys, us, cost, zero, zero, reg, zero, gains, history, code, place, quantity
-        )
+            jnp.array(0), place >= 0, ys, us, cost, zero, zero, reg, jnp.array(False), zero + self.growth, zero, gains,
+            history, code, place, quantity,
+        )  # fmt: skip
 
     def finish(self, problem: Problem, s: "_State") -> Result:
         zero = jnp.zeros((), problem.dtype)
@@ -119,27 +128,33 @@ class ILQR(Iterative):
         least = jnp.where((need > 0) & (total > 0), need / ((1 - MERIT_SHARE) * jnp.where(total > 0, total, 1)), 0)
         weight = jnp.maximum(s.weight, least)
         slope = found.down - weight * total
-        slack = self._tolerance("decrease_tolerance", 0.9, problem.dtype) * jnp.abs(s.cost)
-        flat = found.definite & closed & (jnp.abs(slope) <= slack)
-        descends = found.definite & (slope < 0) & ~flat
+        enough = self._tolerance("decrease_tolerance", 0.9, problem.dtype)
+        flat = found.definite & closed & (jnp.abs(slope) <= enough * jnp.abs(s.cost))
+        slack = jnp.maximum(enough, ROUNDING * np.finfo(problem.dtype).eps) * jnp.abs(s.cost)
+        descends = found.definite & (slope < 0)
 
-        tried = search(problem, s.ys, s.us, found, s.cost, slope, weight, slack, self.halvings)
+        tried = search(problem, s.ys, s.us, found, s.cost, slope, weight, slack, self.trials)
         better = tried.accepted & descends
-        smaller = jnp.where(s.reg > self.smallest, s.reg / self.factor, 0)
-        larger = jnp.maximum(s.reg * self.factor, self.smallest)
-        kept = jnp.where(better & (tried.length > 0.1), s.reg, larger)
-        reg = jnp.where(better & (tried.length > 0.25), smaller, kept)
+        length = jnp.where(better, tried.length, 0)
+        promised = -length * (slope + length * found.bend / 2)
+        brought = s.cost - tried.trial.cost + weight * total * length
+        share = jnp.clip(jnp.where(promised > 0, brought / jnp.where(promised > 0, promised, 1), 1), 0, 1)
+        change = jnp.where(length < 1, 1, jnp.maximum(1 / self.factor, 1 - (2 * share - 1) ** 3))
+        calmer = jnp.where(s.reg * change < self.smallest, 0, s.reg * change)
+        reg = jnp.where(better, calmer, jnp.maximum(s.reg * s.rate, self.least))
         reg = jnp.where(flat, s.reg, reg)
         lost = reg > self.largest
         old = Trial(s.ys, s.us, s.cost)
         ys, us, cost = jax.tree.map(lambda a, b: jnp.where(better, a, b), tried.trial, old)
-        length = jnp.where(better, tried.length, 0)
         return s._replace(
-            done=flat | lost,
+            # a first step that rounding hides from the cost still lowers the gradient
+            done=(flat & (s.flat | ~better)) | lost,
+            flat=flat,
             ys=ys,
             us=us,
             cost=cost,
             reg=reg,
+            rate=jnp.where(better, self.growth, s.rate * self.growth),
             weight=weight,
             gains=jnp.where(found.definite, found.K, s.gains),
             history=eqx.tree_at(lambda h: h.step, s.history, s.history.step.at[s.i].set(length)),
@@ -161,6 +176,8 @@ class _State(NamedTuple):
     gradient: Array
     feasibility: Array
     reg: Array
+    flat: Array
+    rate: Array
     weight: Array
     gains: Array
     history: History

@@ -17,6 +17,8 @@ from lgsim.spatial import scan_last
 
 ARMIJO = 1e-4
 """Share of the predicted decrease that a step must bring."""
+SHORTER = 0.25
+"""Length of a step in parts of the one that was tried before."""
 
 
 class Trial(NamedTuple):
@@ -63,9 +65,9 @@ def trial(problem: Problem, ys: Point, us: Array, found: Sweep, length: Array) -
 
 def search(
     problem: Problem, ys: Point, us: Array, found: Sweep,
-    cost: Array, slope: Array, weight: Array, slack: Array, halvings: int,
+    cost: Array, slope: Array, weight: Array, slack: Array, trials: int,
 ) -> Search:  # fmt: skip
-    """Halve the step until ``merit = cost + weight * sum |gaps|`` falls enough.
+    """Shorten the step until ``merit = cost + weight * sum |gaps|`` falls enough.
 
     Args:
         problem, ys, us, found: See ``trial``.
@@ -73,7 +75,7 @@ def search(
         slope: The derivative of the merit by the length at zero, negative.
         weight: Of the gaps.
         slack: What rounding may add to the merit.
-        halvings: At most.
+        trials: Lengths, at most.
     """
     total = jnp.sum(jnp.abs(found.gaps))
 
@@ -89,14 +91,14 @@ def search(
 
     def going(state: tuple[Array, Array, Trial, Array]) -> Array:
         tried, _, _, accepted = state
-        return ~accepted & (tried < halvings)
+        return ~accepted & (tried < trials)
 
-    def halve(state: tuple[Array, Array, Trial, Array]) -> tuple[Array, Array, Trial, Array]:
+    def shorten(state: tuple[Array, Array, Trial, Array]) -> tuple[Array, Array, Trial, Array]:
         tried, length, _, _ = state
-        length = jnp.where(tried == 0, length, length / 2)
+        length = jnp.where(tried == 0, length, SHORTER * length)
         return (tried + 1, length, *attempt(length))
 
     none = Trial(ys, us, cost)
     first = (jnp.array(0), jnp.ones((), us.dtype), none, jnp.array(False))
-    _, length, last, accepted = jax.lax.while_loop(going, halve, first)
+    _, length, last, accepted = jax.lax.while_loop(going, shorten, first)
     return Search(last, length, accepted)

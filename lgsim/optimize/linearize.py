@@ -12,13 +12,13 @@ from jax import Array
 from lgsim.lie.action import Point
 from lgsim.optimize.cost import Cost, origin
 from lgsim.optimize.problem import Problem
+from lgsim.optimize.transition import Transition, matrices
 
 
 class Node(NamedTuple):
     """A step of a linear-quadratic problem and its cost; see ``LinearQuadratic``."""
 
-    A: Array
-    B: Array
+    step: Transition
     c: Array
     Q: Array
     R: Array
@@ -61,10 +61,10 @@ def linear_quadratic_at(
 ) -> Node:
     """The step and the cost of node k."""
     n, action = problem.dynamics.action.dim, problem.dynamics.action
-    A, B, c = linearize_step(problem, k, y, u, y_next)
+    step, c = problem.dynamics.transition(problem.time(k), y, u, y_next, problem.args)
     cost = problem.running_at(k).quadratic(action, problem.time(k), y, u, problem.args, full_costs)
     H, g = cost.hessian, cost.gradient
-    return Node(A, B, c, H[:n, :n], H[n:, n:], H[:n, n:], g[:n], g[n:])
+    return Node(step, c, H[:n, :n], H[n:, n:], H[:n, n:], g[:n], g[n:])
 
 
 def linearize(problem: Problem, ys: Point, us: Array, full_costs: bool) -> tuple[LinearQuadratic, Array]:
@@ -83,7 +83,8 @@ def linearize(problem: Problem, ys: Point, us: Array, full_costs: bool) -> tuple
 
     nodes = jax.vmap(at)(jnp.arange(problem.horizon), before, us, after)
     end = problem.end_model(jax.tree.map(lambda x: x[-1], ys), full_costs)
-    lq = LinearQuadratic(**nodes._asdict(), P=end.hessian, p=end.gradient)
+    A, B = jax.vmap(matrices)(nodes.step)
+    lq = LinearQuadratic(A, B, *nodes[1:], P=end.hessian, p=end.gradient)
     return lq, costates(lq.A, lq.q, lq.p)
 
 

@@ -10,6 +10,7 @@ from jax import Array
 
 from lgsim.optimize.linearize import LinearQuadratic, Node
 from lgsim.optimize.stage import Ahead, bounded_stage, stage
+from lgsim.optimize.transition import Dense
 from lgsim.spatial import scan_last
 
 
@@ -52,7 +53,7 @@ def riccati(lq: LinearQuadratic, bounds: tuple[Array, Array] | None = None) -> P
 
 def nodes_of(lq: LinearQuadratic) -> Node:
     """Its steps, with the leading axis of time."""
-    return Node(lq.A, lq.B, lq.c, lq.Q, lq.R, lq.N, lq.q, lq.r)
+    return Node(Dense(lq.A, lq.B), lq.c, lq.Q, lq.R, lq.N, lq.q, lq.r)
 
 
 def follow(lq: LinearQuadratic, K: Array, k: Array) -> tuple[Array, Array]:

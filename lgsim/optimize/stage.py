@@ -70,14 +70,15 @@ def bounded_stage(ahead: Ahead, node: Node, damping: Array, lower: Array, upper:
 def _stage(
     ahead: Ahead, node: Node, damping: Array, bounds: tuple[Array, Array] | None
 ) -> tuple[Ahead, Step]:
-    A, B, c, Q, R, N, q, r = node
+    step, c, Q, R, N, q, r = node
     V, along, costate = ahead.V, ahead.along, ahead.costate
-    At, Bt = small.turned(A), small.turned(B)
     Vc = cut(times(V, c))
-    v = cut(ahead.v + Vc)
-    VA, VB = cut(product(V, A)), cut(product(V, B))
-    fx, fu = q + times(At, v), cut(r + times(Bt, v))
-    Fux, Fuu = cut(small.turned(N) + product(Bt, VA)), cut(damped(R, damping) + product(Bt, VB))
+    xx, ux, uu = step.around(V)
+    Fux, Fuu = cut((small.turned(N) + ux, damped(R, damping) + uu))
+    # the slopes of the next node as this one sees them: with curvature, along the policy, without feedback
+    by_x, by_u = step.pulled(cut(jnp.stack([ahead.v + Vc, along, costate], axis=1)))
+    by_x, by_u = cut((q[:, None] + by_x, r[:, None] + by_u))
+    fu = by_u[:, 0]
     if bounds is None:
         W, definite = small.inverse_if_definite(Fuu)
         W = cut(W)
@@ -87,20 +88,18 @@ def _stage(
     K, k = cut((K, k))
     Fxu, Kt = small.turned(Fux), small.turned(K)
     # rows of F_uu K + F_ux that are not zero belong to controls at a bound, whose rows of K are
-    V = cut(Q + product(At, VA) + product(Fxu, K))
-    by_u = cut(r + times(Bt, along))
-    slope = r + times(Bt, costate)
+    V = cut(Q + xx + product(Fxu, K))
     change = small.dot(ahead.v, c) + (small.dot(c, Vc) + small.dot(k, times(Fuu, k))) / 2 + small.dot(fu, k)
-    down = small.dot(along, c) + small.dot(by_u, k)
+    down = small.dot(along, c) + small.dot(by_u[:, 1], k)
     before = Ahead(
         V=(V + small.turned(V)) / 2,
-        v=fx + times(Fxu, k),
+        v=by_x[:, 0] + times(Fxu, k),
         down=ahead.down + down,
         bend=ahead.bend + 2 * (change - down),
-        along=q + times(At, along) + times(Kt, by_u),
-        costate=q + times(At, costate),
+        along=by_x[:, 1] + times(Kt, by_u[:, 1]),
+        costate=by_x[:, 2],
     )
-    return before, Step(K, k, definite, slope, _finite(node))
+    return before, Step(K, k, definite, by_u[:, 2], _finite(node))
 
 
 @batch_last
@@ -111,7 +110,7 @@ def finite(node: Node) -> Array:
 
 def _finite(node: Node) -> Array:
     # zero times what is not finite is not a number
-    A, B, _, Q, R, N, q, r = (small.total(0 * x) for x in node)
+    A, B, Q, R, N, q, r = (small.total(0 * x) for x in (*node.step.parts(), *node[2:]))
     curvatures = small.total(Q) + small.total(R) + small.total(N)
     return jnp.isfinite(jnp.stack([q + r, curvatures, small.total(A), small.total(B)]))
 

@@ -17,6 +17,7 @@ from lgsim.multibody import blocks
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.optimize.dynamics import Machine
+from lgsim.optimize.transition import Stepped, matrices
 from lgsim.simulation.system import acceleration
 from lgsim.spatial import batch_last
 
@@ -66,6 +67,10 @@ class EulerDynamics(Machine):
         return self.action.move(jnp.concatenate([self.dt * (y[nq:] + self.dt * a), self.dt * a]), y)
 
     def linearized(self, t: Any, y: Array, u: Array, y_next: Array, args: Any) -> tuple[Array, Array, Array]:
+        step, c = self.transition(t, y, u, y_next, args)
+        return *matrices(step), c
+
+    def transition(self, t: Any, y: Array, u: Array, y_next: Array, args: Any) -> tuple[Stepped, Array]:
         """With ``s = dt v+`` and the gap d of the configuration: ``q+ exp(Ad(exp(-s)) x)`` where q moves along x, and
         ``q+ exp(dexp(-s) dt w)`` where v+ does along w, seen from the next node by ``dexpinv(-d)``.
         """
@@ -77,31 +82,27 @@ class EulerDynamics(Machine):
         w = v + self.dt * a
         s = self.dt * w
         gap = model.difference(y_next[:nq], model.retract(q, s))
-        A, B = _transition(model.topology)(self.dt, s, gap, (dq, by_q), (dv, by_v), inverse, selection)
-        return A, B, jnp.concatenate([gap, w - y_next[nq:]])
+        W, turn, shift = _transition(model.topology)(self.dt, s, gap, (dq, by_q), (dv, by_v), inverse, selection)
+        return Stepped(W, turn, shift, self.dt, model.topology), jnp.concatenate([gap, w - y_next[nq:]])
 
 
 Pair = tuple[Array, Array]
 
 
 @cache
-def _transition(topology: Topology) -> Callable[..., tuple[Array, Array]]:
-    """(A, B) from the derivatives of the accelerations, as one native function."""
+def _transition(topology: Topology) -> Callable[..., tuple[Array, blocks.Blocks, blocks.Blocks]]:
+    """(W, turn, shift) of ``Stepped`` from the derivatives of the accelerations, as one native function."""
 
     def of(
         dt: Array, s: Array, gap: Array, by_q: Pair, by_v: Pair, inverse: Array, selection: Array
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, blocks.Blocks, blocks.Blocks]:
         n, h = topology.nv, dt[None, None]
         eye = jnp.eye(n, dtype=s.dtype).reshape((n, n) + (1,) * (s.ndim - 1))
         # what each does to the accelerations, by itself and by the passive forces
         dq, dv = (own + product(inverse, passive) for own, passive in (by_q, by_v))
-        wq, wv, wu = h * dq, eye + h * dv, h * product(inverse, selection)
         near = blocks.of_ad(topology, DEXPINV, gap)
-        turned = blocks.chained(near, blocks.of_ad(topology, AD_EXP, s))
-        moved = blocks.chained(near, blocks.of_ad(topology, DEXP, s))
-        below = jnp.concatenate([wq, wv, wu], axis=1)
-        above = blocks.applied(topology, moved, h * below).at[:, :n].add(blocks.matrix(topology, turned, s))
-        both = jnp.concatenate([above, below])
-        return both[:, : 2 * n], both[:, 2 * n :]
+        turn = blocks.chained(near, blocks.of_ad(topology, AD_EXP, s))
+        shift = blocks.chained(near, blocks.of_ad(topology, DEXP, s))
+        return jnp.concatenate([h * dq, eye + h * dv, h * product(inverse, selection)], axis=1), turn, shift
 
     return batch_last(of)
