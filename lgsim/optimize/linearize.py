@@ -16,15 +16,12 @@ from lgsim.optimize.transition import Transition, matrices
 
 
 class Node(NamedTuple):
-    """A step of a linear-quadratic problem and its cost; see ``LinearQuadratic``."""
+    """A step of a linear-quadratic problem, and the Hessian and the slope of its cost by z = (x, u)."""
 
     step: Transition
     c: Array
-    Q: Array
-    R: Array
-    N: Array
-    q: Array
-    r: Array
+    H: Array
+    g: Array
 
 
 class LinearQuadratic(NamedTuple):
@@ -60,11 +57,10 @@ def linear_quadratic_at(
     problem: Problem, k: Array, y: Point, u: Array, y_next: Point, full_costs: bool
 ) -> Node:
     """The step and the cost of node k."""
-    n, action = problem.dynamics.action.dim, problem.dynamics.action
+    action = problem.dynamics.action
     step, c = problem.dynamics.transition(problem.time(k), y, u, y_next, problem.args)
     cost = problem.running_at(k).quadratic(action, problem.time(k), y, u, problem.args, full_costs)
-    H, g = cost.hessian, cost.gradient
-    return Node(step, c, H[:n, :n], H[n:, n:], H[:n, n:], g[:n], g[n:])
+    return Node(step, c, cost.hessian, cost.gradient)
 
 
 def linearize(problem: Problem, ys: Point, us: Array, full_costs: bool) -> tuple[LinearQuadratic, Array]:
@@ -84,7 +80,9 @@ def linearize(problem: Problem, ys: Point, us: Array, full_costs: bool) -> tuple
     nodes = jax.vmap(at)(jnp.arange(problem.horizon), before, us, after)
     end = problem.end_model(jax.tree.map(lambda x: x[-1], ys), full_costs)
     A, B = jax.vmap(matrices)(nodes.step)
-    lq = LinearQuadratic(A, B, *nodes[1:], P=end.hessian, p=end.gradient)
+    n, H, g = A.shape[1], nodes.H, nodes.g
+    costs = H[:, :n, :n], H[:, n:, n:], H[:, :n, n:], g[:, :n], g[:, n:]
+    lq = LinearQuadratic(A, B, nodes.c, *costs, P=end.hessian, p=end.gradient)
     return lq, costates(lq.A, lq.q, lq.p)
 
 

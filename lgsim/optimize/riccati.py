@@ -53,7 +53,8 @@ def riccati(lq: LinearQuadratic, bounds: tuple[Array, Array] | None = None) -> P
 
 def nodes_of(lq: LinearQuadratic) -> Node:
     """Its steps, with the leading axis of time."""
-    return Node(Dense(lq.A, lq.B), lq.c, lq.Q, lq.R, lq.N, lq.q, lq.r)
+    H = jnp.block([[lq.Q, lq.N], [jnp.swapaxes(lq.N, 1, 2), lq.R]])
+    return Node(Dense(lq.A, lq.B), lq.c, H, jnp.concatenate([lq.q, lq.r], axis=1))
 
 
 def follow(lq: LinearQuadratic, K: Array, k: Array) -> tuple[Array, Array]:

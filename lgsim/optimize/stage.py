@@ -70,14 +70,15 @@ def bounded_stage(ahead: Ahead, node: Node, damping: Array, lower: Array, upper:
 def _stage(
     ahead: Ahead, node: Node, damping: Array, bounds: tuple[Array, Array] | None
 ) -> tuple[Ahead, Step]:
-    step, c, Q, R, N, q, r = node
+    step, c, H, g = node
+    n = len(c)
     V, along, costate = ahead.V, ahead.along, ahead.costate
     Vc = cut(times(V, c))
     xx, ux, uu = step.around(V)
-    Fux, Fuu = cut((small.turned(N) + ux, damped(R, damping) + uu))
+    Fux, Fuu = cut((H[n:, :n] + ux, damped(H[n:, n:], damping) + uu))
     # the slopes of the next node as this one sees them: with curvature, along the policy, without feedback
     by_x, by_u = step.pulled(cut(jnp.stack([ahead.v + Vc, along, costate], axis=1)))
-    by_x, by_u = cut((q[:, None] + by_x, r[:, None] + by_u))
+    by_x, by_u = cut((g[:n, None] + by_x, g[n:, None] + by_u))
     fu = by_u[:, 0]
     if bounds is None:
         W, definite = small.inverse_if_definite(Fuu)
@@ -88,7 +89,7 @@ def _stage(
     K, k = cut((K, k))
     Fxu, Kt = small.turned(Fux), small.turned(K)
     # rows of F_uu K + F_ux that are not zero belong to controls at a bound, whose rows of K are
-    V = cut(Q + xx + product(Fxu, K))
+    V = cut(H[:n, :n] + xx + product(Fxu, K))
     change = small.dot(ahead.v, c) + (small.dot(c, Vc) + small.dot(k, times(Fuu, k))) / 2 + small.dot(fu, k)
     down = small.dot(along, c) + small.dot(by_u[:, 1], k)
     before = Ahead(
@@ -110,9 +111,8 @@ def finite(node: Node) -> Array:
 
 def _finite(node: Node) -> Array:
     # zero times what is not finite is not a number
-    A, B, Q, R, N, q, r = (small.total(0 * x) for x in (*node.step.parts(), *node[2:]))
-    curvatures = small.total(Q) + small.total(R) + small.total(N)
-    return jnp.isfinite(jnp.stack([q + r, curvatures, small.total(A), small.total(B)]))
+    A, B, H, g = (small.total(0 * x) for x in (*node.step.parts(), node.H, node.g))
+    return jnp.isfinite(jnp.stack([g, small.total(H), small.total(A), small.total(B)]))
 
 
 def damped(R: Array, damping: Array) -> Array:
