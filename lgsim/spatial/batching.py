@@ -96,13 +96,13 @@ def _(*leaves: Any, program: _Program, structure: Any, rank: int) -> list[Any]:
     return list(program.traced(structure, *map(_kind, leaves))[0].out_avals)
 
 
-def _batched(leaves: Sequence[Array], axes: Sequence[int | None], program: _Program, structure: Any, rank: int) -> Any:
+def _batched(leaves: Sequence[Any], axes: Sequence[int | None], program: _Program, structure: Any, rank: int) -> Any:
     size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
 
     def wide(x: Array) -> Array:
         return jnp.broadcast_to(x, (*x.shape[:-1], size))
 
-    def last(i: int, x: Array, axis: int | None) -> Array:
+    def last(i: int, x: Any, axis: int | None) -> Array:
         if axis is not None:
             return jnp.moveaxis(x, axis, -1)
         x = jnp.asarray(x)[..., None]  # a scalar constant may come as a number of Python's kind

@@ -8,6 +8,7 @@ import pytest
 import lgsim
 from lgsim.optimize import Effort, EulerDynamics, Problem, solve, trajectory_of
 from lgsim.optimize.dynamics import Dynamics
+from lgsim.spatial import batch_last
 
 
 def machine_with(further):
@@ -45,6 +46,32 @@ def test_the_step_is_semi_implicit(machine):
     tau = lgsim.inverse_dynamics(model, q, v, (v_next - v) / dt)
     np.testing.assert_allclose(tau, dynamics.forces(u) + lgsim.passive_forces(model, q, v), rtol=0, atol=1e-10)
     np.testing.assert_allclose(after[: model.nq], model.retract(q, dt * v_next), rtol=0, atol=1e-14)
+
+
+def test_the_factored_transition_multiplies_like_its_matrices(machine):
+    """Congruence and transpose of ``Stepped`` against products of NumPy with the matrices that JAX differentiates."""
+    dynamics, y, y_next, u = machine
+    A, B, _ = Dynamics.linearized(dynamics, 0.0, y, u, y_next, None)
+    G, n = np.concatenate([A, B], axis=1), len(A)
+    rng = np.random.default_rng(5)
+    V = rng.normal(size=(n, n))
+    V, v = V + V.T, rng.normal(size=(n, 3))
+    F = G.T @ V @ G
+    wanted = (F[:n, :n], F[n:, :n], F[n:, n:]), ((G.T @ v)[:n], (G.T @ v)[n:])
+
+    @batch_last
+    def products(step, V, v):
+        return step.around(V), step.pulled(v)
+
+    def found(y, V, v):
+        return products(dynamics.transition(0.0, y, u, y_next, None)[0], jnp.asarray(V), jnp.asarray(v))
+
+    alone = jax.jit(found)(y, V, v)
+    # the batch's other entries have their own sizes
+    batch = jax.jit(jax.vmap(found, (None, 0, 0)))(y, np.stack([V, 2 * V, -V]), np.stack([3 * v, v, v]))
+    for a, both, w in zip(*map(jax.tree.leaves, (alone, batch, wanted)), strict=True):
+        np.testing.assert_allclose(a, w, rtol=0, atol=1e-11 * np.abs(F).max())
+        np.testing.assert_allclose(both[1] / (2 if w.shape[1] != 3 else 1), w, rtol=0, atol=1e-11 * np.abs(F).max())
 
 
 def test_derivatives_are_those_of_the_step(machine):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lgsim.spatial import scan_last
+from lgsim.spatial import batch_last, scan_last
 
 XS = (jnp.sin(jnp.arange(10.0)).reshape(5, 2), jnp.arange(5.0))
 
@@ -70,6 +70,17 @@ def test_a_batch_of_batches():
         return jax.vmap(inner, (None, 0), 1)(starts, scales)
 
     same(of, starts, jnp.linspace(0.5, 1.0, 4), XS)
+
+
+def test_a_number_that_a_native_function_takes_from_around_the_loop():
+    """A scalar constant reaches the batching of a native function as a number of its own kind, not as an array."""
+    scaled = batch_last(lambda x, share: x * share)
+
+    def total(start):
+        return scan_last(lambda c, x: (scaled(c + x, jnp.asarray(0.5)), c), start, jnp.arange(4.0))[0]
+
+    wanted = [((((s + 0) / 2 + 1) / 2 + 2) / 2 + 3) / 2 for s in (1.0, 5.0)]
+    np.testing.assert_allclose(jax.jit(jax.vmap(total))(jnp.array([1.0, 5.0])), wanted, rtol=1e-15)
 
 
 def test_derivatives_in_a_batch():
