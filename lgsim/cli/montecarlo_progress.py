@@ -122,14 +122,19 @@ def estimate(name: str, moments: Moments, level: float) -> str:
     Of a failure Wilson's interval, which is honest where few or none have failed: "0.004 (0.001 to 0.012, 95 %)".
     """
     if name.startswith(FAILED):
-        low, high = wilson(float(moments.mean) * moments.count, moments.count, level)
-        return f"{float(moments.mean):.3g} ({low:.2g} to {high:.2g}, {100 * level:g} %)"
+        return f"{float(moments.mean):.3g} ({failure_interval(moments, level)}, {100 * level:g} %)"
     mean, half = np.ravel(moments.mean), np.ravel(moments.half_width(level))
     if not len(mean) or not np.any(np.isfinite(half)):
         return "?"
     at = int(np.nanargmax(half))
     place = f"[{at}] " if len(mean) > 1 else ""
     return f"{place}{mean[at]:.4g} ± {half[at]:.2g} ({100 * level:g} %)"
+
+
+def failure_interval(moments: Moments, level: float) -> str:
+    """Wilson's interval of a failure's probability: "0.001 to 0.012"."""
+    low, high = wilson(float(moments.mean) * moments.count, moments.count, level)
+    return f"{low:.2g} to {high:.2g}"
 
 
 def spread_rows(running: Running, level: float) -> list[list[Any]]:

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 from lgsim.cli import runs
 from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, counted, needs, one_line
 from lgsim.cli.machine import keep_compiled, remark, use_float64
-from lgsim.cli.montecarlo_progress import SampleWatch, spread_rows
+from lgsim.cli.montecarlo_progress import SampleWatch, failure_interval, spread_rows
 from lgsim.cli.montecarlo_study import Changes, Loaded, load
 from lgsim.cli.output import console, note
 from lgsim.montecarlo import Engine, Results, Store, writing
 from lgsim.montecarlo.run import fill
 from lgsim.montecarlo.sequences import LatinPoints, SobolPoints
+from lgsim.montecarlo.study import FAILED
 from lgsim.multibody import Model
 from lgsim.multibody.record import from_record, to_record
 from lgsim.simulation.storage import write_whole
@@ -169,7 +170,10 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
     # what is asked for first, histories last
     rows.sort(key=lambda row: (row[0] != watch.shown, results.moments(row[0]).mean.size))
     for name, entry, *values in rows[:SHOWN]:
-        table.add_row(name if entry is None else f"{name}[{entry}]", *(f"{x:.5g}" for x in values))
+        cells = [f"{x:.5g}" for x in values]
+        if name.startswith(FAILED):
+            cells[1] = failure_interval(results.moments(name), watch.level)
+        table.add_row(name if entry is None else f"{name}[{entry}]", *cells)
     output = console()
     output.print(table)
     if len(rows) > SHOWN:

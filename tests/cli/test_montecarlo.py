@@ -11,6 +11,7 @@ from importlib.util import find_spec
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 from lgsim import controls
 from lgsim import montecarlo as mc
@@ -156,7 +157,8 @@ def test_table_and_files(ran):
     text = " ".join(result.stdout.split())
     assert "samples 200, 0 of them diverged" in text and f"report lgsim montecarlo report {store}" in text
     failed = np.concatenate([part.columns["failed far"] for part in mc.Store(store).read_all()])
-    assert f"failed far {np.mean(failed):.5g}" in text
+    known = scipy.stats.binomtest(int(failed.sum()), len(failed)).proportion_ci(0.95, method="wilson")
+    assert f"failed far {np.mean(failed):.5g} {known.low:.2g} to {known.high:.2g}" in text
     said = " ".join(result.stderr.split())
     assert "200 samples (random, seed 3); arm.urdf, 4 steps of 0.02 s; varies" in said
     names = {path.name for path in store.iterdir()}
