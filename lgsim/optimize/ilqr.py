@@ -17,8 +17,8 @@ from lgsim.optimize.sweep import Sweep, parallel_sweep, second_order_sweep, swee
 
 MERIT_SHARE = 0.5
 """Of the weight of the gaps: how far above the least one that makes a step a descent."""
-ROUNDING = 16
-"""By how many units in the last place rounding may raise the cost of a good step."""
+ROUNDING = 4
+"""By how many units in the last decimal place rounding may raise the cost of a good step."""
 
 
 class ILQR(Iterative):
@@ -130,7 +130,8 @@ class ILQR(Iterative):
         slope = found.down - weight * total
         enough = self._tolerance("decrease_tolerance", 0.9, problem.dtype)
         flat = found.definite & closed & (jnp.abs(slope) <= enough * jnp.abs(s.cost))
-        slack = jnp.maximum(enough, ROUNDING * np.finfo(problem.dtype).eps) * jnp.abs(s.cost)
+        rounding = ROUNDING * 10.0 ** -np.finfo(problem.dtype).precision
+        slack = jnp.maximum(enough, rounding) * jnp.abs(s.cost)
         descends = found.definite & (slope < 0)
 
         tried = search(problem, s.ys, s.us, found, s.cost, slope, weight, slack, self.trials)
