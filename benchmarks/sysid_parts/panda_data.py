@@ -9,6 +9,7 @@ at 1 kHz are
 - the controller's torques with white normal noise of 5 % of each joint's root mean square.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -56,6 +57,7 @@ class Recorded(NamedTuple):
     true_tau: np.ndarray
 
 
+@cache
 def true_model():
     """The robot's numbers in MuJoCo, as a model of lgsim; dry friction as steep as it goes."""
     model = robots.robot("Panda", "float64")
