@@ -12,6 +12,9 @@ from jax import Array
 
 from lgsim.spatial import batch_last, cut
 
+TERMS = 8
+"""Of a sum that are added at once: with fewer what was added is moved more often, with more the code gets slow."""
+
 
 def pairs(f: Callable[[Any, Any], Array], x: Any, y: Any) -> Array:
     """``out[i, j] = f(x_i, y_j)`` of components (n, *batch)."""
@@ -44,20 +47,27 @@ def inverse(A: Array) -> Array:
 def times(A: Array, x: Array) -> Array:
     """Matrix (n, m, *batch) times vector (m, *batch)."""
     zero = jnp.zeros((A.shape[0], *jnp.broadcast_shapes(A.shape[2:], x.shape[1:])), x.dtype)
-    return jax.lax.fori_loop(0, A.shape[1], lambda k, y: y + A[:, k] * x[k][None], zero)
+    return summed(A.shape[1], lambda k: A[:, k] * x[k][None], zero)
 
 
-def product(A: Array, B: Array, chunk: int = 8) -> Array:
-    """Matrix (n, k, *batch) times matrix (k, m, *batch), some terms of the sum at a time."""
-    k = A.shape[1]
-    step = max(s for s in range(1, chunk + 1) if k % s == 0)
+def product(A: Array, B: Array, start: Array | None = None) -> Array:
+    """Matrix (n, k, *batch) times matrix (k, m, *batch), added to ``start``."""
+    if start is None:
+        batch = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
+        start = jnp.zeros((A.shape[0], B.shape[1], *batch), B.dtype)
+    return summed(A.shape[1], lambda k: A[:, k][:, None] * B[k][None], start)
 
-    def add(i: Any, C: Array) -> Array:
-        return C + sum(A[:, i * step + j][:, None] * B[i * step + j][None] for j in range(step))
 
-    batch = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
-    zero = jnp.zeros((A.shape[0], B.shape[1], *batch), B.dtype)
-    return jax.lax.fori_loop(0, k // step, add, zero)
+def summed(count: int, term: Callable[[Any], Array], start: Array) -> Array:
+    """``start + term(0) + ... + term(count - 1)``, some terms at a time."""
+    step = count // -(-count // TERMS) if count else 1
+    loops = count // step
+
+    def add(i: Any, total: Array) -> Array:
+        return total + sum(term(i * step + j) for j in range(step))
+
+    total = jax.lax.fori_loop(0, loops, add, start)
+    return sum((term(k) for k in range(loops * step, count)), total)
 
 
 matvec = batch_last(times)

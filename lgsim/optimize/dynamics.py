@@ -40,6 +40,11 @@ class Dynamics(eqx.Module):
     controls: eqx.AbstractVar[int]
     dt: eqx.AbstractVar[Any]
 
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """The lengths of the parts of tangent vectors that ``transition`` treats by themselves."""
+        return (self.action.dim,)
+
     @abstractmethod
     def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
         """The state at t + dt, from y at t under the control u (controls,)."""

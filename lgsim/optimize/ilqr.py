@@ -14,6 +14,7 @@ from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import RESULTS, History, Result, first_nonfinite
 from lgsim.optimize.solver import Iterative
 from lgsim.optimize.sweep import Sweep, parallel_sweep, second_order_sweep, sweep
+from lgsim.spatial import where_last
 
 MERIT_SHARE = 0.5
 """Of the weight of the gaps: how far above the least one that makes a step a descent."""
@@ -113,16 +114,16 @@ class ILQR(Iterative):
         record = {"cost": s.cost, "gradient": s.gradient, "feasibility": s.feasibility}
         s = s._replace(
             done=small | broken,
+            gains=where_last(found.definite & ~broken, found.K, s.gains),
             code=RESULTS.where(broken, RESULTS.nonfinite_derivative, s.code),
             place=found.place,
             quantity=found.quantity,
             history=s.history.record(s.i, **record, step=jnp.zeros_like(s.cost), regularisation=s.reg),
         )
-        stepped = jax.lax.cond(s.done, lambda: s, lambda: self._step(problem, s, found, closed))
-        return stepped._replace(i=s.i + 1)
+        return self._step(problem, s, found, closed)._replace(i=s.i + 1)
 
     def _step(self, problem: Problem, s: "_State", found: Sweep, closed: Array) -> "_State":
-        """The step that the sweep found, or more regularisation where there is none."""
+        """The step that the sweep found, or more regularisation where there is none; nothing where all is done."""
         total = jnp.sum(jnp.abs(found.gaps))
         need = found.down + jnp.maximum(found.bend, 0) / 2
         least = jnp.where((need > 0) & (total > 0), need / ((1 - MERIT_SHARE) * jnp.where(total > 0, total, 1)), 0)
@@ -134,8 +135,10 @@ class ILQR(Iterative):
         slack = jnp.maximum(enough, rounding) * jnp.abs(s.cost)
         descends = found.definite & (slope < 0)
 
-        tried = search(problem, s.ys, s.us, found, s.cost, slope, weight, slack, self.trials)
-        better = tried.accepted & descends
+        # one problem alone need not try what it does not take
+        trials = jnp.where(s.done | ~descends, 0, self.trials)
+        tried = search(problem, s.ys, s.us, found, s.cost, slope, weight, slack, trials)
+        better = tried.accepted
         length = jnp.where(better, tried.length, 0)
         promised = -length * (slope + length * found.bend / 2)
         brought = s.cost - tried.trial.cost + weight * total * length
@@ -143,13 +146,12 @@ class ILQR(Iterative):
         change = jnp.where(length < 1, 1, jnp.maximum(1 / self.factor, 1 - (2 * share - 1) ** 3))
         calmer = jnp.where(s.reg * change < self.smallest, 0, s.reg * change)
         reg = jnp.where(better, calmer, jnp.maximum(s.reg * s.rate, self.least))
-        reg = jnp.where(flat, s.reg, reg)
+        reg = jnp.where(flat | s.done, s.reg, reg)
         lost = reg > self.largest
-        old = Trial(s.ys, s.us, s.cost)
-        ys, us, cost = jax.tree.map(lambda a, b: jnp.where(better, a, b), tried.trial, old)
+        ys, us, cost = where_last(better, tried.trial, Trial(s.ys, s.us, s.cost))
         return s._replace(
             # a first step that rounding hides from the cost still lowers the gradient
-            done=(flat & (s.flat | ~better)) | lost,
+            done=s.done | (flat & (s.flat | ~better)) | lost,
             flat=flat,
             ys=ys,
             us=us,
@@ -157,9 +159,8 @@ class ILQR(Iterative):
             reg=reg,
             rate=jnp.where(better, self.growth, s.rate * self.growth),
             weight=weight,
-            gains=jnp.where(found.definite, found.K, s.gains),
             history=eqx.tree_at(lambda h: h.step, s.history, s.history.step.at[s.i].set(length)),
-            code=RESULTS.where(lost, RESULTS.stalled, s.code),
+            code=RESULTS.where(lost & ~s.done, RESULTS.stalled, s.code),
         )
 
     def _tolerance(self, name: str, digits: float, dtype: Any) -> Any:

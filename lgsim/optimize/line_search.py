@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from lgsim.lie.action import Point
 from lgsim.optimize.linearize import split_nodes
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.sweep import Sweep
-from lgsim.spatial import scan_last
+from lgsim.spatial import scan_last, while_last
 
 ARMIJO = 1e-4
 """Share of the predicted decrease that a step must bring."""
@@ -65,7 +65,7 @@ def trial(problem: Problem, ys: Point, us: Array, found: Sweep, length: Array) -
 
 def search(
     problem: Problem, ys: Point, us: Array, found: Sweep,
-    cost: Array, slope: Array, weight: Array, slack: Array, trials: int,
+    cost: Array, slope: Array, weight: Array, slack: Array, trials: Any,
 ) -> Search:  # fmt: skip
     """Shorten the step until ``merit = cost + weight * sum |gaps|`` falls enough.
 
@@ -75,7 +75,7 @@ def search(
         slope: The derivative of the merit by the length at zero, negative.
         weight: Of the gaps.
         slack: What rounding may add to the merit.
-        trials: Lengths, at most.
+        trials: Lengths, at most; with none the trajectory itself comes back.
     """
     total = jnp.sum(jnp.abs(found.gaps))
 
@@ -100,5 +100,5 @@ def search(
 
     none = Trial(ys, us, cost)
     first = (jnp.array(0), jnp.ones((), us.dtype), none, jnp.array(False))
-    _, length, last, accepted = jax.lax.while_loop(going, shorten, first)
+    _, length, last, accepted = while_last(going, shorten, first)
     return Search(last, length, accepted)

@@ -44,7 +44,7 @@ def riccati(lq: LinearQuadratic, bounds: tuple[Array, Array] | None = None) -> P
         node, bounds = x
         still = jnp.zeros_like(lq.p[0])
         now, step = stage(ahead, node, still) if bounds is None else bounded_stage(ahead, node, still, *bounds)
-        return now, Policy(step.K, step.k, now.V, now.v, step.definite)
+        return now, Policy(step.K, step.k, now.V[0][0], now.v, step.definite)
 
     _, out = scan_last(back, Ahead.at_end(lq.P, lq.p), (nodes_of(lq), bounds), reverse=True)
     V, v = jnp.concatenate([out.V, lq.P[None]]), jnp.concatenate([out.v, lq.p[None]])

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.dynamics.matrices import product
+from lgsim.dynamics.matrices import product, summed
 from lgsim.spatial import cut
 
 
@@ -22,12 +22,12 @@ def turned(A: Array) -> Array:
 
 def total(x: Array) -> Array:
     """The sum over the first axis."""
-    return jax.lax.fori_loop(0, len(x), lambda i, sum: sum + x[i], jnp.zeros_like(x[0]))
+    return summed(len(x), lambda i: x[i], jnp.zeros_like(x[0]))
 
 
 def dot(x: Array, y: Array) -> Array:
     """The scalar product of (n, *batch) and (n, *batch)."""
-    return total(x * y)
+    return summed(len(x), lambda i: x[i] * y[i], jnp.zeros_like(x[0] * y[0]))
 
 
 def inverse_if_definite(A: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from lgsim.lie.action import Point
 from lgsim.optimize.closures import opened
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import Result
-from lgsim.spatial import check
+from lgsim.spatial import check, while_last
 
 
 class Solver(eqx.Module):
@@ -57,7 +57,7 @@ class Iterative(Solver):
     def advance(self, problem: Problem, s: Any, iterations: Any) -> Any:
         """The state after at most so many more iterations."""
         stop = jnp.minimum(s.i + iterations, self.iteration_limit)
-        return jax.lax.while_loop(lambda s: ~s.done & (s.i < stop), lambda s: self.iterate(problem, s), s)
+        return while_last(lambda s: ~s.done & (s.i < stop), lambda s: self.iterate(problem, s), s)
 
     def run(self, problem: Problem, us: Array, ys: Point | None) -> Result:
         s = self.begin(problem, us, ys)

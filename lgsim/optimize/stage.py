@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from jax import Array
 from lgsim.dynamics.matrices import product, times
 from lgsim.optimize import box, small
 from lgsim.optimize.linearize import Node
+from lgsim.optimize.lower import Lower, along, less_square, lower
 from lgsim.spatial import batch_last, cut
 
 
@@ -17,14 +19,14 @@ class Ahead(NamedTuple):
     """What the steps after a node come to, as functions of its x.
 
     Attributes:
-        V, v: The least cost ``1/2 x . V x + v . x`` (n, n), (n,).
+        V, v: The least cost ``1/2 x . V x + v . x`` (n, n), (n,); V in the blocks of ``Dynamics.cuts``.
         down: Its constant, of first order in the length of the step: the slope of the cost along the policy.
         bend: Its constant of second order.
         along: The part of the cost that is linear in the trajectory, under the policy (n,).
         costate: The same without feedback: the multiplier of the step to this node (n,).
     """
 
-    V: Array
+    V: Lower
     v: Array
     down: Array
     bend: Array
@@ -32,20 +34,29 @@ class Ahead(NamedTuple):
     costate: Array
 
     @classmethod
-    def at_end(cls, P: Array, p: Array) -> Ahead:
-        """Of the last node, whose cost is ``1/2 x . P x + p . x``."""
+    def at_end(cls, P: Array, p: Array, cuts: Sequence[int] | None = None) -> Ahead:
+        """Of the last node, whose cost is ``1/2 x . P x + p . x``; by default one block."""
         zero = jnp.zeros_like(p[0])
-        return cls(P, p, zero, zero, p, p)
+        return cls(lower(P, cuts or p.shape), p, zero, zero, p, jnp.where(jnp.isfinite(p), p, 0))
 
 
 class Step(NamedTuple):
-    """``u = K x + k`` and whether it is a minimum; the slope of the cost by u (m,); what is ``finite`` of the node."""
+    """What a node does, and what is known there.
+
+    Attributes:
+        K, k: The policy ``u = K x + k``.
+        definite: Whether it is a minimum.
+        slope: Of the cost by u (m,).
+        sound: Whether the node's own g, A and B are finite (3,).
+        smooth: Whether the V of the next node is.
+    """
 
     K: Array
     k: Array
     definite: Array
     slope: Array
-    finite: Array
+    sound: Array
+    smooth: Array
 
 
 @batch_last
@@ -72,12 +83,11 @@ def _stage(
 ) -> tuple[Ahead, Step]:
     step, c, H, g = node
     n = len(c)
-    V, along, costate = ahead.V, ahead.along, ahead.costate
-    Vc = cut(times(V, c))
-    xx, ux, uu = step.around(V)
-    Fux, Fuu = cut((H[n:, :n] + ux, damped(H[n:, n:], damping) + uu))
+    Vc = cut(along(ahead.V, c))
+    Fxx, Fux, Fuu = step.around(ahead.V, H)
+    Fux, Fuu = cut((Fux, Fuu + relative(H[n:, n:], damping)))
     # the slopes of the next node as this one sees them: with curvature, along the policy, without feedback
-    by_x, by_u = step.pulled(cut(jnp.stack([ahead.v + Vc, along, costate], axis=1)))
+    by_x, by_u = step.pulled(cut(jnp.stack([ahead.v + Vc, ahead.along, ahead.costate], axis=1)))
     by_x, by_u = cut((g[:n, None] + by_x, g[n:, None] + by_u))
     fu = by_u[:, 0]
     if bounds is None:
@@ -87,37 +97,43 @@ def _stage(
     else:
         K, k, definite = box.least(Fuu, Fux, fu, *bounds)
     K, k = cut((K, k))
-    Fxu, Kt = small.turned(Fux), small.turned(K)
-    # rows of F_uu K + F_ux that are not zero belong to controls at a bound, whose rows of K are
-    V = cut(H[:n, :n] + xx + product(Fxu, K))
+    # what multiplies the costate, which is finite, shows there
+    sound = finite(g), finite(by_x[:, 2]) & finite(c), finite(by_u[:, 2])
     change = small.dot(ahead.v, c) + (small.dot(c, Vc) + small.dot(k, times(Fuu, k))) / 2 + small.dot(fu, k)
-    down = small.dot(along, c) + small.dot(by_u[:, 1], k)
+    down = small.dot(ahead.along, c) + small.dot(by_u[:, 1], k)
     before = Ahead(
-        V=(V + small.turned(V)) / 2,
-        v=by_x[:, 0] + times(Fxu, k),
+        # rows of F_uu K + F_ux that are not zero belong to controls at a bound, whose rows of K are
+        V=less_square(Fxx, Fux, K),
+        v=by_x[:, 0] + times(small.turned(Fux), k),
         down=ahead.down + down,
         bend=ahead.bend + 2 * (change - down),
-        along=by_x[:, 1] + times(Kt, by_u[:, 1]),
-        costate=by_x[:, 2],
+        along=by_x[:, 1] + times(small.turned(K), by_u[:, 1]),
+        # so that the nodes before this one are not blamed
+        costate=jnp.where(sound[0] & sound[1] & sound[2], by_x[:, 2], 0),
     )
-    return before, Step(K, k, definite, by_u[:, 2], _finite(node))
+    return before, Step(K, k, definite, by_u[:, 2], jnp.stack(sound), finite(Vc))
 
 
 @batch_last
-def finite(node: Node) -> Array:
-    """Whether the slopes, the curvatures, A and B are finite (4,)."""
-    return _finite(node)
+def all_finite(V: Lower) -> Array:
+    """Whether all entries are."""
+    return finite(jnp.concatenate([small.total(block) for row in V for block in row]))
 
 
-def _finite(node: Node) -> Array:
+def finite(x: Array) -> Array:
+    """Whether all of (n, *batch) is."""
     # zero times what is not finite is not a number
-    A, B, H, g = (small.total(0 * x) for x in (*node.step.parts(), node.H, node.g))
-    return jnp.isfinite(jnp.stack([g, small.total(H), small.total(A), small.total(B)]))
+    return jnp.isfinite(small.total(0 * x))
 
 
 def damped(R: Array, damping: Array) -> Array:
-    """R (m, m, *batch) and the damping, relative to the mean of its diagonal where that is not zero."""
+    """R (m, m, *batch) and the damping."""
+    return R + relative(R, damping)
+
+
+def relative(R: Array, damping: Array) -> Array:
+    """The damping (m, m, *batch), relative to the mean of R's diagonal where that is not zero."""
     m = len(R)
     eye = jnp.eye(m, dtype=R.dtype).reshape((m, m) + (1,) * (R.ndim - 2))
     size = sum(abs(R[i, i]) for i in range(m)) / m
-    return R + eye * (damping * jnp.where(size > 0, size, 1))[None, None]
+    return eye * (damping * jnp.where(size > 0, size, 1))[None, None]

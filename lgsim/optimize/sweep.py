@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ from lgsim.optimize.parallel import parallel_follow, parallel_riccati
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import first_nonfinite
 from lgsim.optimize.riccati import models, nodes_of
-from lgsim.optimize.stage import Ahead, bounded_stage, damped, finite, stage
+from lgsim.optimize.stage import Ahead, Step, all_finite, bounded_stage, damped, stage
 from lgsim.spatial import scan_last
 
 
@@ -58,14 +59,14 @@ def sweep(problem: Problem, ys: Point, us: Array, damping: Array, full_costs: bo
         return linear_quadratic_at(problem, k, y, u, y_next, full_costs), u
 
     end = problem.end_model(jax.tree.map(lambda y: y[-1], ys), full_costs)
-    return _solved(problem, xs, ready, end.hessian, end.gradient, damping)
+    return _solved(problem, xs, ready, end.hessian, end.gradient, problem.dynamics.cuts, damping)
 
 
 def second_order_sweep(problem: Problem, ys: Point, us: Array, damping: Array, full_costs: bool) -> Sweep:
     """The same with the second derivatives of the steps, and of all costs, wherever that model has a minimum."""
     lq, costates = linearize(problem, ys, us, full_costs)
     exact = curved(problem, ys, us, lq, costates, not full_costs)
-    plain, newton = (_solved(problem, (nodes_of(x), us), lambda x: x, x.P, x.p, damping) for x in (lq, exact))
+    plain, newton = (_solved(problem, (nodes_of(x), us), lambda x: x, x.P, x.p, None, damping) for x in (lq, exact))
     return jax.tree.map(lambda a, b: jnp.where(newton.definite, a, b), newton, plain)
 
 
@@ -75,11 +76,16 @@ def parallel_sweep(problem: Problem, ys: Point, us: Array, damping: Array, full_
     policy = parallel_riccati(lq._replace(R=jax.vmap(damped, (0, None))(lq.R, damping)))
     down, bend = models(lq, *parallel_follow(lq, policy.K, policy.k))
     slope = lq.r + jnp.einsum("kij,ki->kj", lq.B, costates[1:])
-    place = _nonfinite(jax.vmap(finite)(nodes_of(lq)), lq.P, lq.p)
+    place = first_nonfinite({
+        3: (jnp.concatenate([lq.q, lq.r], axis=1), 0), 4: ((lq.Q, lq.N, lq.R), 0), 5: (lq.A, 0), 6: (lq.B, 0)
+    })  # fmt: skip
+    place = _or(place, first_nonfinite({3: (lq.p[None], len(lq.q)), 4: (lq.P[None], len(lq.q))}))
     return Sweep(policy.K, policy.k, lq.c, policy.definite, down, bend, jnp.max(jnp.abs(slope)), *place)
 
 
-def _solved(problem: Problem, xs: Any, ready: Any, P: Array, p: Array, damping: Array) -> Sweep:
+def _solved(
+    problem: Problem, xs: Any, ready: Any, P: Array, p: Array, cuts: Sequence[int] | None, damping: Array
+) -> Sweep:
     """The Riccati solution backwards over what ``ready`` gives: (Node, control) of each step."""
 
     def back(ahead: Ahead, x: tuple[Node, Array]) -> tuple[Ahead, tuple]:
@@ -90,16 +96,22 @@ def _solved(problem: Problem, xs: Any, ready: Any, P: Array, p: Array, damping: 
             now, step = stage(ahead, node, damping)
         return now, (step, jnp.max(jnp.abs(u - problem.clip(u - step.slope))), node.c)
 
-    first, (steps, slopes, gaps) = scan_last(back, Ahead.at_end(P, p), xs, prepare=ready, reverse=True)
+    first, (steps, slopes, gaps) = scan_last(back, Ahead.at_end(P, p, cuts), xs, prepare=ready, reverse=True)
     definite = jnp.all(steps.definite)
-    return Sweep(
-        steps.K, steps.k, gaps, definite, first.down, first.bend, jnp.max(slopes), *_nonfinite(steps.finite, P, p)
-    )
+    place = _nonfinite(steps, first, p)
+    return Sweep(steps.K, steps.k, gaps, definite, first.down, first.bend, jnp.max(slopes), *place)
 
 
-def _nonfinite(finite: Array, P: Array, p: Array) -> tuple[Array, Array]:
-    """The first derivative that is not finite, from ``finite`` (H, 4) of the nodes and those of the end."""
-    flags = jnp.where(finite, 0.0, jnp.nan)
-    at_nodes = first_nonfinite({3 + i: (flags[:, i], 0) for i in range(4)})
-    at_end = first_nonfinite({3: (p[None], len(finite)), 4: (P[None], len(finite))})
-    return jax.tree.map(lambda a, b: jnp.where(at_nodes[0] < 0, b, a), at_nodes, at_end)
+def _nonfinite(steps: Step, first: Ahead, p: Array) -> tuple[Array, Array]:
+    """The first slope or derivative of a step that is not finite; without any the Hessian that is not."""
+    sound = jnp.where(steps.sound, 0.0, jnp.nan)
+    place = first_nonfinite({quantity: (sound[:, i], 0) for i, quantity in enumerate((3, 5, 6))})
+    place = _or(place, first_nonfinite({3: (p[None], len(sound))}))
+    # it spoils V there and in all nodes before
+    smooth = jnp.concatenate([all_finite(first.V)[None], steps.smooth])
+    last = jnp.max(jnp.where(smooth, -1, jnp.arange(len(smooth))))
+    return _or(place, (last, jnp.where(last < 0, -1, 4)))
+
+
+def _or(place: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+    return jax.tree.map(lambda a, b: jnp.where(place[0] < 0, b, a), place, other)

@@ -9,7 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.dynamics import forward_dynamics_derivatives, passive_forces
+from lgsim.dynamics import passive_forces
+from lgsim.dynamics.forward_dynamics import linearized
 from lgsim.dynamics.matrices import product
 from lgsim.dynamics.passive import passive_derivatives
 from lgsim.lie.phi import AD_EXP, DEXP, DEXPINV
@@ -19,7 +20,7 @@ from lgsim.multibody.topology import Topology
 from lgsim.optimize.dynamics import Machine
 from lgsim.optimize.transition import Stepped, matrices
 from lgsim.simulation.system import acceleration
-from lgsim.spatial import batch_last
+from lgsim.spatial import batch_last, cut
 
 
 class EulerDynamics(Machine):
@@ -61,6 +62,11 @@ class EulerDynamics(Machine):
         """Dt."""
         return self.dt
 
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """Those of the configuration and of the velocity."""
+        return (self.model.nv, self.model.nv)
+
     def step(self, t: Any, y: Array, u: Array, args: Any) -> Array:
         nq = self.model.nq
         a = acceleration(self.model, self.forces(u), None, t, y[:nq], y[nq:])
@@ -77,7 +83,8 @@ class EulerDynamics(Machine):
         model, nq = self.model, self.model.nq
         q, v = y[:nq], y[nq:]
         by_q, by_v = passive_derivatives(model, q, v)
-        a, dq, dv, inverse = forward_dynamics_derivatives(model, q, v, self.forces(u) + passive_forces(model, q, v))
+        # of the inverse dynamics, and the inverse mass matrix
+        a, dq, dv, inverse = linearized(model, q, v, self.forces(u) + passive_forces(model, q, v), None)
         selection = jnp.eye(model.nv, dtype=y.dtype) if self.selection is None else self.selection
         w = v + self.dt * a
         s = self.dt * w
@@ -91,18 +98,19 @@ Pair = tuple[Array, Array]
 
 @cache
 def _transition(topology: Topology) -> Callable[..., tuple[Array, blocks.Blocks, blocks.Blocks]]:
-    """(W, turn, shift) of ``Stepped`` from the derivatives of the accelerations, as one native function."""
+    """(W, turn, shift) of ``Stepped`` from the derivatives of the forces, as one native function."""
 
     def of(
         dt: Array, s: Array, gap: Array, by_q: Pair, by_v: Pair, inverse: Array, selection: Array
     ) -> tuple[Array, blocks.Blocks, blocks.Blocks]:
         n, h = topology.nv, dt[None, None]
         eye = jnp.eye(n, dtype=s.dtype).reshape((n, n) + (1,) * (s.ndim - 1))
-        # what each does to the accelerations, by itself and by the passive forces
-        dq, dv = (own + product(inverse, passive) for own, passive in (by_q, by_v))
+        # what each adds to the forces: the passive ones, less what the same motion needs more
+        dq, dv = (cut(passive - needed) for needed, passive in (by_q, by_v))
+        dq, dv, du = (product(inverse, forces) for forces in (dq, dv, selection))
         near = blocks.of_ad(topology, DEXPINV, gap)
         turn = blocks.chained(near, blocks.of_ad(topology, AD_EXP, s))
         shift = blocks.chained(near, blocks.of_ad(topology, DEXP, s))
-        return jnp.concatenate([h * dq, eye + h * dv, h * product(inverse, selection)], axis=1), turn, shift
+        return jnp.concatenate([h * dq, eye + h * dv, h * du], axis=1), turn, shift
 
     return batch_last(of)

@@ -14,10 +14,11 @@ from jax import Array
 from lgsim.dynamics.matrices import product
 from lgsim.multibody import blocks
 from lgsim.multibody.topology import Topology
+from lgsim.optimize.lower import Lower
 from lgsim.optimize.small import turned
 from lgsim.spatial import batch_last, cut
 
-Hessian = tuple[Array, Array, Array]
+Hessian = tuple[Lower, Array, Array]
 """(F_xx (n, n), F_ux (m, n), F_uu (m, m)), the batch last."""
 
 
@@ -29,16 +30,12 @@ class Transition(eqx.Module):
         """(A^T v, B^T v) of columns v (n, columns)."""
 
     @abstractmethod
-    def around(self, V: Array) -> Hessian:
-        """``G^T V G`` of a symmetric V."""
+    def around(self, V: Lower, H: Array) -> Hessian:
+        """``G^T V G + H`` of V in the blocks of ``Dynamics.cuts``; of H (n + m, n + m) the lower triangle is read."""
 
     @abstractmethod
     def matrices(self) -> tuple[Array, Array]:
         """(A, B)."""
-
-    @abstractmethod
-    def parts(self) -> tuple[Array, Array]:
-        """Arrays that are finite where A and where B is."""
 
 
 class Dense(Transition):
@@ -50,15 +47,13 @@ class Dense(Transition):
     def pulled(self, v: Array) -> tuple[Array, Array]:
         return product(turned(self.A), v), product(turned(self.B), v)
 
-    def around(self, V: Array) -> Hessian:
-        At, Bt = turned(self.A), turned(self.B)
-        VA, VB = cut((product(V, self.A), product(V, self.B)))
-        return product(At, VA), product(Bt, VA), product(Bt, VB)
+    def around(self, V: Lower, H: Array) -> Hessian:
+        n, At, Bt = len(self.A), turned(self.A), turned(self.B)
+        VA, VB = cut((product(V[0][0], self.A), product(V[0][0], self.B)))
+        xx = product(At, VA, start=H[:n, :n])
+        return ((xx,),), product(Bt, VA, start=H[n:, :n]), product(Bt, VB, start=H[n:, n:])
 
     def matrices(self) -> tuple[Array, Array]:
-        return self.A, self.B
-
-    def parts(self) -> tuple[Array, Array]:
         return self.A, self.B
 
 
@@ -87,23 +82,23 @@ class Stepped(Transition):
         back = product(turned(self.W), cut(v[nv:] + self._shifted_back(v[:nv])))
         return jnp.concatenate([back[:nv] + self._turned_back(v[:nv]), back[nv : 2 * nv]]), back[2 * nv :]
 
-    def around(self, V: Array) -> Hessian:
+    def around(self, V: Lower, H: Array) -> Hessian:
         n = self.topology.nv
+        (qq,), (vq, vv) = V
         # of ((1, S), (0, 1)), and of T with what is above
-        cross = V[n:, :n] + self._shifted_back(V[:n, :n])
-        inner = cut(V[n:, n:] + self._shifted_back(V[:n, n:]) + turned(self._shifted_back(turned(cross))))
+        cross = cut(vq + self._shifted_back(qq))
+        inner = cut(vv + self._shifted_back(turned(vq)) + turned(self._shifted_back(turned(cross))))
         above = cut(self._turned_back(turned(cross)))
-        top = self._turned_back(turned(self._turned_back(V[:n, :n])))
+        top = self._turned_back(turned(self._turned_back(qq)))
         W, Wt = self.W, turned(self.W)
-        half = product(inner, W)
-        half = cut(jnp.concatenate([half[:, :n] + turned(above), half[:, n:]], axis=1))
-        qq = top + product(Wt[:n], half[:, :n]) + product(above, W[:, :n])
-        of_v = cut(product(Wt[n : 2 * n], half))
-        of_u = cut(product(Wt[2 * n :], jnp.concatenate([half[:, :n], half[:, 2 * n :]], axis=1)))
-        vq, vv, vu = of_v[:, :n], of_v[:, n : 2 * n], of_v[:, 2 * n :]
-        uq, uu = of_u[:, :n], of_u[:, n:]
-        xx = jnp.concatenate([jnp.concatenate([qq, turned(vq)], axis=1), jnp.concatenate([vq, vv], axis=1)])
-        return xx, jnp.concatenate([uq, turned(vu)], axis=1), uu
+        by_x, by_u = product(inner, W[:, : 2 * n]), product(inner, W[:, 2 * n :])
+        by_x, by_u = cut((jnp.concatenate([by_x[:, :n] + turned(above), by_x[:, n:]], axis=1), by_u))
+        q, v, u = slice(n), slice(n, 2 * n), slice(2 * n, None)
+        qq = product(above, W[:, q], start=product(Wt[q], by_x[:, q], start=H[q, q] + top))
+        vq = product(Wt[v], by_x[:, q], start=H[v, q])
+        vv = product(Wt[v], by_x[:, v], start=H[v, v])
+        ux = product(Wt[u], by_x, start=H[u, : 2 * n])
+        return ((qq,), (vq, vv)), ux, product(Wt[u], by_u, start=H[u, u])
 
     def matrices(self) -> tuple[Array, Array]:
         tree, n = self.topology, self.topology.nv
@@ -111,10 +106,6 @@ class Stepped(Transition):
         above = jnp.concatenate([above[:, :n] + blocks.matrix(tree, self.turn, self.W[:, 0]), above[:, n:]], axis=1)
         both = jnp.concatenate([above, self.W])
         return both[:, : 2 * n], both[:, 2 * n :]
-
-    def parts(self) -> tuple[Array, Array]:
-        n = 2 * self.topology.nv
-        return self.W[:, :n], self.W[:, n:]
 
     def _turned_back(self, X: Array) -> Array:
         return blocks.applied(self.topology, blocks.transposed(self.turn), X)

@@ -13,6 +13,7 @@ from lgsim.spatial.keep import keep, kept
 from lgsim.spatial.lowering import cut, kernel, sincos
 from lgsim.spatial.native import native
 from lgsim.spatial.packing import components, pack, rows, unpack, unpack_matrix, unpack_transform
+from lgsim.spatial.repeating import where_last, while_last
 from lgsim.spatial.scanning import scan_last
 from lgsim.spatial.tiles import batched
 
@@ -45,4 +46,6 @@ __all__ = [
     "unpack",
     "unpack_matrix",
     "unpack_transform",
+    "where_last",
+    "while_last",
 ]

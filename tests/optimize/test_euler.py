@@ -8,6 +8,7 @@ import pytest
 import lgsim
 from lgsim.optimize import Effort, EulerDynamics, Problem, solve, trajectory_of
 from lgsim.optimize.dynamics import Dynamics
+from lgsim.optimize.lower import lower, whole
 from lgsim.spatial import batch_last
 
 
@@ -54,21 +55,23 @@ def test_the_factored_transition_multiplies_like_its_matrices(machine):
     A, B, _ = Dynamics.linearized(dynamics, 0.0, y, u, y_next, None)
     G, n = np.concatenate([A, B], axis=1), len(A)
     rng = np.random.default_rng(5)
-    V = rng.normal(size=(n, n))
-    V, v = V + V.T, rng.normal(size=(n, 3))
-    F = G.T @ V @ G
+    V, H = rng.normal(size=(n, n)), rng.normal(size=(len(G.T),) * 2)
+    V, H, v = V + V.T, H + H.T, rng.normal(size=(n, 3))
+    F = G.T @ V @ G + H
     wanted = (F[:n, :n], F[n:, :n], F[n:, n:]), ((G.T @ v)[:n], (G.T @ v)[n:])
 
     @batch_last
-    def products(step, V, v):
-        return step.around(V), step.pulled(v)
+    def products(step, V, H, v):
+        xx, ux, uu = step.around(lower(V, dynamics.cuts), H)
+        return (whole(xx), ux, uu), step.pulled(v)
 
-    def found(y, V, v):
-        return products(dynamics.transition(0.0, y, u, y_next, None)[0], jnp.asarray(V), jnp.asarray(v))
+    def found(y, V, H, v):
+        step = dynamics.transition(0.0, y, u, y_next, None)[0]
+        return products(step, jnp.asarray(V), jnp.asarray(H), jnp.asarray(v))
 
-    alone = jax.jit(found)(y, V, v)
+    alone = jax.jit(found)(y, V, H, v)
     sizes = np.array([1.0, 2.0, -1.0])[:, None, None]
-    batch = jax.jit(jax.vmap(found, (None, 0, 0)))(y, sizes * V, sizes * v)
+    batch = jax.jit(jax.vmap(found, (None, 0, 0, 0)))(y, sizes * V, sizes * H, sizes * v)
     for a, each, w in zip(*map(jax.tree.leaves, (alone, batch, wanted)), strict=True):
         np.testing.assert_allclose(a, w, rtol=0, atol=1e-11 * np.abs(F).max())
         np.testing.assert_allclose(each, sizes * w, rtol=0, atol=2e-11 * np.abs(F).max())

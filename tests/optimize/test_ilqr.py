@@ -1,5 +1,6 @@
 """iLQR and DDP: the optimum of linear problems in one step, gradients at the end, swing-ups, a slew, bounds, gaps."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -201,6 +202,50 @@ def test_what_is_not_finite_is_named():
     log = linear_problem(6).replace(running=lambda t, y, u, args: jnp.where(t > 0.25, jnp.nan, 0) + jnp.sum(u * u))
     result = solve(log)
     assert "the running cost at node 3, t = 0.3 s" in result.message
+
+
+class Spoilt(DiscreteDynamics):
+    """A sum whose derivative is said to be infinite in one place at two times."""
+
+    entry: tuple[int, int] = eqx.field(static=True, default=(0, 0))
+
+    def linearized(self, t, y, u, y_next, args):
+        A, B, c = super().linearized(t, y, u, y_next, args)
+        G = jnp.concatenate([A, B], axis=1)
+        here = jnp.any(jnp.abs(t - jnp.array([0.2, 0.4])) < 0.01)
+        G = G.at[self.entry].add(jnp.where(here, jnp.inf, 0.0))
+        return G[:, :2], G[:, 2:], c
+
+
+@pytest.mark.parametrize("bound", [None, 1.0])
+@pytest.mark.parametrize(
+    "name, entry",
+    [("the derivative of the step by the state", (1, 0)), ("the derivative of the step by the control", (0, 2))],
+)
+def test_the_derivative_of_a_step_that_is_not_finite_is_named(name, entry, bound):
+    dynamics = Spoilt(Translation(2), lambda t, y, u, args: y + 0.1 * u[0], 1, 0.1, entry)
+    bounds = {} if bound is None else {"lower": -bound, "upper": bound}
+    result = solve(linear_problem(6).replace(dynamics=dynamics, **bounds))
+    assert bool(result.result == RESULTS.nonfinite_derivative)
+    assert f"{name} at node 2, t = 0.2 s" in result.message
+    assert np.all(np.isfinite(result.us)) and np.all(np.isfinite(result.gains))
+
+
+@pytest.mark.parametrize("node", [0, 3])
+def test_the_hessian_that_is_not_finite_is_named(node):
+    """The first one that the sweep meets, where values and gradients are finite."""
+
+    def running(t, y, u, args):
+        here = (jnp.abs(t - 0.1 * node) < 0.01) | ((node == 3) & (t < 0.01))
+        return u[0] ** 2 + jnp.sum((y - 0.5) ** 2) + jnp.where(here, jnp.where(here, y[1], 1.0) ** 1.5, 0.0)
+
+    result = solve(linear_problem(6).replace(y0=jnp.zeros(2), running=running))
+    assert f"the Hessian of the cost at node {node}, t = {0.1 * node:.9g} s" in result.message
+
+
+def test_a_terminal_cost_whose_hessian_is_not_finite_is_named():
+    problem = linear_problem(6).replace(y0=jnp.zeros(2), terminal=lambda t, y, args: jnp.sum(y**2) + y[0] ** 1.5)
+    assert "the Hessian of the cost at node 6" in solve(problem).message
 
 
 def test_too_few_iterations_are_told():
