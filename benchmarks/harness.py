@@ -128,12 +128,12 @@ def interleave(functions: Mapping[str, Callable[[], Any]], repeats: int, *, leas
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
-def compiled(function: Callable, *args: Any) -> tuple[Callable, float]:
+def compiled(function: Callable, *args: Any, options: dict | None = None) -> tuple[Callable, float]:
     """The jitted `function` compiled for `args`, and the seconds that tracing and compiling took."""
     import jax
 
     start = time.perf_counter()
-    program = jax.jit(function).lower(*args).compile()
+    program = jax.jit(function, compiler_options=options).lower(*args).compile()
     return program, time.perf_counter() - start
 
 

@@ -8,7 +8,8 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
   ``SYMPLECTIC_METHODS IMPLICIT_METHODS COORDINATE_METHODS``), ``HamiltonianField`` and other fields from an energy;
 - machines: ``load_urdf``, ``ModelBuilder`` with ``joints``, ``Model``;
 - their dynamics: ``forward_dynamics``, ``inverse_dynamics``, ``mass_matrix`` ... (all of them: ``dynamics``);
-  derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``batched``;
+  derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``batched``,
+  ``compiler_options``;
 - motion: ``simulate`` gives a ``Trajectory``, ``rollout`` is the pure function under it, ``controls`` drive a machine,
   ``sensors`` read it; ``simulate_adaptive`` with ``events``, and on any manifold ``lgsim.integrators.adaptive``
   (extra ``adaptive``);
@@ -107,7 +108,7 @@ from lgsim.multibody import (
 )
 from lgsim.simulation import Motion, Trajectory, controls, events, rollout, sensors, simulate, simulate_adaptive
 from lgsim.simulation.trajectory import own_version
-from lgsim.spatial import batched
+from lgsim.spatial import batched, compiler_options
 
 __version__ = own_version()
 
@@ -182,6 +183,7 @@ __all__ = [
     "center_of_mass",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "compiler_options",
     "controls",
     "conversions",
     "data",

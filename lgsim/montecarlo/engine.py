@@ -16,13 +16,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from lgsim.montecarlo.fingerprint import fingerprint, program_key
 from lgsim.montecarlo.study import Study, tile_indices
+from lgsim.spatial import compiler_options
 
 _SHARE = 16
 """A chunk takes at most this part of the memory."""
 _MOST = 2**16
 """Samples in a chunk: what is lost at most when a run is killed."""
-_OPTIONS: dict[str, dict[str, str | bool]] = {"cpu": {"xla_cpu_prefer_vector_width": "512"}}
-"""Of the compiler, by platform: of AVX-512 XLA alone takes half the width. Other processors are not concerned."""
 _KEPT = 8
 _compiled: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
 """Compiled programs by their text and devices, with what they were made of, so that no address in a text is reused."""
@@ -162,8 +161,8 @@ class Engine:
             given = jax.tree.map(
                 lambda x: jax.ShapeDtypeStruct((self.width, *x.shape[1:]), x.dtype, sharding=sharding), tile
             )
-            options = _OPTIONS.get(self.devices[0].platform)
-            _compiled[key] = jax.jit(f).lower(self._leaves, given).compile(compiler_options=options), jaxpr
+            f = jax.jit(f, compiler_options=compiler_options(self.devices[0].platform))
+            _compiled[key] = f.lower(self._leaves, given).compile(), jaxpr
             if len(_compiled) > _KEPT:
                 _compiled.popitem(last=False)
         _compiled.move_to_end(key)

@@ -10,7 +10,7 @@ from lgsim.spatial.algebra import Mat, Motion, Transform, Vec
 from lgsim.spatial.batching import batch_last, linear_last
 from lgsim.spatial.inertia import Articulated, Force, Inertia, Sym, cross_dual, to_child, to_parent
 from lgsim.spatial.keep import keep, kept
-from lgsim.spatial.lowering import cut, kernel, sincos
+from lgsim.spatial.lowering import compiler_options, cut, kernel, sincos
 from lgsim.spatial.native import native
 from lgsim.spatial.packing import components, pack, rows, unpack, unpack_matrix, unpack_transform
 from lgsim.spatial.repeating import where_last, while_last
@@ -29,6 +29,7 @@ __all__ = [
     "batch_last",
     "batched",
     "check",
+    "compiler_options",
     "components",
     "cross_dual",
     "cut",

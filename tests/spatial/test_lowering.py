@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import lgsim
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.spatial import lowering
 from tests.multibody import trees
@@ -141,3 +142,13 @@ def test_operands_may_be_large_constants():
 
     found = jax.jit(lambda b: lowering.kernel(total)(x, b))(x + 1)
     np.testing.assert_allclose(found, np.sum(np.asarray(x) * np.asarray(x + 1), axis=0), rtol=1e-14)
+
+
+def test_options_of_the_compiler_change_speed_alone():
+    """An outermost program takes them, whatever the platform; elsewhere than on the CPU there are none."""
+    model = trees.build(*MACHINE)
+    state = trees.state(model, batch=(64,))
+    f = jax.vmap(lambda q, v, tau: forward_dynamics(model, q, v, tau))
+    found = jax.jit(f, compiler_options=lgsim.compiler_options())(*state)
+    np.testing.assert_allclose(found, jax.jit(f)(*state), rtol=1e-12)
+    assert lgsim.compiler_options("cpu") and lgsim.compiler_options("gpu") == {}
