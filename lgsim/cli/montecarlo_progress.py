@@ -8,10 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, TextColumn
 
-from lgsim.cli.output import console
-from lgsim.cli.progress import Interruptible
+from lgsim.cli.progress import Barred
 from lgsim.montecarlo import Moments, Running, Study
 from lgsim.montecarlo.moments import wilson
 from lgsim.montecarlo.study import FAILED
@@ -20,7 +19,7 @@ LEVEL = 0.95
 """Of confidence, where a study does not say."""
 
 
-class SampleWatch(Interruptible):
+class SampleWatch(Barred):
     """``progress`` of a study: shows a bar, measures, and ends the study between two chunks on Ctrl-C.
 
     Args:
@@ -31,31 +30,17 @@ class SampleWatch(Interruptible):
     where = "the end of this chunk"
 
     def __init__(self, study: Study, known: int) -> None:
-        super().__init__()
-        self.study, self.known, self.shown = study, known, watched(study)
-        output = console(error=True)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
+        super().__init__(
             BarColumn(bar_width=24),
             TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
             TextColumn("{task.fields[rate]}"),
             TextColumn("{task.fields[left]}"),
             TextColumn("{task.fields[estimate]}"),
-            console=output,
-            disable=not output.is_terminal,
+            total=study.samples,
+            fields=["rate", "left", "estimate"],
         )
-        self._task = self._bar.add_task("compiling", total=study.samples, rate="", left="", estimate="")
-        self._start = time.perf_counter()
+        self.study, self.known, self.shown = study, known, watched(study)
         self._marks: list[tuple[float, int]] = []
-
-    def __enter__(self) -> SampleWatch:
-        super().__enter__()
-        self._bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()
-        super().__exit__(*error)
 
     def __call__(self, running: Running) -> None:
         """Takes note of what is done.

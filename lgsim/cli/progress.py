@@ -6,10 +6,11 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterable
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from lgsim.cli.output import console
 
@@ -28,7 +29,7 @@ class Interruptible:
         self.interrupted = False
         self._before: Any = None
 
-    def __enter__(self) -> Interruptible:
+    def __enter__(self) -> Self:
         # only the main thread may set handlers; elsewhere nobody presses Ctrl-C
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._pressed)
@@ -46,27 +47,25 @@ class Interruptible:
         os.write(2, f"\nstopping at {self.where}; Ctrl-C again stops at once\n".encode())
 
 
-class Watch(Interruptible):
-    """``progress`` of a simulation: shows a bar, measures, and ends the simulation between two pieces on Ctrl-C."""
+class Barred(Interruptible):
+    """The same with a bar on a terminal, which says what is done before the columns.
 
-    def __init__(self, steps: int) -> None:
+    Args:
+        columns: Of the bar.
+        total: What it counts to.
+        fields: Of the columns, empty at first.
+    """
+
+    def __init__(self, *columns: ProgressColumn, total: int, fields: Iterable[str]) -> None:
         super().__init__()
         output = console(error=True)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            console=output,
-            disable=not output.is_terminal,
-        )
-        self._task = self._bar.add_task("compiling", total=steps, rate="")
+        first = TextColumn("{task.description}")
+        self._bar = Progress(first, *columns, console=output, disable=not output.is_terminal)
+        empty: dict[str, Any] = dict.fromkeys(fields, "")
+        self._task = self._bar.add_task("compiling", total=total, **empty)
         self._start = time.perf_counter()
-        self._first: tuple[float, int] | None = None
-        self._last = (self._start, 0)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         super().__enter__()
         self._bar.start()
         return self
@@ -74,6 +73,22 @@ class Watch(Interruptible):
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
         super().__exit__(*error)
+
+
+class Watch(Barred):
+    """``progress`` of a simulation: shows a bar, measures, and ends the simulation between two pieces on Ctrl-C."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(
+            BarColumn(bar_width=30),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            total=steps,
+            fields=["rate"],
+        )
+        self._first: tuple[float, int] | None = None
+        self._last = (self._start, 0)
 
     def __call__(self, done: int, steps: int) -> None:
         """Takes note of what is done.
