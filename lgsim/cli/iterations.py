@@ -38,18 +38,15 @@ class IterationWatch(Interruptible):
         self._start = time.perf_counter()
         self._first: float | None = None
 
-    def __enter__(self) -> IterationWatch:
-        super().__enter__()
+    def _show(self) -> None:
         if self._live:
             self._live.start()
-        return self
 
-    def __exit__(self, *error: object) -> None:
+    def _hide(self) -> None:
         if self._live:
             self._live.stop()
         elif self.rows:
             self._output.print(self.table())
-        super().__exit__(*error)
 
     def __call__(self, row: Iteration) -> None:
         """Takes note of an iteration.

@@ -8,11 +8,13 @@ import threading
 import time
 from collections.abc import Iterable
 from types import FrameType
-from typing import Any, Self
+from typing import Any, TypeVar
 
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from lgsim.cli.output import console
+
+Own = TypeVar("Own", bound="Interruptible")
 
 
 class Interruptible:
@@ -29,15 +31,23 @@ class Interruptible:
         self.interrupted = False
         self._before: Any = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self: Own) -> Own:
         # only the main thread may set handlers; elsewhere nobody presses Ctrl-C
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._pressed)
+        self._show()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._hide()
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
+
+    def _show(self) -> None:
+        """What is to be seen within the block."""
+
+    def _hide(self) -> None:
+        """The end of it."""
 
     def _pressed(self, number: int, frame: FrameType | None) -> None:
         if self.interrupted:
@@ -65,14 +75,11 @@ class Barred(Interruptible):
         self._task = self._bar.add_task("compiling", total=total, **empty)
         self._start = time.perf_counter()
 
-    def __enter__(self) -> Self:
-        super().__enter__()
+    def _show(self) -> None:
         self._bar.start()
-        return self
 
-    def __exit__(self, *error: object) -> None:
+    def _hide(self) -> None:
         self._bar.stop()
-        super().__exit__(*error)
 
 
 class Watch(Barred):
