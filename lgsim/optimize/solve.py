@@ -46,7 +46,7 @@ def solve(
         problem: What to solve.
         us: Guess of the controls (H, controls), by default zero; put within their bounds.
         ys: Guess of the states, each leaf with the leading axis H + 1; they need not follow the dynamics (multiple
-            shooting). By default those that ``us`` gives.
+            shooting). By default those that ``us`` gives; where these go astray, the goal at every node is better.
         solver: By default ``ILQR()``.
         progress: Called with each ``Iteration`` while the solver works, such as ``print``. What it raises goes through,
             but Ctrl-C (``KeyboardInterrupt``) ends the iterations and the best trajectory so far is returned.
