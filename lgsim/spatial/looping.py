@@ -39,7 +39,8 @@ def over(
     """
 
     def f(*args: Array) -> list[Array]:
-        return jaxpr_as_fun(ClosedJaxpr(jaxpr.jaxpr, list(args[: len(consts)])))(*args[len(consts) :])
+        found = jaxpr_as_fun(ClosedJaxpr(jaxpr.jaxpr, list(args[: len(consts)])))(*args[len(consts) :])
+        return [jnp.asarray(x) for x in found]  # a literal comes as JAX's own kind of number
 
     for size, mapped in levels:
         axes = tuple(-1 if each else None for each in kinds(mapped))

@@ -102,3 +102,15 @@ def test_the_choice_between_trees():
     batch = jax.vmap(where_last, (0, None, None))(jnp.array([True, False]), x, y)
     jax.tree.map(np.testing.assert_array_equal, alone, x)
     jax.tree.map(np.testing.assert_array_equal, batch, jax.tree.map(lambda a, b: jnp.stack([a, b]), x, y))
+
+
+def test_a_step_that_gives_numbers_known_beforehand():
+    """Literals among what it returns come out as arrays, alone and in a batch."""
+
+    def reset(x):
+        return while_last(lambda c: c[0] < 3, lambda c: (c[0] + 1, 0.0, True), (x, 1.5, False))
+
+    for _ in range(5):  # types of lists are checked by random samples
+        assert [float(x) for x in reset(jnp.array(1.0))] == [3, 0, 1]
+    found = jax.vmap(reset)(jnp.array([1.0, 4.0]))
+    assert [np.asarray(x).tolist() for x in found] == [[3, 4], [0, 1.5], [True, False]]
