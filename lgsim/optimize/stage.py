@@ -47,7 +47,7 @@ class Step(NamedTuple):
         K, k: The policy ``u = K x + k``.
         definite: Whether it is a minimum.
         slope: Of the cost by u (m,).
-        sound: Whether the node's own g, A and B are finite (3,).
+        sound: Whether the node's own g, A with c, and B are finite (3,).
         smooth: Whether the V of the next node is.
     """
 

@@ -28,7 +28,8 @@ class Sweep(NamedTuple):
         definite: Whether the policy is a minimum.
         down, bend: The cost changes along a step of length s by ``s down + s^2 bend / 2`` in the model.
         gradient: The largest entry of the cost's slope by the free controls.
-        place, quantity: The first derivative that is not finite, or (-1, -1); see ``first_nonfinite``.
+        place, quantity: The first slope or derivative of a step that is not finite, else the last Hessian that is not,
+            else (-1, -1); see ``first_nonfinite``. By ``parallel_sweep`` the first of any kind.
     """
 
     K: Array

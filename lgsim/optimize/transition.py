@@ -31,7 +31,7 @@ class Transition(eqx.Module):
 
     @abstractmethod
     def around(self, V: Lower, H: Array) -> Hessian:
-        """``G^T V G + H`` of V in the blocks of ``Dynamics.cuts``; of H (n + m, n + m) the lower triangle is read."""
+        """``G^T V G + H``, V in the blocks of ``Dynamics.cuts``; none of H above its diagonal blocks is read."""
 
     @abstractmethod
     def matrices(self) -> tuple[Array, Array]:

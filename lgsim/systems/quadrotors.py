@@ -144,12 +144,6 @@ def two_quadrotors(
     ]
     rates = rest if angular_velocities is None else angular_velocities
     bodies, rods = Power(RightTranslation(SO3), n), Power(TangentSphere(), n)
-
-    free = {
-        "energy": lambda y, args: energy(y, args[0]),
-        "horizontal_momentum": lambda y, args: linear_momentum(y, args[0])[:2],
-        "spins": lambda y, args: jnp.einsum("nij,nj->ni", y[1], args[0].inertia * y[2]),
-    }
     return Problem(
         name=f"{n} quadrotors with a load",
         action=Product(Translation(6), bodies, Power(Translation(3), n), rods),
@@ -161,12 +155,19 @@ def two_quadrotors(
             arguments.point("(directions, link_velocities)", jnp.concatenate(links, axis=-1), rods),
         ),
         args=(vehicles, parameters),
-        invariants={
-            "norms": lambda y, args: jnp.sum(y[3][:, :3] ** 2, axis=-1),
-            "tangency": lambda y, args: jnp.sum(y[3][:, :3] * y[3][:, 3:], axis=-1),
-            **(free if control is None else {}),
-        },
+        invariants=_ON_THE_MANIFOLD | (_WITHOUT_INPUTS if control is None else {}),
     )
+
+
+_ON_THE_MANIFOLD = {
+    "norms": lambda y, args: jnp.sum(y[3][:, :3] ** 2, axis=-1),
+    "tangency": lambda y, args: jnp.sum(y[3][:, :3] * y[3][:, 3:], axis=-1),
+}
+_WITHOUT_INPUTS = {
+    "energy": lambda y, args: energy(y, args[0]),
+    "horizontal_momentum": lambda y, args: linear_momentum(y, args[0])[:2],
+    "spins": lambda y, args: jnp.einsum("nij,nj->ni", y[1], args[0].inertia * y[2]),
+}
 
 
 def rates_of(y: State, vehicles: Vehicles, inputs: Inputs | None) -> tuple[Array, Array, Array, Array]:
