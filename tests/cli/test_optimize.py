@@ -210,6 +210,14 @@ def test_examples_are_right(name, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["example.toml"]
 
 
+@pytest.mark.parametrize("name", ["reach", "swing_up", "follow"])
+def test_examples_are_solved(name, tmp_path):
+    """As they come: a solver that does not get there leaves with another status."""
+    (tmp_path / "example.toml").write_text(lgsim("optimize", "--example", name).stdout)
+    result = lgsim("optimize", tmp_path / "example.toml", "--out", tmp_path / "run.npz")
+    assert result.exit_code == 0, result.output
+
+
 @pytest.mark.parametrize("kind", ["adam", pytest.param("lbfgs", marks=pytest.mark.slow)])
 def test_other_solvers_and_a_run_as_the_guess(kind, solved, write, tmp_path):
     """Two iterations from the motion that was found find no worse one, but no optimum: it is said, and all is saved."""
