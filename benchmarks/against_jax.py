@@ -121,7 +121,7 @@ class Study:
         if batch == 1:
             args = tuple(part[0] for part in args)
         else:
-            f = lgsim.batched(f, in_axes=(None, *(0 for _ in args)))
+            f = lgsim.tiled_vmap(f, in_axes=(None, *(0 for _ in args)))
         program, compiling = harness.compiled(f, model, *args)
         first = jax.tree.map(lambda part: part[None] if batch == 1 else part[:SHOWN], program(model, *args))
         expected = np.asarray(seen(model, first))

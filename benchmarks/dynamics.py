@@ -47,7 +47,7 @@ def fd(model, q, v, tau):
 
 
 def tiles(f):
-    return lgsim.batched(f, in_axes=(None, 0, 0, 0))
+    return lgsim.tiled_vmap(f, in_axes=(None, 0, 0, 0))
 
 
 def correct(model, twin, q, v, tau):
@@ -140,7 +140,7 @@ def others(report, name, batch=1024):
     tasks = {
         "inverse dynamics": (tiles(lgsim.inverse_dynamics), (q, v, a), twin.each(pinocchio.rnea, *columns)),
         "mass matrix": (
-            lgsim.batched(lgsim.mass_matrix, in_axes=(None, 0)),
+            lgsim.tiled_vmap(lgsim.mass_matrix, in_axes=(None, 0)),
             (q,),
             twin.each(pinocchio.crba, columns[0]),
         ),

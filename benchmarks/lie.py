@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.lie import rigid, se3
-from lgsim.lie.phi import DEXPINV, on_motion
+from lgsim.lie import se3, se3_components
+from lgsim.lie.ad_functions import DEXPINV, on_motion
 from lgsim.spatial import Motion, Vec
 
 jax.config.update("jax_enable_x64", True)
@@ -177,18 +177,18 @@ def speed(report: harness.Report, dtype: str) -> None:
     u, other = jnp.asarray(np.random.default_rng(1).normal(size=(2, ELEMENTS, 6)).astype(dtype))
     T, parts = jax.jit(se3.exp)(u), components(u)
     pose = jax.jit(lambda u: jaxlie.SE3.exp(u).wxyz_xyz)(u)
-    transforms = jax.jit(rigid.exp)(parts)
+    transforms = jax.jit(se3_components.exp)(parts)
     lie = jaxlie.SE3
     tasks: dict[str, dict[str, tuple[Callable, tuple]]] = {
         "exp": {
             "jaxlie": (lambda u: lie.exp(u).wxyz_xyz, (u,)),
             "arrays": (se3.exp, (u,)),
-            "components": (rigid.exp, (parts,)),
+            "components": (se3_components.exp, (parts,)),
         },
         "log": {
             "jaxlie": (lambda p: lie(p).log(), (pose,)),
             "arrays": (se3.log, (T,)),
-            "components": (rigid.log, (transforms,)),
+            "components": (se3_components.log, (transforms,)),
         },
         "compose": {
             "jaxlie": (lambda p: (lie(p) @ lie(p)).wxyz_xyz, (pose,)),
@@ -206,12 +206,12 @@ def speed(report: harness.Report, dtype: str) -> None:
         "gradient of exp": {
             "jaxlie": (jax.grad(lambda u: total(lie.exp(u).wxyz_xyz)), (u,)),
             "arrays": (jax.grad(lambda u: total(se3.exp(u))), (u,)),
-            "components": (jax.grad(lambda u: total(rigid.exp(u))), (parts,)),
+            "components": (jax.grad(lambda u: total(se3_components.exp(u))), (parts,)),
         },
         "gradient of log": {
             "jaxlie": (jax.grad(lambda p: total(lie(p).log())), (pose,)),
             "arrays": (jax.grad(lambda T: total(se3.log(T))), (T,)),
-            "components": (jax.grad(lambda T: total(rigid.log(T))), (transforms,)),
+            "components": (jax.grad(lambda T: total(se3_components.log(T))), (transforms,)),
         },
         "gradient of dexpinv": {
             "arrays": (jax.grad(lambda u, v: total(se3.dexpinv_action(u, v))), (u, other)),

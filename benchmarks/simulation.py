@@ -71,7 +71,7 @@ def speed(report, names):
         _, of_step = harness.compiled(end(1), model, q[0], still[0])
         for batch in (1, 1024):
             steps = 1000 if batch == 1 else 20
-            f = lgsim.batched(end(steps), in_axes=(None, 0, 0)) if batch > 1 else end(steps)
+            f = lgsim.tiled_vmap(end(steps), in_axes=(None, 0, 0)) if batch > 1 else end(steps)
             x = (q, still) if batch > 1 else (q[0], still[0])
             program, compiling = harness.compiled(f, model, *x)
 
@@ -113,7 +113,7 @@ def gradients(report, names):
             functions = {"value": loss, "gradient": jax.grad(loss, argnums=(1, 2, 3))}
             programs, compiling = {}, 0.0
             for task, f in functions.items():
-                f = lgsim.batched(f, in_axes=(None, 0, 0, 0)) if batch > 1 else f
+                f = lgsim.tiled_vmap(f, in_axes=(None, 0, 0, 0)) if batch > 1 else f
                 program, compiling = harness.compiled(f, model, *x)
                 programs[task] = lambda p=program, m=model, x=x: p(m, *x)
             seconds = harness.interleave(programs, 5 if report.quick else 15)

@@ -120,8 +120,8 @@ class Study:
             return result.cost, result.iterations
 
         y0 = setup.starts[:batch] if batch > 1 else setup.starts[0]
-        f = lgsim.batched(run, tile=min(batch, 64), in_axes=(None, None, 0)) if batch > 1 else run
-        program, compiling = harness.compiled(f, arrays, setup.us, y0, options=lgsim.compiler_options())
+        f = lgsim.tiled_vmap(run, tile=min(batch, 64), in_axes=(None, None, 0)) if batch > 1 else run
+        program, compiling = harness.compiled(f, arrays, setup.us, y0, options=lgsim.xla_options())
         done = int(np.sum(program(arrays, setup.us, y0)[1]))
         ready = []
         if self.peer is not None:

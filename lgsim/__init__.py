@@ -47,7 +47,7 @@ from lgsim.integrators import (
     METHODS,
     RESULTS,
     SYMPLECTIC_METHODS,
-    BodyMomentum,
+    BodyMomentumHamiltonian,
     HamiltonianField,
     LiePoissonField,
     Method,
@@ -106,9 +106,9 @@ from lgsim.multibody import (
     tangent_hessian,
     tangent_jacobian,
 )
-from lgsim.simulation import Motion, Trajectory, controls, events, rollout, sensors, simulate, simulate_adaptive
-from lgsim.simulation.trajectory import own_version
-from lgsim.spatial import batched, compiler_options
+from lgsim.simulation import StateHistory, Trajectory, controls, events, rollout, sensors, simulate, simulate_adaptive
+from lgsim.support.version import own_version
+from lgsim.xla import tiled_vmap, xla_options
 
 __version__ = own_version()
 
@@ -137,7 +137,7 @@ __all__ = [
     "SO2",
     "SO3",
     "SYMPLECTIC_METHODS",
-    "BodyMomentum",
+    "BodyMomentumHamiltonian",
     "CF32a",
     "CF32b",
     "Cotangent",
@@ -157,10 +157,10 @@ __all__ = [
     "Model",
     "ModelBuilder",
     "ModelError",
-    "Motion",
     "Newton",
     "Product",
     "Solution",
+    "StateHistory",
     "SymplecticEuler",
     "SymplecticEulerAdjoint",
     "SymplecticMidpoint",
@@ -178,12 +178,10 @@ __all__ = [
     "UnitQuaternion",
     "__version__",
     "actions",
-    "batched",
     "bias_forces",
     "center_of_mass",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
-    "compiler_options",
     "controls",
     "conversions",
     "data",
@@ -220,6 +218,8 @@ __all__ = [
     "tangent_grad",
     "tangent_hessian",
     "tangent_jacobian",
+    "tiled_vmap",
     "torque_regressor",
     "view",
-]  # fmt: skip
+    "xla_options",
+]

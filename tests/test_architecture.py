@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture import LINES, violations
+from tests.architecture import FILES, LINES, violations
 
 ROOT = Path(__file__).parents[1] / "lgsim"
 
@@ -45,6 +45,14 @@ FAULTS = {
     "third party": ("lie/so2.py", '"""SO(2)."""\nimport scipy.linalg\n', "third-party package scipy"),
     "cycle": ("lie/series.py", '"""S."""\nfrom lgsim.lie import so3\ndef s(x):\n    """s."""\n', "cycle lie/s"),
     "long file": ("lie/so2.py", '"""SO(2)."""\n' + "\n" * LINES, f"more than {LINES} lines"),
+    "adverb as a file": ("lie/along.py", '"""A."""\n', "along is no name of a file"),
+    "participle as a file": ("lie/shifted.py", '"""A."""\n', "shifted is no name of a file"),
+    "interpreter outside its room": (
+        "lie/so2.py",
+        '"""SO(2)."""\nfrom jax.interpreters import ad\n',
+        "so2.py:2: imports jax.interpreters: what touches XLA",
+    ),
+    "primitive outside its room": ("lie/so2.py", '"""SO(2)."""\nimport jax.extend.core\n', "belongs into xla/"),
     "no docstring of a module": ("lie/so2.py", "x = 1\n", "so2.py:1: the module is undocumented"),
     "no docstring of a function": ("lie/so2.py", '"""SO(2)."""\ndef log(g): ...\n', "so2.py:2: log is undocumented"),
     "no docstring of a class": ("lie/so2.py", '"""SO(2)."""\nclass A: ...\n', "so2.py:2: A is undocumented"),
@@ -127,6 +135,12 @@ def test_fault_is_found(fault, tmp_path):
     found = violations(write(tmp_path / "lgsim", {**SOUND, name: text}))
     assert len(found) == 1, found
     assert message in found[0]
+
+
+def test_crowded_folder_is_found(tmp_path):
+    crowd = {f"lie/group{i}.py": '"""A group."""\n' for i in range(FILES + 1)}
+    found = violations(write(tmp_path / "lgsim", {**SOUND, **crowd}))
+    assert len(found) == 1 and "give it sub-folders" in found[0], found
 
 
 def test_import_changes_no_setting(tmp_path):

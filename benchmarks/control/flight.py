@@ -8,10 +8,10 @@ from control.task import COMMON, POSE, Task, common, quaternion
 from lgsim.optimize import (
     ILQR,
     AugmentedLagrangian,
-    Effort,
+    ControlEffort,
     EndConstraint,
     JointVelocity,
-    MachineDynamics,
+    MultibodyDynamics,
     Problem,
     StateDistance,
 )
@@ -20,7 +20,7 @@ MASS, ARM, DRAG, LIMIT = 0.5, 0.17, 0.016, 4.0
 """kg; m from the centre to a rotor; torque about the rotor's axis by its thrust, m; N of one rotor."""
 
 
-def quadrotor(dt: float) -> MachineDynamics:
+def quadrotor(dt: float) -> MultibodyDynamics:
     """Rotors in front, left, behind and right; those in front and behind turn against the others."""
     model = (
         lgsim.ModelBuilder()
@@ -29,7 +29,7 @@ def quadrotor(dt: float) -> MachineDynamics:
     )
     up = np.array([[0, 0, 1]] * 4).T
     about = np.array([[0, -ARM, -DRAG], [ARM, 0, DRAG], [0, ARM, -DRAG], [-ARM, 0, DRAG]]).T
-    return MachineDynamics(model, dt, selection=np.vstack([up, about]))
+    return MultibodyDynamics(model, dt, selection=np.vstack([up, about]))
 
 
 def flip(quick: bool = False) -> Task:
@@ -57,7 +57,7 @@ def perch(quick: bool = False) -> Task:
 
 def _flight(name, dynamics, horizon, goal, more, turns) -> Task:
     model, hover = dynamics.model, MASS * 9.81 / 4
-    running = Effort(0.1 * dynamics.dt, hover) + JointVelocity(model, 1e-3 * dynamics.dt)
+    running = ControlEffort(0.1 * dynamics.dt, hover) + JointVelocity(model, 1e-3 * dynamics.dt)
     arrive = StateDistance(dynamics.action, goal)
     problem = Problem(
         dynamics,

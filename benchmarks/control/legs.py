@@ -9,11 +9,11 @@ from control.task import COMMON, POSE, Task, common, quaternion
 from lgsim.optimize import (
     ILQR,
     AugmentedLagrangian,
-    Effort,
+    ControlEffort,
     EndConstraint,
     FrameAttitude,
     JointVelocity,
-    MachineDynamics,
+    MultibodyDynamics,
     Problem,
 )
 
@@ -28,7 +28,7 @@ def quadruped(quick: bool = False) -> Task:
     model = robots.robot("ANYmal", float)
     horizon, time = (20 if quick else 40), 0.4
     selection = np.vstack([np.zeros((6, 12)), np.eye(12)])
-    dynamics = MachineDynamics(model, time / horizon, lgsim.MK2 if quick else lgsim.MK4, selection)
+    dynamics = MultibodyDynamics(model, time / horizon, lgsim.MK2 if quick else lgsim.MK4, selection)
     tuck = STAND + np.array([0.2, 0.4, -0.6, -0.2, 0.4, -0.6, 0.2, -0.4, 0.6, -0.2, -0.4, 0.6])
     start = np.concatenate([[0, 0, 0.6], quaternion([0, 1, 0], np.deg2rad(20)), tuck])
     thrown = np.zeros(18)
@@ -38,7 +38,7 @@ def quadruped(quick: bool = False) -> Task:
         dynamics,
         dynamics.state(start, thrown),
         horizon=horizon,
-        running=Effort(dynamics.dt / LIMIT**2) + JointVelocity(model, 1e-3 * dynamics.dt),
+        running=ControlEffort(dynamics.dt / LIMIT**2) + JointVelocity(model, 1e-3 * dynamics.dt),
         lower=-LIMIT,
         upper=LIMIT,
         constraints=[EndConstraint(upright), EndConstraint(_landed)],

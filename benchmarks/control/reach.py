@@ -10,11 +10,11 @@ from control.task import COMMON, POSE, Task, common
 from lgsim.optimize import (
     ILQR,
     AugmentedLagrangian,
-    Effort,
+    ControlEffort,
     EndConstraint,
     FramePose,
     JointVelocity,
-    MachineDynamics,
+    MultibodyDynamics,
     Problem,
 )
 
@@ -37,7 +37,7 @@ def arm7(quick: bool = False) -> Task:
 
 def _reach(name: str, model: lgsim.Model, frame: str, quick: bool, substeps: int) -> Task:
     horizon = 20 if quick else 50
-    dynamics = MachineDynamics(model, 1.0 / horizon, substeps=substeps)
+    dynamics = MultibodyDynamics(model, 1.0 / horizon, substeps=substeps)
     start = jnp.asarray(START, model.dtype)
     still = lgsim.gravity_forces(model, start)
     there = lgsim.forward_kinematics(model, jnp.asarray(AIM, model.dtype))
@@ -47,7 +47,7 @@ def _reach(name: str, model: lgsim.Model, frame: str, quick: bool, substeps: int
         dynamics,
         dynamics.state(start),
         horizon=horizon,
-        running=Effort(dynamics.dt / model.effort_limit**2, still)
+        running=ControlEffort(dynamics.dt / model.effort_limit**2, still)
         + JointVelocity(model, dynamics.dt / model.velocity_limit**2),
         lower=-model.effort_limit,
         upper=model.effort_limit,

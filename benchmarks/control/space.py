@@ -8,10 +8,10 @@ from control.task import COMMON, POSE, Task, common
 from lgsim.optimize import (
     ILQR,
     AugmentedLagrangian,
-    Effort,
+    ControlEffort,
     EndConstraint,
     FrameAttitude,
-    MachineDynamics,
+    MultibodyDynamics,
     Problem,
 )
 from lgsim.systems.three_body import chain
@@ -35,7 +35,7 @@ def satellite(quick: bool = False) -> Task:
         builder.add_body(f"wheel {name}", "bus", lgsim.joints.Continuous(), axis=axis, mass=2.0, inertia=inertia)
     model = builder.build()
     horizon, time = (20 if quick else 60), 60.0
-    dynamics = MachineDynamics(model, time / horizon, selection=np.vstack([np.zeros((3, 3)), np.eye(3)]))
+    dynamics = MultibodyDynamics(model, time / horizon, selection=np.vstack([np.zeros((3, 3)), np.eye(3)]))
 
     def long_way(t, y, u, args):
         speed = 2 * SLEW / time * jnp.sin(jnp.pi * t / time) ** 2
@@ -47,7 +47,7 @@ def satellite(quick: bool = False) -> Task:
         dynamics,
         dynamics.state(),
         horizon=horizon,
-        running=Effort(dynamics.dt) + long_way,
+        running=ControlEffort(dynamics.dt) + long_way,
         lower=-0.3,
         upper=0.3,
         constraints=[EndConstraint(arrive), EndConstraint(_base_rate)],
@@ -74,13 +74,13 @@ def falling_cat(quick: bool = False) -> Task:
     model = chain(float)
     time, horizon, substeps = (12.0, 40, 1) if quick else (20.0, 60, 20)
     joints = np.vstack([np.zeros((6, 2)), np.eye(2)])
-    dynamics = MachineDynamics(model, time / horizon, selection=joints, substeps=substeps)
+    dynamics = MultibodyDynamics(model, time / horizon, selection=joints, substeps=substeps)
     arrive = FrameAttitude(model, "base", lgsim.so3.exp(jnp.asarray(np.deg2rad(60) * np.array([0.6, 0.0, 0.8]))))
     problem = Problem(
         dynamics,
         dynamics.state(),
         horizon=horizon,
-        running=Effort(1e-3 * dynamics.dt),
+        running=ControlEffort(1e-3 * dynamics.dt),
         constraints=[EndConstraint(arrive), EndConstraint(_joint_rates)],
     )
 

@@ -8,9 +8,9 @@ from control.task import COMMON, POSE, Task, common, pose
 from lgsim.optimize import (
     ILQR,
     AugmentedLagrangian,
-    Effort,
+    ControlEffort,
     EndConstraint,
-    MachineDynamics,
+    MultibodyDynamics,
     Problem,
     StateDistance,
 )
@@ -24,7 +24,7 @@ def pendulum(quick: bool = False) -> Task:
         .add_body("rod", "world", lgsim.joints.Continuous(), axis=[0, 1, 0], damping=0.05, **rod)
         .build()
     )
-    return _swing_up("pendulum swing-up", MachineDynamics(model, 0.1 if quick else 0.03), 30 if quick else 100, 3.0)
+    return _swing_up("pendulum swing-up", MultibodyDynamics(model, 0.1 if quick else 0.03), 30 if quick else 100, 3.0)
 
 
 def cart_pole(quick: bool = False) -> Task:
@@ -39,11 +39,11 @@ def cart_pole(quick: bool = False) -> Task:
         .build()
     )  # fmt: skip
     pushed = jnp.array([[1.0], [0.0]])
-    dynamics = MachineDynamics(model, 0.0625 if quick else 0.025, selection=pushed)
+    dynamics = MultibodyDynamics(model, 0.0625 if quick else 0.025, selection=pushed)
     return _swing_up("cart-pole swing-up", dynamics, 40 if quick else 100, 15.0)
 
 
-def _swing_up(name: str, dynamics: MachineDynamics, horizon: int, limit: float) -> Task:
+def _swing_up(name: str, dynamics: MultibodyDynamics, horizon: int, limit: float) -> Task:
     """The last joint from zero to half a turn, all else at zero and at rest."""
     model = dynamics.model
     goal = dynamics.state(jnp.zeros(model.nq).at[-1].set(jnp.pi))
@@ -52,7 +52,7 @@ def _swing_up(name: str, dynamics: MachineDynamics, horizon: int, limit: float) 
         dynamics,
         dynamics.state(),
         horizon=horizon,
-        running=Effort(0.1 * dynamics.dt),
+        running=ControlEffort(0.1 * dynamics.dt),
         lower=-limit,
         upper=limit,
         constraints=[EndConstraint(at_top)],

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import lgsim
-from lgsim.optimize import Problem, Result, Solver, solve, trajectory_of
+from lgsim.optimize import Problem, Result, Solver, solve, to_trajectory
 
 POSE, CONDITION = 1e-4, 1e-6
 """Bounds of a final pose, m and rad, and of all conditions, in their units."""
@@ -54,7 +54,7 @@ class Task:
         if self.problem is None:
             assert self.shown is not None
             return self.shown(result)
-        return trajectory_of(self.problem, result)
+        return to_trajectory(self.problem, result)
 
 
 def common(problem: Problem, result: Result) -> dict[str, float]:

@@ -18,7 +18,7 @@ from scipy.integrate import solve_ivp
 
 import lgsim
 from lgsim.actions import Action, Translation
-from lgsim.systems import Problem
+from lgsim.systems import InitialValueProblem
 
 ROWS = 600
 DATA = Path(__file__).parents[2] / "tests" / "data"
@@ -54,12 +54,14 @@ def _path(method: lgsim.Method, action: Action, field: Callable, y0: Any, args: 
     return jax.lax.fori_loop(0, steps, step, (y0, rows))
 
 
-def end(method: lgsim.Method, problem: Problem, time: float, steps: int) -> Any:
+def end(method: lgsim.Method, problem: InitialValueProblem, time: float, steps: int) -> Any:
     """The state at ``time``; a new number of steps compiles nothing, and neither do new numbers of the problem."""
     return _run(method, problem, time, steps, steps + 1)[0]
 
 
-def path(method: lgsim.Method, problem: Problem, time: float, steps: int, every: int = 1) -> tuple[np.ndarray, Any]:
+def path(
+    method: lgsim.Method, problem: InitialValueProblem, time: float, steps: int, every: int = 1
+) -> tuple[np.ndarray, Any]:
     """Times and states, each ``every``-th, in the program of ``end``; up to ROWS of them after the first."""
     saved = steps // every
     assert saved <= ROWS
@@ -82,11 +84,11 @@ def distance(y0: Any, y1: Any) -> float:
     return float(np.linalg.norm(flat(y0) - flat(y1)))
 
 
-def in_space(problem: Problem) -> Problem:
+def in_space(problem: InitialValueProblem) -> InitialValueProblem:
     """The same problem in the R^n of all entries, where nothing knows of the manifold and MK4 is the classical RK4."""
     x = flat(problem.initial)
     rate = _rate(problem.action, problem.field, jax.tree.structure(problem.initial), _shapes(problem.initial))
-    return Problem(f"{problem.name}, in R^n", Translation(x.size), rate, jnp.asarray(x), problem.args, {})
+    return InitialValueProblem(f"{problem.name}, in R^n", Translation(x.size), rate, jnp.asarray(x), problem.args, {})
 
 
 @cache
@@ -107,7 +109,7 @@ def _shapes(y: Any) -> tuple:
     return tuple(leaf.shape for leaf in jax.tree.leaves(y))
 
 
-def by_scipy(problem: Problem, time: float, method: str = "DOP853", **settings: Any) -> Any:
+def by_scipy(problem: InitialValueProblem, time: float, method: str = "DOP853", **settings: Any) -> Any:
     """Scipy's solution in the R^n of all entries; its strictest tolerance if none is given."""
     space = in_space(problem)
     settings = {"rtol": 2.3e-14, "atol": 1e-14, **settings}
@@ -136,7 +138,7 @@ class Orders:
 
 
 def orders(
-    method: lgsim.Method, problem: Problem, time: float, exact: Any, counts: Iterable[int], floor: float
+    method: lgsim.Method, problem: InitialValueProblem, time: float, exact: Any, counts: Iterable[int], floor: float
 ) -> Orders:
     """Errors at ``time`` for ever more steps, until they fall below the floor."""
     steps, errors = [], []

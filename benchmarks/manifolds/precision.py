@@ -17,7 +17,7 @@ from scipy.integrate import solve_ivp
 import lgsim
 from lgsim.actions import Action
 from lgsim.integrators.adaptive import solve
-from lgsim.systems import Problem, heavy_top, pendulum_accelerations
+from lgsim.systems import InitialValueProblem, heavy_top, pendulum_accelerations
 
 OURS = ("MK54", "CF43", "CF32a", "CF32b")
 MOST = 100_000  # steps
@@ -64,7 +64,7 @@ class Renormalised(diffrax.AbstractWrappedSolver):
         return self.solver.func(terms, t0, y0, args)
 
 
-def by_lgsim(name: str, problem: Problem, time: float) -> tuple[Callable, Callable]:
+def by_lgsim(name: str, problem: InitialValueProblem, time: float) -> tuple[Callable, Callable]:
     """``run(tolerance)`` to (state, attempts), and the evaluations of so many attempts."""
     method = lgsim.METHODS[name]
 
@@ -78,7 +78,7 @@ def by_lgsim(name: str, problem: Problem, time: float) -> tuple[Callable, Callab
     return run, lambda attempts: stages * attempts + 2  # two to choose the first step
 
 
-def evaluations_of(method: lgsim.Method, problem: Problem) -> int:
+def evaluations_of(method: lgsim.Method, problem: InitialValueProblem) -> int:
     """Calls of the field in one step, counted while it runs op by op."""
     calls = []
 
@@ -91,7 +91,7 @@ def evaluations_of(method: lgsim.Method, problem: Problem) -> int:
     return len(calls)
 
 
-def by_diffrax(name: str, problem: Problem, rate: Callable, time: float) -> tuple[Callable, Callable]:
+def by_diffrax(name: str, problem: InitialValueProblem, rate: Callable, time: float) -> tuple[Callable, Callable]:
     """The same of a solver of diffrax."""
     solver = getattr(diffrax, name)()
     term = diffrax.ODETerm(rate)
@@ -108,7 +108,7 @@ def by_diffrax(name: str, problem: Problem, rate: Callable, time: float) -> tupl
     return run, lambda attempts: fresh * attempts + 2 + bool(solver.tableau.fsal)
 
 
-def by_dop853(problem: Problem, rate: Callable, time: float) -> tuple[Callable, Callable]:
+def by_dop853(problem: InitialValueProblem, rate: Callable, time: float) -> tuple[Callable, Callable]:
     """The same of scipy, whose calls of the field are compiled."""
     space = in_space(problem)
     unravel = ravel_pytree(problem.initial)[1]
@@ -125,7 +125,7 @@ def by_dop853(problem: Problem, rate: Callable, time: float) -> tuple[Callable, 
     return run, lambda evaluations: evaluations
 
 
-def problems(quick: bool) -> dict[str, tuple[Problem, Callable, float, int]]:
+def problems(quick: bool) -> dict[str, tuple[InitialValueProblem, Callable, float, int]]:
     """Problem, its rate written out, the time, and the steps of the reference by MK8."""
     found = {
         "heavy top": (heavy_top(), top_rate, 5.0, 4000),
@@ -135,7 +135,7 @@ def problems(quick: bool) -> dict[str, tuple[Problem, Callable, float, int]]:
     return {name: case for name, case in found.items() if not quick or name == "heavy top"}
 
 
-def measured(report: harness.Report, problem: Problem, rate: Callable, time: float, exact: Any) -> dict:
+def measured(report: harness.Report, problem: InitialValueProblem, rate: Callable, time: float, exact: Any) -> dict:
     """(tolerances, errors, evaluations, seconds) of each solver."""
     ours = OURS[:1] if report.quick else OURS
     runs = {f"lgsim {name}": by_lgsim(name, problem, time) for name in ours}

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from lgsim.dynamics import articulated
+from lgsim.dynamics import articulated_body
 
 COUNTED = {"add", "sub", "mul", "div", "neg", "sqrt", "max", "min", "abs", "floor", "round", "sign"}
 PEAKS = {"H100": 34e12, "H200": 34e12, "A100": 9.7e12, "V100": 7.8e12}
@@ -16,7 +16,7 @@ def of_step(model):
     Those with what depends on the model alone are counted too, though one evaluation would do for all steps.
     """
     q, v = model.neutral(), np.zeros(model.nv)
-    return 4 * _count(jax.make_jaxpr(articulated.forward)(model, q, v, v).jaxpr)
+    return 4 * _count(jax.make_jaxpr(articulated_body.forward)(model, q, v, v).jaxpr)
 
 
 def part_of_peak(rate):

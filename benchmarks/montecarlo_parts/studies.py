@@ -24,7 +24,7 @@ def of_arm(samples, steps, inertias=True, model=None):
     model = arm() if model is None else model
     distributions = {
         "q0": mc.TangentNormal(model, model.neutral(), 0.1),
-        **({"model.inertias": mc.Inertias(model.inertias, 0.02)} if inertias else {}),
+        **({"model.inertias": mc.InertiaDispersion(model.inertias, 0.02)} if inertias else {}),
     }
     return _study(model, distributions, samples, steps)
 
@@ -35,7 +35,7 @@ def of_three_bodies(samples, steps):
     distributions = {
         "q0": mc.TangentNormal(model, model.neutral(), 0.1),
         "v0": mc.Normal(jnp.zeros(model.nv), 0.1),
-        "model.inertias": mc.Inertias(model.inertias, 0.02),
+        "model.inertias": mc.InertiaDispersion(model.inertias, 0.02),
     }
     return _study(model, distributions, samples, steps)
 

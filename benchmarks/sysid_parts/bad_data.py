@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lgsim.identify.checking import check
-from lgsim.identify.recording import Recording
+from lgsim.identify.recording.plausibility import check_recording
+from lgsim.identify.recording.recording import Recording
 from sysid_parts import panda
 from sysid_parts import panda_data as data
 
@@ -46,7 +46,7 @@ def run(report):
     rows, right = [], 0
     cases = faults(raw.time[::EVERY], raw.q[::EVERY], raw.tau[::EVERY])
     for name, (kind, where, time, q, tau) in cases.items():
-        report_of = check(Recording(model, time, q, tau=tau)).report
+        report_of = check_recording(Recording(model, time, q, tau=tau)).report
         # encoders give no velocities, which is said too
         found = [f for f in report_of if f.kind != "missing velocity"]
         named = {f.kind for f in found} == {kind} and where in {f.where for f in found} if kind else not found

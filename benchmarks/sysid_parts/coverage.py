@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.identify.base_parameters import base_parameters
-from lgsim.identify.blocks import Inertias, StandardParameters
-from lgsim.identify.linear import LinearFit
-from lgsim.identify.parameters import Parameters
-from lgsim.identify.samples import Samples
-from lgsim.identify.torque import TorqueFit
+from lgsim.identify.estimators.linear_fit import LinearFit
+from lgsim.identify.estimators.samples import TorqueSamples
+from lgsim.identify.estimators.torque_fit import TorqueFit
+from lgsim.identify.unknowns.base_parameters import base_parameters
+from lgsim.identify.unknowns.body_blocks import Inertias, StandardParameters
+from lgsim.identify.unknowns.parameters import Parameters
 from sysid_parts import panda
 from sysid_parts import panda_data as data
 from sysid_parts.seeds import over_seeds
@@ -28,7 +28,7 @@ def run(report):
     clean = plant.signals(q, v, a)
     noise = NOISE * jnp.sqrt(jnp.mean(clean**2, axis=0))
     signals = clean[None] + noise[None, None] * jax.random.normal(jax.random.key(0), (SEEDS, *clean.shape))
-    samples, base = Samples(q, v, a, clean), base_parameters(linear)
+    samples, base = TorqueSamples(q, v, a, clean), base_parameters(linear)
     tasks = {
         "linear": (LinearFit(base), linear),
         "consistent": (TorqueFit(), Parameters(panda.wrong(true), [Inertias(), *panda.DRIVES])),

@@ -12,11 +12,11 @@ import numpy as np
 from mujoco import sysid
 
 import lgsim
-from lgsim.identify.joint_blocks import Drive
-from lgsim.identify.parameters import Parameters
-from lgsim.identify.records import Channel, Records
-from lgsim.identify.sensors import Positions
-from lgsim.identify.simulation_error import SimulationFit
+from lgsim.identify.estimators.records import Channel, SensorRecords
+from lgsim.identify.estimators.sensors import PositionSensor
+from lgsim.identify.estimators.simulation_fit import SimulationFit
+from lgsim.identify.unknowns.joint_blocks import JointParameter
+from lgsim.identify.unknowns.parameters import Parameters
 
 DT, SETS, STEPS = 2e-3, 8, 250
 REPEATS = 5
@@ -158,9 +158,9 @@ def unknowns(model):
 def by_lgsim(model, q, tau):
     """A function that gives (numbers found (2, nv), passes, seconds) of SimulationFit, the start being known."""
     prior = model.replace(**{n: jnp.full(model.nv, g) for n, g in zip(NUMBERS, GUESS, strict=True)})
-    parameters = Parameters(prior, [Drive("damping"), Drive("armature", lower=0.005)])
+    parameters = Parameters(prior, [JointParameter("damping"), JointParameter("armature", lower=0.005)])
     states = np.concatenate([q, np.zeros_like(q)], axis=-1)
-    records = Records(DT, {"q": Channel(Positions(), q, NOISE)}, signals=tau, states=states)
+    records = SensorRecords(DT, {"q": Channel(PositionSensor(), q, NOISE)}, signals=tau, states=states)
     estimator = SimulationFit(known_start=True, method=lgsim.MK4)
     fit = eqx.filter_jit(lambda parameters, records: estimator.run(parameters, records))
 

@@ -7,16 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.identify.blocks import Masses, StandardParameters
-from lgsim.identify.criteria import AOptimal, DOptimal, Relative
-from lgsim.identify.excitation import Design, Limits, design
-from lgsim.identify.fourier import Fourier, motion
-from lgsim.identify.joint_blocks import Drive, TorqueOffset
-from lgsim.identify.parameters import Parameters
-from lgsim.identify.recording import Recording
-from lgsim.identify.samples import Samples
-from lgsim.identify.smoothers import Spline
-from lgsim.identify.smoothing import smooth
+from lgsim.identify.estimators.samples import TorqueSamples
+from lgsim.identify.experiment.criteria import AOptimal, DOptimal, RelativeNoise
+from lgsim.identify.experiment.design import ExcitationLimits, ExcitationProblem, design_excitation
+from lgsim.identify.experiment.fourier import Fourier, motion
+from lgsim.identify.recording.filters import Spline
+from lgsim.identify.recording.recording import Recording
+from lgsim.identify.recording.smoothing import smooth
+from lgsim.identify.unknowns.body_blocks import Masses, StandardParameters
+from lgsim.identify.unknowns.joint_blocks import JointParameter, TorqueOffset
+from lgsim.identify.unknowns.parameters import Parameters
 from sysid_parts import panda_data as data
 
 FOLDER = Path(__file__).parent
@@ -24,7 +24,7 @@ HARMONICS = {"masses": 12, "bodies": 8}
 GAIN = {"masses": 10.0, "bodies": 3.0}
 ITERATIONS = {"masses": 100, "bodies": 40}
 SPACING, SLOWEST, FLOOR = 0.06, 0.15, 0.1
-DRIVES = (Drive("damping"), Drive("friction"), Drive("armature"), TorqueOffset())
+DRIVES = (JointParameter("damping"), JointParameter("friction"), JointParameter("armature"), TorqueOffset())
 
 
 def unknowns(name, model):
@@ -37,13 +37,15 @@ def unknowns(name, model):
 def problem(name):
     """The design of a motion of ten seconds within the maker's limits."""
     model = data.true_model().replace(friction_speed=0.02)
-    limits = Limits(
+    limits = ExcitationLimits(
         lower=model.lower + 0.02, upper=model.upper - 0.02, velocity=0.97 * model.velocity_limit,
         acceleration=data.ACCELERATION,
     )  # fmt: skip
     criterion, parameters = unknowns(name, model)
     series = Fourier(10.0, HARMONICS[name])
-    return Design(parameters, series, limits, criterion, Relative(data.TORQUE_NOISE, FLOOR), 10 * series.harmonics)
+    return ExcitationProblem(
+        parameters, series, limits, criterion, RelativeNoise(data.TORQUE_NOISE, FLOOR), 10 * series.harmonics
+    )
 
 
 def stored(name):
@@ -58,7 +60,7 @@ def designed(report, name):
     value = jax.jit(lambda x: task.value(x))
     random = [float(value(task.guess(jax.random.key(i), 0.5))) for i in range(20)]
     start = time.perf_counter()
-    found = design(task, key=jax.random.key(1), iterations=ITERATIONS[name])
+    found = design_excitation(task, key=jax.random.key(1), iterations=ITERATIONS[name])
     seconds = time.perf_counter() - start
     better = float(np.exp(found.criterion - np.max(random)))
     report.table(
@@ -77,7 +79,7 @@ def recorded(move, seed=0):
     """What the robot records along a motion, and samples of it: smooth states, torques as they came."""
     raw = data.record(move, seed=seed)
     taken = Recording(data.true_model(), raw.time, raw.q, tau=raw.tau)
-    return raw, Samples.of(smooth(taken, Spline(SPACING)), taken).moving(SLOWEST)
+    return raw, TorqueSamples.of(smooth(taken, Spline(SPACING)), taken).moving(SLOWEST)
 
 
 def wrong(model, seed=1):

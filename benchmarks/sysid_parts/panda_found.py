@@ -6,11 +6,11 @@ import jax
 import numpy as np
 from scipy.stats import binom
 
-from lgsim.identify.base_parameters import base_parameters
-from lgsim.identify.blocks import Inertias, Masses
+from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.fit import fit
-from lgsim.identify.parameters import Parameters
-from lgsim.identify.torque import TorqueFit
+from lgsim.identify.unknowns.base_parameters import base_parameters
+from lgsim.identify.unknowns.body_blocks import Inertias, Masses
+from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.multibody.inertia import pseudo_inertia
 from sysid_parts import panda
 from sysid_parts import panda_data as data

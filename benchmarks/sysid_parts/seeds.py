@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import chi2
 
-from lgsim.identify.evidence import evidence
-from lgsim.identify.loss import Squares
+from lgsim.identify.estimators.loss import SquaredLoss
+from lgsim.identify.estimators.normal_equations import normal_equations
 
 
 class Found(NamedTuple):
@@ -52,7 +52,7 @@ def over_seeds(estimator, parameters, base, samples, signals, truth, held_out=No
 
     @eqx.filter_jit
     def run(estimator, parameters, samples, signals, held_out):
-        other = None if held_out is None else evidence(parameters, held_out, Squares())
+        other = None if held_out is None else normal_equations(parameters, held_out, SquaredLoss())
 
         def one(recorded):
             estimate = estimator.run(parameters, eqx.tree_at(lambda s: s.signals, samples, recorded))

@@ -12,15 +12,15 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 import lgsim
-from lgsim.identify.blocks import Inertias, Masses
+from lgsim.identify.estimators.records import Channel, SensorRecords
+from lgsim.identify.estimators.samples import TorqueSamples
+from lgsim.identify.estimators.sensors import PositionSensor
+from lgsim.identify.estimators.simulation_fit import SimulationFit
+from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.fit import fit
-from lgsim.identify.joint_blocks import Drive
-from lgsim.identify.parameters import Parameters
-from lgsim.identify.records import Channel, Records
-from lgsim.identify.samples import Samples
-from lgsim.identify.sensors import Positions
-from lgsim.identify.simulation_error import SimulationFit
-from lgsim.identify.torque import TorqueFit
+from lgsim.identify.unknowns.body_blocks import Inertias, Masses
+from lgsim.identify.unknowns.joint_blocks import JointParameter
+from lgsim.identify.unknowns.parameters import Parameters
 
 G = 9.81
 PAYLOAD = (4.0, np.array([0.10, -0.05, 0.12]), np.diag([0.03, 0.05, 0.06]))
@@ -63,8 +63,8 @@ def double_pendulum(noise=1e-3, seconds=5.0, dt=5e-3):
     """A Fit of mass and damping of a chaotic double pendulum from its angles alone, and the truth."""
     q = swing(1.2, 0.05, [2.0, 1.0, 0.0, 0.0], dt, round(seconds / dt))
     q = q + noise * np.random.default_rng(0).standard_normal(q.shape)
-    parameters = Parameters(rods(1.9, 0.02), [Masses(bodies=("lower",)), Drive("damping")])
-    found = fit(parameters, Records(dt, {"angles": Channel(Positions(), q, noise)}), SimulationFit(steps=50))
+    parameters = Parameters(rods(1.9, 0.02), [Masses(bodies=("lower",)), JointParameter("damping")])
+    found = fit(parameters, SensorRecords(dt, {"angles": Channel(PositionSensor(), q, noise)}), SimulationFit(steps=50))
     return found, [1.2, 0.05, 0.05]
 
 
@@ -74,9 +74,9 @@ def many_machines(count=100, noise=1e-3, dt=5e-3, steps=200):
     truth = np.stack([rng.uniform(0.8, 2.0, count), rng.uniform(0.03, 0.1, count)], axis=1)
     q = np.array([swing(m, d, [*rng.uniform(-2, 2, 2), 0, 0], dt, steps) for m, d in truth])
     q = q + noise * rng.standard_normal(q.shape)
-    parameters = Parameters(rods(1.4, 0.05), [Masses(bodies=("lower",)), Drive("damping")])
+    parameters = Parameters(rods(1.4, 0.05), [Masses(bodies=("lower",)), JointParameter("damping")])
     estimator = SimulationFit(steps=50)
-    one = Records(dt, {"angles": Channel(Positions(), q[0], noise)})
+    one = SensorRecords(dt, {"angles": Channel(PositionSensor(), q[0], noise)})
     records = eqx.tree_at(lambda r: r.channels["angles"].values, one, jnp.asarray(q))
     axes = eqx.tree_at(lambda r: r.channels["angles"].values, jax.tree.map(lambda _: None, one), 0, is_leaf=_none)
     run = eqx.filter_jit(eqx.filter_vmap(lambda r: estimator.run(parameters, r), in_axes=(axes,)))
@@ -131,7 +131,7 @@ def free_body(noise=1e-4, dt=0.02, steps=150):
     prior = build(1.4 * m, np.zeros(3), 0.1 * np.eye(3))
     q = jnp.asarray(np.concatenate([origin, y[:, 6:10]], axis=1))
     q = np.asarray(prior.retract(q, jnp.asarray(noise * rng.standard_normal((steps + 1, 6)))))
-    records = Records(dt, {"pose": Channel(Positions(), q, noise)}, signals=pushes)
+    records = SensorRecords(dt, {"pose": Channel(PositionSensor(), q, noise)}, signals=pushes)
     found = fit(Parameters(prior, Inertias()), records, SimulationFit(steps=30))
     return found, np.asarray(build(*BODY).inertias[0])
 
@@ -183,7 +183,7 @@ def payload_in_flight(noise=1e-4, dt=5e-3, steps=120, inner=10):
     q = of_lgsim(np.array(rows))
     off = noise * rng.standard_normal((steps + 1, model.nv))
     q = np.asarray(model.retract(jnp.asarray(q), jnp.asarray(off)))
-    records = Records(dt, {"q": Channel(Positions(), q, noise)}, signals=tau)
+    records = SensorRecords(dt, {"q": Channel(PositionSensor(), q, noise)}, signals=tau)
     return fit(parameters, records, SimulationFit(steps=30)), with_payload(model)
 
 
@@ -205,7 +205,9 @@ def payload_with_foot_wrenches(noise=0.5, count=400):
             outer.append(pin.Force(F[:3], F[3:]))
         a[i] = pin.aba(machine, data, of_pinocchio(q[i]), v[i], tau[i], outer)
     signals = tau + noise * rng.standard_normal(tau.shape)
-    return fit(parameters, Samples(q, v, a, signals, wrenches=wrenches), TorqueFit(noise=noise)), with_payload(model)
+    return fit(parameters, TorqueSamples(q, v, a, signals, wrenches=wrenches), TorqueFit(noise=noise)), with_payload(
+        model
+    )
 
 
 def run(report):

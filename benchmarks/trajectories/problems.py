@@ -15,7 +15,7 @@ from jax import Array
 from peers import export
 
 import lgsim
-from lgsim.optimize import Effort, EulerDynamics, FramePose, MachineDynamics, Problem, StateDistance
+from lgsim.optimize import ControlEffort, FramePose, MultibodyDynamics, Problem, StateDistance, SymplecticEulerDynamics
 
 QUADROTOR = {"mass": 1.0, "inertia": np.diag([0.01, 0.01, 0.018])}
 ARM, DRAG = 0.2, 0.02
@@ -146,12 +146,12 @@ def selection(model, drives):
 def assemble(name, model, dt, horizon, drives, x0, running, end, bounds=(None, None), held=None, batch=512):
     """The problem in lgsim and as data; ``held`` is the guess of each control."""
     S = jnp.asarray(selection(model, drives))
-    euler, fourth = EulerDynamics(model, dt, S), MachineDynamics(model, dt, selection=S)
+    euler, fourth = SymplecticEulerDynamics(model, dt, S), MultibodyDynamics(model, dt, selection=S)
     action = euler.action
 
     def cost(terms):
         kinds = {
-            "control": lambda target, w: Effort(weight=w, reference=target),
+            "control": lambda target, w: ControlEffort(weight=w, reference=target),
             "state": lambda target, w: StateDistance(action, target, w),
             "pose": lambda target, w: FramePose(model, model.body_names[-1], target, w),
         }

@@ -61,7 +61,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> bool:
     if wanted:
-        from lgsim.simulation.trajectory import own_version
+        from lgsim.support.version import own_version
 
         typer.echo(f"lgsim {own_version()}")
         raise typer.Exit

@@ -1,11 +1,120 @@
-"""``lgsim compare``: how far two runs of one machine are apart."""
+"""The differences of two runs of one machine."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import typer
+
+from lgsim.cli.errors import BadInput, listed
+from lgsim.multibody import Model
+from lgsim.multibody.serialization import fingerprint
+from lgsim.simulation import Trajectory
+from lgsim.simulation.trajectory import v_names
+
+NEAR = 0.01
+"""How many steps of the run two times may be apart and still be the same but for round-off."""
+
+
+class Row(NamedTuple):
+    """One difference: of what, how large, when, and at which joint."""
+
+    what: str
+    size: float
+    unit: str
+    time: float
+    joint: str
+
+
+class Found(NamedTuple):
+    """All differences, and the times that were compared."""
+
+    rows: list[Row]
+    count: int
+    start: float
+    end: float
+
+
+def between(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> Found:
+    """The largest differences, of configurations on the group, at the times that both have.
+
+    A run in float32 and one in float64 are of the same machine if it is the same in float32.
+
+    Args:
+        first: Name and run.
+        second: Another one.
+
+    Raises:
+        BadInput: the machines differ, or there is no time in common.
+    """
+    (_, a), (_, b) = first, second
+    _same_machine(first, second)
+    here, there = common(a.time, b.time)
+    if not len(here):
+        raise BadInput(
+            f"the runs have no time in common: {first[0]} has {_span(a)}, {second[0]} has {_span(b)}; expected runs"
+            " that were saved at the same times"
+        )
+    # in the finer of the two, and on that run's machine
+    model = a.model if a.model.dtype.itemsize >= b.model.dtype.itemsize else b.model
+    q = [jnp.asarray(run.q[index], model.dtype) for run, index in ((a, here), (b, there))]
+    gaps = np.abs(np.asarray(model.difference(*q)))
+    speeds = np.abs(b.v[there].astype(float) - a.v[here])
+    energies = np.abs(b.energy[there].astype(float) - a.energy[here])
+    time, names = a.time[here], v_names(model)
+    rows = [_largest("q", gaps, time, [name.replace("/s]", "]") for name in names]), _largest("v", speeds, time, names)]
+    rows.append(_largest("energy", energies[:, None], time, [" [J]"]))
+    return Found(rows, len(here), float(time[0]), float(time[-1]))
+
+
+def common(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the times that both have, equal but for round-off."""
+    if not len(first) or not len(second):
+        return np.zeros(0, int), np.zeros(0, int)
+    after = np.clip(np.searchsorted(second, first), 1, max(len(second) - 1, 1))
+    nearest = np.minimum(after, len(second) - 1)
+    before = after - 1
+    nearest = np.where(np.abs(second[before] - first) <= np.abs(second[nearest] - first), before, nearest)
+    steps = np.concatenate([np.diff(first), np.diff(second)])
+    same = np.abs(second[nearest] - first) <= NEAR * (float(steps.min()) if len(steps) else 0.0)
+    return np.flatnonzero(same), nearest[same]
+
+
+def _same_machine(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> None:
+    a, b = first[1].model, second[1].model
+    if a.dtype != b.dtype:
+        a, b = (jax.tree.map(lambda x: x.astype(jnp.float32), model) for model in (a, b))
+    marks = fingerprint(a), fingerprint(b)
+    if marks[0] != marks[1]:
+        raise BadInput(
+            f"the runs are of different machines: {first[0]} has the fingerprint {marks[0]},"
+            f" {second[0]} has {marks[1]}; {_what_differs(a, b)}"
+        )
+
+
+def _what_differs(a: Model, b: Model) -> str:
+    if a.joint_names != b.joint_names:
+        return f"the joints of one are {listed(a.joint_names)}, of the other {listed(b.joint_names)}"
+    if a.topology != b.topology:
+        return "their joints have the same names, but not the same types, bodies or frames"
+    names = [field.name for field in fields(Model) if field.name != "topology"]
+    odd = [name for name in names if not np.array_equal(getattr(a, name), getattr(b, name))]
+    return f"they differ in {', '.join(odd)}"
+
+
+def _largest(what: str, gaps: np.ndarray, time: np.ndarray, names: list[str]) -> Row:
+    when, entry = (int(i) for i in np.unravel_index(np.argmax(gaps), gaps.shape))
+    joint, _, unit = names[entry].rpartition(" [")
+    return Row(what, float(gaps[when, entry]), unit.rstrip("]"), float(time[when]), joint)
+
+
+def _span(run: Trajectory) -> str:
+    return f"{len(run)} from {run.time[0]:g} s to {run.time[-1]:g} s"
 
 
 def compare(
@@ -16,10 +125,10 @@ def compare(
     from rich import box
     from rich.table import Table
 
-    from lgsim.cli import differences, runs
-    from lgsim.cli.output import console
+    from lgsim.cli import runs
+    from lgsim.cli.terminal import console
 
-    found = differences.between((str(first), runs.load(first)), (str(second), runs.load(second)))
+    found = between((str(first), runs.load(first)), (str(second), runs.load(second)))
     table = Table("", "largest difference", "at", "joint", box=box.SIMPLE_HEAD)
     for row in found.rows:
         table.add_row(row.what, f"{row.size:.4g} {row.unit}", f"{row.time:g} s", row.joint)

@@ -27,15 +27,16 @@ def demo(
     Writes plots, a scene that plays in any browser, and the run.
     """
     from lgsim.cli.errors import BadInput, Stop
-    from lgsim.cli.output import console
+    from lgsim.cli.terminal import console
 
     if not 0 < duration < float("inf"):
         raise BadInput(f"--duration: expected a positive number of seconds, got {duration:g}")
     import jax.numpy as jnp
     import numpy as np
 
-    from lgsim.cli import machine, pictures
+    from lgsim.cli import pictures
     from lgsim.data import arm7
+    from lgsim.scenarios import machine
     from lgsim.simulation import simulate
 
     say = console().print

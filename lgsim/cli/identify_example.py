@@ -1,6 +1,6 @@
 """A map file to start from."""
 
-EXAMPLE = '''\
+EXAMPLE = """\
 # A map for: lgsim identify robot.urdf motion.csv --map map.toml
 # Columns with clear names, such as "q elbow [deg]" or "elbow_torque", need no line here.
 
@@ -50,4 +50,4 @@ method = "spline"         # or "butterworth"
 # bodies = {}             # all ten parameters of bodies, always of bodies that can exist
 # masses = { bodies = ["fore"], prior = 0.5 }   # only of some bodies; prior: standard deviation about the file's
 # friction = { joints = ["elbow"] }
-'''
+"""

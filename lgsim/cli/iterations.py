@@ -9,8 +9,8 @@ from rich import box
 from rich.live import Live
 from rich.table import Table
 
-from lgsim.cli.output import console
 from lgsim.cli.progress import Interruptible
+from lgsim.cli.terminal import console
 from lgsim.optimize import Iteration
 
 SHOWN = 16

@@ -11,8 +11,8 @@ import numpy as np
 from rich.progress import BarColumn, TextColumn
 
 from lgsim.cli.progress import Barred
-from lgsim.montecarlo import Moments, Running, Study
-from lgsim.montecarlo.moments import wilson
+from lgsim.montecarlo import Moments, RunningStatistics, Study
+from lgsim.montecarlo.statistics import wilson
 from lgsim.montecarlo.study import FAILED
 
 LEVEL = 0.95
@@ -42,7 +42,7 @@ class SampleWatch(Barred):
         self.study, self.known, self.shown = study, known, watched(study)
         self._marks: list[tuple[float, int]] = []
 
-    def __call__(self, running: Running) -> None:
+    def __call__(self, running: RunningStatistics) -> None:
         """Takes note of what is done.
 
         Raises:
@@ -66,7 +66,7 @@ class SampleWatch(Barred):
         """Of confidence."""
         return LEVEL if self.study.stop is None else self.study.stop.level
 
-    def expected(self, running: Running) -> int:
+    def expected(self, running: RunningStatistics) -> int:
         """How many samples there will be: where an interval of confidence is asked for, by ``half_width ~ n^-1/2``."""
         rule = self.study.stop
         if rule is None or running.stopped:
@@ -122,7 +122,7 @@ def failure_interval(moments: Moments, level: float) -> str:
     return f"{low:.2g} to {high:.2g}"
 
 
-def spread_rows(running: Running, level: float) -> list[list[Any]]:
+def spread_rows(running: RunningStatistics, level: float) -> list[list[Any]]:
     """(output, entry, mean, half width, standard deviation, smallest, largest) of each number."""
     rows: list[list[Any]] = []
     for name in running.names:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from lgsim.cli.errors import BadInput, Stop, needs, one_line, unknown
-from lgsim.cli.machine import first_tag
-from lgsim.cli.output import note
+from lgsim.cli.terminal import note
 from lgsim.formats import FileError
 from lgsim.multibody import Model
+from lgsim.scenarios.machine import first_tag
 from lgsim.simulation import Trajectory
 
 

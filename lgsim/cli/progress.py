@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
-from lgsim.cli.output import console
+from lgsim.cli.terminal import console
 
 Own = TypeVar("Own", bound="Interruptible")
 

@@ -8,8 +8,8 @@ import zlib
 from pathlib import Path
 
 from lgsim.cli.errors import BadInput, needs, one_line
-from lgsim.cli.machine import RUNS, use_float64
 from lgsim.multibody import ModelError
+from lgsim.scenarios.machine import RUNS, use_float64
 from lgsim.simulation import Trajectory
 
 WITH_MODEL = (".npz", ".parquet")

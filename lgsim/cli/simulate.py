@@ -1,11 +1,204 @@
-"""``lgsim simulate``: a machine moves."""
+"""A simulation as a user asked for it, from the check of each word to the files that it leaves."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
+import jax.numpy as jnp
+import numpy as np
 import typer
+
+from lgsim import simulation
+from lgsim.cli import pictures, runs
+from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, counted, listed, needs, unknown
+from lgsim.cli.progress import Watch
+from lgsim.cli.terminal import console, note
+from lgsim.integrators import METHODS
+from lgsim.multibody import Model
+from lgsim.scenarios import states
+from lgsim.scenarios.machine import read_machine, remark
+from lgsim.simulation import Trajectory
+
+MOST = 1e15
+"""Steps: with more, the time of a step is lost in round-off."""
+
+TOLERANCE, ABSOLUTE = 1e-6, 1e-3
+"""The tolerance of adaptive steps, and the share of it that is absolute."""
+
+MOST_ADAPTIVE = 10_000_000
+"""Adaptive steps: so many that only a motion that cannot go on takes them."""
+
+MOST_SAVED = 1e8
+"""States that a motion may hold in memory."""
+
+
+class SimulationRequest(NamedTuple):
+    """The words of ``lgsim simulate``; its help says what they mean."""
+
+    file: Path
+    q: str | None
+    v: str | None
+    torque: str | None
+    actuator_time: str | None
+    duration: float
+    dt: float
+    method: str | None
+    adaptive: bool
+    tolerance: float | None
+    gravity: str | None
+    floating_base: bool
+    out: Path
+    plot: bool
+    html: bool
+    save_every: int
+    float32: bool
+    seed: int
+    check: bool
+
+
+def run_simulation(asked: SimulationRequest) -> int:
+    """Simulates, saves, and shows a table; the exit code.
+
+    Raises:
+        BadInput: a word is wrong; this is found before the simulation begins.
+        Stop: a package is missing.
+    """
+    steps = _steps(asked)
+    method, tolerance = _method(asked), _tolerance(asked)
+    runs.check_out("--out", asked.out)
+    gravity = states.vector("--gravity", asked.gravity)
+    model, report = read_machine(asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32)
+    q = states.configuration("--q", asked.q, model, asked.seed)
+    v = states.velocities("--v", asked.v, model)
+    torque = states.velocities("--torque", asked.torque, model)
+    lag = states.velocities("--actuator-time", asked.actuator_time, model)
+    if (lag < 0).any():
+        raise BadInput(f"--actuator-time: expected seconds of zero or more, got {lag.min():g}")
+    model = model.replace(actuator_time=jnp.asarray(lag))
+    if asked.check and asked.adaptive:
+        raise BadInput("--check: only without --adaptive, whose steps shrink before anything diverges")
+    if asked.plot:
+        pictures.check_plots()
+    visuals = pictures.visuals(asked.file) if asked.html else None
+    remark(report, asked.floating_base)
+    amount = f"adaptive steps, tolerance {tolerance:g}," if asked.adaptive else f"{steps} steps"
+    with StateWatch(steps) if asked.adaptive else Watch(steps) as watch:
+        line = f"simulating {asked.duration:g} s of {asked.file}: {amount} by {method}"
+        console(error=True).print(line, soft_wrap=True)
+        if asked.adaptive:
+            motion = simulation.simulate_adaptive(
+                model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance, method=METHODS[method],
+                torques=torque if torque.any() else None, dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE,
+                progress=watch,
+            )  # fmt: skip
+        else:
+            motion = simulation.simulate(
+                model, q, v, duration=asked.duration, dt=asked.dt, method=METHODS[method],
+                torques=torque if torque.any() else None, save_every=asked.save_every, check=asked.check,
+                progress=watch,
+            )  # fmt: skip
+    files = [motion.save(asked.out)]
+    if motion.result:
+        note(f"{motion.result}; what was computed, {counted(len(motion), 'state')}, is in {asked.out}")
+    if asked.plot:
+        files += pictures.save_plots(motion, asked.out.parent, asked.out.stem)
+    if asked.html:
+        files.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
+    _show(motion, watch, files, bool(torque.any()))
+    return 0 if not motion.result else INTERRUPTED if watch.interrupted else DIVERGED
+
+
+class StateWatch(Watch):
+    """A watch over saved states, which are no steps: it shows no rate."""
+
+    @property
+    def rate(self) -> None:
+        """None."""
+        return None
+
+
+def _method(asked: SimulationRequest) -> str:
+    """The name of the method."""
+    name = asked.method or ("MK54" if asked.adaptive else "MK4")
+    if name not in METHODS:
+        raise unknown(f"--method: expected one of {', '.join(METHODS)}", name, list(METHODS))
+    if asked.adaptive:
+        embedded = [known for known, each in METHODS.items() if each.embedded_order is not None]
+        if name not in embedded:
+            raise BadInput(f"--method: {name} has no error estimate, which --adaptive needs; take {listed(embedded)}")
+        needs("diffrax", "adaptive", "--adaptive")
+    return name
+
+
+def _tolerance(asked: SimulationRequest) -> float:
+    """The tolerance of adaptive steps."""
+    if asked.tolerance is None:
+        return TOLERANCE
+    if not asked.adaptive:
+        raise BadInput("--tolerance: only together with --adaptive; else --dt says how long the steps are")
+    if not (math.isfinite(asked.tolerance) and asked.tolerance > 0):
+        raise BadInput(f"--tolerance: expected a positive number, got {asked.tolerance:g}")
+    return asked.tolerance
+
+
+def _steps(asked: SimulationRequest) -> int:
+    """The number of steps that ``simulate`` makes, or of spaces between the states that ``simulate_adaptive`` saves."""
+    states.positive("--duration", asked.duration)
+    states.positive("--dt", asked.dt)
+    share = asked.duration / asked.dt
+    if not share < MOST:
+        raise BadInput(f"--dt: expected less than {MOST:.0e} steps, got {share:.0e}")
+    if round(share) < asked.save_every:
+        what = "a step" if asked.save_every == 1 else f"{asked.save_every} steps"
+        raise BadInput(
+            f"{'--dt' if asked.save_every == 1 else '--save-every'}: expected {what} of {asked.dt:g} s to fit into the"
+            f" duration, {asked.duration:g} s"
+        )
+    if asked.adaptive:
+        states_saved = max(1, round(share / asked.save_every))
+        if not states_saved < MOST_SAVED:
+            raise BadInput(f"--dt: expected less than {MOST_SAVED:.0e} saved states, got {states_saved:.0e}")
+        return states_saved
+    return max(1, round(share / asked.save_every)) * asked.save_every
+
+
+def _show(motion: Trajectory, watch: Watch, files: list[Path], driven: bool) -> None:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_row("final time", f"{motion.time[-1]:g} s")
+    table.add_row("energy drift", drift(motion, driven))
+    table.add_row("constraint error", f"{motion.constraint_error.max():.2g}")
+    watched = "saved state" if isinstance(watch, StateWatch) else "step"
+    first = f"{watch.compiling:.2f} s of it compiling and the first {counted(watch.first_steps, watched)}"
+    table.add_row("wall time", f"{watch.wall:.2f} s, {first}")
+    if watch.rate is not None:
+        table.add_row("steps per second", f"{watch.rate:,.0f}, after the first ones")
+    table.add_row("files", "\n".join(map(str, files)))
+    console().print(table)
+
+
+def drift(motion: Trajectory, driven: bool) -> str:
+    """The largest change of the energy, in words."""
+    energy, largest = motion.energy, float(motion.kinetic_energy.max())
+    # just before it diverges, a motion may have finite velocities whose squares are not
+    if not (np.isfinite(energy).all() and np.isfinite(largest)):
+        return "the energy is too large for floats"
+    change = float(np.abs(energy - energy[0]).max())
+    if largest == 0:
+        return "none: nothing moved"
+    causes = ["the joint forces"] if driven else []
+    causes += _dissipation(motion.model)
+    why = f"; {' and '.join(causes)} change it too" if causes else ""
+    return f"{change / largest:.2g} of the largest kinetic energy, {largest:.4g} J{why}"
+
+
+def _dissipation(model: Model) -> list[str]:
+    names = {"damping": "dampers", "friction": "dry friction", "limit_stiffness": "stops"}
+    return [text for name, text in names.items() if np.asarray(getattr(model, name)).any()]
+
 
 LAG = '"0.05,0.05", or by joint: "elbow=0.05"'
 STATE = '"0.1,0.2", or by joint: "elbow=0.2,ball=1:0:0"'
@@ -61,10 +254,10 @@ def simulate(
     Ctrl-C ends the simulation early and saves what there is; so does a motion that diverges. With --adaptive the steps
     are as long as the tolerance lets them be, and --dt says only what is saved.
     """
-    from lgsim.cli import launch
+    pass
 
-    request = launch.Request(
+    request = SimulationRequest(
         file, q, v, torque, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base, out, plot,
         html, save_every, float32, seed, check,
     )  # fmt: skip
-    raise typer.Exit(launch.run(request))
+    raise typer.Exit(run_simulation(request))

@@ -22,7 +22,7 @@ def view(
 ) -> None:
     """Show a run, or a machine whose joints you move, in a browser on this computer; Ctrl-C ends it."""
     from lgsim.cli import pictures, runs
-    from lgsim.cli.machine import RUNS, read_machine
+    from lgsim.scenarios.machine import RUNS, read_machine
 
     if html is not None:
         runs.check_file("--html", html)

@@ -27,7 +27,7 @@ from lgsim.dynamics.momentum import (
     centroidal_momentum_rate,
 )
 from lgsim.dynamics.operational_space import operational_space
-from lgsim.dynamics.passive import passive_forces
+from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.dynamics.poincare import poincare_equations
 from lgsim.dynamics.regressor import energy_regressor, momentum_regressor, torque_regressor
 

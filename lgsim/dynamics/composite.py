@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.dynamics import machine as mc
+from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics.kinematics import identity, world_poses
 from lgsim.multibody.model import Model
-from lgsim.spatial import Force, Inertia, Motion, Sym, Transform, Vec, cut
+from lgsim.spatial import Force, Inertia, Motion, Sym, Transform, Vec
+from lgsim.xla import fusion_barrier
 
 
 class Composite(NamedTuple):
@@ -40,12 +41,12 @@ def composite(model: Model, m: mc.Machine) -> Composite:
         axes = Transform(here.R, origin)
         here = Transform(here.R, -origin)
     world = world_poses(model, m, here)
-    screws = cut(space_screws(m, world))
+    screws = fusion_barrier(space_screws(m, world))
 
     def inward(children: Inertia, x: tuple) -> tuple[Inertia, Force]:
         inertia, T, S = x
-        total = cut(children + cut(inertia.transformed(T)))
-        return total, cut(total.momentum(S))
+        total = fusion_barrier(children + fusion_barrier(inertia.transformed(T)))
+        return total, fusion_barrier(total.momentum(S))
 
     zero = jnp.zeros(m.batch, m.a.dtype)
     nothing = Inertia(zero, Vec(zero, zero, zero), Sym(*(zero,) * 6))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments, dense
+from lgsim.dynamics import matrix_form, validation
 from lgsim.lie import se3, so3
 from lgsim.multibody.model import Model
 
@@ -33,18 +33,18 @@ def coriolis_matrix(
     Source: Echeandia and Wensing, Numerical methods to compute the Coriolis matrix and Christoffel symbols for
     rigid-body systems, Journal of Computational and Nonlinear Dynamics 16(9), 2021.
     """
-    return arguments.call(_core, model, q=(q, "q"), v=(v, "v"))
+    return validation.call(_core, model, q=(q, "q"), v=(v, "v"))
 
 
 @jax.jit
 def _core(model: Model, q: Array, v: Array) -> Array:
-    machine = dense.bodies(model, q)
+    machine = matrix_form.bodies(model, q)
     J, I = machine.jacobians, machine.inertias  # noqa: E741  the symbol of the formula
     V = J @ v
     momenta = (I @ V[..., None])[..., 0]
     ad = se3.ad(V)
     B = 0.5 * (carried_by(momenta) - ad.mT @ I - I @ ad)
-    return jnp.sum(J.mT @ (I @ dense.jacobian_rates(model, machine, v) + B @ J), axis=0)
+    return jnp.sum(J.mT @ (I @ matrix_form.jacobian_rates(model, machine, v) + B @ J), axis=0)
 
 
 def carried_by(F: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6 6"]:

@@ -7,14 +7,15 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments
-from lgsim.dynamics import machine as mc
+from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import validation
 from lgsim.dynamics.kinematics import row_twists
-from lgsim.dynamics.machine import full
 from lgsim.dynamics.momentum import mass_moment
-from lgsim.dynamics.passive import beyond, coordinates, stop_energy
+from lgsim.dynamics.passive_forces import beyond, coordinates, stop_energy
+from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
-from lgsim.spatial import Inertia, Motion, batch_last, cut
+from lgsim.spatial import Inertia, Motion
+from lgsim.xla import batch_last, fusion_barrier
 
 
 def kinetic_energy(
@@ -34,7 +35,7 @@ def kinetic_energy(
         ValueError: an array has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
     """
-    return arguments.call(_kinetic, model, q=(q, "q"), v=(v, "v"))
+    return validation.call(_kinetic, model, q=(q, "q"), v=(v, "v"))
 
 
 def potential_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch"]:
@@ -53,7 +54,7 @@ def potential_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array,
         ValueError: q has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
     """
-    return arguments.call(_potential, model, q=(q, "q"))
+    return validation.call(_potential, model, q=(q, "q"))
 
 
 def spring_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch"]:
@@ -74,7 +75,7 @@ def spring_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*
         ValueError: q has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
     """
-    return arguments.call(_springs, model, q=(q, "q"))
+    return validation.call(_springs, model, q=(q, "q"))
 
 
 def _kinetic(model: Model, q: Array, v: Array) -> Array:
@@ -94,7 +95,7 @@ def _of_bodies(model: Model, q: Array, v: Array) -> Array:
     zero = jnp.zeros(m.batch, q.dtype)
     twice = zero if m.base is None else m.base.inertia.momentum(base).power(base)
     if m.a.shape[0]:
-        twice = jax.lax.scan(add, cut(zero + twice), (m.inertias, rows))[0]
+        twice = jax.lax.scan(add, fusion_barrier(zero + twice), (m.inertias, rows))[0]
     return 0.5 * twice
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments, dense
+from lgsim.dynamics import matrix_form, validation
 from lgsim.dynamics import rows as row
-from lgsim.dynamics.articulated import Eliminated, eliminate
-from lgsim.dynamics.screw import Screw
-from lgsim.dynamics.sweep import Sweep
+from lgsim.dynamics.articulated_body import Eliminated, eliminate
+from lgsim.dynamics.rows import Screw
+from lgsim.dynamics.tree_scan import Sweep
 from lgsim.lie import se3
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD
@@ -66,7 +66,7 @@ def global_matrices(model: Model, q: Float[Array, "*batch nq"]) -> GlobalMatrice
 
     Source: Ploen and Park 1999, (6)-(13), where a tree has the blocks of Gamma at its own parents.
     """
-    return arguments.call(_matrices, model, q=(q, "q"))
+    return validation.call(_matrices, model, q=(q, "q"))
 
 
 def square_factors(model: Model, q: Float[Array, "*batch nq"]) -> SquareFactors:
@@ -91,7 +91,7 @@ def square_factors(model: Model, q: Float[Array, "*batch nq"]) -> SquareFactors:
             f"model: the joint {tree.joint_names[follower]!r} mimics another one; expected joints that move one by one:"
             " only of those is the mass matrix a product over a tree; see lgsim.mass_matrix"
         )
-    return arguments.call(_factors, model, q=(q, "q"))
+    return validation.call(_factors, model, q=(q, "q"))
 
 
 def change_frames(matrices: GlobalMatrices, Q: Float[Array, "*batch k 4 4"]) -> GlobalMatrices:
@@ -143,7 +143,7 @@ def _rows(model: Model, q: Array) -> tuple[row.Rows, Transform, Inertia]:
 def _assembled(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia) -> GlobalMatrices:
     parents = model.topology.row_parent
     k = len(parents)
-    inward = se3.Ad(se3.inverse(dense.homogeneous(poses)))
+    inward = se3.Ad(se3.inverse(matrix_form.homogeneous(poses)))
     carried, roots = np.flatnonzero(parents != WORLD), np.flatnonzero(parents == WORLD)
     Gamma = jnp.zeros((k, 6, k, 6), inward.dtype).at[carried, :, parents[carried], :].set(inward[carried])
     Gamma = Gamma.reshape(6 * k, 6 * k)
@@ -152,7 +152,7 @@ def _assembled(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia
     P0 = jnp.zeros((k, 6, 6), inward.dtype).at[roots].set(inward[roots]).reshape(6 * k, 6)
     m, h, I = inertias  # noqa: E741  the symbol
     ten = jnp.stack([m, *h, I.xx, I.xy, I.yy, I.xz, I.yz, I.zz], axis=-1)
-    S, J = dense.own_screws(rows)[..., None], dense.inertia_matrices(ten)
+    S, J = matrix_form.own_screws(rows)[..., None], matrix_form.inertia_matrices(ten)
     return GlobalMatrices(G, Gamma, _diagonal(S), _diagonal(J), P0)
 
 

@@ -7,13 +7,14 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments
-from lgsim.dynamics import machine as mc
+from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
+from lgsim.dynamics import validation
 from lgsim.dynamics.inverse_dynamics import newton_euler
-from lgsim.dynamics.machine import full
+from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
-from lgsim.spatial import Force, Motion, batch_last, cut, to_child, to_parent
+from lgsim.spatial import Force, Motion, to_child, to_parent
+from lgsim.xla import batch_last, fusion_barrier
 
 
 def bias_forces(
@@ -37,7 +38,7 @@ def bias_forces(
 
     Source: Ploen and Park 1999, (11)-(14) at zero acceleration.
     """
-    return arguments.call(_bias, model, q=(q, "q"), v=(v, "v"))
+    return validation.call(_bias, model, q=(q, "q"), v=(v, "v"))
 
 
 def gravity_forces(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nv"]:
@@ -56,7 +57,7 @@ def gravity_forces(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "
 
     Source: Ploen and Park 1999, (11)-(14) at rest.
     """
-    return arguments.call(_gravity, model, q=(q, "q"))
+    return validation.call(_gravity, model, q=(q, "q"))
 
 
 @batch_last
@@ -75,13 +76,13 @@ def _gravity(model: Model, q: Array) -> Array:
 
     def outward(A: Motion, x: tuple) -> tuple[Motion, Force]:
         T, inertia = x
-        A = cut(to_child(T, A))
-        return A, cut(inertia.momentum(A))
+        A = fusion_barrier(to_child(T, A))
+        return A, fusion_barrier(inertia.momentum(A))
 
     def inward(children: Force, x: tuple) -> tuple[Force, Array]:
         T, S, F = x
-        F = cut(F + children)
-        return cut(to_parent(T, F)), S.power(F)
+        F = fusion_barrier(F + children)
+        return fusion_barrier(to_parent(T, F)), S.power(F)
 
     weights = order.outward(outward, lift, (m.poses, m.inertias), m.batch)
     nothing = Force(*jax.tree.map(jnp.zeros_like, tuple(lift)))

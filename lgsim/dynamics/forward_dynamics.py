@@ -10,11 +10,11 @@ from jax import Array
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments, articulated, linearization, products
+from lgsim.dynamics import articulated_body, jacobian_products, linearization, validation
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.multibody import configuration
 from lgsim.multibody.model import DRIVES, Model
-from lgsim.spatial import batch_last, keep, linear_last
+from lgsim.xla import batch_last, linear_last, save_in_checkpoint
 
 
 def forward_dynamics(
@@ -47,31 +47,31 @@ def forward_dynamics(
     Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, Table 7.1; Ploen and Park 1999, (50)-(68).
     """
     named = {"q": (q, "q"), "v": (v, "v"), "tau": (tau, "v"), "wrenches": (wrenches, "wrenches")}
-    return arguments.call(acceleration, model, **named)
+    return validation.call(acceleration, model, **named)
 
 
 def _acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
     if model.topology.has_mimic:
         return linearization.forward(model, q, v, tau, wrenches)[0]
-    return articulated.forward(model, q, v, tau, wrenches)
+    return articulated_body.forward(model, q, v, tau, wrenches)
 
 
 linearized = batch_last(linearization.forward)
 
 
 def _change(args: tuple, x: tuple) -> Array:
-    return products.change(*args, *x)
+    return jacobian_products.change(*args, *x)
 
 
 def _pulled(args: tuple, y: Array) -> tuple:
     model, q, v, a, wrenches = args
-    return products.pulled(model, q, v, a, wrenches, y)
+    return jacobian_products.pulled(model, q, v, a, wrenches, y)
 
 
 def _solution(args: tuple, x: Array) -> Array:
     model, q = args
     still = model.replace(gravity=jnp.zeros_like(model.gravity))
-    return articulated.forward(still, q, jnp.zeros_like(x), x)
+    return articulated_body.forward(still, q, jnp.zeros_like(x), x)
 
 
 _changed = linear_last(_change, _pulled)
@@ -89,7 +89,7 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     if tree.has_mimic:
         a, by_q, by_v, W = linearized(model, q, v, tau, wrenches)
     else:
-        a = keep(acceleration(*primals))
+        a = save_in_checkpoint(acceleration(*primals))
     dq, dv, dtau = (jnp.zeros_like(a) if still(x) else x for x in (dq, dv, dtau))
     change = by_parameters(primals, a, d_model, d_wrenches)
     push = dtau if change is None else dtau - change

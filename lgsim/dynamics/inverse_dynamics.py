@@ -7,11 +7,12 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments
-from lgsim.dynamics import machine as mc
+from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
+from lgsim.dynamics import validation
 from lgsim.multibody.model import Model
-from lgsim.spatial import Force, batch_last, cross_dual, cut, to_child, to_parent
+from lgsim.spatial import Force, cross_dual, to_child, to_parent
+from lgsim.xla import batch_last, fusion_barrier
 
 
 def inverse_dynamics(
@@ -42,7 +43,7 @@ def inverse_dynamics(
 
     Source: Ploen and Park 1999, (11)-(14).
     """
-    return arguments.call(_core, model, q=(q, "q"), v=(v, "v"), a=(a, "v"), wrenches=(wrenches, "wrenches"))
+    return validation.call(_core, model, q=(q, "q"), v=(v, "v"), a=(a, "v"), wrenches=(wrenches, "wrenches"))
 
 
 @batch_last
@@ -59,7 +60,7 @@ def newton_euler(model: Model, q: Array, v: Array, a: Array, wrenches: Array | N
     on_base, on_rows = mc.on_rows(tree, m, wrenches)
     V0, A0 = mc.root_motion(model, m, v)
     if m.base is not None:
-        A0 = cut(A0 + mc.motion(a[: mc.BASE]))
+        A0 = fusion_barrier(A0 + mc.motion(a[: mc.BASE]))
     bias = mc.group_biases(model, v)
     y = a if bias is None else a - bias
     rest = slice(mc.BASE if tree.floats else 0, None)
@@ -67,15 +68,15 @@ def newton_euler(model: Model, q: Array, v: Array, a: Array, wrenches: Array | N
 
     def outward(parent, x):
         (V, A), (T, S, inertia, rate, acceleration, external) = parent, x
-        V = cut(S.moved(to_child(T, V), rate))
+        V = fusion_barrier(S.moved(to_child(T, V), rate))
         A = to_child(T, A) + S.carried(V, rate)
-        A = cut(S.moved(A, acceleration))
+        A = fusion_barrier(S.moved(A, acceleration))
         return (V, A), body_force(inertia, V, A, external)
 
     def inward(children, x):
         T, S, F = x
-        F = cut(F + children)
-        return cut(to_parent(T, F)), S.power(F)
+        F = fusion_barrier(F + children)
+        return fusion_barrier(to_parent(T, F)), S.power(F)
 
     xs = (m.poses, m.screws, m.inertias, rates, accelerations, on_rows)
     forces = order.outward(outward, (V0, A0), xs, m.batch)
@@ -89,6 +90,6 @@ def newton_euler(model: Model, q: Array, v: Array, a: Array, wrenches: Array | N
 
 def body_force(inertia, V, A, external: Force | None) -> Force:
     """The wrench that a body needs: ``I A - ad_V^T I V - F_external``."""
-    momentum, push = cut((inertia.momentum(V), inertia.momentum(A)))
+    momentum, push = fusion_barrier((inertia.momentum(V), inertia.momentum(A)))
     F = push + cross_dual(V, momentum)
-    return cut(F if external is None else F - external)
+    return fusion_barrier(F if external is None else F - external)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments
+from lgsim.dynamics import validation
 from lgsim.dynamics.forward_dynamics import acceleration
 from lgsim.multibody.model import Model
 
@@ -33,7 +33,7 @@ def solve_mass_matrix(
 
     Source: Featherstone, Robot Dynamics Algorithms, 1987, chapter 6; Ploen and Park 1999, Proposition 2.
     """
-    return arguments.call(_solve, model, q=(q, "q"), x=(x, "v"))
+    return validation.call(_solve, model, q=(q, "q"), x=(x, "v"))
 
 
 def inverse_mass_matrix(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*batch nv nv"]:
@@ -49,7 +49,7 @@ def inverse_mass_matrix(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Ar
 
     Source: Ploen and Park 1999, Proposition 2.
     """
-    return arguments.call(_inverse, model, q=(q, "q"))
+    return validation.call(_inverse, model, q=(q, "q"))
 
 
 @jax.jit

@@ -12,14 +12,15 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments
-from lgsim.dynamics import machine as mc
+from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
+from lgsim.dynamics import validation
 from lgsim.dynamics.kinematics import body_poses, frame_index, identity, world_poses
-from lgsim.dynamics.machine import full
+from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD
-from lgsim.spatial import Mat, Transform, Vec, batch_last, cut
+from lgsim.spatial import Mat, Transform, Vec
+from lgsim.xla import batch_last, fusion_barrier
 
 
 class Reference(Enum):
@@ -55,7 +56,7 @@ def frame_jacobian(
     Manipulation, 1994, (3.54) and (3.55).
     """
     core = _value(frame_index(model.topology, frame), reference)
-    return arguments.call(core, model, q=(q, "q"))
+    return validation.call(core, model, q=(q, "q"))
 
 
 def frame_jacobian_rate(
@@ -82,7 +83,7 @@ def frame_jacobian_rate(
         TypeError: dtypes differ, or are not float32 or float64.
     """
     core = _rate(frame_index(model.topology, frame), reference)
-    return arguments.call(lambda model, q, v: core(model, q, model.rate(q, v)), model, q=(q, "q"), v=(v, "v"))
+    return validation.call(lambda model, q, v: core(model, q, model.rate(q, v)), model, q=(q, "q"), v=(v, "v"))
 
 
 @cache
@@ -110,8 +111,8 @@ def jacobian(model: Model, q: Array, frame: int, reference: Reference) -> Array:
     axis, origin, a, b = _screws(m, world)
     # from the difference of two places, so that no digits are lost far from the world's origin
     arm = origin if reference is Reference.SPACE else origin - pose.p
-    w = cut(axis * a)
-    v = cut(axis * b + arm.cross(w))
+    w = fusion_barrier(axis * a)
+    v = fusion_barrier(axis * b + arm.cross(w))
     if reference is Reference.BODY:
         v, w = pose.R.transpose_apply(v), pose.R.transpose_apply(w)
     J = jnp.stack([*v, *w], axis=1)

@@ -8,12 +8,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments
-from lgsim.dynamics import machine as mc
+from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
+from lgsim.dynamics import validation
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
-from lgsim.spatial import Mat, Motion, Transform, Vec, batch_last, cut, pack, to_child
+from lgsim.spatial import Mat, Motion, Transform, Vec, pack, to_child
+from lgsim.xla import batch_last, fusion_barrier
 
 Moving = tuple[Motion, Motion]
 """A twist and its time derivative."""
@@ -36,7 +37,7 @@ def forward_kinematics(model: Model, q: Float[Array, "*batch nq"]) -> Float[Arra
 
     Source: Ploen and Park 1999, (1): the product of exponentials.
     """
-    return arguments.call(_poses, model, q=(q, "q"))
+    return validation.call(_poses, model, q=(q, "q"))
 
 
 def frame_twists(
@@ -59,7 +60,7 @@ def frame_twists(
 
     Source: Ploen and Park 1999, (11).
     """
-    return arguments.call(_twists, model, q=(q, "q"), v=(v, "v"))
+    return validation.call(_twists, model, q=(q, "q"), v=(v, "v"))
 
 
 def frame_accelerations(
@@ -85,7 +86,7 @@ def frame_accelerations(
 
     Source: Ploen and Park 1999, (12).
     """
-    return arguments.call(_accelerations, model, q=(q, "q"), v=(v, "v"), a=(a, "v"))
+    return validation.call(_accelerations, model, q=(q, "q"), v=(v, "v"), a=(a, "v"))
 
 
 def _poses(model: Model, q: Array) -> Array:
@@ -137,7 +138,7 @@ def world_poses(model: Model, m: mc.Machine, root: Transform | None = None) -> T
         root = identity(m) if m.base is None else m.base.pose
 
     def outward(parent: Transform, T: Transform) -> tuple[Transform, Transform]:
-        pose = cut(parent @ T)
+        pose = fusion_barrier(parent @ T)
         return pose, pose
 
     return mc.sweep(model.topology).outward(outward, root, m.poses, m.batch)
@@ -149,7 +150,7 @@ def row_twists(model: Model, m: mc.Machine, v: Array) -> tuple[Motion, Motion]:
 
     def outward(V: Motion, x: tuple) -> tuple[Motion, Motion]:
         T, S, rate = x
-        V = cut(S.moved(to_child(T, V), rate))
+        V = fusion_barrier(S.moved(to_child(T, V), rate))
         return V, V
 
     xs = (m.poses, m.screws, row.speeds(model, v)[rest(model.topology)])
@@ -165,9 +166,9 @@ def row_accelerations(model: Model, m: mc.Machine, v: Array, a: Array) -> tuple[
 
     def outward(parent: Moving, x: tuple) -> tuple[Moving, Moving]:
         (V, A), (T, S, rate, acceleration) = parent, x
-        V = cut(S.moved(to_child(T, V), rate))
+        V = fusion_barrier(S.moved(to_child(T, V), rate))
         A = to_child(T, A) + S.carried(V, rate)
-        A = cut(S.moved(A, acceleration))
+        A = fusion_barrier(S.moved(A, acceleration))
         return (V, A), (V, A)
 
     rates, accelerations = (row.speeds(model, x)[rest(model.topology)] for x in (v, y))

@@ -1,18 +1,9 @@
-"""Inverse dynamics and all its derivatives in closed form, in one fixed frame, the batch last.
+"""Moments of mass: what inertia and Coriolis forces of a moving body, or of a sum of bodies, come down to.
 
-For a row j with screw S_j, carried by the motion V and acceleration A (against free fall) of what carries its joint:
-
-    psi'_j = V x S_j,   psi''_j = A x S_j + V x psi'_j,   S'_j = V_own x S_j
-
-and for i carried by j, or of the same joint, with I_i, B_i, N_i the inertia, Gyro and net force of all that i carries:
-
-    dtau_i/dq_j = S_i . (I_i psi''_j + 2 B_i psi'_j)
-    dtau_j/dq_i = S_j . (I_i psi''_i + 2 B_i psi'_i + S_i x* N_i)        (j of another joint)
-    dtau_i/dv_j = S_i . (I_i (psi'_j + S'_j) + 2 B_i S_j),   dtau_j/dv_i the same with S_j . (...)_i
-    M_ij = S_i . I_i S_j
-
-Derivatives with respect to q are along the tangent, ``q -> retract(q, dv)``. Source: Singh, Russell, Wensing 2022,
-Table II, for joints of any degree of freedom; its matrix B reduced to moments of mass (``moments.py``).
+With r and r' the position and velocity of a mass element in one fixed frame, a rigid body's Coriolis effects need
+twelve numbers: ``P = int r' r^T dm`` and ``p = int r' dm``. The 6x6 matrix B of Singh, Russell, Wensing, Efficient
+analytical derivatives of rigid-body dynamics using spatial vector algebra, IEEE Robotics and Automation Letters 7(2),
+2022, is for a rigid body ``w -> int (w x r', r x (w x r')) dm``.
 """
 
 from __future__ import annotations
@@ -24,13 +15,50 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.dynamics import machine as mc
-from lgsim.dynamics import matrices, moments
+from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
-from lgsim.dynamics.sweep import Sweep
+from lgsim.dynamics.tree_scan import Sweep
+from lgsim.linalg import dense
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Force, Inertia, Mat, Motion, Transform, Vec, cross_dual, cut, to_parent
+from lgsim.spatial import Force, Inertia, Mat, Motion, Sym, Transform, Vec, cross_dual, to_parent
+from lgsim.spatial.algebra import Scalar
+from lgsim.spatial.inertia import cross_matrix
+from lgsim.xla import fusion_barrier
+
+
+class Gyro(NamedTuple):
+    """``P = int r' r^T dm`` and ``p = int r' dm``."""
+
+    P: Mat
+    p: Vec
+
+    def __matmul__(self, w: Vec) -> Force:
+        """``int (w x r', r x (w x r')) dm``: half the Coriolis wrench of a rotation w of the whole."""
+        return Force(w.cross(self.p), w * _trace(self.P) - self.P @ w)
+
+    def transpose_angular(self, V: Motion) -> Vec:
+        """The vector c with ``c . w = (self @ w) . V``."""
+        return V.w * _trace(self.P) - self.P.transpose_apply(V.w) + self.p.cross(V.v)
+
+
+def of_body(inertia: Inertia, T: Transform, V: Motion) -> tuple[Inertia, Gyro]:
+    """Moments of a body whose frame has the pose T and whose motion is V, in the frame of both."""
+    moved = fusion_barrier(inertia.transformed(T))
+    return moved, of_inertia(moved, V)
+
+
+def of_inertia(inertia: Inertia, V: Motion) -> Gyro:
+    """The Gyro of an inertia that moves with V, both in one frame: ``r' = v + w x r``."""
+    I, h = inertia.I, inertia.h  # noqa: E741
+    half = 0.5 * (I.xx + I.yy + I.zz)
+    second = Sym(half - I.xx, -I.xy, -I.xz, half - I.yy, -I.yz, half - I.zz)  # int r r^T dm
+    outer = Mat(h * V.v.x, h * V.v.y, h * V.v.z)
+    return fusion_barrier(Gyro(outer + cross_matrix(V.w, second.matrix), V.v * inertia.m + V.w.cross(h)))
+
+
+def _trace(P: Mat) -> Scalar:
+    return P.r0.x + P.r1.y + P.r2.z
 
 
 class Frozen(NamedTuple):
@@ -43,7 +71,7 @@ class Frozen(NamedTuple):
     V_own: Motion
     """Before and after the joint of each row."""
     inertia: Inertia
-    gyro: moments.Gyro
+    gyro: Gyro
     """Of the body on each row alone."""
     fall: Motion
     """(*batch): the acceleration of the frame at rest against free fall."""
@@ -66,11 +94,11 @@ def freeze(model: Model, q: Array, v: Array, wrenches: Array | None) -> Frozen:
         relative, fall = _from_base(model, rows, relative, fall, q)
     T = world_poses(order(tree), relative, q.shape[1:])
     z = Vec(T.R.r0.z, T.R.r1.z, T.R.r2.z)
-    S = cut(Motion(z * rows.b + T.p.cross(z) * rows.a, z * rows.a))
-    V = order(tree).down(cut(S * row.speeds(model, v)))
+    S = fusion_barrier(Motion(z * rows.b + T.p.cross(z) * rows.a, z * rows.a))
+    V = order(tree).down(fusion_barrier(S * row.speeds(model, v)))
     own = V if not tree.groups else row.select(V, tree.row_unit[1])
     parent = _before(tree, V, S, row.speeds(model, v)) if tree.groups else V
-    inertia, gyro = moments.of_body(row.row_inertias(tree, rows, row.inertias(model)), T, V)
+    inertia, gyro = of_body(row.row_inertias(tree, rows, row.inertias(model)), T, V)
     external = None
     if wrenches is not None:
         F = Force(row.vector(wrenches), row.vector(wrenches, 3))
@@ -104,7 +132,7 @@ def world_poses(order: Sweep, relative: Transform, batch: tuple[int, ...]) -> Tr
     """The pose of every row in the frame of the roots."""
 
     def step(parent: Transform, T: Transform) -> tuple[Transform, Transform]:
-        T = cut(Transform(cut(parent.R) @ T.R, parent.R @ T.p + parent.p))
+        T = fusion_barrier(Transform(fusion_barrier(parent.R) @ T.R, parent.R @ T.p + parent.p))
         return T, T
 
     p = relative.p.x
@@ -120,7 +148,7 @@ class Carried(NamedTuple):
     """Sums over all that a row carries, itself included."""
 
     inertia: Inertia
-    gyro: moments.Gyro
+    gyro: Gyro
     force: Force
 
 
@@ -135,30 +163,30 @@ class Linear(NamedTuple):
 
 def accelerations(tree: Topology, frozen: Frozen, v: Array, a: Array | None) -> tuple[Motion, Motion, Motion]:
     """(A, S', A before the joint) at rates v and accelerations a (k, *batch), or none."""
-    drift = cut(frozen.V_own.cross(frozen.S))
+    drift = fusion_barrier(frozen.V_own.cross(frozen.S))
     given = drift * v if a is None else drift * v + frozen.S * a
     fall = jax.tree.map(lambda x: x[None], frozen.fall)
-    A = order(tree).down(cut(given)) + fall
+    A = order(tree).down(fusion_barrier(given)) + fall
     if not tree.groups:
-        return cut(A), drift, cut(A)
+        return fusion_barrier(A), drift, fusion_barrier(A)
     first, last = tree.row_unit
-    return cut(row.select(A, last)), drift, cut(row.select(A - given, first))
+    return fusion_barrier(row.select(A, last)), drift, fusion_barrier(row.select(A - given, first))
 
 
 def net_forces(frozen: Frozen, A: Motion) -> Force:
     """What each body needs: ``I A + B w`` less the external wrench."""
     F = frozen.inertia.momentum(A) + frozen.gyro @ frozen.V.w
-    return cut(F if frozen.external is None else F - frozen.external)
+    return fusion_barrier(F if frozen.external is None else F - frozen.external)
 
 
 def mass_matrix(tree: Topology, S: Motion, F: Force) -> Array:
     """``M_ij = S_i . F_j``, F_j = I_i S_j of the row that is further out, by rows."""
     below = tree.row_carried
-    M = matrices.pairs(lambda F, S: F.power(S), F, S)
+    M = dense.pairs(lambda F, S: F.power(S), F, S)
     if not below.all():
-        M = matrices.masked(below, M)
-    other = matrices.pairs(lambda S, F: F.power(S), S, F)
-    return cut(M + matrices.masked(below.T & ~below, other))
+        M = dense.masked(below, M)
+    other = dense.pairs(lambda S, F: F.power(S), S, F)
+    return fusion_barrier(M + dense.masked(below.T & ~below, other))
 
 
 class Changes(NamedTuple):
@@ -174,8 +202,10 @@ class Changes(NamedTuple):
 
 def changes(tree: Topology, frozen: Frozen, drift: Motion, A_parent: Motion) -> Changes:
     """The motions of the equations above."""
-    psi = cut(frozen.V_parent.cross(frozen.S)) if tree.groups else drift
-    return Changes(psi, cut(A_parent.cross(frozen.S) + frozen.V_parent.cross(psi)), cut(psi + drift))
+    psi = fusion_barrier(frozen.V_parent.cross(frozen.S)) if tree.groups else drift
+    return Changes(
+        psi, fusion_barrier(A_parent.cross(frozen.S) + frozen.V_parent.cross(psi)), fusion_barrier(psi + drift)
+    )
 
 
 def derivatives(
@@ -187,7 +217,7 @@ def derivatives(
     above = (below & ~below.T).T
     S, (psi, psi2, rate) = frozen.S, changes(tree, frozen, drift, A_parent)
     I, B, N = carried  # noqa: E741
-    feels = cut((B.transpose_angular(S) * 2.0, I.momentum(S)))
+    feels = fusion_barrier((B.transpose_angular(S) * 2.0, I.momentum(S)))
 
     def lower(x, y):
         (g, f), (turn, push) = x, y
@@ -196,14 +226,14 @@ def derivatives(
     def upper(s, k):
         return k.power(s)
 
-    dq = matrices.masked(below, matrices.pairs(lower, feels, (psi.w, psi2)))
-    dv = matrices.masked(below, matrices.pairs(lower, feels, (S.w, rate)))
+    dq = dense.masked(below, dense.pairs(lower, feels, (psi.w, psi2)))
+    dv = dense.masked(below, dense.pairs(lower, feels, (S.w, rate)))
     if above.any():
-        drag = cut(I.momentum(rate) + (B @ S.w) * 2.0)
-        push = cut(cross_dual(S, N) + I.momentum(psi2) + (B @ psi.w) * 2.0)
-        dq = dq + matrices.masked(above, matrices.pairs(upper, S, push))
-        dv = dv + matrices.masked(above, matrices.pairs(upper, S, drag))
-    return cut((dq, dv))
+        drag = fusion_barrier(I.momentum(rate) + (B @ S.w) * 2.0)
+        push = fusion_barrier(cross_dual(S, N) + I.momentum(psi2) + (B @ psi.w) * 2.0)
+        dq = dq + dense.masked(above, dense.pairs(upper, S, push))
+        dv = dv + dense.masked(above, dense.pairs(upper, S, drag))
+    return fusion_barrier((dq, dv))
 
 
 def reduced(model: Model, array: Array) -> Array:
@@ -229,7 +259,7 @@ def inverse(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) 
     A, drift, A_parent = accelerations(tree, frozen, row.speeds(model, v), row.speeds(model, a))
     I, B, N = order(tree).up((frozen.inertia, frozen.gyro, net_forces(frozen, A)))  # noqa: E741
     tau = N.power(frozen.S)
-    M = mass_matrix(tree, frozen.S, cut(I.momentum(frozen.S)))
+    M = mass_matrix(tree, frozen.S, fusion_barrier(I.momentum(frozen.S)))
     dq, dv = derivatives(tree, frozen, Carried(I, B, N), drift, A_parent)
     M = armature(model, reduced(model, M))
     return Linear(row.gathered(model, tau) + model.armature * a, reduced(model, dq), reduced(model, dv), M)
@@ -243,19 +273,19 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
     rates = row.speeds(model, v)
     A, drift, A_parent = accelerations(tree, frozen, rates, None)
     I, B, N = order(tree).up((frozen.inertia, frozen.gyro, net_forces(frozen, A)))  # noqa: E741
-    F = cut(I.momentum(frozen.S))
+    F = fusion_barrier(I.momentum(frozen.S))
     M = armature(model, reduced(model, mass_matrix(tree, frozen.S, F)))
-    W = matrices.inverse(M)
-    a = cut(matrices.times(W, cut(tau - row.gathered(model, N.power(frozen.S)))))
+    W = dense.inverse(M)
+    a = fusion_barrier(dense.times(W, fusion_barrier(tau - row.gathered(model, N.power(frozen.S)))))
     # what the accelerations add to motions and forces
     rates = row.speeds(model, a)
     given = frozen.S * rates
-    D = order(tree).down(cut(given))
-    pushed = cut(F * rates)
+    D = order(tree).down(fusion_barrier(given))
+    pushed = fusion_barrier(F * rates)
     further = order(tree).up(pushed)
-    N = cut(N + I.momentum(D) + further - pushed)
+    N = fusion_barrier(N + I.momentum(D) + further - pushed)
     if tree.groups:
         first, _ = tree.row_unit
         D = row.select(D - given, first)
-    dq, dv = derivatives(tree, frozen, Carried(I, B, N), drift, cut(A_parent + D))
+    dq, dv = derivatives(tree, frozen, Carried(I, B, N), drift, fusion_barrier(A_parent + D))
     return a, reduced(model, dq), reduced(model, dv), W

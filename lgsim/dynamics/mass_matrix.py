@@ -8,14 +8,14 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments
-from lgsim.dynamics import machine as mc
+from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import validation
 from lgsim.dynamics.composite import Composite, along_base, composite
 from lgsim.dynamics.kinematics import rest
-from lgsim.dynamics.machine import full
+from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import batch_last, cut
+from lgsim.xla import batch_last, fusion_barrier
 
 
 def mass_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nv nv"]:
@@ -38,7 +38,7 @@ def mass_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*ba
     Source: Walker and Orin, Efficient dynamic computer simulation of robotic mechanisms, Journal of Dynamic Systems,
     Measurement, and Control 104(3), 1982, method 3; Ploen and Park 1999, (41).
     """
-    return arguments.call(_core, model, q=(q, "q"))
+    return validation.call(_core, model, q=(q, "q"))
 
 
 @batch_last
@@ -64,7 +64,7 @@ def _of_rows(tree: Topology, c: Composite) -> Array:
     column = (1,) * (c.screws.v.x.ndim - 1)
     F = jax.tree.map(lambda x: x[:, None], c.momenta)
     S = jax.tree.map(lambda x: x[None], c.screws)
-    pairs = cut(F.power(S))
+    pairs = fusion_barrier(F.power(S))
     if len(lower) == 1:
         return pairs
     mirrored = jnp.where(lower.reshape(lower.shape + column), pairs, pairs.swapaxes(0, 1))

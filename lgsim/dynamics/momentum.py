@@ -7,15 +7,16 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments
-from lgsim.dynamics import machine as mc
+from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
+from lgsim.dynamics import validation
 from lgsim.dynamics.composite import all_momenta, composite
 from lgsim.dynamics.inverse_dynamics import body_force
 from lgsim.dynamics.kinematics import at_rest, row_accelerations, row_twists
-from lgsim.dynamics.machine import full
+from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
-from lgsim.spatial import Force, Transform, Vec, batch_last, cut, pack, to_parent
+from lgsim.spatial import Force, Transform, Vec, pack, to_parent
+from lgsim.xla import batch_last, fusion_barrier
 
 
 def center_of_mass(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 3"]:
@@ -32,7 +33,7 @@ def center_of_mass(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "
         ValueError: q has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
     """
-    return arguments.call(_center, model, q=(q, "q"))
+    return validation.call(_center, model, q=(q, "q"))
 
 
 def center_of_mass_velocity(
@@ -52,7 +53,7 @@ def center_of_mass_velocity(
         ValueError: an array has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
     """
-    return arguments.call(_velocity, model, q=(q, "q"), v=(v, "v"))
+    return validation.call(_velocity, model, q=(q, "q"), v=(v, "v"))
 
 
 def center_of_mass_jacobian(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 3 nv"]:
@@ -69,7 +70,7 @@ def center_of_mass_jacobian(model: Model, q: Float[Array, "*batch nq"]) -> Float
         ValueError: q has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
     """
-    return arguments.call(_jacobian, model, q=(q, "q"))
+    return validation.call(_jacobian, model, q=(q, "q"))
 
 
 def centroidal_momentum(
@@ -93,7 +94,7 @@ def centroidal_momentum(
 
     Source: Orin, Goswami and Lee, Centroidal dynamics of a humanoid robot, Autonomous Robots 35, 2013.
     """
-    return arguments.call(_momentum, model, q=(q, "q"), v=(v, "v"))
+    return validation.call(_momentum, model, q=(q, "q"), v=(v, "v"))
 
 
 def centroidal_momentum_rate(
@@ -117,7 +118,7 @@ def centroidal_momentum_rate(
         ValueError: an array has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
     """
-    return arguments.call(_momentum_rate, model, q=(q, "q"), v=(v, "v"), a=(a, "v"))
+    return validation.call(_momentum_rate, model, q=(q, "q"), v=(v, "v"), a=(a, "v"))
 
 
 def centroidal_momentum_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 6 nv"]:
@@ -138,7 +139,7 @@ def centroidal_momentum_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Fl
 
     Source: Orin, Goswami and Lee, Centroidal dynamics of a humanoid robot, Autonomous Robots 35, 2013.
     """
-    return arguments.call(_matrix, model, q=(q, "q"))
+    return validation.call(_matrix, model, q=(q, "q"))
 
 
 def centroidal_momentum_matrix_rate(
@@ -158,7 +159,7 @@ def centroidal_momentum_matrix_rate(
         ValueError: an array has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
     """
-    return arguments.call(lambda model, q, v: _matrix_along(model, q, model.rate(q, v)), model, q=(q, "q"), v=(v, "v"))
+    return validation.call(lambda model, q, v: _matrix_along(model, q, model.rate(q, v)), model, q=(q, "q"), v=(v, "v"))
 
 
 def mass_moment(model: Model, m: mc.Machine) -> tuple[Array, Vec]:
@@ -166,8 +167,8 @@ def mass_moment(model: Model, m: mc.Machine) -> tuple[Array, Vec]:
 
     def inward(children: tuple[Array, Vec], x: tuple[Transform, Array, Vec]) -> tuple[tuple[Array, Vec], None]:
         T, own, h = x
-        mass, moment = cut((children[0] + own, children[1] + h))
-        return cut((mass, T.R @ moment + T.p * mass)), None
+        mass, moment = fusion_barrier((children[0] + own, children[1] + h))
+        return fusion_barrier((mass, T.R @ moment + T.p * mass)), None
 
     zero = jnp.zeros(m.batch, m.a.dtype)
     start = (zero, Vec(zero, zero, zero))
@@ -179,7 +180,7 @@ def momentum(model: Model, m: mc.Machine, v: Array) -> Force:
     """The momentum of the whole machine, in and about the frame of its base or else of the world."""
     base, rows = row_twists(model, m, v)
     of_base = None if m.base is None else m.base.inertia.momentum(base)
-    return _summed(model, m, of_base, cut(m.inertias.momentum(rows)))
+    return _summed(model, m, of_base, fusion_barrier(m.inertias.momentum(rows)))
 
 
 def momentum_rate(model: Model, m: mc.Machine, v: Array, a: Array) -> Force:
@@ -192,11 +193,11 @@ def momentum_rate(model: Model, m: mc.Machine, v: Array, a: Array) -> Force:
 def _summed(model: Model, m: mc.Machine, base: Force | None, rows: Force) -> Force:
     def inward(children: Force, x: tuple[Transform, Force]) -> tuple[Force, None]:
         T, F = x
-        return cut(to_parent(T, cut(F + children))), None
+        return fusion_barrier(to_parent(T, fusion_barrier(F + children))), None
 
     nothing = Force(*at_rest(m))
     total, _ = mc.sweep(model.topology).inward(inward, nothing, (m.poses, rows), m.batch)
-    return total if base is None else cut(total + base)
+    return total if base is None else fusion_barrier(total + base)
 
 
 def _centered(model: Model, m: mc.Machine, F: Force) -> Force:
@@ -282,6 +283,6 @@ def momentum_matrix(model: Model, q: Array) -> Array:
     c = composite(model, m)
     f, n = all_momenta(model, m, c)
     center, R = jax.tree.map(lambda x: x[None], (c.total.h * (1 / c.total.m), c.axes.R))
-    n = cut(n - center.cross(f))
+    n = fusion_barrier(n - center.cross(f))
     rows = [*(R @ f), *(R @ n)]
     return jnp.stack([row.gathered(model, x) for x in rows])

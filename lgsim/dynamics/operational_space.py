@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments
+from lgsim.dynamics import validation
 from lgsim.dynamics.forces import bias_forces
 from lgsim.dynamics.inverse_mass import solve_mass_matrix
 from lgsim.dynamics.jacobians import frame_jacobian, frame_jacobian_rate
@@ -51,8 +51,8 @@ def operational_space(
     formulation, IEEE Journal on Robotics and Automation 3(1), 1987, with Ploen and Park 1999, Proposition 2, for M^-1.
     """
     if not isinstance(model, Model):
-        return arguments.call(_core(0), model, q=(q, "q"), v=(v, "v"))
-    return arguments.call(_core(frame_index(model.topology, frame)), model, q=(q, "q"), v=(v, "v"))
+        return validation.call(_core(0), model, q=(q, "q"), v=(v, "v"))
+    return validation.call(_core(frame_index(model.topology, frame)), model, q=(q, "q"), v=(v, "v"))
 
 
 @cache

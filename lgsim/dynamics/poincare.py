@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments
+from lgsim.dynamics import validation
 from lgsim.dynamics.energy import potential_energy
 from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.multibody.joint import GroupJoint
@@ -48,7 +48,7 @@ def poincare_equations(model: Model, q: Float[Array, "*#batch nq"], p: Float[Arr
     Source: Kwatny and Blankenship 1995, (38)-(41), (53). In print (53b) has the opposite sign as a whole and (53c) the
     inverse of V^T.
     """
-    return arguments.call(_equations, model, q=(q, "q"), p=(p, "v"))
+    return validation.call(_equations, model, q=(q, "q"), p=(p, "v"))
 
 
 def structure_coefficients(model: Model) -> np.ndarray:

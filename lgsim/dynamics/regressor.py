@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import arguments, dense
+from lgsim.dynamics import matrix_form, validation
 from lgsim.lie import se3, so3
 from lgsim.multibody.model import Model
 
@@ -44,7 +44,7 @@ def torque_regressor(
     Source: Atkeson, An, Hollerbach, Estimation of inertial parameters of manipulator loads and links, International
     Journal of Robotics Research 5(3), 1986.
     """
-    return arguments.call(_torque, model, q=(q, "q"), v=(v, "v"), a=(a, "v"))
+    return validation.call(_torque, model, q=(q, "q"), v=(v, "v"), a=(a, "v"))
 
 
 def energy_regressor(model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]) -> EnergyRegressor:
@@ -64,7 +64,7 @@ def energy_regressor(model: Model, q: Float[Array, "*#batch nq"], v: Float[Array
         ValueError: an array has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
     """
-    return arguments.call(_energy, model, q=(q, "q"), v=(v, "v"))
+    return validation.call(_energy, model, q=(q, "q"), v=(v, "v"))
 
 
 def momentum_regressor(V: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6 10"]:
@@ -86,11 +86,11 @@ def momentum_regressor(V: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6 10
 
 @jax.jit
 def _torque(model: Model, q: Array, v: Array, a: Array) -> Array:
-    machine = dense.bodies(model, q)
+    machine = matrix_form.bodies(model, q)
     back = se3.inverse(machine.poses)
     own = se3.Ad(back) @ machine.jacobians
     V = own @ v
-    A = machine.jacobians @ a + dense.jacobian_rates(model, machine, v) @ v + dense.fall(model)[None]
+    A = machine.jacobians @ a + matrix_form.jacobian_rates(model, machine, v) @ v + matrix_form.fall(model)[None]
     A = se3.Ad_action(back, A)
     wrenches = momentum_regressor(A) - se3.ad(V).mT @ momentum_regressor(V)
     return jnp.moveaxis(own.mT @ wrenches, 0, 1).reshape(model.nv, -1)
@@ -98,7 +98,7 @@ def _torque(model: Model, q: Array, v: Array, a: Array) -> Array:
 
 @jax.jit
 def _energy(model: Model, q: Array, v: Array) -> EnergyRegressor:
-    machine = dense.bodies(model, q)
+    machine = matrix_form.bodies(model, q)
     V = se3.Ad_action(se3.inverse(machine.poses), machine.jacobians @ v)
     kinetic = 0.5 * (momentum_regressor(V).mT @ V[..., None])
     places = machine.poses[:, :3, 3] + machine.origins

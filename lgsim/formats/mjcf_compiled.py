@@ -12,9 +12,9 @@ from typing import Any
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
-from lgsim.formats.document import TEXT, FileError
 from lgsim.formats.report import Finding
-from lgsim.simulation.extras import package
+from lgsim.formats.xml import TEXT, FileError
+from lgsim.support.extras import package
 
 KINDS = {
     "body": ("bodies", "nbody"),

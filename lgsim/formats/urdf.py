@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from lgsim.formats import urdf_elements, urdf_tree
-from lgsim.formats.document import Element, read
 from lgsim.formats.report import FileWarning, Finding, Inertia, Report
 from lgsim.formats.urdf_elements import Link, Robot
+from lgsim.formats.xml import Element, read
 from lgsim.multibody import joints
-from lgsim.multibody.builder import GRAVITY, ROOT, ModelBuilder, ModelError, ten_parameters
+from lgsim.multibody.builder import GRAVITY, ModelBuilder, ten_parameters
 from lgsim.multibody.inertia import defect
 from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ROOT, ModelError
 
 ROOT_JOINT = "root_joint"
 """The joint of a floating base."""

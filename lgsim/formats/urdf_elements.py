@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lgsim.formats.document import Element, is_bound, is_size
 from lgsim.formats.report import Finding
+from lgsim.formats.xml import Element, is_bound, is_size
 from lgsim.multibody import joints
 from lgsim.multibody.joint import Joint
 

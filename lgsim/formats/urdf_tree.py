@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lgsim.formats.document import FileError
 from lgsim.formats.urdf_elements import Connection, Link, Robot
+from lgsim.formats.xml import FileError
 
 
 def root(robot: Robot) -> Link:

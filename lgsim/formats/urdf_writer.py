@@ -11,13 +11,13 @@ import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats import urdf_elements, urdf_tree
-from lgsim.formats.document import Element, FileError, read
 from lgsim.formats.urdf import ROOT_JOINT, read_urdf
 from lgsim.formats.urdf_elements import Robot
+from lgsim.formats.xml import Element, FileError, read
 from lgsim.multibody.builder import ten_parameters
 from lgsim.multibody.inertia import PLACES, defect
 from lgsim.multibody.model import DRIVES, Model
-from lgsim.simulation.storage import write_whole
+from lgsim.support.files import write_whole
 
 PROLOGUE = re.compile(r"(?:\ufeff|\s|<\?.*?\?>|<!--.*?-->|<![^-\[>]*(?:\[.*?\])?\s*>)*", re.DOTALL)
 """What may stand before the root element: declaration, comments, document type."""

@@ -9,113 +9,112 @@ from anything that sensors give (``Records``), ``StochasticFit`` for large data;
 iteration. ``design`` makes motions that show them.
 """
 
-from lgsim.identify.base_parameters import BaseParameters, base_parameters
-from lgsim.identify.blocks import Block, Centers, Inertias, Masses, StandardParameters
-from lgsim.identify.checking import check
-from lgsim.identify.criteria import Absolute, AOptimal, DOptimal, EOptimal, Relative
-from lgsim.identify.delays import estimate_delay, shift
-from lgsim.identify.estimator import Estimate, Estimator
-from lgsim.identify.excitation import Design, Excitation, Limits, design
-from lgsim.identify.fit import Fit, fit
-from lgsim.identify.fit_store import load_plant
-from lgsim.identify.fourier import Fourier
-from lgsim.identify.frame_blocks import GravityDirection, Placements, Tied
-from lgsim.identify.gauss_newton import STATUS
-from lgsim.identify.instruments import InputDelay, InstrumentedPlant, SensorBias, SensorDelay
-from lgsim.identify.joint_blocks import Drive, SignalScale, Stribeck, StribeckSpeed, TorqueOffset
-from lgsim.identify.linear import LinearFit
-from lgsim.identify.loss import Cauchy, Huber, Loss, Squares
-from lgsim.identify.minimisers import ChainSteps, Optimistix
-from lgsim.identify.parameters import Belief, Parameters, TotalMass
-from lgsim.identify.plant import Plant
-from lgsim.identify.reading import MapError, read_recording
-from lgsim.identify.recording import Recording
-from lgsim.identify.records import Channel, Records
-from lgsim.identify.report import Finding, Report
-from lgsim.identify.samples import Samples
-from lgsim.identify.sensors import FramePose, Inertial, Positions, Sensor, Velocities
-from lgsim.identify.simulation_error import SimulationFit
-from lgsim.identify.smoothers import Butterworth, Smoother, Spline
-from lgsim.identify.smoothing import smooth
-from lgsim.identify.stepwise import Search, Step
-from lgsim.identify.stochastic import StochasticFit
-from lgsim.identify.torque import TorqueFit
-from lgsim.identify.torque_delay import torque_delay
-from lgsim.identify.uncertainty import Identifiability, identifiability, whiteness
+from lgsim.identify.estimators.estimator import Estimate, Estimator
+from lgsim.identify.estimators.linear_fit import LinearFit
+from lgsim.identify.estimators.loss import Cauchy, Huber, Loss, SquaredLoss
+from lgsim.identify.estimators.minimizers import OptimistixLeastSquares, StructuredGaussNewton
+from lgsim.identify.estimators.records import Channel, SensorRecords
+from lgsim.identify.estimators.samples import TorqueSamples
+from lgsim.identify.estimators.sensors import FramePoseSensor, ImuSensor, PositionSensor, Sensor, VelocitySensor
+from lgsim.identify.estimators.simulation_fit import SimulationFit
+from lgsim.identify.estimators.stochastic_fit import StochasticFit
+from lgsim.identify.estimators.torque_delay import torque_delay
+from lgsim.identify.estimators.torque_fit import TorqueFit
+from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, whiteness
+from lgsim.identify.experiment.criteria import AbsoluteNoise, AOptimal, DOptimal, EOptimal, RelativeNoise
+from lgsim.identify.experiment.design import ExcitationLimits, ExcitationProblem, OptimalExcitation, design_excitation
+from lgsim.identify.experiment.fourier import Fourier
+from lgsim.identify.fit import Fit, fit, load_plant
+from lgsim.identify.recording.delays import estimate_delay, shift_signal
+from lgsim.identify.recording.filters import Butterworth, Smoother, Spline
+from lgsim.identify.recording.plausibility import check_recording
+from lgsim.identify.recording.reading import RecordingMapError, read_recording
+from lgsim.identify.recording.recording import Recording
+from lgsim.identify.recording.report import Finding, Report
+from lgsim.identify.recording.smoothing import smooth
+from lgsim.identify.session import Iteration, Search
+from lgsim.identify.unknowns.base_parameters import BaseParameters, base_parameters
+from lgsim.identify.unknowns.body_blocks import Block, CentersOfMass, Inertias, Masses, StandardParameters
+from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements, SharedBlock
+from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, Stribeck, StribeckSpeed, TorqueOffset
+from lgsim.identify.unknowns.parameters import Parameters, Prior, TotalMass
+from lgsim.identify.unknowns.plant import Plant
+from lgsim.identify.unknowns.sensor_plant import InputDelay, InstrumentedPlant, SensorBias, SensorDelay
+from lgsim.linalg.levenberg_marquardt import RESULTS
 
 __all__ = [
-    "STATUS",
+    "RESULTS",
     "AOptimal",
-    "Absolute",
+    "AbsoluteNoise",
     "BaseParameters",
-    "Belief",
     "Block",
     "Butterworth",
     "Cauchy",
-    "Centers",
-    "ChainSteps",
+    "CentersOfMass",
     "Channel",
     "DOptimal",
-    "Design",
-    "Drive",
     "EOptimal",
     "Estimate",
     "Estimator",
-    "Excitation",
+    "ExcitationLimits",
+    "ExcitationProblem",
     "Finding",
     "Fit",
     "Fourier",
-    "FramePose",
+    "FramePoseSensor",
     "GravityDirection",
     "Huber",
     "Identifiability",
-    "Inertial",
+    "ImuSensor",
     "Inertias",
     "InputDelay",
     "InstrumentedPlant",
-    "Limits",
+    "Iteration",
+    "JointParameter",
     "LinearFit",
     "Loss",
-    "MapError",
     "Masses",
-    "Optimistix",
+    "OptimalExcitation",
+    "OptimistixLeastSquares",
     "Parameters",
     "Placements",
     "Plant",
-    "Positions",
+    "PositionSensor",
+    "Prior",
     "Recording",
-    "Records",
-    "Relative",
+    "RecordingMapError",
+    "RelativeNoise",
     "Report",
-    "Samples",
     "Search",
     "Sensor",
     "SensorBias",
     "SensorDelay",
+    "SensorRecords",
+    "SharedBlock",
     "SignalScale",
     "SimulationFit",
     "Smoother",
     "Spline",
-    "Squares",
+    "SquaredLoss",
     "StandardParameters",
-    "Step",
     "StochasticFit",
     "Stribeck",
     "StribeckSpeed",
-    "Tied",
+    "StructuredGaussNewton",
     "TorqueFit",
     "TorqueOffset",
+    "TorqueSamples",
     "TotalMass",
-    "Velocities",
+    "VelocitySensor",
     "base_parameters",
-    "check",
-    "design",
+    "check_recording",
+    "design_excitation",
     "estimate_delay",
     "fit",
     "identifiability",
     "load_plant",
     "read_recording",
-    "shift",
+    "shift_signal",
     "smooth",
     "torque_delay",
     "whiteness",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.identify import fit_store
-from lgsim.identify.estimator import Estimate, Estimator
-from lgsim.identify.gauss_newton import STATUS
-from lgsim.identify.parameters import Parameters
-from lgsim.identify.plant import Plant
-from lgsim.identify.torque import TorqueFit
-from lgsim.identify.uncertainty import Identifiability, identifiability, unseen, whiteness
+from lgsim.identify.estimators.estimator import Estimate, Estimator
+from lgsim.identify.estimators.torque_fit import TorqueFit
+from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, unseen, whiteness
+from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.plant import Plant
+from lgsim.linalg.levenberg_marquardt import RESULTS
 from lgsim.multibody.model import Model
+from lgsim.multibody.serialization import from_record, to_record
+from lgsim.support.files import write_whole
 
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 
@@ -46,7 +50,7 @@ class Fit:
     @property
     def message(self) -> str:
         """What went wrong, as a sentence; empty where nothing did."""
-        return STATUS[self.estimate.status]
+        return RESULTS[self.estimate.status]
 
     @cached_property
     def plant(self) -> Plant:
@@ -120,7 +124,7 @@ class Fit:
         Raises:
             ValueError: the ending is another one.
         """
-        return fit_store.save(self, Path(path))
+        return save(self, Path(path))
 
     def summary(self) -> str:
         """A table of the numbers with their deviations, and the remarks, as text."""
@@ -199,3 +203,50 @@ def _slopes(parameters: Parameters, x: Array) -> Array:
 @eqx.filter_jit
 def _deviations(estimator: Estimator, parameters: Parameters, x: Array, covariance: Array, samples: Any) -> Array:
     return estimator.deviations(parameters, x, covariance, samples)
+
+
+_FORMAT = "lgsim fit 1"
+_SIGNALS = ("scale", "offset", "stribeck", "stribeck_speed")
+
+
+def save(fit: Any, path: Path) -> Path:
+    """See ``Fit.save``."""
+    if path.suffix != ".npz":
+        raise ValueError(f"{path}: expected a name that ends in .npz, got {path.suffix or 'no ending'!r}")
+    plant, estimate = fit.plant, fit.estimate
+    topology, numbers = to_record(plant.model)
+    about = {"format": _FORMAT, "topology": topology, "message": fit.message, "coordinates": fit.parameters.names}
+    arrays = {
+        "names": np.array(list(fit.values)), "values": np.array(list(fit.values.values())),
+        "prior": np.array(list(fit.prior.values())), "deviations": np.array(list(fit.deviations.values())),
+        "x": estimate.x, "covariance": estimate.covariance, "information": estimate.information,
+        "columns": np.array(fit.estimator.columns(fit.parameters, fit.samples)), "noise": estimate.noise,
+        "costs": estimate.costs, "rmse": fit.rmse(),
+    }  # fmt: skip
+    if fit.validation is not None:
+        arrays["rmse_held_out"] = fit.rmse(fit.validation)
+    arrays |= {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
+    arrays |= {f"model.{name}": array for name, array in numbers.items()}
+    file = io.BytesIO()
+    whole: dict[str, Any] = {"about": np.array(json.dumps(about)), **{k: np.asarray(x) for k, x in arrays.items()}}
+    np.savez_compressed(file, **whole)
+    write_whole(path, file.getvalue())
+    return path
+
+
+def load_plant(path: str | Path) -> Plant:
+    """The plant of a file that ``Fit.save`` wrote: the machine found, with the numbers of its signals.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no such file.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            about = json.loads(str(file["about"]))
+            if about["format"] != _FORMAT:
+                raise KeyError(about["format"])
+            model = from_record(about["topology"], {n[6:]: file[n] for n in file if n.startswith("model.")})
+            return Plant(model, **{name: file[f"signal.{name}"] for name in _SIGNALS})
+    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
+        raise ValueError(f"{path}: expected a fit that lgsim wrote, got something else") from None

@@ -4,12 +4,12 @@ from lgsim.integrators.commutator_free import CommutatorFree
 from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme, triple_jump, with_adjoint
 from lgsim.integrators.coordinates import Cayley, Exponential, SecondKind
 from lgsim.integrators.gauss import ImplicitMuntheKaas
-from lgsim.integrators.hamiltonian import BodyMomentum, HamiltonianField, LiePoissonField
+from lgsim.integrators.hamiltonian import BodyMomentumHamiltonian, HamiltonianField, LiePoissonField
 from lgsim.integrators.integrate import RESULTS, Solution, integrate
 from lgsim.integrators.method import ImplicitMethod, Method
 from lgsim.integrators.methods import COORDINATE_METHODS, IMPLICIT_METHODS, METHODS, SYMPLECTIC_METHODS
 from lgsim.integrators.newton import Newton
-from lgsim.integrators.rkmk import FewCommutators, MuntheKaas, Truncated
+from lgsim.integrators.rkmk import MuntheKaas, ReducedMuntheKaas, TruncatedDexpinv
 from lgsim.integrators.symplectic import Symplectic, SymplecticTheta
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau, ImplicitTableau, crouch_grossman
 
@@ -19,13 +19,12 @@ __all__ = [
     "METHODS",
     "RESULTS",
     "SYMPLECTIC_METHODS",
-    "BodyMomentum",
+    "BodyMomentumHamiltonian",
     "ButcherTableau",
     "Cayley",
     "CommutatorFree",
     "CommutatorFreeTableau",
     "Exponential",
-    "FewCommutators",
     "HamiltonianField",
     "ImplicitMethod",
     "ImplicitMuntheKaas",
@@ -34,12 +33,13 @@ __all__ = [
     "Method",
     "MuntheKaas",
     "Newton",
+    "ReducedMuntheKaas",
     "SecondKind",
     "Solution",
     "Symplectic",
     "SymplecticTheta",
     "ThetaScheme",
-    "Truncated",
+    "TruncatedDexpinv",
     "crouch_grossman",
     "integrate",
     "suzuki",

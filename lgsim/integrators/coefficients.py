@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 
-from lgsim.integrators.exponentials import Commutator, Exponentials
+from lgsim.integrators.group_words import Commutator, Exponentials
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau, crouch_grossman
 
 START = Exponentials(0, ())

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.integrators.exponentials import Exponentials
+from lgsim.integrators.group_words import Exponentials
 from lgsim.integrators.method import Field, Method
 from lgsim.integrators.tableau import CommutatorFreeTableau
 from lgsim.lie.action import Action, Point

@@ -55,7 +55,7 @@ def _directions(group: LieGroup, dtype: jnp.dtype) -> Any:
         return jax.tree.map(np.asarray, slopes)
 
 
-class BodyMomentum(eqx.Module):
+class BodyMomentumHamiltonian(eqx.Module):
     """A Hamiltonian of the body momentum ``Pi = Ad*_g mu`` as one of the space momentum mu.
 
     Attributes:

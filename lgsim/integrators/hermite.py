@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.integrators.rkmk import Truncated
+from lgsim.integrators.rkmk import TruncatedDexpinv
 from lgsim.lie.action import Action, Point
 
 
@@ -139,7 +139,7 @@ def _rate(action: Action, before: Array, rates: Array, b: Array, velocity: Array
         velocity = velocity - _carried(action, b, arriving)
     if action.provides("dexpinv"):
         return action.dexpinv(b, velocity)
-    return Truncated(3 if action.provides("bracket") else 0)(action, b, velocity)
+    return TruncatedDexpinv(3 if action.provides("bracket") else 0)(action, b, velocity)
 
 
 def _carried(action: Action, a: Array, velocity: Array) -> Array:

@@ -11,9 +11,9 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from lgsim.integrators.arguments import check_field, count, scalar, state
-from lgsim.integrators.loops import Loop, store_all, store_every, store_recursively, store_steps
+from lgsim.integrators.checkpointing import Loop, store_all, store_every, store_recursively, store_steps
 from lgsim.integrators.method import Field, Method
+from lgsim.integrators.validation import check_field, count, scalar, state
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
 

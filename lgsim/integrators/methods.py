@@ -12,16 +12,16 @@ from lgsim.integrators.compositions import suzuki, theta_scheme, triple_jump, wi
 from lgsim.integrators.coordinates import Cayley, SecondKind
 from lgsim.integrators.gauss import GAUSS2_TABLEAU, GAUSS4_TABLEAU, GAUSS6_TABLEAU, ImplicitMuntheKaas
 from lgsim.integrators.method import Method
-from lgsim.integrators.rkmk import FewCommutators, MuntheKaas
+from lgsim.integrators.rkmk import MuntheKaas, ReducedMuntheKaas
 from lgsim.integrators.symplectic import Symplectic
 
-LieEuler = FewCommutators(c.LIE_EULER_TABLEAU)
+LieEuler = ReducedMuntheKaas(c.LIE_EULER_TABLEAU)
 
 MK2 = MuntheKaas(c.HEUN_TABLEAU)
 MK2Midpoint = MuntheKaas(c.MIDPOINT_TABLEAU)
 MK3 = MuntheKaas(c.RK3_TABLEAU)
 MK4 = MuntheKaas(c.RK4_TABLEAU)
-MK4TwoCommutators = FewCommutators(c.RK4_TWO_COMMUTATORS_TABLEAU)
+MK4TwoCommutators = ReducedMuntheKaas(c.RK4_TWO_COMMUTATORS_TABLEAU)
 MK5 = MuntheKaas(c.BUTCHER5_TABLEAU)
 MK54 = MuntheKaas(c.DORMAND_PRINCE_TABLEAU)
 MK6 = MuntheKaas(c.BUTCHER6_TABLEAU)

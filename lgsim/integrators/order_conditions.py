@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lgsim.integrators.exponentials import Commutator, Exponentials
+from lgsim.integrators.group_words import Commutator, Exponentials
 
 # A tree is the tuple of the trees that hang from its root, and a forest is a tuple of trees: the same nested tuple is a
 # tree or the forest of its children, as the name of the variable says.

@@ -29,7 +29,7 @@ def exact(action: Action, sigma: Array, k: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Truncated:
+class TruncatedDexpinv:
     """The first terms of ``dexpinv_sigma(k) = sum_j B_j/j! ad_sigma^j k``; a method of order p keeps p - 1 commutators.
 
     ``commutators`` counts nested brackets, those with a zero Bernoulli number included: 2 gives
@@ -126,7 +126,7 @@ class MuntheKaas(Method):
         return y1, jnp.sum(jnp.asarray(gap, dtype)[:, None] * slopes, axis=0)
 
 
-class FewCommutators(Method):
+class ReducedMuntheKaas(Method):
     """Munthe-Kaas methods that replace dexpinv by a few brackets of stage values, ``k_i = h f(Y_i)``.
 
     Source: Munthe-Kaas and Owren 1999; Casas and Owren 2003; Celledoni et al. 2021, sec. 2.2.

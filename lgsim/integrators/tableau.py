@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lgsim.integrators.exponentials import Commutator, Exponentials
+from lgsim.integrators.group_words import Commutator, Exponentials
 from lgsim.integrators.order_conditions import (
     classical_conditions,
     classical_residuals,

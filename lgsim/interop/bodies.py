@@ -8,7 +8,7 @@ from jax import Array
 from lgsim.interop.forms import rotated
 from lgsim.lie import conversions
 from lgsim.multibody import inertia as ten
-from lgsim.spatial import check
+from lgsim.support import check
 
 
 def mass_center(values: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from lgsim.interop.forms import Form
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD
-from lgsim.spatial import check
+from lgsim.support import check
 
 
 class _Part(NamedTuple):

@@ -28,7 +28,7 @@ from lgsim.interop.convention import Convention
 from lgsim.interop.forms import BallByAngles, FreeAngularFirst, PlaneInParent
 from lgsim.multibody.inertia import rotational_inertia
 from lgsim.multibody.joints import Free, Planar, Spherical
-from lgsim.spatial import check
+from lgsim.support import check
 
 _TOOL = Convention(forms={Free: FreeAngularFirst(), Spherical: BallByAngles(), Planar: PlaneInParent()})
 

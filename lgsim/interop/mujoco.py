@@ -29,7 +29,7 @@ from lgsim.interop.convention import Convention
 from lgsim.interop.forms import FreeInWorld, PlaneInParent
 from lgsim.lie import conversions
 from lgsim.multibody.joints import Free, Planar
-from lgsim.spatial import check
+from lgsim.support import check
 
 _TOOL = Convention(forms={Free: FreeInWorld(), Planar: PlaneInParent()}, rooted=(Free,))
 

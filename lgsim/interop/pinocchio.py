@@ -25,7 +25,7 @@ from lgsim.interop import bodies
 from lgsim.interop.convention import Convention
 from lgsim.interop.forms import Circle, ScalarLast
 from lgsim.multibody.joints import Continuous, Free, Planar, Spherical
-from lgsim.spatial import check
+from lgsim.support import check
 
 _TOOL = Convention(
     forms={Free: ScalarLast(), Spherical: ScalarLast(), Planar: Circle(), Continuous: Circle()},

@@ -20,7 +20,7 @@ from jax.core import Tracer
 
 from lgsim.lie import se3
 from lgsim.lie.group import SE3, Element, Euclidean, LieGroup, defects_of_parts, join, norm, split
-from lgsim.spatial import check
+from lgsim.support import check
 
 Point = Any
 """A point of the manifold: an array, or a tuple of points."""

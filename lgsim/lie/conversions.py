@@ -16,8 +16,9 @@ from jaxtyping import Float
 
 from lgsim.lie import quaternion, so3
 from lgsim.lie.quaternion import Quaternion
-from lgsim.lie.rotation import quaternion as _largest_component
-from lgsim.spatial import check, unpack_matrix
+from lgsim.lie.so3_components import quaternion as _largest_component
+from lgsim.spatial import unpack_matrix
+from lgsim.support import check
 
 
 class EulerAxes(Enum):

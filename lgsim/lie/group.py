@@ -19,8 +19,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim.lie import quaternion, se2, se3, so2, so3
-from lgsim.lie.derived import columns, transpose, transpose_apply
-from lgsim.spatial import check
+from lgsim.lie.matrix_forms import columns, transpose, transpose_apply
+from lgsim.support import check
 
 Element = Any
 """A group element: an array, or a tuple of elements."""

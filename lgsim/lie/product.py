@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.lie.derived import columns, transpose_apply
 from lgsim.lie.group import Element, LieGroup, defects_of_parts, join, split
-from lgsim.spatial import check
+from lgsim.lie.matrix_forms import columns, transpose_apply
+from lgsim.support import check
 
 
 class Product(LieGroup):

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.lie import rotation, so3
+from lgsim.lie import so3, so3_components
 from lgsim.lie.so3 import (
     ad,
     ad_dual,
@@ -32,7 +32,8 @@ from lgsim.lie.so3 import (
     dexpinv,
     dexpinv_action,
 )
-from lgsim.spatial import Vec, check, components, pack, unpack
+from lgsim.spatial import Vec, components, pack, unpack
+from lgsim.support import check
 
 __all__ = [
     "Ad", "Ad_action", "Ad_dual", "Ad_dual_action", "ad", "ad_dual", "ad_dual_action", "ad_function", "bracket", "cay",
@@ -46,16 +47,16 @@ dim = 3
 Quaternion = Float[Array, "*#batch 4"]
 
 
-def _quaternion(q: Array) -> rotation.Quat:
+def _quaternion(q: Array) -> so3_components.Quat:
     s, *v = components(q)
     return s, Vec(*v)
 
 
-def _quaternions(**named: Array) -> tuple[rotation.Quat, ...]:
+def _quaternions(**named: Array) -> tuple[so3_components.Quat, ...]:
     return tuple(_quaternion(a) for a in check.arguments(**{name: (a, (4,)) for name, a in named.items()}))
 
 
-def _array(q: rotation.Quat) -> Array:
+def _array(q: so3_components.Quat) -> Array:
     return pack((q[0], *q[1]), (4,))
 
 
@@ -77,7 +78,7 @@ def vee(q: Quaternion) -> Float[Array, "*batch 3"]:
 
 def exp(u: so3.Vector) -> Float[Array, "*batch 4"]:
     """``(cos(t/2), sin(t/2) u/t)``, t = |u|."""
-    return _array(rotation.quaternion_exp(unpack(check.floating("u", u, 3))))
+    return _array(so3_components.quaternion_exp(unpack(check.floating("u", u, 3))))
 
 
 def log(q: Quaternion) -> Float[Array, "*batch 3"]:
@@ -87,7 +88,7 @@ def log(q: Quaternion) -> Float[Array, "*batch 3"]:
     part.
     """
     (a,) = _quaternions(q=q)
-    return pack(rotation.quaternion_log(a), (3,))
+    return pack(so3_components.quaternion_log(a), (3,))
 
 
 def normalize(q: Quaternion) -> Float[Array, "*batch 4"]:
@@ -106,7 +107,7 @@ def defects(q: Any) -> dict[str, Any]:
 
 def compose(p: Quaternion, q: Quaternion) -> Float[Array, "*batch 4"]:
     """Hamilton's product ``p q``: q acts first."""
-    return _array(rotation.quaternion_product(*_quaternions(p=p, q=q)))
+    return _array(so3_components.quaternion_product(*_quaternions(p=p, q=q)))
 
 
 def inverse(q: Quaternion) -> Float[Array, "*batch 4"]:
@@ -118,14 +119,14 @@ def inverse(q: Quaternion) -> Float[Array, "*batch 4"]:
 def Ad(q: Quaternion) -> Float[Array, "*batch 3 3"]:
     """The rotation matrix of q, of any norm but zero."""
     (a,) = _quaternions(q=q)
-    m = rotation.quaternion_matrix(a)
+    m = so3_components.quaternion_matrix(a)
     return pack((*m.r0, *m.r1, *m.r2), (3, 3))
 
 
 def Ad_action(q: Quaternion, v: so3.Vector) -> Float[Array, "*batch 3"]:
     """The rotated vector ``q v q^-1``, for a unit quaternion."""
     q, v = check.arguments(q=(q, (4,)), v=(v, (3,)))
-    return pack(rotation.quaternion_rotate(_quaternion(q), unpack(v)), (3,))
+    return pack(so3_components.quaternion_rotate(_quaternion(q), unpack(v)), (3,))
 
 
 def Ad_dual(q: Quaternion) -> Float[Array, "*batch 3 3"]:
@@ -137,7 +138,7 @@ def Ad_dual_action(q: Quaternion, mu: so3.Vector) -> Float[Array, "*batch 3"]:
     """``Ad_q^* mu``: mu rotated back, for a unit quaternion."""
     q, mu = check.arguments(q=(q, (4,)), mu=(mu, (3,)))
     s, v = _quaternion(q)
-    return pack(rotation.quaternion_rotate((s, -v), unpack(mu)), (3,))
+    return pack(so3_components.quaternion_rotate((s, -v), unpack(mu)), (3,))
 
 
 def cay(u: so3.Vector) -> Float[Array, "*batch 4"]:
@@ -158,8 +159,8 @@ def second_kind(u: so3.Vector) -> Float[Array, "*batch 4"]:
     a = unpack(check.floating("u", u, 3))
     zero = jnp.zeros_like(a.x)
     factors = (Vec(a.x, zero, zero), Vec(zero, a.y, zero), Vec(zero, zero, a.z))
-    first, second, third = (rotation.quaternion_exp(f) for f in factors)
-    return _array(rotation.quaternion_product(rotation.quaternion_product(first, second), third))
+    first, second, third = (so3_components.quaternion_exp(f) for f in factors)
+    return _array(so3_components.quaternion_product(so3_components.quaternion_product(first, second), third))
 
 
 def second_kind_inverse(q: Quaternion) -> Float[Array, "*batch 3"]:
@@ -178,5 +179,5 @@ def interpolate(q0: Quaternion, q1: Quaternion, s: Float[Array, "*#batch"] | flo
     s = jnp.asarray(s, jnp.result_type(q0))
     q0, q1, s = check.arguments(q0=(q0, (4,)), q1=(q1, (4,)), s=(s, ()))
     a, b = _quaternion(q0), _quaternion(q1)
-    u = rotation.quaternion_log(rotation.quaternion_product((a[0], -a[1]), b))
-    return _array(rotation.quaternion_product(a, rotation.quaternion_exp(u * s)))
+    u = so3_components.quaternion_log(so3_components.quaternion_product((a[0], -a[1]), b))
+    return _array(so3_components.quaternion_product(a, so3_components.quaternion_exp(u * s)))

@@ -13,12 +13,13 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.lie import nearest, rigid, so2
-from lgsim.lie.derived import columns, transpose
-from lgsim.lie.phi import DEXP, DEXPINV, AdFunction
+from lgsim.lie import projection, se3_components, so2
+from lgsim.lie.ad_functions import DEXP, DEXPINV, AdFunction
+from lgsim.lie.matrix_forms import columns, transpose
 from lgsim.lie.series import dexpinv_coefficient, stumpffs
-from lgsim.spatial import Motion, Vec, check, components, pack, rows, sincos
+from lgsim.spatial import Motion, Vec, components, pack, rows, sincos
 from lgsim.spatial.algebra import Scalar
+from lgsim.support import check
 
 dim = 3
 
@@ -216,7 +217,7 @@ def _plane(u: Motion) -> Array:
 def cay(u: Twist) -> Float[Array, "*batch 3 3"]:
     """Cayley map ``(I - hat(u)/2)^-1 (I + hat(u)/2)``: that of se(3) in the plane."""
     ((v, w),) = _twists(u=u)
-    T = rigid.cay(_lift(v, w))
+    T = se3_components.cay(_lift(v, w))
     return _matrix(_Frame(T.R.r0.x, T.R.r1.x, _Pair(T.p.x, T.p.y)))
 
 
@@ -230,7 +231,7 @@ def cayinv(T: Matrix) -> Float[Array, "*batch 3"]:
 def dcay_action(u: Twist, v: Twist) -> Float[Array, "*batch 3"]:
     """Space form: ``d/dt cay(u) = hat(dcay_u u') cay(u)``."""
     a, b = _twists(u=u, v=v)
-    return _plane(rigid.dcay(_lift(*a), _lift(*b)))
+    return _plane(se3_components.dcay(_lift(*a), _lift(*b)))
 
 
 def dcay(u: Twist) -> Float[Array, "*batch 3 3"]:
@@ -241,7 +242,7 @@ def dcay(u: Twist) -> Float[Array, "*batch 3 3"]:
 def dcayinv_action(u: Twist, v: Twist) -> Float[Array, "*batch 3"]:
     """The inverse of dcay; never singular."""
     a, b = _twists(u=u, v=v)
-    return _plane(rigid.dcayinv(_lift(*a), _lift(*b)))
+    return _plane(se3_components.dcayinv(_lift(*a), _lift(*b)))
 
 
 def dcayinv(u: Twist) -> Float[Array, "*batch 3 3"]:
@@ -265,12 +266,12 @@ def second_kind_inverse(T: Matrix) -> Float[Array, "*batch 3"]:
 def project(T: Matrix) -> Float[Array, "*batch 3 3"]:
     """The displacement with the translation of T and the rotation nearest to that of T."""
     T = check.floating("T", T, 3, 3)
-    return nearest.with_rotation(T, so2.project(T[..., :2, :2]))
+    return projection.with_rotation(T, so2.project(T[..., :2, :2]))
 
 
 def defects(T: Any) -> dict[str, Any]:
     """By how much NumPy arrays (..., 3, 3) fail to be displacements: the rotation's defects, and the bottom row's."""
-    return nearest.displacement_defects(T)
+    return projection.displacement_defects(T)
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 3 3"]:

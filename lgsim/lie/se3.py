@@ -15,10 +15,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.lie import nearest, rigid, rotation, so3
-from lgsim.lie.derived import columns, transpose
-from lgsim.lie.phi import DEXP, DEXPINV, AdFunction, matrix_on_motion, on_motion, polynomial_in_hat
-from lgsim.spatial import Mat, Motion, Transform, Vec, check, components, pack, unpack, unpack_matrix, unpack_transform
+from lgsim.lie import projection, se3_components, so3, so3_components
+from lgsim.lie.ad_functions import DEXP, DEXPINV, AdFunction, matrix_on_motion, on_motion, polynomial_in_hat
+from lgsim.lie.matrix_forms import columns, transpose
+from lgsim.spatial import Mat, Motion, Transform, Vec, components, pack, unpack, unpack_matrix, unpack_transform
+from lgsim.support import check
 
 dim = 6
 
@@ -86,7 +87,7 @@ def exp(u: Twist) -> Float[Array, "*batch 4 4"]:
     Source: Park and Chung 2005, eq. (10), rearranged so that nothing is divided by a small angle.
     """
     (a,) = _motions(u=u)
-    return _matrix(rigid.exp(a))
+    return _matrix(se3_components.exp(a))
 
 
 def log(T: Matrix) -> Float[Array, "*batch 6"]:
@@ -96,7 +97,7 @@ def log(T: Matrix) -> Float[Array, "*batch 6"]:
     where the representative is that of ``so3.log``).
     """
     (a,) = _transforms(T=T)
-    return _twist(rigid.log(a))
+    return _twist(se3_components.log(a))
 
 
 def compose(T: Matrix, S: Matrix) -> Float[Array, "*batch 4 4"]:
@@ -191,18 +192,18 @@ def dexpinv(u: Twist) -> Float[Array, "*batch 6 6"]:
 def cay(u: Twist) -> Float[Array, "*batch 4 4"]:
     """Cayley map ``(I - hat(u)/2)^-1 (I + hat(u)/2)``; rational, agrees with exp to second order."""
     (a,) = _motions(u=u)
-    return _matrix(rigid.cay(a))
+    return _matrix(se3_components.cay(a))
 
 
 def cayinv(T: Matrix) -> Float[Array, "*batch 6"]:
     """The u with ``cay(u) = T``; infinite at a rotation by pi."""
     (a,) = _transforms(T=T)
-    return _twist(rigid.cayinv(a))
+    return _twist(se3_components.cayinv(a))
 
 
 def dcay_action(u: Twist, v: Twist) -> Float[Array, "*batch 6"]:
     """Space form: ``d/dt cay(u) = hat(dcay_u u') cay(u)``; the inverse of ``dcayinv_action``."""
-    return _twist(rigid.dcay(*_motions(u=u, v=v)))
+    return _twist(se3_components.dcay(*_motions(u=u, v=v)))
 
 
 def dcay(u: Twist) -> Float[Array, "*batch 6 6"]:
@@ -212,7 +213,7 @@ def dcay(u: Twist) -> Float[Array, "*batch 6 6"]:
 
 def dcayinv_action(u: Twist, v: Twist) -> Float[Array, "*batch 6"]:
     """``vee(hat(v) - [hat(u), hat(v)]/2 - hat(u) hat(v) hat(u)/4)``; never singular."""
-    return _twist(rigid.dcayinv(*_motions(u=u, v=v)))
+    return _twist(se3_components.dcayinv(*_motions(u=u, v=v)))
 
 
 def dcayinv(u: Twist) -> Float[Array, "*batch 6 6"]:
@@ -223,13 +224,13 @@ def dcayinv(u: Twist) -> Float[Array, "*batch 6 6"]:
 def second_kind(u: Twist) -> Float[Array, "*batch 4 4"]:
     """Canonical coordinates of the second kind ``exp(u_1 e_1) ... exp(u_6 e_6)``: translate, then turn."""
     ((v, w),) = _motions(u=u)
-    return _matrix(Transform(rotation.second_kind(w), v))
+    return _matrix(Transform(so3_components.second_kind(w), v))
 
 
 def second_kind_inverse(T: Matrix) -> Float[Array, "*batch 6"]:
     """The u with ``second_kind(u) = T`` and |u_5| <= pi/2; u_4 and u_6 are not unique at |u_5| = pi/2."""
     (a,) = _transforms(T=T)
-    return _twist(Motion(a.p, rotation.second_kind_inverse(a.R)))
+    return _twist(Motion(a.p, so3_components.second_kind_inverse(a.R)))
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 4 4"]:
@@ -243,12 +244,12 @@ def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = fl
 def project(T: Matrix) -> Float[Array, "*batch 4 4"]:
     """The displacement with the translation of T and the rotation nearest to that of T."""
     T = check.floating("T", T, 4, 4)
-    return nearest.with_rotation(T, so3.project(T[..., :3, :3]))
+    return projection.with_rotation(T, so3.project(T[..., :3, :3]))
 
 
 def defects(T: Any) -> dict[str, Any]:
     """By how much NumPy arrays (..., 4, 4) fail to be displacements: the rotation's defects, and the bottom row's."""
-    return nearest.displacement_defects(T)
+    return projection.displacement_defects(T)
 
 
 def interpolate(T0: Matrix, T1: Matrix, s: Float[Array, "*#batch"] | float) -> Float[Array, "*batch 4 4"]:
@@ -256,7 +257,7 @@ def interpolate(T0: Matrix, T1: Matrix, s: Float[Array, "*#batch"] | float) -> F
     s = jnp.asarray(s, jnp.result_type(T0))
     T0, T1, s = check.arguments(T0=(T0, (4, 4)), T1=(T1, (4, 4)), s=(s, ()))
     a, b = unpack_transform(T0), unpack_transform(T1)
-    return _matrix(a @ rigid.exp(rigid.log(a.inverse() @ b) * s))
+    return _matrix(a @ se3_components.exp(se3_components.log(a.inverse() @ b) * s))
 
 
 def act(T: Matrix, x: Float[Array, "*#batch 3"]) -> Float[Array, "*batch 3"]:

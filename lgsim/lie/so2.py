@@ -13,9 +13,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.lie import nearest
-from lgsim.lie.derived import transpose
-from lgsim.spatial import check, pack, sincos
+from lgsim.lie import projection
+from lgsim.lie.matrix_forms import transpose
+from lgsim.spatial import pack, sincos
+from lgsim.support import check
 
 dim = 1
 
@@ -194,7 +195,7 @@ def project(R: Matrix) -> Float[Array, "*batch 2 2"]:
 
 def defects(R: Any) -> dict[str, Any]:
     """By how much NumPy arrays (..., 2, 2) fail to be rotations: ``R^T R = 1`` and ``det R = 1``."""
-    return nearest.rotation_defects(R)
+    return projection.rotation_defects(R)
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 2 2"]:

@@ -14,10 +14,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.lie import nearest, rotation
-from lgsim.lie.derived import columns, transpose
-from lgsim.lie.phi import DEXP, DEXPINV, AdFunction, matrix_on_rotation, on_rotation, polynomial_in_hat
-from lgsim.spatial import Mat, Vec, check, components, pack, unpack, unpack_matrix
+from lgsim.lie import projection, so3_components
+from lgsim.lie.ad_functions import DEXP, DEXPINV, AdFunction, matrix_on_rotation, on_rotation, polynomial_in_hat
+from lgsim.lie.matrix_forms import columns, transpose
+from lgsim.spatial import Mat, Vec, components, pack, unpack, unpack_matrix
+from lgsim.support import check
 
 dim = 3
 
@@ -70,7 +71,7 @@ def exp(u: Vector) -> Float[Array, "*batch 3 3"]:
     Source: Park and Chung 2005, eq. (12) (eq. (11) lacks a factor 2).
     """
     (a,) = _vectors(u=u)
-    return _matrix(rotation.exp(a))
+    return _matrix(so3_components.exp(a))
 
 
 def log(R: Matrix) -> Float[Array, "*batch 3"]:
@@ -80,7 +81,7 @@ def log(R: Matrix) -> Float[Array, "*batch 3"]:
     Differentiable along the group to any order, ``d/ds log(R exp(s)) = dexpinv_{-u}`` (one-sided at pi).
     """
     (a,) = _matrices(R=R)
-    return _vector(rotation.log(a))
+    return _vector(so3_components.log(a))
 
 
 def compose(R: Matrix, S: Matrix) -> Float[Array, "*batch 3 3"]:
@@ -176,7 +177,7 @@ def cay(u: Vector) -> Float[Array, "*batch 3 3"]:
 def cayinv(R: Matrix) -> Float[Array, "*batch 3"]:
     """The u with ``cay(u) = R``: ``2 tan(t/2)`` times the axis, infinite at a rotation by pi."""
     (a,) = _matrices(R=R)
-    s, q = rotation.quaternion(a)
+    s, q = so3_components.quaternion(a)
     return _vector(q * (2 / s))
 
 
@@ -205,13 +206,13 @@ def dcayinv(u: Vector) -> Float[Array, "*batch 3 3"]:
 def second_kind(u: Vector) -> Float[Array, "*batch 3 3"]:
     """Canonical coordinates of the second kind: ``exp(u_1 e_x) exp(u_2 e_y) exp(u_3 e_z)``."""
     (a,) = _vectors(u=u)
-    return _matrix(rotation.second_kind(a))
+    return _matrix(so3_components.second_kind(a))
 
 
 def second_kind_inverse(R: Matrix) -> Float[Array, "*batch 3"]:
     """The u with ``second_kind(u) = R`` and |u_2| <= pi/2; u_1 and u_3 are not unique at |u_2| = pi/2."""
     (a,) = _matrices(R=R)
-    return _vector(rotation.second_kind_inverse(a))
+    return _vector(so3_components.second_kind_inverse(a))
 
 
 def project(R: Matrix) -> Float[Array, "*batch 3 3"]:
@@ -219,12 +220,12 @@ def project(R: Matrix) -> Float[Array, "*batch 3 3"]:
 
     Unique where R has an inverse and does not reflect; differentiable to any order there.
     """
-    return nearest.rotation(check.floating("R", R, 3, 3))
+    return projection.rotation(check.floating("R", R, 3, 3))
 
 
 def defects(R: Any) -> dict[str, Any]:
     """By how much NumPy arrays (..., 3, 3) fail to be rotations: ``R^T R = 1`` and ``det R = 1``."""
-    return nearest.rotation_defects(R)
+    return projection.rotation_defects(R)
 
 
 def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Float[Array, "*shape 3 3"]:
@@ -232,7 +233,7 @@ def random(key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = fl
     dtype = check.float_dtype(dtype)
     q = jax.random.normal(key, (*shape, 4), dtype)
     s, *v = components(q)
-    return _matrix(rotation.quaternion_matrix((s, Vec(*v))))
+    return _matrix(so3_components.quaternion_matrix((s, Vec(*v))))
 
 
 def interpolate(R0: Matrix, R1: Matrix, s: Float[Array, "*#batch"] | float) -> Float[Array, "*batch 3 3"]:
@@ -240,4 +241,4 @@ def interpolate(R0: Matrix, R1: Matrix, s: Float[Array, "*#batch"] | float) -> F
     s = jnp.asarray(s, jnp.result_type(R0))
     R0, R1, s = check.arguments(R0=(R0, (3, 3)), R1=(R1, (3, 3)), s=(s, ()))
     a, b = unpack_matrix(R0), unpack_matrix(R1)
-    return _matrix(a @ rotation.exp(rotation.log(a.T @ b) * s))
+    return _matrix(a @ so3_components.exp(so3_components.log(a.T @ b) * s))

@@ -1,29 +1,26 @@
 """Monte Carlo on groups: dispersions of states, parameters and disturbances over many samples.
 
 A ``Study`` is data: distributions, a rollout, outputs, a number of samples. ``run`` runs it in chunks, in memory or
-into a store that survives any interruption, and gives ``Results``. ``sobol_study`` and ``linear`` say what the spread
-of an output comes from. ``cluster`` runs a study on a Ray cluster, ``hosts`` on several hosts by ``jax.distributed``;
-another engine takes ``Engine(study).chunk(start, stop)`` as its task, pure and repeatable, and ``writing`` and
-``collect`` for the store.
+into a store that survives any interruption, and gives ``Results``. ``sobol_study`` and ``linear_covariance`` say what
+the spread of an output comes from. ``ray_cluster`` runs a study on a Ray cluster, ``multihost`` on several hosts by
+``jax.distributed``; another engine takes ``Engine(study).chunk(start, stop)`` as its task, pure and repeatable, and
+``open_store`` and ``collect`` for the store.
 """
 
-from lgsim.montecarlo import cluster, hosts, outputs
+from lgsim.montecarlo import multihost, outputs, ray_cluster
+from lgsim.montecarlo.body_distributions import InertiaDispersion, MassDispersion, PoseDispersion
 from lgsim.montecarlo.distributions import (
     Distribution,
-    Function,
+    FunctionDistribution,
     Haar,
-    Inertias,
     LogNormal,
     Normal,
     TangentNormal,
     Uniform,
 )
 from lgsim.montecarlo.engine import Chunk, Engine, run_chunk
-from lgsim.montecarlo.hover import Hover
-from lgsim.montecarlo.intrinsic import Intrinsic
-from lgsim.montecarlo.linear import Linear, linear
-from lgsim.montecarlo.masses import Masses, Poses
-from lgsim.montecarlo.moments import Interval, Moments
+from lgsim.montecarlo.linear_covariance import LinearCovariance, linear_covariance
+from lgsim.montecarlo.low_discrepancy import LatinHypercube, Sobol
 from lgsim.montecarlo.outputs import (
     FinalAttitude,
     FinalDistance,
@@ -31,76 +28,74 @@ from lgsim.montecarlo.outputs import (
     FinalPosition,
     LargestDistance,
     MinimumClearance,
-    Outside,
-    Thinned,
+    OutOfBounds,
+    Subsampled,
 )
 from lgsim.montecarlo.processes import OrnsteinUhlenbeck, Wind
-from lgsim.montecarlo.results import Failures, Histogram, Results
-from lgsim.montecarlo.rollouts import Flight, Rollout
-from lgsim.montecarlo.run import collect, run, writing
-from lgsim.montecarlo.running import Running
-from lgsim.montecarlo.sampler import Sample, Sampler, Tilt
-from lgsim.montecarlo.sensitivity import SobolIndices, sobol_indices, sobol_study
-from lgsim.montecarlo.sequences import LatinHypercube, Sobol
-from lgsim.montecarlo.spaces import Configurations, Elements, Numbers, Space
-from lgsim.montecarlo.store import About, Store
+from lgsim.montecarlo.results import Failures, Histogram, Results, RunningStatistics
+from lgsim.montecarlo.rollout import Rollout, SampledMotion
+from lgsim.montecarlo.run import collect, open_store, run
+from lgsim.montecarlo.sampler import ImportanceTilt, Sample, Sampler
+from lgsim.montecarlo.sobol_indices import SobolIndices, sobol_indices, sobol_study
+from lgsim.montecarlo.spaces import ConfigurationSpace, GroupSpace, IntrinsicMoments, Space, VectorSpace
+from lgsim.montecarlo.statistics import Moments, StopAtConfidence
+from lgsim.montecarlo.store import Store, StoreMetadata
 from lgsim.montecarlo.study import Study
 
 __all__ = [
-    "About",
     "Chunk",
-    "Configurations",
+    "ConfigurationSpace",
     "Distribution",
-    "Elements",
     "Engine",
     "Failures",
     "FinalAttitude",
     "FinalDistance",
     "FinalPose",
     "FinalPosition",
-    "Flight",
-    "Function",
+    "FunctionDistribution",
+    "GroupSpace",
     "Haar",
     "Histogram",
-    "Hover",
-    "Inertias",
-    "Interval",
-    "Intrinsic",
+    "ImportanceTilt",
+    "InertiaDispersion",
+    "IntrinsicMoments",
     "LargestDistance",
     "LatinHypercube",
-    "Linear",
+    "LinearCovariance",
     "LogNormal",
-    "Masses",
+    "MassDispersion",
     "MinimumClearance",
     "Moments",
     "Normal",
-    "Numbers",
     "OrnsteinUhlenbeck",
-    "Outside",
-    "Poses",
+    "OutOfBounds",
+    "PoseDispersion",
     "Results",
     "Rollout",
-    "Running",
+    "RunningStatistics",
     "Sample",
+    "SampledMotion",
     "Sampler",
     "Sobol",
     "SobolIndices",
     "Space",
+    "StopAtConfidence",
     "Store",
+    "StoreMetadata",
     "Study",
+    "Subsampled",
     "TangentNormal",
-    "Thinned",
-    "Tilt",
     "Uniform",
+    "VectorSpace",
     "Wind",
-    "cluster",
     "collect",
-    "hosts",
-    "linear",
+    "linear_covariance",
+    "multihost",
+    "open_store",
     "outputs",
+    "ray_cluster",
     "run",
     "run_chunk",
     "sobol_indices",
     "sobol_study",
-    "writing",
 ]

@@ -17,9 +17,7 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import ndtr
 
-from lgsim.montecarlo.bodies import factor, scaled
 from lgsim.montecarlo.spaces import Space, space_of
-from lgsim.multibody import inertia
 from lgsim.multibody.joints import Free, Spherical
 from lgsim.multibody.model import Model
 
@@ -59,7 +57,7 @@ class Uniform(Distribution):
 
     def __init__(self, low: Any, high: Any) -> None:
         self.low, self.high = _arrays(low=low, high=high)
-        _want("high", bool(np.all(np.asarray(self.high) >= np.asarray(self.low))), "at least low", high)
+        require("high", bool(np.all(np.asarray(self.high) >= np.asarray(self.low))), "at least low", high)
 
     @property
     def dim(self) -> int:
@@ -86,7 +84,7 @@ class Normal(Distribution):
     root: Array
 
     def __init__(self, mean: Any, std: Any = None, *, covariance: Any = None) -> None:
-        self.root = _root(np.size(mean), np.shape(mean), std, covariance, _dtype(mean))
+        self.root = _root(np.size(mean), np.shape(mean), std, covariance, dtype_of(mean))
         (self.mean,) = _arrays(mean=mean)
 
     @property
@@ -115,10 +113,10 @@ class LogNormal(Distribution):
 
     def __init__(self, median: Any, spread: Any) -> None:
         found, wide = np.asarray(median), np.asarray(spread)
-        _want("median", bool(np.all(np.isfinite(found) & (found >= 0))), "positive numbers", median)
-        _want("spread", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", spread)
+        require("median", bool(np.all(np.isfinite(found) & (found >= 0))), "positive numbers", median)
+        require("spread", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", spread)
         (self.median,) = _arrays(median=median)
-        self.spread = _shaped("spread", spread, self.median.shape, self.median.dtype)
+        self.spread = in_shape("spread", spread, self.median.shape, self.median.dtype)
 
     @property
     def dim(self) -> int:
@@ -149,7 +147,7 @@ class TangentNormal(Distribution):
     def __init__(self, space: Any, mean: Any, std: Any = None, *, covariance: Any = None) -> None:
         self.space = space_of(space)
         (self.mean,) = _arrays(mean=mean)
-        _want("mean", self.mean.shape == self.space.shape, f"shape {self.space.shape}", self.mean.shape)
+        require("mean", self.mean.shape == self.space.shape, f"shape {self.space.shape}", self.mean.shape)
         n = self.space.dim
         self.root = _root(n, (n,), std, covariance, self.mean.dtype)
 
@@ -181,12 +179,12 @@ class Haar(Distribution):
 
     def __init__(self, model: Model, joints: Any = ("root_joint",), q: Any = None) -> None:
         self.q = jnp.asarray(model.neutral() if q is None else q, model.dtype)
-        _want("q", self.q.shape == (model.nq,), f"shape ({model.nq},)", self.q.shape)
+        require("q", self.q.shape == (model.nq,), f"shape ({model.nq},)", self.q.shape)
         kinds = dict(zip(model.joint_names, model.topology.joints, strict=True))
         turning = [name for name, kind in kinds.items() if isinstance(kind, Free | Spherical)]
         places = []
         for name in joints:
-            _want("joints", name in turning, f"free or spherical joints, of which there are {turning}", name)
+            require("joints", name in turning, f"free or spherical joints, of which there are {turning}", name)
             places.append(tuple(range(*model.q_slices[name].indices(model.nq)))[-4:])
         self.places = tuple(places)
 
@@ -205,51 +203,7 @@ class Haar(Distribution):
         return self.q.at[np.array(self.places)].set(unit)
 
 
-class Inertias(Distribution):
-    """Inertial parameters of bodies, each one that can exist: normal numbers in the log-Cholesky chart about a body.
-
-    ``J = U0 E E^T U0^T`` with the given pseudo-inertia ``U0 U0^T``, see ``scaled``. The
-    ten numbers of a body have no unit. A body without mass or without extent keeps none.
-
-    Attributes:
-        factors: U0 of each body, (n, 4, 4).
-        spread: Standard deviations (n, 10) of (log mass, log of three lengths, three shears, three shifts of the centre
-            of mass in radii of gyration).
-    """
-
-    factors: Array
-    spread: Array
-
-    def __init__(self, parameters: Any, spread: Any) -> None:
-        given = np.asarray(parameters)
-        _want("parameters", given.ndim == 2 and given.shape[1] == 10, "shape (bodies, 10)", given.shape)
-        for body, row in enumerate(given):
-            if (wrong := inertia.defect(row)) is not None:
-                raise ValueError(f"parameters: body {body} {wrong}")
-        wide = np.asarray(spread, float)
-        _want("spread", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", spread)
-        dtype = _dtype(parameters)
-        self.factors = jnp.asarray(factor(given), dtype)
-        if wide.ndim == 1 and len(wide) == len(given) != 10:
-            wide = np.broadcast_to(wide[:, None], (len(given), 10))
-        self.spread = _shaped("spread", wide, (len(given), 10), dtype)
-
-    @property
-    def dim(self) -> int:
-        return self.spread.size
-
-    @property
-    def dtype(self) -> jnp.dtype:
-        return self.factors.dtype
-
-    def __call__(self, z: Array) -> Array:
-        """The parameters (n, 10)."""
-        changes = self.spread * z.reshape(self.spread.shape)
-        # of the chart's first coordinate twice is the logarithm of the mass
-        return scaled(self.factors, jnp.concatenate([0.5 * changes[:, :1], changes[:, 1:]], axis=1))
-
-
-class Function(Distribution):
+class FunctionDistribution(Distribution):
     """Any function of standard normal numbers.
 
     Attributes:
@@ -275,13 +229,14 @@ class Function(Distribution):
         return self.function(z)
 
 
-def _want(name: str, holds: bool, expected: str, got: Any) -> None:
+def require(name: str, holds: bool, expected: str, got: Any) -> None:
+    """Raises ValueError, with what was expected of an argument and what came, unless that holds."""
     if not holds:
         raise ValueError(f"{name}: expected {expected}, got {got}")
 
 
-def _dtype(value: Any) -> jnp.dtype:
-    """That of a floating array, else JAX's default."""
+def dtype_of(value: Any) -> jnp.dtype:
+    """The dtype of a floating array, else JAX's default one."""
     found = jnp.asarray(value).dtype
     return found if jnp.issubdtype(found, jnp.floating) else jnp.zeros(()).dtype
 
@@ -289,16 +244,16 @@ def _dtype(value: Any) -> jnp.dtype:
 def _arrays(**named: Any) -> list[Array]:
     """Finite arrays of one dtype and shape."""
     first = next(iter(named.values()))
-    dtype, shape = _dtype(first), np.shape(first)
+    dtype, shape = dtype_of(first), np.shape(first)
     for name, value in named.items():
-        _want(name, bool(np.all(np.isfinite(np.asarray(value)))), "finite numbers", value)
-    return [_shaped(name, value, shape, dtype) for name, value in named.items()]
+        require(name, bool(np.all(np.isfinite(np.asarray(value)))), "finite numbers", value)
+    return [in_shape(name, value, shape, dtype) for name, value in named.items()]
 
 
-def _shaped(name: str, value: Any, shape: tuple[int, ...], dtype: jnp.dtype) -> Array:
-    """A number or an array of a shape, as an array of it."""
+def in_shape(name: str, value: Any, shape: tuple[int, ...], dtype: jnp.dtype) -> Array:
+    """A number or an array of a shape, as an array of that shape."""
     array = jnp.asarray(value, dtype)
-    _want(name, array.ndim == 0 or array.shape == shape, f"a number or shape {shape}", array.shape)
+    require(name, array.ndim == 0 or array.shape == shape, f"a number or shape {shape}", array.shape)
     return jnp.broadcast_to(array, shape)
 
 
@@ -308,15 +263,15 @@ def _root(size: int, shape: tuple[int, ...], std: Any, covariance: Any, dtype: j
         raise ValueError("std, covariance: expected one of the two")
     if covariance is None:
         wide = np.asarray(std)
-        _want("std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", std)
-        return _shaped("std", std, shape, dtype)
+        require("std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", std)
+        return in_shape("std", std, shape, dtype)
     matrix = np.asarray(covariance, float)
-    _want("covariance", matrix.shape == (size, size), f"shape ({size}, {size})", matrix.shape)
-    _want("covariance", bool(np.all(np.isfinite(matrix))), "finite numbers", covariance)
-    _want("covariance", bool(np.allclose(matrix, matrix.T)), "a symmetric matrix", covariance)
+    require("covariance", matrix.shape == (size, size), f"shape ({size}, {size})", matrix.shape)
+    require("covariance", bool(np.all(np.isfinite(matrix))), "finite numbers", covariance)
+    require("covariance", bool(np.allclose(matrix, matrix.T)), "a symmetric matrix", covariance)
     values, axes = np.linalg.eigh(matrix)
     rounding = 64 * size * np.finfo(np.float32).eps * np.abs(values).max(initial=0)
-    _want("covariance", bool(np.all(values >= -rounding)), "no negative eigenvalue", values)
+    require("covariance", bool(np.all(values >= -rounding)), "no negative eigenvalue", values)
     return jnp.asarray(axes * np.sqrt(np.maximum(values, 0)), dtype)
 
 

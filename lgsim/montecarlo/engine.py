@@ -1,8 +1,10 @@
-"""The programs of a study, and its chunks: pure tasks that any scheduler can run, in any order, more than once."""
+"""Whether two studies compute the same: a digest of their programs and numbers, the same in every process."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -12,11 +14,50 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from lgsim.montecarlo.fingerprint import fingerprint, program_key
 from lgsim.montecarlo.study import Study, tile_indices
-from lgsim.spatial import compiler_options
+from lgsim.xla import xla_options
+from lgsim.xla.program_text import ClosedJaxpr, program_texts
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
+    """Sixteen hexadecimal digits that differ between studies of other programs, numbers, seeds or tiles.
+
+    How many samples there are, and when a study stops, does not count but for a Latin hypercube.
+
+    Args:
+        study: The study.
+        programs: What it runs on a tile, traced.
+    """
+    digest = hashlib.sha256(f"tile {study.tile} bound {study.bound!r}".encode())
+    for program in programs:
+        digest.update(_ADDRESS.sub("", "\n".join(program_texts(program))).encode())
+        for const in program.consts:
+            digest.update(_bytes(const))
+    parts = study.sampler, study.rollout, study.outputs, study.failures
+    names = study.sampler.names, [(name, kind.shape, str(kind.dtype)) for name, kind in study.columns().items()]
+    digest.update(repr(names).encode())
+    for leaf in jax.tree.leaves(eqx.filter(parts, eqx.is_array)):
+        digest.update(_bytes(leaf))
+    return digest.hexdigest()[:16]
+
+
+def program_key(program: ClosedJaxpr) -> str:
+    """Of a traced program in this process: equal for programs that may share one compilation."""
+    digest = hashlib.sha256(str(program.jaxpr).encode())
+    for const in program.consts:
+        digest.update(_bytes(const))
+    return digest.hexdigest()
+
+
+def _bytes(x: Array | Any) -> bytes:
+    array = np.ascontiguousarray(x)
+    return f"{array.dtype.str} {array.shape}".encode() + array.tobytes()
+
 
 _SHARE = 16
 """A chunk takes at most this part of the memory."""
@@ -161,7 +202,7 @@ class Engine:
             given = jax.tree.map(
                 lambda x: jax.ShapeDtypeStruct((self.width, *x.shape[1:]), x.dtype, sharding=sharding), tile
             )
-            f = jax.jit(f, compiler_options=compiler_options(self.devices[0].platform))
+            f = jax.jit(f, compiler_options=xla_options(self.devices[0].platform))
             _compiled[key] = f.lower(self._leaves, given).compile(), jaxpr
             if len(_compiled) > _KEPT:
                 _compiled.popitem(last=False)

@@ -14,26 +14,26 @@ from lgsim.dynamics.frame_distance import Capsule, frame_distance
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.lie import conversions
 from lgsim.lie.group import norm
-from lgsim.montecarlo.rollouts import Flight
+from lgsim.montecarlo.rollout import SampledMotion
 from lgsim.simulation import sensors
 
 
-def final_q(flight: Flight) -> Array:
+def final_q(flight: SampledMotion) -> Array:
     """The configuration at the end, (nq,)."""
     return flight.q[-1]
 
 
-def final_v(flight: Flight) -> Array:
+def final_v(flight: SampledMotion) -> Array:
     """The velocity at the end, (nv,)."""
     return flight.v[-1]
 
 
-def peak_torque(flight: Flight) -> Array:
+def peak_torque(flight: SampledMotion) -> Array:
     """The largest ``|tau|`` of each degree of freedom at the saved states, (nv,), N m or N."""
     return jnp.max(jnp.abs(flight.tau), axis=0)
 
 
-def peak_speed(flight: Flight) -> Array:
+def peak_speed(flight: SampledMotion) -> Array:
     """The largest ``|v|`` of each degree of freedom at the saved states, (nv,)."""
     return jnp.max(jnp.abs(flight.v), axis=0)
 
@@ -47,7 +47,7 @@ class MinimumClearance(eqx.Module):
 
     pairs: Sequence[tuple[Capsule, Capsule]]
 
-    def __call__(self, flight: Flight) -> Array:
+    def __call__(self, flight: SampledMotion) -> Array:
         """The distances' minimum."""
         return jnp.min(frame_distance(flight.model, flight.q, self.pairs), axis=0)
 
@@ -61,7 +61,7 @@ class FinalPose(eqx.Module):
 
     frame: str = eqx.field(static=True)
 
-    def __call__(self, flight: Flight) -> Array:
+    def __call__(self, flight: SampledMotion) -> Array:
         """The pose."""
         return sensors.frame_pose(flight.model, self.frame, flight.q[-1])
 
@@ -75,7 +75,7 @@ class FinalAttitude(eqx.Module):
 
     frame: str = eqx.field(static=True)
 
-    def __call__(self, flight: Flight) -> Array:
+    def __call__(self, flight: SampledMotion) -> Array:
         """The quaternion (w, x, y, z)."""
         return conversions.quaternion_from_matrix(FinalPose(self.frame)(flight)[:3, :3])
 
@@ -89,7 +89,7 @@ class FinalPosition(eqx.Module):
 
     frame: str = eqx.field(static=True)
 
-    def __call__(self, flight: Flight) -> Array:
+    def __call__(self, flight: SampledMotion) -> Array:
         """The position in the world."""
         return FinalPose(self.frame)(flight)[:3, 3]
 
@@ -105,7 +105,7 @@ class FinalDistance(eqx.Module):
     frame: str = eqx.field(static=True)
     point: Any
 
-    def __call__(self, flight: Flight) -> Array:
+    def __call__(self, flight: SampledMotion) -> Array:
         """The distance."""
         return norm(FinalPosition(self.frame)(flight) - self.point)
 
@@ -121,14 +121,14 @@ class LargestDistance(eqx.Module):
     frame: str = eqx.field(static=True)
     point: Any
 
-    def __call__(self, flight: Flight) -> Array:
+    def __call__(self, flight: SampledMotion) -> Array:
         """The distance."""
         index = frame_index(flight.model.topology, self.frame)
         places = forward_kinematics(flight.model, flight.q)[:, index, :3, 3]
         return jnp.max(norm(places - jnp.asarray(self.point)[None, :]))
 
 
-class Thinned(eqx.Module):
+class Subsampled(eqx.Module):
     """The motion at some of the saved states, (count, nq + nv): q and v beside each other.
 
     Attributes:
@@ -141,13 +141,13 @@ class Thinned(eqx.Module):
         if self.count < 2:
             raise ValueError(f"count: expected at least 2 states, got {self.count}")
 
-    def __call__(self, flight: Flight) -> Array:
+    def __call__(self, flight: SampledMotion) -> Array:
         """The states."""
         places = np.round(np.linspace(0, flight.q.shape[0] - 1, self.count)).astype(int)
         return jnp.concatenate([flight.q[places], flight.v[places]], axis=1)
 
 
-class Outside(eqx.Module):
+class OutOfBounds(eqx.Module):
     """Whether an output leaves an interval: a failure of a study.
 
     Attributes:

@@ -1,7 +1,8 @@
-"""The results of a study, and the statistics of them; nothing here holds more than a chunk of a store in memory."""
+"""Statistics that follow a study while it runs, from chunk to chunk."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,16 +10,112 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lgsim.montecarlo import intrinsic
+from lgsim.montecarlo import spaces
 from lgsim.montecarlo.engine import Chunk
-from lgsim.montecarlo.intrinsic import Intrinsic
-from lgsim.montecarlo.moments import Moments, normal_quantile, wilson
-from lgsim.montecarlo.names import unknown
-from lgsim.montecarlo.quantiles import stored_quantiles
-from lgsim.montecarlo.running import Running
-from lgsim.montecarlo.store import Store
-from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT, Study
+from lgsim.montecarlo.spaces import IntrinsicMoments
+from lgsim.montecarlo.statistics import Moments, normal_quantile, wilson
+from lgsim.montecarlo.store import Store, flat_names
+from lgsim.montecarlo.study import DIVERGED, FAILED, SAMPLE, WEIGHT, Study
 from lgsim.simulation import Trajectory
+from lgsim.support.check import unknown_name
+from lgsim.support.extras import package
+
+
+class RunningStatistics:
+    """Moments of all columns and counts, of the samples so far.
+
+    They are joined tile by tile in the order of the samples, so that they are the same bit for bit whatever the size
+    of the chunks. Samples that diverged are counted and enter no moments.
+
+    Attributes:
+        samples: How many so far.
+        diverged: How many of them diverged.
+        stopped: Whether the study's rule to stop was met.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        kinds = {name: kind.shape for name, kind in study.columns().items() if name not in (DIVERGED, WEIGHT)}
+        sizes = [math.prod(shape) for shape in kinds.values()]
+        ends = np.cumsum(sizes).tolist()
+        self._shapes = kinds
+        self._places = {name: slice(end - size, end) for name, end, size in zip(kinds, ends, sizes, strict=True)}
+        self._moments = Moments.of(np.zeros((0, sum(sizes))))
+        self.samples = self.diverged = 0
+        self.stopped = False
+
+    def add(self, chunk: Chunk) -> None:
+        """Go on with the next samples, up to where the study stops.
+
+        Args:
+            chunk: That starts where the last one ended, at the first sample of a tile.
+        """
+        if chunk.start != self.samples:
+            raise ValueError(f"chunk: expected samples from {self.samples} on, got them from {chunk.start} on")
+        n, tile, rule = chunk.count, self.study.tile, self.study.stop
+        numbers = np.concatenate([chunk.columns[name].reshape(n, -1).astype(float) for name in self._shapes], axis=1)
+        good = chunk.columns[DIVERGED] == 0
+        weights = np.exp(chunk.columns[WEIGHT].astype(float)) if WEIGHT in chunk.columns else None
+        for first in range(0, n, tile):
+            part = slice(first, min(first + tile, n))
+            kept = good[part]
+            own = None if weights is None else weights[part][kept]
+            self._moments = self._moments.merge(Moments.of(numbers[part][kept], own))
+            self.samples += len(kept)
+            self.diverged += int(np.sum(~kept))
+            if rule is not None and rule.reached({rule.output: self.moments(rule.output)}, self.samples):
+                self.stopped = True
+                return
+
+    def moments(self, name: str) -> Moments:
+        """Those of an output or, as ``"failed <name>"``, of a failure, whose mean is its probability.
+
+        Raises:
+            KeyError: there is none.
+        """
+        m, part, shape = self._moments, self._places[name], self._shapes[name]
+        parts = (np.asarray(x)[part].reshape(shape) for x in (m.mean, m.deviation, m.low, m.high))
+        return Moments(m.count, m.weight, m.squares, *parts)
+
+    @property
+    def names(self) -> list[str]:
+        """What there are moments of."""
+        return list(self._shapes)
+
+
+_DELTA = 1000
+"""Centroids of the digest: the error in the level is about ``q (1 - q) / 1000``."""
+
+
+def stored_quantiles(store: Store, name: str, levels: np.ndarray, samples: int) -> np.ndarray:
+    """Quantiles (levels, ...) of an output of the first samples that did not diverge, by a t-digest of pyarrow.
+
+    Source: Dunning, Ertl, Computing extremely accurate quantiles using t-digests, arXiv:1902.04023, 2019.
+    """
+    compute, acero, dataset = _arrow()
+    _, shape = store.about.columns[name]
+    flat = flat_names(name, shape)
+    field = compute.field
+    counts = (field(DIVERGED) == 0) & (field(SAMPLE) < samples)
+    files = dataset.dataset([str(file) for file in store.files()], format="parquet")
+    options = compute.TDigestOptions(q=levels.tolist(), delta=_DELTA)
+    # one file ahead: by default the buffers of four grow with a store until they hold as much as its chunks
+    scan = acero.ScanNodeOptions(files, columns=[*flat, DIVERGED, SAMPLE], filter=counts, fragment_readahead=1)
+    plan = acero.Declaration.from_sequence([
+        acero.Declaration("scan", scan),
+        acero.Declaration("filter", acero.FilterNodeOptions(counts)),
+        acero.Declaration("aggregate", acero.AggregateNodeOptions([(x, "tdigest", options, x) for x in flat])),
+    ])  # fmt: skip
+    # one thread: batches come in their order, and the digest is the same each time
+    table = plan.to_table(use_threads=False)
+    return np.stack([table[x].to_numpy() for x in flat], axis=1).reshape(len(levels), *shape)
+
+
+def _arrow() -> tuple[Any, Any, Any]:
+    compute, acero, dataset = (
+        package(f"pyarrow.{name}", "montecarlo", "a store") for name in ("compute", "acero", "dataset")
+    )
+    return compute, acero, dataset
 
 
 class Failures(NamedTuple):
@@ -64,7 +161,11 @@ class Results:
     """
 
     def __init__(
-        self, study: Study, source: Store | Sequence[Chunk], finished: bool = True, running: Running | None = None
+        self,
+        study: Study,
+        source: Store | Sequence[Chunk],
+        finished: bool = True,
+        running: RunningStatistics | None = None,
     ) -> None:
         self.study, self.source, self.finished = study, source, finished
         if running is not None:
@@ -89,9 +190,9 @@ class Results:
         return self.source.read_all() if isinstance(self.source, Store) else iter(self.source)
 
     @cached_property
-    def running(self) -> Running:
+    def running(self) -> RunningStatistics:
         """Moments of all columns."""
-        found = Running(self.study)
+        found = RunningStatistics(self.study)
         for chunk in self.chunks():
             found.add(chunk)
         return found
@@ -121,7 +222,7 @@ class Results:
         m = self.moments(name)
         return total / m.weight * (m.effective / (m.effective - 1)) if m.effective > 1 else np.full_like(total, np.nan)
 
-    def intrinsic(self, name: str, space: Any, *, tolerance: float = 1e-12, iterations: int = 100) -> Intrinsic:
+    def intrinsic(self, name: str, space: Any, *, tolerance: float = 1e-12, iterations: int = 100) -> IntrinsicMoments:
         """The mean and the covariance on a group of an output that is a point of it, see ``Intrinsic``.
 
         Args:
@@ -131,7 +232,7 @@ class Results:
             iterations: At most, each of which reads all samples once.
         """
         self._known(name)
-        return intrinsic.mean(lambda: self._good(name), space, self.study.tile, tolerance, iterations)
+        return spaces.mean(lambda: self._good(name), space, self.study.tile, tolerance, iterations)
 
     def quantiles(self, name: str, levels: Sequence[float]) -> np.ndarray:
         """Quantiles (levels, ...) of each number of an output.
@@ -186,7 +287,7 @@ class Results:
             level: Of confidence.
         """
         if name not in self.study.failures:
-            raise unknown("failures: expected one of the study", name, list(self.study.failures))
+            raise unknown_name("failures: expected one of the study", name, list(self.study.failures))
         column, indices, first, second = FAILED + name, [], 0.0, 0.0
         for chunk in self.chunks():
             here = np.flatnonzero(chunk.columns[column])
@@ -209,7 +310,7 @@ class Results:
 
     def _known(self, name: str) -> str:
         if name not in self.running.names:
-            raise unknown("name: expected an output", name, self.running.names)
+            raise unknown_name("name: expected an output", name, self.running.names)
         return name
 
     def _good(self, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:

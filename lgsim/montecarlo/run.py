@@ -12,16 +12,14 @@ from typing import Any
 import jax
 
 from lgsim.montecarlo.engine import Chunk, Engine
-from lgsim.montecarlo.lock import locked
-from lgsim.montecarlo.results import Results
-from lgsim.montecarlo.rollouts import Rollout
-from lgsim.montecarlo.running import Running
-from lgsim.montecarlo.store import About, Store
+from lgsim.montecarlo.results import Results, RunningStatistics
+from lgsim.montecarlo.rollout import Rollout
+from lgsim.montecarlo.store import Store, StoreMetadata, locked
 from lgsim.montecarlo.study import Study
-from lgsim.multibody.record import fingerprint
-from lgsim.simulation.trajectory import own_version
+from lgsim.multibody.serialization import fingerprint
+from lgsim.support.version import own_version
 
-Progress = Callable[[Running], Any]
+Progress = Callable[[RunningStatistics], Any]
 """``progress(running)`` is called after each chunk."""
 
 
@@ -64,7 +62,7 @@ def run(
         raise ValueError(f"chunk: expected a multiple of {engine.width}, the tile on all devices, got {chunk}")
     if store is None:
         return _run(engine, None, chunk or engine.chunk_size, progress)
-    with writing(engine, store, resume=resume, chunk=chunk) as kept:
+    with open_store(engine, store, resume=resume, chunk=chunk) as kept:
         return fill(engine, kept, progress)
 
 
@@ -74,7 +72,7 @@ def fill(engine: Engine, store: Store, progress: Progress | None = None) -> Resu
 
 
 @contextmanager
-def writing(engine: Engine, path: str | Path, *, resume: bool = False, chunk: int | None = None) -> Iterator[Store]:
+def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk: int | None = None) -> Iterator[Store]:
     """The store of a study, new or with ``resume`` the one that is there, held for this process.
 
     ``fill`` computes what it lacks in this process, ``lgsim.montecarlo.cluster.fill`` on a cluster. An engine of its
@@ -122,13 +120,13 @@ def collect(study: Study, store: Store, progress: Progress | None = None) -> Res
     return _joined(study, store, store.read, store.about.chunk, progress)
 
 
-def describe(engine: Engine, chunk: int | None = None) -> About:
+def describe(engine: Engine, chunk: int | None = None) -> StoreMetadata:
     """What a store of a study says of it."""
     study = engine.study
     model = fingerprint(study.rollout.model) if isinstance(study.rollout, Rollout) else ""
     columns = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
     versions = {"lgsim": own_version(), "jax": version("jax"), "jaxlib": version("jaxlib")}
-    return About(
+    return StoreMetadata(
         engine.fingerprint, model, versions, study.seed, study.samples, study.tile, chunk or engine.chunk_size, columns,
         jax.default_backend(),
     )  # fmt: skip
@@ -150,7 +148,7 @@ def _joined(
     study: Study, store: Store | None, chunk: Callable[[int], Chunk], size: int, progress: Progress | None
 ) -> Results:
     """The chunks one after another, until the study stops."""
-    running, kept = Running(study), []
+    running, kept = RunningStatistics(study), []
     source = kept if store is None else store
     try:
         for index in range(-(-study.samples // size)):

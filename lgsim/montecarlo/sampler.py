@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from lgsim.montecarlo.distributions import Distribution
-from lgsim.montecarlo.sequences import Points, Sequence
+from lgsim.montecarlo.low_discrepancy import Points, Sequence
 
 Latents = dict[str, Array]
 """The standard normal numbers of each distribution, by its name."""
@@ -31,7 +31,7 @@ class Sample(NamedTuple):
     log_weight: Array
 
 
-class Tilt(eqx.Module):
+class ImportanceTilt(eqx.Module):
     """Another density for a distribution's normal numbers: ``z = shift + scale y`` with y standard normal.
 
     A shift towards the failure makes rare failures common; weights ``p(z)/p_tilted(z)`` undo it in every estimate. With
@@ -70,7 +70,7 @@ class Sampler(eqx.Module):
     distributions: dict[str, Distribution]
     seed: Array
     points: Points | None
-    tilts: dict[str, Tilt]
+    tilts: dict[str, ImportanceTilt]
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Sampler(eqx.Module):
         seed: int,
         samples: int,
         sequence: Sequence | None = None,
-        tilts: Mapping[str, Tilt] | None = None,
+        tilts: Mapping[str, ImportanceTilt] | None = None,
     ) -> None:
         for name, distribution in distributions.items():
             if not isinstance(distribution, Distribution):

@@ -1,20 +1,15 @@
-"""A folder of results: a file of metadata and one file for each chunk, whole or not there, each with its checksum.
-
-    study.json               format, fingerprints, versions, seed, samples, tile, chunk, columns
-    chunks/00000000.parquet  samples 0 to chunk - 1: "sample", and one column for each number, e.g. "final_v[3]"
-    finished.json            how many samples count, once the study is done
-    lock                     held by the one process that writes
-
-Chunks are plain parquet, so that other programs read them too. A process that is killed leaves whole chunks behind.
-"""
+"""One writer at a time."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import json
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +17,55 @@ import numpy as np
 
 from lgsim.montecarlo.engine import Chunk
 from lgsim.montecarlo.study import SAMPLE
-from lgsim.simulation.extras import package
-from lgsim.simulation.storage import write_whole
+from lgsim.support.extras import package
+from lgsim.support.files import write_whole
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file for this process; it is free again however the process ends.
+
+    Args:
+        path: Of the lock, which stays; the holder's process id is written in it.
+
+    Raises:
+        RuntimeError: another process holds it.
+    """
+    with open(path, "a+", encoding="ascii") as file:
+        if not _held(file.fileno()):
+            file.seek(0)
+            raise RuntimeError(
+                f"{path.parent}: another process writes to this store (process {file.read().strip() or 'unknown'});"
+                " wait for it or end it"
+            )
+        file.seek(0)
+        file.truncate()
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def _held(handle: int) -> bool:
+    """Whether the lock is now this process's; the system frees it with the file."""
+    try:
+        if os.name == "nt":
+            msvcrt = import_module("msvcrt")
+            # one byte far behind the text, which others may then read
+            os.lseek(handle, 2**20, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl = import_module("fcntl")
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
 
 FORMAT = "lgsim montecarlo 1"
 
 
 @dataclass(frozen=True)
-class About:
+class StoreMetadata:
     """What a store says of its results.
 
     Attributes:
@@ -56,7 +92,7 @@ class About:
     format: str = field(default=FORMAT)
 
     @classmethod
-    def read(cls, path: Path) -> About:
+    def read(cls, path: Path) -> StoreMetadata:
         """That of a store's folder.
 
         Raises:
@@ -75,7 +111,7 @@ class About:
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"{file}: expected what lgsim.montecarlo wrote, got {type(error).__name__}") from None
 
-    def differs(self, other: About) -> str | None:
+    def differs(self, other: StoreMetadata) -> str | None:
         """Why results of another run cannot be added, in words, or None."""
         for name, what in (("model", "model"), ("study", "study"), ("versions", "version")):
             mine, theirs = getattr(self, name), getattr(other, name)
@@ -95,7 +131,7 @@ class Store:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.about = About.read(self.path)
+        self.about = StoreMetadata.read(self.path)
 
     @classmethod
     def exists(cls, path: Path) -> bool:
@@ -111,7 +147,7 @@ class Store:
         return files <= {"chunks", "lock"} and not any((path / "chunks").glob("*"))
 
     @classmethod
-    def create(cls, path: str | Path, about: About) -> Store:
+    def create(cls, path: str | Path, about: StoreMetadata) -> Store:
         """A new store in a folder that is vacant."""
         store = cls.__new__(cls)
         store.path = Path(path)
@@ -125,7 +161,7 @@ class Store:
             for file in folder.glob(".*.*"):
                 file.unlink()
 
-    def describe(self, about: About) -> None:
+    def describe(self, about: StoreMetadata) -> None:
         """Write what the store is."""
         self._write(self.path / "study.json", json.dumps(asdict(about), indent=1).encode())
         self.about = about

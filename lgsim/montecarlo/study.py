@@ -12,11 +12,11 @@ import numpy as np
 from jax import Array
 
 from lgsim.montecarlo.distributions import Distribution
-from lgsim.montecarlo.moments import Interval
+from lgsim.montecarlo.low_discrepancy import Sequence as Points
 from lgsim.montecarlo.outputs import named
-from lgsim.montecarlo.rollouts import Rollout
-from lgsim.montecarlo.sampler import Sample, Sampler, Tilt
-from lgsim.montecarlo.sequences import Sequence as Points
+from lgsim.montecarlo.rollout import Rollout
+from lgsim.montecarlo.sampler import ImportanceTilt, Sample, Sampler
+from lgsim.montecarlo.statistics import StopAtConfidence
 from lgsim.simulation import Trajectory
 
 Columns = dict[str, Array]
@@ -56,7 +56,7 @@ class Study(eqx.Module):
     samples: int = eqx.field(static=True)
     seed: int = eqx.field(static=True)
     tile: int = eqx.field(static=True)
-    stop: Interval | None = eqx.field(static=True)
+    stop: StopAtConfidence | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class Study(eqx.Module):
         samples: int,
         seed: int = 0,
         sequence: Points | None = None,
-        tilts: Mapping[str, Tilt] | None = None,
+        tilts: Mapping[str, ImportanceTilt] | None = None,
         failures: Mapping[str, Callable[[Columns], Any]] | None = None,
-        stop: Interval | None = None,
+        stop: StopAtConfidence | None = None,
         bound: float = 1e12,
         tile: int | None = None,
     ) -> None:

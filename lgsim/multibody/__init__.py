@@ -1,9 +1,10 @@
 """The description of a machine: joints, inertias, topology, and the model that holds all its numbers."""
 
 from lgsim.multibody import inertia, joints
-from lgsim.multibody.builder import ModelBuilder, ModelError
+from lgsim.multibody.builder import ModelBuilder
 from lgsim.multibody.model import Model
 from lgsim.multibody.tangent import tangent_grad, tangent_hessian, tangent_jacobian
+from lgsim.multibody.topology import ModelError
 
 __all__ = [
     "Model",

@@ -10,11 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from lgsim.multibody import inertia as ten
-from lgsim.multibody.errors import ModelError
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.joints import Fixed
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import ROOT, WORLD, Topology
+from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
 
 GRAVITY = (0.0, 0.0, -9.81)
 

@@ -13,7 +13,8 @@ from jax import Array
 
 from lgsim.multibody.joint import Components, Joint
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import check, native
+from lgsim.support import check
+from lgsim.xla import native_with_derivatives
 
 Function = Callable[..., list[Array]]
 """``f(joint, *parts)`` of the components of each array, (..., m) for the m joints of a kind."""
@@ -120,7 +121,7 @@ def _joined(topology: Topology, f: Function, to: str, apply: Callable[..., Array
 
 @cache
 def _native(topology: Topology, f: Function, to: str, spaces: tuple[str, ...]) -> Callable[..., Array]:
-    return native(partial(_rows, topology, f, to, spaces))
+    return native_with_derivatives(partial(_rows, topology, f, to, spaces))
 
 
 def _native_rows(topology: Topology, f: Function, to: str, spaces: tuple[str, ...], *arrays: Array) -> Array:

@@ -14,9 +14,8 @@ from jax.core import Tracer
 
 from lgsim.lie import se3
 from lgsim.multibody import inertia as ten
-from lgsim.multibody.errors import ModelError
 from lgsim.multibody.joint import GroupJoint
-from lgsim.multibody.topology import ROOT, WORLD, Topology
+from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
 from lgsim.spatial import pack
 
 BODIES = ("placements", "inertias", "mimic")

@@ -15,9 +15,9 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from lgsim.lie import se3
-from lgsim.multibody.builder import ModelError
 from lgsim.multibody.joint import GroupJoint, Joint, Row, bracket
 from lgsim.multibody.joints import JOINTS, Compound
+from lgsim.multibody.topology import ModelError
 
 
 class JointMap(NamedTuple):

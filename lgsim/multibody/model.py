@@ -13,8 +13,7 @@ from jax import Array
 from jax.core import Tracer
 
 from lgsim.multibody import configuration, edit
-from lgsim.multibody.errors import ModelError
-from lgsim.multibody.topology import Topology
+from lgsim.multibody.topology import ModelError, Topology
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How the bodies of a machine hang together: static, hashable, without arrays of JAX."""
+"""What is raised where a machine cannot be."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ import numpy as np
 from jax.core import Tracer
 
 from lgsim.multibody.joint import GroupJoint, Joint
+
+
+class ModelError(ValueError):
+    """A machine that cannot be: the message names the body or joint, what was expected and what came."""
+
 
 WORLD = -1
 """The parent of a root."""

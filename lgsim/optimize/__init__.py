@@ -8,13 +8,26 @@ under ``jax.jit`` and ``jax.vmap``. ``mpc`` solves again and again from where a 
 finds configurations.
 """
 
-from lgsim.optimize.augmented import AugmentedLagrangian
-from lgsim.optimize.checkpoint import CheckpointError
+from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
 from lgsim.optimize.constraints import Constraint, EndConstraint, PathConstraint, StateBounds, joint_limits
-from lgsim.optimize.cost import Cost, Function, LeastSquares, Residual
-from lgsim.optimize.costs import (
+from lgsim.optimize.cost import Cost, FunctionCost, LeastSquares, Residual
+from lgsim.optimize.direct_shooting import DirectShooting, ShootingLeastSquares, ShootingMinimizer
+from lgsim.optimize.dynamics import DiscreteDynamics, Dynamics, FieldDynamics, MultibodyDynamics, RateControlledDynamics
+from lgsim.optimize.euler_dynamics import SymplecticEulerDynamics
+from lgsim.optimize.ilqr import ILQR
+from lgsim.optimize.inverse_kinematics import INVERSE_KINEMATICS_RESULTS, InverseKinematicsResult, inverse_kinematics
+from lgsim.optimize.linearize import LinearQuadratic, linearize
+from lgsim.optimize.mpc import MPCController, MPCState, mpc
+from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
+from lgsim.optimize.problem import Problem
+from lgsim.optimize.results import RESULTS, History, Result
+from lgsim.optimize.resumable import Iteration
+from lgsim.optimize.riccati import Policy, riccati, rollout_policy
+from lgsim.optimize.solve import solve
+from lgsim.optimize.solver import IterativeSolver, Solver
+from lgsim.optimize.standard_costs import (
     CenterOfMass,
-    Effort,
+    ControlEffort,
     FrameAttitude,
     FramePath,
     FramePose,
@@ -25,76 +38,62 @@ from lgsim.optimize.costs import (
     Posture,
     StateDistance,
 )
-from lgsim.optimize.direct import DirectShooting
-from lgsim.optimize.dynamics import DiscreteDynamics, Dynamics, FieldDynamics, MachineDynamics, RateControlled
-from lgsim.optimize.ilqr import ILQR
-from lgsim.optimize.inverse_kinematics import REACH, Reach, inverse_kinematics
-from lgsim.optimize.linearize import LinearQuadratic, linearize
-from lgsim.optimize.mpc import Controller, Plan, mpc
-from lgsim.optimize.parallel import parallel_follow, parallel_riccati
-from lgsim.optimize.pieces import Iteration
-from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import RESULTS, History, Result
-from lgsim.optimize.riccati import Policy, follow, riccati
-from lgsim.optimize.shooting import ShootingLeastSquares, ShootingMinimiser
-from lgsim.optimize.solve import solve
-from lgsim.optimize.solver import Iterative, Solver
-from lgsim.optimize.symplectic import EulerDynamics
-from lgsim.optimize.trajectory import trajectory_of
+from lgsim.optimize.trajectory import to_trajectory
+from lgsim.support.checkpoint import CheckpointError
 
 __all__ = [
     "ILQR",
-    "REACH",
+    "INVERSE_KINEMATICS_RESULTS",
     "RESULTS",
     "AugmentedLagrangian",
     "CenterOfMass",
     "CheckpointError",
     "Constraint",
-    "Controller",
+    "ControlEffort",
     "Cost",
     "DirectShooting",
     "DiscreteDynamics",
     "Dynamics",
-    "Effort",
     "EndConstraint",
-    "EulerDynamics",
     "FieldDynamics",
     "FrameAttitude",
     "FramePath",
     "FramePose",
     "FramePosePath",
     "FramePosition",
-    "Function",
+    "FunctionCost",
     "GeodesicDistance",
     "History",
+    "InverseKinematicsResult",
     "Iteration",
-    "Iterative",
+    "IterativeSolver",
     "JointVelocity",
     "LeastSquares",
     "LinearQuadratic",
-    "MachineDynamics",
+    "MPCController",
+    "MPCState",
+    "MultibodyDynamics",
     "PathConstraint",
-    "Plan",
     "Policy",
     "Posture",
     "Problem",
-    "RateControlled",
-    "Reach",
+    "RateControlledDynamics",
     "Residual",
     "Result",
     "ShootingLeastSquares",
-    "ShootingMinimiser",
+    "ShootingMinimizer",
     "Solver",
     "StateBounds",
     "StateDistance",
-    "follow",
+    "SymplecticEulerDynamics",
     "inverse_kinematics",
     "joint_limits",
     "linearize",
     "mpc",
-    "parallel_follow",
     "parallel_riccati",
+    "parallel_rollout_policy",
     "riccati",
+    "rollout_policy",
     "solve",
-    "trajectory_of",
+    "to_trajectory",
 ]

@@ -12,10 +12,10 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from lgsim.dynamics.matrices import product, times
 from lgsim.lie.action import Action, Point
-from lgsim.optimize import small
-from lgsim.spatial import batch_last
+from lgsim.linalg import dense
+from lgsim.linalg.dense import product, times
+from lgsim.xla import batch_last
 
 
 class Quadratic(NamedTuple):
@@ -125,7 +125,7 @@ class OfState(Residual):
         return Quadratic(model.value, jnp.pad(model.gradient, (0, rest)), jnp.pad(model.hessian, (0, rest)))
 
 
-class Function(Cost):
+class FunctionCost(Cost):
     """Any function ``function(t, y, u, args)`` that JAX can trace and differentiate twice.
 
     Keep the function and let its numbers come through ``args``: another function object, such as a new ``lambda`` with
@@ -138,7 +138,7 @@ class Function(Cost):
         return self.function(t, y, u, args)
 
 
-class EndFunction(Cost):
+class EndFunctionCost(Cost):
     """A function ``function(t, y, args)`` as a cost of the end of the horizon."""
 
     function: Callable[..., Any]
@@ -209,12 +209,12 @@ def of_squares(J: Array, w: Array, r: Array, size: int) -> Quadratic:
 def _squares(size: int) -> Callable[..., tuple[Array, Array, Array]]:
     def core(J: Array, w: Array, r: Array) -> tuple[Array, Array, Array]:
         m, n = J.shape[:2]
-        g, Jt = w * r, small.turned(J)
+        g, Jt = w * r, dense.transpose(J)
         own = jnp.zeros((size, *g.shape[1:]), g.dtype)
         gradient = own.at[:n].set(times(Jt, g[:m])).at[n : n + len(r) - m].set(g[m:])
         eye = jnp.eye(size, dtype=g.dtype).reshape((size, size) + (1,) * (g.ndim - 1))
         diagonal = eye * own.at[n : n + len(r) - m].set(w[m:])[None]
-        return small.dot(g, r) / 2, gradient, diagonal.at[:n, :n].set(product(Jt, w[:m, None] * J))
+        return dense.dot(g, r) / 2, gradient, diagonal.at[:n, :n].set(product(Jt, w[:m, None] * J))
 
     return batch_last(core)
 
@@ -230,7 +230,7 @@ def as_cost(cost: Any, end: bool = False) -> Cost:
     if cost is None:
         return Sum(())
     if callable(cost):
-        return EndFunction(cost) if end else Function(cost)
+        return EndFunctionCost(cost) if end else FunctionCost(cost)
     raise TypeError(f"cost: expected a cost of lgsim.optimize or a function, got {type(cost).__name__}")
 
 

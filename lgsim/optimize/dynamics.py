@@ -1,4 +1,7 @@
-"""What moves the state of an optimal control problem from one node to the next."""
+"""What one step does to small changes of the state and the control, in the form that costs least to work with.
+
+All arrays have their own axes first and any batch after them.
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -9,17 +12,124 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.dynamics.by_jacobians import forward_dynamics_by_jacobians
-from lgsim.dynamics.matrices import matvec
-from lgsim.integrators.arguments import count
+from lgsim.dynamics.derivatives import forward_dynamics_by_jacobians
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
+from lgsim.integrators.validation import count
 from lgsim.lie.action import Action, Point, Product, Translation
+from lgsim.linalg.dense import matvec, product, transpose
+from lgsim.linalg.symmetric_blocks import SymmetricBlocks
+from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
-from lgsim.optimize.transition import Dense, Transition
-from lgsim.simulation.action import Motions
-from lgsim.simulation.pieces import method_name
-from lgsim.simulation.rollout import Row, driven, motions
+from lgsim.multibody.topology import Topology
+from lgsim.simulation.rollout import Row, driven, state_space
+from lgsim.simulation.simulate import method_name
+from lgsim.simulation.state_space import StateSpace
+from lgsim.xla import batch_last, fusion_barrier
+
+Hessian = tuple[SymmetricBlocks, Array, Array]
+"""(F_xx (n, n), F_ux (m, n), F_uu (m, m)), the batch last."""
+
+
+class Transition(eqx.Module):
+    """The matrix ``G = (A, B)`` of ``x_next = A x + B u``."""
+
+    @abstractmethod
+    def pulled(self, v: Array) -> tuple[Array, Array]:
+        """(A^T v, B^T v) of columns v (n, columns)."""
+
+    @abstractmethod
+    def around(self, V: SymmetricBlocks, H: Array) -> Hessian:
+        """``G^T V G + H``, V in the blocks of ``Dynamics.cuts``; none of H above its diagonal blocks is read."""
+
+    @abstractmethod
+    def matrices(self) -> tuple[Array, Array]:
+        """(A, B)."""
+
+
+class Dense(Transition):
+    """Any A (n, n) and B (n, m)."""
+
+    A: Array
+    B: Array
+
+    def pulled(self, v: Array) -> tuple[Array, Array]:
+        return product(transpose(self.A), v), product(transpose(self.B), v)
+
+    def around(self, V: SymmetricBlocks, H: Array) -> Hessian:
+        n, At, Bt = len(self.A), transpose(self.A), transpose(self.B)
+        VA, VB = fusion_barrier((product(V[0][0], self.A), product(V[0][0], self.B)))
+        xx = product(At, VA, start=H[:n, :n])
+        return ((xx,),), product(Bt, VA, start=H[n:, :n]), product(Bt, VB, start=H[n:, n:])
+
+    def matrices(self) -> tuple[Array, Array]:
+        return self.A, self.B
+
+
+class Stepped(Transition):
+    """Of a machine whose new velocity moves its configuration: ``w = W (q, v, u)``, ``q_next = T q + S w``.
+
+    T and S are the identity and dt but for joints that are groups, where they are small matrices, so that
+    ``G = ((1, S), (0, 1)) ((T, 0, 0), W)`` costs little more than W, its lower half: V is taken through the left factor
+    and the products are those of W.
+
+    Attributes:
+        W: (nv, 2 nv + controls).
+        turn, shift: T and S / dt by joints.
+        dt: The step, s.
+        topology: The tree.
+    """
+
+    W: Array
+    turn: block_diagonal.Blocks
+    shift: block_diagonal.Blocks
+    dt: Array
+    topology: Topology = eqx.field(static=True)
+
+    def pulled(self, v: Array) -> tuple[Array, Array]:
+        nv = self.topology.nv
+        back = product(transpose(self.W), fusion_barrier(v[nv:] + self._shifted_back(v[:nv])))
+        return jnp.concatenate([back[:nv] + self._turned_back(v[:nv]), back[nv : 2 * nv]]), back[2 * nv :]
+
+    def around(self, V: SymmetricBlocks, H: Array) -> Hessian:
+        n = self.topology.nv
+        (qq,), (vq, vv) = V
+        # of ((1, S), (0, 1)), and of T with what is above
+        cross = fusion_barrier(vq + self._shifted_back(qq))
+        inner = fusion_barrier(vv + self._shifted_back(transpose(vq)) + transpose(self._shifted_back(transpose(cross))))
+        above = fusion_barrier(self._turned_back(transpose(cross)))
+        top = self._turned_back(transpose(self._turned_back(qq)))
+        W, Wt = self.W, transpose(self.W)
+        by_x, by_u = product(inner, W[:, : 2 * n]), product(inner, W[:, 2 * n :])
+        by_x, by_u = fusion_barrier((jnp.concatenate([by_x[:, :n] + transpose(above), by_x[:, n:]], axis=1), by_u))
+        q, v, u = slice(n), slice(n, 2 * n), slice(2 * n, None)
+        qq = product(above, W[:, q], start=product(Wt[q], by_x[:, q], start=H[q, q] + top))
+        vq = product(Wt[v], by_x[:, q], start=H[v, q])
+        vv = product(Wt[v], by_x[:, v], start=H[v, v])
+        ux = product(Wt[u], by_x, start=H[u, : 2 * n])
+        return ((qq,), (vq, vv)), ux, product(Wt[u], by_u, start=H[u, u])
+
+    def matrices(self) -> tuple[Array, Array]:
+        tree, n = self.topology, self.topology.nv
+        above = block_diagonal.applied(tree, self.shift, self.dt[None, None] * self.W)
+        above = jnp.concatenate(
+            [above[:, :n] + block_diagonal.matrix(tree, self.turn, self.W[:, 0]), above[:, n:]], axis=1
+        )
+        both = jnp.concatenate([above, self.W])
+        return both[:, : 2 * n], both[:, 2 * n :]
+
+    def _turned_back(self, X: Array) -> Array:
+        return block_diagonal.applied(self.topology, block_diagonal.transposed(self.turn), X)
+
+    def _shifted_back(self, X: Array) -> Array:
+        return block_diagonal.applied(self.topology, block_diagonal.transposed(self.shift), self.dt[None, None] * X)
+
+
+@batch_last
+def matrices(step: Transition) -> tuple[Array, Array]:
+    """(A, B) of one transition, as a native function."""
+    return step.matrices()
+
 
 ControlledField = Callable[[Any, Point, Array, Any], Array]
 """``field(t, y, u, args)``: the algebra vector (action.dim,) that moves y under the control u."""
@@ -142,9 +252,9 @@ class Machine(Dynamics):
             raise ValueError(f"selection: expected a matrix ({nv}, controls), got shape {S.shape}")
 
     @property
-    def action(self) -> Motions:
+    def action(self) -> StateSpace:
         """How (velocity, derivative of v) move (q, v)."""
-        return motions(self.model)
+        return state_space(self.model)
 
     @property
     def controls(self) -> int:
@@ -162,7 +272,7 @@ class Machine(Dynamics):
         return u if self.selection is None else matvec(self.selection, u)
 
 
-class MachineDynamics(Machine):
+class MultibodyDynamics(Machine):
     """A machine by steps of any method.
 
     Attributes:
@@ -211,7 +321,7 @@ class MachineDynamics(Machine):
         return _advance(self.method, self.action, field, self.substeps, t, y, self.dt, given)
 
 
-class RateControlled(Dynamics):
+class RateControlledDynamics(Dynamics):
     """Dynamics whose control is a state and whose new control is its rate: an effort on it is smoothness of the old.
 
     The state is (y, w), w being the control held at the start of a step; ``w_next = w + dt u`` drives the step.

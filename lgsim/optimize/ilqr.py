@@ -1,4 +1,4 @@
-"""Iterative LQR and differential dynamic programming on manifolds, with gaps between the nodes allowed."""
+"""Trial steps of a trajectory along a policy, and the merit that accepts them."""
 
 from typing import Any, NamedTuple
 
@@ -9,12 +9,102 @@ import numpy as np
 from jax import Array
 
 from lgsim.lie.action import Point
-from lgsim.optimize.line_search import Trial, search
+from lgsim.linalg.dense import matvec
+from lgsim.optimize.backward_pass import BackwardPass, backward_pass, parallel_backward_pass, second_order_backward_pass
+from lgsim.optimize.linearize import split_nodes
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import RESULTS, History, Result, first_nonfinite
-from lgsim.optimize.solver import Iterative
-from lgsim.optimize.sweep import Sweep, parallel_sweep, second_order_sweep, sweep
-from lgsim.spatial import where_last
+from lgsim.optimize.solver import IterativeSolver
+from lgsim.xla import scan_last, where_last, while_last
+
+ARMIJO = 1e-4
+"""Share of the predicted decrease that a step must bring."""
+SHORTER = 0.25
+"""Length of a step in parts of the one that was tried before."""
+
+
+class Trial(NamedTuple):
+    """A trajectory after a step of some length, with its cost."""
+
+    ys: Point
+    us: Array
+    cost: Array
+
+
+class LineSearch(NamedTuple):
+    """The outcome: the last trial, its length, and whether it lowers the merit."""
+
+    trial: Trial
+    length: Array
+    accepted: Array
+
+
+def trial(problem: Problem, ys: Point, us: Array, found: BackwardPass, length: Array) -> Trial:
+    """The trajectory under ``u + length k + K difference(y, y_new)``, whose gaps are ``1 - length`` of the old ones.
+
+    Args:
+        problem: The problem.
+        ys, us: The trajectory.
+        found: The feedback, and the gaps of the steps.
+        length: From 0 to 1.
+
+    Source: Mastalli et al. 2020, Crocoddyl, sec. III (feasibility-driven DDP).
+    """
+    action = problem.dynamics.action
+    before, _ = split_nodes(ys)
+
+    def step(now: Point, node: tuple) -> tuple[Point, tuple[Point, Array]]:
+        i, y, u, gap, K, k = node
+        u = problem.clip(u + length * k + matvec(K, action.difference(y, now)))
+        after = action.move((length - 1) * gap, problem.step(i, now, u))
+        return after, (after, u)
+
+    nodes = (jnp.arange(problem.horizon), before, us, found.gaps, found.K, found.k)
+    _, (rest, controls) = scan_last(step, problem.y0, nodes)
+    states = jax.tree.map(lambda y, more: jnp.concatenate([y[None], more]), problem.y0, rest)
+    return Trial(states, controls, problem.cost(states, controls))
+
+
+def search(
+    problem: Problem, ys: Point, us: Array, found: BackwardPass,
+    cost: Array, slope: Array, weight: Array, slack: Array, trials: Any,
+) -> LineSearch:  # fmt: skip
+    """Shorten the step until ``merit = cost + weight * sum |gaps|`` falls enough.
+
+    Args:
+        problem, ys, us, found: See ``trial``.
+        cost: Of the trajectory.
+        slope: The derivative of the merit by the length at zero, negative.
+        weight: Of the gaps.
+        slack: What rounding may add to the merit.
+        trials: Lengths, at most; with none the trajectory itself comes back.
+    """
+    total = jnp.sum(jnp.abs(found.gaps))
+
+    def attempt(length: Array) -> tuple[Trial, Array]:
+        tried = trial(problem, ys, us, found, length)
+        merit = tried.cost + weight * (1 - length) * total
+        # a trial that is not finite fails every comparison
+        enough = merit <= cost + weight * total + ARMIJO * length * slope + slack
+        finite = jnp.array(True)
+        for leaf in jax.tree.leaves(tried):
+            finite = finite & jnp.all(jnp.isfinite(leaf))
+        return tried, enough & finite
+
+    def going(state: tuple[Array, Array, Trial, Array]) -> Array:
+        tried, _, _, accepted = state
+        return ~accepted & (tried < trials)
+
+    def shorten(state: tuple[Array, Array, Trial, Array]) -> tuple[Array, Array, Trial, Array]:
+        tried, length, _, _ = state
+        length = jnp.where(tried == 0, length, SHORTER * length)
+        return (tried + 1, length, *attempt(length))
+
+    none = Trial(ys, us, cost)
+    first = (jnp.array(0), jnp.ones((), us.dtype), none, jnp.array(False))
+    _, length, last, accepted = while_last(going, shorten, first)
+    return LineSearch(last, length, accepted)
+
 
 MERIT_SHARE = 0.5
 """Of the weight of the gaps: how far above the least one that makes a step a descent."""
@@ -22,7 +112,7 @@ ROUNDING = 4
 """By how many units in the last decimal place rounding may raise the cost of a good step."""
 
 
-class ILQR(Iterative):
+class ILQR(IterativeSolver):
     """Iterative LQR on a manifold: a quadratic model of the problem about the trajectory, its Riccati solution, a
     nonlinear rollout along its feedback. All in tangent coordinates of the nodes, so no quaternion is ever added to.
 
@@ -105,7 +195,13 @@ class ILQR(Iterative):
         )  # fmt: skip
 
     def iterate(self, problem: Problem, s: "_State") -> "_State":
-        way = second_order_sweep if self.second_order else parallel_sweep if self.parallel else sweep
+        way = (
+            second_order_backward_pass
+            if self.second_order
+            else parallel_backward_pass
+            if self.parallel
+            else backward_pass
+        )
         found = way(problem, s.ys, s.us, s.reg, self.full_costs)
         s = s._replace(gradient=found.gradient, feasibility=jnp.max(jnp.abs(found.gaps)))
         closed = s.feasibility <= self._tolerance("gap_tolerance", 0.6, problem.dtype)
@@ -122,7 +218,7 @@ class ILQR(Iterative):
         )
         return self._step(problem, s, found, closed)._replace(i=s.i + 1)
 
-    def _step(self, problem: Problem, s: "_State", found: Sweep, closed: Array) -> "_State":
+    def _step(self, problem: Problem, s: "_State", found: BackwardPass, closed: Array) -> "_State":
         """The step that the sweep found, or more regularisation where there is none; nothing where all is done."""
         total = jnp.sum(jnp.abs(found.gaps))
         need = found.down + jnp.maximum(found.bend, 0) / 2

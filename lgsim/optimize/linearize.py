@@ -11,8 +11,8 @@ from jax import Array
 
 from lgsim.lie.action import Point
 from lgsim.optimize.cost import Cost, origin
+from lgsim.optimize.dynamics import Transition, matrices
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.transition import Transition, matrices
 
 
 class Node(NamedTuple):
@@ -53,9 +53,7 @@ def step_in_chart(problem: Problem, k: Array, y: Point, u: Array, y_next: Point,
     return action.difference(y_next, problem.step(k, action.move(z[:n], y), u + z[n:]))
 
 
-def linear_quadratic_at(
-    problem: Problem, k: Array, y: Point, u: Array, y_next: Point, full_costs: bool
-) -> Node:
+def linear_quadratic_at(problem: Problem, k: Array, y: Point, u: Array, y_next: Point, full_costs: bool) -> Node:
     """The step and the cost of node k."""
     action = problem.dynamics.action
     step, c = problem.dynamics.transition(problem.time(k), y, u, y_next, problem.args)

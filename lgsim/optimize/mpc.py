@@ -11,17 +11,17 @@ import numpy as np
 from jax import Array
 
 from lgsim.lie.action import Point
-from lgsim.optimize.closures import opened
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import RESULTS, Result
 from lgsim.optimize.solver import Solver, start
+from lgsim.xla.closures import opened
 
 ITERATIONS = 4
 """Of the default solver at each step of the control."""
 
 
-class Plan(eqx.Module):
+class MPCState(eqx.Module):
     """What a controller keeps from one step to the next; its arrays are data for ``jit``, ``vmap`` and ``lax.scan``.
 
     Attributes:
@@ -45,13 +45,13 @@ class Plan(eqx.Module):
     quantity: Array
 
     @classmethod
-    def of(cls, t: Array, ys: Point, us: Array, result: Result) -> Plan:
+    def of(cls, t: Array, ys: Point, us: Array, result: Result) -> MPCState:
         """A guess for time t with what is known of the last solution."""
         names = ("cost", "gradient", "feasibility", "violation", "iterations", "result", "place", "quantity")
         return cls(t, ys, us, **{name: getattr(result, name) for name in names})
 
 
-class Controller(eqx.Module):
+class MPCController(eqx.Module):
     """Receding horizon control of a problem; see ``mpc``.
 
     Attributes:
@@ -62,7 +62,7 @@ class Controller(eqx.Module):
     problem: Problem
     solver: Solver
 
-    def plan(self, y: Point | None = None, us: Any = None, ys: Any = None, *, solver: Solver | None = None) -> Plan:
+    def plan(self, y: Point | None = None, us: Any = None, ys: Any = None, *, solver: Solver | None = None) -> MPCState:
         """The first plan: that of ``lgsim.optimize.solve``, by default with ``ILQR()`` to the end.
 
         Args:
@@ -77,9 +77,9 @@ class Controller(eqx.Module):
         solver = ILQR() if solver is None else solver
         us, ys = start(problem, solver, us, ys)
         result = _solve(opened(problem), _numbers(problem, solver), us, ys)
-        return Plan.of(problem.t0, result.ys, result.us, result)
+        return MPCState.of(problem.t0, result.ys, result.us, result)
 
-    def step(self, plan: Plan, y: Point) -> tuple[Array, Plan]:
+    def step(self, plan: MPCState, y: Point) -> tuple[Array, MPCState]:
         """(the control (controls,) from now to now + dt, the plan for then), from the state y measured now.
 
         The problem is solved from y at ``plan.t``, starting from the shifted plan, whose states keep their gap to y
@@ -92,7 +92,7 @@ class Controller(eqx.Module):
         return _step(self, plan, _state(self.problem, y))
 
 
-def mpc(problem: Problem, solver: Solver | None = None) -> Controller:
+def mpc(problem: Problem, solver: Solver | None = None) -> MPCController:
     """A controller that solves a problem at each step from the measured state, by few iterations from the last plan.
 
     ::
@@ -125,7 +125,7 @@ def mpc(problem: Problem, solver: Solver | None = None) -> Controller:
     """
     solver = ILQR(max_iterations=ITERATIONS) if solver is None else solver
     start(problem, solver, None, None)
-    return Controller(opened(problem), _numbers(problem, solver))
+    return MPCController(opened(problem), _numbers(problem, solver))
 
 
 def _numbers(problem: Problem, solver: Solver) -> Solver:
@@ -139,7 +139,7 @@ def _solve(problem: Problem, solver: Solver, us: Array, ys: Point | None) -> Res
 
 
 @eqx.filter_jit
-def _step(controller: Controller, plan: Plan, y: Point) -> tuple[Array, Plan]:
+def _step(controller: MPCController, plan: MPCState, y: Point) -> tuple[Array, MPCState]:
     problem = _from(controller.problem, plan.t, y)
     ys = jax.tree.map(lambda nodes, first: nodes.at[0].set(first), plan.ys, y)
     result = controller.solver.run(problem, plan.us, ys)
@@ -151,7 +151,7 @@ def _step(controller: Controller, plan: Plan, y: Point) -> tuple[Array, Plan]:
     end = problem.step(problem.horizon, jax.tree.map(lambda nodes: nodes[-1], ys), last)
     ys = jax.tree.map(lambda nodes, end: jnp.concatenate([nodes[1:], end[None]]), ys, end)
     us = jnp.concatenate([us[1:], last[None]])
-    return u, Plan.of(problem.time(1), ys, us, result)
+    return u, MPCState.of(problem.time(1), ys, us, result)
 
 
 def _from(problem: Problem, t: Array, y: Point) -> Problem:

@@ -12,12 +12,11 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from lgsim.integrators.arguments import count, state
+from lgsim.integrators.validation import count, state
 from lgsim.lie.action import Point
-from lgsim.optimize.constraints import Constraint, ordered
+from lgsim.optimize.constraints import Constraint, Penalties, ordered
 from lgsim.optimize.cost import Cost, Quadratic, as_cost
 from lgsim.optimize.dynamics import Dynamics
-from lgsim.optimize.penalty import Penalties
 
 
 class Problem(eqx.Module):

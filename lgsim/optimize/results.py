@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim.lie.action import Point
-from lgsim.optimize.penalty import Penalties
+from lgsim.optimize.constraints import Penalties
 
 
 class RESULTS(eqx.Enumeration):

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim.lie.action import Point
-from lgsim.optimize.closures import opened
 from lgsim.optimize.ilqr import ILQR
-from lgsim.optimize.implicit import solution
-from lgsim.optimize.pieces import Progress, in_pieces
+from lgsim.optimize.implicit_derivative import solution
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import Result
+from lgsim.optimize.resumable import Progress, in_pieces
 from lgsim.optimize.solver import Solver, start
+from lgsim.xla.closures import opened
 
 
 def solve(

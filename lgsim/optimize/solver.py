@@ -11,10 +11,11 @@ from jax import Array
 from jax.core import Tracer
 
 from lgsim.lie.action import Point
-from lgsim.optimize.closures import opened
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import Result
-from lgsim.spatial import check, while_last
+from lgsim.support import check
+from lgsim.xla import while_last
+from lgsim.xla.closures import opened
 
 
 class Solver(eqx.Module):
@@ -30,7 +31,7 @@ class Solver(eqx.Module):
         return False
 
 
-class Iterative(Solver):
+class IterativeSolver(Solver):
     """A solver that runs in pieces: ``begin``, then ``advance`` any number of times, then ``finish``.
 
     Pure functions for ``jit`` and ``vmap``; how the iterations are cut into pieces changes no number. A state is a

@@ -8,15 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.optimize.dynamics import Dynamics, Machine, RateControlled
+from lgsim.optimize.dynamics import Dynamics, Machine, RateControlledDynamics
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import Result
-from lgsim.simulation.pieces import drives
 from lgsim.simulation.rollout import parts
-from lgsim.simulation.trajectory import Trajectory, own_version
+from lgsim.simulation.simulate import drives
+from lgsim.simulation.trajectory import Trajectory
+from lgsim.support.version import own_version
 
 
-def trajectory_of(problem: Problem, result: Result) -> Trajectory:
+def to_trajectory(problem: Problem, result: Result) -> Trajectory:
     """The motion that a solver found for a machine, one state for each node, with the forces of its drives.
 
     The last node, which has no control, keeps that of the step before it. ``trajectory.result`` is the solver's
@@ -49,7 +50,7 @@ def trajectory_of(problem: Problem, result: Result) -> Trajectory:
 
 def _of_machine(dynamics: Dynamics, ys: Any, us: Array) -> tuple[Machine, Array, Array]:
     """(the machine's dynamics, its states (H + 1, ...), its controls (H, ...))."""
-    if isinstance(dynamics, RateControlled):
+    if isinstance(dynamics, RateControlledDynamics):
         inner, held = ys
         # a step is driven by the control at its end
         return _of_machine(dynamics.inner, inner, held[..., 1:, :])

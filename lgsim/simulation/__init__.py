@@ -1,15 +1,15 @@
 """Simulation: machines that move in time."""
 
 from lgsim.simulation import controls, events, sensors
-from lgsim.simulation.action import Motions
-from lgsim.simulation.adaptive import simulate_adaptive
-from lgsim.simulation.pieces import simulate
-from lgsim.simulation.rollout import Motion, rollout
+from lgsim.simulation.rollout import StateHistory, rollout
+from lgsim.simulation.simulate import simulate
+from lgsim.simulation.simulate_adaptive import simulate_adaptive
+from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.trajectory import Trajectory
 
 __all__ = [
-    "Motion",
-    "Motions",
+    "StateHistory",
+    "StateSpace",
     "Trajectory",
     "controls",
     "events",

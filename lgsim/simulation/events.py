@@ -21,7 +21,7 @@ Quantity = Callable[[Any, Array, Array, Model], Array]
 """``quantity(t, q, v, model)``: a scalar of the model's dtype."""
 
 
-class Reaches(eqx.Module):
+class ThresholdEvent(eqx.Module):
     """A condition of a machine's state, as ``adaptive.Event`` takes it.
 
     Attributes:
@@ -67,7 +67,7 @@ class Coordinate(eqx.Module):
         return q[self.place]
 
 
-def reaches(
+def threshold_event(
     quantity: Quantity, value: Any = 0.0, *, rising: bool | None = None, name: str = "the quantity", unit: str = ""
 ) -> Any:
     """The event that a quantity of one's own reaches a value, ``quantity(t, q, v, model) = value``.
@@ -91,7 +91,7 @@ def reaches(
     number = jnp.asarray(value, float)
     if number.shape != () or not jnp.isfinite(number):
         raise ValueError(f"value: expected one finite number, got {value!r}")
-    return Event(Reaches(quantity, number, name, unit), rising)
+    return Event(ThresholdEvent(quantity, number, name, unit), rising)
 
 
 def joint_reaches(model: Model, joint: str, value: Any, *, rising: bool | None = None) -> Any:
@@ -120,7 +120,7 @@ def joint_reaches(model: Model, joint: str, value: Any, *, rising: bool | None =
             " of the state to events.reaches"
         )
     unit = "rad" if model.topology.joints[model.joint_names.index(joint)].rows[0].turns else "m"
-    return reaches(Coordinate(part.start), value, rising=rising, name=f"the joint {joint!r}", unit=unit)
+    return threshold_event(Coordinate(part.start), value, rising=rising, name=f"the joint {joint!r}", unit=unit)
 
 
 def height_reaches(model: Model, frame: str | int, value: Any, *, rising: bool | None = None) -> Any:
@@ -141,4 +141,4 @@ def height_reaches(model: Model, frame: str | int, value: Any, *, rising: bool |
     """
     place = frame_index(model.topology, frame)
     name = f"the height of the frame {model.frame_names[place]!r}"
-    return reaches(Height(place), value, rising=rising, name=name, unit="m")
+    return threshold_event(Height(place), value, rising=rising, name=name, unit="m")

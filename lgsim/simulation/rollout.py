@@ -1,7 +1,8 @@
-"""Motion of a machine with a fixed step, as a pure function: what one jits, maps and differentiates."""
+"""The equations of motion of a machine with all that drives it, as a field that the integrators take."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -11,18 +12,64 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from lgsim.dynamics.forward_dynamics import forward_dynamics
-from lgsim.dynamics.passive import passive_forces
+from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.multibody.model import Model
-from lgsim.simulation.action import Motions
-from lgsim.simulation.system import Control, Solve, Wrenches, acceleration, joint_forces, lagged
-from lgsim.simulation.watch import Place, felt, felt_model, look, plain_errors
-from lgsim.spatial import check as verify
+from lgsim.simulation.finite_checks import (
+    Place,
+    check_finite,
+    check_gradient_finite,
+    check_model_gradient_finite,
+    plain_errors,
+)
+from lgsim.simulation.state_space import StateSpace
+from lgsim.support import check as verify
+
+Control = Callable[[Any, Array, Array, Model], Array]
+"""``control(t, q, v, model)``: joint forces (nv,), N m or N."""
+Wrenches = Callable[[Any, Array, Array, Model], Array]
+"""``wrenches(t, q, v, model)``: external wrenches (bodies, 6) on the bodies, in their frames, N and N m."""
+
+Solve = Callable[[Model, Array, Array, Array, Any], Array]
+"""``solve(model, q, v, tau, wrenches)``: accelerations."""
 
 
-class Motion(NamedTuple):
+def joint_forces(model: Model, control: Control | None, torques: Array | None, t: Any, q: Array, v: Array) -> Array:
+    """What the drives do (nv,): given torques plus the control's."""
+    tau = jnp.zeros_like(v) if torques is None else torques
+    return tau if control is None else tau + control(t, q, v, model)
+
+
+def lagged(model: Model, command: Array, held: Array | None) -> tuple[Array, Array | None]:
+    """(joint forces, their rate) of drives that follow a command by ``T tau' = command - tau``; T = 0 is the command.
+
+    Args:
+        model: The machine, T being its ``actuator_time``.
+        command: What is wanted, (nv,).
+        held: The drives' forces as states of the motion (nv,), of those without a lag any numbers; None where no drive
+            of the machine lags.
+    """
+    if held is None:
+        return command, None
+    lags = model.actuator_time > 0
+    rate = (command - held) / jnp.where(lags, model.actuator_time, 1)
+    return jnp.where(lags, held, command), jnp.where(lags, rate, 0)
+
+
+def acceleration(
+    model: Model, tau: Array, wrenches: Wrenches | None, t: Any, q: Array, v: Array, solve: Solve = forward_dynamics
+) -> Array:
+    """``v'`` under the drives' forces, the model's own dampers and springs, and external wrenches.
+
+    ``solve`` is the forward dynamics, with the rule of differentiation that fits the use.
+    """
+    external = None if wrenches is None else wrenches(t, q, v, model)
+    return solve(model, q, v, tau + passive_forces(model, q, v), external)
+
+
+class StateHistory(NamedTuple):
     """What ``rollout`` returns.
 
     Attributes:
@@ -55,7 +102,7 @@ def rollout(
     save_every: int = 1,
     checkpoint: str | int | None = "step",
     check: bool = False,
-) -> Motion:
+) -> StateHistory:
     """The motion ``M(q) v' + h(q, v) = tau + passive_forces + J^T F`` from (q0, v0), by a method on the group.
 
     q moves on the group of the machine's joints, v in a vector space; nothing is normalised. ``jax.jit`` it, map it
@@ -108,37 +155,46 @@ def rollout(
 def moved(
     model: Model, y0: Array, dt: Any, steps: int, rows: Row | None, control: Control | None,
     wrenches: Wrenches | None, method: Method, t0: Any, save_every: int, checkpoint: str | int | None,
-) -> Motion:  # fmt: skip
+) -> StateHistory:  # fmt: skip
     """``rollout`` of checked arguments."""
     machine = (model, control, wrenches)
     given: dict[str, Any] = (
         {"args": (machine, rows)} if rows is None or rows.steady else {"args": machine, "inputs": rows}
     )
     out = integrate(
-        method, motions(model), driven, y0, t0=t0, dt=dt, steps=steps, save_every=save_every, checkpoint=checkpoint,
+        method, state_space(model), driven, y0, t0=t0, dt=dt, steps=steps, save_every=save_every, checkpoint=checkpoint,
         **given,
     )  # fmt: skip
-    return Motion(out.ts, *parts(model, out.ys))
+    return StateHistory(out.ts, *parts(model, out.ys))
 
 
 def watched(
     model: Model, y0: Array, dt: Any, steps: int, rows: Row | None, control: Control | None,
     wrenches: Wrenches | None, method: Method, t0: Any, save_every: int, checkpoint: str | int | None, first: Any = 0,
-) -> Motion:  # fmt: skip
+) -> StateHistory:  # fmt: skip
     """``moved`` that looks for what is not finite; steps count from ``first``."""
     steady = rows if rows is None or rows.steady else None
     numbers = first + jnp.arange(steps)
     out = integrate(
-        method, motions(model), checked, y0, t0=t0, dt=dt, steps=steps, save_every=save_every, checkpoint=checkpoint,
-        args=((model, control, wrenches), steady), inputs=(numbers, None if steady is not None else rows),
-    )  # fmt: skip
+        method,
+        state_space(model),
+        checked,
+        y0,
+        t0=t0,
+        dt=dt,
+        steps=steps,
+        save_every=save_every,
+        checkpoint=checkpoint,
+        args=((model, control, wrenches), steady),
+        inputs=(numbers, None if steady is not None else rows),
+    )
     place = Place(model.topology, "the saved state", "saved", "what is made of the motion")
-    return Motion(out.ts, *parts(model, felt(place, numbers[-1], out.ts[-1], out.ys)))
+    return StateHistory(out.ts, *parts(model, check_gradient_finite(place, numbers[-1], out.ts[-1], out.ys)))
 
 
-def motions(model: Model) -> Motions:
+def state_space(model: Model) -> StateSpace:
     """The space of a machine's states."""
-    return Motions(model.topology, model.nv if model.topology.lags else 0)
+    return StateSpace(model.topology, model.nv if model.topology.lags else 0)
 
 
 def parts(model: Model, y: Array) -> tuple[Array, Array, Array | None]:
@@ -207,7 +263,7 @@ def checked(t: Array, y: Array, args: Any) -> Array:
     tree = model.topology
 
     def enters(through: str, what: str, kind: str, x: Array) -> Array:
-        return felt(Place(tree, f"the {what}", kind, through), step, t, x)
+        return check_gradient_finite(Place(tree, f"the {what}", kind, through), step, t, x)
 
     def state(through: str) -> tuple[Array, Array]:
         return enters(through, "configuration", "q", q), enters(through, "velocity", "v", v)
@@ -218,7 +274,7 @@ def checked(t: Array, y: Array, args: Any) -> Array:
         at, speed = state(through)
         return f(t, at, speed, own)
 
-    own = felt_model(model, step, t)
+    own = check_model_gradient_finite(model, step, t)
     y = enters("a stage of the method", "state", "state", y)
     q, v, z = parts(model, y)
     row = row if steady is None else steady
@@ -236,7 +292,7 @@ def checked(t: Array, y: Array, args: Any) -> Array:
         "force of the drive": ("v", tau), "rate of the drive's force": ("v", rate), "passive force": ("v", passive),
         "external wrench": ("wrenches", external), "acceleration": ("v", a),
     }  # fmt: skip
-    look(step, t, *((Place(tree, f"the {what}", kind), x) for what, (kind, x) in seen.items()))
+    check_finite(step, t, *((Place(tree, f"the {what}", kind), x) for what, (kind, x) in seen.items()))
     return jnp.concatenate([v, a] if rate is None else [v, a, rate])
 
 

@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.dynamics.kinematics import forward_kinematics, frame_accelerations, frame_index, frame_twists
-from lgsim.dynamics.passive import coordinates
+from lgsim.dynamics.passive_forces import coordinates
 from lgsim.multibody.model import Model
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ from lgsim.dynamics.momentum import center_of_mass, centroidal_momentum
 from lgsim.integrators.hermite import hermite
 from lgsim.multibody.joints import Free, Spherical
 from lgsim.multibody.model import Model
-from lgsim.multibody.record import fingerprint
-from lgsim.simulation import storage
-from lgsim.simulation.action import Motions
-from lgsim.spatial import batched
+from lgsim.multibody.serialization import fingerprint
+from lgsim.simulation import trajectory_files
+from lgsim.simulation.state_space import StateSpace
+from lgsim.xla import tiled_vmap
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ class Trajectory:
         Raises:
             ValueError: the ending is another one.
         """
-        return storage.save(self, Path(path))
+        return trajectory_files.save(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
@@ -146,7 +145,7 @@ class Trajectory:
             FileNotFoundError: there is no such file.
             ValueError: it is no such file.
         """
-        return cls(**storage.load(Path(path)))
+        return cls(**trajectory_files.load(Path(path)))
 
     @cached_property
     def columns(self) -> dict[str, np.ndarray]:
@@ -165,7 +164,7 @@ class Trajectory:
 @partial(jax.vmap, in_axes=(None, 0, 0, 0, 0, 0, 0))
 def _between(model: Model, q0: Array, v0: Array, q1: Array, v1: Array, h: Array, s: Array) -> tuple[Array, Array]:
     """(q, v) at the fraction s of a time h between two states."""
-    action = Motions(model.topology)
+    action = StateSpace(model.topology)
     y0, y1 = jnp.concatenate([q0, v0]), jnp.concatenate([q1, v1])
     # of the cubic through (q, v) only q is used, so that the accelerations at the ends do not matter
     slope0, slope1 = (jnp.concatenate([h * v, jnp.zeros_like(v)]) for v in (v0, v1))
@@ -183,7 +182,7 @@ def energies(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     def one(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
         return kinetic_energy(model, q, v), potential_energy(model, q) + spring_energy(model, q)
 
-    return batched(one, in_axes=(None, 0, 0))(model, q, v)
+    return tiled_vmap(one, in_axes=(None, 0, 0))(model, q, v)
 
 
 @jax.jit
@@ -194,15 +193,7 @@ def momenta(model: Model, q: Array, v: Array) -> Array:
         h = centroidal_momentum(model, q, v)
         return h.at[3:].add(jnp.cross(center_of_mass(model, q), h[:3]))
 
-    return batched(one, in_axes=(None, 0, 0))(model, q, v)
-
-
-def own_version() -> str:
-    """Of lgsim."""
-    try:
-        return version("lgsim")
-    except PackageNotFoundError:  # a source tree on the path that was not installed
-        return "0+unknown"
+    return tiled_vmap(one, in_axes=(None, 0, 0))(model, q, v)
 
 
 def q_names(model: Model) -> list[str]:

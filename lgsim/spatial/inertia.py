@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from lgsim.spatial.algebra import Mat, Motion, Scalar, Transform, Vec
-from lgsim.spatial.lowering import cut
+from lgsim.xla.hints import fusion_barrier
 
 
 class Force(NamedTuple):
@@ -46,12 +46,12 @@ def cross_dual(V: Motion, F: Force) -> Force:
 
 def to_child(T: Transform, V: Motion) -> Motion:
     """The twist V of the parent's frame in the child's: ``Ad_T^-1 V``."""
-    return Motion(T.R.transpose_apply(cut(V.v + V.w.cross(T.p))), T.R.transpose_apply(V.w))
+    return Motion(T.R.transpose_apply(fusion_barrier(V.v + V.w.cross(T.p))), T.R.transpose_apply(V.w))
 
 
 def to_parent(T: Transform, F: Force) -> Force:
     """The wrench F of the child's frame in the parent's: ``Ad_T^-T F``."""
-    f = cut(T.R @ F.f)
+    f = fusion_barrier(T.R @ F.f)
     return Force(f, T.R @ F.n + T.p.cross(f))
 
 
@@ -92,7 +92,7 @@ class Sym(NamedTuple):
 
     def rotated(self, R: Mat) -> Sym:
         """``R S R^T``."""
-        return Sym.of_product(cut(R @ self.matrix), R)
+        return Sym.of_product(fusion_barrier(R @ self.matrix), R)
 
     @classmethod
     def of_product(cls, A: Mat, B: Mat) -> Sym:
@@ -103,7 +103,7 @@ class Sym(NamedTuple):
         """The inverse, by cofactors."""
         a, b, c, d, e, f = self
         A, B, C = d * f - e * e, c * e - b * f, b * e - c * d
-        A, B, C, scale = cut((A, B, C, 1 / (a * A + b * B + c * C)))
+        A, B, C, scale = fusion_barrier((A, B, C, 1 / (a * A + b * B + c * C)))
         return Sym(A, B, C, a * f - c * c, b * c - a * e, a * d - b * b) * scale
 
 
@@ -166,23 +166,23 @@ class Articulated(NamedTuple):
     def to_parent(self, T: Transform) -> Articulated:
         """The inertia in the frame in which this one's frame has the pose T: ``Ad_T^-T A Ad_T^-1``."""
         R, p = T
-        turned = cut(R @ self.H)
-        M, H, I = cut((self.M.rotated(R), turned @ R.T, self.I.rotated(R)))  # noqa: E741
+        turned = fusion_barrier(R @ self.H)
+        M, H, I = fusion_barrier((self.M.rotated(R), turned @ R.T, self.I.rotated(R)))  # noqa: E741
         return shifted(M, H, I, p)
 
     def solve(self, F: Force) -> Motion:
         """The twist V with ``self @ V = F``: the mass block first, which is always well conditioned."""
-        inverse = cut(self.M.inverse())
+        inverse = fusion_barrier(self.M.inverse())
         H = self.H
-        ratio = cut(H @ inverse.matrix)
-        rest = cut(self.I - Sym.of_product(ratio, H))
-        w = cut(rest.inverse() @ cut(F.n - ratio @ F.f))
+        ratio = fusion_barrier(H @ inverse.matrix)
+        rest = fusion_barrier(self.I - Sym.of_product(ratio, H))
+        w = fusion_barrier(rest.inverse() @ fusion_barrier(F.n - ratio @ F.f))
         return Motion(inverse @ (F.f - H.transpose_apply(w)), w)
 
 
 def shifted(M: Sym, H: Mat, I: Sym, p: Vec) -> Articulated:  # noqa: E741
     """The articulated inertia of blocks M, H, I moved by the displacement p of its frame."""
-    moved = cut(H + cross_matrix(p, M.matrix))
+    moved = fusion_barrier(H + cross_matrix(p, M.matrix))
     Z = cross_matrix(p, H.T).T + cross_matrix(p, moved.T)
     return Articulated(M, moved, I + Sym(Z.r0.x, Z.r0.y, Z.r0.z, Z.r1.y, Z.r1.z, Z.r2.z))
 

@@ -1,22 +1,14 @@
-"""Between ordinary arrays and components, fast in both directions of differentiation.
-
-``pack`` joins n arrays along a new last axis and ``unpack`` takes them apart; each is linear and the transpose of the
-other. They are primitives of their own because JAX's ready operations transpose badly here: slices turn into sums of
-padded arrays, in each of which XLA's CPU back end computes the whole cotangent again.
-"""
+"""Between ordinary arrays and the component types, fast in both directions of differentiation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 
 from lgsim.spatial.algebra import Mat, Scalar, Transform, Vec
+from lgsim.xla.packing import join_last, split_last
 
 
 def unpack(array: Array, start: int = 0) -> Vec:
@@ -44,7 +36,7 @@ def rows(array: Array) -> list[list[Array]]:
 
 def components(array: Array) -> list[Array]:
     """The entries along the last axis."""
-    return list(_unpack_p.bind(array))
+    return split_last(array)
 
 
 def pack(parts: Sequence[Scalar], shape: tuple[int, ...]) -> Array:
@@ -53,66 +45,4 @@ def pack(parts: Sequence[Scalar], shape: tuple[int, ...]) -> Array:
     batch = jnp.broadcast_shapes(*(a.shape for a in arrays))
     dtype = arrays[0].dtype
     full = [jnp.full(batch, c, dtype) if isinstance(c, int | float) else jnp.broadcast_to(c, batch) for c in parts]
-    return _pack_p.bind(*full).reshape(batch + shape)
-
-
-def _select(*parts: Array) -> Array:
-    """Joined by selecting on the index: one vectorised loop, where a concatenation is a branch for each element."""
-    rank = parts[0].ndim
-    index = jax.lax.broadcasted_iota(jnp.int32, (1,) * rank + (len(parts),), rank)
-    out = parts[0][..., None]
-    for i, part in enumerate(parts[1:], start=1):
-        out = jnp.where(index == i, part[..., None], out)
-    return jnp.broadcast_to(out, (*parts[0].shape, len(parts)))
-
-
-def _slices(array: Array) -> list[Array]:
-    return [array[..., i] for i in range(array.shape[-1])]
-
-
-_pack_p = Primitive("lgsim_pack")
-_pack_p.def_impl(jax.jit(_select))
-_pack_p.def_abstract_eval(lambda *parts: parts[0].update(shape=(*parts[0].shape, len(parts))))
-mlir.register_lowering(_pack_p, mlir.lower_fun(_select, multiple_results=False))
-ad.deflinear2(_pack_p, lambda ct, *parts: list(_unpack_p.bind(ct)))
-
-
-def _batch_pack(arrays: Sequence[Any], axes: Sequence[Any]) -> tuple[Any, int]:
-    size = next(a.shape[axis] for a, axis in zip(arrays, axes, strict=True) if axis is not None)
-    moved = [batching.bdim_at_front(a, axis, size) for a, axis in zip(arrays, axes, strict=True)]
-    return _pack_p.bind(*moved), 0
-
-
-batching.primitive_batchers[_pack_p] = _batch_pack
-
-_unpack_p = Primitive("lgsim_unpack")
-_unpack_p.multiple_results = True
-_unpack_p.def_impl(jax.jit(_slices))
-_unpack_p.def_abstract_eval(lambda a: [a.update(shape=a.shape[:-1])] * a.shape[-1])
-mlir.register_lowering(_unpack_p, mlir.lower_fun(_slices, multiple_results=True))
-
-
-def _transpose_unpack(cotangents: Sequence[Any], array: ad.UndefinedPrimal) -> list:
-    batch = array.aval.shape[:-1]
-    return [_pack_p.bind(*(jnp.zeros(batch, array.aval.dtype) if type(c) is ad.Zero else c for c in cotangents))]
-
-
-def _jvp_unpack(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
-    (array,), (tangent,) = primals, tangents
-    values = _unpack_p.bind(array)
-    if type(tangent) is ad.Zero:
-        return values, [ad.Zero(v.aval.to_tangent_aval()) for v in values]
-    return values, _unpack_p.bind(tangent)
-
-
-ad.primitive_jvps[_unpack_p] = _jvp_unpack
-ad.primitive_transposes[_unpack_p] = _transpose_unpack
-
-
-def _batch_unpack(arrays: Sequence[Any], axes: Sequence[Any]) -> tuple[list, list[int]]:
-    moved = batching.bdim_at_front(arrays[0], axes[0], arrays[0].shape[axes[0]])
-    outputs = _unpack_p.bind(moved)
-    return outputs, [0] * len(outputs)
-
-
-batching.primitive_batchers[_unpack_p] = _batch_unpack
+    return join_last(*full).reshape(batch + shape)

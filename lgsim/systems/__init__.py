@@ -14,12 +14,12 @@ from lgsim.systems.heavy_top import (
     heavy_top_cotangent,
     heavy_top_quadratic,
 )
-from lgsim.systems.problem import Problem
-from lgsim.systems.quadrotor_control import Tracking, tracking, two_quadrotors_tracking
-from lgsim.systems.quadrotors import Vehicles, two_quadrotors
+from lgsim.systems.initial_value_problem import InitialValueProblem
+from lgsim.systems.quadrotor_control import TrackingGains, tracking, two_quadrotors_tracking
+from lgsim.systems.quadrotors import QuadrotorParameters, two_quadrotors
 from lgsim.systems.rigid_body import free_rigid_body, free_rigid_body_cotangent, free_rigid_body_momentum
 from lgsim.systems.spherical_pendulum import (
-    Chain,
+    PendulumParameters,
     double_spherical_pendulum,
     generic_start,
     pendulum_accelerations,
@@ -32,11 +32,11 @@ from lgsim.systems.three_body import three_body
 __all__ = [
     "BRULS_CARDONA_TOP",
     "CELLEDONI_TOP",
-    "Chain",
     "HeavyTop",
-    "Problem",
-    "Tracking",
-    "Vehicles",
+    "InitialValueProblem",
+    "PendulumParameters",
+    "QuadrotorParameters",
+    "TrackingGains",
     "double_spherical_pendulum",
     "euler_poisson",
     "free_rigid_body",

@@ -16,8 +16,8 @@ from jaxtyping import Float
 from lgsim.lie import product
 from lgsim.lie.action import Coadjoint, LeftTranslation, Product, RightTranslation, Translation
 from lgsim.lie.group import SE3, SO3, Euclidean
-from lgsim.systems import arguments
-from lgsim.systems.problem import Problem
+from lgsim.systems import validation
+from lgsim.systems.initial_value_problem import InitialValueProblem
 from lgsim.systems.rigid_body import State, space_angular_velocity
 
 Numbers = Sequence[Any] | ArrayLike
@@ -65,10 +65,10 @@ Source: Celledoni et al. 2021, Section 3.4.4.
 
 def _parameters(dtype: Any, inertia: Any, weight_moment: Any, up: Any, arm: Any) -> HeavyTop:
     return HeavyTop(
-        inertia=arguments.positive("inertia", inertia, dtype, 3),
-        weight_moment=arguments.numbers("weight_moment", weight_moment, dtype),
-        up=arguments.direction("up", up, dtype),
-        arm=arguments.direction("arm", arm, dtype),
+        inertia=validation.positive("inertia", inertia, dtype, 3),
+        weight_moment=validation.numbers("weight_moment", weight_moment, dtype),
+        up=validation.direction("up", up, dtype),
+        arm=validation.direction("arm", arm, dtype),
     )
 
 
@@ -93,7 +93,7 @@ def heavy_top(
     arm: Numbers = (0.0, 1.0, 0.0),
     angular_velocity: Numbers = (0.5, -1.0, 0.8),
     attitude: ArrayLike | None = None,
-) -> Problem:
+) -> InitialValueProblem:
     """A heavy top on SO(3) x R^3: R' = R hat(Omega), I Omega' = (I Omega) x Omega + m g l Gamma x X, Gamma = R^T e.
 
     e is `up`, X is `arm`.
@@ -118,13 +118,13 @@ def heavy_top(
     """
     top = _parameters(dtype, inertia, weight_moment, up, arm)
 
-    return Problem(
+    return InitialValueProblem(
         name="heavy top",
         action=Product(RightTranslation(SO3), Translation(3)),
         field=_euler,
         initial=(
-            arguments.attitude("attitude", attitude, top.up.dtype),
-            arguments.numbers("angular_velocity", angular_velocity, top.up.dtype, 3),
+            validation.attitude("attitude", attitude, top.up.dtype),
+            validation.numbers("angular_velocity", angular_velocity, top.up.dtype, 3),
         ),
         args=top,
         invariants={
@@ -155,7 +155,7 @@ def heavy_top_cotangent(
     arm: Numbers = (0.0, 1.0, 0.0),
     angular_velocity: Numbers = (0.5, -1.0, 0.8),
     attitude: ArrayLike | None = None,
-) -> Problem:
+) -> InitialValueProblem:
     """A heavy top on T*SO(3), in space variables: R' = hat(omega) R, pi' = m g l e x R X, omega = R I^-1 R^T pi.
 
     The canonical equations of H(R, pi) = 1/2 pi . omega + m g l e . R X. States are elements of
@@ -174,10 +174,10 @@ def heavy_top_cotangent(
     Source: Celledoni et al. 2021, Section 3.4.1, (14), (21) and (22).
     """
     top = _parameters(dtype, inertia, weight_moment, up, arm)
-    start = arguments.attitude("attitude", attitude, top.up.dtype)
-    omega = arguments.numbers("angular_velocity", angular_velocity, top.up.dtype, 3)
+    start = validation.attitude("attitude", attitude, top.up.dtype)
+    omega = validation.numbers("angular_velocity", angular_velocity, top.up.dtype, 3)
 
-    return Problem(
+    return InitialValueProblem(
         name="heavy top on T*SO(3)",
         action=LeftTranslation(product.Cotangent(SO3)),
         field=_canonical,
@@ -204,7 +204,7 @@ def euler_poisson(
     arm: Numbers = (0.0, 1.0, 0.0),
     angular_velocity: Numbers = (0.5, -1.0, 0.8),
     attitude: ArrayLike | None = None,
-) -> Problem:
+) -> InitialValueProblem:
     """The same heavy top without its attitude: the Euler-Poisson equations on se(3)*, by the coadjoint action.
 
     With Gamma = R^T e (the upward direction in the body) and Pi = I Omega (the momentum in the body),
@@ -226,10 +226,10 @@ def euler_poisson(
     Source: Celledoni et al. 2021, (23) and (24), which write (Pi, Gamma).
     """
     top = _parameters(dtype, inertia, weight_moment, up, arm)
-    momentum = top.inertia * arguments.numbers("angular_velocity", angular_velocity, top.up.dtype, 3)
-    start = arguments.attitude("attitude", attitude, top.up.dtype)
+    momentum = top.inertia * validation.numbers("angular_velocity", angular_velocity, top.up.dtype, 3)
+    start = validation.attitude("attitude", attitude, top.up.dtype)
 
-    return Problem(
+    return InitialValueProblem(
         name="heavy top, Euler-Poisson equations",
         action=Coadjoint(SE3),
         field=_lie_poisson,
@@ -272,7 +272,7 @@ def heavy_top_quadratic(
     angular_velocity: Numbers = (0.5, -1.0, 0.8),
     attitude: ArrayLike | None = None,
     position: Numbers = (0.0, 0.0, 0.0),
-) -> Problem:
+) -> InitialValueProblem:
     """A heavy top on T*(SO(3) x R^3) with a quadratic Hamiltonian, its weight a constant momentum p = -m g l X.
 
     H = 1/2 pi . omega + 1/2 |p - R^T e|^2 - 1/2 |e|^2, omega = R I^-1 R^T pi; its canonical equations are
@@ -297,11 +297,11 @@ def heavy_top_quadratic(
     Source: Celledoni et al. 2021, Section 3.4.3, (29) to (32).
     """
     top = _parameters(dtype, inertia, weight_moment, up, arm)
-    start = arguments.attitude("attitude", attitude, top.up.dtype)
-    omega = arguments.numbers("angular_velocity", angular_velocity, top.up.dtype, 3)
-    place = arguments.numbers("position", position, top.up.dtype, 3)
+    start = validation.attitude("attitude", attitude, top.up.dtype)
+    omega = validation.numbers("angular_velocity", angular_velocity, top.up.dtype, 3)
+    place = validation.numbers("position", position, top.up.dtype, 3)
 
-    return Problem(
+    return InitialValueProblem(
         name="heavy top with a quadratic Hamiltonian",
         action=LeftTranslation(product.Cotangent(product.Product(SO3, Euclidean(3)))),
         field=_quadratic,

@@ -21,10 +21,10 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from lgsim.spatial import cut
-from lgsim.systems import arguments
-from lgsim.systems.problem import Problem
-from lgsim.systems.quadrotors import Control, Inputs, Numbers, State, Vehicles, rates_of, two_quadrotors
+from lgsim.systems import validation
+from lgsim.systems.initial_value_problem import InitialValueProblem
+from lgsim.systems.quadrotors import Control, Inputs, Numbers, QuadrotorParameters, State, rates_of, two_quadrotors
+from lgsim.xla import fusion_barrier
 
 Rows = Float[Array, "n 3"]
 Matrices = Float[Array, "n 3 3"]
@@ -44,17 +44,17 @@ class GivenThrusts(NamedTuple):
     moments: Rows
 
 
-def given_forces(t: Any, y: State, vehicles: Vehicles, given: GivenForces) -> Inputs:
+def given_forces(t: Any, y: State, vehicles: QuadrotorParameters, given: GivenForces) -> Inputs:
     """Constant forces in the world, whatever the attitudes: a control for `two_quadrotors`."""
     return given.forces, given.moments
 
 
-def given_thrusts(t: Any, y: State, vehicles: Vehicles, given: GivenThrusts) -> Inputs:
+def given_thrusts(t: Any, y: State, vehicles: QuadrotorParameters, given: GivenThrusts) -> Inputs:
     """Constant thrusts, u_i = -T_i R_i e3: a control for `two_quadrotors`."""
     return -given.thrusts[:, None] * y[1][:, :, 2], given.moments
 
 
-class Tracking(NamedTuple):
+class TrackingGains(NamedTuple):
     """A path of the load, a formation, and gains.
 
     Attributes:
@@ -81,7 +81,7 @@ class Tracking(NamedTuple):
     spin: Float[Array, ""]
 
 
-def desired_path(t: Any, tracking: Tracking) -> Float[Array, "5 3"]:
+def desired_path(t: Any, tracking: TrackingGains) -> Float[Array, "5 3"]:
     """y_d(t) and its first four derivatives."""
     rows, coefficients = [], tracking.path
     for _ in range(5):
@@ -108,7 +108,7 @@ class Command(NamedTuple):
 
 
 def command(
-    t: Any, load: Float[Array, "6"], links: Float[Array, "n 6"], vehicles: Vehicles, tracking: Tracking
+    t: Any, load: Float[Array, "6"], links: Float[Array, "n 6"], vehicles: QuadrotorParameters, tracking: TrackingGains
 ) -> Command:
     """The forces under which the load follows its path and the links their directions.
 
@@ -130,32 +130,34 @@ def command(
     spread = tracking.spread - jnp.mean(tracking.spread, axis=0, keepdims=True)
     share = vehicles.load_mass / n
     off, off_dot = load[:3] - goal[0], load[3:] - goal[1]
-    mu = cut(share * (goal[2] - down - tracking.position * off - tracking.velocity * off_dot)[None] + spread)
-    along = cut(_dot(q, mu))
-    felt = cut(jnp.sum(along * q, axis=0) / vehicles.load_mass)
+    mu = fusion_barrier(share * (goal[2] - down - tracking.position * off - tracking.velocity * off_dot)[None] + spread)
+    along = fusion_barrier(_dot(q, mu))
+    felt = fusion_barrier(jnp.sum(along * q, axis=0) / vehicles.load_mass)
     off_ddot = felt + down - goal[2]
-    mu_dot = cut(share * (goal[3] - tracking.position * off_dot - tracking.velocity * off_ddot)[None])
-    jerk = cut(jnp.sum((_dot(q_dot, mu) + _dot(q, mu_dot)) * q + along * q_dot, axis=0) / vehicles.load_mass)
-    mu_ddot = cut(share * (goal[4] - tracking.position * off_ddot - tracking.velocity * (jerk - goal[3]))[None])
+    mu_dot = fusion_barrier(share * (goal[3] - tracking.position * off_dot - tracking.velocity * off_ddot)[None])
+    jerk = fusion_barrier(jnp.sum((_dot(q_dot, mu) + _dot(q, mu_dot)) * q + along * q_dot, axis=0) / vehicles.load_mass)
+    mu_ddot = fusion_barrier(
+        share * (goal[4] - tracking.position * off_ddot - tracking.velocity * (jerk - goal[3]))[None]
+    )
 
-    square = cut(_dot(mu, mu))
-    desired = cut(-mu / jnp.sqrt(square))
-    desired_omega = cut(jnp.cross(mu, mu_dot) / square)
-    desired_omega_dot = cut((jnp.cross(mu, mu_ddot) - 2 * _dot(mu, mu_dot) * desired_omega) / square)
+    square = fusion_barrier(_dot(mu, mu))
+    desired = fusion_barrier(-mu / jnp.sqrt(square))
+    desired_omega = fusion_barrier(jnp.cross(mu, mu_dot) / square)
+    desired_omega_dot = fusion_barrier((jnp.cross(mu, mu_ddot) - 2 * _dot(mu, mu_dot) * desired_omega) / square)
 
     def across(a: Array) -> Array:
         return a - _dot(q, a) * q
 
     swing = across(desired_omega_dot) - _dot(q, desired_omega) * q_dot
     swing -= tracking.direction * jnp.cross(desired, q) + tracking.swing * (omega - across(desired_omega))
-    swing = cut(swing)
+    swing = fusion_barrier(swing)
 
     masses, lengths = vehicles.masses[:, None], vehicles.lengths[:, None]
     hold = masses * (felt[None] + lengths * _dot(omega, omega) * q + lengths * jnp.cross(q, swing))
-    return Command(cut(along * q + hold), desired, desired_omega)
+    return Command(fusion_barrier(along * q + hold), desired, desired_omega)
 
 
-def track_by_forces(t: Any, y: State, vehicles: Vehicles, tracking: Tracking) -> Inputs:
+def track_by_forces(t: Any, y: State, vehicles: QuadrotorParameters, tracking: TrackingGains) -> Inputs:
     """The commanded forces as they are, no moments: the paper's experiment, which leaves the attitudes alone."""
     forces = command(t, y[0], y[3], vehicles, tracking).forces
     return forces, jnp.zeros_like(forces)
@@ -166,13 +168,13 @@ def desired_attitudes(forces: Rows, heading: Rows) -> Matrices:
 
     Not defined where a force vanishes or its direction is that of the heading.
     """
-    third = cut(-forces / jnp.sqrt(_dot(forces, forces)))
+    third = fusion_barrier(-forces / jnp.sqrt(_dot(forces, forces)))
     second = jnp.cross(third, heading)
-    second = cut(second / jnp.sqrt(_dot(second, second)))
+    second = fusion_barrier(second / jnp.sqrt(_dot(second, second)))
     return jnp.stack([jnp.cross(second, third), second, third], axis=-1)
 
 
-def track(t: Any, y: State, vehicles: Vehicles, tracking: Tracking) -> Inputs:
+def track(t: Any, y: State, vehicles: QuadrotorParameters, tracking: TrackingGains) -> Inputs:
     """Thrusts and moments under which the attitudes follow the commanded forces u_i, as the load follows its path.
 
     The forces are those parts of the u_i that the rotors can give, R_i e3 (R_i e3 . u_i), and the moments
@@ -185,7 +187,7 @@ def track(t: Any, y: State, vehicles: Vehicles, tracking: Tracking) -> Inputs:
     still = jnp.zeros_like(spin)
 
     def thrust(t: Any, load: Array, third: Array, links: Array) -> Rows:
-        return cut(_dot(command(t, load, links, vehicles, tracking).forces, third) * third)
+        return fusion_barrier(_dot(command(t, load, links, vehicles, tracking).forces, third) * third)
 
     def flow(t: Any, load: Array, third: Array, links: Array) -> tuple[Array, Array, Array]:
         """The rates of time, load and links that happen."""
@@ -202,7 +204,7 @@ def track(t: Any, y: State, vehicles: Vehicles, tracking: Tracking) -> Inputs:
 
     def turning(t: Any, load: Array, third: Array, links: Array) -> tuple[Matrices, Rows]:
         """R_d and Omega_d."""
-        R_d, R_d_dot = cut(jax.jvp(attitudes, (t, load, links), flow(t, load, third, links)))
+        R_d, R_d_dot = fusion_barrier(jax.jvp(attitudes, (t, load, links), flow(t, load, third, links)))
         return R_d, _vee(jnp.swapaxes(R_d, -1, -2) @ R_d_dot)
 
     t = jnp.asarray(t, load.dtype)
@@ -210,9 +212,9 @@ def track(t: Any, y: State, vehicles: Vehicles, tracking: Tracking) -> Inputs:
     one, load_rate, link_rate = flow(t, load, third, links)
     third_dot = jnp.cross(R, spin[:, None, :])[:, :, 2]
     now, rates = (t, load, third, links), (one, load_rate, third_dot, link_rate)
-    (R_d, spin_d), (_, spin_d_dot) = cut(jax.jvp(turning, now, rates))
+    (R_d, spin_d), (_, spin_d_dot) = fusion_barrier(jax.jvp(turning, now, rates))
 
-    relative = cut(jnp.swapaxes(R, -1, -2) @ R_d)
+    relative = fusion_barrier(jnp.swapaxes(R, -1, -2) @ R_d)
     wanted, fed = _apply(relative, spin_d), _apply(relative, spin_d_dot)
     moments = -tracking.attitude * _vee(jnp.swapaxes(relative, -1, -2)) - tracking.spin * (spin - wanted)
     moments += jnp.cross(spin, vehicles.inertia * spin) - vehicles.inertia * (jnp.cross(spin, wanted) - fed)
@@ -231,25 +233,25 @@ def tracking(
     swing: float | ArrayLike = 12.0,
     attitude: float | ArrayLike = 8.0,
     spin: float | ArrayLike = 2.0,
-) -> Tracking:
+) -> TrackingGains:
     """`Tracking` for two quadrotors and a parabola that rises by 2.5 m in 2.5 s and comes down again."""
     path, spread = jnp.asarray(path), jnp.asarray(spread)
-    return Tracking(
-        path=arguments.numbers("path", path, dtype, *path.shape[:1], 3),
-        spread=arguments.numbers("spread", spread, dtype, *spread.shape[:1], 3),
-        heading=arguments.numbers("heading", heading, dtype, *spread.shape[:1], 3),
-        position=arguments.positive("position", position, dtype),
-        velocity=arguments.positive("velocity", velocity, dtype),
-        direction=arguments.positive("direction", direction, dtype),
-        swing=arguments.positive("swing", swing, dtype),
-        attitude=arguments.positive("attitude", attitude, dtype),
-        spin=arguments.positive("spin", spin, dtype),
+    return TrackingGains(
+        path=validation.numbers("path", path, dtype, *path.shape[:1], 3),
+        spread=validation.numbers("spread", spread, dtype, *spread.shape[:1], 3),
+        heading=validation.numbers("heading", heading, dtype, *spread.shape[:1], 3),
+        position=validation.positive("position", position, dtype),
+        velocity=validation.positive("velocity", velocity, dtype),
+        direction=validation.positive("direction", direction, dtype),
+        swing=validation.positive("swing", swing, dtype),
+        attitude=validation.positive("attitude", attitude, dtype),
+        spin=validation.positive("spin", spin, dtype),
     )
 
 
 def two_quadrotors_tracking(
-    dtype: Any = None, *, control: Control = track, goal: Tracking | None = None, **start: Any
-) -> Problem:
+    dtype: Any = None, *, control: Control = track, goal: TrackingGains | None = None, **start: Any
+) -> InitialValueProblem:
     """Two quadrotors whose load follows a parabola; at the start it hangs at rest, off the path.
 
     Args:

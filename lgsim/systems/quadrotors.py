@@ -25,16 +25,17 @@ from jaxtyping import Float
 from lgsim.lie.action import Product, RightTranslation, TangentSphere, Translation
 from lgsim.lie.group import SO3
 from lgsim.lie.power import Power
-from lgsim.spatial import Mat, Vec, cut, pack, unpack
-from lgsim.systems import arguments
-from lgsim.systems.problem import Problem
+from lgsim.spatial import Mat, Vec, pack, unpack
+from lgsim.systems import validation
+from lgsim.systems.initial_value_problem import InitialValueProblem
+from lgsim.xla import fusion_barrier
 
 # ((y, v), R, Omega, rows (q, omega)): load, attitudes, angular velocities, links of n quadrotors.
 State = tuple[Float[Array, "6"], Float[Array, "n 3 3"], Float[Array, "n 3"], Float[Array, "n 6"]]
 Numbers = Sequence[Any] | ArrayLike
 
 
-class Vehicles(NamedTuple):
+class QuadrotorParameters(NamedTuple):
     """The numbers of n quadrotors and their load.
 
     Attributes:
@@ -54,7 +55,7 @@ class Vehicles(NamedTuple):
 
 Inputs = tuple[Float[Array, "n 3"], Float[Array, "n 3"]]
 """Forces in the world, N, and moments in the body frames, N m."""
-Control = Callable[[Any, State, Vehicles, Any], Inputs]
+Control = Callable[[Any, State, QuadrotorParameters, Any], Inputs]
 """``control(t, y, vehicles, parameters)``: the forces and moments at time t in the state y."""
 
 
@@ -68,7 +69,7 @@ class Field:
 
     control: Control | None
 
-    def __call__(self, t: Any, y: State, args: tuple[Vehicles, Any]) -> Float[Array, " algebra"]:
+    def __call__(self, t: Any, y: State, args: tuple[QuadrotorParameters, Any]) -> Float[Array, " algebra"]:
         """The algebra vector of (y, v), of the attitudes, of Omega and of the links."""
         vehicles, parameters = args
         inputs = None if self.control is None else self.control(t, y, vehicles, parameters)
@@ -93,7 +94,7 @@ def two_quadrotors(
     link_velocities: Numbers | None = None,
     control: Control | None = None,
     parameters: Any = None,
-) -> Problem:
+) -> InitialValueProblem:
     """Two quadrotors with a load, without inputs or under any control; the paper gives no numbers, these are ours.
 
     `lgsim.systems.quadrotor_control` has controls: given forces, given thrusts, and the tracking of a path.
@@ -123,36 +124,36 @@ def two_quadrotors(
     Raises:
         ValueError: a shape does not fit, a mass, length or moment is not positive, or the state is off the manifold.
     """
-    n = arguments.count("masses", masses)
-    vehicles = Vehicles(
-        load_mass=arguments.positive("load_mass", load_mass, dtype),
-        masses=arguments.positive("masses", masses, dtype, n),
-        lengths=arguments.positive("lengths", lengths, dtype, n),
-        inertia=arguments.positive("inertia", inertia, dtype, n, 3),
-        gravity=arguments.numbers("gravity", gravity, dtype),
+    n = validation.count("masses", masses)
+    vehicles = QuadrotorParameters(
+        load_mass=validation.positive("load_mass", load_mass, dtype),
+        masses=validation.positive("masses", masses, dtype, n),
+        lengths=validation.positive("lengths", lengths, dtype, n),
+        inertia=validation.positive("inertia", inertia, dtype, n, 3),
+        gravity=validation.numbers("gravity", gravity, dtype),
     )
     attitudes = np.tile(np.eye(3), (n, 1, 1)) if attitudes is None else attitudes
     rest = np.zeros((n, 3))
     load = [
-        arguments.numbers("position", position, dtype, 3),
-        arguments.numbers("velocity", velocity, dtype, 3),
+        validation.numbers("position", position, dtype, 3),
+        validation.numbers("velocity", velocity, dtype, 3),
     ]
-    R = arguments.numbers("attitudes", attitudes, dtype, n, 3, 3)
+    R = validation.numbers("attitudes", attitudes, dtype, n, 3, 3)
     links = [
-        arguments.numbers("directions", directions, dtype, n, 3),
-        arguments.numbers("link_velocities", rest if link_velocities is None else link_velocities, dtype, n, 3),
+        validation.numbers("directions", directions, dtype, n, 3),
+        validation.numbers("link_velocities", rest if link_velocities is None else link_velocities, dtype, n, 3),
     ]
     rates = rest if angular_velocities is None else angular_velocities
     bodies, rods = Power(RightTranslation(SO3), n), Power(TangentSphere(), n)
-    return Problem(
+    return InitialValueProblem(
         name=f"{n} quadrotors with a load",
         action=Product(Translation(6), bodies, Power(Translation(3), n), rods),
         field=Field(control),
         initial=(
             jnp.concatenate(load),
-            arguments.point("attitudes", R, bodies),
-            arguments.numbers("angular_velocities", rates, dtype, n, 3),
-            arguments.point("(directions, link_velocities)", jnp.concatenate(links, axis=-1), rods),
+            validation.point("attitudes", R, bodies),
+            validation.numbers("angular_velocities", rates, dtype, n, 3),
+            validation.point("(directions, link_velocities)", jnp.concatenate(links, axis=-1), rods),
         ),
         args=(vehicles, parameters),
         invariants=_ON_THE_MANIFOLD | (_WITHOUT_INPUTS if control is None else {}),
@@ -170,7 +171,7 @@ _WITHOUT_INPUTS = {
 }
 
 
-def rates_of(y: State, vehicles: Vehicles, inputs: Inputs | None) -> tuple[Array, Array, Array, Array]:
+def rates_of(y: State, vehicles: QuadrotorParameters, inputs: Inputs | None) -> tuple[Array, Array, Array, Array]:
     """(v, v') (6,), Omega (n, 3), Omega' (n, 3) and omega' (n, 3) under forces and moments (None: none).
 
     Source: Celledoni et al. 2021, (37) and (38).
@@ -183,11 +184,11 @@ def rates_of(y: State, vehicles: Vehicles, inputs: Inputs | None) -> tuple[Array
     return jnp.concatenate([load[3:], pack(felt, (3,)) + down]), spin, spin_dot, pack(omega_dot, (3,))
 
 
-def _accelerations(q: Vec, omega: Vec, forces: Vec, vehicles: Vehicles) -> tuple[Vec, Vec]:
+def _accelerations(q: Vec, omega: Vec, forces: Vec, vehicles: QuadrotorParameters) -> tuple[Vec, Vec]:
     """What accelerates: y'' - g e3, of components (), and omega_i', of components (n,), all links at once."""
     masses, lengths = vehicles.masses, vehicles.lengths
     pull = _total(q * (q.dot(forces) - masses * lengths * omega.dot(omega)))
-    felt = cut(_solve(*cut((_felt_mass(q, vehicles), pull))))
+    felt = fusion_barrier(_solve(*fusion_barrier((_felt_mass(q, vehicles), pull))))
     return felt, q.cross(felt - forces * (1 / masses)) * (1 / lengths)
 
 
@@ -196,7 +197,7 @@ def _total(a: Vec) -> Vec:
     return Vec(jnp.sum(a.x), jnp.sum(a.y), jnp.sum(a.z))
 
 
-def _felt_mass(q: Vec, vehicles: Vehicles) -> Mat:
+def _felt_mass(q: Vec, vehicles: QuadrotorParameters) -> Mat:
     """m_y + sum m_i q_i q_i^T: what a push at the load has to move."""
     m, own = vehicles.masses, vehicles.load_mass
     heavy = q * m
@@ -216,7 +217,7 @@ def _solve(A: Mat, b: Vec) -> Vec:
     return Vec(b.x / d0 - low1 * x1 - low2 * x2, x1, x2)
 
 
-def quadrotor_motion(y: State, vehicles: Vehicles) -> tuple[Float[Array, "n 3"], Float[Array, "n 3"]]:
+def quadrotor_motion(y: State, vehicles: QuadrotorParameters) -> tuple[Float[Array, "n 3"], Float[Array, "n 3"]]:
     """Places and velocities of the quadrotors in the world, m and m/s."""
     load, _, _, links = y
     q, omega = links[:, :3], links[:, 3:]
@@ -224,7 +225,7 @@ def quadrotor_motion(y: State, vehicles: Vehicles) -> tuple[Float[Array, "n 3"],
     return load[None, :3] - lengths * q, load[None, 3:] - lengths * jnp.cross(omega, q)
 
 
-def energy(y: State, vehicles: Vehicles) -> Float[Array, ""]:
+def energy(y: State, vehicles: QuadrotorParameters) -> Float[Array, ""]:
     """Kinetic and potential energy, J."""
     places, velocities = quadrotor_motion(y, vehicles)
     load, _, spin, _ = y
@@ -234,7 +235,7 @@ def energy(y: State, vehicles: Vehicles) -> Float[Array, ""]:
     return kinetic - vehicles.gravity * depth
 
 
-def linear_momentum(y: State, vehicles: Vehicles) -> Float[Array, "3"]:
+def linear_momentum(y: State, vehicles: QuadrotorParameters) -> Float[Array, "3"]:
     """Of load and quadrotors in the world, kg m/s."""
     _, velocities = quadrotor_motion(y, vehicles)
     return vehicles.load_mass * y[0][3:] + jnp.sum(vehicles.masses[:, None] * velocities, axis=0)

@@ -15,8 +15,8 @@ from jaxtyping import Float
 from lgsim.lie.action import Coadjoint, LeftTranslation, Product, RightTranslation, Translation
 from lgsim.lie.group import SO3
 from lgsim.lie.product import Cotangent
-from lgsim.systems import arguments
-from lgsim.systems.problem import Problem
+from lgsim.systems import validation
+from lgsim.systems.initial_value_problem import InitialValueProblem
 
 # (R, Omega): attitude (body to world) and angular velocity in the body frame; or (R, pi) with the space momentum.
 State = tuple[Float[Array, "3 3"], Float[Array, "3"]]
@@ -24,8 +24,8 @@ State = tuple[Float[Array, "3 3"], Float[Array, "3"]]
 
 def _numbers(dtype: Any, inertia: Any, angular_velocity: Any) -> tuple[Array, Array]:
     return (
-        arguments.positive("inertia", inertia, dtype, 3),
-        arguments.numbers("angular_velocity", angular_velocity, dtype, 3),
+        validation.positive("inertia", inertia, dtype, 3),
+        validation.numbers("angular_velocity", angular_velocity, dtype, 3),
     )
 
 
@@ -41,7 +41,7 @@ def free_rigid_body(
     inertia: Sequence[Any] | ArrayLike = (1.0, 2.0, 3.0),
     angular_velocity: Sequence[Any] | ArrayLike = (0.8, 0.0, 1.1),
     attitude: ArrayLike | None = None,
-) -> Problem:
+) -> InitialValueProblem:
     """A torque-free rigid body on SO(3) x R^3: R' = R hat(Omega), I Omega' = (I Omega) x Omega.
 
     Args:
@@ -61,11 +61,11 @@ def free_rigid_body(
     """
     moments, omega = _numbers(dtype, inertia, angular_velocity)
 
-    return Problem(
+    return InitialValueProblem(
         name="free rigid body",
         action=Product(RightTranslation(SO3), Translation(3)),
         field=_euler,
-        initial=(arguments.attitude("attitude", attitude, moments.dtype), omega),
+        initial=(validation.attitude("attitude", attitude, moments.dtype), omega),
         args=moments,
         invariants={
             "kinetic_energy": lambda y, moments: 0.5 * (moments * y[1]) @ y[1],
@@ -83,7 +83,7 @@ def free_rigid_body_momentum(
     *,
     inertia: Sequence[Any] | ArrayLike = (1.0, 2.0, 3.0),
     angular_velocity: Sequence[Any] | ArrayLike = (0.8, 0.0, 1.1),
-) -> Problem:
+) -> InitialValueProblem:
     """A torque-free rigid body on so(3)*, by the coadjoint action: Pi' = Pi x I^-1 Pi, Pi = I Omega.
 
     The Lie-Poisson equation of H(Pi) = 1/2 Pi . I^-1 Pi. The action moves Pi by xi x Pi, so the field is minus the
@@ -101,7 +101,7 @@ def free_rigid_body_momentum(
     Source: Celledoni et al. 2021, Example 1, where the sign of f is printed wrong.
     """
     moments, omega = _numbers(dtype, inertia, angular_velocity)
-    return Problem(
+    return InitialValueProblem(
         name="free rigid body, Lie-Poisson on so(3)*",
         action=Coadjoint(SO3),
         field=_lie_poisson,
@@ -136,7 +136,7 @@ def free_rigid_body_cotangent(
     inertia: Sequence[Any] | ArrayLike = (1.0, 2.0, 3.0),
     angular_velocity: Sequence[Any] | ArrayLike = (0.8, 0.0, 1.1),
     attitude: ArrayLike | None = None,
-) -> Problem:
+) -> InitialValueProblem:
     """A torque-free rigid body on T*SO(3), in space variables: R' = hat(omega) R, pi' = 0, omega = R I^-1 R^T pi.
 
     The canonical equations of H(R, pi) = 1/2 pi . R I^-1 R^T pi. States are elements of `lgsim.Cotangent(lgsim.SO3)`
@@ -154,9 +154,9 @@ def free_rigid_body_cotangent(
     Source: Celledoni et al. 2021, (12), (14), (21) and (22) without gravity.
     """
     moments, omega = _numbers(dtype, inertia, angular_velocity)
-    start = arguments.attitude("attitude", attitude, moments.dtype)
+    start = validation.attitude("attitude", attitude, moments.dtype)
 
-    return Problem(
+    return InitialValueProblem(
         name="free rigid body on T*SO(3)",
         action=LeftTranslation(Cotangent(SO3)),
         field=_canonical,

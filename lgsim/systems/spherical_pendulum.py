@@ -19,15 +19,16 @@ from jaxtyping import Float
 
 from lgsim.lie.action import TangentSphere
 from lgsim.lie.power import Power
-from lgsim.systems import arguments, tridiagonal
-from lgsim.systems.problem import Problem
+from lgsim.linalg import tridiagonal
+from lgsim.systems import validation
+from lgsim.systems.initial_value_problem import InitialValueProblem
 
 State = Float[Array, "rods 6"]
 Vectors = Float[Array, "rods 3"]
 Numbers = Sequence[Any] | ArrayLike
 
 
-class Chain(NamedTuple):
+class PendulumParameters(NamedTuple):
     """The numbers of a chain of N point masses.
 
     Attributes:
@@ -67,7 +68,7 @@ def spherical_pendulum(
     gravity: float | ArrayLike = 9.81,
     directions: Numbers | None = None,
     angular_velocities: Numbers | None = None,
-) -> Problem:
+) -> InitialValueProblem:
     """The N-fold spherical pendulum with angular velocities: state (N, 6), rows (q_i, omega_i).
 
     The tensions T_i of the rods follow from q_i . (x_i'' - x_{i-1}'') = -L_i |omega_i|^2, a symmetric positive definite
@@ -92,7 +93,7 @@ def spherical_pendulum(
     Source: Celledoni et al. 2021, Section 5.2.
     """
     chain = _chain(dtype, masses, lengths, gravity)
-    return Problem(
+    return InitialValueProblem(
         name=f"{chain.masses.shape[0]}-fold spherical pendulum",
         action=Power(TangentSphere(), chain.masses.shape[0]),
         field=_field,
@@ -106,7 +107,7 @@ def spherical_pendulum(
     )
 
 
-def double_spherical_pendulum(dtype: Any = None) -> Problem:
+def double_spherical_pendulum(dtype: Any = None) -> InitialValueProblem:
     """Two rods of 4 and 3 m with 2 and 3.5 kg in generic motion, hanging.
 
     Source: the numbers are ours; the paper's example of Section 5.3 is `spherical_pendulum()`.
@@ -128,7 +129,7 @@ def spherical_pendulum_hamiltonian(
     gravity: float | ArrayLike = 9.81,
     directions: Numbers | None = None,
     angular_velocities: Numbers | None = None,
-) -> Problem:
+) -> InitialValueProblem:
     """The N-fold spherical pendulum with momenta: state (N, 6), rows (q_i, pi_i), pi_i = dT/domega_i.
 
     With P_i = sum_{j >= i} m_j x_j' the momentum that hangs on rod i, pi_i = L_i q_i x P_i, and
@@ -153,7 +154,7 @@ def spherical_pendulum_hamiltonian(
     chain = _chain(dtype, masses, lengths, gravity)
     start = _start(chain, directions, angular_velocities)
     q, hanging = start[:, :3], _outer_sum(chain.masses[:, None] * jnp.cumsum(_differences(start, chain), axis=0))
-    return Problem(
+    return InitialValueProblem(
         name=f"{chain.masses.shape[0]}-fold spherical pendulum, Hamiltonian form",
         action=Power(TangentSphere(), chain.masses.shape[0]),
         field=_hamiltonian_field,
@@ -173,23 +174,23 @@ _ON_THE_MANIFOLD = {
 }
 
 
-def _chain(dtype: Any, masses: Any, lengths: Any, gravity: Any) -> Chain:
-    rods = arguments.count("masses", masses)
-    return Chain(
-        masses=arguments.positive("masses", masses, dtype, rods),
-        lengths=arguments.positive("lengths", [1.0] * rods if lengths is None else lengths, dtype, rods),
-        gravity=arguments.numbers("gravity", gravity, dtype),
+def _chain(dtype: Any, masses: Any, lengths: Any, gravity: Any) -> PendulumParameters:
+    rods = validation.count("masses", masses)
+    return PendulumParameters(
+        masses=validation.positive("masses", masses, dtype, rods),
+        lengths=validation.positive("lengths", [1.0] * rods if lengths is None else lengths, dtype, rods),
+        gravity=validation.numbers("gravity", gravity, dtype),
     )
 
 
-def _start(chain: Chain, directions: Any, angular_velocities: Any) -> State:
+def _start(chain: PendulumParameters, directions: Any, angular_velocities: Any) -> State:
     rods, dtype = chain.masses.shape[0], chain.masses.dtype
     q, omega = planar_start(rods)
-    q = arguments.numbers("directions", q if directions is None else directions, dtype, rods, 3)
+    q = validation.numbers("directions", q if directions is None else directions, dtype, rods, 3)
     omega = omega if angular_velocities is None else angular_velocities
-    omega = arguments.numbers("angular_velocities", omega, dtype, rods, 3)
+    omega = validation.numbers("angular_velocities", omega, dtype, rods, 3)
     y = jnp.concatenate([q, omega], axis=-1)
-    return arguments.point("(directions, angular_velocities)", y, Power(TangentSphere(), rods))
+    return validation.point("(directions, angular_velocities)", y, Power(TangentSphere(), rods))
 
 
 def _dot(a: Vectors, b: Vectors) -> Float[Array, " rods"]:
@@ -211,30 +212,30 @@ def _outer_sum(a: Array) -> Array:
     return jnp.cumsum(a[::-1], axis=0)[::-1]
 
 
-def _differences(y: State, chain: Chain) -> Vectors:
+def _differences(y: State, chain: PendulumParameters) -> Vectors:
     """x_i' - x_{i-1}'."""
     return chain.lengths[:, None] * jnp.cross(y[:, 3:], y[:, :3])
 
 
-def _apart(force: Vectors, chain: Chain) -> Vectors:
+def _apart(force: Vectors, chain: PendulumParameters) -> Vectors:
     """How fast the ends of each rod part, when rod i pulls with force_i at mass i and with -force_i at mass i - 1."""
     moved = (force - _outer(force)) / chain.masses[:, None]
     return moved - _inner(moved)
 
 
-def _along(q: Vectors, target: Float[Array, " rods"], chain: Chain) -> Float[Array, " rods"]:
+def _along(q: Vectors, target: Float[Array, " rods"], chain: PendulumParameters) -> Float[Array, " rods"]:
     """The s for which the forces s_i q_i part the ends of each rod, along the rod, at the rate ``target``."""
     nimbleness = 1 / chain.masses
     lower = -_dot(q, _inner(q)) * _inner(nimbleness)
     return tridiagonal.solve(nimbleness + _inner(nimbleness), lower, target)
 
 
-def _field(t: Any, y: State, chain: Chain) -> Float[Array, " algebra"]:
+def _field(t: Any, y: State, chain: PendulumParameters) -> Float[Array, " algebra"]:
     omega_dot = pendulum_accelerations(y, chain)
     return jnp.concatenate([jnp.cross(y[:, :3], omega_dot), y[:, 3:]], axis=-1).ravel()
 
 
-def pendulum_accelerations(y: State, chain: Chain) -> Vectors:
+def pendulum_accelerations(y: State, chain: PendulumParameters) -> Vectors:
     """omega_i' of a state with rows (q_i, omega_i), (N, 3), rad/s^2 in the world; omega_i' . q_i = 0.
 
     Source: Celledoni et al. 2021, Section 5.2; Fig. 11(c) plots their second components.
@@ -247,7 +248,7 @@ def pendulum_accelerations(y: State, chain: Chain) -> Vectors:
     return jnp.cross(q, parting) / chain.lengths[:, None]
 
 
-def _hanging(y: State, chain: Chain) -> tuple[Vectors, Vectors]:
+def _hanging(y: State, chain: PendulumParameters) -> tuple[Vectors, Vectors]:
     """P_i and x_i' - x_{i-1}' from the momenta."""
     q, momentum = y[:, :3], y[:, 3:]
     across = jnp.cross(momentum, q) / chain.lengths[:, None]
@@ -256,7 +257,7 @@ def _hanging(y: State, chain: Chain) -> tuple[Vectors, Vectors]:
     return hanging, _apart(hanging, chain)
 
 
-def _hamiltonian_field(t: Any, y: State, chain: Chain) -> Float[Array, " algebra"]:
+def _hamiltonian_field(t: Any, y: State, chain: PendulumParameters) -> Float[Array, " algebra"]:
     q = y[:, :3]
     hanging, differences = _hanging(y, chain)
     omega = jnp.cross(q, differences) / chain.lengths[:, None]
@@ -265,11 +266,11 @@ def _hamiltonian_field(t: Any, y: State, chain: Chain) -> Float[Array, " algebra
     return jnp.concatenate([slope, omega], axis=-1).ravel()
 
 
-def _energy(q: Vectors, differences: Vectors, chain: Chain) -> Float[Array, ""]:
+def _energy(q: Vectors, differences: Vectors, chain: PendulumParameters) -> Float[Array, ""]:
     speeds, heights = jnp.cumsum(differences, axis=0), jnp.cumsum(chain.lengths * q[:, 2])
     return jnp.sum(chain.masses * (0.5 * _dot(speeds, speeds) + chain.gravity * heights))
 
 
-def _vertical_momentum(q: Vectors, differences: Vectors, chain: Chain) -> Float[Array, ""]:
+def _vertical_momentum(q: Vectors, differences: Vectors, chain: PendulumParameters) -> Float[Array, ""]:
     places, speeds = jnp.cumsum(chain.lengths[:, None] * q, axis=0), jnp.cumsum(differences, axis=0)
     return jnp.sum(chain.masses * jnp.cross(places, speeds)[:, 2])

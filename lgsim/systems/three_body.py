@@ -16,7 +16,7 @@ from lgsim.lie import se3
 from lgsim.lie.action import LeftTranslation, Product, RightTranslation
 from lgsim.lie.group import SE3, Euclidean
 from lgsim.multibody import Model, ModelBuilder, joints
-from lgsim.systems.problem import Problem
+from lgsim.systems.initial_value_problem import InitialValueProblem
 
 # A state is (T, z): T places the base in the world, and z = (q, V, qdot) stacks 2 + 6 + 2 numbers.
 State = tuple[Float[Array, "4 4"], Float[Array, "10"]]
@@ -81,7 +81,7 @@ def _field(t: Any, y: State, model: Model) -> Float[Array, "16"]:
 
 def three_body(
     dtype: Any = None, *, twist: Sequence[float] = (0.0,) * 6, joint_rates: Sequence[float] = (0.4, 0.4)
-) -> Problem:
+) -> InitialValueProblem:
     """Three spheres and two revolute joints in free motion: the example of Park and Chung, Section VI.
 
     The machine is that of ``chain``. The figure with the geometry is not needed: up to rotations and reflections this
@@ -101,7 +101,7 @@ def three_body(
         `angular_momentum` (3,) (about the world origin).
     """
     z = jnp.asarray([0.0, 0.0, *twist, *joint_rates], dtype)
-    return Problem(
+    return InitialValueProblem(
         name="three bodies and two revolute joints (Park, Chung 2005)",
         action=Product(RightTranslation(SE3), LeftTranslation(Euclidean(10))),
         field=_field,

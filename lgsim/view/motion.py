@@ -15,7 +15,7 @@ from lgsim.multibody.model import Model
 
 
 @runtime_checkable
-class Motion(Protocol):
+class MotionLike(Protocol):
     """States of one machine over time: any object with these attributes, of numpy or JAX arrays.
 
     Attributes:
@@ -66,7 +66,7 @@ class Places(NamedTuple):
     quaternions: np.ndarray
 
 
-def times(motion: Motion) -> np.ndarray:
+def times(motion: MotionLike) -> np.ndarray:
     """The times of a motion, checked.
 
     Raises:
@@ -80,7 +80,7 @@ def times(motion: Motion) -> np.ndarray:
     return time
 
 
-def series(motion: Motion, name: str, width: int) -> np.ndarray:
+def series(motion: MotionLike, name: str, width: int) -> np.ndarray:
     """An attribute of a motion (N, width), checked.
 
     Raises:
@@ -93,7 +93,7 @@ def series(motion: Motion, name: str, width: int) -> np.ndarray:
     return values
 
 
-def places(motion: Motion, time: np.ndarray) -> Places:
+def places(motion: MotionLike, time: np.ndarray) -> Places:
     """The poses of all frames at some times, on the shortest way between the motion's configurations.
 
     Args:

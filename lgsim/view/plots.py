@@ -10,9 +10,9 @@ import numpy as np
 from jax import Array
 
 from lgsim.multibody.model import Model
-from lgsim.simulation.extras import package
 from lgsim.simulation.trajectory import energies, momenta
-from lgsim.view.motion import Motion, series, times
+from lgsim.support.extras import package
+from lgsim.view.motion import MotionLike, series, times
 from lgsim.view.panels import Panel, panels
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ HEAD = {"loc": "left", "fontweight": "bold", "fontsize": 9}
 COLUMNS = (("configuration", "q"), ("velocity", "v"), ("joint force", "τ"))
 
 
-def joints(motion: Motion, names: Sequence[str] | None = None) -> Figure:
+def joints(motion: MotionLike, names: Sequence[str] | None = None) -> Figure:
     """Configuration, velocity and joint force of each joint over time, a row for each.
 
     A joint that slides and turns has a row for either. Limits that the motion comes near are dashed lines.
@@ -68,7 +68,7 @@ def joints(motion: Motion, names: Sequence[str] | None = None) -> Figure:
     return figure
 
 
-def energy(motion: Motion) -> Figure:
+def energy(motion: MotionLike) -> Figure:
     """Kinetic, potential and total energy over time, and how the total changes.
 
     Springs in joints count as potential energy. Where there are joint forces, their work since the start,
@@ -111,7 +111,7 @@ def energy(motion: Motion) -> Figure:
     return figure
 
 
-def momentum(motion: Motion) -> Figure:
+def momentum(motion: MotionLike) -> Figure:
     """Linear and angular momentum over time, about the world's origin, in its axes.
 
     Args:
@@ -171,7 +171,7 @@ def step_sizes(time: Any) -> Figure:
     return figure
 
 
-def phase(motion: Motion, joint: str) -> Figure:
+def phase(motion: MotionLike, joint: str) -> Figure:
     """The velocity of a joint over its coordinate; a filled dot where it starts, an open one where it ends.
 
     Args:
@@ -254,7 +254,7 @@ def _range(steps: np.ndarray) -> str:
     return f"{low} s" if low == high else f"{low} to {high} s"
 
 
-def _states(motion: Motion) -> tuple[Array, Array]:
+def _states(motion: MotionLike) -> tuple[Array, Array]:
     model = motion.model
     q, v = series(motion, "q", model.nq), series(motion, "v", model.nv)
     return jnp.asarray(q, model.dtype), jnp.asarray(v, model.dtype)

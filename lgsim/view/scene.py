@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from lgsim.multibody.model import Model
-from lgsim.simulation.extras import package
-from lgsim.simulation.storage import write_whole
+from lgsim.support.extras import package
+from lgsim.support.files import write_whole
 from lgsim.view import motion as motions
-from lgsim.view.motion import Motion
+from lgsim.view.motion import MotionLike
 from lgsim.view.stage import Stage, Visuals
 
 LOCAL = "127.0.0.1"
@@ -26,7 +26,7 @@ MOST = 20_000
 
 
 def to_html(
-    motion: Motion,
+    motion: MotionLike,
     path: str | os.PathLike[str] | None = None,
     visuals: Visuals = None,
     *,
@@ -134,7 +134,7 @@ class Live:
 
 
 def live(
-    shown: Model | Motion,
+    shown: Model | MotionLike,
     visuals: Visuals = None,
     *,
     host: str = LOCAL,

@@ -173,9 +173,9 @@ def test_the_page_needs_no_network_and_has_everything(found):
 
 def test_interrupted_is_kept_and_goes_on_to_the_same_numbers(found, case, tmp_path, monkeypatch):
     """Ctrl-C in the second iteration, then the same command again: bit for bit the numbers without a break."""
-    from lgsim.cli import identify_run
+    from lgsim.cli import identify
 
-    class Pressed(identify_run.FitWatch):
+    class Pressed(identify.FitWatch):
         def note(self, step):
             if step.number == 2:
                 signal.raise_signal(signal.SIGINT)
@@ -183,7 +183,7 @@ def test_interrupted_is_kept_and_goes_on_to_the_same_numbers(found, case, tmp_pa
 
     given = (*words(case), "--fit", "masses,friction,damping", "--out", tmp_path / "fit.npz")
     with monkeypatch.context() as patch:
-        patch.setattr(identify_run, "FitWatch", Pressed)
+        patch.setattr(identify, "FitWatch", Pressed)
         result = command(*given)
     assert result.exit_code == 130, result.output
     assert "interrupted after 2 iterations" in result.stderr and "the same command goes on" in result.stderr
@@ -365,7 +365,7 @@ def test_a_package_that_is_missing_is_named_at_once(case, tmp_path, monkeypatch,
 
 def test_pages_show_text_as_it_is(tmp_path):
     """Marks of HTML in names are escaped; numbers and gaps; rows that do not fit are refused."""
-    from lgsim.view.page import Page
+    from lgsim.reports.page import Page
 
     page = Page("a <b> & c", "sub", "foot")
     page.add_section("One & two")

@@ -113,8 +113,8 @@ def test_usage_errors_are_one_line(arguments, message):
 
 
 def test_faults_of_lgsim_itself_keep_their_traceback(files, monkeypatch):
-    from lgsim.cli import machine
     from lgsim.cli.app import app
+    from lgsim.scenarios import machine
 
     def broken(*args, **kwargs):
         raise ZeroDivisionError("a fault")
@@ -125,7 +125,7 @@ def test_faults_of_lgsim_itself_keep_their_traceback(files, monkeypatch):
 
 
 def test_ctrl_c_while_reading(files, monkeypatch):
-    from lgsim.cli import machine
+    from lgsim.scenarios import machine
 
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt

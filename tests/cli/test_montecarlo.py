@@ -15,9 +15,9 @@ import scipy.stats
 
 from lgsim import controls
 from lgsim import montecarlo as mc
-from lgsim.cli import montecarlo_study as studies
 from lgsim.formats import load_urdf
-from lgsim.multibody.record import fingerprint
+from lgsim.multibody.serialization import fingerprint
+from lgsim.scenarios import study as studies
 from tests.cli.machines import LENGTH, lgsim, refused
 
 TIP = 0.3
@@ -115,7 +115,7 @@ def by_hand(files, samples=200):
     distributions = {
         "q0": mc.TangentNormal(model, q, jnp.array([0.1, 0.2])),
         "v0": mc.Uniform(jnp.array([-0.1, -0.1]), jnp.array([0.0, 0.3])),
-        "model.inertias": mc.Masses(model.inertias, mc.LogNormal(own, spread)),
+        "model.inertias": mc.MassDispersion(model.inertias, mc.LogNormal(own, spread)),
         "model.gravity": mc.Normal(model.gravity, jnp.array([0, 0, 0.2])),
         "control.stiffness": mc.LogNormal(jnp.full(2, 3.0), 0.1),
     }
@@ -123,7 +123,7 @@ def by_hand(files, samples=200):
         "final_q": mc.outputs.final_q,
         "attitude of tip": mc.FinalAttitude("tip"),
         "position of tip": mc.FinalPosition("tip"),
-        "history": mc.Thinned(3),
+        "history": mc.Subsampled(3),
         "miss": mc.FinalDistance("tip", jnp.array([0.1, 0, 0.6])),
     }
     return mc.Study(distributions, rollout, outputs, samples=samples, seed=3, tile=16)
@@ -169,9 +169,9 @@ def test_table_and_files(ran):
 
 def test_ctrl_c_and_resume_come_to_the_same_files(ran, files, tmp_path, monkeypatch):
     """Ctrl-C after the third chunk; without --resume the store is refused, with it all files are as without a break."""
-    from lgsim.cli import montecarlo_run
+    from lgsim.cli import montecarlo
 
-    class Pressed(montecarlo_run.SampleWatch):
+    class Pressed(montecarlo.SampleWatch):
         def __call__(self, running):
             if running.samples == 48:
                 signal.raise_signal(signal.SIGINT)
@@ -179,7 +179,7 @@ def test_ctrl_c_and_resume_come_to_the_same_files(ran, files, tmp_path, monkeypa
 
     store = tmp_path / "whole"
     with monkeypatch.context() as patch:
-        patch.setattr(montecarlo_run, "SampleWatch", Pressed)
+        patch.setattr(montecarlo, "SampleWatch", Pressed)
         result = lgsim("montecarlo", files / "whole.toml", "--out", store)
     assert result.exit_code == 130
     assert "note: interrupted after 48 samples; the same command with --resume goes on" in result.stderr
@@ -319,9 +319,9 @@ def test_the_report_is_one_page_without_a_network(page):
 
 def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     """A study that was interrupted is reported as such; the store alone is needed, not the machine's file."""
-    from lgsim.cli import montecarlo_run
+    from lgsim.cli import montecarlo
 
-    class Pressed(montecarlo_run.SampleWatch):
+    class Pressed(montecarlo.SampleWatch):
         def __call__(self, running):
             signal.raise_signal(signal.SIGINT)
             super().__call__(running)
@@ -330,7 +330,7 @@ def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     study, store, out = tmp_path / "study.toml", tmp_path / "part", tmp_path / "part.html"
     study.write_text(STUDY)
     with monkeypatch.context() as patch:
-        patch.setattr(montecarlo_run, "SampleWatch", Pressed)
+        patch.setattr(montecarlo, "SampleWatch", Pressed)
         assert lgsim("montecarlo", study, "--out", store).exit_code == 130
     (tmp_path / "arm.urdf").unlink()
     study.unlink()

@@ -104,9 +104,9 @@ def test_summary_table_and_files(solved):
 
 def test_interrupted_is_kept_and_goes_on_to_the_same_motion(solved, files, tmp_path, monkeypatch):
     """Ctrl-C at the second iteration, then the same command again: bit for bit the motion without a break."""
-    from lgsim.cli import search
+    from lgsim.cli import optimize
 
-    class Pressed(search.IterationWatch):
+    class Pressed(optimize.IterationWatch):
         def __call__(self, row):
             if row.number == 2:
                 signal.raise_signal(signal.SIGINT)
@@ -114,7 +114,7 @@ def test_interrupted_is_kept_and_goes_on_to_the_same_motion(solved, files, tmp_p
 
     out = tmp_path / "part.npz"
     with monkeypatch.context() as patch:
-        patch.setattr(search, "IterationWatch", Pressed)
+        patch.setattr(optimize, "IterationWatch", Pressed)
         result = lgsim("optimize", files / "reach.toml", "--out", out)
     assert result.exit_code == 130
     assert "note: interrupted after" in result.stderr and "the same command goes on" in result.stderr
@@ -250,11 +250,15 @@ REFUSED = {
     "no such file": (changed("arm.urdf", "none.urdf"), ":3: machine.file: "),
     "shipped": (changed("arm.urdf", "lgsim:arm"), "expected a machine that comes with lgsim, got 'arm'; did you mean"),
     "gravity of two": (changed("[0, 0, -5]", "[0, -5]"), ":4: machine.gravity: expected 3 numbers, got 2"),
-    "joint": (changed("elbow = 0.5", "elbw = 0.5"),
-              ":7: start.q.elbw: expected the name of a joint, got 'elbw'; did you mean 'elbow'?"),
+    "joint": (
+        changed("elbow = 0.5", "elbw = 0.5"),
+        ":7: start.q.elbw: expected the name of a joint, got 'elbw'; did you mean 'elbow'?",
+    ),
     "joint of two": (changed("elbow = 0.5", "elbow = [1, 2]"), ":7: start.q.elbow: expected 1 numbers, got 2"),
-    "list of three": (changed("{ shoulder = 0.4, elbow = 0.5 }", "[1, 2, 3]"),
-                      ":7: start.q: expected 2 numbers (shoulder 1, elbow 1), got 3; or name the joints"),
+    "list of three": (
+        changed("{ shoulder = 0.4, elbow = 0.5 }", "[1, 2, 3]"),
+        ":7: start.q: expected 2 numbers (shoulder 1, elbow 1), got 3; or name the joints",
+    ),
     "a text": (changed("shoulder = 0.4", "shoulder = '0.4'"), ":7: start.q.shoulder: expected a number, got '0.4'"),
     "nan": (changed("shoulder = 0.4", "shoulder = nan"), ":7: start.q.shoulder: expected a finite number, got nan"),
     "dt 0": (changed("dt = 0.1", "dt = 0"), ":10: time.dt: expected a positive number, got 0"),
@@ -262,35 +266,49 @@ REFUSED = {
     "horizon 0": (changed("horizon = 8", "horizon = 0"), ":11: time.horizon: expected a whole number from 1 on, got 0"),
     "horizon 1.5": (changed("horizon = 8", "horizon = 1.5"), ":11: time.horizon: expected a whole number, got 1.5"),
     "both": (changed("horizon = 8", "horizon = 8\nduration = 1"), ":9: time: expected either a duration, s, or a hor"),
-    "part of a step": (changed("horizon = 8", "duration = 0.25"),
-                       ":11: time.duration: expected a whole number of steps of 0.1 s, got 2.5 of them"),
+    "part of a step": (
+        changed("horizon = 8", "duration = 0.25"),
+        ":11: time.duration: expected a whole number of steps of 0.1 s, got 2.5 of them",
+    ),
     "long": (changed("horizon = 8", "duration = 1e9"), ":11: time.duration: expected at most 1000000 steps, got 1e+10"),
     "method": (changed("dt = 0.1", 'dt = 0.1\nmethod = "RK4"'), ":11: time.method: expected one of "),
     "no task": (REACH[: REACH.index("[[reach]]")], "expected a task: a table [[reach]], [[posture]], [[follow]]"),
     "frame": (changed('"tip"', '"tp"'), ":14: reach[1].frame: expected the name of a frame, got 'tp'; did you mean"),
     "no frame": (changed('frame = "tip"', ""), ":13: reach[1]: the key 'frame' is missing"),
-    "out of reach": (changed("[0.35,", "[0.65,"),
-                     ":15: reach[1].position: out of reach: 0.7906 m from the joint 'shoulder', and the links from"
-                     " there to the frame 'tip' are 0.7 m long together"),
+    "out of reach": (
+        changed("[0.35,", "[0.65,"),
+        ":15: reach[1].position: out of reach: 0.7906 m from the joint 'shoulder', and the links from"
+        " there to the frame 'tip' are 0.7 m long together",
+    ),
     "nothing to reach": (changed("position =", "# "), ":13: reach[1]: expected a position, or a rotation or quater"),
-    "quaternion": (changed("weight = 1e5", "quaternion = [2, 0, 0, 0]"),
-                   ":16: reach[1].quaternion: expected a unit quaternion (w, x, y, z), got one of norm 2"),
+    "quaternion": (
+        changed("weight = 1e5", "quaternion = [2, 0, 0, 0]"),
+        ":16: reach[1].quaternion: expected a unit quaternion (w, x, y, z), got one of norm 2",
+    ),
     "weight": (changed("weight = 1e5", "weight = -1"), ":16: reach[1].weight: expected zero or more, got -1"),
     "weights": (changed("weight = 1e5", "weight = [1, 2]"), ":16: reach[1].weight: expected 3 numbers, got 2"),
     "exact": (changed("weight = 1e5", "exact = 1"), ":16: reach[1].exact: expected true or false, got 1"),
     "effort": (changed("effort = 1e-3", "effort = true"), ":19: weights.effort: expected a number, got true"),
-    "torque": (changed("shoulder = 30", "shoulder = -30"),
-               ":23: limits.torque.shoulder: infeasible bounds: expected a force of zero or more, got -30"),
+    "torque": (
+        changed("shoulder = 30", "shoulder = -30"),
+        ":23: limits.torque.shoulder: infeasible bounds: expected a force of zero or more, got -30",
+    ),
     "no torque": (changed("shoulder = 30, elbow = 12", "shoulder = 0, elbow = 0"), "infeasible bounds: no drive has"),
-    "torque word": (changed("{ shoulder = 30, elbow = 12 }", '"modl"'),
-                    ":23: limits.torque: expected one of model, none, got 'modl'; did you mean 'model'?"),
-    "outside at start": (changed("elbow = 0.5", "elbow = 1.7").replace("[limits]", "[limits]\nposition = true"),
-                         ":7: start.q: the joint 'elbow' starts at 1.7, outside of its limits, -2 to 1.5"),
+    "torque word": (
+        changed("{ shoulder = 30, elbow = 12 }", '"modl"'),
+        ":23: limits.torque: expected one of model, none, got 'modl'; did you mean 'model'?",
+    ),
+    "outside at start": (
+        changed("elbow = 0.5", "elbow = 1.7").replace("[limits]", "[limits]\nposition = true"),
+        ":7: start.q: the joint 'elbow' starts at 1.7, outside of its limits, -2 to 1.5",
+    ),
     "solver": (changed("gradient", 'kind = "sqp"\ngradient'), ":26: solver.kind: expected one of ilqr, adam, lbfgs"),
     "not of the kind": (changed("gradient", "learning_rate = 1\ngradient"), "learning_rate: not for the kind 'ilqr'"),
     "no conditions": (changed("gradient", "penalty = 1\ngradient"), ":26: solver.penalty: only with conditions: exact"),
-    "tolerance": (changed("tolerance = 1e-3", "tolerance = -1"),
-                  ":26: solver.gradient_tolerance: expected a positive number, got -1"),
+    "tolerance": (
+        changed("tolerance = 1e-3", "tolerance = -1"),
+        ":26: solver.gradient_tolerance: expected a positive number, got -1",
+    ),
     "driven": (changed("gravity", 'driven = ["elbo"]\ngravity'), ":4: machine.driven[1]: expected the name of a joint"),
     "guess": (REACH + '[guess]\nrun = "none.npz"\n', ":28: guess.run: "),
 }
@@ -305,7 +323,7 @@ def test_refused_before_anything_is_compiled(case, write, tmp_path):
 
 
 PATHS = {
-    "one point": ('points = [[0, 0, 0, 0.5]]', ":12: follow[1].points: expected two points or more, got 1"),
+    "one point": ("points = [[0, 0, 0, 0.5]]", ":12: follow[1].points: expected two points or more, got 1"),
     "falling times": (
         "points = [\n  [0.2, 0, 0, 0.5],\n  [0.1, 0, 0, 0.5],\n]",
         ":14: follow[1].points[2]: expected rising times, got 0.1 s",
@@ -352,7 +370,7 @@ def test_words_of_the_command(tmp_path, write):
 
 def test_lines_of_keys():
     """In tables, arrays of tables, arrays over several lines, inline tables, texts that look like tables."""
-    from lgsim.cli.lines import lines_of
+    from lgsim.scenarios.toml_lines import lines_of
 
     text = '''# a = 1
 title = "a [b] = # no"

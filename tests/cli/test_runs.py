@@ -48,7 +48,7 @@ def test_only_common_times_count(run, tmp_path):
 
 def test_configurations_are_compared_on_the_group(files, tmp_path):
     """q and -q are one rotation; the angle between two others is that of rotation vectors."""
-    from lgsim.cli.machine import read_machine
+    from lgsim.scenarios.machine import read_machine
 
     model, _ = read_machine(files / "ball.urdf")
     turned = np.array([np.cos(0.2), 0, np.sin(0.2), 0, 0])
@@ -70,7 +70,7 @@ def test_precisions_may_differ(run, tmp_path):
 
 
 def test_different_machines_are_refused(run, files, tmp_path):
-    from lgsim.cli.machine import read_machine
+    from lgsim.scenarios.machine import read_machine
 
     one = Trajectory.load(run)
     light = replace(one, model=one.model.replace(gravity=jnp.zeros(3), damping=jnp.ones(2))).save(
@@ -127,7 +127,7 @@ def test_plot(run, tmp_path):
 
 
 def test_plot_refuses(run, files, tmp_path):
-    from lgsim.cli.machine import read_machine
+    from lgsim.scenarios.machine import read_machine
 
     assert "--phase: expected the name of a joint, got 'elbw'; did you mean 'elbow'?" in refused(
         "plot", run, "--out", tmp_path, "--phase", "elbw"

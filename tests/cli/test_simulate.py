@@ -192,8 +192,8 @@ def test_missing_packages_are_named_before_the_simulation(package, extra, argume
 
 
 def test_quaternions_and_followers(files):
-    from lgsim.cli.machine import read_machine
-    from lgsim.cli.states import configuration, velocities
+    from lgsim.scenarios.machine import read_machine
+    from lgsim.scenarios.states import configuration, velocities
 
     model, _ = read_machine(files / "ball.urdf")
     q = configuration("--q", "socket=0.7071:0:0.7071:0", model, 0)
@@ -238,14 +238,14 @@ def test_watch_ends_between_pieces_and_at_once(capfd):
 
 def test_interrupted_simulation_is_saved(files, tmp_path, monkeypatch):
     """Ctrl-C while the first piece is computed: that piece is kept."""
-    from lgsim.cli import launch
+    from lgsim.cli import simulate
 
-    class Pressed(launch.Watch):
+    class Pressed(simulate.Watch):
         def __call__(self, done, steps):
             signal.raise_signal(signal.SIGINT)
             super().__call__(done, steps)
 
-    monkeypatch.setattr(launch, "Watch", Pressed)
+    monkeypatch.setattr(simulate, "Watch", Pressed)
     out = tmp_path / "part.npz"
     result = lgsim("simulate", files / "arm.urdf", "--q", "1,1", "--duration", 10, "--dt", 0.001, "--out", out)
     assert result.exit_code == 130

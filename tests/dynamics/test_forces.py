@@ -10,7 +10,7 @@ from lgsim.dynamics.energy import potential_energy, spring_energy
 from lgsim.dynamics.forces import bias_forces, gravity_forces
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.mass_matrix import mass_matrix
-from lgsim.dynamics.passive import passive_forces
+from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.multibody.tangent import tangent_grad
 from tests.dynamics.machines import close, mimicking
 from tests.multibody import trees

@@ -11,7 +11,7 @@ import pytest
 from lgsim.dynamics.forward_dynamics import acceleration, forward_dynamics
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.multibody import ModelBuilder, joints
-from lgsim.spatial import batched
+from lgsim.xla import tiled_vmap
 from tests.dynamics.test_inverse_dynamics import largest, wrenches
 from tests.multibody import trees
 from tests.multibody.twin import Twin
@@ -41,7 +41,7 @@ def test_batches_and_tiles_are_single_states():
     one = jax.jit(forward_dynamics)
     right = np.stack([one(model, *x) for x in zip(q, v, tau, strict=True)])
     assert largest(forward_dynamics(model, q, v, tau), right) < 1e-13
-    tiles = batched(forward_dynamics, tile=3, in_axes=(None, 0, 0, 0))
+    tiles = tiled_vmap(forward_dynamics, tile=3, in_axes=(None, 0, 0, 0))
     assert largest(tiles(model, q, v, tau), right) < 1e-13
 
 
@@ -108,7 +108,7 @@ def test_a_joint_that_mimics_is_a_reduction_of_coordinates():
 
 def through_the_recursion(model, external):
     """The same acceleration with the derivative that JAX makes of the recursion."""
-    from lgsim.dynamics.articulated import forward
+    from lgsim.dynamics.articulated_body import forward
 
     return lambda dq, q, v, tau: forward(model, model.retract(q, dq), v, tau, external)
 

@@ -11,7 +11,7 @@ import pytest
 from lgsim import interop
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.kinematics import forward_kinematics
-from lgsim.dynamics.passive import passive_forces
+from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.formats import FileError, load_mjcf, read_mjcf
 from lgsim.multibody import joints
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from lgsim.formats import FileError, load_urdf, read_urdf
-from lgsim.multibody.builder import ModelError
 from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ModelError
 
 ROBOT = """<?xml version="1.0"?>
 <robot name="arm">

@@ -1,6 +1,5 @@
 """URDF files written with other numbers: what lgsim and Pinocchio read of them, what stays, what is said."""
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import lgsim
-from lgsim.identify.plant import Plant
-from lgsim.identify.samples import Samples
+from lgsim.identify.estimators.samples import TorqueSamples
+from lgsim.identify.unknowns.plant import Plant
 
 LENGTH = 0.4
 
@@ -40,4 +40,4 @@ def samples(plant, count=200, seed=0, noise=0.0, speed=2.0):
     q, v, a = states(plant.model, count, seed, speed)
     clean = plant.signals(q, v, a)
     rng = np.random.default_rng(seed)
-    return Samples(q, v, a, clean + jnp.asarray(noise * rng.normal(size=clean.shape), clean.dtype))
+    return TorqueSamples(q, v, a, clean + jnp.asarray(noise * rng.normal(size=clean.shape), clean.dtype))

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.identify.blocks import Centers, Inertias, Masses, StandardParameters, named, upper_factor
-from lgsim.identify.frame_blocks import GravityDirection, Placements, Tied
-from lgsim.identify.joint_blocks import Drive, SignalScale, Stribeck, StribeckSpeed, TorqueOffset
-from lgsim.identify.plant import Plant
+from lgsim.identify.unknowns.body_blocks import CentersOfMass, Inertias, Masses, StandardParameters, named, upper_factor
+from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements, SharedBlock
+from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, Stribeck, StribeckSpeed, TorqueOffset
+from lgsim.identify.unknowns.plant import Plant
 from lgsim.lie import se3, so3
 from lgsim.multibody import inertia
 from tests.identify import arms
@@ -30,7 +30,7 @@ def test_masses_scale_all_ten_parameters(plant):
 
 
 def test_centers_keep_mass_and_central_inertia(plant):
-    block, step = Centers(["upper"]), jnp.array([0.01, -0.02, 0.03])
+    block, step = CentersOfMass(["upper"]), jnp.array([0.01, -0.02, 0.03])
     mass, center, central = inertia.mass_center_inertia(plant.model.inertias[0])
     moved = inertia.mass_center_inertia(block.put(plant, step).model.inertias[0])
     for found, expected in zip(moved, (mass, center + step, central), strict=True):
@@ -73,7 +73,7 @@ def test_upper_factor_gives_the_matrix_back():
 
 
 def test_drives_are_added_to_with_bounds_of_their_own(plant):
-    block = Drive("damping", ["elbow"])
+    block = JointParameter("damping", ["elbow"])
     moved = block.put(plant, jnp.array([0.3]))
     np.testing.assert_allclose(moved.model.damping, [0.2, 0.5])
     np.testing.assert_array_equal(moved.model.friction, plant.model.friction)
@@ -82,8 +82,8 @@ def test_drives_are_added_to_with_bounds_of_their_own(plant):
     np.testing.assert_array_equal(high, [np.inf])
     assert block.labels(plant) == ["damping of elbow"]
     assert [*block.values(moved)] == ["damping of elbow, N m s/rad"] and block.linear
-    assert not Drive("friction_speed").linear and Drive("friction_speed").affine(plant.model) is None
-    assert np.all(np.isneginf(Drive("rest").bounds(plant)[0]))
+    assert not JointParameter("friction_speed").linear and JointParameter("friction_speed").affine(plant.model) is None
+    assert np.all(np.isneginf(JointParameter("rest").bounds(plant)[0]))
 
 
 @pytest.mark.parametrize(
@@ -127,26 +127,26 @@ def test_tied_blocks_share_coordinates_with_mirrored_signs():
     for side in ("left", "right"):
         builder.add_body(side, "world", lgsim.joints.Revolute(), mass=1.0, inertia=0.1 * jnp.eye(3))
     plant = Plant(builder.build())
-    masses = Tied(Masses(["left", "right"]))
+    masses = SharedBlock(Masses(["left", "right"]))
     assert masses.labels(plant) == ["log mass of left and log mass of right"]
     np.testing.assert_allclose(masses.put(plant, jnp.array([np.log(2)])).model.inertias[:, 0], [2, 2])
-    centers = Tied(Centers(["left", "right"]), signs=[[1, 1, 1], [1, -1, 1]])
+    centers = SharedBlock(CentersOfMass(["left", "right"]), signs=[[1, 1, 1], [1, -1, 1]])
     moved = centers.put(plant, jnp.array([0.1, 0.2, 0.3])).model.inertias
     np.testing.assert_allclose(moved[:, 1:4], [[0.1, 0.2, 0.3], [0.1, -0.2, 0.3]])
     assert masses.affine(plant.model).size == 20 and not masses.linear
-    offsets = Tied(Drive("damping", lower=-1.0, upper=3.0), signs=[[1], [-1]])
+    offsets = SharedBlock(JointParameter("damping", lower=-1.0, upper=3.0), signs=[[1], [-1]])
     low, high = offsets.bounds(plant)
     np.testing.assert_allclose([low[0], high[0]], [-1, 1])  # x and -x both in [-1, 3]
     with pytest.raises(ValueError, match="members: expected a divisor of the block's 2 coordinates, got 3"):
-        Tied(Masses(["left", "right"]), members=3).labels(plant)
+        SharedBlock(Masses(["left", "right"]), members=3).labels(plant)
 
 
 def test_what_does_not_exist_is_named(plant, without_import_hook):
     with pytest.raises(ValueError, match=r"bodies: there is no 'for'; expected some of fore"):
         Masses(["for"]).labels(plant)
     with pytest.raises(ValueError, match=r"joints: there is no 'wrist'; expected some of shoulder, elbow"):
-        Drive("damping", ["wrist"]).labels(plant)
+        JointParameter("damping", ["wrist"]).labels(plant)
     with pytest.raises(ValueError, match=r"expected a list of names, got the text 'fore'; write \['fore'\]"):
         named("bodies", "fore", ["fore"])
     with pytest.raises(ValueError, match=r"number: there is no 'dampin' of a drive; expected damping"):
-        Drive("dampin")
+        JointParameter("dampin")

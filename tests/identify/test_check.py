@@ -6,7 +6,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import lgsim
-from lgsim.identify import Recording, check
+from lgsim.identify import Recording, check_recording
 from tests.identify.motions import DT, SECONDS, arm, changed, clean, fourier, simulated, single
 
 N = round(SECONDS / DT)
@@ -20,7 +20,7 @@ def noisy():
 
 def found(recording):
     """(recording, the kinds of all findings)."""
-    recording = check(recording)
+    recording = check_recording(recording)
     for array in recording.channels.values():
         assert np.all(np.isfinite(array))
     return recording, {finding.kind for finding in recording.report}
@@ -36,7 +36,7 @@ def only(recording, kind, where):
 
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 def test_clean_motion_gives_no_finding(noise):
-    recording = check(clean(noise))
+    recording = check_recording(clean(noise))
     assert len(recording.report) == 0, str(recording.report)
     assert str(recording.report) == "nothing to report"
     assert recording.history == ("checked",)
@@ -274,7 +274,7 @@ def test_delay_of_torques(noisy):
 
 def test_simulated_motion_of_a_machine_whose_drives_are_not_known():
     """Friction, armature and damping that the model lacks are no fault of the data."""
-    recording = check(simulated())
+    recording = check_recording(simulated())
     assert len(recording.report) == 0, str(recording.report)
 
 
@@ -312,7 +312,7 @@ def tumbling():
 
 def test_quaternions_of_either_sign_and_other_norms(tumbling):
     recording = tumbling
-    assert {f.kind for f in check(recording).report} == {"missing velocity"}
+    assert {f.kind for f in check_recording(recording).report} == {"missing velocity"}
     q = recording.q.copy()
     rng = np.random.default_rng(0)
     q[:, 3:] *= np.where(rng.random(600) < 0.5, -1, 1)[:, None]
@@ -330,4 +330,4 @@ def test_quaternions_of_either_sign_and_other_norms(tumbling):
 
 def test_times_that_do_not_pass():
     with pytest.raises(ValueError, match="two different times"):
-        check(Recording(arm(), np.zeros(5), np.zeros((5, 7))))
+        check_recording(Recording(arm(), np.zeros(5), np.zeros((5, 7))))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lgsim.identify import Recording, estimate_delay, shift
+from lgsim.identify import Recording, estimate_delay, shift_signal
 from tests.identify.motions import arm
 
 DT = 0.01
@@ -49,11 +49,11 @@ def test_signals_without_a_delay(arguments, message):
 def test_a_late_channel_is_moved_back():
     late = np.stack([signal(TIME - 0.123)] * 7, axis=1)
     recording = Recording(arm(), TIME, np.zeros((800, 7)), tau=late)
-    mended = shift(recording, "tau", 0.123)
+    mended = shift_signal(recording, "tau", 0.123)
     known = mended.valid("tau")[:, 0]
     assert np.flatnonzero(~known).tolist() == list(range(787, 800))
     np.testing.assert_allclose(mended.tau[known, 3], signal(TIME)[known], atol=1e-4)
     np.testing.assert_array_equal(mended.q, recording.q)
     assert mended.history == ("tau moved back by 0.123 s",)
     with pytest.raises(ValueError, match="channel: expected one of tau, got 'q'"):
-        shift(recording, "q", 0.1)
+        shift_signal(recording, "q", 0.1)

@@ -10,12 +10,12 @@ import pytest
 
 import lgsim
 from lgsim.dynamics.frame_distance import Capsule, sphere
-from lgsim.identify.blocks import StandardParameters
-from lgsim.identify.criteria import Absolute, AOptimal, DOptimal, EOptimal, Relative
-from lgsim.identify.excitation import Design, Limits, design
-from lgsim.identify.fourier import Fourier, motion
-from lgsim.identify.joint_blocks import Drive
-from lgsim.identify.parameters import Parameters
+from lgsim.identify.experiment.criteria import AbsoluteNoise, AOptimal, DOptimal, EOptimal, RelativeNoise
+from lgsim.identify.experiment.design import ExcitationLimits, ExcitationProblem, design_excitation
+from lgsim.identify.experiment.fourier import Fourier, motion
+from lgsim.identify.unknowns.body_blocks import StandardParameters
+from lgsim.identify.unknowns.joint_blocks import JointParameter
+from lgsim.identify.unknowns.parameters import Parameters
 from tests.identify import arms
 
 SERIES = Fourier(period=4.0, harmonics=4)
@@ -24,14 +24,14 @@ WALL = (sphere(None, [0.5, 0.0, 0.4], 0.15), Capsule("fore", [0.0, 0, 0], [0, 0,
 
 @pytest.fixture(scope="module")
 def problem():
-    p = Parameters(arms.planar(damping=0.2), [StandardParameters(), Drive("damping")])
-    limits = Limits(acceleration=[20.0, 30.0], pairs=[WALL], clearance=0.02)
-    return Design(p, SERIES, limits, noise=Absolute([0.5, 0.2]))
+    p = Parameters(arms.planar(damping=0.2), [StandardParameters(), JointParameter("damping")])
+    limits = ExcitationLimits(acceleration=[20.0, 30.0], pairs=[WALL], clearance=0.02)
+    return ExcitationProblem(p, SERIES, limits, noise=AbsoluteNoise([0.5, 0.2]))
 
 
 @pytest.fixture(scope="module")
 def found(problem):
-    return design(problem, key=jax.random.key(0), iterations=60)
+    return design_excitation(problem, key=jax.random.key(0), iterations=60)
 
 
 def test_series_starts_and_ends_at_rest_and_its_derivatives_are_those():
@@ -68,7 +68,7 @@ def test_criteria_are_functions_of_eigenvalues_with_exact_gradients(criterion, v
 
 def test_noise_that_grows_with_signals():
     signals = jnp.array([[3.0, 0.0], [-3.0, 0.0]])
-    np.testing.assert_allclose(Relative(0.1, 0.4).deviations(signals), [0.5, 0.4])
+    np.testing.assert_allclose(RelativeNoise(0.1, 0.4).deviations(signals), [0.5, 0.4])
 
 
 def test_information_is_that_of_the_base_parameters(problem):
@@ -112,16 +112,16 @@ def test_motion_is_saved_for_replay(found, tmp_path):
 def test_what_cannot_be_designed_is_told(problem, without_import_hook):
     ball = lgsim.ModelBuilder().add_body("ball", "world", lgsim.joints.Spherical(), mass=1.0, inertia=jnp.eye(3))
     with pytest.raises(ValueError, match=r"joint 'ball': expected joints with one number.*got Spherical; lock it"):
-        Design(Parameters(ball.build(), StandardParameters()), SERIES)
+        ExcitationProblem(Parameters(ball.build(), StandardParameters()), SERIES)
     with pytest.raises(ValueError, match="harmonics: expected at least 3"):
         Fourier(4.0, 2)
     with pytest.raises(ValueError, match="period: expected a positive time in s, got 0"):
         Fourier(0.0, 4)
     with pytest.raises(ValueError, match="points: expected at least 40, ten for each harmonic, got 20"):
-        Design(problem.parameters, SERIES, points=20)
+        ExcitationProblem(problem.parameters, SERIES, points=20)
     with pytest.raises(ValueError, match=r"velocity: expected a number or shape \(2,\), got \(3,\)"):
-        dataclasses.replace(Limits(), velocity=np.ones(3)).of(problem.parameters.plant.model)
+        dataclasses.replace(ExcitationLimits(), velocity=np.ones(3)).of(problem.parameters.plant.model)
     with pytest.raises(ValueError, match="lower, upper: shoulder has no room between 1 and 0"):
-        Limits(lower=1.0, upper=0.0).of(problem.parameters.plant.model)
+        ExcitationLimits(lower=1.0, upper=0.0).of(problem.parameters.plant.model)
     with pytest.raises(ValueError, match=r"start: expected shape \(2, 7\), got \(1, 7\)"):
-        design(problem, start=jnp.zeros((1, 7)))
+        design_excitation(problem, start=jnp.zeros((1, 7)))

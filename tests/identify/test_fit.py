@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lgsim.identify.blocks import Masses, StandardParameters
+from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.fit import fit
-from lgsim.identify.joint_blocks import TorqueOffset
-from lgsim.identify.parameters import Parameters
-from lgsim.identify.plant import Plant
-from lgsim.identify.torque import TorqueFit
+from lgsim.identify.unknowns.body_blocks import Masses, StandardParameters
+from lgsim.identify.unknowns.joint_blocks import TorqueOffset
+from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.plant import Plant
 from tests.identify import arms
 
 

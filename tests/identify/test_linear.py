@@ -6,17 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lgsim.identify.base_parameters import base_parameters
-from lgsim.identify.blocks import Inertias, Masses, StandardParameters
-from lgsim.identify.frame_blocks import GravityDirection
-from lgsim.identify.joint_blocks import Drive, TorqueOffset
-from lgsim.identify.linear import LinearFit
-from lgsim.identify.parameters import Parameters
-from lgsim.identify.plant import Plant
+from lgsim.identify.estimators.linear_fit import LinearFit
+from lgsim.identify.unknowns.base_parameters import base_parameters
+from lgsim.identify.unknowns.body_blocks import Inertias, Masses, StandardParameters
+from lgsim.identify.unknowns.frame_blocks import GravityDirection
+from lgsim.identify.unknowns.joint_blocks import JointParameter, TorqueOffset
+from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.plant import Plant
 from tests.identify import arms
 
 TRUE = {"damping": 0.3, "friction": 0.4, "friction_speed": 0.1}
-JOINTS = (Drive("damping"), Drive("friction"), TorqueOffset())
+JOINTS = (JointParameter("damping"), JointParameter("friction"), TorqueOffset())
 
 
 @pytest.fixture(scope="module")

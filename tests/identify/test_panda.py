@@ -8,10 +8,10 @@ pytest.importorskip("mujoco")
 
 from sysid_parts import panda, panda_data
 
-from lgsim.identify.base_parameters import base_parameters
-from lgsim.identify.blocks import Inertias, Masses
 from lgsim.identify.fit import fit
-from lgsim.identify.parameters import Parameters
+from lgsim.identify.unknowns.base_parameters import base_parameters
+from lgsim.identify.unknowns.body_blocks import Inertias, Masses
+from lgsim.identify.unknowns.parameters import Parameters
 
 pytestmark = pytest.mark.oracle
 

@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lgsim.identify.blocks import Inertias, Masses, StandardParameters
-from lgsim.identify.frame_blocks import GravityDirection
-from lgsim.identify.joint_blocks import Drive, TorqueOffset
-from lgsim.identify.parameters import Parameters, TotalMass
+from lgsim.identify.unknowns.body_blocks import Inertias, Masses, StandardParameters
+from lgsim.identify.unknowns.frame_blocks import GravityDirection
+from lgsim.identify.unknowns.joint_blocks import JointParameter, TorqueOffset
+from lgsim.identify.unknowns.parameters import Parameters, TotalMass
 from tests.identify import arms
 
 
@@ -17,7 +17,7 @@ def model():
 
 
 def test_blocks_follow_one_another(model):
-    p = Parameters(model, [Masses(), Drive("damping", ["elbow"], upper=1.0), TorqueOffset()])
+    p = Parameters(model, [Masses(), JointParameter("damping", ["elbow"], upper=1.0), TorqueOffset()])
     assert p.size == 5 and p.sizes == (2, 1, 2)
     assert p.names[1:4] == ["log mass of fore", "damping of elbow", "offset of shoulder"]
     plant = p.put(jnp.array([0.0, np.log(2), 0.3, 0.4, 0.5]))
@@ -35,7 +35,7 @@ def test_places_of_numbers(model):
     """Inertias and masses move rows of ten, which signals are affine in; the direction of gravity is none."""
     p = Parameters(model, [TorqueOffset(), StandardParameters(["fore"])])
     assert p.linear.tolist() == [30, 31, *range(10, 20)] and p.affine.tolist() == [*range(10, 20), 30, 31]
-    p = Parameters(model, [Inertias(["fore"]), Drive("armature")])
+    p = Parameters(model, [Inertias(["fore"]), JointParameter("armature")])
     assert p.linear is None and p.affine.tolist() == [*range(10, 22)]
     assert Parameters(model, [Masses(), GravityDirection()]).affine is None
 
@@ -58,4 +58,4 @@ def test_what_does_not_fit_is_named(model, without_import_hook):
     with pytest.raises(ValueError, match="blocks: expected at least one unknown"):
         Parameters(model, [])
     with pytest.raises(ValueError, match=r"the prior of damping of shoulder is outside of its bounds by 0\.3"):
-        Parameters(model, Drive("damping", lower=0.5)).bounds()
+        Parameters(model, JointParameter("damping", lower=0.5)).bounds()

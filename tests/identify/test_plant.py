@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.identify.plant import Plant, freedoms
+from lgsim.identify.unknowns.plant import Plant, freedoms
 from tests.identify import arms
 
 PENDULUM = """<robot name="p"><link name="world_link"/><link name="rod"><inertial><origin xyz="0 0 -0.5"/>

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.identify import Finding, Recording, Report, check, smooth
+from lgsim.identify import Finding, Recording, Report, check_recording, smooth
 from tests.identify.motions import arm, clean, single
 
 
@@ -83,7 +83,7 @@ def test_split_that_leaves_nothing(small):
 
 
 def test_a_file_keeps_all_of_it(small, tmp_path):
-    checked = check(small)
+    checked = check_recording(small)
     loaded = Recording.load(checked.save(tmp_path / "run.npz"))
     same(loaded, checked)
     assert loaded.report == checked.report

@@ -9,33 +9,35 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.identify.blocks import Inertias, Masses
+from lgsim.identify.estimators.minimizers import OptimistixLeastSquares, StructuredGaussNewton
+from lgsim.identify.estimators.multiple_shooting import linearize, residuals, slopes
+from lgsim.identify.estimators.records import Channel, SensorRecords
+from lgsim.identify.estimators.sensors import FramePoseSensor, ImuSensor, PositionSensor, VelocitySensor
+from lgsim.identify.estimators.simulation_fit import SimulationFit
+from lgsim.identify.estimators.structured_descent import eliminate, state_sensitivities, substitute
 from lgsim.identify.fit import fit
-from lgsim.identify.instruments import InputDelay, InstrumentedPlant, SensorBias, SensorDelay
-from lgsim.identify.joint_blocks import Drive
-from lgsim.identify.minimisers import ChainSteps, Optimistix
-from lgsim.identify.parameters import Parameters
-from lgsim.identify.records import Channel, Records
-from lgsim.identify.sensors import FramePose, Inertial, Positions, Velocities
-from lgsim.identify.shooting import linearise, residuals, slopes
-from lgsim.identify.simulation_error import SimulationFit
-from lgsim.identify.structured import eliminate, follow, substitute
-from lgsim.simulation.rollout import motions
+from lgsim.identify.unknowns.body_blocks import Inertias, Masses
+from lgsim.identify.unknowns.joint_blocks import JointParameter
+from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.sensor_plant import InputDelay, InstrumentedPlant, SensorBias, SensorDelay
+from lgsim.simulation.rollout import state_space
 from tests.identify.machines import BODY, body, body_motion, pendulum, pendulum_angles, poses
 
 DT, STEPS = 2.5e-3, 400
 TRUE = np.array([1.2, 0.05, 0.05])
-FIT = SimulationFit(steps=80, minimiser=ChainSteps(tolerance=1e-13))
+FIT = SimulationFit(steps=80, minimiser=StructuredGaussNewton(tolerance=1e-13))
 
 
 def unknowns(**damping):
-    return Parameters(pendulum(second=1.9, damping=0.02), [Masses(bodies=("lower",)), Drive("damping", **damping)])
+    return Parameters(
+        pendulum(second=1.9, damping=0.02), [Masses(bodies=("lower",)), JointParameter("damping", **damping)]
+    )
 
 
 def angles(noise=0.0, seed=0, weight=1.0):
     q = pendulum_angles(STEPS, DT)
     noisy = q + noise * np.random.default_rng(seed).standard_normal(q.shape)
-    return Records(DT, {"encoders": Channel(Positions(), noisy, noise or 1e-3, weight)})
+    return SensorRecords(DT, {"encoders": Channel(PositionSensor(), noisy, noise or 1e-3, weight)})
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +87,7 @@ def test_gaps_in_the_records_cost_little():
 def test_optimistix_finds_the_same_minimum(noisy):
     """Its Levenberg-Marquardt method behind the same interface; it says that it keeps no bounds."""
     pytest.importorskip("optimistix")
-    other = eqx.tree_at(lambda f: f.minimiser, FIT, Optimistix())
+    other = eqx.tree_at(lambda f: f.minimiser, FIT, OptimistixLeastSquares())
     with pytest.raises(ValueError, match="Optimistix keeps no bounds, but damping of upper has some"):
         fit(unknowns(), angles(1e-3), other)
     found = fit(unknowns(lower=-np.inf), angles(1e-3), other)
@@ -99,14 +101,14 @@ def floating():
     """(records of the body's pose, its twist) with the wrenches on it."""
     q, v, F = body_motion(80, 0.01)
     states = np.concatenate([q, v], axis=1)
-    channels = {"pose": Channel(FramePose("body"), poses(q), np.array([1e-3] * 6))}
-    return Records(0.01, channels, wrenches=F[:, None], states=states)
+    channels = {"pose": Channel(FramePoseSensor("body"), poses(q), np.array([1e-3] * 6))}
+    return SensorRecords(0.01, channels, wrenches=F[:, None], states=states)
 
 
 def test_all_inertia_of_a_floating_body(floating):
     """Ten numbers on SE(3) from poses and known wrenches alone, data by Newton's and Euler's equations."""
     prior = body(mass=1.5, center=np.zeros(3), inertia=0.1 * np.eye(3))
-    estimator = SimulationFit(steps=20, minimiser=ChainSteps(tolerance=1e-13))
+    estimator = SimulationFit(steps=20, minimiser=StructuredGaussNewton(tolerance=1e-13))
     found = fit(Parameters(prior, Inertias(prior=None)), floating, estimator)
     m, c = BODY["mass"], BODY["center"]
     inertia = BODY["inertia"] + m * (c @ c * np.eye(3) - np.outer(c, c))
@@ -120,15 +122,15 @@ def test_slopes_are_those_of_finite_differences(floating):
     rng = np.random.default_rng(3)
     readings = {
         "pose": floating.channels["pose"],
-        "imu": Channel(Inertial("body"), rng.normal(size=(81, 6)), np.full(6, 0.1)),
-        "twist": Channel(Velocities(), v, 0.01),
+        "imu": Channel(ImuSensor("body"), rng.normal(size=(81, 6)), np.full(6, 0.1)),
+        "twist": Channel(VelocitySensor(), v, 0.01),
     }
-    records = Records(0.01, readings, wrenches=F[:, None], states=np.concatenate([q, v], axis=1))
+    records = SensorRecords(0.01, readings, wrenches=F[:, None], states=np.concatenate([q, v], axis=1))
     plant = InstrumentedPlant(body(), biases={"imu": np.zeros(6)}, delays={"pose": 0.004})
     parameters = Parameters(plant, [Inertias(), SensorBias("imu"), SensorDelay("pose")])
     cut, rounds = SimulationFit(steps=20).prepared(parameters, records)
     window = jax.tree.map(lambda a: a[1], cut)
-    space = motions(plant.model)
+    space = state_space(plant.model)
     x = jnp.asarray(0.05 * rng.normal(size=parameters.size))
 
     @jax.jit
@@ -148,7 +150,7 @@ def test_elimination_is_the_solution_of_the_whole_system():
     """Schur complement, gradient, steps and derivatives of states against a dense matrix of numpy."""
     parameters, records = unknowns(), angles(1e-3)
     cut, rounds = FIT.prepared(parameters, records)
-    at = jax.jit(lambda: linearise(rounds[0], cut, jnp.zeros(3), cut.start))()
+    at = jax.jit(lambda: linearize(rounds[0], cut, jnp.zeros(3), cut.start))()
     count, n = at.gs.shape
     H = np.zeros((3 + count * n, 3 + count * n))
     H[:3, :3] = at.xx
@@ -166,7 +168,7 @@ def test_elimination_is_the_solution_of_the_whole_system():
     np.testing.assert_allclose(dx, d[:3], rtol=1e-6)
     np.testing.assert_allclose(np.ravel(substitute(factors, jnp.asarray(dx))), d[3:], rtol=1e-5, atol=1e-9)
     expected = -np.linalg.solve(H[3:, 3:], H[3:, :3])
-    np.testing.assert_allclose(np.reshape(follow(factors), (-1, 3)), expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(np.reshape(state_sensitivities(factors), (-1, 3)), expected, rtol=1e-5, atol=1e-7)
 
 
 def test_late_drives_are_found():
@@ -192,8 +194,8 @@ def test_late_drives_are_found():
         "wheel", "world", lgsim.joints.Revolute(), mass=1.0, inertia=inertia * np.eye(3), damping=0.1
     ).build()  # fmt: skip
     plant = InstrumentedPlant(wheel, input_delay=0.02)
-    parameters = Parameters(plant, [Drive("damping"), InputDelay(longest=0.1)])
-    records = Records(dt, {"q": Channel(Positions(), np.array(q)[:, None], 1e-3)}, signals=u[:, None])
+    parameters = Parameters(plant, [JointParameter("damping"), InputDelay(longest=0.1)])
+    records = SensorRecords(dt, {"q": Channel(PositionSensor(), np.array(q)[:, None], 1e-3)}, signals=u[:, None])
     found = fit(parameters, records, SimulationFit(steps=40))
     values = list(found.values.values())
     # a mean over each step in place of a switch inside of it
@@ -204,18 +206,18 @@ def test_bad_records_are_named():
     """Shapes, numbers that are not finite, and what is missing."""
     q = pendulum_angles(STEPS, DT)
     with pytest.raises(ValueError, match=r"encoders: expected values of shape \(nodes, 2,\), got \(401, 1\)"):
-        fit(unknowns(), Records(DT, {"encoders": Channel(Positions(), q[:, :1], 1.0)}), FIT)
+        fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), q[:, :1], 1.0)}), FIT)
     bad = q.copy()
     bad[5, 1] = np.nan
     with pytest.raises(ValueError, match="encoders: row 5 is not finite and has a weight"):
-        fit(unknowns(), Records(DT, {"encoders": Channel(Positions(), bad, 1.0)}), FIT)
+        fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), bad, 1.0)}), FIT)
     with pytest.raises(ValueError, match="states: without a channel of Positions"):
-        fit(unknowns(), Records(DT, {"rates": Channel(Velocities(), q, 1.0)}), FIT)
+        fit(unknowns(), SensorRecords(DT, {"rates": Channel(VelocitySensor(), q, 1.0)}), FIT)
     with pytest.raises(TypeError, match="samples: expected Records, got int"):
         fit(unknowns(), 3, FIT)
     with pytest.raises(ValueError, match="deviations above zero"):
-        fit(unknowns(), Records(DT, {"encoders": Channel(Positions(), q, 0.0)}), FIT)
+        fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), q, 0.0)}), FIT)
     with pytest.raises(ValueError, match=r"signals: expected shape \(400, 2\)"):
-        fit(unknowns(), Records(DT, {"encoders": Channel(Positions(), q, 1.0)}, signals=q), FIT)
+        fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), q, 1.0)}, signals=q), FIT)
     with pytest.raises(ValueError, match="the plant has no SensorBias of 'gyro'"):
         Parameters(pendulum(), SensorBias("gyro"))

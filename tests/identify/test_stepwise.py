@@ -4,24 +4,24 @@ import jax
 import numpy as np
 import pytest
 
-from lgsim.identify import (
+from lgsim.identify import (  # fmt: skip
     BaseParameters,
     Channel,
-    Drive,
+    JointParameter,
     LinearFit,
     Masses,
     Parameters,
     Plant,
-    Positions,
-    Records,
+    PositionSensor,
     Search,
+    SensorRecords,
     SimulationFit,
     StandardParameters,
     TorqueFit,
     base_parameters,
     fit,
     load_plant,
-)  # fmt: skip
+)
 from tests.identify import arms
 from tests.identify.machines import pendulum, pendulum_angles
 
@@ -30,14 +30,22 @@ from tests.identify.machines import pendulum, pendulum_angles
 def torque_case():
     true = arms.planar(damping=0.3)
     true = true.replace(inertias=true.inertias * np.array([[1.2], [0.8]]))
-    return Parameters(arms.planar(), [Masses(), Drive("damping")]), arms.samples(true, 150, noise=0.1), TorqueFit()
+    return (
+        Parameters(arms.planar(), [Masses(), JointParameter("damping")]),
+        arms.samples(true, 150, noise=0.1),
+        TorqueFit(),
+    )
 
 
 @pytest.fixture(scope="module")
 def simulation_case():
     q = pendulum_angles(60, 0.02) + 1e-3 * np.random.default_rng(0).normal(size=(61, 2))
-    records = Records(0.02, {"q": Channel(Positions(), q, 1e-3)})
-    return Parameters(pendulum(damping=0.1), Drive("damping")), records, SimulationFit(steps=20, estimate_noise=True)
+    records = SensorRecords(0.02, {"q": Channel(PositionSensor(), q, 1e-3)})
+    return (
+        Parameters(pendulum(damping=0.1), JointParameter("damping")),
+        records,
+        SimulationFit(steps=20, estimate_noise=True),
+    )
 
 
 @pytest.fixture(params=["torque_case", pytest.param("simulation_case", marks=pytest.mark.slow)])

@@ -7,16 +7,16 @@ import optax
 import pytest
 
 import lgsim
-from lgsim.identify.blocks import Masses
+from lgsim.identify.estimators.records import Channel, SensorRecords
+from lgsim.identify.estimators.samples import TorqueSamples
+from lgsim.identify.estimators.sensors import PositionSensor
+from lgsim.identify.estimators.simulation_fit import SimulationFit
+from lgsim.identify.estimators.stochastic_fit import StochasticFit
+from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.fit import fit
-from lgsim.identify.joint_blocks import Drive
-from lgsim.identify.parameters import Parameters
-from lgsim.identify.records import Channel, Records
-from lgsim.identify.samples import Samples
-from lgsim.identify.sensors import Positions
-from lgsim.identify.simulation_error import SimulationFit
-from lgsim.identify.stochastic import StochasticFit
-from lgsim.identify.torque import TorqueFit
+from lgsim.identify.unknowns.body_blocks import Masses
+from lgsim.identify.unknowns.joint_blocks import JointParameter
+from lgsim.identify.unknowns.parameters import Parameters
 from tests.identify.machines import pendulum, pendulum_angles, pendulum_field
 
 
@@ -37,8 +37,8 @@ def test_samples_in_batches_find_the_minimum_of_all():
     y = rng.normal(size=(600, 4)) * np.array([1.0, 1.0, 3.0, 3.0])
     a = np.array([pendulum_field(0.0, row)[2:] for row in y])
     noise = 0.05
-    samples = Samples(y[:, :2], y[:, 2:], a, noise * rng.standard_normal((600, 2)))
-    parameters = Parameters(pendulum(second=1.5, damping=0.02), [Masses(bodies=("lower",)), Drive("damping")])
+    samples = TorqueSamples(y[:, :2], y[:, 2:], a, noise * rng.standard_normal((600, 2)))
+    parameters = Parameters(pendulum(second=1.5, damping=0.02), [Masses(bodies=("lower",)), JointParameter("damping")])
     whole = fit(parameters, samples, TorqueFit(noise=noise))
     found = fit(parameters, samples, StochasticFit(TorqueFit(noise=noise), falling(2e-2, 2000), steps=2000, batch=100))
     deviation = jnp.sqrt(jnp.diag(whole.estimate.covariance))
@@ -53,7 +53,7 @@ def test_windows_in_batches_find_a_mass():
     """The first states of windows are unknowns as well; from 40 % off to 1 %."""
     dt, steps = 1e-2, 100
     q = pendulum_angles(steps, dt)
-    records = Records(dt, {"q": Channel(Positions(), q, 1e-2)})
+    records = SensorRecords(dt, {"q": Channel(PositionSensor(), q, 1e-2)})
     parameters = Parameters(pendulum(second=1.7), [Masses(bodies=("lower",))])
     of = SimulationFit(steps=10, gaps=(1e-2,), method=lgsim.MK2)
     estimator = StochasticFit(of, falling(3e-2, 1500), steps=1500, batch=5)

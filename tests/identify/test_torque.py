@@ -6,14 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lgsim.identify.blocks import Inertias, Masses
-from lgsim.identify.evidence import Streamed, evidence
-from lgsim.identify.frame_blocks import GravityDirection, Placements
-from lgsim.identify.joint_blocks import Drive, SignalScale, Stribeck, TorqueOffset
-from lgsim.identify.loss import Cauchy, Huber, Squares
-from lgsim.identify.parameters import Parameters
-from lgsim.identify.plant import Plant
-from lgsim.identify.torque import TorqueFit, long_run
+from lgsim.identify.estimators.loss import Cauchy, Huber, SquaredLoss
+from lgsim.identify.estimators.normal_equations import StreamedNormalEquations, normal_equations
+from lgsim.identify.estimators.torque_fit import TorqueFit, long_run
+from lgsim.identify.unknowns.body_blocks import Inertias, Masses
+from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements
+from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, Stribeck, TorqueOffset
+from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.inertia import pseudo_inertia
 from tests.identify import arms
 
@@ -25,7 +25,7 @@ def run():
 
 @pytest.fixture(scope="module")
 def drives():
-    return Parameters(arms.planar(friction_speed=0.1), [Masses(), Drive("damping"), TorqueOffset()])
+    return Parameters(arms.planar(friction_speed=0.1), [Masses(), JointParameter("damping"), TorqueOffset()])
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ def test_numbers_that_signals_are_not_affine_in_are_recovered(run):
 
 def test_compressed_and_streamed_records_say_the_same(drives, true):
     records = arms.samples(true, 300, noise=0.1)
-    fast = evidence(drives, records, Squares())
-    slow = Streamed(drives, fast.tiles, Squares())
+    fast = normal_equations(drives, records, SquaredLoss())
+    slow = StreamedNormalEquations(drives, fast.tiles, SquaredLoss())
     x, noise = jnp.asarray(0.3 * X + 0.1), jnp.array([0.7, 0.3])
 
     @jax.jit
@@ -82,7 +82,7 @@ def test_robust_losses_see_through_outliers(run, drives, true, loss):
     rng = np.random.default_rng(0)
     bad = 20.0 * (rng.random(records.signals.shape) < 0.1)
     records = eqx.tree_at(lambda s: s.signals, records, records.signals + bad)
-    robust, plain = (run(TorqueFit(loss=kind), drives, records).x for kind in (loss, Squares()))
+    robust, plain = (run(TorqueFit(loss=kind), drives, records).x for kind in (loss, SquaredLoss()))
     assert np.max(np.abs(robust - X)) < 0.25 * np.max(np.abs(plain - X))
 
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.identify.uncertainty import covariance, identifiability, unseen, visible, whiteness
+from lgsim.identify.estimators.uncertainty import covariance, identifiability, unseen, visible, whiteness
 
 NAMES = ["mass", "length", "damping"]
 

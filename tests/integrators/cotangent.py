@@ -10,7 +10,7 @@ from scipy.optimize import root
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators import BodyMomentum, HamiltonianField, LiePoissonField
+from lgsim.integrators import BodyMomentumHamiltonian, HamiltonianField, LiePoissonField
 from tests.integrators.problems import BODIES, START_POSE, Problem, extrapolate, flat, hat, twist
 
 T_SO3 = actions.LeftTranslation(lgsim.Cotangent(lgsim.SO3))
@@ -29,7 +29,7 @@ def reduced_energy(mu, top):
     return 0.5 * mu[3:] @ (mu[3:] / inertia) + weight_moment * (mu[:3] @ arm)
 
 
-CANONICAL = HamiltonianField(lgsim.SO3, BodyMomentum(lgsim.SO3, top_energy))
+CANONICAL = HamiltonianField(lgsim.SO3, BodyMomentumHamiltonian(lgsim.SO3, top_energy))
 REDUCED = LiePoissonField(reduced_energy)
 
 

@@ -8,7 +8,15 @@ from scipy.linalg import expm, solve
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators import COORDINATE_METHODS, Cayley, Exponential, MuntheKaas, SecondKind, Truncated, adaptive
+from lgsim.integrators import (
+    COORDINATE_METHODS,
+    Cayley,
+    Exponential,
+    MuntheKaas,
+    SecondKind,
+    TruncatedDexpinv,
+    adaptive,
+)
 from lgsim.integrators.coefficients import BUTCHER6_TABLEAU, DORMAND_PRINCE_TABLEAU, RK4_TABLEAU
 from tests.integrators import problems
 from tests.integrators import test_gradients as gradients
@@ -223,4 +231,4 @@ def test_an_action_may_bring_its_own_map():
 
 def test_a_series_is_for_exponentials():
     with pytest.raises(ValueError, match="correction: expected none with Cayley coordinates"):
-        MuntheKaas(RK4_TABLEAU, Truncated(2), Cayley())
+        MuntheKaas(RK4_TABLEAU, TruncatedDexpinv(2), Cayley())

@@ -9,7 +9,7 @@ import lgsim
 from lgsim import actions
 from lgsim.integrators import (
     IMPLICIT_METHODS,
-    BodyMomentum,
+    BodyMomentumHamiltonian,
     Cayley,
     HamiltonianField,
     ImplicitMuntheKaas,
@@ -202,7 +202,7 @@ def test_gradient_of_a_symplectic_step_at_rest():
     """A body at rest on T*SO(3) without forces: its attitude moves with the momentum at the rate dt/I."""
     inertia = jnp.array([0.9, 2.0, 2.7])
     free = HamiltonianField(
-        lgsim.SO3, BodyMomentum(lgsim.SO3, lambda g, momentum, args: 0.5 * momentum @ (momentum / args))
+        lgsim.SO3, BodyMomentumHamiltonian(lgsim.SO3, lambda g, momentum, args: 0.5 * momentum @ (momentum / args))
     )
 
     def attitude(mu):

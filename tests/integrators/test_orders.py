@@ -10,8 +10,8 @@ import pytest
 import lgsim
 from lgsim.integrators import coefficients
 from lgsim.integrators.commutator_free import CommutatorFree
-from lgsim.integrators.exponentials import Exponentials
-from lgsim.integrators.rkmk import MuntheKaas, Truncated
+from lgsim.integrators.group_words import Exponentials
+from lgsim.integrators.rkmk import MuntheKaas, TruncatedDexpinv
 from lgsim.integrators.tableau import ButcherTableau
 from tests.integrators import problems, stepper
 from tests.integrators.problems import BODIES, ORDERS, PROBLEMS, advance, extrapolate, flat
@@ -105,7 +105,7 @@ def test_the_tableau_refuses_swapped_factors():
 )
 def test_truncated_dexpinv(tableau, commutators, order):
     """Order p needs p - 1 commutators, of which the last odd ones have a zero coefficient."""
-    method = MuntheKaas(tableau, Truncated(commutators))
+    method = MuntheKaas(tableau, TruncatedDexpinv(commutators))
     assert method.requires == ("bracket",)
     assert abs(measured_order(method, problems.moving_frame(), COUNTS[order]) - order) < WINDOW
 

@@ -13,7 +13,7 @@ from scipy.special import ellipk
 import lgsim
 from lgsim import actions
 from lgsim.integrators.commutator_free import CommutatorFree
-from lgsim.integrators.exponentials import Exponentials
+from lgsim.integrators.group_words import Exponentials
 from lgsim.integrators.rkmk import MuntheKaas
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau
 from lgsim.systems import euler_poisson, free_rigid_body

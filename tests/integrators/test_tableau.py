@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lgsim.integrators import coefficients
-from lgsim.integrators.exponentials import Commutator, Exponentials
+from lgsim.integrators.group_words import Commutator, Exponentials
 from lgsim.integrators.order_conditions import (
     classical_conditions,
     classical_residuals,

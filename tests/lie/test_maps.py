@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from lgsim.lie import phi
+from lgsim.lie import ad_functions
 from tests.lie.structures import (
     MODULES,
     REGIMES,
@@ -204,7 +204,7 @@ SERIES = {
 def test_any_function_of_ad(name):
     """phi(ad_u) v by the formula of section 2.3 equals the matrix series, at zero, small, large and pure rotations."""
     taylor = SERIES[name]
-    function = phi.AdFunction(
+    function = ad_functions.AdFunction(
         at_zero=taylor[0],
         odd=lambda x: sum((c * (-x) ** j for j, c in enumerate(taylor[1::2])), jnp.zeros_like(x)),
         even=lambda x: sum((c * (-x) ** j for j, c in enumerate(taylor[2::2])), jnp.zeros_like(x)),
@@ -213,7 +213,7 @@ def test_any_function_of_ad(name):
     u = np.concatenate([structure.algebra(r, (COUNT,), np.float64, seed=97) for r in REGIMES])
     u = np.concatenate([u, u * [0, 0, 0, 1, 1, 1], u * [1, 1, 1, 0, 0, 0]])
     v = np.random.default_rng(98).standard_normal(u.shape)
-    got = jax.jit(lambda u, v: phi.phi_action(function, u, v))(jnp.asarray(u), jnp.asarray(v))
+    got = jax.jit(lambda u, v: ad_functions.phi_action(function, u, v))(jnp.asarray(u), jnp.asarray(v))
     ad = np.asarray(structure.group.ad(jnp.asarray(u)))
     term, expected = v, taylor[0] * v
     size = np.abs(expected)
@@ -222,9 +222,9 @@ def test_any_function_of_ad(name):
         expected = expected + c * term
         size = size + np.abs(c * term)
     assert np.all(np.abs(got - expected) <= 32 * 2.2e-16 * np.max(size, axis=1, keepdims=True))
-    parts = phi.AdFunction.from_taylor(taylor)
+    parts = ad_functions.AdFunction.from_taylor(taylor)
     np.testing.assert_allclose(
-        phi.phi_action(parts, jnp.asarray(u), jnp.asarray(v)), got, rtol=0, atol=1e-14 * size.max()
+        ad_functions.phi_action(parts, jnp.asarray(u), jnp.asarray(v)), got, rtol=0, atol=1e-14 * size.max()
     )
 
 
@@ -235,8 +235,8 @@ def test_ready_functions_of_ad():
     v = jnp.asarray(np.random.default_rng(100).standard_normal(u.shape))
     se3 = structure.group
     for function, exact in (
-        (phi.AD_EXP, se3.Ad_action(se3.exp(u), v)),
-        (phi.DEXP, apply(se3.dexp(u), v)),
-        (phi.DEXPINV, apply(jnp.linalg.inv(se3.dexp(u)), v)),
+        (ad_functions.AD_EXP, se3.Ad_action(se3.exp(u), v)),
+        (ad_functions.DEXP, apply(se3.dexp(u), v)),
+        (ad_functions.DEXPINV, apply(jnp.linalg.inv(se3.dexp(u)), v)),
     ):
-        assert np.max(difference(phi.phi_action(function, u, v), exact, axes=1)) <= 64 * 2.2e-16
+        assert np.max(difference(ad_functions.phi_action(function, u, v), exact, axes=1)) <= 64 * 2.2e-16

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 import lgsim
 from lgsim import montecarlo as mc
-from lgsim.montecarlo.bodies import factor, scaled
+from lgsim.montecarlo.body_distributions import factor, scaled
 from lgsim.multibody import inertia
 from tests.montecarlo import studies
 
@@ -27,7 +27,7 @@ def test_plain_distributions_are_their_definitions():
     np.testing.assert_allclose(mc.Uniform(low, high)(z), stats.uniform(low, high - low).ppf(u))
     np.testing.assert_allclose(mc.Normal(low, 0.5)(z), low + 0.5 * np.reshape(z, (2, 3)))
     np.testing.assert_allclose(mc.LogNormal(high, 0.2)(z), stats.lognorm(0.2, scale=6.0).ppf(u), rtol=1e-12)
-    twice = mc.Function(lambda z: 2 * z[0] + z[1], 2)
+    twice = mc.FunctionDistribution(lambda z: 2 * z[0] + z[1], 2)
     assert twice(z[:2]) == 2 * z[0] + z[1] and twice.dim == 2
 
 
@@ -98,7 +98,7 @@ def test_inertias_are_those_of_bodies():
     model = lgsim.load_urdf(lgsim.data.arm7())
     point = inertia.parameters(jnp.array(2.0), jnp.array([0.1, -0.2, 0.3]), jnp.zeros((3, 3)))
     given = jnp.concatenate([model.inertias[:2], point[None], jnp.zeros((1, 10))])
-    each = mc.Inertias(given, 0.5)
+    each = mc.InertiaDispersion(given, 0.5)
     np.testing.assert_allclose(each(jnp.zeros(40)), given, rtol=1e-12, atol=1e-15)
     z = numbers(2000, 4, 10)
     found = np.asarray(jax.vmap(each)(z.reshape(2000, 40)))
@@ -108,16 +108,22 @@ def test_inertias_are_those_of_bodies():
     m, c = found[:, 2, 0], found[:, 2, 1:4] / found[:, 2, :1]
     about = m[:, None, None] * ((c * c).sum(1)[:, None, None] * np.eye(3) - c[:, :, None] * c[:, None])
     np.testing.assert_allclose(found[:, 2][:, inertia.PLACES], about, atol=1e-12)
-    single = mc.Inertias(given[:2], [0.1, 0.0])
+    single = mc.InertiaDispersion(given[:2], [0.1, 0.0])
     moved = single(numbers(20))
     np.testing.assert_allclose(moved[1], given[1], rtol=1e-12)
     assert abs(moved[0, 0] / given[0, 0] - 1) > 1e-3
 
 
 BAD = {
-    "negative mass": (lambda m: mc.Inertias(m.inertias.at[0, 0].set(-1.0), 0.1), "body 0 has the negative mass -1 kg"),
-    "inconsistent": (lambda m: mc.Inertias(m.inertias.at[1, 4].set(9.0), 0.1), "body 1 .*triangle inequality"),
-    "spread": (lambda m: mc.Inertias(m.inertias, -0.1), "spread: expected finite numbers of at least zero, got -0.1"),
+    "negative mass": (
+        lambda m: mc.InertiaDispersion(m.inertias.at[0, 0].set(-1.0), 0.1),
+        "body 0 has the negative mass -1 kg",
+    ),
+    "inconsistent": (lambda m: mc.InertiaDispersion(m.inertias.at[1, 4].set(9.0), 0.1), "body 1 .*triangle inequality"),
+    "spread": (
+        lambda m: mc.InertiaDispersion(m.inertias, -0.1),
+        "spread: expected finite numbers of at least zero, got -0.1",
+    ),
     "median": (lambda m: mc.LogNormal(-2.0, 0.1), "median: expected positive numbers, got -2.0"),
     "bounds": (lambda m: mc.Uniform(1.0, 0.0), "high: expected at least low, got 0.0"),
     "not finite": (lambda m: mc.Normal(jnp.array([1.0, jnp.nan]), 1.0), "mean: expected finite numbers"),
@@ -128,8 +134,8 @@ BAD = {
     "mean": (lambda m: mc.TangentNormal(m, jnp.zeros(3), 0.1), r"mean: expected shape \(11,\), got \(3,\)"),
     "joint": (lambda m: mc.Haar(m, ["elbow"]), "spherical joints, of which there are .'root_joint', 'shoulder'"),
     "ou": (lambda m: mc.OrnsteinUhlenbeck(1.0, 0.0, 0.1, 5), "time: expected finite numbers above zero, got 0.0"),
-    "scale": (lambda m: mc.Tilt(0.0, -1.0), "scale: expected positive numbers"),
-}  # fmt: skip
+    "scale": (lambda m: mc.ImportanceTilt(0.0, -1.0), "scale: expected positive numbers"),
+}
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -29,13 +29,13 @@ def machine():
         {
             "q0": mc.TangentNormal(model, model.neutral(), 0.3),
             "v0": mc.Normal(jnp.zeros(3), 1.0),
-            "model.inertias": mc.Inertias(model.inertias, 0.1),
+            "model.inertias": mc.InertiaDispersion(model.inertias, 0.1),
             "model.gravity": mc.Normal(model.gravity, jnp.array([0.0, 0.0, 0.01])),
             "control.stiffness": mc.LogNormal(1.0, 0.2),
             "wrenches.gusts": mc.OrnsteinUhlenbeck(jnp.ones(3), 0.2, 0.05, 4),
         },
         rollout,
-        [mc.outputs.final_q, mc.outputs.final_v, mc.outputs.peak_torque, mc.FinalAttitude("ball"), mc.Thinned(2)],
+        [mc.outputs.final_q, mc.outputs.final_v, mc.outputs.peak_torque, mc.FinalAttitude("ball"), mc.Subsampled(2)],
         samples=40, seed=11, tile=16,
     )  # fmt: skip
 
@@ -157,7 +157,7 @@ def test_a_motion_that_diverges_is_noticed_whatever_is_kept_of_it():
 
 def test_it_stops_when_the_interval_is_narrow():
     """At the first tile where it holds, whatever the chunks; checked against NumPy's standard error of each prefix."""
-    rule = mc.Interval("sum", 0.5, level=0.9, least=100)
+    rule = mc.StopAtConfidence("sum", 0.5, level=0.9, least=100)
     study = studies.plain(5000, stop=rule)
     found = [mc.run(study, chunk=chunk) for chunk in (16, 480, None)]
     assert {each.samples for each in found} == {found[0].samples}
@@ -186,7 +186,7 @@ for name in ("sum", "pair", "diverged"):
     assert np.allclose(one.column(name), all8.column(name), rtol=1e-13, atol=0, equal_nan=True), name
 assert one.running.diverged == all8.running.diverged > 5
 model = studies.pendulum()
-arm = mc.Study({"model.inertias": mc.Inertias(model.inertias, 0.1), "v0": mc.Normal([0.0], 1.0)},
+arm = mc.Study({"model.inertias": mc.InertiaDispersion(model.inertias, 0.1), "v0": mc.Normal([0.0], 1.0)},
                mc.Rollout(model, dt=0.01, steps=4), [mc.outputs.final_q], samples=40, tile=4)
 found = [mc.run(arm, devices=devices).column("final_q") for devices in (None, jax.devices()[:1])]
 assert np.allclose(*found, rtol=1e-13, atol=0)
@@ -210,26 +210,41 @@ BAD = {
     "zero": (lambda m, r: mc.Study({}, r, [mc.outputs.final_q], samples=0), "samples: expected a whole number from 1"),
     "seed": (lambda m, r: mc.Study({}, r, [mc.outputs.final_q], samples=9, seed=-1), "seed: expected a whole number"),
     "tile": (lambda m, r: mc.Study({}, r, [mc.outputs.final_q], samples=9, tile=0), "tile: expected a whole number"),
-    "leaf": (lambda m, r: mc.Study({"model.inertia": mc.Inertias(m.inertias, 0.1)}, r, [mc.outputs.final_q], samples=9),
-             "got 'model.inertia'; did you mean 'model.inertias'"),
-    "control": (lambda m, r: mc.Study({"control.stifness": mc.LogNormal(1.0, 0.1)}, r, [mc.outputs.final_q], samples=9),
-                "did you mean 'control.stiffness'"),
-    "shape": (lambda m, r: mc.Study({"v0": mc.Normal(jnp.zeros(3), 1.0)}, r, [mc.outputs.final_q], samples=9),
-              r"v0: expected values of shape \(1,\), got \(3,\)"),
+    "leaf": (
+        lambda m, r: mc.Study(
+            {"model.inertia": mc.InertiaDispersion(m.inertias, 0.1)}, r, [mc.outputs.final_q], samples=9
+        ),
+        "got 'model.inertia'; did you mean 'model.inertias'",
+    ),
+    "control": (
+        lambda m, r: mc.Study({"control.stifness": mc.LogNormal(1.0, 0.1)}, r, [mc.outputs.final_q], samples=9),
+        "did you mean 'control.stiffness'",
+    ),
+    "shape": (
+        lambda m, r: mc.Study({"v0": mc.Normal(jnp.zeros(3), 1.0)}, r, [mc.outputs.final_q], samples=9),
+        r"v0: expected values of shape \(1,\), got \(3,\)",
+    ),
     "no output": (lambda m, r: mc.Study({}, r, samples=9), "outputs: expected at least one function of the motion"),
     "no function": (lambda m, r: mc.Study({}, r, {"q": 3}, samples=9), "expected functions of a motion, got 3"),
     "taken": (lambda m, r: mc.Study({}, r, {"diverged": mc.outputs.final_q}, samples=9), "expected other names than"),
-    "rule": (lambda m, r: mc.Study({}, r, [mc.outputs.final_q], samples=9, stop=mc.Interval("q", 1.0)),
-             "stop: expected one of the outputs final_q"),
-    "rule of Sobol": (lambda m, r: studies.plain(sequence=mc.Sobol(), stop=mc.Interval("sum", 1.0)),
-                      "known for plain random sampling alone"),
-    "tilt": (lambda m, r: studies.plain(tilts={"y": mc.Tilt(1.0)}), r"tilts: expected names .*'s', 'x'.*, got 'y'"),
+    "rule": (
+        lambda m, r: mc.Study({}, r, [mc.outputs.final_q], samples=9, stop=mc.StopAtConfidence("q", 1.0)),
+        "stop: expected one of the outputs final_q",
+    ),
+    "rule of Sobol": (
+        lambda m, r: studies.plain(sequence=mc.Sobol(), stop=mc.StopAtConfidence("sum", 1.0)),
+        "known for plain random sampling alone",
+    ),
+    "tilt": (
+        lambda m, r: studies.plain(tilts={"y": mc.ImportanceTilt(1.0)}),
+        r"tilts: expected names .*'s', 'x'.*, got 'y'",
+    ),
     "sample": (lambda m, r: studies.plain().sample(300), "i: expected a sample from 0 to 299, got 300"),
     "chunk": (lambda m, r: mc.run(studies.plain(), chunk=40), "chunk: expected a multiple of 16"),
     "part": (lambda m, r: mc.run_chunk(studies.plain(), 8, 32), "chunk: expected samples from a multiple of 16"),
-    "thinned": (lambda m, r: mc.Thinned(1), "count: expected at least 2 states"),
+    "thinned": (lambda m, r: mc.Subsampled(1), "count: expected at least 2 states"),
     "replay": (lambda m, r: studies.plain().replay(0), "replay: the rollout is a function"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BAD)

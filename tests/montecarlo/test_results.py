@@ -119,7 +119,7 @@ def ball():
         {
             "q0": mc.TangentNormal(model, model.neutral(), 0.01),
             "v0": mc.Normal(rollout.v0, covariance=1e-4 * np.array([[2, 1, 0], [1, 2, 0], [0, 0, 1.0]])),
-            "model.inertias": mc.Inertias(model.inertias, 0.01),
+            "model.inertias": mc.InertiaDispersion(model.inertias, 0.01),
         },
         rollout, [mc.outputs.final_q], samples=8192, tile=512, sequence=mc.Sobol(),
     )  # fmt: skip
@@ -129,7 +129,7 @@ def test_linear_covariance_agrees_with_the_sampled_one(ball):
     """In the linear regime within 2 % of the largest entry, on the group, and all parts add up."""
     model, study = ball
     sampled = mc.run(study).intrinsic("final_q", model)
-    found = mc.linear(study, "final_q", model)
+    found = mc.linear_covariance(study, "final_q", model)
     assert np.abs(found.covariance - sampled.covariance).max() < 0.02 * np.abs(sampled.covariance).max()
     np.testing.assert_allclose(sum(found.parts.values()), found.covariance, rtol=1e-12)
     assert all(np.trace(part) > 0.001 * np.trace(found.covariance) for part in found.parts.values())
@@ -142,8 +142,10 @@ def test_linear_covariance_of_the_start_is_exact():
     x = mc.Normal(jnp.zeros(4), covariance=root @ root.T)
     study = mc.Study({"x": x, "y": mc.Normal(jnp.zeros(3), 2.0)},
                      lambda v: {"wide": v["x"], "narrow": v["y"][:1] + v["x"][:1]}, samples=8, tile=8)  # fmt: skip
-    np.testing.assert_allclose(mc.linear(study, "wide").covariance, root @ root.T, atol=1e-14)
-    np.testing.assert_allclose(mc.linear(study, "narrow").covariance, [[4 + (root @ root.T)[0, 0]]], rtol=1e-13)
+    np.testing.assert_allclose(mc.linear_covariance(study, "wide").covariance, root @ root.T, atol=1e-14)
+    np.testing.assert_allclose(
+        mc.linear_covariance(study, "narrow").covariance, [[4 + (root @ root.T)[0, 0]]], rtol=1e-13
+    )
 
 
 def tail(tilts, samples=4000):
@@ -157,7 +159,7 @@ def test_rare_events_by_importance_sampling():
     """The known probability within its interval, which is narrow; without, none of as many samples fails."""
     wanted = stats.norm.sf(4.5)
     assert tail({}).failures("far").count == 0
-    found = tail({"x": mc.Tilt(jnp.array([4.5, 0.0]))})
+    found = tail({"x": mc.ImportanceTilt(jnp.array([4.5, 0.0]))})
     rare = found.failures("far", level=0.999)
     assert rare.count > 1500
     assert rare.interval[0] < wanted < rare.interval[1]
@@ -175,7 +177,7 @@ def test_rare_events_by_importance_sampling():
 
 def test_a_wider_density():
     """A scale: weights by scipy's densities, moments those of the distribution wanted."""
-    found = tail({"x": mc.Tilt(0.0, jnp.array([1.5, 1.0]))}, 20_000)
+    found = tail({"x": mc.ImportanceTilt(0.0, jnp.array([1.5, 1.0]))}, 20_000)
     x = found.column("x")[:, 0] / 2
     ratio = stats.norm.pdf(x) / stats.norm(0, 1.5).pdf(x)
     np.testing.assert_allclose(np.exp(found.column("log_weight")), ratio, rtol=1e-10)
@@ -189,12 +191,17 @@ BAD = {
     "failure": (lambda r: r.failures("hig"), "failures: expected one of the study, got 'hig'; did you mean 'high'"),
     "level": (lambda r: r.quantiles("sum", [1.5]), "levels: expected numbers between 0 and 1"),
     "space": (lambda r: r.intrinsic("pair", studies.ball()), r"of shape \(4,\), the space's, got \(2,\)"),
-    "linear": (lambda r: mc.linear(r.study, "summ"), "did you mean 'sum'"),
-    "of Haar": (lambda r: mc.linear(mc.Study({"q": mc.Haar(studies.tumbling())}, lambda v: v, samples=8), "q"),
-                "uniform attitudes have no median"),
+    "linear": (lambda r: mc.linear_covariance(r.study, "summ"), "did you mean 'sum'"),
+    "of Haar": (
+        lambda r: mc.linear_covariance(mc.Study({"q": mc.Haar(studies.tumbling())}, lambda v: v, samples=8), "q"),
+        "uniform attitudes have no median",
+    ),
     "Sobol": (lambda r: mc.sobol_study(r.study, ["z"]), "expected names of outputs of the study, got 'z'"),
-    "tilted": (lambda r: mc.sobol_study(studies.plain(tilts={"x": mc.Tilt(1.0)}), ["sum"]), "one without tilts"),
-}  # fmt: skip
+    "tilted": (
+        lambda r: mc.sobol_study(studies.plain(tilts={"x": mc.ImportanceTilt(1.0)}), ["sum"]),
+        "one without tilts",
+    ),
+}
 
 
 @pytest.fixture(scope="module")

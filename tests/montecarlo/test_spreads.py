@@ -9,7 +9,7 @@ from tests.montecarlo import studies
 
 pytest.importorskip("matplotlib", reason="the package matplotlib is missing: pip install 'lgsim[plot]'")
 
-from lgsim.view import spreads
+from lgsim.view import ensemble_plots
 
 
 def turned(rng, count, about, std):
@@ -26,7 +26,7 @@ def test_a_fan_is_the_quantiles_of_each_number():
     v = rng.standard_normal((400, 3, 3))
     states = np.concatenate([np.stack(q, axis=1), v], axis=2)
     motion = Trajectory(model, time, states[0, :, :4], v[0], np.zeros((3, 3)), "MK4", 0.5, "", "0")
-    left, right = spreads.fans(model, time, states, [motion]).axes[:2]
+    left, right = ensemble_plots.fans(model, time, states, [motion]).axes[:2]
     lines = [line.get_ydata() for line in right.get_lines()]
     np.testing.assert_allclose(lines[:3], np.median(v, axis=0).T, rtol=1e-14)
     np.testing.assert_array_equal(lines[3:], v[0].T)
@@ -45,7 +45,7 @@ def test_attitudes_are_drawn_with_their_covariance():
     rng, covariance = np.random.default_rng(1), np.array([[0.04, 0.01, 0], [0.01, 0.02, 0], [0, 0, 0.01]])
     points, apart = turned(rng, 50, [0.0, 0.0, 1.0], 0.1)
     mean = Rotation.from_rotvec([0, 0, 1.0]).as_quat(scalar_first=True)
-    figure = spreads.attitudes(points, mean, covariance, "hull")
+    figure = ensemble_plots.attitudes(points, mean, covariance, "hull")
     ball, first = figure.axes[-1], figure.axes[0]
     cloud, ellipse = (np.array(line.get_data()) for line in first.get_lines()[:2])
     np.testing.assert_allclose(cloud, np.degrees(apart[:, :2]).T, atol=1e-10)
@@ -57,8 +57,8 @@ def test_attitudes_are_drawn_with_their_covariance():
 
 
 def test_histograms_show_shares_and_levels():
-    spread = spreads.Spread("x (m)", np.array([1.0, 3.0]), np.array([0.0, 1.0, 2.0]), 1.2, {0.5: 1.25})
-    figure = spreads.histograms([spread] * 4, columns=3)
+    spread = ensemble_plots.Spread("x (m)", np.array([1.0, 3.0]), np.array([0.0, 1.0, 2.0]), 1.2, {0.5: 1.25})
+    figure = ensemble_plots.histograms([spread] * 4, columns=3)
     ax = figure.axes[0]
     np.testing.assert_array_equal(ax.patches[0].get_data().values, [25.0, 75.0])
     assert [line.get_xdata()[0] for line in ax.get_lines()] == [1.25, 1.2]

@@ -20,7 +20,7 @@ import pytest
 
 import lgsim
 from lgsim import montecarlo as mc
-from lgsim.simulation import storage
+from lgsim.simulation import trajectory_files
 from tests.montecarlo import studies
 
 ROOT = Path(__file__).parents[2]
@@ -187,13 +187,14 @@ def test_a_store_of_another_study_is_refused(store, other):
 
 def test_a_store_of_another_model_or_version_is_refused(tmp_path):
     model = studies.pendulum()
+
     def study(model):
         return mc.Study({"v0": mc.Normal([0.0], 1.0)}, mc.Rollout(model, dt=0.01, steps=1), [mc.outputs.final_q],
                         samples=4, tile=4)  # fmt: skip
 
     mc.run(study(model), tmp_path / "s")
     heavier = model.replace(inertias=model.inertias * 1.1)
-    prints = [lgsim.multibody.record.fingerprint(m) for m in (model, heavier)]
+    prints = [lgsim.multibody.serialization.fingerprint(m) for m in (model, heavier)]
     with pytest.raises(ValueError, match=f"of another model: it has {prints[0]}, this run has {prints[1]}"):
         mc.run(study(heavier), tmp_path / "s", resume=True)
     about = tmp_path / "s" / "study.json"
@@ -226,7 +227,7 @@ def test_full_disk(tmp_path, monkeypatch):
         writes.append(file)
         if len(writes) > 20:
             raise OSError(errno.ENOSPC, "No space left on device")
-        storage.write_whole(file, content)
+        trajectory_files.write_whole(file, content)
 
     with monkeypatch.context() as patched:
         patched.setattr(mc.store, "write_whole", full)
@@ -273,7 +274,7 @@ def test_chunks_in_any_order(finished, tmp_path):
     """What another engine does: whole chunks from anywhere, some twice, and at the end the same store."""
     study, path = studies.plain(800), tmp_path / "s"
     engine = mc.Engine(study)
-    with mc.writing(engine, path, chunk=16) as store:
+    with mc.open_store(engine, path, chunk=16) as store:
         for k in [*reversed(range(50)), 3, 17]:
             start, stop = store.bounds(k)
             store.write(k, mc.run_chunk(study, start, stop) if k == 9 else engine.chunk(start, stop))
@@ -286,6 +287,7 @@ def test_chunks_in_any_order(finished, tmp_path):
 
 def test_an_interruption_keeps_what_is_there(tmp_path):
     """Ctrl-C between two chunks."""
+
     def stop(running):
         if running.samples >= 160:
             raise KeyboardInterrupt
@@ -298,7 +300,7 @@ def test_an_interruption_keeps_what_is_there(tmp_path):
 
 def test_a_stopped_study_has_the_samples_that_count(tmp_path):
     """Less than its last chunk; the same as in memory."""
-    rule = mc.Interval("sum", 1.0, least=50)
+    rule = mc.StopAtConfidence("sum", 1.0, least=50)
     study = studies.plain(800, stop=rule)
     memory, kept = mc.run(study, chunk=16), mc.run(study, tmp_path / "s", chunk=400)
     again = mc.Results.open(study, tmp_path / "s")

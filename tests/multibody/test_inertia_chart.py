@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lgsim.multibody import inertia
-from lgsim.multibody.inertia_chart import from_log_cholesky, to_log_cholesky
+from lgsim.multibody.inertia import from_log_cholesky, to_log_cholesky
 
 
 @pytest.fixture(scope="module")

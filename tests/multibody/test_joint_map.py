@@ -9,8 +9,9 @@ import pytest
 
 from lgsim.dynamics.kinematics import forward_kinematics, frame_twists
 from lgsim.multibody import joints
-from lgsim.multibody.builder import ModelBuilder, ModelError
+from lgsim.multibody.builder import ModelBuilder
 from lgsim.multibody.joint_map import compound_joint, configuration, kinematic_matrix, simple_joint, velocity_map
+from lgsim.multibody.topology import ModelError
 from tests.multibody import trees
 
 PAPER = json.loads((Path(__file__).parents[1] / "data" / "kwatny_blankenship.json").read_text())

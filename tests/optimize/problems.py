@@ -4,9 +4,9 @@ import jax.numpy as jnp
 
 import lgsim
 from lgsim.actions import Product, RightTranslation, Translation
-from lgsim.optimize.costs import Effort, StateDistance
 from lgsim.optimize.dynamics import FieldDynamics
 from lgsim.optimize.problem import Problem
+from lgsim.optimize.standard_costs import ControlEffort, StateDistance
 
 ATTITUDE = Product(RightTranslation(lgsim.SO3), Translation(3))
 INERTIA = (1.0, 2.0, 3.0)
@@ -41,7 +41,7 @@ def slew(horizon=30, weight=1e5, dtype=float, method=lgsim.MK2):
         FieldDynamics(ATTITUDE, spacecraft, 3, 3.0 / horizon, method),
         (jnp.eye(3, dtype=dtype), jnp.zeros(3, dtype)),
         horizon=horizon,
-        running=Effort(0.1),
+        running=ControlEffort(0.1),
         terminal=StateDistance(ATTITUDE, goal, weight),
     )
 
@@ -53,7 +53,7 @@ def swing(horizon=60, lower=None, upper=None, dtype=float):
         FieldDynamics(PLANE, pendulum, 1, 3.0 / horizon),
         jnp.zeros(2, dtype),
         horizon=horizon,
-        running=Effort(0.01),
+        running=ControlEffort(0.01),
         terminal=StateDistance(PLANE, goal, jnp.array([100.0, 10.0], dtype)),
         lower=lower,
         upper=upper,
@@ -67,7 +67,7 @@ def cart_swing(horizon=50):
         FieldDynamics(CART, cart_pole, 1, 0.05),
         jnp.zeros(4),
         horizon=horizon,
-        running=Effort(0.01) + StateDistance(CART, goal, 0.01),
+        running=ControlEffort(0.01) + StateDistance(CART, goal, 0.01),
         terminal=StateDistance(CART, goal, 1000.0),
         lower=-20.0,
         upper=20.0,

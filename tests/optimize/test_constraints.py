@@ -6,14 +6,14 @@ import optax
 import pytest
 
 from lgsim.actions import Translation
-from lgsim.optimize.augmented import AugmentedLagrangian
+from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
 from lgsim.optimize.constraints import EndConstraint, PathConstraint, StateBounds
-from lgsim.optimize.costs import Effort, StateDistance
-from lgsim.optimize.direct import DirectShooting
+from lgsim.optimize.direct_shooting import DirectShooting
 from lgsim.optimize.dynamics import DiscreteDynamics
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solve import solve
+from lgsim.optimize.standard_costs import ControlEffort, StateDistance
 
 LINE = Translation(2)
 GOAL = np.array([1.0, 0.0])
@@ -25,7 +25,7 @@ def push(t, y, u, args):
 
 
 def problem_with(*constraints, **more):
-    return Problem(DiscreteDynamics(LINE, push, 1, 0.1), jnp.zeros(2), horizon=20, running=Effort(1.0),
+    return Problem(DiscreteDynamics(LINE, push, 1, 0.1), jnp.zeros(2), horizon=20, running=ControlEffort(1.0),
                    constraints=constraints, **more)  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def test_a_condition_along_the_way_with_bounds_of_the_controls():
 
     same = PathConstraint(lambda t, y, u, args: u[:1] - u[1:])
     problem = Problem(
-        DiscreteDynamics(LINE, both, 2, 0.1), jnp.zeros(2), horizon=20, running=Effort(1.0),
+        DiscreteDynamics(LINE, both, 2, 0.1), jnp.zeros(2), horizon=20, running=ControlEffort(1.0),
         constraints=(same, EndConstraint(at_goal)), lower=jnp.array([-0.6, -jnp.inf]), upper=jnp.array([0.6, jnp.inf]),
     )  # fmt: skip
     result = solve(problem, solver=AugmentedLagrangian())

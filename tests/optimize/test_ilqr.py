@@ -8,12 +8,12 @@ import pytest
 
 import lgsim
 from lgsim.actions import Translation
-from lgsim.optimize.costs import Effort, StateDistance
-from lgsim.optimize.dynamics import DiscreteDynamics, RateControlled
+from lgsim.optimize.dynamics import DiscreteDynamics, RateControlledDynamics
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import RESULTS
 from lgsim.optimize.solve import solve
+from lgsim.optimize.standard_costs import ControlEffort, StateDistance
 from tests.optimize.problems import cart_swing, slew, swing
 
 
@@ -37,7 +37,7 @@ def linear_problem(horizon=20):
         DiscreteDynamics(line, double_integrator, 1, 0.1),
         jnp.array([1.0, 0.5]),
         horizon=horizon,
-        running=Effort(0.3) + StateDistance(line, jnp.zeros(2), jnp.array([1.0, 0.1])),
+        running=ControlEffort(0.3) + StateDistance(line, jnp.zeros(2), jnp.array([1.0, 0.1])),
         terminal=StateDistance(line, jnp.array([0.2, 0.0]), 5.0),
     )
 
@@ -172,8 +172,8 @@ def test_gaps_in_the_guess_are_closed():
 def test_smoothness_by_the_rate_of_the_control():
     """The held control is the sum of its rates."""
     base = linear_problem()
-    dynamics = RateControlled(base.dynamics)
-    problem = Problem(dynamics, (base.y0, jnp.zeros(1)), horizon=20, running=Effort(1.0),
+    dynamics = RateControlledDynamics(base.dynamics)
+    problem = Problem(dynamics, (base.y0, jnp.zeros(1)), horizon=20, running=ControlEffort(1.0),
                       terminal=lambda t, y, args: 50 * jnp.sum(y[0] ** 2))  # fmt: skip
     result = solve(problem)
     finished(result)
@@ -188,7 +188,7 @@ def test_what_is_not_finite_is_named():
     def explode(t, y, u, args):
         return y + jnp.where(t > 0.45, jnp.inf, 1.0) * (1 + u[0])
 
-    blown = Problem(DiscreteDynamics(line, explode, 1, 0.1), jnp.zeros(2), horizon=9, running=Effort())
+    blown = Problem(DiscreteDynamics(line, explode, 1, 0.1), jnp.zeros(2), horizon=9, running=ControlEffort())
     result = solve(blown)
     assert bool(result.result == RESULTS.nonfinite_start)
     assert "the state after the step at node 6" in result.message

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.optimize import REACH, inverse_kinematics
+from lgsim.optimize import INVERSE_KINEMATICS_RESULTS, inverse_kinematics
 
 ARM = """<robot name="arm"><link name="base"/><link name="upper"/><link name="fore"/>
 <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
@@ -35,7 +35,7 @@ START = jnp.array([0.1, 0.8])
 def test_a_batch_of_positions_is_that_of_the_closed_form(arm):
     found = inverse_kinematics(arm, "tip", jnp.array(POINTS), START)
     assert found.q.shape == (4, 2) and np.max(found.error) < 1e-9
-    assert np.all(np.asarray(found.result == REACH.successful))
+    assert np.all(np.asarray(found.result == INVERSE_KINEMATICS_RESULTS.successful))
     np.testing.assert_allclose(found.q, [closed(x, z) for x, _, z in POINTS], atol=1e-8)
     assert np.max(found.iterations) < 30
 
@@ -51,7 +51,7 @@ def test_more_targets_than_run_side_by_side(arm):
     guesses = jnp.array([[2.0, 2.5], [1.0, 1.0], [-1.0, 1.0], [0.0, 0.5]])
     found = inverse_kinematics(arm, "tip", jnp.array(points), guesses)
     far = np.arange(300) % 50 == 0
-    reached = np.asarray(found.result == REACH.successful)
+    reached = np.asarray(found.result == INVERSE_KINEMATICS_RESULTS.successful)
     np.testing.assert_array_equal(reached, ~far)
     np.testing.assert_allclose(np.asarray(found.q)[~far], q[~far], atol=1e-7)
     np.testing.assert_allclose(np.asarray(found.error)[far, 0], 2.0 - (A + B), atol=1e-6)
@@ -79,12 +79,12 @@ def test_derivatives_are_those_of_the_closed_form_in_both_modes(arm):
 def test_limits_hold_and_what_is_out_of_reach_is_told(arm):
     """The nearest point of the reach; an elbow that would have to bend backwards."""
     far = inverse_kinematics(arm, "tip", jnp.array([0.6, 0.0, 0.8]), START)
-    assert bool(far.result == REACH.out_of_reach)
+    assert bool(far.result == INVERSE_KINEMATICS_RESULTS.out_of_reach)
     np.testing.assert_allclose(far.error[0], 1.0 - (A + B), atol=1e-6)
     back = inverse_kinematics(arm, "tip", jnp.array([-0.65, 0.0, -0.1]), START)
     q = np.asarray(back.q)
     assert np.all(q >= np.asarray(arm.lower)) and np.all(q <= np.asarray(arm.upper))
-    assert bool(back.result == REACH.out_of_reach)
+    assert bool(back.result == INVERSE_KINEMATICS_RESULTS.out_of_reach)
     assert float(inverse_kinematics(arm, "tip", jnp.array([-0.65, 0.0, -0.1]), START, limits=False).error[0]) < 1e-9
 
 
@@ -93,7 +93,7 @@ def test_the_posture_decides_between_two_frames_that_disagree(arm):
     targets, weights = [jnp.array([0.3, 0.0, 0.4]), jnp.array([0.2, 0.0, 0.2])], [1.0, 0.5]
     home = jnp.array([0.3, 0.5])
     found = inverse_kinematics(arm, ["tip", "fore"], targets, START, weight=weights, posture=home, posture_weight=0.01)
-    assert bool(found.result == REACH.successful) and found.error.shape == (2,)
+    assert bool(found.result == INVERSE_KINEMATICS_RESULTS.successful) and found.error.shape == (2,)
 
     def cost(q):
         tip = np.array([A * np.sin(q[0]) + B * np.sin(q.sum()), 0, A * np.cos(q[0]) + B * np.cos(q.sum())])
@@ -125,7 +125,7 @@ def test_poses_of_an_arm_of_seven_joints():
     poses = lgsim.forward_kinematics(model, model.random(jax.random.key(0), (40,)))[:, flange]
     guesses = jnp.concatenate([((model.lower + model.upper) / 2)[None], model.random(jax.random.key(5), (3,))])
     found = inverse_kinematics(model, "flange", poses, guesses)
-    reached = np.asarray(found.result == REACH.successful)
+    reached = np.asarray(found.result == INVERSE_KINEMATICS_RESULTS.successful)
     assert np.mean(reached) >= 0.95
     gaps = jnp.linalg.inv(poses) @ lgsim.forward_kinematics(model, found.q)[:, flange]
     assert np.max(np.abs(np.asarray(gaps) - np.eye(4))[reached]) < 1e-9

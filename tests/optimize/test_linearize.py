@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.optimize.cost import Function, LeastSquares
-from lgsim.optimize.costs import Effort
-from lgsim.optimize.dynamics import MachineDynamics
+from lgsim.optimize.cost import FunctionCost, LeastSquares
+from lgsim.optimize.dynamics import MultibodyDynamics
 from lgsim.optimize.linearize import curved, linearize, linearize_step
 from lgsim.optimize.problem import Problem
+from lgsim.optimize.standard_costs import ControlEffort
 from tests.multibody import trees
 from tests.optimize.problems import slew
 from tests.optimize.quadratics import dense
@@ -27,10 +27,10 @@ def test_a_step_of_a_machine_with_gaps_against_differences():
     """On joints that are groups, and to a next node that the step does not reach."""
     model = trees.build(*trees.CASES["floating"])
     q, v, _ = trees.state(model)
-    dynamics = MachineDynamics(model, 0.05, lgsim.MK2)
+    dynamics = MultibodyDynamics(model, 0.05, lgsim.MK2)
     action = dynamics.action
     y, u = dynamics.state(q, v), jnp.linspace(-1.0, 1.0, model.nv)
-    problem = Problem(dynamics, y, horizon=1, running=Effort())
+    problem = Problem(dynamics, y, horizon=1, running=ControlEffort())
     gap = 0.2 * jnp.sin(jnp.arange(1.0, action.dim + 1))
     after = action.move(gap, jax.jit(lambda y, u: problem.step(0, y, u))(y, u))
     A, B, c = jax.jit(lambda: linearize_step(problem, jnp.array(0), y, u, after))()
@@ -47,7 +47,7 @@ def test_a_step_of_a_machine_with_gaps_against_differences():
 def test_the_model_has_the_gradient_and_hessian_of_the_whole_cost():
     """Full costs and second-order steps: the dense Hessian in all controls is that of the rolled-out cost, exactly."""
     problem = slew(horizon=3, weight=2.0, method=lgsim.LieEuler)
-    bent = Function(lambda t, y, u, args: jnp.sum(jnp.cos(y[1]) * u) + 0.1 * y[0][0, 1] * u[0] + jnp.sum(u**4))
+    bent = FunctionCost(lambda t, y, u, args: jnp.sum(jnp.cos(y[1]) * u) + 0.1 * y[0][0, 1] * u[0] + jnp.sum(u**4))
     problem = problem.replace(running=problem.running + 0.3 * bent)
     us = 0.5 * jnp.sin(jnp.arange(9.0)).reshape(3, 3)
 

@@ -7,11 +7,11 @@ import pytest
 
 import lgsim
 from lgsim.lie.action import Action
-from lgsim.optimize import small
+from lgsim.linalg import dense
 from lgsim.optimize.cost import origin
-from lgsim.optimize.costs import Effort, FramePose, StateDistance
-from lgsim.simulation.rollout import motions
-from lgsim.spatial import batch_last
+from lgsim.optimize.standard_costs import ControlEffort, FramePose, StateDistance
+from lgsim.simulation.rollout import state_space
+from lgsim.xla import batch_last
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def floating():
     builder.add_body("ball", "trunk", lgsim.joints.Spherical(), mass=1.0, center=[0, 0, -0.2], inertia=0.1 * np.eye(3))
     builder.add_body("tip", "ball", lgsim.joints.Revolute(), axis=[1, 0, 0], mass=1.0, inertia=0.1 * np.eye(3))
     model = builder.build()
-    action = motions(model)
+    action = state_space(model)
     rng = np.random.default_rng(3)
     home = jnp.concatenate([model.neutral(), jnp.zeros(model.nv)])
     near, far = (action.move(jnp.asarray(rng.normal(size=action.dim) * 0.4), home) for _ in range(2))
@@ -51,7 +51,7 @@ def test_models_in_closed_form(floating):
     target = lgsim.forward_kinematics(model, near[: model.nq])[-1]
     costs = (
         StateDistance(action, near, weights),
-        Effort(jnp.array([1.0, 2.0, 3.0, 0.5]), 0.3),
+        ControlEffort(jnp.array([1.0, 2.0, 3.0, 0.5]), 0.3),
         FramePose(model, "tip", target, jnp.linspace(1, 2, 6)),
     )
     for cost in costs:
@@ -79,10 +79,10 @@ def test_small_matrices():
     A[1] -= 5 * np.outer(A[1, 0], A[1, 0]) / A[1, 0, 0]
     rhs, free = rng.normal(size=(5, 4, 3)), np.ones((5, 4))
     free[2, 1] = free[3, :] = 0
-    definite = jax.jit(jax.vmap(batch_last(lambda A: small.inverse_if_definite(A)[1])))(jnp.asarray(A))
+    definite = jax.jit(jax.vmap(batch_last(lambda A: dense.inverse_if_definite(A)[1])))(jnp.asarray(A))
     np.testing.assert_array_equal(definite, [np.linalg.eigvalsh(a).min() > 0 for a in A])
     assert not definite[1] and definite[0]
-    found = np.asarray(jax.jit(jax.vmap(batch_last(small.solve_free)))(*map(jnp.asarray, (A, rhs, free))))
+    found = np.asarray(jax.jit(jax.vmap(batch_last(dense.solve_free)))(*map(jnp.asarray, (A, rhs, free))))
     for a, b, keep, x in zip(A, rhs, free.astype(bool), found, strict=True):
         expected = np.zeros_like(b)
         expected[keep] = np.linalg.solve(a[np.ix_(keep, keep)], b[keep])

@@ -10,12 +10,12 @@ from lgsim.actions import Translation
 from lgsim.optimize import (
     ILQR,
     RESULTS,
+    ControlEffort,
     DiscreteDynamics,
-    Effort,
     FieldDynamics,
     LeastSquares,
     Problem,
-    ShootingMinimiser,
+    ShootingMinimizer,
     StateDistance,
     mpc,
     solve,
@@ -47,7 +47,7 @@ def test_pendulum_swings_up_from_a_disturbed_state():
         FieldDynamics(PLANE, pendulum, 1, 0.05),
         jnp.zeros(2),
         horizon=40,
-        running=Effort(0.01) + StateDistance(PLANE, top, jnp.array([0.5, 0.05])),
+        running=ControlEffort(0.01) + StateDistance(PLANE, top, jnp.array([0.5, 0.05])),
         terminal=StateDistance(PLANE, top, jnp.array([100.0, 10.0])),
         lower=-6.0,
         upper=6.0,
@@ -80,7 +80,7 @@ def test_slew_on_the_rotation_group_with_an_erroneous_model():
         FieldDynamics(ATTITUDE, body, 3, 0.1, lgsim.LieEuler),
         (jnp.eye(3), jnp.zeros(3)),
         horizon=25,
-        running=Effort(0.1) + StateDistance(ATTITUDE, goal, 0.3),
+        running=ControlEffort(0.1) + StateDistance(ATTITUDE, goal, 0.3),
         terminal=StateDistance(ATTITUDE, goal, 30.0),
         args=jnp.array([1.0, 2.0, 3.0]),
     )
@@ -107,7 +107,7 @@ def test_a_moving_reference_is_followed_by_time():
 
     problem = Problem(
         DiscreteDynamics(line, lambda t, y, u, args: y + 0.1 * u, 1, 0.1), jnp.zeros(1), horizon=10,
-        running=LeastSquares(gap, 100.0) + Effort(1e-4), terminal=LeastSquares(gap, 100.0), t0=0.5,
+        running=LeastSquares(gap, 100.0) + ControlEffort(1e-4), terminal=LeastSquares(gap, 100.0), t0=0.5,
     )  # fmt: skip
     controller = mpc(problem)
 
@@ -130,7 +130,7 @@ def test_a_step_that_breaks_down_keeps_the_plan():
         return jnp.sum(u * u) + jnp.sum(jnp.where(jnp.abs(y) < 5, y * y, jnp.nan))
 
     problem = linear_problem(6).replace(running=cost)
-    for solver in (None, ShootingMinimiser(max_iterations=5)):
+    for solver in (None, ShootingMinimizer(max_iterations=5)):
         controller = mpc(problem, solver)
         plan = controller.plan()
         u, after = controller.step(plan, jnp.array([9.0, 0.0]))

@@ -11,12 +11,12 @@ import pytest
 from lgsim.actions import Translation
 from lgsim.optimize import (
     RESULTS,
+    ControlEffort,
     DiscreteDynamics,
-    Effort,
     LeastSquares,
     Problem,
     ShootingLeastSquares,
-    ShootingMinimiser,
+    ShootingMinimizer,
     StateDistance,
     solve,
 )
@@ -27,8 +27,8 @@ from tests.optimize.test_ilqr import linear_problem
 @pytest.mark.parametrize(
     "solver",
     [
-        ShootingMinimiser(),
-        ShootingMinimiser(optimistix.BFGS(rtol=1e-12, atol=1e-12)),
+        ShootingMinimizer(),
+        ShootingMinimizer(optimistix.BFGS(rtol=1e-12, atol=1e-12)),
         ShootingLeastSquares(),
         ShootingLeastSquares(optimistix.GaussNewton(rtol=1e-12, atol=1e-12)),
     ],
@@ -57,7 +57,7 @@ def test_pendulum_swings_up_by_least_squares():
 
 def test_what_they_refuse():
     with pytest.raises(ValueError, match="ShootingMinimiser keeps no bounds of the controls"):
-        solve(swing(lower=-5.0), solver=ShootingMinimiser())
+        solve(swing(lower=-5.0), solver=ShootingMinimizer())
     bent = linear_problem().replace(terminal=lambda t, y, args: jnp.sum(jnp.cos(y)))
     with pytest.raises(TypeError, match="expected a sum of squares such as Effort or LeastSquares, got EndFunction"):
         solve(bent, solver=ShootingLeastSquares())
@@ -66,19 +66,21 @@ def test_what_they_refuse():
 def test_without_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "optimistix", None)
     with pytest.raises(ModuleNotFoundError, match=r"the package optimistix, .* pip install 'lgsim\[optimize\]'"):
-        solve(linear_problem(7), solver=ShootingMinimiser())
+        solve(linear_problem(7), solver=ShootingMinimizer())
 
 
 def test_what_goes_wrong_is_told():
     """Too few iterations; a derivative that is not finite; no smooth minimum."""
-    few = solve(linear_problem(), solver=ShootingMinimiser(max_iterations=3))
+    few = solve(linear_problem(), solver=ShootingMinimizer(max_iterations=3))
     assert "used all its iterations" in few.message and int(few.iterations) == 3
     line = Translation(1)
-    steady = Problem(DiscreteDynamics(line, lambda t, y, u, args: y + u, 1), jnp.zeros(1), horizon=2, running=Effort())
+    steady = Problem(
+        DiscreteDynamics(line, lambda t, y, u, args: y + u, 1), jnp.zeros(1), horizon=2, running=ControlEffort()
+    )
     root = steady.replace(terminal=lambda t, y, args: jnp.sqrt(jnp.sum(y * y)))
-    assert "A derivative is not finite" in solve(root, solver=ShootingMinimiser()).message
+    assert "A derivative is not finite" in solve(root, solver=ShootingMinimizer()).message
     kink = steady.replace(running=lambda t, y, u, args: jnp.sum(jnp.abs(u - 0.3)))
-    stuck = solve(kink, solver=ShootingMinimiser())
+    stuck = solve(kink, solver=ShootingMinimizer())
     assert np.all(np.isfinite(stuck.us)) and not bool(stuck.result == RESULTS.successful)
 
 
@@ -86,10 +88,13 @@ def test_what_goes_wrong_is_told():
 def test_single_precision():
     one = jnp.ones(1, jnp.float32)
     problem = Problem(
-        DiscreteDynamics(Translation(1), lambda t, y, u, args: y + u, 1), one, horizon=4,
-        running=Effort() + LeastSquares(lambda t, y, u, args: y), terminal=StateDistance(Translation(1), 0 * one),
-    )  # fmt: skip
-    for solver in (ShootingMinimiser(), ShootingLeastSquares()):
+        DiscreteDynamics(Translation(1), lambda t, y, u, args: y + u, 1),
+        one,
+        horizon=4,
+        running=ControlEffort() + LeastSquares(lambda t, y, u, args: y),
+        terminal=StateDistance(Translation(1), 0 * one),
+    )
+    for solver in (ShootingMinimizer(), ShootingLeastSquares()):
         if jax.config.jax_enable_x64:
             with pytest.raises(TypeError, match="default precision, which is float64, and the problem is of float32"):
                 solve(problem, solver=solver)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.optimize.costs import FramePosePath
+from lgsim.optimize.standard_costs import FramePosePath
 
 linalg = pytest.importorskip("scipy.linalg")
 

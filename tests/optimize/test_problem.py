@@ -9,15 +9,15 @@ import lgsim
 from lgsim.actions import TangentSphere, Translation
 from lgsim.optimize import (
     CenterOfMass,
+    ControlEffort,
     DiscreteDynamics,
-    Effort,
     FramePath,
     FramePose,
     FramePosition,
     GeodesicDistance,
     JointVelocity,
     LeastSquares,
-    MachineDynamics,
+    MultibodyDynamics,
     Posture,
     Problem,
     StateBounds,
@@ -37,7 +37,7 @@ def given(**changes):
         "dynamics": DiscreteDynamics(LINE, drift, 2, 0.1),
         "y0": jnp.zeros(2),
         "horizon": 3,
-        "running": Effort(),
+        "running": ControlEffort(),
     }
     return Problem(**(settings | changes))
 
@@ -50,7 +50,7 @@ def given(**changes):
         ({"lower": jnp.zeros(3)}, r"lower: expected one number or shape \(2,\)"),
         ({"running": lambda t, y, u, args: u}, r"running: expected a cost that is one number, got shape \(2,\)"),
         ({"terminal": lambda t, y, args: y}, r"terminal: expected a cost that is one number, got shape \(2,\)"),
-        ({"terminal": Effort()}, "terminal: an Effort has no control at the end"),
+        ({"terminal": ControlEffort()}, "terminal: an Effort has no control at the end"),
         ({"dynamics": DiscreteDynamics(LINE, lambda t, y, u, args: y[:1], 2)}, "expected a step to states like y0"),
         (
             {"constraints": (StateBounds(jnp.array([0.5, 0.5]), jnp.ones(2)),)},
@@ -71,7 +71,7 @@ def test_kinds_that_do_not_fit_are_told(without_import_hook):
     with pytest.raises(TypeError, match="cost: expected a cost"):
         given(running=3.0)
     with pytest.raises(ValueError, match="weight: Effort expected finite numbers that are not negative"):
-        Effort(-1.0)
+        ControlEffort(-1.0)
 
 
 def test_a_cost_that_is_not_finite_at_the_guess_is_told():
@@ -92,7 +92,7 @@ def test_costs_of_a_machine_at_a_configuration():
     with pytest.raises(ValueError, match="target: expected shape"):
         FramePosition(model, "flange", jnp.zeros(2))
     q, v = jnp.linspace(-1.0, 0.5, 7), jnp.linspace(0.2, -0.3, 7)
-    dynamics = MachineDynamics(model, 0.01)
+    dynamics = MultibodyDynamics(model, 0.01)
     y = dynamics.state(q, v)
     pose = np.asarray(lgsim.forward_kinematics(model, q)[model.frame_names.index("flange")])
     shift = np.array([0.1, -0.2, 0.3])

@@ -7,10 +7,10 @@ import pytest
 from scipy.linalg import solve_discrete_are
 from scipy.optimize import minimize
 
+from lgsim.linalg.box_qp import box_minimum
 from lgsim.optimize.linearize import LinearQuadratic
-from lgsim.optimize.parallel import parallel_follow, parallel_riccati
-from lgsim.optimize.riccati import follow, models, riccati
-from lgsim.spatial.box import box_minimum
+from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
+from lgsim.optimize.riccati import models, riccati, rollout_policy
 from tests.optimize.quadratics import dense
 
 H, N, M = 13, 4, 2
@@ -48,9 +48,9 @@ def test_both_solve_the_optimality_conditions():
     one, two = SOLVE(lq)
     wanted = dense(lq)[2]
     assert bool(one.definite) and bool(two.definite)
-    x, u = follow(lq, one.K, one.k)
+    x, u = rollout_policy(lq, one.K, one.k)
     np.testing.assert_allclose(u, wanted, rtol=0, atol=1e-11)
-    px, pu = parallel_follow(lq, two.K, two.k)
+    px, pu = parallel_rollout_policy(lq, two.K, two.k)
     np.testing.assert_allclose(pu, wanted, rtol=0, atol=1e-10)
     np.testing.assert_allclose(px, x, rtol=0, atol=1e-10)
     for a, b in zip((one.K, one.V, one.v), (two.K, two.V, two.v), strict=True):
@@ -63,7 +63,7 @@ def test_the_expected_change_is_that_of_the_dense_quadratic():
     lq = lq._replace(c=jnp.zeros_like(lq.c))
     _, gradient, _ = dense(lq)
     policy = riccati(lq)
-    x, u = follow(lq, policy.K, policy.k)
+    x, u = rollout_policy(lq, policy.K, policy.k)
     slope, bend = models(lq, x, u)
     flat = np.asarray(u).ravel()
     np.testing.assert_allclose(slope, gradient @ flat, rtol=1e-11)

@@ -9,13 +9,13 @@ import lgsim
 from lgsim.actions import Translation
 from lgsim.optimize import (
     ILQR,
+    ControlEffort,
     DiscreteDynamics,
-    Effort,
-    MachineDynamics,
+    MultibodyDynamics,
     Problem,
-    RateControlled,
+    RateControlledDynamics,
     solve,
-    trajectory_of,
+    to_trajectory,
 )
 
 
@@ -31,7 +31,7 @@ def arm():
         .add_body("lower", "upper", lgsim.joints.Revolute(), axis=[0, 1, 0], placement=down, **rod)
         .build()
     )
-    return MachineDynamics(model, 0.02, lgsim.MK2, jnp.array([[0.0], [-3.0]]))
+    return MultibodyDynamics(model, 0.02, lgsim.MK2, jnp.array([[0.0], [-3.0]]))
 
 
 def cost(t, y, u, args):
@@ -42,7 +42,7 @@ def test_a_solution_becomes_the_motion_that_simulation_gives(arm, tmp_path):
     """The states are those of rollout under the forces of the trajectory, which are the controls through the gear."""
     problem = Problem(arm, arm.state(jnp.array([0.3, -0.2])), horizon=5, running=cost)
     result = solve(problem)
-    trajectory = trajectory_of(problem, result)
+    trajectory = to_trajectory(problem, result)
     assert trajectory.result == "" and trajectory.method == "MK2" and trajectory.dt == 0.02
     np.testing.assert_allclose(trajectory.time, 0.02 * np.arange(6), rtol=1e-15)
     np.testing.assert_allclose(trajectory.tau[:, 1], -0.3, rtol=1e-12)
@@ -55,20 +55,20 @@ def test_a_solution_becomes_the_motion_that_simulation_gives(arm, tmp_path):
     np.testing.assert_array_equal(back.q, trajectory.q)
     batch = jax.tree.map(lambda x: x[None], result)
     with pytest.raises(ValueError, match=r"result: expected states of shape \(6, 4\), got \(1, 6, 4\)"):
-        trajectory_of(problem, batch)
+        to_trajectory(problem, batch)
 
 
 def test_controls_that_are_states_drive_the_steps(arm):
     """The force of a step is the control after it has moved; a solver that did not converge is quoted."""
-    problem = Problem(RateControlled(arm), (arm.state(), jnp.zeros(1)), horizon=4, running=cost)
+    problem = Problem(RateControlledDynamics(arm), (arm.state(), jnp.zeros(1)), horizon=4, running=cost)
     result = solve(problem, solver=ILQR(max_iterations=1))
-    trajectory = trajectory_of(problem, result)
+    trajectory = to_trajectory(problem, result)
     assert "used all its iterations" in trajectory.result
     np.testing.assert_allclose(trajectory.tau[:4, 1], -3 * 0.02 * 0.1 * np.arange(1, 5), rtol=1e-12)
 
 
 def test_states_that_belong_to_no_machine_are_told():
     dynamics = DiscreteDynamics(Translation(1), lambda t, y, u, args: y + u, 1)
-    problem = Problem(dynamics, jnp.zeros(1), horizon=2, running=Effort())
+    problem = Problem(dynamics, jnp.zeros(1), horizon=2, running=ControlEffort())
     with pytest.raises(TypeError, match=r"problem: expected MachineDynamics or EulerDynamics, .* got Discrete"):
-        trajectory_of(problem, solve(problem))
+        to_trajectory(problem, solve(problem))

@@ -6,7 +6,7 @@ import numpy as np
 
 import lgsim
 from lgsim.lie import quaternion
-from lgsim.optimize import RESULTS, Effort, MachineDynamics, Problem, StateDistance, solve
+from lgsim.optimize import RESULTS, ControlEffort, MultibodyDynamics, Problem, StateDistance, solve
 
 
 def test_states_at_the_goal_are_a_guess_that_arrives():
@@ -17,11 +17,11 @@ def test_states_at_the_goal_are_a_guess_that_arrives():
     arm, drag = 0.2, 0.02
     lift, roll, pitch = jnp.ones(4), arm * jnp.array([0, 1.0, 0, -1]), -arm * jnp.array([1.0, 0, -1, 0])
     S = jnp.stack([jnp.zeros(4), jnp.zeros(4), lift, roll, pitch, drag * jnp.array([1.0, -1, 1, -1])])
-    dynamics = MachineDynamics(model, 0.02, selection=S)
+    dynamics = MultibodyDynamics(model, 0.02, selection=S)
     hover = jnp.full(4, 9.81 / 4)
     goal = jnp.array([1.0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])
     start = jnp.concatenate([jnp.zeros(3), quaternion.exp(jnp.array([2.0, 0, 0])), jnp.zeros(6)])
-    near = Effort(0.1, hover) + StateDistance(dynamics.action, goal, jnp.array([1.0] * 6 + [0.1] * 6))
+    near = ControlEffort(0.1, hover) + StateDistance(dynamics.action, goal, jnp.array([1.0] * 6 + [0.1] * 6))
     end = StateDistance(dynamics.action, goal, 1e3)
     problem = Problem(dynamics, start, horizon=100, running=0.02 * near, terminal=end, lower=0.0, upper=10.0)
 

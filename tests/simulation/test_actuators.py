@@ -8,7 +8,7 @@ import pytest
 
 import lgsim
 from lgsim.multibody import ModelError, joints
-from lgsim.multibody.record import from_record, to_record
+from lgsim.multibody.serialization import from_record, to_record
 from lgsim.simulation import Trajectory, controls, events, rollout, simulate, simulate_adaptive
 from tests.dynamics.machines import close
 from tests.multibody import trees

@@ -119,7 +119,7 @@ def test_falling_weight_meets_the_first_of_four_events(dtype):
         found = (
             events.joint_reaches(model, "rail", place),
             events.height_reaches(model, "hook", height, rising=False),
-            events.reaches(speed, fast, name="the speed", unit="m/s"),
+            events.threshold_event(speed, fast, name="the speed", unit="m/s"),
             adaptive.Event(last),
         )
         q0, v0 = (jnp.array([x], dtype) for x in (q0, v0))

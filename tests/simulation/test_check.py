@@ -9,7 +9,7 @@ import pytest
 
 import lgsim
 from lgsim.multibody import joints
-from lgsim.simulation import pieces, rollout, simulate
+from lgsim.simulation import rollout, simulate
 
 Q0, V0 = jnp.array([0.3, -0.4, 1.0, 0.0, 0.0, 0.0]), jnp.array([0.2, 0.0, 0.1, 0.0, 0.3])
 STEPS = {"dt": 0.01, "steps": 8}
@@ -58,7 +58,7 @@ def test_a_control_that_fails_in_the_fifth_step(model, monkeypatch):
     run = jax.jit(lambda q: rollout(model, q, V0, control=late, check=True, **STEPS).q)
     assert fault(run, Q0) == right
     assert fault(jax.vmap(run), jnp.stack([Q0, Q0])) == right
-    monkeypatch.setattr(pieces, "CHUNK", 3)
+    monkeypatch.setattr(simulate, "CHUNK", 3)
     motion = simulate(model, Q0, V0, duration=0.08, dt=0.01, control=late, check=True)
     assert len(motion) == 5 and motion.result.startswith(f"diverged: not finite: {right}; ")
     assert simulate(model, Q0, V0, duration=0.04, dt=0.01, control=late, check=True).result == ""

@@ -133,10 +133,10 @@ def test_gravity_compensation_holds_and_pd_pulls():
 
 def test_a_motor_gives_what_its_line_allows():
     model = pendulum(effort_limit=2.0, velocity_limit=4.0)
-    motor = controls.Motor(lambda t, q, v, model: 10.0 * jnp.ones_like(v))
+    motor = controls.MotorLimits(lambda t, q, v, model: 10.0 * jnp.ones_like(v))
     for v, most in ((0.0, 2.0), (2.0, 1.0), (4.0, 0.0), (5.0, 0.0), (-2.0, 2.0)):
         np.testing.assert_allclose(motor(0.0, jnp.zeros(1), jnp.array([v]), model), most, atol=1e-15)
-    back = controls.Motor(lambda t, q, v, model: -10.0 * jnp.ones_like(v))
+    back = controls.MotorLimits(lambda t, q, v, model: -10.0 * jnp.ones_like(v))
     np.testing.assert_allclose(back(0.0, jnp.zeros(1), jnp.array([-2.0]), model), -1.0)
     free = pendulum()
     assert motor(0.0, jnp.zeros(1), jnp.array([9.0]), free) == 10.0
@@ -205,7 +205,7 @@ def test_batches_compile_once_and_numbers_do_not_compile_again():
         traces.append(0)
         return rollout(model, q0, jnp.zeros(1), dt=0.01, steps=30, save_every=10).q
 
-    jitted = jax.jit(lgsim.batched(run, in_axes=(None, 0)))
+    jitted = jax.jit(lgsim.tiled_vmap(run, in_axes=(None, 0)))
     q0 = jnp.linspace(0, 1, 5)[:, None]
     many = jitted(model, q0)
     again = jitted(model.replace(inertias=2 * model.inertias), q0)

@@ -8,7 +8,7 @@ import pytest
 
 import lgsim
 from lgsim.multibody import ModelError, joints
-from lgsim.multibody.record import fingerprint, from_record, to_record
+from lgsim.multibody.serialization import fingerprint, from_record, to_record
 from lgsim.simulation import Trajectory, rollout, sensors, simulate
 from tests.dynamics.machines import close
 from tests.multibody import trees

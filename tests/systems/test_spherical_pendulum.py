@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import lgsim
+from lgsim.linalg import tridiagonal
 from lgsim.systems import (
     double_spherical_pendulum,
     generic_start,
     pendulum_accelerations,
     spherical_pendulum,
     spherical_pendulum_hamiltonian,
-    tridiagonal,
 )
 from tests.systems.checks import check_gradients, floats, solve
 

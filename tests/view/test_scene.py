@@ -18,7 +18,7 @@ import pytest
 
 import lgsim
 from lgsim.data import arm7
-from lgsim.view import Box, Shape, framing, live, motion, read_visuals, scene, skeleton, to_html
+from lgsim.view import Box, Shape, live, motion, read_visuals, scene, skeleton, stage, to_html
 from tests.view import motions
 
 pytest.importorskip("viser")
@@ -127,7 +127,7 @@ def test_camera_sees_all_and_the_ground_lies_below(arm):
     places = motion.places(arm, moments)
     shapes = {name: [(s, s.geometry.triangles()) for s in found] for name, found in read_visuals(arm7()).items()}
     names = arm.model.frame_names
-    place, target, _ = framing.camera(framing.corners(names, shapes, places))
+    place, target, _ = stage.camera(stage.corners(names, shapes, places))
     forward = (target - place) / np.linalg.norm(target - place)
     right = np.cross(forward, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(forward, [0.0, 0.0, 1.0]))
     reach = []
@@ -140,11 +140,11 @@ def test_camera_sees_all_and_the_ground_lies_below(arm):
                 depth = points @ forward
                 reach.append(np.max(np.abs(points @ np.cross(right, forward)) / depth))
     # all of it within the vertical field of view, and not lost in it
-    assert 0.7 * np.tan(framing.FIELD / 2) < max(reach) < np.tan(framing.FIELD / 2)
-    assert framing.floor(names, shapes, places) == pytest.approx(0.0, abs=1e-12)
+    assert 0.7 * np.tan(stage.FIELD / 2) < max(reach) < np.tan(stage.FIELD / 2)
+    assert stage.floor(names, shapes, places) == pytest.approx(0.0, abs=1e-12)
     hanging = motions.of_a_pendulum(11)
     drawn = {name: [(s, s.geometry.triangles()) for s in found] for name, found in skeleton(hanging.model).items()}
-    lowest = framing.floor(hanging.model.frame_names, drawn, motion.places(hanging, hanging.time))
+    lowest = stage.floor(hanging.model.frame_names, drawn, motion.places(hanging, hanging.time))
     # the rod ends half a metre below its axis
     assert -0.56 < lowest < -0.5
 
@@ -155,7 +155,7 @@ def motion_at(arm, moment):
 
 @pytest.mark.parametrize(("size", "expected"), [(1.0, 0.1), (1.9, 0.1), (2.0, 0.2), (6.0, 0.5), (30.0, 2.0)])
 def test_cells_of_the_ground_are_round(size, expected):
-    assert framing.cell(size) == pytest.approx(expected)
+    assert stage.cell(size) == pytest.approx(expected)
 
 
 def test_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch, arm):

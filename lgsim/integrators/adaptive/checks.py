@@ -13,9 +13,9 @@ from jax import Array
 from jax.core import Tracer
 
 from lgsim.integrators.adaptive.events import Event
-from lgsim.integrators.arguments import scalar
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import METHODS
+from lgsim.integrators.validation import scalar
 from lgsim.lie.action import Action, Point
 
 

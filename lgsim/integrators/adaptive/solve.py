@@ -15,8 +15,8 @@ from lgsim.integrators.adaptive.controller import AlgebraController
 from lgsim.integrators.adaptive.events import Directed, Event, locate
 from lgsim.integrators.adaptive.solution import RESULTS, Solution
 from lgsim.integrators.adaptive.solver import AlgebraTerm, GroupSolver, LastStep
-from lgsim.integrators.arguments import check_field, count, scalar, state
 from lgsim.integrators.method import Field, Method
+from lgsim.integrators.validation import check_field, count, scalar, state
 from lgsim.lie.action import Action, Point
 
 

@@ -20,6 +20,17 @@ JOINTS: tuple[type[Joint], ...] = (
 """Every type of joint: what the generated tests run over."""
 
 __all__ = [
-    "JOINTS", "Compound", "Continuous", "Cylindrical", "Fixed", "Free", "Helical", "Planar", "Prismatic", "Revolute",
-    "Spherical", "Translational", "Universal",
-]  # fmt: skip
+    "JOINTS",
+    "Compound",
+    "Continuous",
+    "Cylindrical",
+    "Fixed",
+    "Free",
+    "Helical",
+    "Planar",
+    "Prismatic",
+    "Revolute",
+    "Spherical",
+    "Translational",
+    "Universal",
+]

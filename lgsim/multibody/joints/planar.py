@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.lie import rigid
+from lgsim.lie import se3_components
 from lgsim.multibody.joint import Components, GroupJoint, Row
 from lgsim.spatial import Mat, Motion, Transform, Vec, sincos
 
@@ -43,7 +43,7 @@ class Planar(GroupJoint):
     def retract(self, q: Components, dv: Components) -> list[Array]:
         """``T exp(dv)`` on SE(2), the angle added."""
         zero = jnp.zeros_like(dv[0])
-        p = self.transform(q).R @ rigid.exp(Motion(Vec(dv[0], dv[1], zero), Vec(zero, zero, dv[2]))).p
+        p = self.transform(q).R @ se3_components.exp(Motion(Vec(dv[0], dv[1], zero), Vec(zero, zero, dv[2]))).p
         return [q[0] + p.x, q[1] + p.y, q[2] + dv[2]]
 
     def difference(self, q0: Components, q1: Components) -> list[Array]:
@@ -51,7 +51,7 @@ class Planar(GroupJoint):
         zero = jnp.zeros_like(q0[0])
         angle = q1[2] - q0[2]
         back = self.transform(q0).R.transpose_apply(Vec(q1[0] - q0[0], q1[1] - q0[1], zero))
-        u = rigid.log_of_rotation_vector(Vec(zero, zero, angle), back)
+        u = se3_components.log_of_rotation_vector(Vec(zero, zero, angle), back)
         return [u.v.x, u.v.y, angle]
 
     def rate(self, q: Components, v: Components) -> list[Array]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.lie import rotation
+from lgsim.lie import so3_components
+from lgsim.multibody import ball_limits, quaternion_coordinates
 from lgsim.multibody.joint import Components, GroupJoint, Row
-from lgsim.multibody.joints import attitude, swing_twist
 from lgsim.spatial import Transform, Vec
 
 
@@ -33,40 +33,42 @@ class Spherical(GroupJoint):
     def transform(self, q: Components) -> Transform:
         """The rotation; a quaternion of another norm than 1 counts as its direction."""
         zero = jnp.zeros_like(q[0])
-        return Transform(rotation.quaternion_matrix(attitude.quaternion(q)), Vec(zero, zero, zero))
+        return Transform(so3_components.quaternion_matrix(quaternion_coordinates.quaternion(q)), Vec(zero, zero, zero))
 
     def retract(self, q: Components, dv: Components) -> list[Array]:
         """``q exp(dv)``."""
-        return attitude.turned(q, Vec(*dv))
+        return quaternion_coordinates.turned(q, Vec(*dv))
 
     def difference(self, q0: Components, q1: Components) -> list[Array]:
         """``log(conj(q0) q1)``, an angle of at most pi."""
-        return list(attitude.difference(q0, q1))
+        return list(quaternion_coordinates.difference(q0, q1))
 
     def rate(self, q: Components, v: Components) -> list[Array]:
         """``q v/2``."""
-        return attitude.rate(q, Vec(*v))
+        return quaternion_coordinates.rate(q, Vec(*v))
 
     def velocity(self, q: Components, dq: Components) -> list[Array]:
         """``2 vec(conj(q) dq)/|q|^2``."""
-        return list(rotation.quaternion_rate(attitude.quaternion(q), attitude.quaternion(dq)))
+        return list(
+            so3_components.quaternion_rate(quaternion_coordinates.quaternion(q), quaternion_coordinates.quaternion(dq))
+        )
 
     def random(self, key: Array, shape: tuple[int, ...], dtype: jnp.dtype) -> list[Array]:
         """Uniform on the sphere of unit quaternions."""
-        return attitude.random(key, shape, dtype)
+        return quaternion_coordinates.random(key, shape, dtype)
 
     @property
     def stopped(self) -> bool:
         """True."""
         return True
 
-    def stops(self, q: Components, lower: Components, upper: Components) -> tuple[swing_twist.Stop, ...]:
+    def stops(self, q: Components, lower: Components, upper: Components) -> tuple[ball_limits.Stop, ...]:
         """Of the swing of the z axis, of the angle of the rotation, and of the twist about z."""
-        s, v = attitude.quaternion(q)
+        s, v = quaternion_coordinates.quaternion(q)
         share = 1 / jnp.sqrt(s * s + v.dot(v))
         unit = s * share, v * share
         return (
-            swing_twist.swing(unit, upper[0]),
-            swing_twist.angle(unit, upper[1]),
-            swing_twist.twist(unit, lower[2], upper[2]),
+            ball_limits.swing(unit, upper[0]),
+            ball_limits.angle(unit, upper[1]),
+            ball_limits.twist(unit, lower[2], upper[2]),
         )

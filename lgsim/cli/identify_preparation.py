@@ -1,0 +1,158 @@
+"""Recorded motion on its way to an estimator: read, mended, brought in step, split, smoothed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lgsim.cli.errors import BadInput, Stop, one_line
+from lgsim.cli.terminal import note
+from lgsim.identify import (
+    Plant,
+    Recording,
+    SensorRecords,
+    Spline,
+    TorqueSamples,
+    estimate_delay,
+    read_recording,
+    shift_signal,
+    smooth,
+    torque_delay,
+)
+from lgsim.identify.recording.filters import Smoother
+from lgsim.identify.recording.smoothing import SHORTEST, settled
+from lgsim.multibody import Model
+from lgsim.scenarios.recording_map import Map
+
+ALIKE = 0.7
+"""Correlation of velocities, from which on a delay can be read off them."""
+LEFT = 0.3
+"""Part of the squares of joint forces that no delay explains, up to which the best one is believed."""
+LONGEST = 0.2
+"""The largest delay that is looked for, s."""
+BLOCKS = 4
+"""Stretches of the motion, the end of each of which is held out; one where they would be too short."""
+
+
+class Motion(NamedTuple):
+    """What an estimator takes, and where it comes from.
+
+    Attributes:
+        recording: All of the record, mended.
+        shown: The part that is fitted, on smooth curves.
+        samples: That part as arrays.
+        validation: The part that is held out, or None.
+    """
+
+    recording: Recording
+    shown: Recording
+    samples: Any
+    validation: Any
+
+
+def recorded(path: Path, model: Model, given: Map) -> Recording:
+    """A record, checked and mended, before delays are taken out.
+
+    Raises:
+        BadInput: the file or the map is wrong.
+        Stop: a package is missing.
+    """
+    try:
+        with given.at_columns(path):
+            return read_recording(path, model, given.columns)
+    except ImportError as error:
+        raise Stop(one_line(error)) from error
+
+
+def in_step(recording: Recording, plant: Plant, given: Map) -> Recording:
+    """The record without the delays of the map, which are estimated where it says so.
+
+    Raises:
+        BadInput: there is no such channel, or its delay cannot be estimated.
+    """
+    table = given.root.table("delays")
+    for channel, delay in given.delays.items():
+        if channel not in recording.channels:
+            there = ", ".join(recording.channels)
+            raise table.fault(channel, f"the record has no channel {channel!r}; it has {there}")
+        if delay is None:
+            with table.at(channel):
+                delay = _delay(recording, plant, channel)
+            note(f"{channel} comes {1e3 * delay:.3g} ms late, by its likeness to what the motion needs")
+        if delay:
+            recording = shift_signal(recording, channel, delay)
+    return recording
+
+
+def _delay(recording: Recording, plant: Plant, channel: str) -> float:
+    """By how much a channel lags: velocities behind the positions, forces behind what any such machine would need."""
+    if channel != "v":
+        delay, left = torque_delay(recording, plant)
+        if left > LEFT:
+            raise BadInput(f"the delay cannot be estimated: {100 * left:.2g} % of the signals fit no delay")
+        return delay
+    part = recording[max(recording.pieces, key=lambda piece: piece.stop - piece.start)]
+    motion = smooth(part, rate=1 / part.dt)
+    x, found = np.asarray(motion.v), []
+    for i in range(x.shape[1]):
+        y = np.interp(motion.time, part.time, part.channels[channel][:, i])
+        if np.ptp(x[:, i]) > 0 and np.ptp(y) > 0:
+            found.append(estimate_delay(x[:, i], y, part.dt, min(LONGEST, len(y) * part.dt / 8))[::-1])
+    alike, delay = max(found, default=(0.0, 0.0))
+    if alike < ALIKE:
+        raise BadInput(f"the delay cannot be estimated: no column resembles its position's rate (at best {alike:.2f})")
+    return float(delay)
+
+
+def prepared(recording: Recording, given: Map, simulated: bool, held_out: float) -> Motion:
+    """The parts of a record as an estimator takes them.
+
+    Args:
+        recording: In step.
+        given: The map.
+        simulated: Whether the estimator simulates.
+        held_out: The part to hold out.
+
+    Raises:
+        BadInput: the record is too short, or smoothing refuses it.
+    """
+    try:
+        make = _records if simulated else _samples
+        if not held_out:
+            return Motion(recording, *make(recording, given, _method(recording, given)), None)
+        enough = len(recording) * held_out / BLOCKS >= 4 * SHORTEST and not simulated
+        train, rest = recording.split(held_out, BLOCKS if enough else 1)
+        method = _method(train, given)
+        return Motion(recording, *make(train, given, method), make(rest, given, method)[1])
+    except ValueError as error:
+        raise BadInput(f"the record: {one_line(error)}") from error
+
+
+def _method(recording: Recording, given: Map) -> Smoother:
+    return settled(recording, given.smoother or Spline())
+
+
+def _samples(recording: Recording, given: Map, method: Smoother) -> tuple[Recording, TorqueSamples]:
+    """Joint forces with the motion: as they came where the times stay, for their noise is white then."""
+    motion = smooth(recording, method, rate=given.rate)
+    raw = recording[np.isin(recording.time, motion.time)] if given.rate is None else None
+    samples = TorqueSamples.of(motion, raw)
+    return motion, samples.moving(given.slowest) if given.slowest else samples
+
+
+def _records(recording: Recording, given: Map, method: Smoother) -> tuple[Recording, SensorRecords]:
+    """Positions on an even clock, of the longest stretch without a gap, with guesses of the states from a curve."""
+    part = recording[max(recording.pieces, key=lambda piece: piece.stop - piece.start)]
+    if len(part) < len(recording):
+        note(f"of {len(recording)} samples the longest stretch without a gap, {len(part)}, is simulated")
+    steps = np.diff(part.time)
+    even = given.rate is None and bool(np.all(np.abs(steps - steps.mean()) < 0.01 * steps.mean()))
+    motion = smooth(part, method, rate=None if even else given.rate or 1 / part.dt)
+    measured = {"q": given.deviations["q"]}
+    if even and part.v is not None and np.any(part.weights["v"] > 0):
+        measured["v"] = given.deviations["v"]
+    records = SensorRecords.of(part if even else motion, measured)
+    states = np.concatenate([motion.channels["q"], motion.channels["v"]], axis=-1)
+    return motion, SensorRecords(records.dt, records.channels, records.signals, states=states)

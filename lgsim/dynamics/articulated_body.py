@@ -1,0 +1,124 @@
+"""Forward dynamics by the articulated-body recursion, O(n): the recursion itself, the batch last."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics.rows import Screw, Turn
+from lgsim.multibody.model import Model
+from lgsim.spatial import Articulated, Force, Inertia, Mat, Motion, Sym, Vec, to_child, to_parent
+from lgsim.spatial.inertia import cross_dual
+from lgsim.xla import fusion_barrier
+
+
+class Eliminated(NamedTuple):
+    """What is left of a row whose rate was eliminated: ``y = free - gain . (acceleration of the row's frame)``."""
+
+    gain: Motion
+    free: Array
+
+
+def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None = None) -> Array:
+    """Accelerations v' of arrays with the batch last; no joint may mimic another one."""
+    q, v, tau = mc.full((model, wrenches), q, v, tau)
+    tree = model.topology
+    m = mc.machine(model, q)
+    order = mc.sweep(tree)
+    on_base, on_rows = mc.on_rows(tree, m, wrenches)
+    V0, fall = mc.root_motion(model, m, v)
+    rest = slice(mc.BASE if tree.floats else 0, None)
+    bias = mc.group_biases(model, v)
+    if bias is not None:
+        tau = tau - model.armature * bias  # a drive feels v', the rows' accelerations are v' - bias
+    rates, forces, armature = v[rest], tau[rest], model.armature[rest]
+
+    def outward(V, x):
+        T, S, inertia, rate, external = x
+        V = fusion_barrier(S.moved(to_child(T, V), rate))
+        return V, (V, bias_force(inertia, V, external))
+
+    def inward(children, x):
+        T, S, V, inertia, p, rate, force, drive = x
+        A, P = children
+        A, P = fusion_barrier((A + inertia.articulated, P + p))
+        A, P, left = eliminate(A, P, S, force, drive, fusion_barrier(S.carried(V, rate)))
+        return fusion_barrier((A.to_parent(T), to_parent(T, P))), left
+
+    def onward(parent, x):
+        T, S, V, rate, left = x
+        A = to_child(T, parent)
+        A = fusion_barrier(A + S.carried(V, rate))
+        y = fusion_barrier(left.free - (left.gain.v.dot(A.v) + left.gain.w.dot(A.w)))
+        return S.moved(A, y), y
+
+    V, p = order.outward(outward, V0, (m.poses, m.screws, m.inertias, rates, on_rows), m.batch)
+    zero = jax.tree.map(jnp.zeros_like, fall)
+    empty = (_nothing(zero.v.x), Force(*zero))
+    xs = (m.poses, m.screws, V, m.inertias, p, rates, forces, armature)
+    (A, P), left = order.inward(inward, empty, xs, m.batch)
+    start = fall
+    if m.base is not None:
+        P = P + bias_force(m.base.inertia, V0, on_base)
+        A = fusion_barrier(driven(A + m.base.inertia.articulated, model.armature[: mc.BASE]))
+        wrench = mc.motion(tau[: mc.BASE])
+        # the armature turns with the base but does not feel gravity
+        held = mc.motion(model.armature[: mc.BASE])
+        push = Force(*(_times(h, f) for h, f in zip(held, fall, strict=True)))
+        start = A.solve(fusion_barrier(Force(*wrench) - P + push))
+    y = order.outward(onward, start, (m.poses, m.screws, V, rates, left), m.batch)
+    if m.base is not None:
+        y = jnp.concatenate([mc.stack(start - fall), y])
+    return y if bias is None else y + bias
+
+
+def bias_force(inertia: Inertia, V: Motion, external: Force | None) -> Force:
+    """The wrench that a body needs without acceleration: ``-ad_V^T I V - F_external``."""
+    F = cross_dual(V, fusion_barrier(inertia.momentum(V)))
+    return fusion_barrier(F if external is None else F - external)
+
+
+def eliminate(
+    A: Articulated, P: Force, S: Screw | Turn, force: Array, drive: Array, carried: Motion
+) -> tuple[Articulated, Force, Eliminated]:
+    """Take the row's rate out of ``F = A (acc + S y) + P``, ``S . F + drive y = force``: what the frame before feels.
+
+    ``U = A S``, ``d = S . U + drive``, ``A' = A - U U^T/d``, ``P' = P + A' carried + U (force - S . P)/d``.
+    """
+    U = fusion_barrier(S.column(A))
+    d = S.power(U) + drive
+    u = force - S.power(P)
+    k, g, scale = fusion_barrier((U.f * (1 / d), U.n * (1 / d), u / d))
+    f, n = U
+    M = Sym(
+        A.M.xx - k.x * f.x, A.M.xy - k.x * f.y, A.M.xz - k.x * f.z,
+        A.M.yy - k.y * f.y, A.M.yz - k.y * f.z, A.M.zz - k.z * f.z,
+    )  # fmt: skip
+    H = Mat(A.H.r0 - f * g.x, A.H.r1 - f * g.y, A.H.r2 - f * g.z)
+    I = Sym(  # noqa: E741
+        A.I.xx - g.x * n.x, A.I.xy - g.x * n.y, A.I.xz - g.x * n.z,
+        A.I.yy - g.y * n.y, A.I.yz - g.y * n.z, A.I.zz - g.z * n.z,
+    )  # fmt: skip
+    left = fusion_barrier(Articulated(M, H, I))
+    P = fusion_barrier(P + left @ carried + U * scale)
+    return left, P, Eliminated(Motion(k, g), scale)
+
+
+def driven(A: Articulated, armature: Array) -> Articulated:
+    """The armature of a base on its diagonal."""
+    v, w = mc.motion(armature)
+    zero = jnp.zeros_like(v.x)
+    return Articulated(A.M + Sym(v.x, zero, zero, v.y, zero, v.z), A.H, A.I + Sym(w.x, zero, zero, w.y, zero, w.z))
+
+
+def _times(a: Vec, b: Vec) -> Vec:
+    return Vec(a.x * b.x, a.y * b.y, a.z * b.z)
+
+
+def _nothing(z: Array) -> Articulated:
+    sym = Sym(*(z,) * 6)
+    return Articulated(sym, Mat(*(Vec(z, z, z),) * 3), sym)

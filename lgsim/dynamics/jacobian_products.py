@@ -1,0 +1,135 @@
+"""Products of the Jacobian of forward dynamics with one vector, O(n): each way a few sums over the tree.
+
+With the notation of ``linearization.py``, a change (dq, dv) moves body b by the sums over the rows that carry it
+
+    dV_b = sum psi'_j dq_j + S_j dv_j,    dA_b = sum psi''_j dq_j + (psi'_j + S'_j) dv_j
+
+and with P_b = I_b dA_b + 2 B_b dV_b and N_j the net force of all that row j carries, inverse dynamics changes by
+
+    dtau_i = S_i . (sum over all that i carries of P_b  +  sum over the joints further out of S_j x* N_j dq_j).
+
+The transpose meets a motion X = sum S_i x_i: with p_j = sum I_b X_b and c_j = sum 2 B_b^T X_b over all that j carries,
+
+    (x^T dtau/dq)_j = psi''_j . p_j + psi'_j . c_j + X(before j) . (S_j x* N_j)
+    (x^T dtau/dv)_j = (psi'_j + S'_j) . p_j + S_j . c_j.
+
+All inertias being in one frame, the articulated-body elimination that solves ``M y = x`` needs no change of frame.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.dynamics import linearization
+from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import rows as row
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import Topology
+from lgsim.spatial import Articulated, Force, Mat, Motion, Sym, Vec, cross_dual
+from lgsim.xla import fusion_barrier
+
+
+class Moving(NamedTuple):
+    """A model at (q, v, v'), by rows (k, *batch) in one frame."""
+
+    frozen: linearization.Frozen
+    changes: linearization.Changes
+    turned: Force
+    """``S x* N``."""
+
+
+def moving(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) -> Moving:
+    """What both products need."""
+    tree = model.topology
+    frozen = linearization.freeze(model, q, v, wrenches)
+    A, drift, A_parent = linearization.accelerations(tree, frozen, row.speeds(model, v), row.speeds(model, a))
+    N = linearization.order(tree).up(linearization.net_forces(frozen, A))
+    return Moving(frozen, linearization.changes(tree, frozen, drift, A_parent), fusion_barrier(cross_dual(frozen.S, N)))
+
+
+def change(
+    model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, dq: Array, dv: Array, dtau: Array
+) -> Array:
+    """``M^-1 (dtau - dID)`` of changes (nv, *batch) of the state, along the tangent, and of the joint forces."""
+    q, v, a, dq, dv, dtau = mc.full((model, wrenches), q, v, a, dq, dv, dtau)
+    tree = model.topology
+    order = linearization.order(tree)
+    m = moving(model, q, v, a, wrenches)
+    S, inertia, gyro = m.frozen.S, m.frozen.inertia, m.frozen.gyro
+    psi, psi2, rate = m.changes
+    turn = fusion_barrier(psi.w * dq + S.w * dv)
+    dA, dw = order.down((fusion_barrier(psi2 * dq + rate * dv), turn))
+    if tree.groups:
+        dA, dw = row.select((dA, dw), tree.row_unit[1])
+    own = fusion_barrier(m.turned * dq)
+    F = order.up(fusion_barrier(inertia.momentum(dA) + (gyro @ dw) * 2.0 + own))
+    F = _further(tree, F, own)
+    return _solve(model, m.frozen, fusion_barrier(dtau - F.power(S)))[0]
+
+
+def _further(tree: Topology, sums: Force, own: Force) -> Force:
+    """Sums over all that a row carries, less what its own joint adds."""
+    if not tree.groups:
+        return fusion_barrier(sums - own)
+    within = linearization.order(tree).up(own)
+    beyond = row.select(within - own, tree.row_unit[1])
+    return fusion_barrier(sums - within + beyond)
+
+
+def pulled(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, y: Array) -> tuple[Array, Array, Array]:
+    """The transpose of ``change``: (dq, dv, dtau), each (nv, *batch), of a covector y of the acceleration."""
+    q, v, a, y = mc.full((model, wrenches), q, v, a, y)
+    tree = model.topology
+    m = moving(model, q, v, a, wrenches)
+    S, inertia, gyro = m.frozen.S, m.frozen.inertia, m.frozen.gyro
+    psi, psi2, rate = m.changes
+    x, X = _solve(model, m.frozen, y)
+    before = X - S * x
+    if tree.groups:
+        first, last = tree.row_unit
+        X, before = row.select(X, last), row.select(before, first)
+    p, c = linearization.order(tree).up(fusion_barrier((inertia.momentum(X), gyro.transpose_angular(X) * 2.0)))
+    by_q = p.power(psi2) + c.dot(psi.w) + m.turned.power(before)
+    by_v = p.power(rate) + c.dot(S.w)
+    return -by_q, -by_v, x
+
+
+def _solve(model: Model, frozen: linearization.Frozen, x: Array) -> tuple[Array, Motion]:
+    """``y = M^-1 x`` and the motion that rates y give to each row, by articulated bodies in one frame."""
+    tree = model.topology
+    order = linearization.order(tree)
+    batch = x.shape[1:]
+
+    def inward(children: tuple, row: tuple) -> tuple:
+        S, inertia, drive, force = row
+        A, P = children
+        A = fusion_barrier(A + inertia.articulated)
+        U = fusion_barrier(A @ S)
+        d = 1 / (U.power(S) + drive)
+        g = fusion_barrier(U * d)
+        u = fusion_barrier(force - P.power(S))
+        return fusion_barrier((_less(A, U, g), P + g * u)), (g, u * d)
+
+    def outward(parent: Motion, row: tuple) -> tuple:
+        S, g, free = row
+        y = free - g.power(parent)
+        X = fusion_barrier(parent + S * y)
+        return X, (y, X)
+
+    zero = jnp.zeros(batch, x.dtype)
+    vec = Vec(zero, zero, zero)
+    nothing = Articulated(Sym(*(zero,) * 6), Mat(vec, vec, vec), Sym(*(zero,) * 6)), Force(vec, vec)
+    _, (g, free) = order.inward(inward, nothing, (frozen.S, frozen.inertia, model.armature, x), batch)
+    return order.outward(outward, Motion(vec, vec), (frozen.S, g, free), batch)
+
+
+def _less(A: Articulated, U: Force, g: Force) -> Articulated:
+    """``A - U g^T``, symmetric."""
+
+    def less(S: Sym, a: Vec, b: Vec) -> Sym:
+        return S - Sym(a.x * b.x, a.x * b.y, a.x * b.z, a.y * b.y, a.y * b.z, a.z * b.z)
+
+    return Articulated(less(A.M, U.f, g.f), A.H - Mat(g.f * U.n.x, g.f * U.n.y, g.f * U.n.z), less(A.I, U.n, g.n))

@@ -1,0 +1,113 @@
+"""A machine as matrices: what the algorithms that are made of matrices start from, written for one state.
+
+Each body is described in the frame of its tree, which has world axes and its origin where the tree's first row has its
+own: how a tree moves does not depend on where it stands, so neither do these matrices nor their rounding.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.dynamics import rows as row
+from lgsim.dynamics.tree_scan import Sweep
+from lgsim.lie import se3, so3
+from lgsim.multibody.inertia import rotational_inertia
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import WORLD, Topology
+from lgsim.spatial import Mat, Transform, Vec
+
+
+class Bodies(NamedTuple):
+    """n bodies, k rows."""
+
+    poses: Array
+    """In the frames of their trees, (n, 4, 4)."""
+    origins: Array
+    """Where those frames have their origins in the world, (n, 3)."""
+    screws: Array
+    """The rows' screws in those frames, (k, 6)."""
+    jacobians: Array
+    """The bodies' twists in those frames are ``jacobians @ v``, (n, 6, nv)."""
+    inertias: Array
+    """In those frames, (n, 6, 6)."""
+
+
+def bodies(model: Model, q: Array) -> Bodies:
+    """The bodies at the configuration q (nq,)."""
+    tree = model.topology
+    rows = row.rows(model)
+    relative = row.poses(model, rows, q)
+    poses = in_trees(tree, relative)
+    screws = se3.Ad_action(homogeneous(poses), own_screws(rows))
+    placed = homogeneous(row.body_transforms(tree, rows, poses))
+    root = np.argmax(tree.carried, axis=1)  # the first body that carries a body is the root of its tree
+    first = np.array(tree.row_starts[:-1], int)[root]
+    origins = jnp.stack(relative.p, axis=-1)[first]
+    back = se3.Ad(se3.inverse(placed))
+    inertias = back.mT @ inertia_matrices(model.inertias) @ back
+    return Bodies(placed, origins, screws, _jacobians(model, screws), inertias)
+
+
+def in_trees(tree: Topology, relative: Transform) -> Transform:
+    """The poses of the rows in the frames of their trees, from those in the rows that carry them."""
+    away = np.array(tree.row_parent != WORLD)
+    relative = Transform(relative.R, Vec(*(jnp.where(away, p, jnp.zeros_like(p)) for p in relative.p)))
+    one, zero = jnp.ones_like(relative.p.x[0]), jnp.zeros_like(relative.p.x[0])
+    start = Transform(Mat(Vec(one, zero, zero), Vec(zero, one, zero), Vec(zero, zero, one)), Vec(zero, zero, zero))
+
+    def outward(parent: Transform, T: Transform) -> tuple[Transform, Transform]:
+        return parent @ T, parent @ T
+
+    return Sweep(tree.row_parent).outward(outward, start, relative, ())
+
+
+def own_screws(rows: row.Rows) -> Array:
+    """``S = a w_z + b v_z`` of each row in its own frame, (k, 6)."""
+    zero = jnp.zeros_like(rows.a)
+    return jnp.stack([zero, zero, rows.b, zero, zero, rows.a], axis=-1)
+
+
+def homogeneous(T: Transform) -> Array:
+    """Transforms with components (m,) as (m, 4, 4)."""
+    top = [jnp.stack([*r, p], axis=-1) for r, p in zip(T.R, T.p, strict=True)]
+    bottom = jnp.zeros_like(top[0]).at[..., 3].set(1)
+    return jnp.stack([*top, bottom], axis=-2)
+
+
+def inertia_matrices(parameters: Array) -> Array:
+    """``[[m 1, -[h]], [[h], I]]`` of ten parameters (..., 10), (..., 6, 6)."""
+    h = so3.hat(parameters[..., 1:4])
+    identity = jnp.broadcast_to(jnp.eye(3, dtype=h.dtype), h.shape)
+    top = jnp.concatenate([parameters[..., :1, None] * identity, -h], axis=-1)
+    return jnp.concatenate([top, jnp.concatenate([h, rotational_inertia(parameters)], axis=-1)], axis=-2)
+
+
+def jacobian_rates(model: Model, machine: Bodies, v: Array) -> Array:
+    """The time derivative of ``machine.jacobians`` at velocity v (nv,), (n, 6, nv): ``ad_V s`` of each screw s.
+
+    V is the twist of the frame in which the screw is constant: for a joint that is a group the child's, else the row's.
+    """
+    moves = jnp.asarray(model.topology.row_carried, v.dtype)
+    twists = moves @ (row.speeds(model, v)[:, None] * machine.screws)
+    return _jacobians(model, se3.bracket(twists, machine.screws))
+
+
+def fall(model: Model) -> Array:
+    """The acceleration (6,) against free fall of a frame that rests in the world, in world axes."""
+    return jnp.concatenate([-model.gravity, jnp.zeros_like(model.gravity)])
+
+
+def _jacobians(model: Model, screws: Array) -> Array:
+    """Of the rows' screws (k, 6) those that move each body, per unit of v: (n, 6, nv)."""
+    tree = model.topology
+    moves = jnp.asarray(tree.row_carried[tree.body_row], screws.dtype)
+    columns = moves[:, None, :] * screws.T[None]
+    if not tree.has_mimic:
+        return columns
+    speeds = jax.vmap(lambda v: row.speeds(model, v), out_axes=1)(jnp.eye(tree.nv, dtype=screws.dtype))
+    return columns @ speeds

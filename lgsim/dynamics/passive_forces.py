@@ -1,0 +1,147 @@
+"""What dampers, springs, dry friction and stops in the joints do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.dynamics import validation
+from lgsim.multibody import block_diagonal, configuration
+from lgsim.multibody.joint import GroupJoint, Joint
+from lgsim.multibody.model import DRIVES, Model
+from lgsim.multibody.topology import Topology
+from lgsim.xla import native_with_derivatives
+
+
+def passive_forces(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
+) -> Float[Array, "*batch nv"]:
+    """What dampers, springs, dry friction and stops in the joints add to tau.
+
+    ``- damping v - friction tanh(v / friction_speed)`` in every degree of freedom, and in those of joints with one
+    number for each, x being that number and e how far it is beyond a limit,
+    ``- E^T (stiffness (x - rest) + limit_stiffness e + limit_damping |e| x')``, ``dq/dt = E v``. E is the identity but
+    for a planar joint, whose springs pull along the parent's axes. Spherical and free joints have no springs. The stops
+    of a spherical joint bound its swing, angle and twist, see ``Model.upper``; a free joint has none.
+
+    Args:
+        model: The machine.
+        q: Configuration.
+        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+
+    Returns:
+        Joint forces on the machine, N m or N: ``M(q) a + h(q, v) = tau + passive_forces``.
+
+    Raises:
+        ValueError: an array has a wrong length.
+        TypeError: dtypes differ, or are not float32 or float64.
+
+    Source: the smooth friction is that of Andersson, Soderberg, Bjorklund, Friction models for sliding dry, boundary
+    and mixed lubricated contacts, Tribology International 40, 2007; the damper of a stop grows with depth after Hunt
+    and Crossley, Coefficient of restitution interpreted as damping in vibroimpact, 1975.
+    """
+    return validation.call(_passive, model, q=(q, "q"), v=(v, "v"))
+
+
+def passive_derivatives(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+    """The derivatives (nv, nv) of the passive forces of one state along the tangent at q, and by v."""
+    tree = model.topology
+    # a free joint has nothing but its dampers and its friction
+    mixed = any(joint.stopped or (joint.nq == joint.nv and isinstance(joint, GroupJoint)) for joint in tree.joints)
+
+    def by_q(x: Array) -> Array:
+        return _passive(model, configuration.retract(tree, q, x), v)
+
+    def by_v(x: Array) -> Array:
+        return _passive(model, q, v + x)
+
+    return block_diagonal.derivative(tree, by_q, q.dtype, mixed), block_diagonal.derivative(tree, by_v, q.dtype, mixed)
+
+
+def coordinates(model: Model, q: Array) -> tuple[Array, np.ndarray]:
+    """(x, held): the number of each degree of freedom (nv,) where there is one (held is 1), else 0."""
+    return _numbers(model.topology, q)
+
+
+def beyond(model: Model, x: Array) -> Array:
+    """How far numbers x (nv,) are beyond their limits: positive above, negative below."""
+    return _beyond(x, model.lower, model.upper)
+
+
+def stop_energy(model: Model, q: Array) -> Array:
+    """``limit_stiffness e^2/2`` of the joints whose limits are other ones than those of their coordinates."""
+    tree = model.topology
+    if not any(joint.stopped for joint in tree.joints):
+        return jnp.zeros((), q.dtype)
+    limits = {"lower": (model.lower, "v"), "upper": (model.upper, "v")}
+    return 0.5 * jnp.sum(model.limit_stiffness * configuration.by_joint(tree, _squares, q=(q, "q"), **limits))
+
+
+def _passive(model: Model, q: Array, v: Array) -> Array:
+    return _native(model.topology)(model.drives, q, v)
+
+
+@cache
+def _native(tree: Topology) -> Callable[..., Array]:
+    return native_with_derivatives(partial(_forces, tree))
+
+
+def _forces(tree: Topology, drives: Array, q: Array, v: Array) -> Array:
+    """Coordinates first, a batch last."""
+    drive = {name: drives[:, i] for i, name in enumerate(DRIVES)}
+    x, held = _numbers(tree, q)
+    speed = configuration.by_joint(tree, _speed, q=(q, "q"), v=(v, "v"))
+    e = _beyond(x, drive["lower"], drive["upper"])
+    pull = drive["stiffness"] * (x - drive["rest"])
+    pull = pull + drive["limit_stiffness"] * e + drive["limit_damping"] * jnp.abs(e) * speed
+    pull = jnp.where(held.reshape(-1, *[1] * (q.ndim - 1)), pull, 0)
+    back = configuration.by_joint(tree, _turned, q=(q, "q"), pull=(pull, "v"))
+    if any(joint.stopped for joint in tree.joints):
+        numbers = {name: (drive[name], "v") for name in ("lower", "upper", "limit_stiffness", "limit_damping")}
+        back = back + configuration.by_joint(tree, _stopped, q=(q, "q"), v=(v, "v"), **numbers)
+    return -(back + drive["damping"] * v + drive["friction"] * jnp.tanh(v / drive["friction_speed"]))
+
+
+def _numbers(tree: Topology, q: Array) -> tuple[Array, np.ndarray]:
+    held = np.ones(tree.nv, bool)
+    for joint, _, places in configuration.kinds(tree):
+        held[places] = joint.nq == joint.nv
+    return configuration.by_joint(tree, _number, q=(q, "q")), held
+
+
+def _number(joint: Joint, q: list[Array]) -> list[Array]:
+    return q if joint.nq == joint.nv else [jnp.zeros_like(q[0])] * joint.nv
+
+
+def _beyond(x: Array, lower: Array, upper: Array) -> Array:
+    return jnp.maximum(x - upper, 0) - jnp.maximum(lower - x, 0)
+
+
+def _speed(joint: Joint, q: list[Array], v: list[Array]) -> list[Array]:
+    return joint.rate(q, v) if joint.nq == joint.nv else v
+
+
+def _turned(joint: Joint, q: list[Array], pull: list[Array]) -> list[Array]:
+    # E is a rotation, its transpose the inverse
+    return joint.velocity(q, pull) if joint.nq == joint.nv else pull
+
+
+def _squares(joint: Joint, q: list[Array], lower: list[Array], upper: list[Array]) -> list[Array]:
+    stops = joint.stops(q, lower, upper)
+    return [stop.square for stop in stops] if stops else [jnp.zeros_like(x) for x in lower]
+
+
+def _stopped(
+    joint: Joint, q: list[Array], v: list[Array], lower: list[Array], upper: list[Array], stiffness: list[Array],
+    damping: list[Array],
+) -> list[Array]:  # fmt: skip
+    force = [jnp.zeros_like(x) for x in v]
+    for stop, k, d in zip(joint.stops(q, lower, upper), stiffness, damping, strict=False):
+        rate = sum(n * x for n, x in zip(stop.normal, v, strict=True))
+        force = [f + (k + d * rate) * n for f, n in zip(force, stop.slope, strict=True)]
+    return force

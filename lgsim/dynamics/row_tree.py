@@ -1,0 +1,140 @@
+"""A model at a configuration: what all recursions start from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.dynamics import rows as row
+from lgsim.dynamics.rows import Screw, Turn
+from lgsim.dynamics.tree_scan import Sweep
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import Topology
+from lgsim.spatial import Force, Inertia, Mat, Motion, Transform, Vec, to_child
+
+BASE = 6
+"""Degrees of freedom of a base that moves freely; it is solved apart from the rows."""
+
+
+class Body(NamedTuple):
+    """A base that moves freely, its components (*batch)."""
+
+    pose: Transform
+    inertia: Inertia
+
+
+class Machine(NamedTuple):
+    """Rows (k, *batch) without those of a free base, and that base."""
+
+    poses: Transform
+    a: Array
+    b: Array
+    screws: Screw | Turn
+    """``S = a w_z + b v_z``."""
+    inertias: Inertia
+    base: Body | None
+    align: Mat
+    """Of all rows, those of the base included."""
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The batch axes."""
+        return self.poses.p.x.shape[1:]
+
+
+def machine(model: Model, q: Array) -> Machine:
+    """The rows of a model at q (nq, *batch), the batch being full."""
+    tree = model.topology
+    rows = row.rows(model)
+    bodies = row.inertias(model)
+    poses = row.poses(model, rows, q)
+    carried = row.row_inertias(tree, rows, bodies)
+    if not tree.floats:
+        return Machine(poses, rows.a, rows.b, _screws(tree, rows.a, rows.b), carried, None, rows.align)
+    rest = slice(BASE, None)
+    # the group element of a free base sits in its first row; behind its last row the body's own frame
+    joint = tree.base
+    pose = row.transform(model.placements[:1])
+    moved = pose @ joint.transform([q[i : i + 1] for i in range(joint.nq)])
+    base = Body(row.select(moved, 0), row.select(bodies, 0))
+    turned = _from_base(tree, rows, row.select(poses, rest))
+    a, b = rows.a[rest], rows.b[rest]
+    return Machine(turned, a, b, _screws(tree, a, b), row.select(carried, rest), base, rows.align)
+
+
+def _screws(tree: Topology, a: Array, b: Array) -> Screw | Turn:
+    """Of the rows of a machine, those of a free base left out."""
+    rest = slice(BASE if tree.floats else 0, None)
+    return Turn() if np.all(tree.row_turns[rest] & ~tree.row_pitched[rest]) else Screw(a, b)
+
+
+def _from_base(tree: Topology, rows: row.Rows, poses: Transform) -> Transform:
+    """Poses of the rows that the base carries, from its own frame instead of that of its last row."""
+    on_base = np.array([p == BASE - 1 for p in tree.row_parent[BASE:]], bool)
+    A = row.select(rows.align, slice(BASE - 1, BASE))
+    turned = Transform(A @ poses.R, A @ poses.p)
+    mask = on_base.reshape(on_base.shape + (1,) * (poses.p.x.ndim - 1))
+    return jax.tree.map(lambda x, y: jnp.where(mask, y, x), poses, turned)
+
+
+def full(numbers: Any, *vectors: Array) -> list[Array]:
+    """Vectors (k, *batch) with batch axes of full length, whichever of them and of other numbers has a batch."""
+    rank = vectors[0].ndim - 1
+    batch = jnp.broadcast_shapes(*(x.shape[x.ndim - rank :] for x in (*vectors, *jax.tree.leaves(numbers))))
+    return [jnp.broadcast_to(x, (x.shape[0], *batch)) for x in vectors]
+
+
+def sweep(tree: Topology) -> Sweep:
+    """The order of the rows of a machine."""
+    return Sweep(tree.row_parent[BASE:] - BASE if tree.floats else tree.row_parent)
+
+
+def on_rows(tree: Topology, machine: Machine, wrenches: Array | None) -> tuple[Force | None, Force | None]:
+    """External wrenches (n, 6, *batch) on the bodies, in their frames, as (on the base, on the rows)."""
+    if wrenches is None:
+        return None, None
+    F = Force(row.vector(wrenches), row.vector(wrenches, 3))
+    own = row.select(F, slice(1, None)) if tree.floats else F
+    last = tree.body_row[1:] if tree.floats else tree.body_row
+    A = row.select(machine.align, last).T
+    turned = Force(A @ own.f, A @ own.n)
+    offset, count = (BASE, tree.rows - BASE) if tree.floats else (0, tree.rows)
+    placed = row.spread(turned, last - offset, count)
+    return (row.select(F, 0) if tree.floats else None), placed
+
+
+def root_motion(model: Model, machine: Machine, v: Array) -> tuple[Motion, Motion]:
+    """(twist, acceleration against free fall) of what carries the rows: the world, or a base with ``v'= 0``."""
+    fall = jax.tree.map(lambda x: jnp.broadcast_to(x, machine.batch), row.gravity(model))
+    if machine.base is None:
+        return jax.tree.map(jnp.zeros_like, fall), fall
+    return motion(v[:BASE]), to_child(machine.base.pose, fall)
+
+
+def motion(v: Array) -> Motion:
+    """A twist (6, *batch) by components."""
+    return Motion(Vec(*(v[i] for i in range(3))), Vec(*(v[i] for i in range(3, 6))))
+
+
+def stack(x: Motion | Force) -> Array:
+    """A twist or wrench as an array (6, *batch)."""
+    return jnp.stack([*x[0], *x[1]])
+
+
+def group_biases(model: Model, v: Array) -> Array | None:
+    """What accelerations of rows lack to v' where a joint is a group: (nv, *batch) or None."""
+    tree = model.topology
+    parts, here = [], False
+    for body, joint in enumerate(tree.joints):
+        if tree.mimics[body] is not None:
+            continue
+        part = v[tree.v_slice(body)]
+        apart = body == 0 and tree.floats
+        bias = None if apart else joint.bias(list(part))
+        here = here or bias is not None
+        parts.append(jnp.zeros_like(part) if bias is None else jnp.stack(bias))
+    return jnp.concatenate(parts) if here else None

@@ -1,0 +1,231 @@
+"""XML with line numbers: elements that say where they stand when something is wrong with them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+from lgsim.formats.report import Finding
+from lgsim.multibody.topology import ModelError
+
+TEXT = "<text>"
+"""What stands for the file's name where the text itself was given."""
+
+
+class FileError(ModelError):
+    """A file that describes no machine: ``file:line: element: what was expected and what came``.
+
+    Attributes:
+        file: Its name.
+        line: Where, from 1; None where the fault is the whole file.
+        message: The fault.
+    """
+
+    def __init__(self, file: str, line: int | None, message: str) -> None:
+        super().__init__(file, line, message)
+        self.file, self.line, self.message = file, line, message
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.message}" if self.line is None else f"{self.file}:{self.line}: {self.message}"
+
+
+class Element:
+    """An element of a file. What is asked for counts as read; ``unread`` names the rest.
+
+    Its line is exact up to 65535 lines and true to one or two beyond.
+    """
+
+    def __init__(self, file: str, node: etree._Element, subject: str | None = None) -> None:
+        self.file = file
+        self.node = node
+        self.tag = str(node.tag)
+        self.line = int(node.sourceline or 1)
+        self.subject = subject or self._own_name()
+        self._read: set[str] = set()
+        self._tags: set[str] = set()
+        self._again: list[Element] = []
+
+    def _own_name(self) -> str:
+        name = self.node.get("name")
+        return f"<{self.tag}>" if name is None else f"{self.tag} {name!r}"
+
+    def error(self, message: str) -> FileError:
+        """The error to raise: this place and element, then the message."""
+        return FileError(self.file, self.line, f"{self.subject}: {message}")
+
+    def finding(self, text: str) -> Finding:
+        """A remark about this element."""
+        return Finding(self.line, self.subject, text)
+
+    def children(self, tag: str) -> list[Element]:
+        """The children of that tag."""
+        self._tags.add(tag)
+        return [Element(self.file, node) for node in self.node.iterchildren(tag)]
+
+    def child(self, tag: str) -> Element | None:
+        """The child of that tag, named after this element; further ones are not read."""
+        self._tags.add(tag)
+        found = [Element(self.file, node, f"{self.subject}: <{tag}>") for node in self.node.iterchildren(tag)]
+        self._again += found[1:]
+        return found[0] if found else None
+
+    def required(self, tag: str) -> Element:
+        """The only child of that tag.
+
+        Raises:
+            FileError: there is none, or more than one.
+        """
+        found = self.child(tag)
+        if found is None:
+            raise self.error(f"expected a <{tag}>, got none")
+        if self._again and self._again[-1].tag == tag:
+            raise self._again[-1].error(f"expected only one, there is another one in line {found.line}")
+        return found
+
+    def text(self, attribute: str, default: str | None = None) -> str | None:
+        """An attribute as it is written."""
+        self._read.add(attribute)
+        return self.node.get(attribute, default)
+
+    def name(self, attribute: str = "name") -> str:
+        """An attribute that is a name.
+
+        Raises:
+            FileError: it is missing or empty.
+        """
+        value = self.text(attribute)
+        if not value or not value.strip():
+            raise self.error(f"expected an attribute {attribute!r} that is a name, got {_shown(value)}")
+        return value
+
+    def numbers(self, attribute: str, count: int, default: tuple[float, ...]) -> tuple[float, ...]:
+        """An attribute of so many finite numbers.
+
+        Raises:
+            FileError: it is something else.
+        """
+        value = self.text(attribute)
+        if value is None:
+            return default
+        try:
+            found = tuple(_number(part) for part in value.split())
+        except ValueError:
+            found = ()
+        if len(found) != count or not all(map(math.isfinite, found)):
+            raise self.error(f"{attribute}: expected {count} finite numbers, got {value!r}")
+        return found
+
+    def number(
+        self, attribute: str, default: float | None = None, holds: Callable[[float], bool] = math.isfinite
+    ) -> float:
+        """An attribute that is one number.
+
+        Raises:
+            FileError: it is something else, or missing without a default, or the condition fails.
+        """
+        value = self.text(attribute)
+        if value is None and default is not None:
+            return default
+        try:
+            found = _number(value or "")
+        except ValueError:
+            found = math.nan
+        if not holds(found):
+            raise self.error(f"{attribute}: expected {_EXPECTED.get(holds, 'a number')}, got {_shown(value)}")
+        return found
+
+    def unread(self, quiet: frozenset[str] = frozenset()) -> Iterator[Finding]:
+        """Remarks on the children and attributes that nothing asked for, without the tags in ``quiet``."""
+        for node in self.node.iterchildren(etree.Element):
+            if node.tag not in self._tags | quiet:
+                yield Element(self.file, node, f"in {self.subject}").finding(f"<{node.tag}>")
+        for again in self._again:
+            yield Finding(again.line, f"in {self.subject}", f"a second <{again.tag}>")
+        for attribute in self.node.attrib:
+            if attribute not in self._read:
+                yield self.finding(f"attribute {attribute!r} of <{self.tag}>")
+
+
+def is_bound(value: float) -> bool:
+    """Whether it can be a limit: infinite ones count."""
+    return not math.isnan(value)
+
+
+def is_size(value: float) -> bool:
+    """Whether it is finite and not negative."""
+    return 0 <= value < math.inf
+
+
+_EXPECTED = {
+    math.isfinite: "a finite number",
+    is_bound: "a number",
+    is_size: "a finite number that is not negative",
+}
+
+
+def read(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, etree._Element]:
+    """(name of the file, its root), from a path or from XML itself.
+
+    Entities are not expanded, and neither the network nor any other file is opened.
+
+    Raises:
+        FileError: the file cannot be read or is not XML.
+        TypeError: neither or both of the two are given.
+    """
+    if (path is None) == (text is None):
+        raise TypeError("expected either a path or text, the XML itself")
+    encoding = None
+    if text is not None:
+        file, content, encoding = TEXT, text.encode("utf-8", "surrogatepass"), "utf-8"
+    else:
+        file = os.fspath(path or "")
+        if file.lstrip().startswith("<"):
+            raise FileError(TEXT, None, "expected the path of a file, got XML; give it as text=...")
+        try:
+            content = Path(file).read_bytes()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise FileError(file, None, f"the file cannot be read: {reason}") from error
+    return file, _root(file, content, encoding)
+
+
+def _root(file: str, content: bytes, encoding: str | None) -> etree._Element:
+    # recovery only so that tags with a prefix that nobody declared, which other readers take, are no error
+    parser = etree.XMLParser(
+        recover=True,
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+        encoding=encoding,
+    )
+    try:
+        root = etree.fromstring(content, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise FileError(file, getattr(error, "lineno", None) or 1, f"not XML: {error}") from error
+    for entry in parser.error_log:
+        if entry.level_name != "WARNING" and entry.type_name != "NS_ERR_UNDEFINED_NAMESPACE":
+            raise FileError(file, max(entry.line, 1), f"not XML: {entry.message}")
+    if root is None:
+        raise FileError(file, 1, "not XML: there is no element")
+    dtd = root.getroottree().docinfo.internalDTD
+    if dtd is not None and any(True for _ in dtd.iterentities()):
+        raise FileError(file, 1, "expected no entities in the document type; they are not expanded")
+    return root
+
+
+def _number(text: str) -> float:
+    # Python takes 1_000 and digits of all scripts, other readers do not
+    if "_" in text or not text.isascii():
+        raise ValueError
+    return float(text)
+
+
+def _shown(value: str | None) -> str:
+    return "none" if value is None else repr(value)

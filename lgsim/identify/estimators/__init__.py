@@ -1,0 +1,1 @@
+"""Ways to find unknowns from records: by joint forces, by simulation, by random parts of many records."""

@@ -1,0 +1,256 @@
+"""Measurements on a grid of the simulation's steps: what estimators that simulate take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+
+from lgsim.identify.estimators.sensors import ImuSensor, PositionSensor, Sensor, VelocitySensor
+from lgsim.identify.recording.recording import Recording
+from lgsim.identify.unknowns.sensor_plant import HALO
+from lgsim.multibody.model import Model
+
+
+class Channel(eqx.Module):
+    """What one sensor measured.
+
+    Attributes:
+        sensor: What the numbers mean.
+        values: Its readings (nodes, ...), any finite numbers where the weight is zero.
+        deviation: Standard deviation of each degree of freedom of the readings (size,).
+        weight: How far each counts (nodes, size).
+    """
+
+    sensor: Sensor
+    values: Array
+    deviation: Array
+    weight: Array
+
+    def __init__(self, sensor: Sensor, values: Any, deviation: Any, weight: Any = 1.0):
+        """Weights may be one number, one for each node (nodes,), or all."""
+        if not isinstance(sensor, Sensor):
+            raise TypeError(f"sensor: expected a sensor such as Positions(), got {type(sensor).__name__}")
+        self.sensor = sensor
+        self.values = jnp.asarray(values)
+        self.deviation = jnp.asarray(deviation, self.values.dtype)
+        self.weight = jnp.asarray(weight, self.values.dtype)
+
+    def whole(self, model: Model, name: str) -> Channel:
+        """With arrays of full shape and a leading axis of data sets.
+
+        Raises:
+            ValueError: a shape is wrong, or a number with a weight is not finite.
+            TypeError: the dtype is not the model's.
+        """
+        shape, size = self.sensor.shape(model), len(self.sensor.labels(model))
+        values = self.values
+        if values.shape[values.ndim - len(shape) :] != shape or values.ndim - len(shape) not in (1, 2):
+            raise ValueError(f"{name}: expected values of shape (nodes, {str(shape)[1:-1]}), got {values.shape}")
+        if values.dtype != model.dtype:
+            raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {values.dtype}")
+        rows = values.shape[: values.ndim - len(shape)]
+        weight, deviation = self.weight, self.deviation
+        if weight.shape == rows:
+            weight = weight[..., None]
+        for what, array, wanted in (("weight", weight, (*rows, size)), ("deviation", deviation, (size,))):
+            if array.ndim and np.broadcast_shapes(array.shape, wanted) != wanted:
+                raise ValueError(f"{name}: expected a {what} of shape {wanted}, got {array.shape}")
+        weight, deviation = jnp.broadcast_to(weight, (*rows, size)), jnp.broadcast_to(deviation, (size,))
+        if len(rows) == 1:
+            values, weight = values[None], weight[None]
+        if not any(isinstance(x, Tracer) for x in (values, weight, deviation)):
+            used = np.any(np.asarray(weight) > 0, axis=-1)
+            fine = np.all(np.isfinite(np.asarray(values)).reshape(*used.shape, -1), axis=-1)
+            if np.any(~fine):
+                place = tuple(int(i) for i in np.argwhere(~fine)[0])[-1]
+                word = "and has a weight" if used[~fine].any() else "though without weight"
+                raise ValueError(f"{name}: row {place} is not finite {word}; give any finite number and weight 0")
+            if not np.all(np.asarray(deviation) > 0):
+                raise ValueError(f"{name}: expected standard deviations above zero, got {np.asarray(deviation)}")
+        return Channel(self.sensor, values, deviation, weight)
+
+
+class SensorRecords(eqx.Module):
+    """Motion as sensors saw it at times ``t0 + k dt``, with what drove it; any sensors, at any of these times.
+
+    All arrays may have a leading axis of data sets of equal length, which share the plant.
+
+    Attributes:
+        dt: The simulation's step, s.
+        channels: By name.
+        signals: Of the drives, held over each step (steps, nv); None: no drives.
+        wrenches: External wrenches on the bodies, held over each step in the bodies' frames (steps, bodies, 6), N and
+            N m; None: no wrenches.
+        states: Guesses of (q, v) at each node (steps + 1, nq + nv), from smoothing for instance; None: from a channel
+            of ``Positions``.
+    """
+
+    dt: Array
+    channels: dict[str, Channel]
+    signals: Array | None
+    wrenches: Array | None
+    states: Array | None
+
+    def __init__(
+        self, dt: Any, channels: Mapping[str, Channel], signals: Any = None, wrenches: Any = None, states: Any = None
+    ):
+        self.dt = jnp.asarray(dt)
+        self.channels = dict(channels)
+        if not self.channels:
+            raise ValueError("channels: expected at least one, such as {'q': Channel(Positions(), q, 1e-3)}")
+        self.signals, self.wrenches, self.states = (
+            None if x is None else jnp.asarray(x) for x in (signals, wrenches, states)
+        )
+
+    @classmethod
+    def of(cls, recording: Recording, deviations: Mapping[str, Any]) -> SensorRecords:
+        """A recording with a regular clock.
+
+        Args:
+            recording: Of which ``tau`` drives the joints: from one sample to the next, the mean of the two.
+            deviations: Standard deviations of the channels that are fitted: "q", "v", "imu <frame>".
+
+        Raises:
+            ValueError: there is no such channel, or the clock is not regular to a hundredth of a step.
+        """
+        steps = np.diff(recording.time)
+        dt = float(np.mean(steps))
+        if not np.all(np.abs(steps - dt) < 0.01 * dt):
+            raise ValueError(
+                f"recording: expected a regular clock, got steps from {steps.min():.3g} to {steps.max():.3g} s; smooth"
+                " resamples"
+            )
+        sensors: dict[str, Sensor] = {"q": PositionSensor(), "v": VelocitySensor()}
+        sensors |= {f"imu {frame}": ImuSensor(frame) for frame in recording.imu}
+        channels = {}
+        for name, deviation in deviations.items():
+            if name not in recording.channels or name not in sensors:
+                known = [c for c in recording.channels if c in sensors]
+                raise ValueError(f"deviations: there is no measurement {name!r}; there are {', '.join(known)}")
+            channels[name] = Channel(sensors[name], recording.channels[name], deviation, recording.weights[name])
+        tau = recording.tau
+        states = None if recording.v is None else np.concatenate([recording.q, recording.v], axis=-1)
+        return cls(dt, channels, None if tau is None else (tau[1:] + tau[:-1]) / 2, states=states)
+
+    def whole(self, model: Model) -> SensorRecords:
+        """With a leading axis of data sets in all arrays, checked.
+
+        Raises:
+            ValueError, TypeError: an array does not fit the model or the others.
+        """
+        channels = {name: channel.whole(model, name) for name, channel in self.channels.items()}
+        first = next(iter(channels))
+        sets, nodes = channels[first].weight.shape[:2]
+        for name, channel in channels.items():
+            if channel.weight.shape[:2] != (sets, nodes):
+                raise ValueError(
+                    f"{name}: expected {nodes} nodes of {sets} data sets as in {first}, got"
+                    f" {channel.weight.shape[1]} of {channel.weight.shape[0]}"
+                )
+        further = {
+            "signals": (nodes - 1, model.nv),
+            "wrenches": (nodes - 1, model.topology.bodies, 6),
+            "states": (nodes, model.nq + model.nv),
+        }
+        out = {}
+        for name, shape in further.items():
+            array = getattr(self, name)
+            if array is not None:
+                if array.shape not in (shape, (sets, *shape)):
+                    raise ValueError(f"{name}: expected shape {shape}, or {(sets, *shape)}, got {array.shape}")
+                if array.dtype != model.dtype:
+                    raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {array.dtype}")
+                array = jnp.broadcast_to(array, (sets, *shape))
+            out[name] = array
+        if out["states"] is None and not any(isinstance(c.sensor, PositionSensor) for c in channels.values()):
+            raise ValueError("states: without a channel of Positions() the records need a guess of the states")
+        return SensorRecords(self.dt.astype(model.dtype), channels, **out)
+
+    def count(self) -> int:
+        """Numbers with a weight, of whole records."""
+        return sum(int(np.sum(np.asarray(c.weight) > 0)) for c in self.channels.values())
+
+
+class Windows(NamedTuple):
+    """Records in windows of equal length, those of all data sets in one row.
+
+    Attributes:
+        start: Guesses of the first states (windows, nq + nv + lagging drives).
+        signals: (windows, HALO + steps, nv), the first rows being those before the window.
+        wrenches: (windows, steps, bodies, 6), or None.
+        values: By channel (windows, steps + 1, ...).
+        weights: By channel (windows, steps + 1, size), zero where a reading belongs to the next window.
+        linked: Whether the next window goes on from here (windows,), 1 or 0.
+        first: Whether a data set starts here (windows,), 1 or 0.
+    """
+
+    start: Array
+    signals: Array
+    wrenches: Array | None
+    values: dict[str, Array]
+    weights: dict[str, Array]
+    linked: Array
+    first: Array
+
+
+def windows(records: SensorRecords, model: Model, steps: int | None, reach: int) -> Windows:
+    """Whole records in windows of some steps, by default one; guesses of states by parabolas over +-reach nodes."""
+    sets, nodes = next(iter(records.channels.values())).weight.shape[:2]
+    total = nodes - 1
+    k = total if steps is None else min(steps, total)
+    count = -(-total // k)
+    node = k * np.arange(count)[:, None] + np.arange(k + 1)
+    used = (node <= total) & ((np.arange(k + 1) < k) | (node == total))
+    step = k * np.arange(count)[:, None] + np.arange(-HALO, k)
+
+    def cut(x: Array, at: np.ndarray) -> Array:
+        return x[:, at].reshape(sets * count, *at.shape[1:], *x.shape[2:])
+
+    at, during = np.clip(node, 0, total), np.clip(step, 0, total - 1)
+    own = np.tile(used, (sets, 1))[..., None]
+    weights = {name: jnp.where(own, cut(c.weight, at), 0) for name, c in records.channels.items()}
+    signals = jnp.zeros((sets, total, model.nv), model.dtype) if records.signals is None else records.signals
+    ends = np.tile(np.arange(count), sets)
+    start = guesses(records, model, at[:, 0], reach).reshape(sets * count, -1)
+    lag = jnp.zeros((sets * count, model.nv if model.topology.lags else 0), model.dtype)
+    return Windows(
+        jnp.concatenate([start, lag], axis=-1),
+        cut(signals, during),
+        None if records.wrenches is None else cut(records.wrenches, during[:, HALO:]),
+        {name: cut(c.values, at) for name, c in records.channels.items()},
+        weights,
+        jnp.asarray(ends < count - 1, model.dtype),
+        jnp.asarray(ends == 0, model.dtype),
+    )
+
+
+def guesses(records: SensorRecords, model: Model, at: np.ndarray, reach: int) -> Array:
+    """(q, v) at nodes ``at``, (data sets, len(at), nq + nv)."""
+    if records.states is not None:
+        return records.states[:, at]
+    channel = next(c for c in records.channels.values() if isinstance(c.sensor, PositionSensor))
+    total = channel.values.shape[1] - 1
+    # at the ends the parabola keeps its length
+    middle = np.clip(at, min(reach, total // 2), total - min(reach, total // 2))
+    near = np.clip(middle[:, None] + np.arange(-reach, reach + 1), 0, total)
+    span = max(reach, 1)
+    t = jnp.asarray((near - at[:, None]) / span, model.dtype)
+    powers = jnp.stack([jnp.ones_like(t), t, t**2], axis=-1)
+    base = channel.values[:, at]
+    moved = model.difference(jnp.broadcast_to(base[:, :, None], (*base.shape[:2], near.shape[1], model.nq)),
+                             channel.values[:, near])  # fmt: skip
+    w = channel.weight[:, near]
+    normal = jnp.einsum("dwji,wja,wjb->dwiab", w, powers, powers)
+    right = jnp.einsum("dwji,wja,dwji->dwia", w, powers, moved)
+    c = jnp.einsum("dwiab,dwib->dwia", jnp.linalg.pinv(normal, hermitian=True), right)
+    v = c[..., 1] / (span * records.dt)
+    for other in records.channels.values():
+        if isinstance(other.sensor, VelocitySensor):
+            v = jnp.where(other.weight[:, at] > 0, other.values[:, at], v)
+    return jnp.concatenate([model.retract(base, c[..., 0]), v], axis=-1)

@@ -1,0 +1,1 @@
+"""Experiments that show unknown numbers: periodic motions, criteria, and their design."""

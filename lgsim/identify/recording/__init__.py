@@ -1,0 +1,1 @@
+"""Recorded motion: read, checked, mended and smoothed."""

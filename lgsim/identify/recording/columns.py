@@ -1,0 +1,202 @@
+"""Units of measured columns, as factors to SI."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lgsim.multibody.joint import Joint
+from lgsim.multibody.model import Model
+
+
+class Unit(NamedTuple):
+    """A factor to SI units, and what it measures."""
+
+    factor: float
+    dimension: str
+
+
+_BASE_UNITS = {
+    "angle": {"rad": 1.0, "mrad": 1e-3, "deg": math.pi / 180, "rev": 2 * math.pi},
+    "length": {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "in": 0.0254},
+}
+_PER = {
+    "": "", "/s": "/time", "/min": "/time", "/s^2": "/time^2",
+}  # fmt: skip
+_SECONDS = {"": 1.0, "/s": 1.0, "/min": 1 / 60, "/s^2": 1.0}
+
+UNITS = {
+    f"{name}{per}": Unit(factor * _SECONDS[per], dimension + suffix)
+    for dimension, names in _BASE_UNITS.items()
+    for name, factor in names.items()
+    for per, suffix in _PER.items()
+} | {
+    "rpm": Unit(2 * math.pi / 60, "angle/time"),
+    "g": Unit(9.80665, "length/time^2"),
+    "s": Unit(1.0, "time"), "ms": Unit(1e-3, "time"), "us": Unit(1e-6, "time"), "ns": Unit(1e-9, "time"),
+    "min": Unit(60.0, "time"),
+    "Nm": Unit(1.0, "torque"), "mNm": Unit(1e-3, "torque"), "kNm": Unit(1e3, "torque"), "Ncm": Unit(1e-2, "torque"),
+    "N": Unit(1.0, "force"), "mN": Unit(1e-3, "force"), "kN": Unit(1e3, "force"),
+    "A": Unit(1.0, "current"), "mA": Unit(1e-3, "current"),
+    "-": Unit(1.0, "number"), "1": Unit(1.0, "number"),
+}  # fmt: skip
+"""By name, in the spelling that ``unit`` makes of others."""
+
+_SPELLINGS = {
+    " ": "", "·": "", "*": "", ".": "", "°": "deg", "µ": "u", "μ": "u", "²": "^2", "/sec": "/s", "/s/s": "/s^2",
+    "**2": "^2", "degrees": "deg", "radians": "rad",
+}  # fmt: skip
+
+
+def unit(name: str) -> Unit | None:
+    """The unit of a name such as "deg/s", "N m" or "rad/s²"; None where it is none."""
+    plain = name.strip()
+    for spelling, own in sorted(_SPELLINGS.items(), key=lambda pair: -len(pair[0])):
+        plain = plain.replace(spelling, own)
+    plain = f"{plain}^2".replace("s2^2", "s^2") if plain.endswith("/s2") else plain
+    return UNITS.get(plain)
+
+
+def known(dimension: str) -> str:
+    """The names of the units that measure it, for messages."""
+    return ", ".join(name for name, one in UNITS.items() if one.dimension == dimension)
+
+
+class Slot(NamedTuple):
+    """A place for a column: a channel, the joint or frame that owns it, and which of the owner's numbers."""
+
+    channel: str
+    owner: str
+    index: int
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, [self.channel, self.owner])) + (f"[{self.index}]" if self.index else "")
+
+
+TIME = Slot("time", "", 0)
+SENSORS = {"accelerometer": 0, "gyroscope": 3}
+"""The channels of an IMU, and where they begin in its six numbers."""
+
+_CHANNELS = {
+    "q": "q pos position positions angle angles coordinate",
+    "v": "v vel velocity velocities speed dq qd qdot twist",
+    "a": "a acc acceleration accelerations ddq qdd qddot",
+    "tau": "tau torque torques effort efforts force trq wrench",
+    "current": "current currents cur amps",
+    "accelerometer": "accelerometer accel acc acceleration",
+    "gyroscope": "gyroscope gyro",
+    "time": "time t timestamp stamp",
+}
+_WORDS = {channel: frozenset(words.split()) for channel, words in _CHANNELS.items()}
+# words that change nothing
+_NOISE = frozenset("joint joints state states measured actual meas msr encoder sensor sensors robot imu data".split())
+_KINDS = {
+    "quaternion": "q", "quat": "q", "orientation": "q", "rotation": "q", "linear": "v", "lin": "v", "angular": "w",
+    "ang": "w",
+}  # fmt: skip
+_LETTERED = frozenset(["x", "y", "z", "w"] + [kind + axis for kind in "pqvwfn" for axis in "xyz"] + ["qw"])
+_BASES = ("base", "floating_base", "root")
+
+
+def labels(joint: Joint, channel: str) -> list[tuple[str, ...]]:
+    """The names that each number of a joint may have, apart from its index; () where it has one number alone."""
+    if joint.nv == 1:
+        return [()]
+    turned = joint.nq != joint.nv  # by a quaternion
+    rows = [("xyz"[row.axis], row.turns) for row in joint.rows]
+    same = len({turns for _, turns in rows}) == 1
+    if channel == "q" and turned:
+        slides = [(axis, f"p{axis}") for axis, turns in rows if not turns]
+        return slides + [(f"q{axis}", axis) if same else (f"q{axis}",) for axis in "wxyz"]
+    if len(set(rows)) < len(rows):  # two screws of a kind about one axis: only the index tells them apart
+        return [()] * joint.nv
+    slide, turn = {"q": ("p", "q"), "tau": ("f", "n")}.get(channel, ("v", "w"))
+    bare = same or channel == "q"
+    return [(f"{turn if t else slide}{axis}", axis) if bare else (f"{turn if t else slide}{axis}",) for axis, t in rows]
+
+
+def split_unit(name: str) -> tuple[str, str | None]:
+    """A name without its unit in brackets, and the unit: "q j1 [deg]" gives ("q j1", "deg")."""
+    found = re.fullmatch(r"(.*?)\s*[\[(]([^\[\]()]+)[\])]\s*", name)
+    if found and unit(found[2]) is not None and not found[2].strip().isdigit():
+        return found[1], found[2]
+    return name, None
+
+
+def slots(name: str, model: Model, quaternion: str = "wxyz") -> list[Slot]:
+    """The places that a column's name without unit may mean; none where lgsim cannot read it, one where it is clear.
+
+    ``quaternion`` is the order of the numbers of a quaternion that have an index and no letter.
+    """
+    if name.strip().lower() in _WORDS["time"]:
+        return [TIME]
+    found = []
+    for owner, alias, is_frame in _owners(model):
+        rest = re.sub(rf"(?<![A-Za-z0-9]){re.escape(alias)}(?![A-Za-z0-9])", " ", name, count=1)
+        if rest != name:
+            found += [(len(alias), slot) for slot in _read_name(rest, owner, is_frame, model, quaternion)]
+    # the longest name wins: "arm_left" is not the "arm" of a side
+    longest = max((length for length, _ in found), default=0)
+    return sorted({slot for length, slot in found if length == longest})
+
+
+def _owners(model: Model) -> Iterator[tuple[str, str, bool]]:
+    """(owner, how it may be called, whether it is a frame)."""
+    tree = model.topology
+    for name, joint, mimic in zip(tree.joint_names, tree.joints, tree.mimics, strict=True):
+        if mimic is None and joint.nv:
+            yield name, name, False
+            if joint.nv == 6 and joint.nq == 7:
+                yield from ((name, alias, False) for alias in _BASES if alias not in tree.joint_names)
+    for name in model.frame_names:
+        yield name, name, True
+
+
+def _read_name(rest: str, owner: str, is_frame: bool, model: Model, order: str) -> list[Slot]:
+    words = [word.lower() for word in re.split(r"[^A-Za-z0-9]+", rest.replace("q_dot", "qdot")) if word]
+    words = [word for word in words if word not in _NOISE]
+    channels = [c for c, names in _WORDS.items() if (c in SENSORS) == is_frame and c != "time" and names & set(words)]
+    if is_frame and "gyroscope" not in channels and "angular" in words:
+        channels = ["gyroscope"]
+    kind = next((_KINDS[word] for word in words if word in _KINDS), None)
+    left = [word for word in words if word not in _KINDS and not any(word in _WORDS[c] for c in channels)]
+    if not channels and left and left[0] in _LETTERED:  # "base_vx", "base_qw"
+        channels = [{"p": "q", "q": "q", "v": "v", "w": "v", "f": "tau", "n": "tau"}.get(left[0][0], "")]
+        channels = ["q"] if left[0] in ("x", "y", "z") else channels * (len(left[0]) == 2)
+    if not channels and kind is not None:
+        channels = ["q"] if kind == "q" else ["v"]
+    if len(channels) != 1 or len(left) > 1:
+        return []
+    channel = channels[0]
+    if is_frame:
+        return [Slot(channel, owner, "xyz".index(left[0][-1]) if not left[0].isdigit() else int(left[0]))] * (
+            bool(left) and (left[0] in ("x", "y", "z", "0", "1", "2"))
+        )
+    joint = model.topology.joints[model.topology.joint_names.index(owner)]
+    return [Slot(channel, owner, i) for i in _number_names(joint, channel, left, kind, order)]
+
+
+def _number_names(joint: Joint, channel: str, left: list[str], kind: str | None, order: str) -> list[int]:
+    """Which numbers of a joint the word that is left may mean."""
+    named = labels(joint, channel)
+    if not left:
+        return [0] if len(named) == 1 else []
+    word = left[0]
+    if kind is not None and channel == "tau":
+        kind = {"v": "f", "w": "n"}.get(kind, kind)
+    if word.isdigit() and len(named) > 1:
+        among = [i for i, own in enumerate(named) if kind is None or any(len(x) == 2 and x[0] == kind for x in own)]
+        return [indexed(joint, channel, among[int(word)], order)] if int(word) < len(among) else []
+    if kind is not None and len(word) == 1:
+        word = kind + word
+    return [i for i, own in enumerate(named) if word in own]
+
+
+def indexed(joint: Joint, channel: str, index: int, order: str) -> int:
+    """Where a number goes whose place in a file is ``index``: quaternions may come in another order."""
+    first = joint.nq - 4
+    if channel != "q" or joint.nq == joint.nv or index < first:
+        return index
+    return first + "wxyz".index(order[index - first])

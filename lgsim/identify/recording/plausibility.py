@@ -1,0 +1,202 @@
+"""Columns that cannot be what they are called: compared with limits and with the motion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lgsim.identify.recording import channel_checks, clock_checks
+from lgsim.identify.recording.delays import estimate_delay
+from lgsim.identify.recording.filters import Spline
+from lgsim.identify.recording.recording import Recording
+from lgsim.identify.recording.report import Finding
+from lgsim.identify.recording.smoothing import SHORTEST, settled, smooth
+from lgsim.identify.recording.torque_plausibility import (
+    ALIKE,
+    ANSWER,
+    BETTER,
+    LONGEST_DELAY,
+    UNLIKE,
+    Motion,
+    correlations,
+    torques,
+)
+from lgsim.multibody.model import Model
+
+_LOOKED_AT = 8192  # samples
+_SCALE = 1.2  # velocities that are by so much too large or too small are no noise
+_MOVES = 0.02  # of the fastest joint's speed: slower ones tell nothing
+_FILLS = 0.01  # of the range of a joint: what motion in the right unit fills
+_OUTSIDE = 0.5  # of the range of a joint, beyond its limits
+_FACTORS = {
+    "degrees where radians are expected": 180 / np.pi, "radians taken for degrees": np.pi / 180,
+    "thousandths where units are expected": 1e3, "units taken for thousandths": 1e-3,
+    "revolutions where radians are expected": 1 / (2 * np.pi),
+}  # fmt: skip
+
+
+def diagnose(recording: Recording) -> list[Finding]:
+    """What the motion as a whole tells about single columns; all need an answer."""
+    found = _beyond_limits(recording)
+    piece = max(recording.pieces, key=lambda piece: piece.stop - piece.start)
+    part = recording[piece][:_LOOKED_AT]
+    if len(part) < 4 * SHORTEST:
+        return found
+    method = settled(part, Spline())
+    curve = smooth(part, method).channels
+    motion = Motion(part, curve["q"], curve["v"], curve["a"], method, _column_names(part.model))
+    if recording.v is not None and recording.valid("v").any():
+        found += _velocities(motion, {finding.where.split()[-1] for finding in found})
+    if part.tau is None or part.model.topology.floats or found:
+        return found
+    return torques(motion)
+
+
+def _column_names(model: Model) -> list[str]:
+    """Of the degrees of freedom."""
+    out = []
+    for name, part in model.v_slices.items():
+        n = part.stop - part.start
+        out += [name] if n == 1 else [f"{name}[{i}]" for i in range(n)]
+    return out
+
+
+def _beyond_limits(recording: Recording) -> list[Finding]:
+    """Positions and velocities far beyond limits, and with which sign or unit they would be within."""
+    model, found = recording.model, []
+    speed = np.asarray(model.velocity_limit)
+    limits = {"q": (np.asarray(model.lower), np.asarray(model.upper)), "v": (-speed, speed)}
+    places = {"q": {}, "v": {i: i for i in range(model.nv)}}
+    for name, part in model.q_slices.items():
+        v = model.v_slices[name]
+        if part.stop - part.start == v.stop - v.start:
+            places["q"] |= {v.start + i: part.start + i for i in range(v.stop - v.start)}
+    names = _column_names(model)
+    for channel in [name for name in limits if name in recording.channels]:
+        for i, at in places[channel].items():
+            lower, upper = (limit[i] for limit in limits[channel])
+            x = recording.channels[channel][recording.valid(channel)[:, i], at]
+            if not np.isfinite([lower, upper]).all() or not len(x):
+                continue
+            low, high = np.percentile(x, [1, 99])
+            room = _OUTSIDE * (upper - lower)
+            if low > lower - room and high < upper + room:
+                continue
+            where = f"{channel} {names[i]}"
+            seen = f"from {x.min():.4g} to {x.max():.4g}, limits {lower:.4g} to {upper:.4g}"
+            if lower <= -high and -low <= upper:
+                seen += "; within them with the other sign"
+                found.append(Finding("wrong sign", where, len(x), seen, ANSWER, True))
+                continue
+            fits = [
+                what
+                for what, k in _FACTORS.items()
+                if lower <= low / k and high / k <= upper and (high - low) / k > _FILLS * (upper - lower)
+            ]
+            seen += f"; looks like {fits[0]}" if fits else ""
+            found.append(Finding("implausible units", where, len(x), seen, ANSWER, True))
+    return found
+
+
+def _velocities(motion: Motion, suspects: set[str]) -> list[Finding]:
+    """Measured velocities against the derivatives of the positions."""
+    raw, d = motion.raw, motion.v
+    time = raw.time - raw.time[0]
+    measured = motion.method.curve(time, raw.channels["v"], raw.weights["v"])(time)
+    known = raw.valid("v").any(axis=0)
+    size = np.std(d, axis=0)
+    usual = np.std(measured, axis=0)
+    moves = size > _MOVES * size.max()
+    C = correlations(measured, d)
+    found, scales = [], {}
+    for i in np.flatnonzero(known):
+        if motion.names[i] in suspects:
+            continue
+        where, own = f"v {motion.names[i]}", C[i, i]
+        others = np.where(moves & (np.arange(len(size)) != i), np.abs(C[i]), 0)
+        j = int(np.argmax(others))
+        if not moves[i] and not usual[i] > _MOVES * size.max():
+            continue
+        if others[j] > ALIKE and 1 - others[j] ** 2 < (1 - own**2) / BETTER:
+            seen = f"goes with the position of {motion.names[j]} (correlation {C[i, j]:.2f}), not its own ({own:.2f})"
+            found.append(Finding("shuffled columns", where, len(raw), seen, ANSWER, True))
+        elif own < -ALIKE:
+            seen = f"the derivative of q has the opposite sign (correlation {own:.2f})"
+            found.append(Finding("wrong sign", f"{where} or q {motion.names[i]}", len(raw), seen, ANSWER, True))
+        elif abs(own) < UNLIKE:
+            seen = f"goes with no position (correlation with its own {own:.2f})"
+            found.append(Finding("shuffled columns", where, len(raw), seen, ANSWER, True))
+        elif own > ALIKE:
+            scales[int(i)] = float(measured[:, i] @ d[:, i] / (d[:, i] @ d[:, i]))
+            found += _late(motion, int(i), measured[:, i], d[:, i])
+    return found + _scales(motion, scales)
+
+
+def _scales(motion: Motion, scales: dict[int, float]) -> list[Finding]:
+    """Velocities that go with their positions but are by a factor too large or too small; one for all: it is time."""
+    odd = {i: scale for i, scale in scales.items() if not 1 / _SCALE < scale < _SCALE}
+    if not odd:
+        return []
+    where = {f"v {motion.names[i]}": scale for i, scale in odd.items()}
+    least, most = min(odd.values()), max(odd.values())
+    if len(odd) == len(scales) > 1 and most < _SCALE * least:
+        where = {"time, or all of v": (least + most) / 2}
+    found = []
+    for title, scale in where.items():
+        near = [what for what, k in _FACTORS.items() if 1 / _SCALE < scale / k < _SCALE]
+        seen = f"{scale:.4g} times the derivative of the position" + (f"; looks like {near[0]}" if near else "")
+        found.append(Finding("implausible units", title, len(motion.v), seen, ANSWER, True))
+    return found
+
+
+def _late(motion: Motion, i: int, v: np.ndarray, d: np.ndarray) -> list[Finding]:
+    """The delay of a velocity that goes with its own position."""
+    where, found, dt = f"v {motion.names[i]}", [], motion.raw.dt
+    delay, alike = estimate_delay(d, v, dt, min(LONGEST_DELAY, len(v) * dt / 8))
+    now = float(np.corrcoef(d, v)[0, 1])
+    if abs(delay) > dt and (1 - alike) < (1 - now) / BETTER:
+        seen = f"{1e3 * delay:.3g} ms behind the derivative of the position"
+        found.append(Finding("delay", where, 0, seen, "not changed: shift moves a channel", True))
+    return found
+
+
+STEPS = (
+    clock_checks.order,
+    channel_checks.unit_quaternions,
+    channel_checks.whole_turns,
+    clock_checks.jumps,
+    clock_checks.gaps,
+    channel_checks.missing_values,
+    channel_checks.stuck_encoders,
+    channel_checks.saturated_torques,
+    channel_checks.missing_velocities,
+)
+"""Each takes a recording and gives it mended, with its findings. Each may count on those before it."""
+
+
+def check_recording(recording: Recording) -> Recording:
+    """The recording with what could be mended, and with a ``report`` of all that was found.
+
+    Mended: rows without time, repeated or out of order; clocks that were set; signs and norms of quaternions; whole
+    turns; missing numbers (bridged, weight 0); stuck encoders and saturated torques (weight 0); missing velocities
+    (differences, weight 0). Named only, ``Finding.open``, for the data do not say which answer is right: implausible
+    units, wrong signs, shuffled columns, delays. For these the motion is smoothed, its derivatives compared with the
+    measured velocities, and the model's inverse dynamics, friction of any size added, with the measured torques of a
+    machine on a fixed base; the model's numbers may be rough. Gaps and uneven clocks are named; ``smooth`` copes.
+
+    Args:
+        recording: What was recorded; NaN where a number is missing.
+
+    Returns:
+        The recording without NaN; findings are added to those that it had.
+
+    Raises:
+        ValueError: there are less than two different times.
+    """
+    findings = []
+    for step in STEPS:
+        recording, found = step(recording)
+        findings += found
+    report = recording.report + findings + diagnose(recording)
+    return replace(recording, report=report).noted("checked")

@@ -1,0 +1,313 @@
+"""Recorded motion from files, by the names of their columns."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from lgsim.identify.recording import columns
+from lgsim.identify.recording.columns import SENSORS, TIME, Slot, known, unit
+from lgsim.identify.recording.plausibility import check_recording
+from lgsim.identify.recording.recording import CHANNELS, Recording
+from lgsim.identify.recording.report import Finding, Report
+from lgsim.identify.recording.tables import Table, read_table
+from lgsim.lie import quaternion
+from lgsim.multibody.configuration import kinds
+from lgsim.multibody.model import Model
+
+
+class RecordingMapError(ValueError):
+    """What a file or its map says of a column, and cannot be.
+
+    Attributes:
+        column: Its name, or that of a constant.
+        key: The key of the column's table in the map that is wrong; "" where it is all of it.
+        reason: The fault alone.
+    """
+
+    def __init__(self, place: str, column: str, key: str, reason: str) -> None:
+        super().__init__(f"{place}: {reason}")
+        self.column, self.key, self.reason = column, key, reason
+
+
+class _Fault(ValueError):
+    """A fault before it is known where: (key, reason)."""
+
+
+class _Entry(NamedTuple):
+    """A column and where it goes: number = scale * cell."""
+
+    column: str
+    slot: Slot
+    scale: float
+
+
+class _Twist(NamedTuple):
+    """Which parts of a floating base's twist a file has in world axes."""
+
+    linear: bool
+    angular: bool
+
+
+_TWISTS = {"body": _Twist(False, False), "world": _Twist(True, True), "mixed": _Twist(True, False)}
+_OPTIONS = {"quaternion": "wxyz", "twist": "body", "automatic": True, "constants": {}}
+_FIELDS = ("joint", "frame", "quantity", "index", "unit", "sign", "scale")
+
+
+def read_recording(
+    path: str | Path, model: Model, map: Mapping[str, Any] | str | Path | None = None, *, checked: bool = True
+) -> Recording:
+    """Recorded motion from a ``.csv``, ``.parquet`` or ``.npz`` file, by the names of its columns in any order.
+
+    lgsim reads names that hold a joint's name and a quantity, with a unit in brackets where it is not SI:
+    ``q joint1 [deg]``, ``joint1_position``, ``vel.joint1``, ``/joint_states/joint1/effort``, ``base_qw``,
+    ``gyro_<frame>_x``. Other names need a map: for each column a name that lgsim reads, or a table of
+
+    - ``joint`` or ``frame``, none for the time;
+    - ``quantity``: time, q, v, a, tau, current; of a frame accelerometer, gyroscope;
+    - ``index``: which number of a joint with several, from 0;
+    - ``unit``, ``sign`` (1 or -1), ``scale``: number = sign scale cell, in that unit; SI if none is given;
+
+    or "ignore". The key ``options`` of the map is a table of
+
+    - ``quaternion``: order of a quaternion's numbers that have no letter, "wxyz" or "xyzw";
+    - ``twist``: the axes of a floating base's velocity, "body", "world", or "mixed" (linear world, angular body, as
+      MuJoCo has it);
+    - ``constants``: numbers of joints without a column, by such names;
+    - ``automatic``: false where only columns of the map are to be read.
+
+    Args:
+        path: The file. Of an ``.npz`` file columns are one-dimensional arrays, or those of a two-dimensional array if
+            there is an array ``joint_names``; without it ``q``, ``v``, ``a``, ``tau`` and ``current`` are taken in the
+            model's order.
+        model: The machine.
+        map: A map, or the path of a TOML file that is one.
+        checked: Whether to ``check`` the recording; else it is as the file has it, NaN where a number is missing.
+
+    Returns:
+        The recording, its ``report`` with all that was found and done.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        MapError: a ValueError: a column may mean several things or two mean one, the map names what there is not, or a
+            unit is unknown or measures something else.
+        ValueError: time or the position of a joint is missing, an option is wrong, or a cell is no number.
+    """
+    path = Path(path)
+    table, (plan, options) = read_table(path), _plan(map)
+    for column in plan:
+        if column not in table.columns:
+            reason = f"the map has column {column!r}; the file has {', '.join(table.columns)}"
+            raise RecordingMapError(str(path), column, "", reason)
+    order = options["quaternion"]
+    entries, unused = [], list(table.findings)
+    for column in table.columns:
+        if plan.get(column) == "ignore":
+            continue
+        automatic = column not in plan
+        with _placed(f"{path}: column {column!r}", column):
+            found = _entry(column, column if automatic else plan[column], model, order, automatic)
+        if found is not None and (options["automatic"] or not automatic):
+            entries.append(found)
+        else:
+            unused.append(Finding("unused column", column, 0, "its name says no joint and quantity", "not read"))
+    columns = {entry.slot: entry.scale * table.columns[entry.column] for entry in entries}
+    _distinct(path, entries)
+    unused += _unnamed(path, table, model, order, columns)
+    for name, value in options["constants"].items():
+        with _placed(f"{path}: constant {name!r}", name):
+            entry = _entry(name, name, model, order, False)
+        columns[entry.slot] = np.full(_length(table), entry.scale * float(value))  # pyright: ignore
+    raw = _assembled(path, model, columns, unused)
+    raw = _in_body_axes(raw, _TWISTS[options["twist"]])
+    return check_recording(raw) if checked else raw
+
+
+def _plan(map: Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(what the map says of columns, its options)."""
+    where = "map"
+    if isinstance(map, str | Path):
+        where = str(map)
+        if not Path(map).exists():
+            raise FileNotFoundError(f"{map}: no such file")
+        try:
+            map = tomllib.loads(Path(map).read_text(encoding="utf-8"))
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{where}: expected a TOML file: {error}") from None
+    plan = dict(map or {})
+    options = _OPTIONS | plan.pop("options", {})
+    for name in options:
+        if name not in _OPTIONS:
+            raise ValueError(f"{where}: there is no option {name!r}; there are {', '.join(_OPTIONS)}")
+    for name, allowed in (("quaternion", ("wxyz", "xyzw")), ("twist", tuple(_TWISTS))):
+        if options[name] not in allowed:
+            raise ValueError(f"{where}: {name}: expected one of {', '.join(allowed)}, got {options[name]!r}")
+    return plan, options
+
+
+@contextmanager
+def _placed(place: str, column: str) -> Iterator[None]:
+    """Faults inside, at their column."""
+    try:
+        yield
+    except _Fault as error:
+        raise RecordingMapError(place, column, *error.args) from None
+
+
+def _entry(column: str, spec: Any, model: Model, order: str, automatic: bool) -> _Entry | None:
+    """Where a column goes; None where its own name does not say it."""
+    fields = {"name": spec} if isinstance(spec, str) else dict(spec)
+    for name in fields:
+        if name not in (*_FIELDS, "name"):
+            raise _Fault(name, f"there is no {name!r}; there are {', '.join(_FIELDS)}")
+    name, written = columns.split_unit(fields.get("name", ""))
+    found = columns.slots(name, model, order) if "name" in fields else [_slot(fields, model, order)]
+    if not found and automatic:
+        return None
+    if len(found) != 1:
+        got = " or ".join(repr(str(slot)) for slot in found) or "neither"
+        raise _Fault(
+            "",
+            f"expected a name with one joint and one quantity, got {spec!r}, which may mean {got}; write a map"
+            f' with a table such as {{joint = "{model.joint_names[0]}", quantity = "q"}}',
+        )
+    slot = found[0]
+    scale = float(fields.get("scale", 1.0)) * float(fields.get("sign", 1))
+    return _Entry(column, slot, scale * _factor(fields.get("unit", written), slot, model))
+
+
+def _slot(fields: Mapping[str, Any], model: Model, order: str) -> Slot:
+    """The place that a table names."""
+    channel, index = fields.get("quantity"), int(fields.get("index", 0))
+    if channel == "time":
+        return TIME
+    kind, allowed = ("frame", model.frame_names) if channel in SENSORS else ("joint", model.joint_names)
+    if channel not in (*CHANNELS, *SENSORS):
+        every = ", ".join(("time", *CHANNELS, *SENSORS))
+        raise _Fault("quantity", f"quantity: expected one of {every}, got {channel!r}")
+    owner = fields.get(kind)
+    if owner not in allowed:
+        raise _Fault(kind, f"{kind}: expected one of {', '.join(allowed)}, got {owner!r}")
+    tree = model.topology
+    joint = None if kind == "frame" else tree.joints[tree.joint_names.index(owner)]
+    if joint is not None and tree.mimics[tree.joint_names.index(owner)] is not None:
+        raise _Fault("joint", f'joint {owner!r} mimics another one, it has no number of its own; write "ignore"')
+    count = 3 if joint is None else joint.nq if channel == "q" else joint.nv
+    if not 0 <= index < count:
+        raise _Fault("index", f"index: expected 0 to {count - 1}, got {index}")
+    return Slot(str(channel), owner, index if joint is None else columns.indexed(joint, str(channel), index, order))
+
+
+def _factor(written: str | None, slot: Slot, model: Model) -> float:
+    """The factor to SI of a unit as written."""
+    if written is None:
+        return 1.0
+    found, expected = unit(written), _dimension(slot, model)
+    if found is None or found.dimension != expected:
+        raise _Fault("unit", f"expected a unit of {expected} for {slot}: {known(expected)}, got {written!r}")
+    return found.factor
+
+
+def _dimension(slot: Slot, model: Model) -> str:
+    fixed = {"time": "time", "current": "current", "accelerometer": "length/time^2", "gyroscope": "angle/time"}
+    if slot.channel in fixed:
+        return fixed[slot.channel]
+    joint = model.topology.joints[model.joint_names.index(slot.owner)]
+    if slot.channel == "q" and joint.nq != joint.nv and slot.index >= joint.nq - 4:
+        return "number"
+    turns = joint.rows[slot.index].turns
+    if slot.channel == "tau":
+        return "torque" if turns else "force"
+    return ("angle" if turns else "length") + {"v": "/time", "a": "/time^2"}.get(slot.channel, "")
+
+
+def _distinct(path: Path, entries: list[_Entry]) -> None:
+    taken: dict[Slot, str] = {}
+    for entry in entries:
+        if entry.slot in taken:
+            reason = f'columns {taken[entry.slot]!r} and {entry.column!r} both mean {entry.slot}; map one to "ignore"'
+            raise RecordingMapError(str(path), entry.column, "", reason)
+        taken[entry.slot] = entry.column
+
+
+def _unnamed(path: Path, table: Table, model: Model, order: str, by_slot: dict[Slot, np.ndarray]) -> list[Finding]:
+    """Take arrays of several columns in the model's order."""
+    findings = []
+    for name, array in table.arrays.items():
+        if name not in CHANNELS:
+            findings.append(Finding("unused column", name, 0, "its name says no quantity", "not read"))
+            continue
+        slots = [
+            Slot(name, model.joint_names[i], columns.indexed(joint, name, k, order))
+            for i, joint in enumerate(model.topology.joints)
+            if model.topology.mimics[i] is None
+            for k in range(joint.nq if name == "q" else joint.nv)
+        ]
+        if array.shape[1] != len(slots):
+            raise ValueError(f"{path}: {name}: expected {len(slots)} columns, got {array.shape[1]}")
+        if not set(slots).isdisjoint(by_slot):
+            raise ValueError(f"{path}: {name}: expected this array or columns with names, got both")
+        by_slot |= {slot: array[:, i] for i, slot in enumerate(slots)}
+        seen = f"{len(slots)} columns without joint_names"
+        findings.append(Finding("unnamed columns", name, 0, seen, "taken in the model's order"))
+    return findings
+
+
+def _length(table: Table) -> int:
+    return len(next(iter((table.columns | table.arrays).values()), ()))
+
+
+def _assembled(path: Path, model: Model, columns: Mapping[Slot, np.ndarray], findings: list[Finding]) -> Recording:
+    """The arrays of a recording of the columns by place."""
+    unread = [finding.where for finding in findings if finding.kind == "unused column"]
+    hint = f"; columns that were not read: {', '.join(unread)}" if unread else ""
+    if TIME not in columns:
+        raise ValueError(f"{path}: expected a column for the time, e.g. 'time [s]', got none{hint}")
+    n = len(columns[TIME])
+    arrays: dict[str, Any] = {}
+    for channel in CHANNELS:
+        present = {slot for slot in columns if slot.channel == channel}
+        if not present and channel != "q":
+            continue
+        array = np.full((n, model.nq if channel == "q" else model.nv), np.nan)
+        for name, part in (model.q_slices if channel == "q" else model.v_slices).items():
+            for i in range(part.stop - part.start):
+                slot = Slot(channel, name, i)
+                if slot in present:
+                    array[:, part.start + i] = columns[slot]
+                elif channel == "q":
+                    raise ValueError(
+                        f"{path}: expected a column for {slot}, got none; map one to it or give it a constant{hint}"
+                    )
+        arrays[channel] = array
+    frames = sorted({slot.owner for slot in columns if slot.channel in SENSORS})
+    imu = {frame: np.full((n, 6), np.nan) for frame in frames}
+    for slot, column in columns.items():
+        if slot.channel in SENSORS:
+            imu[slot.owner][:, SENSORS[slot.channel] + slot.index] = column
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    source = f"{path.name} (sha256 {digest})"
+    return Recording(model, columns[TIME], imu=imu, source=source, report=Report(tuple(findings)), **arrays)
+
+
+def _in_body_axes(recording: Recording, twist: _Twist) -> Recording:
+    """The same with the velocities of free joints in the body's axes."""
+    if recording.v is None or not any(twist):
+        return recording
+    v = recording.v.copy()
+    for joint, q_places, v_places in kinds(recording.model.topology):
+        if joint.nq != 7 or joint.nv != 6:
+            continue
+        for at_q, at_v in zip(q_places.T, v_places.T, strict=True):
+            R = np.asarray(quaternion.Ad(jnp.asarray(recording.q[:, at_q[3:]])))
+            for given, part in zip(twist, (at_v[:3], at_v[3:]), strict=True):
+                if given:
+                    v[:, part] = np.einsum("nji,nj->ni", R, v[:, part])
+    return recording._with({"v": v})

@@ -1,0 +1,136 @@
+"""Files of columns: csv, parquet and npz, as arrays of numbers by name."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from lgsim.identify.recording.report import Finding
+from lgsim.support.extras import package
+
+_MISSING = frozenset(["", "nan", "na", "n/a", "null", "none"])
+
+
+class Table(NamedTuple):
+    """What a file holds.
+
+    A number that is missing is NaN. An array of several columns has names only where the file says which joint each is
+    of.
+    """
+
+    columns: dict[str, np.ndarray]
+    arrays: dict[str, np.ndarray]
+    findings: tuple[Finding, ...] = ()
+
+
+def read_table(path: Path) -> Table:
+    """The columns of a file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: its ending is another one, or it is no such file; what is wrong in a csv file has its line.
+    """
+    if path.suffix.lower() not in _READERS:
+        raise ValueError(f"{path}: expected a name that ends in {' or '.join(_READERS)}, got {path.suffix!r}")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    return _READERS[path.suffix.lower()](path)
+
+
+def _csv(path: Path) -> Table:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = [(i, line) for i, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
+    if not lines:
+        raise ValueError(f"{path}: expected names of columns in the first line, got an empty file")
+    head = lines[0][1]
+    delimiter = max(",;\t", key=head.count)
+    rows = [(i, [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]) for i, line in lines]
+    first, names = rows[0]
+    _distinct(f"{path}:{first}", names)
+    if any(_number(name) is not None for name in names if name):
+        raise ValueError(f"{path}:{first}: expected names of columns, got numbers; put a line with names first")
+    findings = ()
+    if len(rows) > 1 and len(rows[-1][1]) < len(names):
+        line, cells = rows.pop()
+        seen = f"line {line} ends after {len(cells)} of {len(names)} columns"
+        findings = (Finding("truncated file", path.name, 1, seen, "left out"),)
+    values = np.empty((len(rows) - 1, len(names)))
+    for place, (line, cells) in enumerate(rows[1:]):
+        if len(cells) != len(names):
+            raise ValueError(f"{path}:{line}: expected {len(names)} columns as in line {first}, got {len(cells)}")
+        for column, cell in enumerate(cells):
+            number = _number(cell)
+            if number is None:
+                hint = "; write decimal points, not commas" if "," in cell else ""
+                raise ValueError(f"{path}:{line}: column {names[column]!r}: expected a number, got {cell!r}{hint}")
+            values[place, column] = number
+    return Table({name: values[:, i] for i, name in enumerate(names)}, {}, findings)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan") if cell.lower() in _MISSING else None
+
+
+def _distinct(where: str, names: Iterable[str]) -> None:
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"{where}: expected different names of columns, got {name!r} twice")
+        seen.add(name)
+
+
+def _parquet(path: Path) -> Table:
+    arrow, parquet = package("pyarrow", "data"), package("pyarrow.parquet", "data")
+    try:
+        table = parquet.read_table(path)
+    except arrow.ArrowException as error:
+        raise ValueError(f"{path}: expected a parquet file, got something else: {error}") from None
+    _distinct(str(path), table.column_names)
+    columns = {}
+    for name in table.column_names:
+        try:
+            columns[name] = _floats(table[name].cast("float64").to_numpy())
+        except arrow.ArrowException:
+            raise ValueError(f"{path}: column {name!r}: expected numbers, got {table[name].type}") from None
+    return Table(columns, {})
+
+
+def _npz(path: Path) -> Table:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            stored = {name: file[name] for name in file}
+    except (ValueError, EOFError, zipfile.BadZipFile):
+        raise ValueError(f"{path}: expected an npz file without pickled objects, got something else") from None
+    if "about" in stored:
+        raise ValueError(f"{path}: expected named columns, got a file that lgsim wrote; its class has load")
+    joints = stored.pop("joint_names", None)
+    columns, arrays, findings = {}, {}, []
+    for name, array in stored.items():
+        if array.ndim == 1 and array.dtype.kind in "fiu":
+            columns[name] = _floats(array)
+        elif array.ndim == 2 and array.dtype.kind in "fiu" and joints is not None and array.shape[1] == len(joints):
+            columns |= {f"{name} {joint}": _floats(array[:, i]) for i, joint in enumerate(joints.tolist())}
+        elif array.ndim == 2 and array.dtype.kind in "fiu":
+            arrays[name] = _floats(array)
+        else:
+            seen = f"an array of shape {array.shape} of {array.dtype} is no column"
+            findings.append(Finding("unused column", name, 0, seen, "not read"))
+    lengths = {name: len(x) for name, x in (columns | arrays).items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{path}: expected columns of one length, got {lengths}")
+    return Table(columns, arrays, tuple(findings))
+
+
+def _floats(array: np.ndarray) -> np.ndarray:
+    return np.array(array, float)
+
+
+_READERS = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}

@@ -1,0 +1,108 @@
+"""Placements of joints, the direction of gravity, and blocks that share their coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.identify.unknowns.body_blocks import Block, named
+from lgsim.identify.unknowns.plant import Plant
+from lgsim.lie import se3, so3
+from lgsim.multibody.model import Model
+
+
+class Placements(Block):
+    """Poses of joints in their parents: the twist (v, w) from the prior, in the joint's frame, m and rad.
+
+    Attributes:
+        joints: Their names, by default all.
+    """
+
+    joints: Sequence[str] | None = eqx.field(static=True, default=None)
+    prior: Any = None
+
+    def places(self, model: Model) -> np.ndarray:
+        """Where the joints stand in the model."""
+        return np.array([model.joint_names.index(n) for n in named("joints", self.joints, model.joint_names)])
+
+    def labels(self, plant: Plant) -> list[str]:
+        names = named("joints", self.joints, plant.model.joint_names)
+        return [f"{c} of the placement of {name}" for name in names for c in ("x", "y", "z", "rx", "ry", "rz")]
+
+    def put(self, plant: Plant, x: Array) -> Plant:
+        at = self.places(plant.model)
+        moved = plant.model.placements[at] @ se3.exp(x.reshape(-1, 6))
+        return eqx.tree_at(lambda p: p.model.placements, plant, plant.model.placements.at[at].set(moved))
+
+    def values(self, plant: Plant) -> dict[str, Array]:
+        names = named("joints", self.joints, plant.model.joint_names)
+        origins = plant.model.placements[self.places(plant.model), :3, 3]
+        return {f"{c} of {n}, m": origins[i, k] for i, n in enumerate(names) for k, c in enumerate("xyz")}
+
+
+class GravityDirection(Block):
+    """The direction of gravity at its known strength: the angles by which it turns about two axes normal to it, rad."""
+
+    prior: Any = None
+
+    def labels(self, plant: Plant) -> list[str]:
+        return ["first tilt of gravity", "second tilt of gravity"]
+
+    def put(self, plant: Plant, x: Array) -> Plant:
+        g = plant.model.gravity
+        least = jnp.eye(3, dtype=g.dtype)[jnp.argmin(jnp.abs(g))]
+        first = jnp.cross(g, least)
+        second = jnp.cross(g, first)
+        axes = jnp.stack([first / jnp.linalg.norm(first), second / jnp.linalg.norm(second)], axis=1)
+        return eqx.tree_at(lambda p: p.model.gravity, plant, so3.exp(axes @ x) @ g)
+
+    def values(self, plant: Plant) -> dict[str, Array]:
+        return {f"gravity along {c}, m/s^2": plant.model.gravity[k] for k, c in enumerate("xyz")}
+
+
+class SharedBlock(Block):
+    """A block whose bodies or joints all have the same coordinates, as left and right legs.
+
+    Attributes:
+        block: With at least two names, all of one kind.
+        members: How many they are.
+        signs: +1 or -1 for each coordinate of the block, (members, each): of mirrored bodies; by default +1.
+    """
+
+    block: Block
+    members: int = eqx.field(static=True)
+    signs: Any
+    prior: Any
+
+    def __init__(self, block: Block, members: int = 2, signs: Any = 1.0, prior: Any = None):
+        self.block, self.members, self.signs, self.prior = block, members, signs, prior
+
+    def labels(self, plant: Plant) -> list[str]:
+        own = self.block.labels(plant)
+        if self.members < 1 or len(own) % self.members:
+            raise ValueError(f"members: expected a divisor of the block's {len(own)} coordinates, got {self.members}")
+        each = len(own) // self.members
+        return [" and ".join(own[i::each]) for i in range(each)]
+
+    def put(self, plant: Plant, x: Array) -> Plant:
+        whole = jnp.broadcast_to(x[None], (self.members, x.size)) * jnp.asarray(self.signs, x.dtype)
+        return self.block.put(plant, whole.reshape(-1))
+
+    def values(self, plant: Plant) -> dict[str, Array]:
+        return self.block.values(plant)
+
+    def affine(self, model: Model) -> np.ndarray | None:
+        return self.block.affine(model)
+
+    def bounds(self, plant: Plant) -> tuple[Any, Any]:
+        size = len(self.block.labels(plant))
+        own = (jnp.broadcast_to(jnp.asarray(b), (size,)) for b in self.block.bounds(plant))
+        low, high = (b.reshape(self.members, -1) for b in own)
+        signs = jnp.broadcast_to(jnp.asarray(self.signs), low.shape)
+        low, high = jnp.where(signs > 0, low, -high), jnp.where(signs > 0, high, -low)
+        return jnp.max(low, axis=0), jnp.min(high, axis=0)

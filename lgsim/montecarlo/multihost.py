@@ -1,0 +1,104 @@
+"""Studies on several hosts that run one program, by ``jax.distributed``: a GPU cluster under Slurm, a TPU pod.
+
+Each host starts the same program:
+
+    jax.distributed.initialize()  # or with coordinator_address, num_processes, process_id
+    results = lgsim.montecarlo.hosts.run(study, "store")
+
+Samples are independent, so that hosts compute whole chunks, each on its own devices by the program that one host alone
+would run, and only results are exchanged. A host that dies ends the run, as it does any program of ``jax.distributed``;
+started again with ``resume=True`` it goes on. Where workers come and go, take ``lgsim.montecarlo.cluster``.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+from lgsim.montecarlo.engine import Chunk, Engine
+from lgsim.montecarlo.results import Results, RunningStatistics
+from lgsim.montecarlo.run import Progress, collect, open_store
+from lgsim.montecarlo.store import Store
+from lgsim.montecarlo.study import Study
+
+
+def run(
+    study: Study,
+    store: str | Path,
+    *,
+    resume: bool = False,
+    chunk: int | None = None,
+    progress: Progress | None = None,
+) -> Results | None:
+    """Run a study on all hosts; called by each of them with the same arguments.
+
+    The first host alone writes the store. The results are those of one host, bit for bit where the hosts' devices are
+    of one kind and number.
+
+    Args:
+        study: What to run.
+        store, resume, chunk, progress: As of ``lgsim.montecarlo.run``, for the first host.
+
+    Returns:
+        The results on the first host, None on the others.
+
+    Raises:
+        ValueError: the hosts were given different studies, or as of ``lgsim.montecarlo.run`` on the first host.
+    """
+    engine, first = Engine(study), jax.process_index() == 0
+    digests = _gathered(np.frombuffer(bytes.fromhex(engine.fingerprint), np.uint8))
+    if np.any(digests != digests[0]):
+        found = ", ".join(sorted({bytes(row.tolist()).hex() for row in digests}))
+        raise ValueError(f"study: expected the same one on all hosts, got {found}")
+    with open_store(engine, store, resume=resume, chunk=chunk) if first else nullcontext() as kept:
+        _fill(engine, kept, progress)
+        return None if kept is None else collect(study, kept)
+
+
+def _fill(engine: Engine, store: Store | None, progress: Progress | None) -> None:
+    """Compute what the first host's store lacks: in each round each host one chunk."""
+    hosts, here = jax.process_count(), jax.process_index()
+    running, read = RunningStatistics(engine.study), 0
+    while True:
+        missing: list[int] = []
+        if store is not None:
+            while read < store.chunks and store.has(read) and not running.stopped:
+                running.add(store.read(read))
+                read += 1
+                if progress is not None:
+                    progress(running)
+            missing = [] if running.stopped else store.missing()[:hosts]
+        bounds = [store.bounds(k) for k in missing] if store is not None else []
+        ahead = _gathered(np.array(bounds + [(0, 0)] * (hosts - len(bounds)), np.int64))[0]
+        if not np.any(ahead):
+            return
+        start, stop = ahead[here].tolist()
+        own = engine.chunk(start, stop) if stop > start else None
+        columns = _exchanged(engine, own, int(np.max(ahead[:, 1] - ahead[:, 0])))
+        if store is not None:
+            for host, index in enumerate(missing):
+                count = int(ahead[host, 1] - ahead[host, 0])
+                store.write(index, Chunk(int(ahead[host, 0]), {name: x[host, :count] for name, x in columns.items()}))
+
+
+def _exchanged(engine: Engine, own: Chunk | None, count: int) -> dict[str, np.ndarray]:
+    """The columns of all hosts' chunks, (hosts, count, ...), those of a host without one or with fewer being padded."""
+    found = {}
+    for name, kind in engine.study.columns().items():
+        x = np.zeros((count, *kind.shape), kind.dtype)
+        if own is not None:
+            x[: own.count] = own.columns[name]
+        found[name] = _gathered(x)
+    return found
+
+
+def _gathered(x: np.ndarray) -> np.ndarray:
+    """Of all hosts, (hosts, ...); as bytes, so that no number is converted on the way."""
+    plain = np.frombuffer(np.ascontiguousarray(x).tobytes(), np.uint8)
+    found: Any = multihost_utils.process_allgather(plain, tiled=False)
+    return np.frombuffer(np.asarray(found).tobytes(), x.dtype).reshape(-1, *x.shape)

@@ -1,0 +1,144 @@
+"""Studies on a Ray cluster: each chunk is a task that may run anywhere, more than once, with the same result.
+
+The extra: ``pip install 'lgsim[ray]'``. Ray places the tasks, and repeats those whose worker or host dies; this process
+alone writes the store, so that nothing is lost or written twice.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+
+from lgsim.montecarlo.engine import Chunk, Engine
+from lgsim.montecarlo.results import Results, RunningStatistics
+from lgsim.montecarlo.run import Progress, collect, describe
+from lgsim.montecarlo.store import Store, StoreMetadata
+from lgsim.montecarlo.study import Study
+from lgsim.support.extras import package
+
+AHEAD = 2
+"""Tasks for each CPU of the cluster that are handed to Ray at once: none idles, and results do not pile up."""
+PASSED = ("XLA_FLAGS", "JAX_PLATFORMS")
+"""Variables of the environment that workers get as they are here: on some of them the last bits depend."""
+
+_engines: dict[tuple[str, int], Engine] = {}
+"""Of a worker, by fingerprint and number of samples: a study is compiled once in a process."""
+
+
+def fill(
+    engine: Engine,
+    store: Store,
+    *,
+    address: str | None = None,
+    resources: Mapping[str, Any] | None = None,
+    retries: int = -1,
+    progress: Progress | None = None,
+) -> Results:
+    """Compute what a store lacks on a Ray cluster; within ``lgsim.montecarlo.writing``.
+
+    The results are those of one device of the cluster's kind, bit for bit where its hosts have the same processor and
+    the same versions. Ctrl-C ends it with what is there.
+
+    Args:
+        engine: Of the study.
+        store: Where the chunks go.
+        address: Of the cluster, as ``ray.init`` takes it; by default the one that this process is connected to, or else
+            one that is started on this host.
+        resources: What a task takes, as ``num_cpus=1``, ``num_gpus=1``; by default one CPU.
+        retries: How often a chunk whose worker died is computed again; -1 without end.
+        progress: Called as by ``run``, with the samples from the first on that are all there.
+
+    Returns:
+        The results, ``finished`` unless interrupted.
+
+    Raises:
+        ImportError: ray is missing.
+        RuntimeError: a worker has other versions, or computes another study from what it was sent.
+        ray.exceptions.RayTaskError: a chunk failed otherwise; what is there stays.
+    """
+    study, about = engine.study, store.about
+    expected = describe(engine, about.chunk)
+    running, index = RunningStatistics(study), 0
+    pending: dict[Any, int] = {}
+    try:
+        with _connected(address) as ray, _given_up(ray, pending):
+            task = ray.remote(_chunk).options(
+                max_retries=retries, runtime_env={"env_vars": _environment()}, **(resources or {"num_cpus": 1})
+            )
+            missing = iter(store.missing())
+            shared = ray.put((study, expected))
+            while True:
+                while index < store.chunks and store.has(index) and not running.stopped:
+                    running.add(store.read(index))
+                    index += 1
+                    if progress is not None:
+                        progress(running)
+                if running.stopped or index == store.chunks:
+                    break
+                most = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+                while len(pending) < most and (k := next(missing, None)) is not None:
+                    pending[task.remote(shared, *store.bounds(k))] = k
+                done, _ = ray.wait(list(pending), num_returns=1)
+                for each in done:
+                    store.write(pending.pop(each), ray.get(each))
+    except KeyboardInterrupt:
+        return Results(study, store, finished=False)
+    return collect(study, store)
+
+
+def _chunk(shared: tuple[Study, StoreMetadata], start: int, stop: int) -> Chunk:
+    """Samples start to stop: a task."""
+    study, expected = shared
+    key = expected.study, study.samples
+    if (engine := _engines.get(key)) is None:
+        engine = Engine(study)
+        if (wrong := expected.differs(describe(engine, expected.chunk))) is not None:
+            wrong = wrong.replace("the store is", "the worker is").replace("it has", "the study has")
+            raise RuntimeError(f"{os.uname().nodename}: {wrong.replace('this run has', 'the worker has')}")
+        _engines.clear()
+        _engines[key] = engine
+    return engine.chunk(start, stop)
+
+
+@contextmanager
+def _given_up(ray: Any, pending: Mapping[Any, int]) -> Iterator[None]:
+    """Tasks that nobody waits for any more are ended."""
+    try:
+        yield
+    finally:
+        for each in pending:
+            ray.cancel(each, force=True)
+
+
+def _environment() -> dict[str, str]:
+    """What a worker needs to compute the same."""
+    found = {name: os.environ[name] for name in PASSED if name in os.environ}
+    settings = jax.config.values
+    if settings["jax_compilation_cache_dir"] is not None:
+        found["JAX_COMPILATION_CACHE_DIR"] = settings["jax_compilation_cache_dir"]
+    return found | {"JAX_ENABLE_X64": str(int(settings["jax_enable_x64"]))}
+
+
+@contextmanager
+def _connected(address: str | None) -> Iterator[Any]:
+    """Ray, connected to a cluster; what was not connected before is not afterwards."""
+    ray = package("ray", "ray", "a cluster")
+    if ray.is_initialized():
+        yield ray
+        return
+    with warnings.catch_warnings():
+        # Ray starts its processes by fork, which JAX warns of; each of them becomes another program at once
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+        if address is None:
+            ray.init(log_to_driver=False, include_dashboard=False)
+        else:
+            ray.init(address=address, log_to_driver=False)
+    try:
+        yield ray
+    finally:
+        ray.shutdown()

@@ -1,0 +1,39 @@
+"""Unit quaternions (w, x, y, z) by components, as the joints that turn freely use them."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.lie import so3_components
+from lgsim.lie.so3_components import Quat
+from lgsim.multibody.joint import Components
+from lgsim.spatial import Vec
+
+
+def quaternion(q: Components) -> Quat:
+    """The four components as (scalar part, vector part)."""
+    return q[0], Vec(*q[1:])
+
+
+def turned(q: Components, w: Vec) -> list[Array]:
+    """``q exp(w)``; an exponential has norm one to rounding, so nothing is normalised."""
+    s, v = so3_components.quaternion_product(quaternion(q), so3_components.quaternion_exp(w))
+    return [s, *v]
+
+
+def difference(q0: Components, q1: Components) -> Vec:
+    """The rotation vector of ``conj(q0) q1``."""
+    s, v = quaternion(q0)
+    return so3_components.quaternion_log(so3_components.quaternion_product((s, -v), quaternion(q1)))
+
+
+def rate(q: Components, w: Vec) -> list[Array]:
+    """``q w/2``: the derivative of the quaternion at body angular velocity w."""
+    s, v = so3_components.quaternion_product(quaternion(q), (jnp.zeros_like(w.x), w * 0.5))
+    return [s, *v]
+
+
+def random(key: Array, shape: tuple[int, ...], dtype: jnp.dtype) -> list[Array]:
+    """Uniform on the sphere."""
+    q = jax.random.normal(key, (4, *shape), dtype)
+    return list(q / jnp.linalg.norm(q, axis=0, keepdims=True))

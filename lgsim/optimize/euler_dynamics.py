@@ -1,0 +1,115 @@
+"""A machine by symplectic Euler steps, with their derivatives in closed form: the cheapest steps of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.dynamics import passive_forces
+from lgsim.dynamics.forward_dynamics import linearized
+from lgsim.dynamics.passive_forces import passive_derivatives
+from lgsim.lie.ad_functions import AD_EXP, DEXP, DEXPINV
+from lgsim.linalg.dense import product
+from lgsim.multibody import block_diagonal
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import Topology
+from lgsim.optimize.dynamics import Machine, Stepped, matrices
+from lgsim.simulation.rollout import acceleration
+from lgsim.xla import batch_last, fusion_barrier
+
+
+class SymplecticEulerDynamics(Machine):
+    """A machine by the symplectic Euler step: ``v+ = v + dt a(q, v, S u)``, then ``q+ = retract(q, dt v+)``.
+
+    Of first order, with one evaluation of the dynamics a step and its derivatives in closed form: several times cheaper
+    in a search than ``MachineDynamics`` with a method of fourth order, at an error that grows with dt.
+
+    Attributes:
+        model: The machine, without drives that lag; all its numbers may be differentiated.
+        dt: Time between nodes, s.
+        selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
+
+    Raises:
+        ValueError: drives of the model lag, which these steps know nothing of.
+    """
+
+    model: Model
+    dt: Array
+    selection: Array | None
+
+    def __init__(self, model: Model, dt: Any, selection: Any = None):
+        dtype = getattr(model, "dtype", None)
+        self.model = model
+        self.dt = jnp.asarray(dt, dtype)
+        self.selection = None if selection is None else jnp.asarray(selection, dtype)
+
+    def __check_init__(self):
+        if isinstance(self.model, Model) and self.model.topology.lags:
+            raise ValueError("model: some of its drives lag (actuator_time), which MachineDynamics takes into account")
+
+    @property
+    def method_name(self) -> str:
+        """For the record of a motion."""
+        return "symplectic Euler"
+
+    @property
+    def own_step(self) -> Array:
+        """Dt."""
+        return self.dt
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """Those of the configuration and of the velocity."""
+        return (self.model.nv, self.model.nv)
+
+    def step(self, t: Any, y: Array, u: Array, args: Any) -> Array:
+        nq = self.model.nq
+        a = acceleration(self.model, self.forces(u), None, t, y[:nq], y[nq:])
+        return self.action.move(jnp.concatenate([self.dt * (y[nq:] + self.dt * a), self.dt * a]), y)
+
+    def linearized(self, t: Any, y: Array, u: Array, y_next: Array, args: Any) -> tuple[Array, Array, Array]:
+        step, c = self.transition(t, y, u, y_next, args)
+        return *matrices(step), c
+
+    def transition(self, t: Any, y: Array, u: Array, y_next: Array, args: Any) -> tuple[Stepped, Array]:
+        """With ``s = dt v+`` and the gap d of the configuration: ``q+ exp(Ad(exp(-s)) x)`` where q moves along x, and
+        ``q+ exp(dexp(-s) dt w)`` where v+ does along w, seen from the next node by ``dexpinv(-d)``.
+        """
+        model, nq = self.model, self.model.nq
+        q, v = y[:nq], y[nq:]
+        by_q, by_v = passive_derivatives(model, q, v)
+        # of the inverse dynamics, and the inverse mass matrix
+        a, dq, dv, inverse = linearized(model, q, v, self.forces(u) + passive_forces(model, q, v), None)
+        selection = jnp.eye(model.nv, dtype=y.dtype) if self.selection is None else self.selection
+        w = v + self.dt * a
+        s = self.dt * w
+        gap = model.difference(y_next[:nq], model.retract(q, s))
+        W, turn, shift = _transition(model.topology)(self.dt, s, gap, (dq, by_q), (dv, by_v), inverse, selection)
+        return Stepped(W, turn, shift, self.dt, model.topology), jnp.concatenate([gap, w - y_next[nq:]])
+
+
+Pair = tuple[Array, Array]
+
+
+@cache
+def _transition(topology: Topology) -> Callable[..., tuple[Array, block_diagonal.Blocks, block_diagonal.Blocks]]:
+    """(W, turn, shift) of ``Stepped`` from the derivatives of the forces, as one native function."""
+
+    def of(
+        dt: Array, s: Array, gap: Array, by_q: Pair, by_v: Pair, inverse: Array, selection: Array
+    ) -> tuple[Array, block_diagonal.Blocks, block_diagonal.Blocks]:
+        n, h = topology.nv, dt[None, None]
+        eye = jnp.eye(n, dtype=s.dtype).reshape((n, n) + (1,) * (s.ndim - 1))
+        # what each adds to the forces: the passive ones, less what the same motion needs more
+        dq, dv = (fusion_barrier(passive - needed) for needed, passive in (by_q, by_v))
+        dq, dv, du = (product(inverse, forces) for forces in (dq, dv, selection))
+        near = block_diagonal.of_ad(topology, DEXPINV, gap)
+        turn = block_diagonal.chained(near, block_diagonal.of_ad(topology, AD_EXP, s))
+        shift = block_diagonal.chained(near, block_diagonal.of_ad(topology, DEXP, s))
+        return jnp.concatenate([h * dq, eye + h * dv, h * du], axis=1), turn, shift
+
+    return batch_last(of)

@@ -1,0 +1,280 @@
+"""The derivative of a solution by the implicit function theorem: one linear-quadratic problem, not the search."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.lie.action import Point
+from lgsim.optimize.augmented_lagrangian import conditions, with_penalties
+from lgsim.optimize.constraints import Penalties
+from lgsim.optimize.cost import near, origin
+from lgsim.optimize.linearize import LinearQuadratic, costates, linearize_step, split_nodes, step_in_chart
+from lgsim.optimize.problem import Problem
+from lgsim.optimize.results import Result
+from lgsim.optimize.solver import Solver
+
+STIFFER = 1e3
+"""The penalty of the derivative by that of the search: how far each sweep brings the conditions' derivative to zero."""
+SWEEPS = 4
+
+
+def solution(problem: Problem, us: Array, ys: Point | None, solver: Solver) -> Result:
+    """``solver.run`` with the derivatives of the solution: ts, ys, us and cost by the problem's numbers.
+
+    With the Lagrangian ``L = sum_k l_k + lambda_{k+1} . F_k``, the second-order conditions of the optimum, moved by a
+    change p' of the problem, are again a linear-quadratic problem, whose solution (x, u) is the derivative:
+
+        min sum_k 1/2 (x, u) . L_zz (x, u) + (L_zp p') . (x, u)   under   x_{k+1} = F_x x_k + F_u u_k + F_p p'
+
+    with all second derivatives. Controls at a bound move with it; conditions of an augmented Lagrangian keep their
+    active rows at zero, by the method of multipliers. Guesses and the solver's numbers have no derivative. Time and
+    memory grow linearly with the horizon and not with the iterations. Directions in which the optimum is not isolated
+    do not move. Higher derivatives are not those of the solution.
+
+    Raises:
+        ValueError: while differentiating, a function of the problem closes over a number that is differentiated.
+
+    Source: Jin et al. 2020, Pontryagin differentiable programming, sec. 5, for the linear-quadratic problem; Amos et
+    al. 2018, Differentiable MPC for end-to-end planning and control, sec. 3.2, for the bounds.
+    """
+    dynamic, static = eqx.partition((problem, us, ys, solver), eqx.is_array)
+
+    def run(dynamic: Any) -> Result:
+        problem, us, ys, solver = eqx.combine(dynamic, static)
+        return solver.run(problem, us, ys)
+
+    # a rule of JAX must not close over what is differentiated
+    converted, closed = jax.closure_convert(run, dynamic)
+    return _found(converted, static, dynamic, closed)
+
+
+@eqx.filter_custom_jvp
+def _found(run: Any, static: Any, dynamic: Any, closed: list[Array]) -> Result:
+    return run(dynamic, *closed)
+
+
+@_found.def_jvp
+def _moved(primals: tuple, tangents: tuple) -> tuple[Result, Result]:
+    run, static, dynamic, closed = primals
+    _, _, moves, closed_moves = tangents
+    if any(move is not None for move in closed_moves):
+        raise ValueError(
+            "problem: a function of it closes over a number that is differentiated; pass the number through args, or "
+            "make the function an equinox module that has it as a field"
+        )
+    found = _found(run, static, dynamic, closed)
+    change = _change(eqx.combine(dynamic, static)[0], moves[0], found)
+    still = jax.tree.map(lambda _: None, found)
+    return found, eqx.tree_at(lambda r: (r.ts, r.ys, r.us, r.cost), still, change, is_leaf=lambda x: x is None)
+
+
+class _Forcing(NamedTuple):
+    """How a change of the problem moves its linear-quadratic model: the next states, and the slopes by (x, u)."""
+
+    c: Array
+    slope: Array
+    end: Array
+
+
+class _Model(NamedTuple):
+    """The linear-quadratic model at a solution, solved: V is the cost to go, ``inverse`` that of the free F_uu."""
+
+    lq: LinearQuadratic
+    K: Array
+    V: Array
+    inverse: Array
+
+
+def _change(problem: Problem, move: Any, found: Result) -> tuple[Array, Point, Array, Array]:
+    """The derivative of (ts, ys, us, cost) along a change of the problem."""
+    ys, us = found.ys, found.us
+    plain, stiff = problem, None
+    if found.multipliers is not None:
+        stiff = eqx.tree_at(lambda m: m.weight, found.multipliers, found.multipliers.weight * STIFFER)
+        problem = with_penalties(problem, stiff)
+    lq, forcing = _model(problem, move, ys, us)
+    free, held = _held(problem, move, us, lq.r)
+    model = _solved(lq, free)
+
+    def start(p: Problem) -> Array:
+        return p.dynamics.action.difference(problem.y0, p.y0)
+
+    def moved(p: Problem, x: Array, u: Array) -> tuple[Array, Point, Array, Array]:
+        states = jax.vmap(problem.dynamics.action.move)(x, ys)
+        return p.time(jnp.arange(p.horizon + 1)), states, us + u, p.cost(states, us + u)
+
+    x0 = _product_along(start, (problem,), (move,))
+    x, u = _response(model, held, x0, forcing)
+    if stiff is not None:
+        x, u = _kept(problem, stiff, move, ys, us, x, u, lambda f: _response(model, held, x0, f), forcing)
+    return _product_along(moved, (plain, jnp.zeros_like(x), jnp.zeros_like(u)), (move, x, u))
+
+
+def _product_along(f: Any, primals: tuple, moves: tuple) -> Any:
+    """The derivative of f along moves, which are None where nothing moves."""
+    g, leaves = _of_moving(f, primals, moves)
+    return jax.jvp(g, (leaves,), (jax.tree.leaves(moves),))[1]
+
+
+def _of_moving(f: Any, primals: tuple, moves: tuple) -> tuple[Any, list[Array]]:
+    """(f as a function of the leaves that move, these leaves)."""
+    moving = jax.tree.map(lambda move: move is not None, moves, is_leaf=lambda x: x is None)
+    active, rest = eqx.partition(primals, moving)
+    leaves, shape = jax.tree.flatten(active)
+    return lambda leaves: f(*eqx.combine(jax.tree.unflatten(shape, leaves), rest)), leaves
+
+
+def _model(problem: Problem, move: Any, ys: Point, us: Array) -> tuple[LinearQuadratic, _Forcing]:
+    """The second-order model of the Lagrangian at a trajectory, whose slopes are its own, and what the move adds."""
+    action, ks = problem.dynamics.action, jnp.arange(problem.horizon)
+    n, last = action.dim, jax.tree.map(lambda y: y[-1], ys)
+    before, after = split_nodes(ys)
+
+    def cost(p: Problem, k: Array, y: Point, u: Array, z: Array) -> Array:
+        return p.running_at(k).value(p.time(k), *near(action, y, u, z), p.args)
+
+    def end(p: Problem, z: Array) -> Array:
+        return p.at_end().value(p.time(p.horizon), action.move(z, last), None, p.args)
+
+    def first(k: Array, y: Point, u: Array, y_next: Point) -> tuple[Array, Array]:
+        A, _, _ = linearize_step(problem, k, y, u, y_next)
+        return A, jax.grad(lambda z: cost(problem, k, y, u, z))(origin(action, y, u))[:n]
+
+    def node(k: Array, y: Point, u: Array, y_next: Point, costate: Array) -> tuple[tuple, tuple, tuple]:
+        def slopes(p: Problem, z: Array) -> tuple[Array, Array]:
+            def lagrangian(z: Array) -> tuple[Array, Array]:
+                c = step_in_chart(p, k, y, u, y_next, z)
+                return cost(p, k, y, u, z) + costate @ c, c
+
+            return jax.grad(lagrangian, has_aux=True)(z)
+
+        return _linear(slopes, problem, move, origin(action, y, u))
+
+    A, q = jax.vmap(first)(ks, before, us, after)
+    p, P, end_slope = _linear(jax.grad(end, 1), problem, move, jnp.zeros(n, us.dtype))
+    multipliers = costates(A, q, p)[1:]
+    (slope, c), (H, F), (more, change) = jax.vmap(node)(ks, before, us, after, multipliers)
+    H, F = jnp.swapaxes(H, 1, 2), jnp.swapaxes(F, 1, 2)
+    lq = LinearQuadratic(
+        F[:, :, :n], F[:, :, n:], c, H[:, :n, :n], H[:, n:, n:], H[:, :n, n:], slope[:, :n], slope[:, n:], P, p
+    )
+    return lq, _Forcing(change, more, end_slope)
+
+
+def _linear(f: Any, problem: Problem, move: Any, z: Array) -> tuple[Any, Any, Any]:
+    """(f(problem, z), its derivatives by z with rows in front, that along the move of the problem)."""
+    g, leaves = _of_moving(lambda p: p, (problem,), (move,))
+    value, push = jax.linearize(lambda leaves, z: f(g(leaves), z), leaves, z)
+    still = jax.tree.map(jnp.zeros_like, leaves)
+    by_z = jax.vmap(lambda e: push(still, e))(jnp.eye(z.size, dtype=z.dtype))
+    return value, by_z, push(jax.tree.leaves(move), jnp.zeros_like(z))
+
+
+def _held(problem: Problem, move: Any, us: Array, slope: Array) -> tuple[Array, Array]:
+    """(which controls no bound holds, how the others move with their bounds)."""
+    if not problem.bounded:
+        return jnp.ones(us.shape, bool), jnp.zeros_like(us)
+
+    def bounds(p: Problem) -> tuple[Array, Array]:
+        return jnp.broadcast_to(p.lower, us.shape), jnp.broadcast_to(p.upper, us.shape)
+
+    lower, upper = bounds(problem)
+    low, high = (us <= lower) & (slope > 0), (us >= upper) & (slope < 0)
+    lower, upper = _product_along(bounds, (problem,), (move,))
+    return ~(low | high), jnp.where(low, lower, jnp.where(high, upper, 0))
+
+
+def _solved(lq: LinearQuadratic, free: Array) -> _Model:
+    """The Riccati equation of the free controls; directions without curvature get no step."""
+    rtol = 10.0 ** (-0.8 * np.finfo(lq.p.dtype).precision)
+
+    def back(V: Array, node: tuple) -> tuple[Array, tuple[Array, Array, Array]]:
+        A, B, Q, R, N, free = node
+        Fxx, Fux, Fuu = Q + A.T @ V @ A, N.T + B.T @ V @ A, R + B.T @ V @ B
+        Fuu = jnp.where(free[:, None] & free[None, :], (Fuu + Fuu.T) / 2, 0)
+        inverse = jnp.linalg.pinv(Fuu, rtol=rtol, hermitian=True)
+        K = -inverse @ Fux
+        V = Fxx + Fux.T @ K
+        V = (V + V.T) / 2
+        return V, (K, V, inverse)
+
+    _, (K, V, inverse) = jax.lax.scan(back, lq.P, (lq.A, lq.B, lq.Q, lq.R, lq.N, free), reverse=True)
+    return _Model(lq, K, jnp.concatenate([V, lq.P[None]]), inverse)
+
+
+def _response(model: _Model, held: Array, x0: Array, forcing: _Forcing) -> tuple[Array, Array]:
+    """The minimum (x, u) of the model under a forcing, linear in (held, x0, forcing)."""
+    lq, n = model.lq, x0.size
+    # the controls that move with their bounds act like a forcing
+    c = forcing.c + jnp.einsum("kij,kj->ki", lq.B, held)
+    q = forcing.slope[:, :n] + jnp.einsum("kij,kj->ki", lq.N, held)
+    r = forcing.slope[:, n:] + jnp.einsum("kij,kj->ki", lq.R, held)
+
+    def back(v: Array, node: tuple) -> tuple[Array, Array]:
+        A, B, K, V, inverse, c, q, r = node
+        v = v + V @ c
+        r = r + B.T @ v
+        return q + A.T @ v + K.T @ r, -inverse @ r
+
+    def forth(x: Array, node: tuple) -> tuple[Array, tuple[Array, Array]]:
+        A, B, K, k, c = node
+        u = K @ x + k
+        x = A @ x + B @ u + c
+        return x, (x, u)
+
+    _, k = jax.lax.scan(back, forcing.end, (lq.A, lq.B, model.K, model.V[1:], model.inverse, c, q, r), reverse=True)
+    _, (x, u) = jax.lax.scan(forth, x0, (lq.A, lq.B, model.K, k, c))
+    return jnp.concatenate([x0[None], x]), u + held
+
+
+def _kept(
+    problem: Problem, penalties: Penalties, move: Any, ys: Point, us: Array, x: Array, u: Array, respond: Any,
+    forcing: _Forcing,
+) -> tuple[Array, Array]:  # fmt: skip
+    """(x, u) after sweeps of the method of multipliers that keep the active rows of the conditions at zero."""
+    action, n = problem.dynamics.action, problem.dynamics.action.dim
+    along, end = (tuple(c for c in problem.constraints if getattr(c, name)) for name in ("along", "end"))
+    before, last = split_nodes(ys)[0], jax.tree.map(lambda y: y[-1], ys)
+
+    def values(p: Problem, x: Array, u: Array) -> tuple:
+        return conditions(p, jax.vmap(action.move)(x, ys), us + u)
+
+    def weights(constraint: Any, multiplier: Array, value: Array) -> Array:
+        active = multiplier + penalties.weight * value > 0
+        return jnp.where(constraint.equality | active, penalties.weight, 0)
+
+    def slopes(multipliers: tuple) -> tuple[Array, Array]:
+        pulls = Penalties(multipliers[0], multipliers[1], penalties.weight)
+
+        def node(k: Array, y: Point, u: Array) -> Array:
+            def cost(z: Array) -> Array:
+                return pulls.at(problem.constraints, k).value(problem.time(k), *near(action, y, u, z), problem.args)
+
+            return jax.grad(cost)(origin(action, y, u))
+
+        def at_end(z: Array) -> Array:
+            cost = pulls.at_end(problem.constraints)
+            return cost.value(problem.time(problem.horizon), action.move(z, last), None, problem.args)
+
+        return jax.vmap(node)(jnp.arange(problem.horizon), before, us), jax.grad(at_end)(jnp.zeros(n, us.dtype))
+
+    held = (penalties.along, penalties.end)
+    pairs = zip((along, end), held, conditions(problem, ys, us), strict=True)
+    active = tuple(tuple(weights(*each) for each in zip(*pair, strict=True)) for pair in pairs)
+
+    def sweep(state: tuple, _: None) -> tuple[tuple, None]:
+        pull, x, u = state
+        change = _product_along(values, (problem, jnp.zeros_like(x), jnp.zeros_like(u)), (move, x, u))
+        pull = jax.tree.map(lambda m, weight, c: m + weight * c, pull, active, change)
+        slope, at_end = jax.jvp(slopes, (held,), (pull,))[1]
+        more = forcing._replace(slope=forcing.slope + slope, end=forcing.end + at_end)
+        return (pull, *respond(more)), None
+
+    (_, x, u), _ = jax.lax.scan(sweep, (jax.tree.map(jnp.zeros_like, held), x, u), None, length=SWEEPS)
+    return x, u

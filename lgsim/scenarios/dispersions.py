@@ -1,0 +1,279 @@
+"""The dispersions of a study file: what varies from sample to sample, as distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from lgsim.cli.errors import unknown
+from lgsim.montecarlo import (
+    Distribution,
+    Haar,
+    InertiaDispersion,
+    LogNormal,
+    MassDispersion,
+    Normal,
+    PoseDispersion,
+    Rollout,
+    TangentNormal,
+    Uniform,
+)
+from lgsim.multibody import Model, inertia
+from lgsim.multibody.model import DRIVES
+from lgsim.scenarios.toml_table import Table, shown
+
+SIGNED = ("rest", "lower", "upper")
+"""Numbers of degrees of freedom that may be negative; all others may not."""
+PLAIN = ("axes", "pitches", "mimic", "gravity")
+"""Other arrays of numbers of a model."""
+BODIES, POSES = ("masses", "inertias"), ("placements", "frames")
+START = {"q": "q0", "v": "v0", "torque": "torques"}
+"""What a rollout calls the numbers of the start and the drives."""
+LAWS = {"control": "control", "wind": "wrenches"}
+SPREADS = ("std", "relative", "low", "high", "mean")
+
+
+class Own(NamedTuple):
+    """Numbers as they are without dispersion.
+
+    Attributes:
+        value: The numbers.
+        slices: The places of their parts by name, or None where they have no names.
+        signed: Whether they may be negative.
+        said: What they are, for messages.
+    """
+
+    value: np.ndarray
+    slices: Mapping[str, slice] | None = None
+    signed: bool = True
+    said: str = "the value"
+
+
+def distributions(table: Table, rollout: Rollout) -> dict[str, Distribution]:
+    """The distributions of ``[dispersions]`` by the names that a rollout has for what they vary.
+
+    Raises:
+        BadInput: with file, line and key.
+    """
+    model = rollout.model
+    table.only(*START, *BODIES, *DRIVES, *PLAIN, *POSES, *LAWS)
+    if all(name in table for name in BODIES):
+        raise table.fault("masses", "expected either masses or inertias: both are the bodies' inertial parameters")
+    found: dict[str, Distribution] = {}
+    for name in table.values:
+        if name in LAWS:
+            found |= _of_law(table.table(name), LAWS[name], getattr(rollout, LAWS[name]))
+        elif name in START:
+            found[START[name]] = _start(table, name, rollout)
+        else:
+            found["model.inertias" if name in BODIES else f"model.{name}"] = _of_model(table, name, model)
+    return found
+
+
+def _start(table: Table, name: str, rollout: Rollout) -> Distribution:
+    model = rollout.model
+    own = table.table(name)
+    if name == "q":
+        return _configuration(own, model, np.asarray(rollout.q0))
+    if name == "torque" and rollout.torques is None:
+        raise table.fault(name, "there is none: give torques in [control]")
+    value = rollout.v0 if name == "v" else rollout.torques
+    return numbers(own, Own(np.asarray(value), model.v_slices))
+
+
+def _configuration(table: Table, model: Model, q: np.ndarray) -> Distribution:
+    """About the start on the group of the joints, along the tangent; or with attitudes that are uniform."""
+    table.only("std", "covariance", "uniform_attitudes")
+    if len(table.values) != 1:
+        raise table.fault(None, "expected one of std, covariance, uniform_attitudes")
+    about = jnp.asarray(q, model.dtype)
+    if "uniform_attitudes" in table:
+        with table.at("uniform_attitudes"):
+            return Haar(model, table.of("uniform_attitudes", list), about)
+    if "covariance" in table:
+        rows = table.rows("covariance", model.nv)
+        with table.at("covariance"):
+            return TangentNormal(model, about, covariance=rows)
+    std = _spread(table, "std", Own(np.zeros(model.nv), model.v_slices))
+    return TangentNormal(model, about, jnp.asarray(std, model.dtype))
+
+
+def _of_model(table: Table, name: str, model: Model) -> Distribution:
+    own = table.table(name)
+    if name == "inertias":
+        return _inertias(own, model)
+    if name == "masses":
+        return _masses(own, model)
+    value = np.asarray(getattr(model, name))
+    if name in POSES:
+        own.only("position", "rotation")
+        each = [own.number(key, 0.0, least=0.0) for key in ("position", "rotation")]
+        return PoseDispersion(value, np.repeat(each, 3))
+    signed = name in SIGNED or name in PLAIN
+    return numbers(own, Own(value, model.v_slices if name in DRIVES else None, signed, f"the machine's {name}"))
+
+
+def _of_law(table: Table, root: str, law: Any) -> dict[str, Distribution]:
+    """Numbers of the control or of the wind."""
+    if law is None:
+        raise table.fault(None, f"there is none: give a table [{table.path[-1]}]")
+    numeric = [name for name in law.__dataclass_fields__ if hasattr(getattr(law, name), "shape")]
+    table.only(*(name for name in numeric if name not in ("gusts", "t0", "dt")))
+    found = {}
+    for name in table.values:
+        value = np.asarray(getattr(law, name))
+        # places, speeds of the air and targets may be negative, gains may not
+        found[f"{root}.{name}"] = numbers(table.table(name), Own(value, signed=value.ndim > 0))
+    return found
+
+
+def numbers(table: Table, own: Own) -> Distribution:
+    """Independent numbers about those that are there.
+
+    ``std`` is a normal distribution, ``relative`` a log-normal one of that relative standard deviation, ``low`` and
+    ``high`` a uniform one.
+
+    Raises:
+        BadInput: the table says something else, or a distribution reaches below zero where none may.
+    """
+    table.only(*SPREADS)
+    kinds = [{"std"} & set(table.values), {"relative"} & set(table.values), {"low", "high"} & set(table.values)]
+    if sum(map(bool, kinds)) != 1:
+        raise table.fault(None, "expected one of std (normal), relative (log-normal), or low and high (uniform)")
+    if "low" in table or "high" in table:
+        return _uniform(table, own)
+    mean = _spread(table, "mean", own, own.value) if "mean" in table else own.value
+    if "relative" in table:
+        spread = _spread(table, "relative", own)
+        if np.any(mean < 0):
+            raise table.fault("relative", f"{own.said} is negative; take std, or low and high")
+        if not np.any((mean > 0) & (spread > 0)):
+            raise table.fault("relative", f"{own.said} is zero, and so is any part of it; take low and high")
+        return LogNormal(jnp.asarray(mean), spread)
+    std = _spread(table, "std", own)
+    if not own.signed and np.any(std > 0):
+        raise table.fault("std", "a normal distribution has negative numbers; take relative, or low and high")
+    return Normal(jnp.asarray(mean), std)
+
+
+def _uniform(table: Table, own: Own) -> Distribution:
+    if "mean" in table:
+        raise table.fault("mean", "not with low and high")
+    ends = [_spread(table, key, own, own.value, signed=True) for key in ("low", "high")]
+    if not own.signed and np.any(ends[0] < 0):
+        raise table.fault("low", f"expected zero or more, got {ends[0].min():g}")
+    if np.any(ends[1] < ends[0]):
+        raise table.fault("high" if "high" in table else "low", "expected low to be at most high")
+    return Uniform(*(jnp.asarray(end) for end in ends))
+
+
+def _spread(table: Table, key: str, own: Own, start: Any = None, signed: bool = False) -> np.ndarray:
+    """One number for all, a list, or numbers by name; of the shape of the numbers that there are.
+
+    Args:
+        table, key: Where it stands.
+        own: The numbers.
+        start: What it is where no name is given; by default zero.
+        signed: Whether it may be negative; of ``mean`` always.
+    """
+    like, value = own.value, table.values.get(key)
+    begin = np.zeros(like.shape) if start is None else np.asarray(start)
+    if value is None:
+        return begin
+    if isinstance(value, dict | list) and own.slices is not None:
+        found, _ = table.by_joint(key, own.slices, begin)
+    elif isinstance(value, list) and like.ndim == 1:
+        found = table.vector(key, len(like))
+    elif isinstance(value, dict | list):
+        raise table.fault(key, f"expected a number{f' or {like.size} of them' * (like.ndim == 1)}, got {shown(value)}")
+    else:
+        found = np.full(like.shape, table.number(key))
+    found = np.asarray(found, like.dtype)
+    if not signed and key != "mean" and np.any(found < 0):
+        raise table.fault(key, f"expected zero or more, got {found.min():g}")
+    return found
+
+
+def _by_body(table: Table, key: str, names: Sequence[str], start: np.ndarray) -> np.ndarray:
+    """A number for all bodies, or ``{ body = number }``."""
+    value = table.values.get(key)
+    if not isinstance(value, dict):
+        return start if value is None else np.full(len(names), table.number(key))
+    out, inner = start.copy(), table.table(key)
+    for name in value:
+        if name not in names:
+            with inner.at(name):
+                raise unknown("expected the name of a body", name, names)
+        out[names.index(name)] = inner.number(name)
+    return out
+
+
+def _masses(table: Table, model: Model) -> Distribution:
+    """Masses of bodies whose shapes stay."""
+    table.only("relative", "low", "high")
+    names, parameters = model.topology.body_names, np.asarray(model.inertias)
+    _physical(table, names, parameters)
+    own = parameters[:, 0]
+    if "relative" in table:
+        if len(table.values) > 1:
+            raise table.fault(None, "expected either relative, or low and high")
+        spread = _by_body(table, "relative", names, np.zeros(len(names)))
+        with table.at("relative"):
+            return MassDispersion(parameters, LogNormal(jnp.asarray(own), spread))
+    if not table.values:
+        raise table.fault(None, "expected relative, or low and high")
+    low, high = (_by_body(table, key, names, own) for key in ("low", "high"))
+    if np.any(low[own > 0] <= 0):
+        raise table.fault("low", f"expected masses above zero, got {low[own > 0].min():g} kg")
+    with table.at("low" if "low" in table else "high"):
+        return MassDispersion(parameters, Uniform(jnp.asarray(low), jnp.asarray(high)))
+
+
+CHART = {"mass": slice(0, 1), "size": slice(1, 4), "shape": slice(4, 7), "center": slice(7, 10)}
+"""Which of the ten numbers of ``Inertias`` a key stands for."""
+
+
+def _inertias(table: Table, model: Model) -> Distribution:
+    """Inertial parameters of bodies that can exist, about those of the machine or about given ones."""
+    table.only(*CHART, "about")
+    names, parameters = model.topology.body_names, np.array(model.inertias)
+    given = table.table("about")
+    for name in given.values:
+        if name not in names:
+            with given.at(name):
+                raise unknown("expected the name of a body", name, names)
+        parameters[names.index(name)] = _body(given.table(name))
+    _physical(table, names, parameters)
+    spread = np.zeros((len(names), 10))
+    for key, part in CHART.items():
+        each = _by_body(table, key, names, np.zeros(len(names)))
+        if np.any(each < 0):
+            raise table.fault(key, f"expected zero or more, got {each.min():g}")
+        spread[:, part] = each[:, None]
+    return InertiaDispersion(jnp.asarray(parameters, model.dtype), spread)
+
+
+def _body(table: Table) -> np.ndarray:
+    """The parameters of ``{ mass, center, inertia = [Ixx, Iyy, Izz, Ixy, Ixz, Iyz] }``, about the centre of mass."""
+    table.only("mass", "center", "inertia")
+    table.need("mass")
+    mass, center = table.number("mass"), table.vector("center", 3)
+    found = table.vector("inertia", 3, 6)
+    if found is None:
+        raise table.fault(None, "the key 'inertia' is missing")
+    xx, yy, zz, xy, xz, yz = [*found, 0, 0, 0][:6]
+    about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    center = np.zeros(3) if center is None else center
+    body = np.asarray(inertia.parameters(jnp.asarray(mass), jnp.asarray(center), jnp.asarray(about)))
+    if (wrong := inertia.defect(body)) is not None:
+        raise table.fault("mass" if mass <= 0 else "inertia", f"the body {wrong}")
+    return body
+
+
+def _physical(table: Table, names: Sequence[str], parameters: np.ndarray) -> None:
+    for name, row in zip(names, parameters, strict=True):
+        if (wrong := inertia.defect(row)) is not None:
+            raise table.fault(None, f"the body {name!r} of the machine {wrong}; mend its file, or name it in about")

@@ -1,0 +1,104 @@
+"""The configuration space of a machine times its velocities, as a manifold that a group moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.lie.action import Action
+from lgsim.lie.ad_functions import DEXPINV, on_motion
+from lgsim.multibody import block_diagonal, configuration
+from lgsim.multibody.joint import GroupJoint, Joint
+from lgsim.multibody.topology import Topology
+from lgsim.support import check
+from lgsim.xla import native_with_derivatives
+
+
+class StateSpace(Action):
+    """States (q, v, z) of a machine in one array: q moves on its group from the right, v and z add up.
+
+    The algebra vector is (velocity, derivative of v, derivative of z), (2 nv + further,). One array, because the cost
+    of a step on CPU grows with their number.
+
+    Attributes:
+        topology: Of the machine.
+        further: Length of z, such as the forces of drives that lag.
+    """
+
+    topology: Topology = eqx.field(static=True)
+    further: int = eqx.field(static=True, default=0)
+
+    @property
+    def dim(self) -> int:
+        """Twice the degrees of freedom, and the further numbers."""
+        return 2 * self.topology.nv + self.further
+
+    @property
+    def length(self) -> int:
+        """Numbers in a state."""
+        return self.topology.nq + self.topology.nv + self.further
+
+    def move(self, xi: Array, y: Array) -> Array:
+        """``retract`` of q, the sum of v and of z."""
+        tree = self.topology
+        xi, y = check.arguments(xi=(xi, (self.dim,)), y=(y, (self.length,)))
+        if not tree.groups:
+            return y + xi
+        q = configuration.retract(tree, y[..., : tree.nq], xi[..., : tree.nv])
+        return jnp.concatenate([q, y[..., tree.nq :] + xi[..., tree.nv :]], axis=-1)
+
+    def dexpinv(self, sigma: Array, xi: Array) -> Array:
+        """At ``-sigma`` in the algebra of each joint that is a group: velocities move it from the right."""
+        return self._on_groups(_dexpinv, sigma, xi)
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        """Minus the bracket of each joint that is a group."""
+        return self._on_groups(_bracket, a, b)
+
+    def difference(self, y0: Array, y1: Array) -> Array:
+        """The smallest xi with ``move(xi, y0) = y1``."""
+        tree = self.topology
+        y0, y1 = check.arguments(y0=(y0, (self.length,)), y1=(y1, (self.length,)))
+        along = configuration.difference(tree, y0[..., : tree.nq], y1[..., : tree.nq])
+        return jnp.concatenate([along, y1[..., tree.nq :] - y0[..., tree.nq :]], axis=-1)
+
+    def difference_jacobian(self, y0: Array, y: Array) -> tuple[Array, Array]:
+        """J is that of the configuration (nv, nv), ``dexpinv`` joint by joint."""
+        r = self.difference(y0, y)
+        return r, _joint_dexpinv(self.topology)(r[: self.topology.nv])
+
+    def sizes(self, y: Array) -> Array:
+        """1 rad or 1 m for the configuration, v and z themselves for v and z."""
+        return jnp.concatenate([jnp.ones(self.topology.nv, y.dtype), y[self.topology.nq :]])
+
+    def _on_groups(self, f: Callable[..., list[Array]], a: Array, b: Array) -> Array:
+        """``f`` joint by joint, and of one number where the algebra is a vector space."""
+        tree = self.topology
+        a, b = check.arguments(a=(a, (self.dim,)), b=(b, (self.dim,)))
+        if not tree.groups:
+            return f(None, [a], [b])[0]
+        along = configuration.by_group(tree, f, "v", a=(a[..., : tree.nv], "v"), b=(b[..., : tree.nv], "v"))
+        return jnp.concatenate([along, f(None, [a[..., tree.nv :]], [b[..., tree.nv :]])[0]], axis=-1)
+
+
+@cache
+def _joint_dexpinv(topology: Topology) -> Callable[[Array], Array]:
+    return native_with_derivatives(
+        lambda s: block_diagonal.matrix(topology, block_diagonal.of_ad(topology, DEXPINV, s), s)
+    )
+
+
+def _dexpinv(joint: Joint | None, s: list[Array], x: list[Array]) -> list[Array]:
+    if isinstance(joint, GroupJoint):
+        return joint.rates(on_motion(DEXPINV, -joint.twist(s), joint.twist(x)))
+    return x
+
+
+def _bracket(joint: Joint | None, a: list[Array], b: list[Array]) -> list[Array]:
+    if isinstance(joint, GroupJoint):
+        return joint.rates(-joint.twist(a).cross(joint.twist(b)))
+    return [jnp.zeros_like(x) for x in b]

@@ -1,0 +1,1 @@
+"""What every floor leans on: checks of arguments, optional packages, the version, whole files, checkpoints."""

@@ -1,0 +1,164 @@
+"""What a URDF file shows: the shapes of its links."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from lgsim.formats import urdf_elements
+from lgsim.formats.report import FileWarning
+from lgsim.formats.xml import TEXT, Element, is_size, read
+from lgsim.support.extras import package
+from lgsim.view.shapes import GREY, Box, Capsule, Color, Cylinder, Geometry, Mesh, Shape, Sphere
+
+PACKAGES = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")
+"""Variables of the environment that list folders with packages."""
+
+
+def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> dict[str, list[Shape]]:
+    """The shapes of a URDF file's <visual> elements, by the name of their link.
+
+    A link's frame keeps its name in the model also where fixed joints merged it into another body, and so do the
+    shapes that hang on it. Boxes, cylinders, spheres and capsules need nothing else; meshes are read through the
+    package trimesh. Mesh files are sought as the URDF has them: beside the file, and ``package://name/...`` in the
+    folders above it and in those that ROS_PACKAGE_PATH and AMENT_PREFIX_PATH list. What cannot be shown is left out
+    with one ``FileWarning`` that counts it.
+
+    Args:
+        path: The file.
+        text: The XML itself instead of a path.
+
+    Returns:
+        Link name to its shapes, each with its pose in the link's frame; links without any are left out.
+
+    Raises:
+        FileError: the file is missing, is not XML, or an element lacks something.
+        TypeError: not just one of ``path`` and ``text`` is given.
+        ImportError: there are meshes, and trimesh is missing; ``pip install 'lgsim[view]'``.
+    """
+    file, node = read(path, text)
+    root = Element(file, node)
+    if root.tag != "robot":
+        raise root.error(f"expected <robot>, the root of a URDF file, got <{root.tag}>")
+    reader = _Reader(root)
+    found = {link.name(): list(reader.shapes(link)) for link in root.children("link")}
+    if reader.missing:
+        warnings.warn(
+            f"{file}: {len(reader.missing)} meshes are not shown; the first one: {reader.missing[0]}",
+            FileWarning,
+            stacklevel=2,
+        )
+    return {name: shapes for name, shapes in found.items() if shapes}
+
+
+class _Reader:
+    """The shapes of one file, and what could not be read."""
+
+    def __init__(self, root: Element) -> None:
+        self.folder = None if root.file == TEXT else Path(root.file).resolve().parent
+        self.robot = urdf_elements.Robot(root, {}, {}, [], [])
+        self.colors = {material.name(): self._color(material, GREY) for material in root.children("material")}
+        self.missing: list[str] = []
+
+    def shapes(self, link: Element) -> Iterator[Shape]:
+        for visual in link.children("visual"):
+            pose = urdf_elements.origin(visual, self.robot)
+            material = visual.child("material")
+            color = None if material is None else self._material(material)
+            geometry = visual.required("geometry")
+            found = [tag for tag in GEOMETRIES if geometry.child(tag) is not None]
+            if found:
+                element = geometry.required(found[0])
+                yield Shape(GEOMETRIES[found[0]](element), pose, color or GREY)
+            else:
+                yield from self._mesh(geometry.required("mesh"), pose, color)
+
+    def _material(self, material: Element) -> Color | None:
+        name = material.text("name", "") or ""
+        return self._color(material, self.colors.get(name))
+
+    def _color(self, material: Element, default: Color | None) -> Color | None:
+        color = material.child("color")
+        if color is None:
+            return default
+        red, green, blue, opacity = color.numbers("rgba", 4, (*GREY,))
+        return red, green, blue, opacity
+
+    def _mesh(self, element: Element, pose: np.ndarray, color: Color | None) -> Iterator[Shape]:
+        name = element.name("filename")
+        scale = np.array(element.numbers("scale", 3, (1.0, 1.0, 1.0)))
+        path = self._find(name)
+        if path is None:
+            self.missing.append(f"line {element.line}: there is no file {name!r}")
+            return
+        trimesh = package("trimesh", "view")
+        try:
+            scene = trimesh.load_scene(str(path))
+            # some formats say what their numbers mean
+            scene = scene if scene.units is None else scene.convert_units("meters")
+            meshes = [(*scene.graph[node], scene.geometry) for node in scene.graph.nodes_geometry]
+        except Exception as error:  # readers of meshes raise all kinds
+            self.missing.append(f"line {element.line}: {path} cannot be read: {error}")
+            return
+        meshes = [(place, held[part]) for place, part, held in meshes if len(getattr(held[part], "faces", ()))]
+        if not meshes:
+            self.missing.append(f"line {element.line}: {path} cannot be read: it holds no triangles")
+        for place, mesh in meshes:
+            vertices = (mesh.vertices @ place[:3, :3].T + place[:3, 3]) * scale
+            # a mirror turns the triangles inside out
+            faces = np.asarray(mesh.faces)[:, :: 1 if np.prod(scale) * np.linalg.det(place[:3, :3]) > 0 else -1]
+            yield Shape(Mesh(np.asarray(vertices), faces, flat=True), pose, color or _own_color(mesh))
+
+    def _find(self, name: str) -> Path | None:
+        """The file of a mesh; None where there is none."""
+        listed = [Path(folder) for key in PACKAGES for folder in os.environ.get(key, "").split(os.pathsep) if folder]
+        above = [] if self.folder is None else [self.folder, *self.folder.parents]
+        kind, mark, rest = name.partition("://")
+        if not mark:
+            candidates = [Path(name)] if self.folder is None else [self.folder / name]
+        elif kind == "package":
+            inner = Path(*Path(rest).parts[1:])
+            candidates = [folder / rest for folder in (*above, *listed)]
+            candidates += [folder / "share" / rest for folder in listed]
+            candidates += [folder / inner for folder in above[:-1]]
+        else:
+            candidates = [Path(rest)]
+        return next((path for path in candidates if path.is_file()), None)
+
+
+def _box(element: Element) -> Geometry:
+    x, y, z = element.numbers("size", 3, (1.0, 1.0, 1.0))
+    return Box((x, y, z))
+
+
+def _cylinder(element: Element) -> Geometry:
+    return Cylinder(element.number("radius", holds=is_size), element.number("length", holds=is_size))
+
+
+def _capsule(element: Element) -> Geometry:
+    return Capsule(element.number("radius", holds=is_size), element.number("length", holds=is_size))
+
+
+def _sphere(element: Element) -> Geometry:
+    return Sphere(element.number("radius", holds=is_size))
+
+
+GEOMETRIES = {"box": _box, "cylinder": _cylinder, "sphere": _sphere, "capsule": _capsule}
+"""The primitives of <geometry>; a capsule is a common extension."""
+
+
+def _own_color(mesh: object) -> Color:
+    """The colour that a mesh brings along."""
+    visual = getattr(mesh, "visual", None)
+    if not getattr(visual, "defined", False):
+        return GREY
+    material = getattr(visual, "material", None)
+    bytes_of = getattr(material, "main_color", None) if material is not None else getattr(visual, "main_color", None)
+    if bytes_of is None:
+        return GREY
+    red, green, blue, opacity = (float(part) / 255 for part in bytes_of)
+    return red, green, blue, opacity

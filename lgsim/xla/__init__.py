@@ -1,0 +1,26 @@
+"""All that touches XLA's attributes and JAX's interpreters: hints, batches, loops, tiles, closures.
+
+What is written here changes how fast a program runs and what reverse mode keeps, never a result.
+"""
+
+from lgsim.xla.batching import batch_last, linear_last, native_with_derivatives
+from lgsim.xla.closures import opened
+from lgsim.xla.hints import fusion_barrier, native_call, save_in_checkpoint, save_marked_values, xla_options
+from lgsim.xla.loops import scan_last, where_last, while_last
+from lgsim.xla.tiling import tiled_vmap
+
+__all__ = [
+    "batch_last",
+    "fusion_barrier",
+    "linear_last",
+    "native_call",
+    "native_with_derivatives",
+    "opened",
+    "save_in_checkpoint",
+    "save_marked_values",
+    "scan_last",
+    "tiled_vmap",
+    "where_last",
+    "while_last",
+    "xla_options",
+]

@@ -1,0 +1,203 @@
+"""Batches on the last axis: what makes a recursion over bodies vector code.
+
+A recursion takes one body after another, so the axis along which there is vector work is the batch, and it has to come
+last. ``jax.vmap`` alone puts it first wherever an array is indexed or broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial, wraps
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import Primitive, jaxpr_as_fun
+from jax.interpreters import ad, batching, mlir
+
+from lgsim.xla.hints import native_call
+
+Rule = Callable[[tuple, tuple], tuple[Any, Any]]
+"""``rule(args, changes)`` gives the value and its change; changes are ``SymbolicZero`` where nothing moves."""
+
+
+def batch_last(core: Callable[..., Any], rule: Rule | None = None) -> Callable[..., Any]:
+    """``core`` as one function that a batch enters by its last axis, whatever axis ``jax.vmap`` maps over.
+
+    ``core`` takes and returns pytrees of arrays whose own axes come first; any number of batch axes follows, the same
+    number for all its arguments, of full length or of length 1, and full in what it returns. A derivative, in every
+    order and mode, is that of ``core`` by JAX, or what ``rule`` gives for one entry of a batch.
+
+    It is a primitive of JAX, since loops in reverse mode forget the rules of ``custom_jvp`` and ``custom_vmap``.
+    """
+    program = _Program(core, rule)
+    return wraps(core)(lambda *args: program(*args))
+
+
+def linear_last(
+    core: Callable[[Any, Any], Any], transposed: Callable[[Any, Any], Any], full: bool = False
+) -> Callable[[Any, Any], Any]:
+    """``core(args, x)`` as with ``batch_last``, linear in x; reverse mode pulls y back by ``transposed(args, y)``.
+
+    In a batch x always has its full length, and with ``full`` so have args.
+    """
+    program = _Program(core, transposed=_Program(transposed, full=full), full=full)
+    return wraps(core)(lambda args, x: program(args, x))
+
+
+class _Program:
+    """``core`` on flat lists of leaves; one for each ``batch_last``, compared by identity."""
+
+    def __init__(
+        self,
+        core: Callable[..., Any],
+        rule: Rule | None = None,
+        transposed: _Program | None = None,
+        full: bool = False,
+    ) -> None:
+        self.core, self.rule, self.transposed, self.full = core, rule, transposed, full
+        self._native, self._traces = native_call(core), {}
+
+    def __call__(self, *args: Any, rank: int = 0) -> Any:
+        leaves, structure = jax.tree.flatten(args)
+        leaves = [jnp.asarray(leaf) for leaf in leaves]
+        out = _called.bind(*leaves, program=self, structure=structure, rank=rank)
+        return jax.tree.unflatten(self.traced(structure, *map(_kind, leaves))[1], out)
+
+    def traced(self, structure: Any, *kinds: jax.ShapeDtypeStruct) -> tuple[Any, Any]:
+        """The program for leaves of these kinds, and the structure of what it returns."""
+        key = structure, kinds, jax.dtypes.canonicalize_dtype(int)
+        if key not in self._traces:
+            jaxpr, out = jax.make_jaxpr(self._native, return_shape=True)(*jax.tree.unflatten(structure, kinds))
+            self._traces[key] = jaxpr, jax.tree.structure(out)
+        return self._traces[key]
+
+    def linear(self, structure: Any) -> int:
+        """How many leaves, the last ones, it is linear in."""
+        return 0 if self.transposed is None else structure.children()[1].num_leaves
+
+
+def _kind(x: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+
+_called = Primitive("batch_last")
+_called.multiple_results = True
+
+
+def _run(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
+    return jaxpr_as_fun(program.traced(structure, *map(_kind, leaves))[0])(*leaves)
+
+
+@_called.def_abstract_eval
+def _(*leaves: Any, program: _Program, structure: Any, rank: int) -> list[Any]:
+    return list(program.traced(structure, *map(_kind, leaves))[0].out_avals)
+
+
+def _batched(leaves: Sequence[Any], axes: Sequence[int | None], program: _Program, structure: Any, rank: int) -> Any:
+    size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
+
+    def wide(x: Array) -> Array:
+        return jnp.broadcast_to(x, (*x.shape[:-1], size))
+
+    def last(i: int, x: Any, axis: int | None) -> Array:
+        if axis is not None:
+            return jnp.moveaxis(x, axis, -1)
+        x = jnp.asarray(x)[..., None]  # a scalar constant may come as a number of Python's kind
+        return x if i < shared else wide(x)
+
+    shared = 0 if program.full else len(leaves) - program.linear(structure)
+    given = map(last, range(len(leaves)), leaves, axes)
+    out = _called.bind(*given, program=program, structure=structure, rank=rank + 1)
+    # a result that no mapped argument enters has a batch of length 1
+    return [jnp.moveaxis(wide(x), -1, 0) for x in out], [0] * len(out)
+
+
+def _moved(leaves: Sequence[Array], changes: Sequence[Any], program: _Program, structure: Any, rank: int) -> Any:
+    moving = [i for i, change in enumerate(changes) if not isinstance(change, ad.Zero)]
+    core, rule = program.core, program.rule
+
+    def by_core(leaves: Sequence[Array], changes: Sequence[Array]) -> tuple[list, list]:
+        def some(*moved: Array) -> list[Array]:
+            given = dict(zip(moving, moved, strict=True))
+            args = [given.get(i, x) for i, x in enumerate(leaves)]
+            return jax.tree.leaves(core(*jax.tree.unflatten(structure, args)))
+
+        return jax.jvp(some, tuple(leaves[i] for i in moving), tuple(changes))
+
+    def by_rule(rule: Rule, leaves: Sequence[Array], changes: Sequence[Array]) -> tuple[list, list]:
+        given = dict(zip(moving, changes, strict=True))
+        all_changes = [given[i] if i in given else SymbolicZero.from_primal_value(x) for i, x in enumerate(leaves)]
+        args = jax.tree.unflatten(structure, leaves), jax.tree.unflatten(structure, all_changes)
+        value, change = rule(*args)
+        return jax.tree.leaves(value), jax.tree.leaves(change)
+
+    derive = by_core if rule is None else _entrywise(partial(by_rule, rule), rank)
+    return derive(list(leaves), [changes[i] for i in moving])
+
+
+def _entrywise(f: Callable[..., Any], rank: int) -> Callable[..., Any]:
+    """``f`` of one entry on lists of arrays with ``rank`` batch axes at their ends, each of full length or 1."""
+    if rank == 0:
+        return f
+
+    def mapped(*lists: list[Array]) -> Any:
+        length = max(x.shape[-1] for x in lists[0])
+        axes = [[-1 if x.shape[-1] == length else None for x in each] for each in lists]
+        given = [[x if x.shape[-1] == length else x[..., 0] for x in each] for each in lists]
+        return jax.vmap(_entrywise(f, rank - 1), in_axes=axes, out_axes=-1)(*given)
+
+    return mapped
+
+
+def _pulled_back(cotangents: Sequence[Any], *leaves: Any, program: _Program, structure: Any, rank: int) -> list[Any]:
+    count = len(leaves) - program.linear(structure)
+    if program.transposed is None or any(map(ad.is_undefined_primal, leaves[:count])):
+        raise NotImplementedError(f"{program.core}: not linear, so that JAX cannot transpose it")
+    args, x = jax.tree.unflatten(structure, [leaf.aval if ad.is_undefined_primal(leaf) else leaf for leaf in leaves])
+    kinds = [_kind(leaf) for leaf in jax.tree.leaves((args, x))]
+    y = jax.tree.unflatten(program.traced(structure, *kinds)[1], [ad.instantiate_zeros(each) for each in cotangents])
+    back = jax.tree.leaves(program.transposed(args, y, rank=rank))
+    found = [None] * count + back
+    return [each if ad.is_undefined_primal(leaf) else None for each, leaf in zip(found, leaves, strict=True)]
+
+
+_called.def_impl(jax.jit(_run, static_argnames=("program", "structure", "rank")))
+mlir.register_lowering(_called, mlir.lower_fun(_run, multiple_results=True))
+batching.primitive_batchers[_called] = _batched
+ad.primitive_jvps[_called] = _moved
+ad.primitive_transposes[_called] = _pulled_back
+
+
+def native_with_derivatives(core: Callable[..., Array]) -> Callable[..., Array]:
+    """``core`` of arrays, one value for each entry of a batch, as ``batch_last`` takes it.
+
+    So is its derivative, in both modes; derivatives of higher order are those of ``core`` by JAX.
+    """
+
+    @cache
+    def derivative(moving: tuple[int, ...]) -> Callable:
+        def some(args: tuple) -> Callable:
+            def of(*moved: Array) -> Array:
+                given = dict(zip(moving, moved, strict=True))
+                return core(*(given.get(i, x) for i, x in enumerate(args)))
+
+            return of
+
+        def along(args: tuple, changes: tuple) -> Array:
+            return jax.jvp(some(args), tuple(args[i] for i in moving), changes)[1]
+
+        def back(args: tuple, y: Array) -> tuple:
+            return jax.vjp(some(args), *(args[i] for i in moving))[1](y)
+
+        # full: else a cotangent would be summed over those that share an argument
+        return linear_last(along, back, full=True)
+
+    def rule(args: tuple, changes: tuple) -> tuple[Array, Array]:
+        moving = tuple(i for i, dx in enumerate(changes) if not isinstance(dx, SymbolicZero))
+        return whole(*args), derivative(moving)(args, tuple(changes[i] for i in moving))
+
+    whole = batch_last(core, rule)
+    return whole

@@ -1,0 +1,72 @@
+"""The identity, whose reverse mode shows the gradient that it passes back to a function of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+Check = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""``check(place, gradient, step, t)`` returns the gradient, or raises."""
+
+
+def probe_gradient(check: Check, place: Hashable, x: Array, step: Array, t: Array) -> Array:
+    """x; in reverse mode ``check(place, gradient, step, t)`` is called on the host with the gradient with respect to x.
+
+    Args:
+        check: A function of a module: two calls share a program where it and the place are equal.
+        place: What x is, for the words of an error.
+        x: Any array.
+        step, t: Where a simulation is, handed on to ``check``; in a batch those of its first entry if x is shared.
+    """
+    return _probe.bind(x, step, t, check=check, place=place)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _checked(check: Check, place: Hashable, gradient: Array, step: Array, t: Array) -> Array:
+    # its result is what goes on backwards, so that the first fault is the first to be found
+    shape = jax.ShapeDtypeStruct(gradient.shape, gradient.dtype)
+    return jax.pure_callback(partial(check, place), shape, gradient, step, t, vmap_method="broadcast_all")
+
+
+@_checked.defjvp
+def _(check: Check, place: Hashable, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    return _checked(check, place, *primals), tangents[0]
+
+
+_probe = Primitive("lgsim_probe_gradient")
+_probe.def_impl(lambda x, step, t, **about: x)
+_probe.def_abstract_eval(lambda x, step, t, **about: x)
+mlir.register_lowering(_probe, lambda ctx, x, step, t, **about: [x])
+
+
+def _jvp(primals: tuple, tangents: tuple, **about: Any) -> tuple[Array, Any]:
+    x, step, t = primals
+    moved = tangents[0]
+    out = _probe.bind(x, step, t, **about)
+    return out, moved if isinstance(moved, ad.Zero) else _probe.bind(moved, step, t, **about)
+
+
+def _transpose(gradient: Any, x: Any, step: Array, t: Array, *, check: Check, place: Hashable) -> list[Any]:
+    return [gradient if isinstance(gradient, ad.Zero) else _checked(check, place, gradient, step, t), None, None]
+
+
+def _batch(args: tuple, axes: tuple, **about: Any) -> tuple[Array, Any]:
+    x, step, t = args
+    if axes[0] is None:
+        return _probe.bind(x, *(jnp.ravel(a)[0] for a in (step, t)), **about), axes[0]
+    x = jnp.moveaxis(x, axes[0], 0)
+    first = [a if axis is None else jnp.ravel(a)[0] for a, axis in zip((step, t), axes[1:], strict=True)]
+    return _probe.bind(x, *first, **about), 0
+
+
+ad.primitive_jvps[_probe] = _jvp
+ad.primitive_transposes[_probe] = _transpose
+batching.primitive_batchers[_probe] = _batch

@@ -1,0 +1,113 @@
+"""Hints to XLA's CPU back end and to reverse mode: they change speed and memory, never results.
+
+On the CPU back end an operation with several consumers is computed again inside each of them, and
+``lax.optimization_barrier`` does not stop that; a call that is not inlined does. The hint is an undocumented attribute:
+a JAX that ignores it only loses the speed. On other back ends it is off.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial, wraps
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.ad_checkpoint import checkpoint_name
+from jax.experimental.xla_metadata import set_xla_metadata
+
+Tree = TypeVar("Tree")
+
+# Before jaxlib 0.7.2 XLA ends the process where a marked call has a large batch and the machine several cores.
+_SAFE = tuple(int(part) for part in version("jaxlib").split(".")[:3]) >= (0, 7, 2)
+
+# LGSIM_LOWERING_HINTS=0 switches the hints off: to see what they give, or where a back end does not bear them.
+_HINTS = _SAFE and os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
+
+_INLINE = 256
+"""Entries up to which a constant is part of the code for sure."""
+
+
+def xla_options(platform: str | None = None) -> dict[str, str | bool]:
+    """XLA's options for large batches: ``jax.jit(f, compiler_options=lgsim.compiler_options())``.
+
+    On a CPU with AVX-512 XLA by itself takes vectors of half the width; programs that spend their time on products of
+    small matrices gain a quarter by whole ones. Other CPUs are not concerned. An outermost ``jit`` alone takes options.
+
+    Args:
+        platform: Such as ``"cpu"``, by default the one that JAX uses; on others than the CPU there are no options.
+    """
+    return {"xla_cpu_prefer_vector_width": "512"} if (platform or jax.default_backend()) == "cpu" else {}
+
+
+@jax.jit
+def _identity(*leaves: Array) -> tuple[Array, ...]:
+    return leaves
+
+
+def fusion_barrier(tree: Tree) -> Tree:
+    """The same tree, as a fusion boundary on CPU: everything before it is computed once. Python numbers pass by."""
+    if not _HINTS or jax.default_backend() != "cpu":
+        return tree
+    leaves, structure = jax.tree.flatten(tree)
+    with set_xla_metadata(inlineable="false"):
+        held = iter(_identity(*(leaf for leaf in leaves if not isinstance(leaf, int | float))))
+    return jax.tree.unflatten(structure, [leaf if isinstance(leaf, int | float) else next(held) for leaf in leaves])
+
+
+def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` as one native function on CPU, its loops included, without the cost of a call for each operation.
+
+    Its derivative, of any order and mode, is that of ``f``. Inside, a sum over an axis and a product of matrices have
+    to be written as loops or explicit sums: in a batch the back end refuses what it would give to its matrix library.
+    """
+
+    @partial(jax.jit, static_argnums=(0, 1))
+    def compiled(structure: Any, empty: tuple, *leaves: Array) -> Any:
+        held = iter(leaves)
+        # the attributes of the call would hold for all calls inside; a loop's body that is a call of its own has its
+        # slices of arrays copied
+        with set_xla_metadata(inlineable="true"):
+            out = f(*jax.tree.unflatten(structure, [next(held) if e is None else jnp.zeros(*e) for e in empty]))
+        # XLA ends the process where such a call has an operand that it does not use: a result that all enter
+        return out, sum(leaf.ravel()[0].astype(jnp.float32) for leaf in leaves)
+
+    @jax.jit  # the attributes belong on a call inside a program, not on a program
+    @wraps(f)
+    def call(*args: Any) -> Any:
+        if not _HINTS or jax.default_backend() != "cpu":
+            return f(*args)
+        leaves, structure = jax.tree.flatten(args)
+        # nor may an operand be without entries
+        empty = tuple(None if leaf.size else (leaf.shape, leaf.dtype) for leaf in leaves)
+        # XLA ends the process where such a call has a constant for an operand that is too large to be part of the code
+        held = [jax.lax.optimization_barrier(x) if x.size > _INLINE else x for x in leaves if x.size]
+        with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
+            found = compiled(structure, empty, *held)
+        # else the second result would go, and with it the use of an operand
+        return jax.lax.optimization_barrier(found)[0]
+
+    # a derivative would be calls with the same attributes, of functions that need not use all their operands
+    @jax.custom_jvp
+    def whole(*args: Any) -> Any:
+        return call(*args)
+
+    @whole.defjvp
+    def _(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
+        return jax.jvp(f, primals, tangents)
+
+    return whole
+
+
+_MARK = "lgsim: kept at each step"
+
+save_marked_values = jax.checkpoint_policies.save_only_these_names(_MARK)
+"""The policy of ``jax.checkpoint`` that keeps them."""
+
+
+def save_in_checkpoint(x: Array) -> Array:
+    """x, to be kept. A derivative rule has to use what this returns in place of x."""
+    return checkpoint_name(x, _MARK)

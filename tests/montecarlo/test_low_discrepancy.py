@@ -1,0 +1,110 @@
+"""Sequences against scipy and their definitions; the samples that they and plain random numbers give."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.stats import qmc
+
+from lgsim import montecarlo as mc
+from lgsim.montecarlo.low_discrepancy import permuted
+from tests.montecarlo import studies
+
+
+def cube(sequence, samples, dim, seed=5):
+    points = sequence.points(seed, samples, dim)
+    return np.asarray(jax.jit(jax.vmap(points.integers))(jnp.arange(samples, dtype=jnp.uint32)))
+
+
+def test_sobol_is_that_of_scipy():
+    """Every point, from its index alone, is that of scipy's engine, which goes through them all."""
+    theirs = qmc.Sobol(7, scramble=True, bits=32, rng=np.random.default_rng(5)).random_base2(10)
+    np.testing.assert_array_equal(cube(mc.Sobol(), 1000, 7) / 2**32, theirs[:1000])
+
+
+@pytest.mark.parametrize("samples", [1, 2, 7, 100, 1025])
+def test_latin_hypercube_has_one_sample_in_each_cell(samples):
+    """In every dimension; the dimensions' orders are not related."""
+    found = cube(mc.LatinHypercube(), samples, 4).astype(object)
+    for column in found.T:
+        assert sorted((column * samples) >> 32) == list(range(samples))
+    if samples > 1000:
+        found = found.astype(float)
+        order = np.abs(np.corrcoef(found.T)[np.triu_indices(4, 1)])
+        assert order.max() < 4 / np.sqrt(samples)
+        inside = (found * samples / 2**32) % 1
+        assert stats.kstest(inside[:, 0], "uniform").pvalue > 0.01
+
+
+def test_permutations():
+    """Each is one, they differ, and they map all numbers alike: a chi-squared test on where zero goes."""
+    words = jnp.asarray(np.random.default_rng(0).integers(0, 2**32, (2000, 8)), jnp.uint32)
+    all_of = jax.jit(jax.vmap(lambda w: jax.vmap(lambda i: permuted(i, w, 11))(jnp.arange(11, dtype=jnp.uint32))))
+    found = np.asarray(all_of(words))
+    np.testing.assert_array_equal(np.sort(found, axis=1), np.broadcast_to(np.arange(11), found.shape))
+    for start in (0, 10):
+        assert stats.chisquare(np.bincount(found[:, start], minlength=11)).pvalue > 0.01
+
+
+def test_even_points_reduce_the_error_of_a_mean():
+    """Of a smooth sum: random 1/sqrt(N), Latin hypercube and Sobol far below."""
+
+    def error(sequence, seed):
+        x = {"x": mc.Normal(jnp.zeros(3), 1.0)}
+        study = mc.Study(x, lambda v: {"y": jnp.sum(jnp.sin(v["x"] + 0.5))}, samples=1024, seed=seed,
+                         sequence=sequence, tile=256)  # fmt: skip
+        return float(mc.run(study).moments("y").mean) - 3 * np.sin(0.5) * np.exp(-0.5)
+
+    errors = {}
+    for name, sequence in (("random", None), ("latin", mc.LatinHypercube()), ("sobol", mc.Sobol())):
+        errors[name] = np.sqrt(np.mean([error(sequence, seed) ** 2 for seed in range(4)]))
+    assert errors["random"] > 0.01
+    assert errors["latin"] < errors["random"] / 5
+    assert errors["sobol"] < errors["random"] / 5
+
+
+@pytest.mark.parametrize("sequence", [None, mc.LatinHypercube(), mc.Sobol()])
+def test_sample_depends_on_seed_and_index_alone(sequence):
+    """Alone as in its tile, however many there are; another seed or index is another sample."""
+    one, more, other = (studies.plain(n, seed, sequence=sequence) for n, seed in ((300, 3), (320, 3), (300, 4)))
+    alone = one.sample(37).values["x"]
+    np.testing.assert_array_equal(alone, one.sampler.draw(jnp.uint32(37)).values["x"])
+    if not isinstance(sequence, mc.LatinHypercube):  # which is one of a fixed number
+        np.testing.assert_array_equal(alone, more.sample(37).values["x"])
+    assert np.all(alone != other.sample(37).values["x"])
+    assert np.all(alone != one.sample(38).values["x"])
+
+
+def test_distributions_do_not_touch_each_other():
+    """A name more changes no other name's numbers; names are independent."""
+    x = mc.Normal(jnp.zeros(2), 1.0)
+    alone, both = mc.Sampler({"x": x}, 1, 10), mc.Sampler({"a": x, "x": x}, 1, 10)
+    i = jnp.uint32(4)
+    np.testing.assert_array_equal(alone.draw(i).values["x"], both.draw(i).values["x"])
+    assert np.all(both.draw(i).values["a"] != both.draw(i).values["x"])
+
+
+def test_random_numbers_are_standard_normal():
+    sampler = mc.Sampler({"x": mc.Normal(jnp.zeros(2), 1.0)}, 2, 10_000)
+    z = np.asarray(jax.vmap(sampler.latents)(jnp.arange(10_000, dtype=jnp.uint32))["x"])
+    assert all(stats.kstest(z[:, k], "norm").pvalue > 0.01 for k in range(2))
+    assert abs(np.corrcoef(z.T)[0, 1]) < 0.03
+
+
+def test_no_coordinate_of_a_point_is_infinite():
+    """The corners of the cube, in both precisions."""
+
+    class Corner(type(mc.Sobol().points(0, 4, 2))):
+        def integers(self, i):
+            return jnp.array([0, 2**32 - 1], jnp.uint32)
+
+    points = Corner(jnp.zeros((1, 2), jnp.uint32), jnp.zeros(2, jnp.uint32))
+    for dtype, most in ((jnp.float64, 6.5), (jnp.float32, 5.5)):
+        z = np.asarray(points.normal(jnp.uint32(0), jnp.dtype(dtype)))
+        assert z.dtype == dtype and np.all(np.isfinite(z)) and -most < z[0] < -5 and 5 < z[1] < most
+
+
+def test_too_many(without_import_hook):
+    with pytest.raises(ValueError, match=r"Sobol: expected at most 2.32 samples and 21201 numbers"):
+        mc.Sobol().points(0, 10, 30_000)
