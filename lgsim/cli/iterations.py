@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.live import Live
@@ -11,7 +11,9 @@ from rich.table import Table
 
 from lgsim.cli.progress import Interruptible
 from lgsim.cli.terminal import console
-from lgsim.optimize import Iteration
+
+if TYPE_CHECKING:
+    from lgsim.optimize import Iteration
 
 SHOWN = 16
 """Rows of the table: the latest."""
@@ -59,7 +61,7 @@ class IterationWatch(Interruptible):
         if self.interrupted:
             raise KeyboardInterrupt
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> str | Table:
         if not self.rows:
             return f"compiling for {time.perf_counter() - self._start:.0f} s ..."
         return self.table()
