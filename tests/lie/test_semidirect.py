@@ -15,8 +15,9 @@ import pytest
 from scipy.linalg import expm
 
 from lgsim import lie
+from lgsim.lie.extended_pose import SE23
 from lgsim.lie.group import SE2, SE3, SO2, SO3, Euclidean
-from lgsim.lie.product import Product, Semidirect
+from lgsim.lie.product import Product, Semidirect, Tangent
 from lgsim.lie.series import stumpffs
 from lgsim.spatial import check
 from tests.lie.structures import apply, difference
@@ -203,3 +204,19 @@ def test_a_number_that_nothing_turns_is_a_product():
     found, right = everything(still)(u, v), everything(product)(u, v)
     for name in set(found) - {"random"}:
         assert difference(found[name], right[name]) < 1e-14, name
+
+
+@pytest.mark.parametrize("group", [SE23, Tangent(SO3)], ids=["SE23", "T SO3"])
+def test_duals_over_different_leading_axes(group):
+    """Those that no group of arrays gives: one element for many momenta, and many for many; a wrong length is told."""
+    u, _ = drawn(group.dim)
+    mu = jnp.asarray(np.random.default_rng(4).standard_normal((3, 1, group.dim)))
+    for got, matrix in (
+        (group.Ad_dual_action(group.exp(u), mu), group.Ad(group.exp(u))),
+        (group.ad_dual_action(u, mu), group.ad(u)),
+    ):
+        assert difference(got, np.einsum("nij,mki->mnj", matrix, mu)) <= 1e-15
+    one = group.Ad_dual_action(group.identity(u.dtype), mu)
+    assert difference(one, mu) == 0
+    with pytest.raises(ValueError, match=r"mu: expected shape \(\.\.\., \d+\), got \(1,\)"):
+        group.Ad_dual_action(group.exp(u), jnp.ones(1))
