@@ -2,8 +2,8 @@
 
 Importing it changes no JAX setting. float64 is recommended: ``jax.config.update("jax_enable_x64", True)``.
 
-- groups: ``so2 se2 so3 se3 quaternion`` (functions on arrays), ``SO2 SE2 SO3 SE3 UnitQuaternion Euclidean Product
-  Tangent Cotangent`` (structure objects), ``conversions``, ``actions``;
+- groups: ``so2 se2 so3 se3 quaternion`` (functions on arrays), ``SO2 SE2 SO3 SE3 SE23 UnitQuaternion Euclidean
+  Product Tangent Cotangent`` (structure objects), ``conversions``, ``actions``;
 - integration: ``integrate``, ``Solution`` and the methods ``MK4 CF4 CG4 ...`` (all of them: ``METHODS``; others:
   ``SYMPLECTIC_METHODS IMPLICIT_METHODS COORDINATE_METHODS``), ``HamiltonianField`` and other fields from an energy;
 - machines: ``load_urdf``, ``ModelBuilder`` with ``joints``, ``Model``;
@@ -97,6 +97,7 @@ from lgsim.integrators.methods import (
     SymplecticVerletTripleJump6,
 )
 from lgsim.lie import conversions, quaternion, se2, se3, so2, so3
+from lgsim.lie.extended_pose import SE23
 from lgsim.lie.group import SE2, SE3, SO2, SO3, Euclidean, LieGroup, UnitQuaternion
 from lgsim.lie.product import Cotangent, Product, Tangent
 from lgsim.multibody import (
@@ -136,6 +137,7 @@ __all__ = [
     "RESULTS",
     "SE2",
     "SE3",
+    "SE23",
     "SO2",
     "SO3",
     "SYMPLECTIC_METHODS",
