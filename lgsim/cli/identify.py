@@ -16,18 +16,16 @@ from rich.table import Table
 from lgsim.cli import identify_preparation, pictures, runs
 from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, counted, one_line
 from lgsim.cli.identify_preparation import Motion
-from lgsim.cli.iterations import SHOWN, IterationWatch
+from lgsim.cli.iterations import FitWatch
 from lgsim.cli.terminal import console, note
 from lgsim.formats import FileError, write_urdf
 from lgsim.identify import (  # fmt: skip
     Estimator,
     Fit,
-    Iteration,
     LinearFit,
     Parameters,
     Plant,
     Recording,
-    Search,
     SimulationFit,
     TorqueFit,
     base_parameters,
@@ -37,13 +35,11 @@ from lgsim.linalg.levenberg_marquardt import RESULTS
 from lgsim.reports import identification
 from lgsim.scenarios import recording_map, unknowns
 from lgsim.scenarios.machine import first_tag, keep_compiled, read_machine, remark
-from lgsim.support.checkpoint import CheckpointError, fingerprint, read, write
+from lgsim.support.checkpoint import CheckpointError
 from lgsim.support.version import own_version
 
 WINDOW = 0.5
 """Duration of the windows that are simulated, s."""
-EVERY = 5.0
-"""Seconds between checkpoints."""
 
 
 class IdentificationRequest(NamedTuple):
@@ -63,48 +59,6 @@ class IdentificationRequest(NamedTuple):
     plot: bool
     check: bool
     restart: bool
-
-
-class FitWatch(IterationWatch):
-    """``IterationWatch`` of a ``Search``.
-
-    Attributes:
-        rounds: How many the search has.
-        steps: All iterations so far.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(False, 0)
-        self.rounds = 0
-        # the table asks only whether there are rows
-        self.steps: list[Iteration] = []
-        self.rows = self.steps  # pyright: ignore[reportAttributeAccessIssue]
-
-    def note(self, step: Iteration) -> None:
-        """Takes note of an iteration.
-
-        Raises:
-            KeyboardInterrupt: Ctrl-C was pressed.
-        """
-        self.steps.append(step)
-        self._first = self._first or time.perf_counter()
-        if self.interrupted:
-            raise KeyboardInterrupt
-
-    def table(self) -> Table:
-        """The latest iterations."""
-        table = Table(box=box.SIMPLE_HEAD)
-        for name in ("iteration", "cost", "falls by", "damping", "round"):
-            table.add_column(name, justify="right")
-        before = {step.number: step.cost for step in self.steps}
-        for step in self.steps[-SHOWN:]:
-            fall = before.get(step.number - 1, math.nan) - step.cost
-            same = any(s.number == step.number - 1 and s.round == step.round for s in self.steps)
-            table.add_row(
-                f"{step.number}", f"{step.cost:.8g}", f"{fall:.3g}" if same else "–", f"{step.damping:.2g}",
-                f"{step.round} of {self.rounds}",
-            )  # fmt: skip
-        return table
 
 
 def run_identification(asked: IdentificationRequest) -> int:
@@ -213,7 +167,7 @@ class _said:
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, ValueError | TypeError):
+        if isinstance(error, ValueError | TypeError) and not isinstance(error, CheckpointError):
             raise BadInput(f"{self.what}{one_line(error)}") from error
 
 
@@ -228,31 +182,17 @@ def _found(asked: IdentificationRequest, parameters: Parameters, motion: Motion,
         kept.unlink(missing_ok=True)
     elif kept.exists():
         note(f"going on from {kept}; --restart begins anew")
-    mark = fingerprint(parameters, motion.samples, estimator)
-    watch = FitWatch()
-    # from here on, for Ctrl-C must not reach a compilation
-    with watch:
-        with _said("the record: "):
-            search = Search(parameters, motion.samples, estimator, motion.validation)
-        watch.rounds = search.rounds
-        if kept.exists():
-            try:
-                search.stage = read(kept, mark, search.stage)
-            except CheckpointError as error:
-                raise BadInput(f"{one_line(error)}; --restart begins anew") from error
-        last = time.perf_counter()
-        try:
-            while not search.done:
-                watch.note(search.step())
-                if time.perf_counter() - last > EVERY:
-                    write(kept, mark, search.stage)
-                    last = time.perf_counter()
-        except KeyboardInterrupt:
-            write(kept, mark, search.stage)
-            done = counted(int(search.stage.iterations), "iteration")
-            note(f"interrupted after {done}; the search is kept in {kept}, and the same command goes on")
-            return None
-    return search.result()
+    try:
+        # from here on, for Ctrl-C must not reach a compilation
+        with FitWatch() as watch, _said("the record: "):
+            found = fit(parameters, motion.samples, estimator, motion.validation, progress=watch, checkpoint=kept)
+    except CheckpointError as error:
+        raise BadInput(f"{one_line(error)}; --restart begins anew") from error
+    if bool(found.estimate.status == RESULTS.interrupted):
+        done = counted(int(found.estimate.iterations), "iteration")
+        note(f"interrupted after {done}; the search is kept in {kept}, and the same command goes on")
+        return None
+    return found
 
 
 def _checkpoint(asked: IdentificationRequest) -> Path:

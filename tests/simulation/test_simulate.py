@@ -1,6 +1,7 @@
 """Simulation as a user runs it: what is kept, what is said, and files."""
 
 import csv
+import sys
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +15,8 @@ from tests.dynamics.machines import close
 from tests.multibody import trees
 from tests.multibody.twin import Twin
 
+# the module, which its function of the same name hides
+SIMULATE = sys.modules["lgsim.simulation.simulate"]
 SMALL = ["free", "revolute", "spherical"]
 
 
@@ -37,7 +40,7 @@ def test_pieces_join(monkeypatch):
     model = lgsim.ModelBuilder().add_body("a", "world", joints.Revolute(), mass=1.0, center=[0.3, 0, 0]).build()
     torques = jnp.asarray(np.random.default_rng(0).normal(size=(30, 1)))
     whole = simulate(model, duration=0.3, dt=0.01, torques=torques, save_every=2)
-    monkeypatch.setattr("lgsim.simulation.pieces.CHUNK", 8)
+    monkeypatch.setattr(SIMULATE, "CHUNK", 8)
     seen = []
     parts = simulate(
         model,
@@ -161,7 +164,7 @@ def test_any_function_controls():
 
 def test_an_interrupt_keeps_what_was_computed(monkeypatch):
     model = lgsim.ModelBuilder().add_body("rod", "world", joints.Revolute(), mass=1.0, center=[0.3, 0, 0]).build()
-    monkeypatch.setattr("lgsim.simulation.pieces.CHUNK", 10)
+    monkeypatch.setattr(SIMULATE, "CHUNK", 10)
 
     def stop(done, steps):
         if done == 20:
