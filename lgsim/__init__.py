@@ -18,10 +18,12 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
 - identification from recorded motion: ``identify`` (extra ``identify``);
 - dispersions: ``montecarlo`` samples states, parameters and disturbances, on groups (extra ``montecarlo``);
 - pictures: ``view`` (extras ``plot`` and ``view``); an arm to try things on: ``data.arm7()``;
+- problems, studies and maps of recordings from TOML files: ``scenarios.load_scenario`` and others;
+- reports of fits, studies and trajectories as one HTML page: ``reports.report_fit`` and others (extra ``plot``);
 - ready problems: ``systems``.
 """
 
-from lgsim import actions, data, dynamics, identify, montecarlo, optimize, systems, view
+from lgsim import actions, data, dynamics, identify, montecarlo, optimize, reports, scenarios, systems, view
 from lgsim.dynamics import (
     bias_forces,
     center_of_mass,
@@ -206,7 +208,9 @@ __all__ = [
     "passive_forces",
     "potential_energy",
     "quaternion",
+    "reports",
     "rollout",
+    "scenarios",
     "se2",
     "se3",
     "sensors",

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rich import box
 from rich.live import Live
 from rich.table import Table
 
-from lgsim import identify, optimize
 from lgsim.cli.progress import Interruptible
 from lgsim.cli.terminal import console
+
+if TYPE_CHECKING:
+    from lgsim import identify, optimize
 
 Row = TypeVar("Row")
 
@@ -56,7 +58,7 @@ class TableWatch(Interruptible, Generic[Row]):
             self._output.print(self.table())
 
     def __call__(self, row: Row) -> None:
-        """Takes note of an iteration.
+        """Take note of an iteration.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
@@ -66,7 +68,7 @@ class TableWatch(Interruptible, Generic[Row]):
         if self.interrupted:
             raise KeyboardInterrupt
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> str | Table:
         if not self.rows:
             return f"compiling for {time.perf_counter() - self._start:.0f} s ..."
         return self.table()
@@ -90,7 +92,7 @@ class TableWatch(Interruptible, Generic[Row]):
         """The texts of an iteration, one for each column."""
 
 
-class IterationWatch(TableWatch[optimize.Iteration]):
+class IterationWatch(TableWatch["optimize.Iteration"]):
     """``progress`` of ``lgsim.optimize.solve``.
 
     Args:
@@ -107,7 +109,7 @@ class IterationWatch(TableWatch[optimize.Iteration]):
         return [f"{number} of {self._most}", f"{cost:.6g}", *(f"{x:.3g}" for x in others)]
 
 
-class FitWatch(TableWatch[identify.Iteration]):
+class FitWatch(TableWatch["identify.Iteration"]):
     """``progress`` of ``lgsim.identify.fit``."""
 
     def __init__(self) -> None:
