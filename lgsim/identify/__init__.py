@@ -5,11 +5,11 @@ its velocities and accelerations; ``check`` does for other recordings what readi
 
 Unknowns: ``Parameters`` of a ``Plant`` in blocks such as ``Masses`` or ``Inertias``, with priors, bounds and beliefs.
 ``fit`` finds them by an estimator: ``TorqueFit`` and ``LinearFit`` from joint forces (``Samples``), ``SimulationFit``
-from anything that sensors give (``Records``), ``StochasticFit`` for large data; a ``Search`` does the same iteration by
-iteration. ``design`` makes motions that show them.
+from anything that sensors give (``Records``), ``StochasticFit`` for large data. It shows its iterations, and goes on
+from a checkpoint. ``design`` makes motions that show them.
 """
 
-from lgsim.identify.estimators.estimator import Estimate, Estimator
+from lgsim.identify.estimators.estimator import Estimate, Estimator, Iteration
 from lgsim.identify.estimators.linear_fit import LinearFit
 from lgsim.identify.estimators.loss import Cauchy, Huber, Loss, SquaredLoss
 from lgsim.identify.estimators.minimizers import OptimistixLeastSquares, StructuredGaussNewton
@@ -32,7 +32,6 @@ from lgsim.identify.recording.reading import RecordingMapError, read_recording
 from lgsim.identify.recording.recording import Recording
 from lgsim.identify.recording.report import Finding, Report
 from lgsim.identify.recording.smoothing import smooth
-from lgsim.identify.session import Iteration, Search
 from lgsim.identify.unknowns.base_parameters import BaseParameters, base_parameters
 from lgsim.identify.unknowns.body_blocks import Block, CentersOfMass, Inertias, Masses, StandardParameters
 from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements, SharedBlock
@@ -85,7 +84,6 @@ __all__ = [
     "RecordingMapError",
     "RelativeNoise",
     "Report",
-    "Search",
     "Sensor",
     "SensorBias",
     "SensorDelay",

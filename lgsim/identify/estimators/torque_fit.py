@@ -83,7 +83,7 @@ class TorqueFit(OfJointForces, SummedCostEstimator, StepwiseEstimator):
     tolerance: Any = None
 
     def run(self, parameters: Parameters, samples: TorqueSamples) -> Estimate:
-        return self.in_rounds(parameters, samples).whole()
+        return self.in_rounds(parameters, samples).run()
 
     def in_rounds(self, parameters: Parameters, samples: TorqueSamples) -> FitRounds:
         tolerance = 2e-3 / samples.signals.size if self.tolerance is None else self.tolerance

@@ -1,5 +1,6 @@
-"""Solutions in pieces: the same numbers however they are cut, interrupted runs that go on, checkpoints that refuse."""
+"""``solve`` with progress and checkpoints: the same numbers however it is cut, runs that go on, files that refuse."""
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +18,12 @@ from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.results import RESULTS
 from lgsim.optimize.solve import solve
 from lgsim.optimize.solver import Solver
-from lgsim.support import checkpoint
 from lgsim.support.checkpoint import CheckpointError
+from lgsim.support.fingerprint import fingerprint
 from tests.optimize.problems import swing
 
+# the module, which its function of the same name hides
+SOLVE = sys.modules["lgsim.optimize.solve"]
 LIMITS = StateBounds(jnp.array([-9.0, -2.0]), jnp.array([9.0, 2.0]))
 # made once: another optimiser compiles again
 SOLVERS = {
@@ -36,18 +39,19 @@ def problem_of(name):
 
 def equal(one, other):
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        assert a.dtype == b.dtype
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
 class Stop:
-    """Ctrl-C after some iterations."""
+    """An error, by default Ctrl-C, after some iterations."""
 
-    def __init__(self, after):
-        self.after = after
+    def __init__(self, after, error=KeyboardInterrupt):
+        self.after, self.error = after, error
 
     def __call__(self, row):
         if row.number == self.after:
-            raise KeyboardInterrupt
+            raise self.error
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -70,6 +74,49 @@ def test_interrupted_and_resumed_is_the_run_without_a_break(name, tmp_path):
     equal(solve(problem, solver=solver, checkpoint=path), direct)
 
 
+def test_interrupted_in_every_iteration(tmp_path, monkeypatch):
+    """Each chunk one iteration, Ctrl-C within the one that follows: the trajectory before it, and a file to go on."""
+    problem, solver = problem_of("ilqr"), SOLVERS["ilqr"]
+    direct = solve(problem, solver=solver, progress=id)
+    monkeypatch.setattr(SOLVE, "paced", lambda advance: lambda state: advance(state, 1))
+    advance = SOLVE._advance
+    for after in range(int(direct.iterations)):
+        calls, path = itertools.count(), tmp_path / f"{after}.npz"
+
+        def pressed(*args, calls=calls, after=after):
+            if next(calls) == after:
+                raise KeyboardInterrupt
+            return advance(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(SOLVE, "_advance", pressed)
+            part = solve(problem, solver=solver, checkpoint=path)
+        assert bool(part.result == RESULTS.interrupted) and int(part.iterations) == after
+        np.testing.assert_array_equal(part.history.cost[:after], direct.history.cost[:after])
+        equal(solve(problem, solver=solver, checkpoint=path), direct)
+
+
+def test_what_progress_raises_goes_through(tmp_path):
+    """What was done before it is kept."""
+    problem, solver, path = problem_of("ilqr"), SOLVERS["ilqr"], tmp_path / "state.npz"
+    with pytest.raises(ZeroDivisionError):
+        solve(problem, solver=solver, progress=Stop(3, ZeroDivisionError), checkpoint=path)
+    rest = []
+    resumed = solve(problem, solver=solver, progress=rest.append, checkpoint=path)
+    equal(resumed, solve(problem, solver=solver, progress=id))
+    assert rest[0].number > 3
+
+
+@pytest.mark.slow
+def test_float32(tmp_path):
+    problem, solver = swing(8, dtype=np.float32), ILQR(max_iterations=20)
+    direct = solve(problem, solver=solver, progress=id)
+    solve(problem, solver=solver, progress=Stop(1), checkpoint=tmp_path / "state.npz")
+    resumed = solve(problem, solver=solver, checkpoint=tmp_path / "state.npz")
+    assert resumed.us.dtype == np.float32
+    equal(resumed, direct)
+
+
 def test_one_piece_and_many_agree():
     """The front door without progress compiles another program; numbers agree to rounding."""
     problem, few = problem_of("ilqr"), ILQR(max_iterations=3)
@@ -81,12 +128,11 @@ def test_one_piece_and_many_agree():
 
 def test_interrupted_before_the_first_iteration_gives_the_guess(tmp_path, monkeypatch):
     """Ctrl-C while the solver compiles: the guess, its cost, times and a file to go on from."""
-    from lgsim.optimize import resumable
 
     def pressed(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(resumable, "_advance", pressed)
+    monkeypatch.setattr(SOLVE, "_advance", pressed)
     for name in ("ilqr", "augmented"):
         problem = problem_of(name)
         us = jnp.full((20, 1), 0.25)
@@ -113,18 +159,7 @@ def test_other_problems_guesses_and_solvers_do_not_go_on(tmp_path):
     assert path.read_bytes() == kept
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", None], ids=["empty", "text", "other archive"])
-def test_what_is_no_checkpoint(content, tmp_path):
-    path = tmp_path / "odd.npz"
-    if content is None:
-        np.savez(path, a=np.zeros(2))
-    else:
-        path.write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"odd\.npz: expected a checkpoint that lgsim wrote"):
-        solve(problem_of("ilqr"), solver=SOLVERS["ilqr"], checkpoint=path)
-
-
-def test_refused():
+def test_refused(tmp_path):
     problem = problem_of("ilqr")
 
     class Plain(Solver):
@@ -135,6 +170,9 @@ def test_refused():
         solve(problem, solver=Plain(), progress=print)
     with pytest.raises(CheckpointError, match="there is no such folder"):
         solve(problem, solver=SOLVERS["ilqr"], checkpoint="nowhere/state.npz")
+    (tmp_path / "odd.npz").write_bytes(b"hello")
+    with pytest.raises(CheckpointError, match=r"odd\.npz: expected a checkpoint that lgsim wrote"):
+        solve(problem, solver=SOLVERS["ilqr"], checkpoint=tmp_path / "odd.npz")
     with pytest.raises(TypeError, match="progress, checkpoint: expected a problem of numbers"):
         jax.eval_shape(lambda y0: solve(problem.replace(y0=y0), progress=print), problem.y0)
 
@@ -142,22 +180,14 @@ def test_refused():
 MARK = """
 import jax
 jax.config.update("jax_enable_x64", True)
-from lgsim.support import checkpoint
-from tests.optimize.test_pieces import SOLVERS, problem_of
-print(*(checkpoint.fingerprint(problem_of(name), SOLVERS[name]) for name in SOLVERS))
+from lgsim.support.fingerprint import fingerprint
+from tests.optimize.test_checkpoints import SOLVERS, problem_of
+print(*(fingerprint(problem_of(name), SOLVERS[name]) for name in SOLVERS))
 """
 
 
 def test_fingerprints_are_equal_in_all_processes():
     root = Path(__file__).parents[2]
     made = subprocess.run([sys.executable, "-c", MARK], cwd=root, capture_output=True, text=True, check=True)
-    here = [checkpoint.fingerprint(problem_of(name), SOLVERS[name]) for name in SOLVERS]
+    here = [fingerprint(problem_of(name), SOLVERS[name]) for name in SOLVERS]
     assert made.stdout.split() == here
-
-
-def test_fingerprints_tell_closures_apart():
-    def weighted(weight):
-        return lambda t, y, u, args: weight * u[0] ** 2
-
-    one, two, same = (checkpoint.fingerprint(swing(20).replace(running=weighted(w))) for w in (1.0, 2.0, 1.0))
-    assert one == same != two
