@@ -12,7 +12,7 @@ from rich.progress import BarColumn, TextColumn
 
 from lgsim.cli.progress import Barred
 from lgsim.montecarlo import Moments, RunningStatistics, Study
-from lgsim.montecarlo.statistics import wilson
+from lgsim.montecarlo.results import wilson
 from lgsim.montecarlo.study import FAILED
 
 LEVEL = 0.95
@@ -75,7 +75,7 @@ class SampleWatch(Barred):
         if not math.isfinite(half):
             return self.study.samples
         needed = running.samples * (half / rule.half_width) ** 2
-        return int(min(self.study.samples, max(needed, rule.least, running.samples)))
+        return int(min(self.study.samples, max(needed, rule.min_samples, running.samples)))
 
     @property
     def rate(self) -> float | None:
