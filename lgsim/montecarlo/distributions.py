@@ -281,7 +281,7 @@ def _covariance_root(
     """Standard deviations of a shape, or a square root (size, size) of a covariance."""
     if (std is None) == (covariance is None):
         raise ValueError("std, covariance: expected one of the two")
-    if covariance is None:
+    if std is not None:
         wide = np.asarray(std)
         require("std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", std)
         return broadcast("std", std, shape, dtype)

@@ -6,9 +6,9 @@ import hashlib
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.stages import Compiled
 from jaxtyping import PyTree, Shaped
 
 from lgsim.montecarlo.study import Study, tile_indices
@@ -23,6 +24,20 @@ from lgsim.xla import xla_options
 from lgsim.xla.program_text import ClosedJaxpr, program_texts
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+@runtime_checkable
+class Device(Protocol):
+    """A device of JAX, as of ``jax.devices()``."""
+
+    @property
+    def platform(self) -> str:
+        """The kind of the device, such as "cpu"."""
+        ...
+
+    def memory_stats(self) -> dict[str, int] | None:
+        """The memory in use and its limit, bytes, where the device says it."""
+        ...
 
 
 def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
@@ -66,7 +81,7 @@ _MEMORY_SHARE = 16
 _LARGEST_CHUNK = 2**16
 """Samples in a chunk at most: what is lost when a run is killed."""
 _CACHED_PROGRAMS = 8
-_compiled: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
+_compiled: OrderedDict[Hashable, tuple[Compiled, ClosedJaxpr]] = OrderedDict()
 """Compiled programs by their text and devices, with what they were made of, so that no address in a text is reused."""
 
 
@@ -102,7 +117,7 @@ class Engine:
         devices: The devices of this process that compute.
     """
 
-    def __init__(self, study: Study, devices: Sequence[jax.Device] | None = None) -> None:
+    def __init__(self, study: Study, devices: Sequence[Device] | None = None) -> None:
         """An engine.
 
         Args:
@@ -180,7 +195,7 @@ class Engine:
         return jax.device_put(given, NamedSharding(self._mesh, PartitionSpec("samples")))
 
     @cached_property
-    def _programs(self) -> tuple[Any, Any]:
+    def _programs(self) -> tuple[Compiled, Compiled]:
         """The compiled programs that draw the samples of a tile on each device, and that evaluate them."""
         limit = device_memory(self.devices[0])
         found = [self._compile(*traced) for traced in self._traced]
@@ -196,7 +211,7 @@ class Engine:
                 )
         return found[0], found[1]
 
-    def _compile(self, f: Callable[..., PyTree], tile: PyTree, jaxpr: ClosedJaxpr) -> Any:
+    def _compile(self, f: Callable[..., PyTree], tile: PyTree, jaxpr: ClosedJaxpr) -> Compiled:
         """``f(leaves, tile)``, compiled for a tile on each device."""
         key = program_key(jaxpr), str(jax.tree.structure(tile)), tuple(self.devices)
         if key not in _compiled:
@@ -217,7 +232,7 @@ class Engine:
         return _compiled[key][0]
 
 
-def run_chunk(study: Study, start: int, stop: int, devices: Sequence[jax.Device] | None = None) -> Chunk:
+def run_chunk(study: Study, start: int, stop: int, devices: Sequence[Device] | None = None) -> Chunk:
     """Samples ``start`` to ``stop`` of a study: a pure function of its arguments, the same whoever runs it when.
 
     A worker that runs many chunks makes one ``Engine`` and calls its ``chunk``, which says what is raised.
@@ -239,7 +254,7 @@ def physical_memory() -> int:
         return 2**33
 
 
-def device_memory(device: jax.Device) -> int:
+def device_memory(device: Device) -> int:
     """The memory of a device, bytes; of a CPU that of the machine."""
     stats = device.memory_stats() or {}
     return stats.get("bytes_limit", physical_memory())

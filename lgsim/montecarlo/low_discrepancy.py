@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -172,7 +172,7 @@ def permute(i: UInt32[Array, ""], words: UInt32[Array, " rounds"], size: int) ->
     mask, limit = jnp.uint32(2**half - 1), jnp.uint32(size)
 
     def encrypt(x: Array) -> Array:
-        def round_of(r: Any, halves: tuple[Array, Array]) -> tuple[Array, Array]:
+        def round_of(r: Array, halves: tuple[Array, Array]) -> tuple[Array, Array]:
             left, right = halves
             return right, (left ^ _hash(right ^ words[r])) & mask
 

@@ -176,9 +176,11 @@ class RunningStatistics:
             self._moments = self._moments.merge(Moments.of(numbers[part][kept], own))
             self.samples += len(kept)
             self.diverged += int(np.sum(~kept))
-            if rule is not None and rule.is_met(self.moments(rule.output), self.samples):
-                self.stopped = True
-                return
+            if rule is not None:
+                half = self.moments(rule.output).half_width(rule.level)
+                if rule.is_met(half, self.samples):
+                    self.stopped = True
+                    return
 
     def moments(self, name: str) -> Moments:
         """The moments of an output or, as ``"failed <name>"``, of a failure, whose mean is its probability.

@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -294,7 +293,7 @@ def _damaged(file: Path, how: str) -> ValueError:
     return ValueError(f"{file}: the chunk is damaged; delete the file and resume the study ({how})")
 
 
-def _arrow() -> ModuleType | Any:
+def _arrow() -> ModuleType:
     """pyarrow, its parquet module imported."""
     package("pyarrow.parquet", "montecarlo", "a store")
     return package("pyarrow", "montecarlo")

@@ -6,7 +6,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,9 +20,6 @@ from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.low_discrepancy import Points, PointSequence
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.simulation import Trajectory
-
-if TYPE_CHECKING:
-    from lgsim.montecarlo.results import Moments
 
 Latents = dict[str, Float[Array, " dim"]]
 """The standard normal numbers of each distribution, by its name."""
@@ -185,11 +182,14 @@ class StopAtConfidence:
         if self.output not in (names := list(outputs)):
             raise ValueError(f"stop: expected one of the outputs {', '.join(names)}, got {self.output!r}")
 
-    def is_met(self, moments: Moments, samples: int) -> bool:
-        """Whether samples are enough, by their number and the moments of the output over them."""
-        if samples < self.min_samples or moments.count < 2:
-            return False
-        return bool(np.all(moments.half_width(self.level) <= self.half_width))
+    def is_met(self, half_width: Float[np.ndarray, "*shape"] | np.floating, samples: int) -> bool:
+        """Whether samples are enough.
+
+        Args:
+            half_width: Half widths of the intervals of confidence of the output's mean at ``level``; NaN where unknown.
+            samples: Number of samples so far.
+        """
+        return samples >= self.min_samples and bool(np.all(half_width <= self.half_width))
 
 
 class Study(eqx.Module):

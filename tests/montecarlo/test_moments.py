@@ -45,7 +45,7 @@ def test_intervals():
 def test_few_samples_have_no_variance():
     assert np.isnan(Moments.of(np.ones((1, 2))).std).all()
     assert np.isnan(Moments.of(np.zeros((0, 2))).error).all()
-    assert not StopAtConfidence("y", 1.0, min_samples=2).is_met(Moments.of(np.ones(1)), 5)
+    assert not StopAtConfidence("y", 1.0, min_samples=2).is_met(Moments.of(np.ones(1)).half_width(), 5)
 
 
 @pytest.mark.parametrize("rule, message", [
