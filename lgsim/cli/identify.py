@@ -201,7 +201,7 @@ def _estimator(kind: str, parameters: Parameters, motion: Motion, lags: int) -> 
         return LinearFit(base_parameters(parameters), lags=lags)
     nodes = len(next(iter(motion.samples.channels.values())).values)
     steps = max(2, min(nodes - 1, round(WINDOW / float(motion.samples.dt))))
-    return SimulationFit(steps=steps, estimate_noise=True)
+    return SimulationFit(window_steps=steps, estimate_noise=True)
 
 
 class _said:

@@ -175,15 +175,15 @@ def _identifiability(made: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
         " unknowns shows in the record. A small one needs more motion or a prior."
     )
     made.add_figure(drawn["singular-values"])
-    if seen.invisible:
+    if seen.unidentifiable:
         made.add_table(
             ["combination", "the unknowns in it, with their shares"],
             [
                 [i, ", ".join(f"{share:+.2f} {name}" for name, share in combination.items())]
-                for i, combination in enumerate(seen.invisible, start=1)
+                for i, combination in enumerate(seen.unidentifiable, start=1)
             ],
             caption="Combinations that the record does not show at all: they stay at the prior.",
-            folded=counted(len(seen.invisible), "invisible combination") if len(seen.invisible) > 3 else "",
+            folded=counted(len(seen.unidentifiable), "invisible combination") if len(seen.unidentifiable) > 3 else "",
         )
     if not isinstance(fit.samples, TorqueSamples):
         return
@@ -192,8 +192,10 @@ def _identifiability(made: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
     except ValueError as error:
         made.add_text(f"No base parameters: {error}.")
         return
-    deviation = np.sqrt(np.maximum(np.diagonal(np.asarray(base.covariance(fit.parameters, fit.estimate))), 0))
-    before, after = np.asarray(base.of(fit.parameters.plant)), np.asarray(base.of(fit.plant))
+    deviation = np.sqrt(
+        np.maximum(np.diagonal(np.asarray(base.covariance(fit.parameters, fit.estimate.x, fit.estimate.covariance))), 0)
+    )
+    before, after = np.asarray(base.values(fit.parameters.plant)), np.asarray(base.values(fit.plant))
     made.add_table(
         ["base parameter", "prior", "found", "deviation"],
         [list(row) for row in zip(base.names, before.tolist(), after.tolist(), deviation.tolist(), strict=True)],

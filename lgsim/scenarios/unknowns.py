@@ -106,7 +106,7 @@ def _block(name: str, unknowns: Table, plant: Plant) -> Block:
                 with table.at(kind.owners, i):
                     raise unknown(f"expected names of {kind.owners}", str(owner), known)
     if "prior" in table:
-        given["prior"] = table.number("prior", above=0.0)
+        given["prior_deviation"] = table.number("prior", above=0.0)
     block = kind.make(**given)
     try:
         block.labels(plant)

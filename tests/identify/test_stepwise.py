@@ -44,7 +44,7 @@ def simulation_case():
     return (
         Parameters(pendulum(damping=0.1), JointParameter("damping")),
         records,
-        SimulationFit(steps=20, estimate_noise=True),
+        SimulationFit(window_steps=20, estimate_noise=True),
     )
 
 
@@ -104,7 +104,7 @@ def test_estimators_without_iterations_are_refused(torque_case):
     assert isinstance(base, BaseParameters)
     with pytest.raises(TypeError, match="expected one with iterations, got LinearFit; take fit"):
         Search(unknown, torque_case[1], LinearFit(base))
-    with pytest.raises(TypeError, match="samples: expected Samples"):
+    with pytest.raises(TypeError, match="samples: expected TorqueSamples"):
         Search(unknown, 3)
 
 
