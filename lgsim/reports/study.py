@@ -145,7 +145,7 @@ def _distributions(page: Any, results: Results) -> None:
             if (text := label(results, name, int(k) if m.mean.size > 1 else None)) is not None and len(shown) < PLOTS:
                 edges, mean = np.linspace(low[k], high[k], BINS + 1), float(np.ravel(m.mean)[k])
                 found = dict(zip(LEVELS, quantiles[:, k].tolist(), strict=True))
-                shown.append(ensemble_plots.Spread(text, _counts(results, name, int(k), edges), edges, mean, found))
+                shown.append(ensemble_plots.HistogramData(text, _counts(results, name, int(k), edges), edges, mean, found))
     if not shown:
         return
     page.add_section("Distributions")
