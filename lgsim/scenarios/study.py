@@ -186,7 +186,7 @@ def _hover(table: Table, model: Model, q: np.ndarray) -> Any:
     keys = (*GAINS, "thrust_limit", "heading")
     gains = {key: table.number(key, above=-np.inf if key == "heading" else 0.0) for key in keys if key in table}
     with table.at(None):
-        return Hover.of(model, place, **gains)
+        return Hover.from_model(model, place, **gains)
 
 
 LAWS = {

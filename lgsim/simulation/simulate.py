@@ -19,16 +19,16 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.finite_checks import plain_errors
 from lgsim.simulation.rollout import (
     Control,
-    Row,
     StateHistory,
+    TorqueSegment,
     Wrenches,
-    held,
-    joint_forces,
-    lagged,
-    moved,
-    parts,
-    start,
-    watched,
+    actuator_dynamics,
+    commanded_forces,
+    initial_state,
+    integrate_checked_motion,
+    integrate_motion,
+    split_state,
+    torque_segments,
 )
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.version import own_version
@@ -84,12 +84,12 @@ def simulate(
     for name, value in (("duration", duration), ("dt", dt)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    y0 = start(model, q0, v0, tau0)
+    y0 = initial_state(model, q0, v0, tau0)
     steps = max(1, round(duration / dt / save_every)) * save_every
-    rows = held(model, torques, steps, 0.0, dt)
+    rows = torque_segments(model, torques, steps, 0.0, dt)
     chunk = save_every * max(1, min(CHUNK, steps) // save_every)
     run = partial(_piece, method=method, steps=chunk, save_every=save_every)
-    kept = [StateHistory(jnp.zeros(1, model.dtype), *parts(model, y0[None]))]
+    kept = [StateHistory(jnp.zeros(1, model.dtype), *split_state(model, y0[None]))]
     tau, result, done = [_forces(model, control, rows, np.zeros(1, int), kept[0])], "", 0
     try:
         while done < steps and not result:
@@ -101,7 +101,19 @@ def simulate(
             good, result = _finite(model, piece, done, dt, save_every, method)
             if result and check:
                 again = partial(
-                    watched, model, y0, h, chunk, now, control, wrenches, method, t0, save_every, None, done
+                    integrate_checked_motion,
+                    model,
+                    y0,
+                    h,
+                    chunk,
+                    now,
+                    control,
+                    wrenches,
+                    method,
+                    t0,
+                    save_every,
+                    None,
+                    done,
                 )
                 result = _first_fault(again, result)
             if len(good.time):
@@ -122,7 +134,7 @@ def simulate(
 
 @eqx.filter_jit  # not jax.jit: a control may be any function
 def _piece(model, y0, t0, dt, rows, control, wrenches, *, method, steps, save_every):
-    return moved(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, None)
+    return integrate_motion(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, None)
 
 
 def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
@@ -146,7 +158,7 @@ def _rows_from(start: int, count: int, rows: Array) -> Array:
 
 
 def _forces(
-    model: Model, control: Control | None, rows: Row | None, at: np.ndarray, motion: StateHistory
+    model: Model, control: Control | None, rows: TorqueSegment | None, at: np.ndarray, motion: StateHistory
 ) -> np.ndarray:
     """The drives' forces at states after ``at`` steps; of a held row what acts just after the state."""
     if rows is None:
@@ -167,7 +179,7 @@ def drives(
     """The drives' forces at many states (t, q, v) with the forces z of those that lag."""
 
     def force(torques: Array | None, t: Array, q: Array, v: Array, z: Array | None) -> Array:
-        return lagged(model, joint_forces(model, control, torques, t, q, v), z)[0]
+        return actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)[0]
 
     given = (torques, t, q, v, z)
     return jax.vmap(force, tuple(None if x is None else 0 for x in given))(*given)
@@ -182,7 +194,7 @@ def _finite(
         return piece, ""
     first = int(np.argmax(bad))
     step = done + (first + 1) * save_every
-    force = None if piece.held is None else np.asarray(piece.held[first])
+    force = None if piece.drive_forces is None else np.asarray(piece.drive_forces[first])
     joint = worst_joint(model, np.asarray(piece.q[first]), np.asarray(piece.v[first]), force)
     return _cut(piece, slice(first)), (
         f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; take a"

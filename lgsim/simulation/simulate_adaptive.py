@@ -14,7 +14,17 @@ from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
 from lgsim.simulation.events import ThresholdEvent
-from lgsim.simulation.rollout import Control, Row, Wrenches, checked, driven, held, parts, start, state_space
+from lgsim.simulation.rollout import (
+    Control,
+    TorqueSegment,
+    Wrenches,
+    checked_equations_of_motion,
+    equations_of_motion,
+    initial_state,
+    split_state,
+    state_space,
+    torque_segments,
+)
 from lgsim.simulation.simulate import Progress, drives, method_name
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.version import own_version
@@ -85,17 +95,17 @@ def simulate_adaptive(
     for name, value in (("duration", duration), ("dt_out", dt_out)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    y0 = start(model, q0, v0, tau0)
+    y0 = initial_state(model, q0, v0, tau0)
     row = _constant(model, torques)
     events = (events,) if isinstance(events, adaptive.Event) else tuple(events)
     times = _times(model, save_at, duration, dt_out)
     solve = partial(
-        adaptive.solve, method, state_space(model), driven, args=((model, control, wrenches), row), rtol=rtol,
-        atol=atol, events=events,
+        adaptive.solve, method, state_space(model), equations_of_motion, args=((model, control, wrenches), row),
+        rtol=rtol, atol=atol, events=events,
     )  # fmt: skip
     blame = partial(_blame, ((model, control, wrenches), row))
     time, states, result = _pieces(solve, y0, times, duration, max_steps, events, progress, blame)
-    q, v, z = parts(model, jnp.asarray(states))
+    q, v, z = split_state(model, jnp.asarray(states))
     sequence = None if row is None else jnp.broadcast_to(row.force, v.shape)
     tau = drives(model, control, sequence, jnp.asarray(time), q, v, z)
     name = f"{method_name(method)}, rtol {float(rtol):g}, atol {float(atol):g}"
@@ -144,20 +154,20 @@ def _times(model: Model, save_at: Any, duration: float, dt_out: float) -> np.nda
     return times
 
 
-def _constant(model: Model, torques: Any) -> Row | None:
+def _constant(model: Model, torques: Any) -> TorqueSegment | None:
     """Joint forces that are the same all the time."""
     if torques is not None and jnp.shape(torques) != (model.nv,):
         raise ValueError(
             f"torques: expected shape ({model.nv},), the same all the time, got {jnp.shape(torques)}; give forces that"
             " change as control, a function of time"
         )
-    return held(model, torques, 1, 0.0, 1.0)
+    return torque_segments(model, torques, 1, 0.0, 1.0)
 
 
 def _blame(args: Any, t: Array, y: Array) -> str:
     """What is not finite in the equations just after a state, in words; empty where all is."""
     try:
-        checked(jnp.nextafter(t, jnp.inf), y, (args, (jnp.array(0), None)))
+        checked_equations_of_motion(jnp.nextafter(t, jnp.inf), y, (args, (jnp.array(0), None)))
     except FloatingPointError as error:
         return str(error).partition("s): ")[2]
     return ""

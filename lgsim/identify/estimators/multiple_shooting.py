@@ -20,7 +20,7 @@ from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.unknowns.sensor_plant import HALO, InstrumentedPlant, instruments
 from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
-from lgsim.simulation.rollout import lagged, parts, state_space
+from lgsim.simulation.rollout import actuator_dynamics, split_state, state_space
 
 
 class Shooting(NamedTuple):
@@ -57,8 +57,8 @@ def drive(t: Array, y: Array, args: Any) -> Array:
     """(v, v', tau' of drives that lag) of a plant under signals and wrenches: args are (plant, (signals, wrenches))."""
     plant, (signals, wrenches) = args
     model = plant.model
-    q, v, z = parts(model, y)
-    tau, rate = lagged(model, plant.scale * signals - plant.offset, z)
+    q, v, z = split_state(model, y)
+    tau, rate = actuator_dynamics(model, plant.scale * signals - plant.offset, z)
     a = forward_dynamics_by_jacobians(model, q, v, tau + passive_forces(model, q, v) - plant.friction(v), wrenches)
     return jnp.concatenate([v, a] if rate is None else [v, a, rate])
 
@@ -101,7 +101,7 @@ def residuals(shooting: Shooting, plant: Plant, window: Windows, y0: Array) -> t
     ys, signals = motion(shooting, plant, window, y0)
     perfect = not isinstance(plant, InstrumentedPlant)
     own = instruments(plant)
-    q, v, _ = parts(model, ys)
+    q, v, _ = split_state(model, ys)
     needs = any(c.sensor.ACCELERATION for c in shooting.channels.values()) or bool(own.delays)
     a = None
     if needs:
