@@ -21,7 +21,7 @@ from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.unknowns.sensor_plant import MAX_DELAY_STEPS, InstrumentedPlant, with_instruments
 from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
-from lgsim.simulation.rollout import lagged, parts, state_space
+from lgsim.simulation.rollout import actuator_dynamics, split_state, state_space
 
 Inputs = tuple[Float[Array, "*steps nv"], Float[Array, "*steps bodies 6"] | None]
 """Signals of the drives and external wrenches, constant over a step."""
@@ -93,8 +93,8 @@ def equations_of_motion(
     """(v, v', tau' of drives that lag) of a plant in a state y under (signals, wrenches)."""
     plant, (signals, wrenches) = args
     model = plant.model
-    q, v, z = parts(model, y)
-    tau, rate = lagged(model, plant.scale * signals - plant.offset, z)
+    q, v, z = split_state(model, y)
+    tau, rate = actuator_dynamics(model, plant.scale * signals - plant.offset, z)
     forces = tau + passive_forces(model, q, v) - plant.stribeck_friction(v)
     a = forward_dynamics_by_jacobians(model, q, v, forces, wrenches)
     return jnp.concatenate([v, a] if rate is None else [v, a, rate])
@@ -142,7 +142,7 @@ def window_residuals(
     ys, signals = simulate_window(shooting, plant, window, y0)
     perfect = not isinstance(plant, InstrumentedPlant)
     own = with_instruments(plant)
-    q, v, _ = parts(model, ys)
+    q, v, _ = split_state(model, ys)
     needs_acceleration = any(c.sensor.ACCELERATION for c in shooting.channels.values()) or bool(own.delays)
     a = None
     if needs_acceleration:
