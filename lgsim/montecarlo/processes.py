@@ -10,6 +10,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index, frame_twists
+from lgsim.integrators.method import Number
 from lgsim.lie.group import norm
 from lgsim.montecarlo.distributions import Distribution, Numbers
 from lgsim.multibody.model import Model
@@ -108,7 +109,7 @@ class Wind(eqx.Module):
         return self.mean + jnp.sum(weight[:, None] * self.gusts, axis=0)
 
     def __call__(
-        self, t: float | int | Array, q: Float[Array, " nq"], v: Float[Array, " nv"], model: Model
+        self, t: Number, q: Float[Array, " nq"], v: Float[Array, " nv"], model: Model
     ) -> Float[Array, "bodies 6"]:
         """The wrenches on the bodies in the bodies' frames, N and N m."""
         index = frame_index(model.topology, self.frame)
