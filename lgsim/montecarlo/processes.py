@@ -100,7 +100,7 @@ class Wind(eqx.Module):
     linear: float | int | Array = 0.0
     t0: float | int | Array = 0.0
 
-    def air_velocity(self, t: float | int | Array) -> Float[Array, " 3"]:
+    def air_velocity(self, t: Number) -> Float[Array, " 3"]:
         """The velocity of the air at the time t, in world axes, m/s."""
         last = len(self.gusts) - 1
         place = jnp.clip((t - self.t0) / self.dt, 0, last)
