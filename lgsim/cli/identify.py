@@ -80,7 +80,7 @@ def run_identification(asked: IdentificationRequest) -> int:
     files.keep_compiled()
     motion = identify_preparation.prepared(recording, given, estimated == "simulation", asked.held_out)
     with bad_input("--fit: "):
-        parameters = Parameters(plant, list(blocks.values()), given.beliefs)
+        parameters = Parameters(plant, list(blocks.values()), given.priors)
         estimator = _estimator(estimated, parameters, motion, asked.lags)
     what = f"{counted(parameters.size, 'unknown')} of {listed(list(blocks))}, by {type(estimator).__name__}"
     console(error=True).print(f"{asked.motion}: {what}", soft_wrap=True)
@@ -164,7 +164,7 @@ def _estimator(kind: str, parameters: Parameters, motion: PreparedMotion, lags: 
     assert isinstance(motion.samples, SensorRecords)
     nodes = len(next(iter(motion.samples.channels.values())).values)
     steps = max(2, min(nodes - 1, round(WINDOW / float(motion.samples.dt))))
-    return SimulationFit(steps=steps, estimate_noise=True)
+    return SimulationFit(window_steps=steps, estimate_noise=True)
 
 
 def _found(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +15,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from lgsim.identify import model_files
 from lgsim.identify.estimators.estimator import (
     Estimate,
     Estimator,
@@ -27,12 +25,11 @@ from lgsim.identify.estimators.estimator import (
     StepwiseEstimator,
 )
 from lgsim.identify.estimators.torque_fit import TorqueFit
-from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, unseen, whiteness
+from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.linalg.levenberg_marquardt import RESULTS
 from lgsim.multibody.model import Model
-from lgsim.multibody.serialization import from_record, to_record
 from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.checkpoint_format_1 import fingerprint_1
 from lgsim.support.chunks import run_in_chunks
@@ -68,7 +65,7 @@ class Fit:
     @cached_property
     def plant(self) -> Plant:
         """The plant found."""
-        return self.parameters.put(self.estimate.x)
+        return self.parameters.plant_at(self.estimate.x)
 
     @property
     def model(self) -> Model:
@@ -88,11 +85,11 @@ class Fit:
 
     @cached_property
     def deviations(self) -> dict[str, float]:
-        """Their standard deviations; infinite where the records and the beliefs do not determine them."""
+        """Their standard deviations; infinite where the records and the priors do not determine them."""
         J = np.asarray(_slopes(self.parameters, self.estimate.x))
         variance = np.einsum("ip,pq,iq->i", J, np.asarray(self.estimate.covariance), J)
-        r = jax.jacfwd(self.parameters.beliefs_at)(self.estimate.x)
-        blind = np.asarray(unseen(self.estimate.information + r.T @ r))
+        r = jax.jacfwd(self.parameters.prior_residuals)(self.estimate.x)
+        blind = np.asarray(undetermined(self.estimate.information + r.T @ r))
         touched = np.any(np.abs(J[:, blind]) > ROUNDING, axis=1)
         return {
             name: float("inf") if lost else float(np.sqrt(max(s, 0)))
@@ -101,7 +98,7 @@ class Fit:
 
     @cached_property
     def identifiability(self) -> Identifiability:
-        """Which combinations of the unknowns the records show, without beliefs."""
+        """Which combinations of the unknowns the records show, without priors."""
         return identifiability(self.estimate.information, self.parameters.names)
 
     def residuals(self, samples: Any = None) -> Array:
@@ -221,7 +218,7 @@ def checked(parameters: Parameters, samples: Any, estimator: Estimator, validati
     used = estimator.check(parameters, samples)
     if validation is not None:
         estimator.check(parameters, validation)
-    used += len(parameters.beliefs_at(jnp.zeros(parameters.size, parameters.dtype)))
+    used += len(parameters.prior_residuals(jnp.zeros(parameters.size, parameters.dtype)))
     if used < parameters.size:
         raise ValueError(f"samples: {used} numbers with a weight cannot determine {parameters.size} unknowns")
     parameters.bounds()
@@ -323,13 +320,15 @@ _FORMAT = "lgsim fit 1"
 _SIGNALS = ("scale", "offset", "stribeck", "stribeck_speed")
 
 
-def save(fit: Any, path: Path) -> Path:
-    """See ``Fit.save``."""
+def save(fit: Fit, path: Path) -> Path:
+    """Write a fit as ``Fit.save`` does.
+
+    Raises:
+        ValueError: the ending is not .npz.
+    """
     if path.suffix != ".npz":
         raise ValueError(f"{path}: expected a name that ends in .npz, got {path.suffix or 'no ending'!r}")
     plant, estimate = fit.plant, fit.estimate
-    topology, numbers = to_record(plant.model)
-    about = {"format": _FORMAT, "topology": topology, "message": fit.message, "coordinates": fit.parameters.names}
     arrays = {
         "names": np.array(list(fit.values)), "values": np.array(list(fit.values.values())),
         "prior": np.array(list(fit.prior.values())), "deviations": np.array(list(fit.deviations.values())),
@@ -340,11 +339,8 @@ def save(fit: Any, path: Path) -> Path:
     if fit.validation is not None:
         arrays["rmse_held_out"] = fit.rmse(fit.validation)
     arrays |= {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
-    arrays |= {f"model.{name}": array for name, array in numbers.items()}
-    file = io.BytesIO()
-    whole: dict[str, Any] = {"about": np.array(json.dumps(about)), **{k: np.asarray(x) for k, x in arrays.items()}}
-    np.savez_compressed(file, **whole)
-    write_whole(path, file.getvalue())
+    about = {"message": fit.message, "coordinates": fit.parameters.names}
+    write_whole(path, model_files.to_bytes(_FORMAT, about, plant.model, arrays))
     return path
 
 
@@ -353,14 +349,10 @@ def load_plant(path: str | Path) -> Plant:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no such file.
+        ValueError: the file holds no fit.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(str(file["about"]))
-            if about["format"] != _FORMAT:
-                raise KeyError(about["format"])
-            model = from_record(about["topology"], {n[6:]: file[n] for n in file if n.startswith("model.")})
-            return Plant(model, **{name: file[f"signal.{name}"] for name in _SIGNALS})
-    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
-        raise ValueError(f"{path}: expected a fit that lgsim wrote, got something else") from None
+    return model_files.read(Path(path), _FORMAT, "fit", _plant)
+
+
+def _plant(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) -> Plant:
+    return Plant(model, **{name: arrays[f"signal.{name}"] for name in _SIGNALS})

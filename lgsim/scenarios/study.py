@@ -192,7 +192,7 @@ def _hover(table: Table, model: Model, q: Configuration) -> ControlLaw:
     keys = (*GAINS, "thrust_limit", "heading")
     gains = {key: table.number(key, above=-np.inf if key == "heading" else 0.0) for key in keys if key in table}
     with table.at(None):
-        return Hover.of(model, place, **gains)
+        return Hover.from_model(model, place, **gains)
 
 
 Maker = Callable[[Table, Model, Configuration], ControlLaw | None]

@@ -21,16 +21,16 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.finite_checks import plain_errors
 from lgsim.simulation.rollout import (
     Control,
-    Row,
     StateHistory,
+    TorqueSegment,
     Wrenches,
-    held,
-    joint_forces,
-    lagged,
-    moved,
-    parts,
-    start,
-    watched,
+    actuator_dynamics,
+    commanded_forces,
+    initial_state,
+    integrate_checked_motion,
+    integrate_motion,
+    split_state,
+    torque_segments,
 )
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
@@ -87,12 +87,12 @@ def simulate(
     for name, value in (("duration", duration), ("dt", dt)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    y0 = start(model, q0, v0, tau0)
+    y0 = initial_state(model, q0, v0, tau0)
     steps = max(1, round(duration / dt / save_every)) * save_every
-    rows = held(model, torques, steps, 0.0, dt)
+    rows = torque_segments(model, torques, steps, 0.0, dt)
     chunk = save_every * max(1, min(CHUNK, steps) // save_every)
     run = partial(_chunk, method=method, steps=chunk, save_every=save_every)
-    first = StateHistory(jnp.zeros(1, model.dtype), *parts(model, y0[None]))
+    first = StateHistory(jnp.zeros(1, model.dtype), *split_state(model, y0[None]))
     # what was computed, chunk by chunk; of these lists only the first ``_SimulationState.chunks`` entries count
     motions, forces = [first], [_forces(model, control, rows, np.zeros(1, int), first)]
 
@@ -106,7 +106,9 @@ def simulate(
         motion = _slice(motion, slice(1, 1 + min(chunk, steps - done) // save_every))
         good, result = _finite(model, motion, done, dt, save_every, method)
         if result and check:
-            again = partial(watched, model, y, h, chunk, now, control, wrenches, method, t0, save_every, None, done)
+            again = partial(
+                integrate_checked_motion, model, y, h, chunk, now, control, wrenches, method, t0, save_every, None, done
+            )
             result = _first_fault(again, result)
         if len(good.time):
             at = done + save_every * np.arange(1, len(good.time) + 1)
@@ -148,7 +150,7 @@ def _chunk(
     y0: Float[Array, " state"],
     t0: Float[Array, ""],
     dt: Float[Array, ""],
-    rows: Row | None,
+    rows: TorqueSegment | None,
     control: Control | None,
     wrenches: Wrenches | None,
     *,
@@ -157,7 +159,7 @@ def _chunk(
     save_every: int,
 ) -> StateHistory:
     """The motion over some steps from the state y0 at the time t0."""
-    return moved(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, None)
+    return integrate_motion(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, None)
 
 
 def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
@@ -181,7 +183,7 @@ def _rows_from(start: int, count: int, rows: Shaped[Array, "steps ..."]) -> Shap
 
 
 def _forces(
-    model: Model, control: Control | None, rows: Row | None, at: Int[np.ndarray, " n"], motion: StateHistory
+    model: Model, control: Control | None, rows: TorqueSegment | None, at: Int[np.ndarray, " n"], motion: StateHistory
 ) -> Float[np.ndarray, "n nv"]:
     """The drives' forces at the states after ``at`` steps, N m or N; of a row for each step the one after the state."""
     if rows is None:
@@ -218,7 +220,7 @@ def drives(
     """
 
     def force(torques: Array | None, t: Array, q: Array, v: Array, z: Array | None) -> Array:
-        return lagged(model, joint_forces(model, control, torques, t, q, v), z)[0]
+        return actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)[0]
 
     given = (torques, t, q, v, z)
     return jax.vmap(force, tuple(None if x is None else 0 for x in given))(*given)
@@ -233,7 +235,7 @@ def _finite(
         return motion, ""
     first = int(np.argmax(bad))
     step = done + (first + 1) * save_every
-    force = None if motion.held is None else np.asarray(motion.held[first])
+    force = None if motion.drive_forces is None else np.asarray(motion.drive_forces[first])
     joint = worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]), force)
     return _slice(motion, slice(first)), (
         f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; take a"

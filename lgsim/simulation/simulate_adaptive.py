@@ -17,7 +17,17 @@ from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
 from lgsim.simulation.events import ThresholdEvent
-from lgsim.simulation.rollout import Control, Row, Wrenches, checked, driven, held, parts, start, state_space
+from lgsim.simulation.rollout import (
+    Control,
+    TorqueSegment,
+    Wrenches,
+    checked_equations_of_motion,
+    equations_of_motion,
+    initial_state,
+    split_state,
+    state_space,
+    torque_segments,
+)
 from lgsim.simulation.simulate import Progress, drives, method_name
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
@@ -90,17 +100,17 @@ def simulate_adaptive(
     for name, value in (("duration", duration), ("dt_out", dt_out)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    y0 = start(model, q0, v0, tau0)
+    y0 = initial_state(model, q0, v0, tau0)
     row = _constant(model, torques)
     events = (events,) if isinstance(events, adaptive.Event) else tuple(events)
     times = _times(model, save_at, duration, dt_out)
     solve = partial(
-        adaptive.solve, method, state_space(model), driven, args=((model, control, wrenches), row), rtol=rtol,
-        atol=atol, events=events,
+        adaptive.solve, method, state_space(model), equations_of_motion, args=((model, control, wrenches), row),
+        rtol=rtol, atol=atol, events=events,
     )  # fmt: skip
     blame = partial(_blame, ((model, control, wrenches), row))
     time, states, result = _solve_in_chunks(solve, y0, times, duration, max_steps, events, progress, blame)
-    q, v, z = parts(model, jnp.asarray(states))
+    q, v, z = split_state(model, jnp.asarray(states))
     sequence = None if row is None else jnp.broadcast_to(row.force, v.shape)
     tau = drives(model, control, sequence, jnp.asarray(time), q, v, z)
     name = f"{method_name(method)}, rtol {float(rtol):g}, atol {float(atol):g}"
@@ -183,20 +193,20 @@ def _times(
     return times
 
 
-def _constant(model: Model, torques: ArrayLike | None) -> Row | None:
+def _constant(model: Model, torques: ArrayLike | None) -> TorqueSegment | None:
     """The row of joint forces that are the same all the time."""
     if torques is not None and jnp.shape(torques) != (model.nv,):
         raise ValueError(
             f"torques: expected shape ({model.nv},), the same all the time, got {jnp.shape(torques)}; give forces that"
             " change as control, a function of time"
         )
-    return held(model, torques, 1, 0.0, 1.0)
+    return torque_segments(model, torques, 1, 0.0, 1.0)
 
 
 def _blame(args: Any, t: Float[Array, ""], y: Float[Array, " state"]) -> str:
     """Which quantity of the equations is not finite just after a state, in words; empty where all are."""
     try:
-        checked(jnp.nextafter(t, jnp.inf), y, (args, (jnp.array(0), None)))
+        checked_equations_of_motion(jnp.nextafter(t, jnp.inf), y, (args, (jnp.array(0), None)))
     except FloatingPointError as error:
         return str(error).partition("s): ")[2]
     return ""

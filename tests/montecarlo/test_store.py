@@ -125,7 +125,7 @@ def test_results_of_a_store_are_those_in_memory(finished):
     kept, memory = mc.Results.open(study, finished), mc.run(study)
     assert kept.finished
     for name in ("sum", "pair", "failed high"):
-        for one in ("mean", "deviation", "low", "high", "count"):
+        for one in ("mean", "squared_deviations", "low", "high", "count"):
             np.testing.assert_array_equal(getattr(kept.moments(name), one), getattr(memory.moments(name), one))
     assert kept.diverged == memory.diverged
     np.testing.assert_array_equal(kept.failures("high").indices, memory.failures("high").indices)
@@ -316,7 +316,7 @@ def test_an_interruption_keeps_what_is_there(tmp_path, monkeypatch):
 
 def test_a_stopped_study_has_the_samples_that_count(tmp_path):
     """Less than its last chunk; the same as in memory."""
-    rule = mc.StopAtConfidence("sum", 1.0, least=50)
+    rule = mc.StopAtConfidence("sum", 1.0, min_samples=50)
     study = studies.plain(800, stop=rule)
     memory, kept = mc.run(study, chunk=16), mc.run(study, tmp_path / "s", chunk=400)
     again = mc.Results.open(study, tmp_path / "s")

@@ -55,7 +55,7 @@ def test_base_parameters_of_the_planar_arm_are_the_textbooks(prior):
         textbook[row, list(entries)] = list(entries.values())
     assert found.rank == 6 and np.linalg.matrix_rank(np.vstack([found.matrix, textbook]), tol=1e-8) == 6
     assert any("m of fore" in name for name in found.names)
-    assert found.of(Plant(prior)).shape == (6,)
+    assert found.values(Plant(prior)).shape == (6,)
 
 
 def test_base_parameters_do_not_depend_on_the_coordinates(prior):
@@ -68,7 +68,7 @@ def test_base_parameters_do_not_depend_on_the_coordinates(prior):
 def test_exact_records_give_the_base_parameters_exactly(run, base, unknown, true):
     assert base.rank == 6 + 6
     est = run(LinearFit(base), unknown, arms.samples(true))
-    np.testing.assert_allclose(base.of(unknown.put(est.x)), base.of(true), atol=1e-9)
+    np.testing.assert_allclose(base.values(unknown.plant_at(est.x)), base.values(true), atol=1e-9)
     dependent = np.asarray(est.x)[list(base.dependent)]
     np.testing.assert_array_equal(dependent, 0)  # those stay at the prior
 
@@ -83,12 +83,12 @@ def test_covariance_is_that_of_many_fits_and_the_ellipsoid_holds_its_share(base,
     def many(signals):
         def one(y):
             est = LinearFit(base).run(unknown, eqx.tree_at(lambda s: s.signals, arms.samples(true, 150), y))
-            return base.of(unknown.put(est.x)), base.covariance(unknown, est), est.noise
+            return base.values(unknown.plant_at(est.x)), base.covariance(unknown, est.x, est.covariance), est.noise
 
         return eqx.filter_vmap(one)(signals)
 
     found, C, sigma = map(np.asarray, many(signals))
-    gap = found - np.asarray(base.of(true))
+    gap = found - np.asarray(base.values(true))
     np.testing.assert_allclose(sigma.mean(axis=0), noise, rtol=0.01)
     np.testing.assert_allclose(np.var(gap, axis=0), np.mean(np.diagonal(C, axis1=1, axis2=2), axis=0), rtol=0.3)
     squares = np.einsum("si,si->s", gap, np.linalg.solve(C, gap[..., None])[..., 0])

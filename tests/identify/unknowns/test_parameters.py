@@ -1,4 +1,4 @@
-"""Coordinates of a plant: how blocks and beliefs make one vector."""
+"""Coordinates of a plant: how blocks and priors make one vector."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +20,7 @@ def test_blocks_follow_one_another(model):
     p = Parameters(model, [Masses(), JointParameter("damping", ["elbow"], upper=1.0), TorqueOffset()])
     assert p.size == 5 and p.sizes == (2, 1, 2)
     assert p.names[1:4] == ["log mass of fore", "damping of elbow", "offset of shoulder"]
-    plant = p.put(jnp.array([0.0, np.log(2), 0.3, 0.4, 0.5]))
+    plant = p.plant_at(jnp.array([0.0, np.log(2), 0.3, 0.4, 0.5]))
     np.testing.assert_allclose(plant.model.inertias[:, 0], [2.0, 2.4])
     np.testing.assert_allclose(plant.model.damping, [0.2, 0.5])
     np.testing.assert_allclose(plant.offset, [0.4, 0.5])
@@ -34,24 +34,30 @@ def test_blocks_follow_one_another(model):
 def test_places_of_numbers(model):
     """Inertias and masses move rows of ten, which signals are affine in; the direction of gravity is none."""
     p = Parameters(model, [TorqueOffset(), StandardParameters(["fore"])])
-    assert p.linear.tolist() == [30, 31, *range(10, 20)] and p.affine.tolist() == [*range(10, 20), 30, 31]
+    assert p.linear_indices.tolist() == [30, 31, *range(10, 20)] and p.affine_indices.tolist() == [
+        *range(10, 20),
+        30,
+        31,
+    ]
     p = Parameters(model, [Inertias(["fore"]), JointParameter("armature")])
-    assert p.linear is None and p.affine.tolist() == [*range(10, 22)]
-    assert Parameters(model, [Masses(), GravityDirection()]).affine is None
+    assert p.linear_indices is None and p.affine_indices.tolist() == [*range(10, 22)]
+    assert Parameters(model, [Masses(), GravityDirection()]).affine_indices is None
 
 
-def test_beliefs_are_residuals_in_standard_deviations(model):
-    p = Parameters(model, [Masses(prior=0.5), TorqueOffset(prior=[0.1, 0.2])], [TotalMass(3.5, 0.01)])
+def test_priors_are_residuals_in_standard_deviations(model):
+    p = Parameters(
+        model, [Masses(prior_deviation=0.5), TorqueOffset(prior_deviation=[0.1, 0.2])], [TotalMass(3.5, 0.01)]
+    )
     x = jnp.array([0.0, np.log(2), 0.3, -0.4])
-    np.testing.assert_allclose(p.beliefs_at(x), [0, np.log(2) / 0.5, 3, -2, (2 + 2.4 - 3.5) / 0.01], atol=1e-9)
-    assert Parameters(model, TorqueOffset()).beliefs_at(jnp.zeros(2)).shape == (0,)
-    np.testing.assert_allclose(p.scales(np.ones(4)), [0.5, 0.5, 0.1, 0.2])
+    np.testing.assert_allclose(p.prior_residuals(x), [0, np.log(2) / 0.5, 3, -2, (2 + 2.4 - 3.5) / 0.01], atol=1e-9)
+    assert Parameters(model, TorqueOffset()).prior_residuals(jnp.zeros(2)).shape == (0,)
+    np.testing.assert_allclose(p.prior_deviations(np.ones(4)), [0.5, 0.5, 0.1, 0.2])
 
 
 def test_what_does_not_fit_is_named(model, without_import_hook):
     with pytest.raises(TypeError, match=r"blocks\[1\]: expected a block such as Masses\(\), got float"):
         Parameters(model, [Masses(), 1.0])
-    with pytest.raises(TypeError, match=r"beliefs\[0\]: expected a belief such as TotalMass\(\), got int"):
+    with pytest.raises(TypeError, match=r"priors\[0\]: expected a prior such as TotalMass\(\), got int"):
         Parameters(model, Masses(), [3])
     with pytest.raises(ValueError, match="blocks: log mass of fore is in two of them"):
         Parameters(model, [Masses(), Masses(["fore"])])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lgsim.identify import Recording, estimate_delay, shift_signal
-from tests.identify.motions import arm
+from tests.identify.recording.motions import arm
 
 DT = 0.01
 TIME = DT * np.arange(800)
@@ -37,11 +37,11 @@ def test_delay_under_noise():
     ("arguments", "message"),
     [
         ((TIME, TIME[:-1], DT, 0.1), "two signals of one length"),
-        ((TIME, TIME, DT, 4.0), "longest: expected at most a quarter"),
+        ((TIME, TIME, DT, 4.0), "max_delay: expected at most a quarter"),
         ((TIME, 0 * TIME, DT, 0.1), "constant"),
     ],
 )
-def test_signals_without_a_delay(arguments, message):
+def test_signals_without_a_delay(arguments, message, without_import_hook):
     with pytest.raises(ValueError, match=message):
         estimate_delay(*arguments)
 

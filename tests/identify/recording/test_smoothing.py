@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation, RotationSpline
 
 import lgsim
 from lgsim.identify import Butterworth, Recording, Spline, smooth
-from tests.identify.motions import arm, changed, clean, fourier, single
+from tests.identify.recording.motions import arm, changed, clean, fourier, single
 
 TIME = 0.004 * np.arange(1001)
 INNER = slice(100, -100)
@@ -202,8 +202,8 @@ def test_samples_that_do_not_count_do_not_pull():
 def test_pieces_are_smoothed_apart_and_short_ones_left_out():
     kept = np.r_[0:600, 700:710, 900:2000]
     out = smooth(clean()[kept], Spline(0.1))
-    assert [len(out), len(out.pieces)] == [1700, 2]
-    (finding,) = out.report.of("short piece")
+    assert [len(out), len(out.segments)] == [1700, 2]
+    (finding,) = out.report.of_kind("short piece")
     assert finding.count == 10
     np.testing.assert_allclose(out.q, fourier(out.time)[0], atol=1e-4)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.identify.unknowns.plant import Plant, freedoms
+from lgsim.identify.recording.coordinates import dof_names
+from lgsim.identify.unknowns.plant import Plant
 from tests.identify import arms
 
 PENDULUM = """<robot name="p"><link name="world_link"/><link name="rod"><inertial><origin xyz="0 0 -0.5"/>
@@ -24,33 +25,33 @@ def test_signals_of_a_pendulum_are_the_formula():
     inertia = 0.2 + 3 * 0.25 + 0.3
     dry = (0.4 + 0.25 * np.exp(-((v / 0.2) ** 2))) * np.tanh(v / 0.05)
     tau = inertia * a + 3 * 9.81 * 0.5 * np.sin(q) + 0.7 * v + dry
-    np.testing.assert_allclose(plant.forces(*map(jnp.asarray, (q, v, a))), tau, rtol=1e-12)
+    np.testing.assert_allclose(plant.joint_forces(*map(jnp.asarray, (q, v, a))), tau, rtol=1e-12)
     np.testing.assert_allclose(plant.signals(*map(jnp.asarray, (q, v, a))), (tau - 0.6) / 2.5, rtol=1e-12)
 
 
 def test_numbers_are_those_in_which_signals_are_affine():
     plant = Plant(arms.planar(damping=0.2, friction=0.3, armature=0.1, stiffness=0.5), offset=0.1, stribeck=0.05)
     states = arms.states(plant.model, 5)
-    theta = plant.numbers
-    assert theta.shape == (2 * 10 + 6 * 2,) and len(plant.number_names) == 32
-    assert plant.number_names[0] == "m of upper" and plant.number_names[-1] == "offset of elbow"
-    np.testing.assert_array_equal(plant.with_numbers(theta).numbers, theta)
+    theta = plant.dynamic_parameters
+    assert theta.shape == (2 * 10 + 6 * 2,) and len(plant.dynamic_parameter_names) == 32
+    assert plant.dynamic_parameter_names[0] == "m of upper" and plant.dynamic_parameter_names[-1] == "offset of elbow"
+    np.testing.assert_array_equal(plant.with_dynamic_parameters(theta).dynamic_parameters, theta)
     step = jnp.asarray(np.random.default_rng(0).normal(size=32))
 
     @jax.jit
     def at(theta):
-        return plant.with_numbers(theta).signals(*states)
+        return plant.with_dynamic_parameters(theta).signals(*states)
 
     one, two, base = at(theta + step), at(theta + 2 * step), at(theta)
     np.testing.assert_allclose(two - base, 2 * (one - base), atol=1e-12)
-    moved = plant.with_numbers(theta + step)
+    moved = plant.with_dynamic_parameters(theta + step)
     np.testing.assert_allclose(moved.model.friction - plant.model.friction, step[24:26])
     np.testing.assert_allclose(moved.offset - plant.offset, step[30:])
 
 
-def test_freedoms_of_joints_with_several_are_counted():
+def test_degrees_of_freedom_of_joints_with_several_are_counted():
     ball = lgsim.ModelBuilder().add_body("ball", "world", lgsim.joints.Spherical(), mass=1.0, inertia=jnp.eye(3))
-    assert freedoms(ball.build()) == ["ball[0]", "ball[1]", "ball[2]"]
+    assert dof_names(ball.build()) == ["ball[0]", "ball[1]", "ball[2]"]
 
 
 def test_what_does_not_fit_is_named(without_import_hook):

@@ -57,8 +57,8 @@ def test_attitudes_are_drawn_with_their_covariance():
 
 
 def test_histograms_show_shares_and_levels():
-    spread = ensemble_plots.Spread("x (m)", np.array([1.0, 3.0]), np.array([0.0, 1.0, 2.0]), 1.2, {0.5: 1.25})
-    figure = ensemble_plots.histograms([spread] * 4, columns=3)
+    data = ensemble_plots.HistogramData("x (m)", np.array([1.0, 3.0]), np.array([0.0, 1.0, 2.0]), 1.2, {0.5: 1.25})
+    figure = ensemble_plots.histograms([data] * 4, columns=3)
     ax = figure.axes[0]
     np.testing.assert_array_equal(ax.patches[0].get_data().values, [25.0, 75.0])
     assert [line.get_xdata()[0] for line in ax.get_lines()] == [1.25, 1.2]

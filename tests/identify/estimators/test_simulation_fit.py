@@ -10,7 +10,7 @@ import pytest
 
 import lgsim
 from lgsim.identify.estimators.minimizers import OptimistixLeastSquares, StructuredGaussNewton
-from lgsim.identify.estimators.multiple_shooting import linearize, residuals, slopes
+from lgsim.identify.estimators.multiple_shooting import linearize, window_jacobian, window_residuals
 from lgsim.identify.estimators.records import Channel, SensorRecords
 from lgsim.identify.estimators.sensors import FramePoseSensor, ImuSensor, PositionSensor, VelocitySensor
 from lgsim.identify.estimators.simulation_fit import SimulationFit
@@ -25,7 +25,7 @@ from tests.identify.machines import BODY, body, body_motion, pendulum, pendulum_
 
 DT, STEPS = 2.5e-3, 400
 TRUE = np.array([1.2, 0.05, 0.05])
-FIT = SimulationFit(steps=80, minimiser=StructuredGaussNewton(tolerance=1e-13))
+FIT = SimulationFit(window_steps=80, minimizer=StructuredGaussNewton(tolerance=1e-13))
 
 
 def unknowns(**damping):
@@ -87,7 +87,7 @@ def test_gaps_in_the_records_cost_little():
 def test_optimistix_finds_the_same_minimum(noisy):
     """Its Levenberg-Marquardt method behind the same interface; it says that it keeps no bounds."""
     pytest.importorskip("optimistix")
-    other = eqx.tree_at(lambda f: f.minimiser, FIT, OptimistixLeastSquares())
+    other = eqx.tree_at(lambda f: f.minimizer, FIT, OptimistixLeastSquares())
     with pytest.raises(ValueError, match="Optimistix keeps no bounds, but damping of upper has some"):
         fit(unknowns(), angles(1e-3), other)
     found = fit(unknowns(lower=-np.inf), angles(1e-3), other)
@@ -108,8 +108,8 @@ def floating():
 def test_all_inertia_of_a_floating_body(floating):
     """Ten numbers on SE(3) from poses and known wrenches alone, data by Newton's and Euler's equations."""
     prior = body(mass=1.5, center=np.zeros(3), inertia=0.1 * np.eye(3))
-    estimator = SimulationFit(steps=20, minimiser=StructuredGaussNewton(tolerance=1e-13))
-    found = fit(Parameters(prior, Inertias(prior=None)), floating, estimator)
+    estimator = SimulationFit(window_steps=20, minimizer=StructuredGaussNewton(tolerance=1e-13))
+    found = fit(Parameters(prior, Inertias(prior_deviation=None)), floating, estimator)
     m, c = BODY["mass"], BODY["center"]
     inertia = BODY["inertia"] + m * (c @ c * np.eye(3) - np.outer(c, c))
     true = [m, *(m * c), inertia[0, 0], inertia[0, 1], inertia[1, 1], inertia[0, 2], inertia[1, 2], inertia[2, 2]]
@@ -128,7 +128,7 @@ def test_slopes_are_those_of_finite_differences(floating):
     records = SensorRecords(0.01, readings, wrenches=F[:, None], states=np.concatenate([q, v], axis=1))
     plant = InstrumentedPlant(body(), biases={"imu": np.zeros(6)}, delays={"pose": 0.004})
     parameters = Parameters(plant, [Inertias(), SensorBias("imu"), SensorDelay("pose")])
-    cut, rounds = SimulationFit(steps=20).prepared(parameters, records)
+    cut, rounds = SimulationFit(window_steps=20).prepare(parameters, records)
     window = jax.tree.map(lambda a: a[1], cut)
     space = state_space(plant.model)
     x = jnp.asarray(0.05 * rng.normal(size=parameters.size))
@@ -136,9 +136,9 @@ def test_slopes_are_those_of_finite_differences(floating):
     @jax.jit
     def off(z):
         y0 = space.move(z[x.size :], window.start)
-        return residuals(rounds[0], parameters.put(z[: x.size]), window, y0)[0]
+        return window_residuals(rounds[0], parameters.plant_at(z[: x.size]), window, y0)[0]
 
-    J = jax.jit(lambda: slopes(rounds[0], window, x, window.start, cut.start[2], 12)[0])()
+    J = jax.jit(lambda: window_jacobian(rounds[0], window, x, window.start, cut.start[2], 12)[0])()
     z = np.concatenate([x, np.zeros(12)])
     for i in [*rng.permutation(z.size)[:8].tolist(), parameters.size - 1]:
         step = 1e-6 * np.eye(z.size)[i]
@@ -149,7 +149,7 @@ def test_slopes_are_those_of_finite_differences(floating):
 def test_elimination_is_the_solution_of_the_whole_system():
     """Schur complement, gradient, steps and derivatives of states against a dense matrix of numpy."""
     parameters, records = unknowns(), angles(1e-3)
-    cut, rounds = FIT.prepared(parameters, records)
+    cut, rounds = FIT.prepare(parameters, records)
     at = jax.jit(lambda: linearize(rounds[0], cut, jnp.zeros(3), cut.start))()
     count, n = at.gs.shape
     H = np.zeros((3 + count * n, 3 + count * n))
@@ -194,9 +194,9 @@ def test_late_drives_are_found():
         "wheel", "world", lgsim.joints.Revolute(), mass=1.0, inertia=inertia * np.eye(3), damping=0.1
     ).build()  # fmt: skip
     plant = InstrumentedPlant(wheel, input_delay=0.02)
-    parameters = Parameters(plant, [JointParameter("damping"), InputDelay(longest=0.1)])
+    parameters = Parameters(plant, [JointParameter("damping"), InputDelay(max_delay=0.1)])
     records = SensorRecords(dt, {"q": Channel(PositionSensor(), np.array(q)[:, None], 1e-3)}, signals=u[:, None])
-    found = fit(parameters, records, SimulationFit(steps=40))
+    found = fit(parameters, records, SimulationFit(window_steps=40))
     values = list(found.values.values())
     # a mean over each step in place of a switch inside of it
     np.testing.assert_allclose(values, [damping, delay], rtol=2e-3)
@@ -211,9 +211,9 @@ def test_bad_records_are_named():
     bad[5, 1] = np.nan
     with pytest.raises(ValueError, match="encoders: row 5 is not finite and has a weight"):
         fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), bad, 1.0)}), FIT)
-    with pytest.raises(ValueError, match="states: without a channel of Positions"):
+    with pytest.raises(ValueError, match="states: without a channel of PositionSensor"):
         fit(unknowns(), SensorRecords(DT, {"rates": Channel(VelocitySensor(), q, 1.0)}), FIT)
-    with pytest.raises(TypeError, match="samples: expected Records, got int"):
+    with pytest.raises(TypeError, match="samples: expected SensorRecords, got int"):
         fit(unknowns(), 3, FIT)
     with pytest.raises(ValueError, match="deviations above zero"):
         fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), q, 0.0)}), FIT)

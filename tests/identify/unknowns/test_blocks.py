@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.identify.unknowns.body_blocks import CentersOfMass, Inertias, Masses, StandardParameters, named, upper_factor
+from lgsim.identify.unknowns.body_blocks import (
+    CentersOfMass,
+    Inertias,
+    Masses,
+    StandardParameters,
+    select_names,
+    upper_factor,
+)
 from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements, SharedBlock
 from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, Stribeck, StribeckSpeed, TorqueOffset
 from lgsim.identify.unknowns.plant import Plant
@@ -22,7 +29,7 @@ def plant():
 def test_masses_scale_all_ten_parameters(plant):
     block = Masses(["fore"])
     assert block.labels(plant) == ["log mass of fore"]
-    moved = block.put(plant, jnp.array([np.log(1.5)]))
+    moved = block.apply(plant, jnp.array([np.log(1.5)]))
     np.testing.assert_allclose(moved.model.inertias[1], 1.5 * plant.model.inertias[1])
     np.testing.assert_array_equal(moved.model.inertias[0], plant.model.inertias[0])
     assert {k: round(float(v), 12) for k, v in block.values(moved).items()} == {"m of fore, kg": 1.8}
@@ -32,7 +39,7 @@ def test_masses_scale_all_ten_parameters(plant):
 def test_centers_keep_mass_and_central_inertia(plant):
     block, step = CentersOfMass(["upper"]), jnp.array([0.01, -0.02, 0.03])
     mass, center, central = inertia.mass_center_inertia(plant.model.inertias[0])
-    moved = inertia.mass_center_inertia(block.put(plant, step).model.inertias[0])
+    moved = inertia.mass_center_inertia(block.apply(plant, step).model.inertias[0])
     for found, expected in zip(moved, (mass, center + step, central), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-14)
     assert block.labels(plant)[2] == "z of the centre of upper" and "y of upper, m" in block.values(plant)
@@ -40,18 +47,18 @@ def test_centers_keep_mass_and_central_inertia(plant):
 
 def test_standard_parameters_are_added(plant):
     block, step = StandardParameters(["fore"]), jnp.arange(10.0)
-    np.testing.assert_allclose(block.put(plant, step).model.inertias[1], plant.model.inertias[1] + step)
+    np.testing.assert_allclose(block.apply(plant, step).model.inertias[1], plant.model.inertias[1] + step)
     assert block.labels(plant)[4] == "Ixx of fore"
-    assert block.linear and block.affine(plant.model).tolist() == [*range(10, 20)]
+    assert block.is_linear and block.affine_indices(plant.model).tolist() == [*range(10, 20)]
     assert block.values(plant)["Izz of fore, kg m^2"] == plant.model.inertias[1, 9]
 
 
 def test_inertias_start_at_the_prior_and_are_always_physical(plant):
     """The mass is exp(2 alpha) times the prior's; t is the shift of the centre in parts of the body's spread."""
     block = Inertias()
-    np.testing.assert_allclose(block.put(plant, jnp.zeros(20)).model.inertias, plant.model.inertias, atol=1e-15)
+    np.testing.assert_allclose(block.apply(plant, jnp.zeros(20)).model.inertias, plant.model.inertias, atol=1e-15)
     x = jnp.zeros(20).at[0].set(0.2).at[7].set(0.1)
-    mass, center, _ = inertia.mass_center_inertia(block.put(plant, x).model.inertias[0])
+    mass, center, _ = inertia.mass_center_inertia(block.apply(plant, x).model.inertias[0])
     before, start, _ = inertia.mass_center_inertia(plant.model.inertias[0])
     np.testing.assert_allclose(mass, before * np.exp(0.4))
     pseudo = np.asarray(inertia.pseudo_inertia(plant.model.inertias[0]))
@@ -59,9 +66,9 @@ def test_inertias_start_at_the_prior_and_are_always_physical(plant):
     S = np.asarray(upper_factor(jnp.asarray(spread)))
     np.testing.assert_allclose(center - start, 0.1 * S[:, 0], atol=1e-12)
     for step in 2 * np.random.default_rng(0).normal(size=(5, 20)):
-        for row in np.asarray(block.put(plant, jnp.asarray(step)).model.inertias):
+        for row in np.asarray(block.apply(plant, jnp.asarray(step)).model.inertias):
             assert np.linalg.eigvalsh(np.asarray(inertia.pseudo_inertia(jnp.asarray(row))))[0] > 0
-    assert block.labels(plant)[11] == "d1 of fore" and block.prior == 1.0
+    assert block.labels(plant)[11] == "d1 of fore" and block.prior_deviation == 1.0
 
 
 def test_upper_factor_gives_the_matrix_back():
@@ -74,15 +81,18 @@ def test_upper_factor_gives_the_matrix_back():
 
 def test_drives_are_added_to_with_bounds_of_their_own(plant):
     block = JointParameter("damping", ["elbow"])
-    moved = block.put(plant, jnp.array([0.3]))
+    moved = block.apply(plant, jnp.array([0.3]))
     np.testing.assert_allclose(moved.model.damping, [0.2, 0.5])
     np.testing.assert_array_equal(moved.model.friction, plant.model.friction)
     low, high = block.bounds(plant)
     np.testing.assert_allclose(low, [-0.2])
     np.testing.assert_array_equal(high, [np.inf])
     assert block.labels(plant) == ["damping of elbow"]
-    assert [*block.values(moved)] == ["damping of elbow, N m s/rad"] and block.linear
-    assert not JointParameter("friction_speed").linear and JointParameter("friction_speed").affine(plant.model) is None
+    assert [*block.values(moved)] == ["damping of elbow, N m s/rad"] and block.is_linear
+    assert (
+        not JointParameter("friction_speed").is_linear
+        and JointParameter("friction_speed").affine_indices(plant.model) is None
+    )
     assert np.all(np.isneginf(JointParameter("rest").bounds(plant)[0]))
 
 
@@ -92,27 +102,27 @@ def test_drives_are_added_to_with_bounds_of_their_own(plant):
      (StribeckSpeed(), "stribeck_speed", False)],
 )  # fmt: skip
 def test_numbers_of_signals_are_added_to(plant, block, field, linear):
-    moved = block.put(plant, jnp.array([0.1, -0.2]))
+    moved = block.apply(plant, jnp.array([0.1, -0.2]))
     np.testing.assert_allclose(getattr(moved, field), getattr(plant, field) + np.array([0.1, -0.2]))
-    assert block.labels(plant) == [f"{field} of shoulder", f"{field} of elbow"] and block.linear is linear
+    assert block.labels(plant) == [f"{field} of shoulder", f"{field} of elbow"] and block.is_linear is linear
     if linear:
-        step = np.zeros(plant.numbers.shape)
-        step[block.affine(plant.model)] = [0.1, -0.2]
-        np.testing.assert_allclose(moved.numbers - plant.numbers, step, atol=1e-15)
+        step = np.zeros(plant.dynamic_parameters.shape)
+        step[block.affine_indices(plant.model)] = [0.1, -0.2]
+        np.testing.assert_allclose(moved.dynamic_parameters - plant.dynamic_parameters, step, atol=1e-15)
 
 
 def test_placements_move_in_the_joints_frame(plant):
     block, twist = Placements(["elbow"]), jnp.array([0.01, 0.02, 0.03, 0.1, -0.2, 0.3])
-    moved = block.put(plant, twist)
+    moved = block.apply(plant, twist)
     np.testing.assert_allclose(moved.model.placements[1], plant.model.placements[1] @ se3.exp(twist), atol=1e-15)
     np.testing.assert_array_equal(moved.model.placements[0], plant.model.placements[0])
-    assert block.labels(plant)[3] == "rx of the placement of elbow" and block.affine(plant.model) is None
+    assert block.labels(plant)[3] == "rx of the placement of elbow" and block.affine_indices(plant.model) is None
     assert float(block.values(plant)["z of elbow, m"]) == arms.LENGTH
 
 
 def test_gravity_turns_about_two_axes_normal_to_it(plant):
     block, x = GravityDirection(), jnp.array([0.02, -0.03])
-    moved = block.put(plant, x).model.gravity
+    moved = block.apply(plant, x).model.gravity
     np.testing.assert_allclose(jnp.linalg.norm(moved), 9.81)
     angle = jnp.linalg.norm(so3.log(so3.exp(jnp.array([0.0, 0.0, 0.0]))))
     assert angle == 0
@@ -129,11 +139,11 @@ def test_tied_blocks_share_coordinates_with_mirrored_signs():
     plant = Plant(builder.build())
     masses = SharedBlock(Masses(["left", "right"]))
     assert masses.labels(plant) == ["log mass of left and log mass of right"]
-    np.testing.assert_allclose(masses.put(plant, jnp.array([np.log(2)])).model.inertias[:, 0], [2, 2])
+    np.testing.assert_allclose(masses.apply(plant, jnp.array([np.log(2)])).model.inertias[:, 0], [2, 2])
     centers = SharedBlock(CentersOfMass(["left", "right"]), signs=[[1, 1, 1], [1, -1, 1]])
-    moved = centers.put(plant, jnp.array([0.1, 0.2, 0.3])).model.inertias
+    moved = centers.apply(plant, jnp.array([0.1, 0.2, 0.3])).model.inertias
     np.testing.assert_allclose(moved[:, 1:4], [[0.1, 0.2, 0.3], [0.1, -0.2, 0.3]])
-    assert masses.affine(plant.model).size == 20 and not masses.linear
+    assert masses.affine_indices(plant.model).size == 20 and not masses.is_linear
     offsets = SharedBlock(JointParameter("damping", lower=-1.0, upper=3.0), signs=[[1], [-1]])
     low, high = offsets.bounds(plant)
     np.testing.assert_allclose([low[0], high[0]], [-1, 1])  # x and -x both in [-1, 3]
@@ -147,6 +157,6 @@ def test_what_does_not_exist_is_named(plant, without_import_hook):
     with pytest.raises(ValueError, match=r"joints: there is no 'wrist'; expected some of shoulder, elbow"):
         JointParameter("damping", ["wrist"]).labels(plant)
     with pytest.raises(ValueError, match=r"expected a list of names, got the text 'fore'; write \['fore'\]"):
-        named("bodies", "fore", ["fore"])
-    with pytest.raises(ValueError, match=r"number: there is no 'dampin' of a drive; expected damping"):
+        select_names("bodies", "fore", ["fore"])
+    with pytest.raises(ValueError, match=r"parameter: there is no 'dampin' of a joint; expected damping"):
         JointParameter("dampin")

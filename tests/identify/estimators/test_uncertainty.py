@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.identify.estimators.uncertainty import covariance, identifiability, unseen, visible, whiteness
+from lgsim.identify.estimators.uncertainty import covariance, identifiability, scaled_spectrum, undetermined, whiteness
 
 NAMES = ["mass", "length", "damping"]
 
@@ -24,20 +24,20 @@ def test_covariance_is_the_inverse_on_free_coordinates():
     np.testing.assert_allclose(covariance(H, jnp.ones(3, bool), meat), 4 * np.linalg.inv(A.T @ A), rtol=1e-9)
 
 
-def test_invisible_combinations_are_named_whatever_the_units():
+def test_unidentifiable_combinations_are_named_whatever_the_units():
     found = identifiability(information(), NAMES)
-    assert found.rank == 2 and len(found.invisible) == 1
-    combination = found.invisible[0]
+    assert found.rank == 2 and len(found.unidentifiable) == 1
+    combination = found.unidentifiable[0]
     assert set(combination) == {"mass", "length"}
     assert combination["mass"] * combination["length"] < 0  # in scaled coordinates: one grows as the other falls
-    np.testing.assert_array_equal(unseen(information()), [True, True, False])
+    np.testing.assert_array_equal(undetermined(information()), [True, True, False])
 
 
 def test_a_coordinate_that_nothing_depends_on_is_named_but_for_rounding():
     H = jnp.asarray(np.diag([1.0, 1e-28, 4.0]))
     found = identifiability(H, NAMES)
-    assert found.rank == 2 and found.invisible == [{"length": 1.0}]
-    inverse, singular, _ = visible(H)
+    assert found.rank == 2 and found.unidentifiable == [{"length": 1.0}]
+    inverse, singular, _ = scaled_spectrum(H)
     np.testing.assert_allclose(np.diag(inverse), [1, 0, 0.25])
     np.testing.assert_allclose(singular, [1, 1, 0])
 

@@ -1,4 +1,4 @@
-"""Optimisers of optax on random pieces of records: the minimum of the estimator whose cost it is."""
+"""Optimizers of optax on random pieces of records: the minimum of the estimator whose cost it is."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from tests.identify.machines import pendulum, pendulum_angles, pendulum_field
 
 @pytest.fixture(autouse=True)
 def _promotion():
-    """The optimisers of optax multiply their step counts by numbers."""
+    """The optimizers of optax multiply their step counts by numbers."""
     with jax.numpy_dtype_promotion("standard"):
         yield
 
@@ -55,7 +55,7 @@ def test_windows_in_batches_find_a_mass():
     q = pendulum_angles(steps, dt)
     records = SensorRecords(dt, {"q": Channel(PositionSensor(), q, 1e-2)})
     parameters = Parameters(pendulum(second=1.7), [Masses(bodies=("lower",))])
-    of = SimulationFit(steps=10, gaps=(1e-2,), method=lgsim.MK2)
+    of = SimulationFit(window_steps=10, gap_deviations=(1e-2,), method=lgsim.MK2)
     estimator = StochasticFit(of, falling(3e-2, 1500), steps=1500, batch=5)
     found = fit(parameters, records, estimator)
     assert found.message == ""

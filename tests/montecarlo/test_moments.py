@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from lgsim.montecarlo import Moments, StopAtConfidence
-from lgsim.montecarlo.statistics import wilson
+from lgsim.montecarlo.results import wilson
 
 
 @pytest.mark.parametrize("cuts", [[], [1], [0, 50], [3, 4, 40]])
@@ -28,7 +28,7 @@ def test_weights_count_samples():
     x, w = rng.normal(size=50), rng.integers(0, 4, 50)
     found = Moments.of(x[:20], w[:20]).merge(Moments.of(x[20:], w[20:]))
     np.testing.assert_allclose(found.mean, np.repeat(x, w).mean(), rtol=1e-13)
-    np.testing.assert_allclose(found.deviation / found.weight, np.repeat(x, w).var(), rtol=1e-13)
+    np.testing.assert_allclose(found.squared_deviations / found.weight, np.repeat(x, w).var(), rtol=1e-13)
     np.testing.assert_allclose(found.effective, w.sum() ** 2 / (w**2).sum())
 
 
@@ -45,13 +45,13 @@ def test_intervals():
 def test_few_samples_have_no_variance():
     assert np.isnan(Moments.of(np.ones((1, 2))).std).all()
     assert np.isnan(Moments.of(np.zeros((0, 2))).error).all()
-    assert not StopAtConfidence("y", 1.0, least=2).reached({"y": Moments.of(np.ones(1))}, 5)
+    assert not StopAtConfidence("y", 1.0, min_samples=2).is_met(Moments.of(np.ones(1)).half_width(), 5)
 
 
 @pytest.mark.parametrize("rule, message", [
     ({"half_width": 0.0}, "half_width: expected a positive number"),
     ({"half_width": 1.0, "level": 1.0}, "level: expected a number between 0 and 1"),
-    ({"half_width": 1.0, "least": 1}, "least: expected at least 2 samples"),
+    ({"half_width": 1.0, "min_samples": 1}, "min_samples: expected at least 2 samples"),
 ])  # fmt: skip
 def test_bad_rules(rule, message):
     with pytest.raises(ValueError, match=message):

@@ -12,7 +12,7 @@ import lgsim
 from lgsim.dynamics.frame_distance import Capsule, sphere
 from lgsim.identify.experiment.criteria import AbsoluteNoise, AOptimal, DOptimal, EOptimal, RelativeNoise
 from lgsim.identify.experiment.design import ExcitationLimits, ExcitationProblem, design_excitation
-from lgsim.identify.experiment.fourier import Fourier, motion
+from lgsim.identify.experiment.fourier import Fourier
 from lgsim.identify.unknowns.body_blocks import StandardParameters
 from lgsim.identify.unknowns.joint_blocks import JointParameter
 from lgsim.identify.unknowns.parameters import Parameters
@@ -37,12 +37,12 @@ def found(problem):
 def test_series_starts_and_ends_at_rest_and_its_derivatives_are_those():
     c = jnp.asarray(np.random.default_rng(0).normal(size=(2, SERIES.size)))
     for t in (0.0, 4.0, 8.0):
-        _, v, a = motion(SERIES, c, jnp.asarray(t))
+        _, v, a = SERIES.motion(c, jnp.asarray(t))
         np.testing.assert_allclose(v, 0, atol=1e-12)
         np.testing.assert_allclose(a, 0, atol=1e-11)
     t, h = jnp.linspace(0.1, 3.9, 7), 1e-5
-    q, v, a = motion(SERIES, c, t)
-    (after, fast, _), (before, slow, _) = motion(SERIES, c, t + h), motion(SERIES, c, t - h)
+    q, v, a = SERIES.motion(c, t)
+    (after, fast, _), (before, slow, _) = SERIES.motion(c, t + h), SERIES.motion(c, t - h)
     np.testing.assert_allclose(v, (after - before) / (2 * h), atol=1e-7)
     np.testing.assert_allclose(a, (fast - slow) / (2 * h), atol=1e-6)
     assert q.shape == (7, 2)
@@ -72,16 +72,16 @@ def test_noise_that_grows_with_signals():
 
 
 def test_information_is_that_of_the_base_parameters(problem):
-    assert problem.visible.shape == (22, 8)
+    assert problem.identifiable_basis.shape == (22, 8)
 
 
 def test_gradient_is_that_of_finite_differences(problem):
-    c = problem.guess(jax.random.key(3))
+    c = problem.random_coefficients(jax.random.key(3))
     step = jax.random.normal(jax.random.key(4), c.shape)
-    value = eqx.filter_jit(lambda c: problem.value(c))
+    value = eqx.filter_jit(lambda c: problem.criterion_value(c))
     h = 1e-5
     slope = (value(c + h * step) - value(c - h * step)) / (2 * h)
-    np.testing.assert_allclose(jnp.sum(jax.jit(jax.grad(problem.value))(c) * step), slope, rtol=1e-6)
+    np.testing.assert_allclose(jnp.sum(jax.jit(jax.grad(problem.criterion_value))(c) * step), slope, rtol=1e-6)
 
 
 def test_limits_hold_between_all_points_and_no_random_motion_tells_a_third_as_much(problem, found):
@@ -89,14 +89,14 @@ def test_limits_hold_between_all_points_and_no_random_motion_tells_a_third_as_mu
     assert set(margins) == {"lower", "upper", "velocity", "acceleration", "effort", "clearance"}
     assert min(float(np.min(m)) for m in margins.values()) >= 0
     assert min(found.margins.values()) >= 0
-    value = eqx.filter_jit(lambda c: (problem.value(c), problem.margins(c, 8)))
+    value = eqx.filter_jit(lambda c: (problem.criterion_value(c), problem.margins(c, 8)))
     feasible = []
     for key in jax.random.split(jax.random.key(7), 40):
-        reached, room = value(problem.guess(key, 0.5))
+        reached, room = value(problem.random_coefficients(key, 0.5))
         if min(float(np.min(m)) for m in room.values()) >= 0:
             feasible.append(float(reached))
     assert len(feasible) >= 5 and np.exp(found.criterion - np.max(feasible)) > 3
-    assert found.gain == pytest.approx(np.exp(found.criterion - found.start))
+    assert found.gain == pytest.approx(np.exp(found.criterion - found.initial_criterion))
 
 
 def test_motion_is_saved_for_replay(found, tmp_path):
@@ -104,7 +104,7 @@ def test_motion_is_saved_for_replay(found, tmp_path):
     assert len(replay) == 601 and replay.time[-1] == 6.0
     np.testing.assert_allclose(replay.v[[0, 400]], 0, atol=1e-11)
     q, v, a = found.motion(replay.time)
-    np.testing.assert_allclose(replay.tau, found.parameters.plant.forces(q, v, a), atol=1e-9)
+    np.testing.assert_allclose(replay.tau, found.parameters.plant.joint_forces(q, v, a), atol=1e-9)
     lines = found.save(tmp_path / "motion.csv", rate=50.0).read_text().splitlines()
     assert len(lines) == 202 and "shoulder" in lines[0]
 
@@ -120,8 +120,8 @@ def test_what_cannot_be_designed_is_told(problem, without_import_hook):
     with pytest.raises(ValueError, match="points: expected at least 40, ten for each harmonic, got 20"):
         ExcitationProblem(problem.parameters, SERIES, points=20)
     with pytest.raises(ValueError, match=r"velocity: expected a number or shape \(2,\), got \(3,\)"):
-        dataclasses.replace(ExcitationLimits(), velocity=np.ones(3)).of(problem.parameters.plant.model)
+        dataclasses.replace(ExcitationLimits(), velocity=np.ones(3)).joint_limits(problem.parameters.plant.model)
     with pytest.raises(ValueError, match="lower, upper: shoulder has no room between 1 and 0"):
-        ExcitationLimits(lower=1.0, upper=0.0).of(problem.parameters.plant.model)
+        ExcitationLimits(lower=1.0, upper=0.0).joint_limits(problem.parameters.plant.model)
     with pytest.raises(ValueError, match=r"start: expected shape \(2, 7\), got \(1, 7\)"):
         design_excitation(problem, start=jnp.zeros((1, 7)))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from lgsim.identify.estimators.loss import Cauchy, Huber, SquaredLoss
-from lgsim.identify.estimators.normal_equations import StreamedNormalEquations, normal_equations
-from lgsim.identify.estimators.torque_fit import TorqueFit, long_run
+from lgsim.identify.estimators.torque_fit import TorqueFit, long_run_covariance
+from lgsim.identify.estimators.torque_objective import StreamedObjective, torque_objective
 from lgsim.identify.unknowns.body_blocks import Inertias, Masses
 from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements
 from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, Stribeck, TorqueOffset
@@ -47,11 +47,11 @@ def test_masses_damping_and_offsets_are_recovered(run, drives, true):
 def test_numbers_that_signals_are_not_affine_in_are_recovered(run):
     """Gravity's direction, a placement, scales and the Stribeck part, by streaming."""
     model = arms.planar(friction=0.5, friction_speed=0.1)
-    blocks = [GravityDirection(), Placements(["elbow"], prior=0.1), SignalScale(), Stribeck()]
+    blocks = [GravityDirection(), Placements(["elbow"], prior_deviation=0.1), SignalScale(), Stribeck()]
     p = Parameters(Plant(model, scale=1.5, stribeck=0.2, stribeck_speed=0.5), blocks)
     x = jnp.array([0.05, 0, 0.02, 0, -0.03, 0, 0.1, 0, 0.2, -0.1, 0.1, 0.05])
-    est = run(TorqueFit(noise=1e-3), p, arms.samples(p.put(x), 400))
-    found, wanted = p.put(est.x), p.put(x)
+    est = run(TorqueFit(noise=1e-3), p, arms.samples(p.plant_at(x), 400))
+    found, wanted = p.plant_at(est.x), p.plant_at(x)
     np.testing.assert_allclose(found.scale, wanted.scale, rtol=1e-5)
     np.testing.assert_allclose(found.stribeck, wanted.stribeck, atol=1e-5)
     # the plane of the arm shows x and z of the elbow and its turn about y; gravity's part in that plane
@@ -63,13 +63,16 @@ def test_numbers_that_signals_are_not_affine_in_are_recovered(run):
 
 def test_compressed_and_streamed_records_say_the_same(drives, true):
     records = arms.samples(true, 300, noise=0.1)
-    fast = normal_equations(drives, records, SquaredLoss())
-    slow = StreamedNormalEquations(drives, fast.tiles, SquaredLoss())
+    fast = torque_objective(drives, records, SquaredLoss())
+    slow = StreamedObjective(drives, fast.tiles, SquaredLoss())
     x, noise = jnp.asarray(0.3 * X + 0.1), jnp.array([0.7, 0.3])
 
     @jax.jit
     def both(x):
-        return [(e.cost(x, noise), e.normal(x, noise), e.spread(x, noise, jnp.asarray(3.0))) for e in (fast, slow)]
+        return [
+            (e.cost(x, noise), e.normal_equations(x, noise), e.residual_deviations(x, noise, jnp.asarray(3.0)))
+            for e in (fast, slow)
+        ]
 
     for one, other in zip(*(jax.tree.leaves(x) for x in both(x)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
@@ -111,7 +114,7 @@ def test_consistent_bodies_stay_bodies_at_every_iterate(run):
     p = Parameters(model.replace(inertias=3.0 * model.inertias), Inertias())
     est = run(TorqueFit(), p, arms.samples(Plant(model), 60, noise=2.0))
     for x in np.unique(np.asarray(est.path), axis=0):
-        rows = p.put(jnp.asarray(x)).model.inertias
+        rows = p.plant_at(jnp.asarray(x)).model.inertias
         assert np.min(np.linalg.eigvalsh(np.asarray(pseudo_inertia(rows)))) > 0
 
 
@@ -130,4 +133,4 @@ def test_long_run_covariance_is_bartletts_sum():
     for lag in (1, 2, 3):
         part = scores[lag:].T @ scores[:-lag]
         expected = expected + (1 - lag / 4) * (part + part.T)
-    np.testing.assert_allclose(long_run(jnp.asarray(scores), 3), expected, atol=1e-10)
+    np.testing.assert_allclose(long_run_covariance(jnp.asarray(scores), 3), expected, atol=1e-10)

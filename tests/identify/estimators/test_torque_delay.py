@@ -44,5 +44,5 @@ def test_faults():
     silent = record(0.0)
     with pytest.raises(ValueError, match="recording: expected tau or current, got neither"):
         torque_delay(Recording(silent.model, silent.time, silent.q), Plant(silent.model))
-    with pytest.raises(ValueError, match=r"longest: expected at most a quarter of 4.99 s, got 2"):
-        torque_delay(silent, Plant(silent.model), longest=2.0)
+    with pytest.raises(ValueError, match=r"max_delay: expected at most a quarter of 4.99 s, got 2"):
+        torque_delay(silent, Plant(silent.model), max_delay=2.0)

@@ -1,4 +1,4 @@
-"""Implicit Munthe-Kaas methods, symmetric in time: Gauss collocation in coordinates centred on the step.
+"""Implicit Munthe-Kaas methods, symmetric in time: Gauss collocation in coordinates centered on the step.
 
 Source: Hairer, Lubich, Wanner, Geometric Numerical Integration, II.1.3, V.4; Zanna, Engo, Munthe-Kaas 2001, Adjoint and
 selfadjoint Lie-group methods (coordinates about the middle make a method its own adjoint).
@@ -6,45 +6,20 @@ selfadjoint Lie-group methods (coordinates about the middle make a method its ow
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.integrators.coordinates import EXPONENTIAL, Coordinates
 from lgsim.integrators.method import Field, ImplicitMethod
+from lgsim.integrators.munthe_kaas import munthe_kaas_name
 from lgsim.integrators.newton import Newton
 from lgsim.integrators.tableau import ImplicitTableau
 from lgsim.lie.action import Action, Point
-
-# Hairer, Norsett, Wanner, Solving ODEs I, tables II.7.3 and II.7.4.
-
-_3, _15 = math.sqrt(3), math.sqrt(15)
-
-GAUSS2_TABLEAU = ImplicitTableau("Gauss 2", a=((1 / 2,),), b=(1.0,), c=(1 / 2,), order=2)
-
-GAUSS4_TABLEAU = ImplicitTableau(
-    "Gauss 4",
-    a=((1 / 4, 1 / 4 - _3 / 6), (1 / 4 + _3 / 6, 1 / 4)),
-    b=(1 / 2, 1 / 2),
-    c=(1 / 2 - _3 / 6, 1 / 2 + _3 / 6),
-    order=4,
-)
-
-GAUSS6_TABLEAU = ImplicitTableau(
-    "Gauss 6",
-    a=(
-        (5 / 36, 2 / 9 - _15 / 15, 5 / 36 - _15 / 30),
-        (5 / 36 + _15 / 24, 2 / 9, 5 / 36 - _15 / 24),
-        (5 / 36 + _15 / 30, 2 / 9 + _15 / 15, 5 / 36),
-    ),
-    b=(5 / 18, 4 / 9, 5 / 18),
-    c=(1 / 2 - _15 / 10, 1 / 2, 1 / 2 + _15 / 10),
-    order=6,
-)
 
 
 class ImplicitMuntheKaas(ImplicitMethod):
@@ -62,6 +37,9 @@ class ImplicitMuntheKaas(ImplicitMethod):
         tableau: the coefficients.
         newton: how the equations are solved.
         coordinates: exponential ones or ``Cayley()``: phi(-u) must undo phi(u), as it does not for the second kind.
+
+    Raises:
+        ValueError: phi(-u) does not undo phi(u) in the coordinates.
     """
 
     tableau: ImplicitTableau = eqx.field(static=True)
@@ -77,43 +55,45 @@ class ImplicitMuntheKaas(ImplicitMethod):
 
     @property
     def name(self) -> str:
-        """The name of the tableau, as a Munthe-Kaas method."""
-        where = "" if self.coordinates == EXPONENTIAL else f", {type(self.coordinates).__name__} coordinates"
-        return f"Munthe-Kaas ({self.tableau.name}{where})"
+        """The name of the method: the family, the tableau, and coordinates that are not exponential."""
+        return munthe_kaas_name(self.tableau.name, self.coordinates)
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """What the coordinates need, such as dexpinv."""
+        """The verbs that the coordinates need, such as "dexpinv"."""
         return self.coordinates.requires
 
     def check(self, action: Action) -> None:
-        """Raise TypeError if the action lacks a verb that the method needs."""
+        """Raise TypeError if the action lacks a verb that the method needs, or has no such coordinates."""
         super().check(action)
         self.coordinates.check(action)
 
     def monitored_step(
-        self, action: Action, field: Field, t: Array, y: Point, dt: Array, args: Any
-    ) -> tuple[Point, None, Array]:
-        """One step and its residual."""
+        self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
+    ) -> tuple[Point, None, Float[Array, ""]]:
+        """The state after a step, no error estimate, and the relative residual () of the stage equations."""
         tableau, coordinates, shape = self.tableau, self.coordinates, (self.tableau.stages, action.dim)
         b, c = (jnp.asarray(part, dt.dtype) for part in (tableau.b, tableau.c))
-        centred = jnp.asarray([[w - v / 2 for w, v in zip(row, tableau.b, strict=True)] for row in tableau.a], dt.dtype)
+        centered = jnp.asarray(
+            [[w - v / 2 for w, v in zip(row, tableau.b, strict=True)] for row in tableau.a], dt.dtype
+        )
 
-        def residual(unknown: Array) -> Array:
+        def residual(unknown: Float[Array, " n"]) -> Float[Array, " n"]:
             k = unknown.reshape(shape)
             middle = coordinates.move(action, _weighted(b, k) / 2, y)
 
-            def stage(row: Array, node: Array) -> Array:
+            def stage(row: Float[Array, " stages"], node: Float[Array, ""]) -> Float[Array, " algebra"]:
                 sigma = _weighted(row, k)
                 xi = dt * field(t + node * dt, coordinates.move(action, sigma, middle), args)
                 return coordinates.inverse_differential(action, sigma, xi)
 
-            return unknown - jax.vmap(stage)(centred, c).ravel()
+            return unknown - jax.vmap(stage)(centered, c).ravel()
 
         root, gap = self.newton.solve(residual, jnp.zeros(shape, dt.dtype).ravel(), y)
         half = _weighted(b, root.reshape(shape)) / 2
         return coordinates.move(action, half, coordinates.move(action, half, y)), None, gap
 
 
-def _weighted(weights: Array, k: Array) -> Array:
+def _weighted(weights: Float[Array, " stages"], k: Float[Array, "stages algebra"]) -> Float[Array, " algebra"]:
+    """The weighted sum of the stage values, ``sum_j weights_j k_j``."""
     return jnp.sum(weights[:, None] * k, axis=0)

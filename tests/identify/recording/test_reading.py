@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 import lgsim
 from lgsim.identify import Recording, read_recording
 from lgsim.support.extras import package
-from tests.identify.motions import arm, clean, single
+from tests.identify.recording.motions import arm, clean, single
 
 SAMPLES = 40
 
@@ -98,7 +98,7 @@ def test_a_trajectory_saved_as_csv_is_a_recording(tmp_path):
     read = read_recording(motion.save(tmp_path / "run.csv"), arm(), checked=False)
     for name in ("time", "q", "v", "tau"):
         np.testing.assert_array_equal(getattr(read, name), getattr(motion, name))
-    assert [finding.where for finding in read.report.of("unused column")] == [
+    assert [finding.where for finding in read.report.of_kind("unused column")] == [
         "kinetic energy [J]", "potential energy [J]",
     ]  # fmt: skip
 

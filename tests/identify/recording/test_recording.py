@@ -5,7 +5,7 @@ import pytest
 
 import lgsim
 from lgsim.identify import Finding, Recording, Report, check_recording, smooth
-from tests.identify.motions import arm, clean, single
+from tests.identify.recording.motions import arm, clean, single
 
 
 @pytest.fixture(scope="module")
@@ -61,14 +61,14 @@ def test_pieces_end_at_long_gaps():
     time = np.concatenate([np.arange(20), 25 + np.arange(10), 200 + np.arange(5)]).astype(float)
     recording = Recording(arm(), time, np.zeros((35, 7)))
     assert recording.dt == 1
-    assert recording.pieces == [slice(0, 30), slice(30, 35)]
+    assert recording.segments == [slice(0, 30), slice(30, 35)]
 
 
 @pytest.mark.parametrize("blocks", [1, 5])
 def test_split_keeps_stretches_for_validation(blocks):
     train, validation = clean().split(0.25, blocks)
     assert len(train) + len(validation) == len(clean())
-    assert len(validation.pieces) == blocks
+    assert len(validation.segments) == blocks
     np.testing.assert_allclose(len(validation) / len(clean()), 0.25, atol=0.01)
     assert np.intersect1d(train.time, validation.time).size == 0
     np.testing.assert_array_equal(np.sort(np.concatenate([train.time, validation.time])), clean().time)
@@ -119,7 +119,7 @@ def test_what_does_not_fit_the_machine(fields, message):
 
 def test_a_computed_motion_as_a_recording():
     motion = lgsim.simulate(arm(), np.zeros(7), duration=0.01, dt=1e-3)
-    recording = Recording.of(motion)
+    recording = Recording.from_trajectory(motion)
     np.testing.assert_array_equal(recording.q, motion.q)
     np.testing.assert_array_equal(recording.tau, motion.tau)
 
@@ -128,7 +128,7 @@ def test_findings_have_known_kinds():
     with pytest.raises(ValueError, match="kind: expected one of"):
         Finding("gremlin", "q", 1, "seen", "done")
     with pytest.raises(ValueError, match="kind: expected one of"):
-        Report().of("gremlin")
+        Report().of_kind("gremlin")
 
 
 def test_smoothing_is_noted():

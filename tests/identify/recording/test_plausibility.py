@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 
 import lgsim
 from lgsim.identify import Recording, check_recording
-from tests.identify.motions import DT, SECONDS, arm, changed, clean, fourier, simulated, single
+from tests.identify.recording.motions import DT, SECONDS, arm, changed, clean, fourier, simulated, single
 
 N = round(SECONDS / DT)
 
@@ -44,7 +44,7 @@ def test_clean_motion_gives_no_finding(noise):
     assert all(np.all(w == 1) for w in recording.weights.values())
 
 
-def test_quantised_encoders_and_slow_torque_samples_are_no_fault(noisy):
+def test_quantized_encoders_and_slow_torque_samples_are_no_fault(noisy):
     """Encoders of 16 bits, and torques that change only every fifth sample, are sound sensors."""
     quantum = 2 * np.pi / 2**16
     held = noisy.tau[(np.arange(N) // 5) * 5]
@@ -85,7 +85,7 @@ def test_clock_jump(noisy, jump):
     recording, finding = only(changed(noisy, time=time), "clock jump", "time")
     assert "sample 999" in finding.seen
     np.testing.assert_allclose(recording.time, noisy.time, atol=1e-9)
-    assert len(recording.pieces) == 1
+    assert len(recording.segments) == 1
 
 
 def test_missing_stretch_is_a_gap_not_a_clock_jump(noisy):
@@ -93,7 +93,7 @@ def test_missing_stretch_is_a_gap_not_a_clock_jump(noisy):
     recording, finding = only(noisy[kept], "gap", "time")
     assert finding.count == 150
     np.testing.assert_array_equal(recording.time, noisy.time[kept])
-    assert recording.pieces == [slice(0, 750), slice(750, N - 150)]
+    assert recording.segments == [slice(0, 750), slice(750, N - 150)]
 
 
 def test_second_run_in_one_file_starts_a_new_piece(noisy):
@@ -101,8 +101,8 @@ def test_second_run_in_one_file_starts_a_new_piece(noisy):
     joined = {name: np.concatenate([getattr(noisy, name), getattr(other, name)]) for name in ("time", "q", "v")}
     recording, kinds = found(Recording(arm(), **joined))
     assert "clock jump" in kinds
-    assert "new piece" in recording.report.of("clock jump")[0].done
-    assert [piece.stop - piece.start for piece in recording.pieces] == [N, N]
+    assert "new piece" in recording.report.of_kind("clock jump")[0].done
+    assert [part.stop - part.start for part in recording.segments] == [N, N]
 
 
 def test_thirty_percent_of_the_rows_are_missing(noisy):
@@ -161,7 +161,7 @@ def test_encoder_that_stays_stuck_to_the_end(noisy):
     at = N // 2 + int(np.argmax(speed[N // 2 : -100]))
     q[at:, 0] = q[at, 0]
     recording, _ = found(changed(noisy, q=q, v=None, tau=None))
-    (finding,) = recording.report.of("stuck encoder")
+    (finding,) = recording.report.of_kind("stuck encoder")
     assert finding.where == "q joint1"
     assert finding.count == N - at - 1
 
@@ -320,7 +320,7 @@ def test_quaternions_of_either_sign_and_other_norms(tumbling):
     q[300, 3:] = 0
     mended, kinds = found(Recording(recording.model, recording.time, q))
     assert kinds == {"missing velocity", "quaternion sign", "quaternion norm", "missing values"}
-    counts = [finding.count for finding in mended.report.of("quaternion norm")]
+    counts = [finding.count for finding in mended.report.of_kind("quaternion norm")]
     assert counts == [1, 20]
     sign = np.sign(np.sum(mended.q[0, 3:] * recording.q[0, 3:]))
     np.testing.assert_allclose(sign * mended.q[:, 3:], recording.q[:, 3:], atol=2e-4)  # one is bridged
