@@ -5,7 +5,9 @@ function of lgsim checks the shapes and dtypes it is given. `--float32` switches
 in a process that never touched JAX's settings, and only the tests that are marked `float32`.
 """
 
+import argparse
 import os
+import zlib
 from pathlib import Path
 
 import hypothesis
@@ -21,6 +23,7 @@ CACHE = Path(__file__).parents[1] / ".cache" / "jax"
 def pytest_addoption(parser):
     parser.addoption("--float32", action="store_true", help="run the float32 lane: x64 off, tests marked float32")
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
+    parser.addoption("--part", metavar="K/N", type=_fraction, help="run the K-th of N parts of the tests, K from 1 to N")
     parser.addoption("--every", type=int, default=1, metavar="N", help="of each file run every N-th test alone")
 
 
@@ -55,6 +58,10 @@ def pytest_collection_modifyitems(config, items):
         _deselect(config, items, lambda item: item.get_closest_marker("float32") is None)
     if not config.getoption("--exhaustive"):
         _deselect(config, items, lambda item: item.get_closest_marker("exhaustive") is not None)
+    if (part := config.getoption("--part")) is not None:
+        which, count = part
+        # by the name, so that a test stays in its part while others come and go
+        _deselect(config, items, lambda item: zlib.crc32(item.nodeid.encode()) % count != which - 1)
     every = config.getoption("--every")
     if every > 1:
         left = set()
@@ -98,6 +105,13 @@ def without_import_hook():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", before)
+
+
+def _fraction(text):
+    which, _, count = text.partition("/")
+    if not (which.isdigit() and count.isdigit() and 1 <= int(which) <= int(count)):
+        raise argparse.ArgumentTypeError(f"expected K/N with K from 1 to N, such as 2/5, got {text!r}")
+    return int(which), int(count)
 
 
 def _names_dtype_itself(metafunc):
