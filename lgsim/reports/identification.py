@@ -113,7 +113,7 @@ def _time(fit: Fit, motion: Recording | None) -> tuple[Float[np.ndarray, " n"], 
         return np.asarray(motion.time, float), TIME
     if isinstance(fit.samples, TorqueSamples):
         return np.arange(count, dtype=float), "sample"
-    nodes = next(iter(fit.samples.whole(fit.model).channels.values())).weight.shape[1]
+    nodes = next(iter(fit.samples.broadcast(fit.model).channels.values())).weight.shape[1]
     return float(fit.samples.dt) * (np.arange(count) % nodes), TIME
 
 

@@ -6,7 +6,7 @@ They need the extra ``adaptive``, which is imported when an event is made.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -18,9 +18,6 @@ from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.integrators.method import Number
 from lgsim.multibody.model import Model
 from lgsim.simulation.rollout import split_state
-
-if TYPE_CHECKING:
-    from lgsim.integrators.adaptive import Event
 
 Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]
@@ -84,7 +81,7 @@ class Coordinate(eqx.Module):
 
 def threshold_event(
     quantity: Quantity, value: Number = 0.0, *, rising: bool | None = None, name: str = "the quantity", unit: str = ""
-) -> Event:
+) -> eqx.Module:
     """The event that a quantity of one's own reaches a value, ``quantity(t, q, v, model) = value``.
 
     Args:
@@ -109,7 +106,7 @@ def threshold_event(
     return Event(ThresholdEvent(quantity, number, name, unit), rising)
 
 
-def joint_reaches(model: Model, joint: str, value: Number, *, rising: bool | None = None) -> Event:
+def joint_reaches(model: Model, joint: str, value: Number, *, rising: bool | None = None) -> eqx.Module:
     """The event that the coordinate of a joint reaches a value, ``q_i = value``; angles are not wrapped.
 
     Args:
@@ -138,7 +135,7 @@ def joint_reaches(model: Model, joint: str, value: Number, *, rising: bool | Non
     return threshold_event(Coordinate(part.start), value, rising=rising, name=f"the joint {joint!r}", unit=unit)
 
 
-def height_reaches(model: Model, frame: str | int, value: Number, *, rising: bool | None = None) -> Event:
+def height_reaches(model: Model, frame: str | int, value: Number, *, rising: bool | None = None) -> eqx.Module:
     """The event that the origin of a frame reaches a height in the world, ``p_z = value``.
 
     Args:

@@ -131,7 +131,10 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
         def once(
             carry: tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"]],
             gap: Float[Array, " n"],
-        ) -> tuple[Any, tuple[Solution, Float[Array, " columns"]]]:
+        ) -> tuple[
+            tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"]],
+            tuple[Solution, Float[Array, " columns"]],
+        ]:
             x, starts, factor = carry
             now = scale_deviations(rounds[0]._replace(gap_deviations=gap), factor)
             found = self.minimizer.find(now, windows, x, starts, bounds)

@@ -54,7 +54,7 @@ def smooth(recording: Recording, method: Smoother | None = None, *, rate: float 
 
     Source: filters that act on displacements in the algebra are those of J. Lee and S. Y. Shin, General construction
     of time-domain filters for orientation data, IEEE Trans. Visualization and Computer Graphics 8(2), 2002; there about
-    neighbouring samples, here about a curve, so that derivatives are exact.
+    neighboring samples, here about a curve, so that derivatives are exact.
     """
     for name, array in recording.channels.items():
         if not np.all(np.isfinite(array)):
