@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 
 from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, bad_input, needs
-from lgsim.cli.iterations import SHOWN, IterationWatch
+from lgsim.cli.iterations import FitWatch
 from lgsim.cli.terminal import console, note
 from lgsim.support.messages import counted, listed, one_line, unknown_name
 
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
     from numpy import ndarray
 
     from lgsim.cli.identify_preparation import PreparedMotion
-    from lgsim.identify import Block, Estimator, Fit, Iteration, Parameters, Recording
+    from lgsim.identify import Block, Estimator, Fit, Parameters, Recording
 
 METHODS = ("auto", "torque", "linear", "simulation")
 WINDOW = 0.5
 """The duration of the windows that are simulated, s."""
-EVERY = 5.0
-"""The time between checkpoints, s."""
 
 
 class IdentificationRequest(NamedTuple):
@@ -49,48 +47,6 @@ class IdentificationRequest(NamedTuple):
     plot: bool
     check: bool
     restart: bool
-
-
-class FitWatch(IterationWatch):
-    """``IterationWatch`` of a ``Search``.
-
-    Attributes:
-        rounds: The number of rounds of the search.
-        steps: All iterations so far.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(False, 0)
-        self.rounds = 0
-        # the table asks only whether there are rows
-        self.steps: list[Iteration] = []
-        self.rows = self.steps  # pyright: ignore[reportAttributeAccessIssue]
-
-    def note(self, step: Iteration) -> None:
-        """Take note of an iteration.
-
-        Raises:
-            KeyboardInterrupt: Ctrl-C was pressed.
-        """
-        self.steps.append(step)
-        self._first = self._first or time.perf_counter()
-        if self.interrupted:
-            raise KeyboardInterrupt
-
-    def table(self) -> Table:
-        """The latest iterations."""
-        table = Table(box=box.SIMPLE_HEAD)
-        for name in ("iteration", "cost", "falls by", "damping", "round"):
-            table.add_column(name, justify="right")
-        before = {step.number: step.cost for step in self.steps}
-        for step in self.steps[-SHOWN:]:
-            fall = before.get(step.number - 1, math.nan) - step.cost
-            same = any(s.number == step.number - 1 and s.round == step.round for s in self.steps)
-            table.add_row(
-                f"{step.number}", f"{step.cost:.8g}", f"{fall:.3g}" if same else "–", f"{step.damping:.2g}",
-                f"{step.round} of {self.rounds}",
-            )  # fmt: skip
-        return table
 
 
 def run_identification(asked: IdentificationRequest) -> int:
@@ -124,7 +80,7 @@ def run_identification(asked: IdentificationRequest) -> int:
     files.keep_compiled()
     motion = identify_preparation.prepared(recording, given, estimated == "simulation", asked.held_out)
     with bad_input("--fit: "):
-        parameters = Parameters(plant, list(blocks.values()), given.beliefs)
+        parameters = Parameters(plant, list(blocks.values()), given.priors)
         estimator = _estimator(estimated, parameters, motion, asked.lags)
     what = f"{counted(parameters.size, 'unknown')} of {listed(list(blocks))}, by {type(estimator).__name__}"
     console(error=True).print(f"{asked.motion}: {what}", soft_wrap=True)
@@ -208,15 +164,15 @@ def _estimator(kind: str, parameters: Parameters, motion: PreparedMotion, lags: 
     assert isinstance(motion.samples, SensorRecords)
     nodes = len(next(iter(motion.samples.channels.values())).values)
     steps = max(2, min(nodes - 1, round(WINDOW / float(motion.samples.dt))))
-    return SimulationFit(steps=steps, estimate_noise=True)
+    return SimulationFit(window_steps=steps, estimate_noise=True)
 
 
 def _found(
     asked: IdentificationRequest, parameters: Parameters, motion: PreparedMotion, estimator: Estimator
 ) -> Fit | None:
     """The fit; None where Ctrl-C ended it."""
-    from lgsim.identify import LinearFit, Search, fit
-    from lgsim.support.checkpoint import CheckpointError, fingerprint, read, write
+    from lgsim.identify import RESULTS, LinearFit, fit
+    from lgsim.support.checkpoint import CheckpointError
 
     if isinstance(estimator, LinearFit):
         # a few linear solutions: nothing to go on from
@@ -227,31 +183,17 @@ def _found(
         kept.unlink(missing_ok=True)
     elif kept.exists():
         note(f"going on from {kept}; --restart begins anew")
-    mark = fingerprint(parameters, motion.samples, estimator)
-    watch = FitWatch()
-    # from here on, for Ctrl-C must not reach a compilation
-    with watch:
-        with bad_input("the record: "):
-            search = Search(parameters, motion.samples, estimator, motion.validation)
-        watch.rounds = search.rounds
-        if kept.exists():
-            try:
-                search.stage = read(kept, mark, search.stage)
-            except CheckpointError as error:
-                raise BadInput(f"{one_line(error)}; --restart begins anew") from error
-        last = time.perf_counter()
+    # the watch first, for Ctrl-C must not reach a compilation
+    with FitWatch() as watch, bad_input("the record: "):
         try:
-            while not search.done:
-                watch.note(search.step())
-                if time.perf_counter() - last > EVERY:
-                    write(kept, mark, search.stage)
-                    last = time.perf_counter()
-        except KeyboardInterrupt:
-            write(kept, mark, search.stage)
-            done = counted(int(search.stage.iterations), "iteration")
-            note(f"interrupted after {done}; the search is kept in {kept}, and the same command goes on")
-            return None
-    return search.result()
+            found = fit(parameters, motion.samples, estimator, motion.validation, progress=watch, checkpoint=kept)
+        except CheckpointError as error:
+            raise BadInput(f"{one_line(error)}; --restart begins anew") from error
+    if bool(found.estimate.status == RESULTS.interrupted):
+        done = counted(int(found.estimate.iterations), "iteration")
+        note(f"interrupted after {done}; the search is kept in {kept}, and the same command goes on")
+        return None
+    return found
 
 
 def _checkpoint(asked: IdentificationRequest) -> Path:

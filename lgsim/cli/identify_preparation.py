@@ -20,7 +20,7 @@ from lgsim.identify import (
     torque_delay,
 )
 from lgsim.identify.recording.filters import Smoother
-from lgsim.identify.recording.smoothing import SHORTEST, settled
+from lgsim.identify.recording.smoothing import MIN_SAMPLES, tune
 from lgsim.scenarios import RecordingMap
 from lgsim.support.messages import one_line
 
@@ -81,7 +81,7 @@ def _delay(recording: Recording, plant: Plant, channel: str) -> float:
         if left > UNEXPLAINED:
             raise ValueError(f"the delay cannot be estimated: {100 * left:.2g} % of the signals fit no delay")
         return delay
-    part = recording[max(recording.pieces, key=lambda piece: piece.stop - piece.start)]
+    part = recording[recording.longest_segment]
     motion = smooth(part, rate=1 / part.dt)
     x, found = np.asarray(motion.v), []
     for i in range(x.shape[1]):
@@ -112,7 +112,7 @@ def prepared(recording: Recording, given: RecordingMap, simulated: bool, held_ou
         make = _records if simulated else _samples
         if not held_out:
             return PreparedMotion(recording, *make(recording, given, _method(recording, given)), None)
-        enough = len(recording) * held_out / BLOCKS >= 4 * SHORTEST and not simulated
+        enough = len(recording) * held_out / BLOCKS >= 4 * MIN_SAMPLES and not simulated
         train, rest = recording.split(held_out, BLOCKS if enough else 1)
         method = _method(train, given)
         return PreparedMotion(recording, *make(train, given, method), make(rest, given, method)[1])
@@ -122,20 +122,20 @@ def prepared(recording: Recording, given: RecordingMap, simulated: bool, held_ou
 
 def _method(recording: Recording, given: RecordingMap) -> Smoother:
     """The smoother, with what cross-validation chooses."""
-    return settled(recording, given.smoother or Spline())
+    return tune(recording, given.smoother or Spline())
 
 
 def _samples(recording: Recording, given: RecordingMap, method: Smoother) -> tuple[Recording, TorqueSamples]:
     """Joint forces with the motion: as they came where the times stay, for their noise is white then."""
     motion = smooth(recording, method, rate=given.rate)
     raw = recording[np.isin(recording.time, motion.time)] if given.rate is None else None
-    samples = TorqueSamples.of(motion, raw)
-    return motion, samples.moving(given.slowest) if given.slowest else samples
+    samples = TorqueSamples.from_recording(motion, raw)
+    return motion, samples.without_slow_samples(given.slowest) if given.slowest else samples
 
 
 def _records(recording: Recording, given: RecordingMap, method: Smoother) -> tuple[Recording, SensorRecords]:
     """Positions on an even clock, of the longest stretch without a gap, with guesses of the states from a curve."""
-    part = recording[max(recording.pieces, key=lambda piece: piece.stop - piece.start)]
+    part = recording[recording.longest_segment]
     if len(part) < len(recording):
         note(f"of {len(recording)} samples the longest stretch without a gap, {len(part)}, is simulated")
     steps = np.diff(part.time)
@@ -144,6 +144,6 @@ def _records(recording: Recording, given: RecordingMap, method: Smoother) -> tup
     measured = {"q": given.deviations["q"]}
     if even and part.v is not None and np.any(part.weights["v"] > 0):
         measured["v"] = given.deviations["v"]
-    records = SensorRecords.of(part if even else motion, measured)
+    records = SensorRecords.from_recording(part if even else motion, measured)
     states = np.concatenate([motion.channels["q"], motion.channels["v"]], axis=-1)
     return motion, SensorRecords(records.dt, records.channels, records.signals, states=states)

@@ -77,7 +77,7 @@ class SampleWatch(Barred):
         if not math.isfinite(half):
             return self.study.samples
         needed = running.samples * (half / rule.half_width) ** 2
-        return int(min(self.study.samples, max(needed, rule.least, running.samples)))
+        return int(min(self.study.samples, max(needed, rule.min_samples, running.samples)))
 
     @property
     def rate(self) -> float | None:

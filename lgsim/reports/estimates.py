@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lgsim.montecarlo import Moments, RunningStatistics
-from lgsim.montecarlo.statistics import wilson
+from lgsim.montecarlo.results import wilson
 from lgsim.montecarlo.study import FAILED
 
 LEVEL = 0.95

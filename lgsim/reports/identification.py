@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.identify import Fit, Recording, TorqueSamples, base_parameters
-from lgsim.identify.estimators.sensors import of_velocities
+from lgsim.identify.recording.coordinates import dof_names
 from lgsim.reports import identification_plots as plots
 from lgsim.reports.number_rows import column_units, number_rows, position_units
 from lgsim.reports.page import Page
@@ -95,7 +95,7 @@ def fit_figures(fit: Fit, recording: Recording | None = None, motion: Recording 
     names = fit.estimator.columns(fit.parameters, fit.samples)
     drawn: dict[str, Figure] = {}
     if recording is not None:
-        drawn["record"] = plots.record(recording, motion, of_velocities(fit.model), position_units(fit))
+        drawn["record"] = plots.record(recording, motion, dof_names(fit.model), position_units(fit))
     time, label = _time(fit, motion)
     drawn["residuals"] = plots.residuals(fit, time, names, column_units(fit), label)
     drawn["whiteness"] = plots.whiteness(fit, names)
@@ -113,7 +113,7 @@ def _time(fit: Fit, motion: Recording | None) -> tuple[Float[np.ndarray, " n"], 
         return np.asarray(motion.time, float), TIME
     if isinstance(fit.samples, TorqueSamples):
         return np.arange(count, dtype=float), "sample"
-    nodes = next(iter(fit.samples.whole(fit.model).channels.values())).weight.shape[1]
+    nodes = next(iter(fit.samples.broadcast(fit.model).channels.values())).weight.shape[1]
     return float(fit.samples.dt) * (np.arange(count) % nodes), TIME
 
 
@@ -232,15 +232,15 @@ def _identifiability(page: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
         " unknowns shows in the record. A small one needs more motion or a prior."
     )
     page.add_figure(drawn["singular-values"])
-    if seen.invisible:
+    if seen.unidentifiable:
         page.add_table(
             ["combination", "the unknowns in it, with their shares"],
             [
                 [i, ", ".join(f"{share:+.2f} {name}" for name, share in combination.items())]
-                for i, combination in enumerate(seen.invisible, start=1)
+                for i, combination in enumerate(seen.unidentifiable, start=1)
             ],
             caption="Combinations that the record does not show at all: they stay at the prior.",
-            folded=counted(len(seen.invisible), "invisible combination") if len(seen.invisible) > 3 else "",
+            folded=counted(len(seen.unidentifiable), "invisible combination") if len(seen.unidentifiable) > 3 else "",
         )
     if not isinstance(fit.samples, TorqueSamples):
         return
@@ -249,8 +249,10 @@ def _identifiability(page: Page, fit: Fit, drawn: dict[str, Figure]) -> None:
     except ValueError as error:
         page.add_text(f"No base parameters: {error}.")
         return
-    deviation = np.sqrt(np.maximum(np.diagonal(np.asarray(base.covariance(fit.parameters, fit.estimate))), 0))
-    before, after = np.asarray(base.of(fit.parameters.plant)), np.asarray(base.of(fit.plant))
+    deviation = np.sqrt(
+        np.maximum(np.diagonal(np.asarray(base.covariance(fit.parameters, fit.estimate.x, fit.estimate.covariance))), 0)
+    )
+    before, after = np.asarray(base.values(fit.parameters.plant)), np.asarray(base.values(fit.plant))
     page.add_table(
         ["base parameter", "prior", "found", "deviation"],
         [list(row) for row in zip(base.names, before.tolist(), after.tolist(), deviation.tolist(), strict=True)],

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from lgsim.identify import Fit, Recording, TorqueSamples
-from lgsim.identify.estimators.uncertainty import INVISIBLE
+from lgsim.identify.estimators.uncertainty import RANK_TOLERANCE
 from lgsim.reports.number_rows import Number
 from lgsim.support.extras import package
 from lgsim.view.plots import COLORS, HEAD, OUTSIDE, TIME
@@ -215,11 +215,11 @@ def singular_values(fit: Fit) -> Figure:
     rank = fit.identifiability.rank
     figure, axes = grid(1, 1, 7.5, 2.9)
     ax, number = axes[0, 0], np.arange(1, len(values) + 1)
-    shown = np.maximum(values, INVISIBLE / 30)
+    shown = np.maximum(values, RANK_TOLERANCE / 30)
     ax.semilogy(number[:rank], shown[:rank], "o", color=COLORS[0], markersize=5, label="seen")
     if rank < len(values):
         ax.semilogy(number[rank:], shown[rank:], "o", color=COLORS[1], markersize=5, label="not seen")
-    ax.axhline(INVISIBLE, color="#c0392b", linewidth=0.8, linestyle=(0, (4, 3)), label="limit of float64")
+    ax.axhline(RANK_TOLERANCE, color="#c0392b", linewidth=0.8, linestyle=(0, (4, 3)), label="limit of float64")
     ax.set_xlabel("combination")
     ax.set_ylabel("relative singular value")
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -259,7 +259,7 @@ def signals(fit: Fit) -> Float[np.ndarray, "n columns"]:
     if isinstance(samples, TorqueSamples):
         return np.asarray(samples.signals)
     parts = []
-    for channel in samples.whole(fit.model).channels.values():
+    for channel in samples.broadcast(fit.model).channels.values():
         values, width = np.asarray(channel.values), channel.weight.shape[-1]
         # poses and quaternions are no numbers along a residual
         plain = values if values.shape[2:] == (width,) else np.full((*values.shape[:2], width), np.nan)

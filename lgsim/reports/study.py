@@ -188,7 +188,7 @@ def _overview(page: Page, results: Results) -> None:
 
 def _distributions(page: Page, results: Results) -> None:
     """Add a histogram of each number of each output."""
-    shown: list[ensemble_plots.Spread] = []
+    shown: list[ensemble_plots.HistogramData] = []
     for name in _outputs(results):
         m = results.moments(name)
         if not m.count or len(shown) >= PLOTS:
@@ -200,7 +200,7 @@ def _distributions(page: Page, results: Results) -> None:
             if (text := label(results, name, k if m.mean.size > 1 else None)) is not None and len(shown) < PLOTS:
                 edges, mean = np.linspace(low[k], high[k], BINS + 1), float(np.ravel(m.mean)[k])
                 levels = {} if quantiles is None else dict(zip(LEVELS, quantiles[:, k].tolist(), strict=True))
-                shown.append(ensemble_plots.Spread(text, _counts(results, name, k, edges), edges, mean, levels))
+                shown.append(ensemble_plots.HistogramData(text, _counts(results, name, k, edges), edges, mean, levels))
     if not shown:
         return
     page.add_section("Distributions")

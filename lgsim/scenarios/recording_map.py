@@ -40,7 +40,7 @@ class RecordingMap(NamedTuple):
         slowest: The speed below which no joint force is fitted, rad/s or m/s; None for no such speed.
         deviations: First guesses of the standard deviations of "q", rad or m, and "v", rad/s or m/s.
         scale: The joint force for each unit of a drive's signal (nv,), N m/A or 1.
-        beliefs: What else is known of the machine.
+        priors: What else is known of the machine.
         root: The file.
     """
 
@@ -51,7 +51,7 @@ class RecordingMap(NamedTuple):
     slowest: float | None
     deviations: dict[str, float]
     scale: Float[np.ndarray, " nv"]
-    beliefs: tuple[Prior, ...]
+    priors: tuple[Prior, ...]
     root: Table
 
     def read(self, path: str | PathLike[str], model: Model) -> Recording:
@@ -70,7 +70,7 @@ class RecordingMap(NamedTuple):
             return read_recording(Path(path), model, self.columns)
 
     def blocks(self, plant: Plant, names: Sequence[str] | None = None) -> dict[str, Block]:
-        """The unknowns by name: ``identify.Parameters(plant, list(blocks.values()), map.beliefs)``.
+        """The unknowns by name: ``identify.Parameters(plant, list(blocks.values()), map.priors)``.
 
         Args:
             plant: The machine with its drives.
@@ -105,7 +105,7 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
         model: The machine.
 
     Returns:
-        The columns, delays, smoothing, sensors, drives, beliefs and unknowns.
+        The columns, delays, smoothing, sensors, drives, priors and unknowns.
 
     Raises:
         ScenarioError: a ValueError with file, line and key of what is wrong.
@@ -129,7 +129,7 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     root.table("unknowns").only(*unknowns.KINDS)
     return RecordingMap(
         {**columns, "options": dict(options.values)}, _delays(root.table("delays")), smoother, rate, slowest,
-        deviations, scale, _beliefs(root.table("known")), root,
+        deviations, scale, _priors(root.table("known")), root,
     )  # fmt: skip
 
 
@@ -175,8 +175,8 @@ def _smoothing(table: Table) -> tuple[Smoother | None, float | None, float | Non
     return smoother, table.number("rate", above=0.0), table.number("slowest", least=0.0)
 
 
-def _beliefs(table: Table) -> tuple[Prior, ...]:
-    """The beliefs of the table ``[known]``."""
+def _priors(table: Table) -> tuple[Prior, ...]:
+    """The priors of the table ``[known]``."""
     table.only("total_mass", "total_mass_deviation")
     if "total_mass" not in table:
         return ()

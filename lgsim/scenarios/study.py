@@ -190,9 +190,9 @@ def _hover(table: Table, model: Model, q: Configuration) -> ControlLaw:
     """Thrust and moments that keep a flying body at a place."""
     place = q[:3] if (given := table.vector("place", 3)) is None else given
     keys = (*GAINS, "thrust_limit", "heading")
-    gains = {key: table.number(key, above=-np.inf if key == "heading" else 0.0) for key in keys if key in table}
+    gains = {key: table.needed_number(key, above=-np.inf if key == "heading" else 0.0) for key in keys if key in table}
     with table.at(None):
-        return Hover.of(model, place, **gains)
+        return Hover.from_model(model, place, **gains)
 
 
 Maker = Callable[[Table, Model, Configuration], ControlLaw | None]

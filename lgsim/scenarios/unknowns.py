@@ -121,7 +121,7 @@ def _block(name: str, unknowns: Table, plant: Plant) -> Block:
             owners.append(owner)
         given[kind.owners] = owners
     if "prior" in table:
-        given["prior"] = table.needed_number("prior", above=0.0)
+        given["prior_deviation"] = table.needed_number("prior", above=0.0)
     block = kind.make(**given)
     try:
         block.labels(plant)
