@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree
+from jaxtyping import ArrayLike, Float, PyTree
 
 from lgsim.dynamics.kinematics import frame_index
 from lgsim.lie import quaternion, so3
@@ -105,7 +104,7 @@ class _WeightedRows(eqx.Module):
 
     cost: Residual
 
-    def __call__(self, t: Float[Array, ""], y: Point, args: PyTree) -> Float[Array, " rows"]:
+    def __call__(self, t: Float[ArrayLike, ""], y: Point, args: PyTree) -> Float[Array, " rows"]:
         r = self.cost.residual(t, y, None, args)
         weight = jnp.broadcast_to(jnp.asarray(self.cost.weight, r.dtype), r.shape)
         return jnp.where(weight > 0, r, 0)
