@@ -67,7 +67,9 @@ def test_a_machine_gets_lags_and_loses_them(without_import_hook):
     """By any name of the number; without lags there are no forces to start from."""
     plain = slide()
     for model in (plain.replace(actuator_time=0.1), plain.replace(drives=plain.drives.at[:, -1].set(0.1))):
-        assert model.topology.lags and rollout(model, jnp.zeros(1), jnp.zeros(1), dt=0.1, steps=1).drive_forces.shape == (2, 1)
+        assert model.topology.lags and rollout(
+            model, jnp.zeros(1), jnp.zeros(1), dt=0.1, steps=1
+        ).drive_forces.shape == (2, 1)
     lost = model.replace(actuator_time=0.0)
     assert lost.topology == plain.topology
     with pytest.raises(ValueError, match="tau0: no drive of the model lags"):
