@@ -45,7 +45,7 @@ class _Screw:
 
     Attributes:
         index: Index of the joint in the file.
-        kind: Its type.
+        kind: Its type in MuJoCo.
         point: A point of the axis, (3,), m.
         axis: Direction of the axis, (3,).
     """

@@ -51,7 +51,7 @@ class Inertia(Finding):
 
 @dataclass(frozen=True)
 class Report:
-    """What is odd in a file; ``print(report)`` shows it.
+    """All remarks on a file; ``print(report)`` shows them.
 
     Attributes:
         file: Name of the file.
