@@ -27,7 +27,8 @@ def rooms() -> dict[int, list[tuple[str, str]]]:
         door = ROOT / "lgsim" / name / "__init__.py"
         if door.exists():
             text = ast.get_docstring(ast.parse(door.read_text(encoding="utf-8"))) or ""
-            found.setdefault(floor, []).append((name, " ".join(text.split("\n\n")[0].replace("`", "").split()).rstrip(".")))
+            first = " ".join(text.partition("\n\n")[0].replace("`", "").split())
+            found.setdefault(floor, []).append((name, first.rstrip(".")))
     return dict(sorted(found.items(), reverse=True))
 
 
@@ -51,9 +52,8 @@ def figure() -> str:
             )
             parts.append(f"<text x='{x + 10:.1f}' y='{y + 21}' font-size='15' font-weight='bold'>{name}</text>")
             for line, words in enumerate(_lines(text, int(w / 6.0))):
-                parts.append(
-                    f"<text x='{x + 10:.1f}' y='{y + 38 + 13 * line}' font-size='10.5' fill='#333'>{escape(words)}</text>"
-                )
+                place = f"x='{x + 10:.1f}' y='{y + 38 + 13 * line}'"
+                parts.append(f"<text {place} font-size='10.5' fill='#333'>{escape(words)}</text>")
     ground = TOP + len(house) * (ROW + GAP)
     parts.append(f"<line x1='14' y1='{TOP + 8}' x2='14' y2='{ground - 18}' stroke='#666' stroke-width='1.5'/>")
     parts.append(f"<path d='M 9 {ground - 20} L 19 {ground - 20} L 14 {ground - 10} Z' fill='#666'/>")

@@ -34,6 +34,9 @@ class RESULTS(eqx.Enumeration):
         "belong to this machine."
     )
     nonfinite = "The cost is not finite at the prior. Look at the records and at the model's numbers."
+    interrupted = (
+        "The iterations were interrupted: this is the best point that they had. With a checkpoint, fit again to go on."
+    )
 
 
 class Solution(NamedTuple):

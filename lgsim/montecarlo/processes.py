@@ -10,6 +10,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index, frame_twists
+from lgsim.integrators.method import Number
 from lgsim.lie.group import norm
 from lgsim.montecarlo.distributions import Distribution, Numbers
 from lgsim.multibody.model import Model
@@ -99,7 +100,7 @@ class Wind(eqx.Module):
     linear: float | int | Array = 0.0
     t0: float | int | Array = 0.0
 
-    def air_velocity(self, t: float | int | Array) -> Float[Array, " 3"]:
+    def air_velocity(self, t: Number) -> Float[Array, " 3"]:
         """The velocity of the air at the time t, in world axes, m/s."""
         last = len(self.gusts) - 1
         place = jnp.clip((t - self.t0) / self.dt, 0, last)
@@ -108,7 +109,7 @@ class Wind(eqx.Module):
         return self.mean + jnp.sum(weight[:, None] * self.gusts, axis=0)
 
     def __call__(
-        self, t: float | int | Array, q: Float[Array, " nq"], v: Float[Array, " nv"], model: Model
+        self, t: Number, q: Float[Array, " nq"], v: Float[Array, " nv"], model: Model
     ) -> Float[Array, "bodies 6"]:
         """The wrenches on the bodies in the bodies' frames, N and N m."""
         index = frame_index(model.topology, self.frame)

@@ -16,7 +16,7 @@ from lgsim.integrators.methods import MK4
 from lgsim.montecarlo.distributions import Numbers
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.simulation import Trajectory, rollout
-from lgsim.simulation.rollout import Control, Wrenches, start
+from lgsim.simulation.rollout import Control, Wrenches, initial_state
 from lgsim.simulation.simulate import drives, method_name
 from lgsim.support.check import unknown_name
 from lgsim.support.version import own_version
@@ -95,7 +95,7 @@ class Rollout(eqx.Module):
         save_every: int = 1,
     ) -> None:
         q0, v0, tau0 = (None if x is None else jnp.asarray(x) for x in (q0, v0, tau0))
-        start(model, q0, v0, tau0)
+        initial_state(model, q0, v0, tau0)
         self.model, self.steps, self.method, self.save_every = model, steps, method, save_every
         self.q0 = model.neutral() if q0 is None else q0
         self.v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0

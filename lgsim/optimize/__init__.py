@@ -21,9 +21,8 @@ from lgsim.optimize.mpc import MPCController, MPCState, mpc
 from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import RESULTS, History, Result
-from lgsim.optimize.resumable import Iteration
 from lgsim.optimize.riccati import Policy, riccati, rollout_policy
-from lgsim.optimize.solve import solve
+from lgsim.optimize.solve import Iteration, solve
 from lgsim.optimize.solver import IterativeSolver, Solver
 from lgsim.optimize.standard_costs import (
     CenterOfMass,

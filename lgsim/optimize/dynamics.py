@@ -22,7 +22,7 @@ from lgsim.linalg.symmetric_blocks import SymmetricBlocks
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.simulation.rollout import Row, driven, state_space
+from lgsim.simulation.rollout import TorqueSegment, equations_of_motion, state_space
 from lgsim.simulation.simulate import method_name
 from lgsim.simulation.state_space import StateSpace
 from lgsim.xla import batch_last, fusion_barrier
@@ -308,7 +308,7 @@ class MultibodyDynamics(Machine):
         return self.dt / self.substeps
 
     def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
-        return self._by(driven, t, y, u)
+        return self._by(equations_of_motion, t, y, u)
 
     def linearized(self, t: Any, y: Point, u: Array, y_next: Point, args: Any) -> tuple[Array, Array, Array]:
         """From the Jacobians of the forward dynamics in closed form, once for each of the method's evaluations."""
@@ -316,7 +316,7 @@ class MultibodyDynamics(Machine):
 
     def _by(self, field: Any, t: Any, y: Point, u: Array) -> Point:
         tau = self.forces(u)
-        row = Row(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
+        row = TorqueSegment(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
         given = ((self.model, None, None), row)
         return _advance(self.method, self.action, field, self.substeps, t, y, self.dt, given)
 
@@ -363,7 +363,7 @@ class RateControlledDynamics(Dynamics):
 
 
 def _driven_by_jacobians(t: Array, y: Array, args: Any) -> Array:
-    return driven(t, y, args, forward_dynamics_by_jacobians)
+    return equations_of_motion(t, y, args, forward_dynamics_by_jacobians)
 
 
 def _held(t: Any, y: Point, given: Any) -> Array:

@@ -11,7 +11,7 @@ from jax import Array
 from lgsim.optimize.dynamics import Dynamics, Machine, RateControlledDynamics
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.results import Result
-from lgsim.simulation.rollout import parts
+from lgsim.simulation.rollout import split_state
 from lgsim.simulation.simulate import drives
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.version import own_version
@@ -41,7 +41,7 @@ def to_trajectory(problem: Problem, result: Result) -> Trajectory:
     u = jnp.concatenate([us, us[-1:]])
     tau = u if machine.selection is None else u @ machine.selection.T
     model = machine.model
-    q, v, z = parts(model, ys)
+    q, v, z = split_state(model, ys)
     forces = drives(model, None, tau, result.ts, q, v, z)
     time, q, v, forces = (np.asarray(x) for x in (result.ts, q, v, forces))
     name, step = machine.method_name, float(machine.own_step)

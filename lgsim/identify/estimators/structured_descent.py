@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jax.scipy.linalg import solve_triangular
 
-from lgsim.identify.estimators.multiple_shooting import Linear
+from lgsim.identify.estimators.multiple_shooting import ShootingNormalEquations
 from lgsim.linalg.box_qp import box_minimum
 from lgsim.linalg.levenberg_marquardt import RESULTS
 
@@ -32,7 +32,7 @@ class Solution(NamedTuple):
 
     x: Array
     starts: Array
-    linear: Linear
+    linear: ShootingNormalEquations
     held: Array
     costs: Array
     path: Array
@@ -54,7 +54,7 @@ class Elimination(NamedTuple):
     forward: Array
 
 
-def eliminate(linear: Linear, damping: Array) -> tuple[Array, Array, Elimination]:
+def eliminate(linear: ShootingNormalEquations, damping: Array) -> tuple[Array, Array, Elimination]:
     """(Schur complement (p, p), gradient (p,), factors) of the coordinates, the states being eliminated.
 
     Args:
@@ -108,7 +108,7 @@ def _back(factors: Elimination, right: Array) -> Array:
     return jax.lax.scan(step, jnp.zeros_like(right[0]), (factors.diagonal, after, right), reverse=True)[1]
 
 
-def predicted(linear: Linear, dx: Array, ds: Array) -> Array:
+def predicted(linear: ShootingNormalEquations, dx: Array, ds: Array) -> Array:
     """By how much the quadratic model falls."""
     slope = linear.gx @ dx + jnp.sum(linear.gs * ds)
     bend = dx @ linear.xx @ dx + 2 * jnp.einsum("p,wpn,wn->", dx, linear.xs, ds)
@@ -138,7 +138,7 @@ class State(NamedTuple):
     starts: Array
     trial: tuple[Array, Array]
     fall: Array
-    linear: Linear
+    linear: ShootingNormalEquations
     first: Array
     scales: tuple[Array, Array]
     mu: Array
@@ -166,7 +166,7 @@ class StructuredDescent(NamedTuple):
         max_iterations, tolerance: See ``gauss_newton.Descent``.
     """
 
-    linearise: Callable[[Array, Array], Linear]
+    linearise: Callable[[Array, Array], ShootingNormalEquations]
     move: Callable[[Array, Array], Array]
     lower: Array
     upper: Array
@@ -228,7 +228,9 @@ class StructuredDescent(NamedTuple):
         path = jnp.where(jnp.arange(self.max_iterations)[:, None] < s.i, s.path, s.x)
         return Solution(s.x, s.starts, s.linear, held, s.costs, path, s.i, status)
 
-    def _ahead(self, linear: Linear, scales: tuple[Array, Array], mu: Any, x: Array) -> tuple[Array, Array, Array]:
+    def _ahead(
+        self, linear: ShootingNormalEquations, scales: tuple[Array, Array], mu: Any, x: Array
+    ) -> tuple[Array, Array, Array]:
         """(step of x, tangents of the states, by how much the model falls) with damping."""
         # an unknown that nothing depends on has no scale of its own
         Dx, Ds = (jnp.where(d > 0, d, 1) for d in scales)
@@ -239,6 +241,6 @@ class StructuredDescent(NamedTuple):
         return dx, ds, predicted(linear, dx, ds)
 
 
-def _widened(scales: tuple[Array, Array], linear: Linear) -> tuple[Array, Array]:
+def _widened(scales: tuple[Array, Array], linear: ShootingNormalEquations) -> tuple[Array, Array]:
     own = jnp.diagonal(linear.xx), jnp.diagonal(linear.ss, axis1=1, axis2=2)
     return jnp.maximum(scales[0], own[0]), jnp.maximum(scales[1], own[1])
