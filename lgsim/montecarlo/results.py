@@ -112,10 +112,10 @@ def normal_quantile(level: float) -> float:
 
 
 def wilson(failures: float | int, count: float | int, level: float = 0.95) -> tuple[float, float]:
-    """The interval of confidence (low, high) of the probability of what happened in some of independent samples.
+    """The interval of confidence (low, high) of a probability, from independent samples that failed or did not.
 
     Args:
-        failures: Number of samples in which it happened.
+        failures: Number of samples that failed.
         count: Number of samples.
         level: Level of confidence, between 0 and 1.
 
@@ -237,7 +237,7 @@ def stored_quantiles(
 
 
 class Failures(NamedTuple):
-    """How often something failed.
+    """The number and the estimated probability of a failure.
 
     Attributes:
         count: Number of samples that failed.
@@ -258,7 +258,7 @@ class Failures(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """How a number is distributed.
+    """A histogram of a number.
 
     Attributes:
         counts: Number of samples in each bin, (bins,); of a tilted study sums of weights.
@@ -398,7 +398,7 @@ class Results:
         return np.quantile(np.concatenate([values for values, _ in self._good(name)]), q, axis=0)
 
     def histogram(self, name: str, bins: int | Sequence[float] = 50) -> Histogram:
-        """How often an output falls into each of some bins.
+        """The histogram of an output.
 
         Args:
             name: Name of the output; of several numbers all count.
@@ -427,7 +427,7 @@ class Results:
         return found
 
     def failures(self, name: str, level: float = 0.95) -> Failures:
-        """How often one of the study's failures happened, and in which samples.
+        """The number, the probability and the samples of one of the study's failures.
 
         Args:
             name: Name of the failure.

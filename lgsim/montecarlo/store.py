@@ -29,7 +29,7 @@ FORMAT = "lgsim montecarlo 1"
 
 @dataclass(frozen=True)
 class StoreMetadata:
-    """What a store says of its results.
+    """The study, the versions and the columns that the chunks of a store belong to.
 
     Attributes:
         study: Fingerprint of the study.
@@ -95,7 +95,7 @@ class Store:
 
     Attributes:
         path: The folder.
-        about: What the store says of its results.
+        about: The metadata.
     """
 
     def __init__(self, path: str | Path) -> None:
