@@ -23,7 +23,7 @@ CACHE = Path(__file__).parents[1] / ".cache" / "jax"
 def pytest_addoption(parser):
     parser.addoption("--float32", action="store_true", help="run the float32 lane: x64 off, tests marked float32")
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
-    parser.addoption("--part", metavar="K/N", type=_fraction, help="run the K-th of N parts of the tests, K from 1 to N")
+    parser.addoption("--part", metavar="K/N", type=_fraction, help="run the K-th of N parts of the tests, from 1 on")
     parser.addoption("--every", type=int, default=1, metavar="N", help="of each file run every N-th test alone")
 
 
