@@ -4,6 +4,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
 ROBOT ?=
+PART ?= 1/1
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -13,12 +14,12 @@ BENCHMARKS := $(filter-out benchmarks/harness.py benchmarks/robots.py,$(sort $(w
 
 # Tests compile far more than they compute: XLA's quick way on CPU makes them three times faster and changes no result
 # beyond round-off. README, notebooks' users and benchmarks run without these flags.
-test float32 exhaustive: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
+test quick float32 exhaustive: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLBACKEND ?= Agg
 
-.PHONY: demo test float32 exhaustive lint types wheel bench-quick clean
+.PHONY: demo test quick float32 exhaustive lint types wheel bench-quick clean
 
 # A machine's file in ROBOT takes the place of the arm that comes with lgsim.
 demo: $(READY)
@@ -27,12 +28,16 @@ demo: $(READY)
 test: $(READY)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal tests $(ARGS)
 
+# One method of each engine, one tree, one task of each folder: for the loop of an editor.
+quick: $(READY)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m quick tests $(ARGS)
+
 float32: $(READY)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal --float32 tests $(ARGS)
 
-# A robot of every family and a second random tree in every algorithm: hours.
+# The cases that repeat what `test` proves: further trees, robots, groups, methods. PART=2/5 runs the second of five parts.
 exhaustive: $(READY)
-	$(RUN) -m pytest -n $(WORKERS) --dist loadfile --exhaustive -m exhaustive tests $(ARGS)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal --exhaustive -m exhaustive --part $(PART) tests $(ARGS)
 
 lint: $(READY)
 	$(RUN) -m ruff check .
