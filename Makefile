@@ -3,8 +3,8 @@
 PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
-PART ?= 1/1
 ROBOT ?=
+PART ?= 1/1
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -28,16 +28,16 @@ demo: $(READY)
 test: $(READY)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal tests $(ARGS)
 
-# The loop of a newcomer: one method of each engine, one tree, one task of each folder.
+# One method of each engine, one tree, one task of each folder: for the loop of an editor.
 quick: $(READY)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m quick tests $(ARGS)
 
 float32: $(READY)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal --float32 tests $(ARGS)
 
-# The many cases of the same kind that the other lanes leave out: hours in all, PART=2/5 for the second fifth of them.
+# The cases that repeat what `test` proves: further trees, robots, groups, methods. PART=2/5 runs the second of five parts.
 exhaustive: $(READY)
-	$(RUN) -m pytest -n $(WORKERS) --dist loadfile --exhaustive -m exhaustive --part $(PART) tests $(ARGS)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal --exhaustive -m exhaustive --part $(PART) tests $(ARGS)
 
 lint: $(READY)
 	$(RUN) -m ruff check .

@@ -5,7 +5,7 @@ function of lgsim checks the shapes and dtypes it is given. `--float32` switches
 in a process that never touched JAX's settings, and only the tests that are marked `float32`.
 """
 
-import argparse
+import gc
 import os
 import zlib
 from pathlib import Path
@@ -23,8 +23,16 @@ CACHE = Path(__file__).parents[1] / ".cache" / "jax"
 def pytest_addoption(parser):
     parser.addoption("--float32", action="store_true", help="run the float32 lane: x64 off, tests marked float32")
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
-    parser.addoption("--part", metavar="K/N", type=_fraction, help="run the K-th of N parts of the tests, from 1 on")
+    parser.addoption("--part", type=_part, default=(1, 1), metavar="K/N", help="run the K-th of N parts of the tests")
     parser.addoption("--every", type=int, default=1, metavar="N", help="of each file run every N-th test alone")
+
+
+def _part(text):
+    """K and N of "K/N"."""
+    part, parts = map(int, text.split("/"))
+    if not 1 <= part <= parts:
+        raise ValueError(text)
+    return part, parts
 
 
 def pytest_configure(config):
@@ -34,12 +42,20 @@ def pytest_configure(config):
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         jax.config.update("jax_compilation_cache_dir", str(CACHE))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+        # small programs too: half of what compiles is a single operation that other files and the other worker also need
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     # before the first import of lgsim, or its functions would stay unchecked
     install_import_hook("lgsim", "beartype.beartype")
     # the same examples in every run; no deadline, because the first example compiles
     hypothesis.settings.register_profile("lgsim", derandomize=True, deadline=None, database=None)
     hypothesis.settings.load_profile("lgsim")
+
+
+def pytest_collection_finish():
+    """Tracing makes millions of objects that live as long as a test; looking for cycles among them took a sixth of it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 20)
 
 
 def pytest_report_header(config):
@@ -58,10 +74,8 @@ def pytest_collection_modifyitems(config, items):
         _deselect(config, items, lambda item: item.get_closest_marker("float32") is None)
     if not config.getoption("--exhaustive"):
         _deselect(config, items, lambda item: item.get_closest_marker("exhaustive") is not None)
-    if (part := config.getoption("--part")) is not None:
-        which, count = part
-        # by the name, so that a test stays in its part while others come and go
-        _deselect(config, items, lambda item: zlib.crc32(item.nodeid.encode()) % count != which - 1)
+    part, parts = config.getoption("--part")
+    _deselect(config, items, lambda item: zlib.crc32(_together(item).encode()) % parts != part - 1)
     every = config.getoption("--every")
     if every > 1:
         left = set()
@@ -72,6 +86,12 @@ def pytest_collection_modifyitems(config, items):
     if needs_gpu and jax.default_backend() == "cpu":
         for item in needs_gpu:
             item.add_marker(pytest.mark.skip(reason="JAX finds no accelerator"))
+
+
+def _together(item):
+    """The name under which a test is drawn into a part: its own, or that of the tests with which it shares programs."""
+    group = item.get_closest_marker("xdist_group")
+    return item.nodeid if group is None else f"{item.path.name} {group.args[0]}"
 
 
 def _deselect(config, items, unwanted):
@@ -105,13 +125,6 @@ def without_import_hook():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", before)
-
-
-def _fraction(text):
-    which, _, count = text.partition("/")
-    if not (which.isdigit() and count.isdigit() and 1 <= int(which) <= int(count)):
-        raise argparse.ArgumentTypeError(f"expected K/N with K from 1 to N, such as 2/5, got {text!r}")
-    return int(which), int(count)
 
 
 def _names_dtype_itself(metafunc):
