@@ -112,6 +112,7 @@ from lgsim.identify.unknowns import (
     base_parameters,
 )
 from lgsim.linalg.levenberg_marquardt import RESULTS
+from lgsim.support.checkpoint import CheckpointError
 
 __all__ = [
     "RESULTS",
@@ -123,6 +124,7 @@ __all__ = [
     "Cauchy",
     "CentersOfMass",
     "Channel",
+    "CheckpointError",
     "DOptimal",
     "EOptimal",
     "Estimate",

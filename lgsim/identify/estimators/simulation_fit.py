@@ -148,7 +148,7 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
     def in_rounds(self, parameters: Parameters, samples: SensorRecords) -> FitRounds:
         if not isinstance(self.minimizer, StructuredGaussNewton):
             kind = type(self.minimizer).__name__
-            raise TypeError(f"minimizer: expected StructuredGaussNewton() for single iterations, got {kind}; take fit")
+            raise TypeError(f"minimizer: {kind} runs in one piece; without progress and checkpoint it can be taken")
         windows, rounds = self.prepare(parameters, samples)
         return GapRounds(self, self.minimizer, windows, rounds[0], jnp.stack([s.gap_deviations for s in rounds]))
 
