@@ -56,8 +56,8 @@ def swing(wheel):
     """(fit of center and damping with a part that was held out, the record)."""
     record = recorded(wheel)
     parameters = Parameters(Plant(wheel), [CentersOfMass(), JointParameter("damping")])
-    held_out = TorqueSamples.of(recorded(wheel, 1.0))
-    return fit(parameters, TorqueSamples.of(record), validation=held_out), record
+    held_out = TorqueSamples.from_recording(recorded(wheel, 1.0))
+    return fit(parameters, TorqueSamples.from_recording(record), validation=held_out), record
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_the_fit_alone(swing):
 
 def test_one_unknown(wheel):
     """Every table and plot has a single row; nothing was held out."""
-    found = fit(Parameters(Plant(wheel), [JointParameter("damping")]), TorqueSamples.of(recorded(wheel)))
+    found = fit(Parameters(Plant(wheel), [JointParameter("damping")]), TorqueSamples.from_recording(recorded(wheel)))
     page = reports.report_fit(found).html()
     assert facts(page)["unknowns"] == "1" and facts(page)["held out / fitted error"] == "–"
     assert pictures(page) == 4 and rows(page)["hinge"][4] == "–"
@@ -133,7 +133,7 @@ def made_up(wheel, samples, columns):
     x = jnp.zeros(1)
     estimate = Estimate(x, jnp.eye(1), jnp.eye(1), jnp.ones(columns), x, x[None], jnp.array(0), RESULTS.successful)
     parameters = Parameters(Plant(wheel), [JointParameter("damping")])
-    return Fit(parameters, estimate, samples, estimator=SimulationFit(steps=2))
+    return Fit(parameters, estimate, samples, estimator=SimulationFit(window_steps=2))
 
 
 def test_signals_of_sensors(wheel):

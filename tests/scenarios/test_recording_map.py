@@ -59,7 +59,7 @@ def test_the_shipped_map(model, tmp_path):
     assert set(given.columns) == {"t", "enc_1", "enc_2", "drive_1", "drive_2", "comment", "options"}
     assert given.columns["enc_2"] == {"joint": "elbow", "quantity": "q", "unit": "deg", "sign": -1}
     assert given.columns["options"] == {"automatic": True}
-    assert (given.delays, given.smoother, given.rate, given.slowest, given.beliefs) == ({}, None, None, None, ())
+    assert (given.delays, given.smoother, given.rate, given.slowest, given.priors) == ({}, None, None, None, ())
     assert given.deviations == {"q": 1e-3, "v": 1e-2} and np.array_equal(given.scale, [1, 1])
     rows = "\n".join(f"{20 * i},{i},{-i},{i / 2},{i / 3},0" for i in range(30))
     (tmp_path / "motion.csv").write_text(f"t,enc_1,enc_2,drive_1,drive_2,comment\n{rows}\n")
@@ -94,9 +94,9 @@ friction = { joints = ["elbow"] }
     assert given.smoother == Butterworth(10.0) and (given.rate, given.slowest) == (200.0, 0.02)
     assert given.deviations == {"q": 2e-3, "v": 3e-2}
     np.testing.assert_array_equal(given.scale, [8.2, 1.0])
-    assert given.beliefs == (TotalMass(12.3, 0.01),)
+    assert given.priors == (TotalMass(12.3, 0.01),)
     plant = Plant(model, scale=given.scale)
-    wanted = {"masses": Masses(bodies=["fore"], prior=0.5), "friction": JointParameter("friction", joints=["elbow"])}
+    wanted = {"masses": Masses(bodies=["fore"], prior_deviation=0.5), "friction": JointParameter("friction", joints=["elbow"])}
     assert given.blocks(plant) == wanted
     assert given.blocks(plant, ["friction", "centres"]) == {"friction": wanted["friction"], "centers": CentersOfMass()}
     spline = load_recording_map(write("[smoothing]\nspacing = 0.05\n", "map.toml"), model)

@@ -34,7 +34,7 @@ def hover_by_hand():
     model = load_urdf(data.quadrotor(), floating_base=True)
     q = jnp.array([0, 0, 2, 1, 0, 0, 0.0])
     gains = {"stiffness": 4.0, "damping": 3.5, "attitude": 150.0, "spin": 22.0, "thrust_limit": 25.0}
-    law = controls.Hover.of(model, jnp.array([0, 0, 2.0]), **gains)
+    law = controls.Hover.from_model(model, jnp.array([0, 0, 2.0]), **gains)
     wind = mc.Wind(
         "hull", jnp.array([4.0, 0, 0]), jnp.zeros((41, 3)), *(jnp.asarray(x) for x in (10 * 0.01, 0.04, 0.0))
     )
