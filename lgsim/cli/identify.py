@@ -20,6 +20,7 @@ from lgsim.cli.iterations import SHOWN, IterationWatch
 from lgsim.cli.terminal import console, note
 from lgsim.formats import FileError, write_urdf
 from lgsim.identify import (  # fmt: skip
+    RESULTS,
     Estimator,
     Fit,
     Iteration,
@@ -33,7 +34,6 @@ from lgsim.identify import (  # fmt: skip
     base_parameters,
     fit,
 )
-from lgsim.linalg.levenberg_marquardt import RESULTS
 from lgsim.reports import identification
 from lgsim.scenarios import recording_map, unknowns
 from lgsim.scenarios.machine import first_tag, keep_compiled, read_machine, remark

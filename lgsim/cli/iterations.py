@@ -15,7 +15,7 @@ from lgsim.optimize import Iteration
 
 SHOWN = 16
 """Rows of the table: the latest."""
-UNITS = ("iteration", "cost", "gradient", "feasibility", "step", "regularisation")
+UNITS = ("iteration", "cost", "gradient", "feasibility", "step", "regularization")
 OUTER = ("outer iteration", "cost", "gradient", "violation", "inner iterations", "penalty")
 
 

@@ -17,7 +17,7 @@ from lgsim.cli import pictures, runs
 from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, counted, one_line
 from lgsim.cli.iterations import IterationWatch
 from lgsim.cli.terminal import console, note
-from lgsim.optimize import RESULTS, Problem, Result, solve, to_trajectory
+from lgsim.optimize import RESULTS, Problem, Solution, solve, to_trajectory
 from lgsim.scenarios import optimization
 from lgsim.scenarios.machine import keep_compiled, remark
 from lgsim.scenarios.tasks import Task
@@ -100,7 +100,9 @@ def _summary(wanted: optimization.Scenario) -> str:
     return f"{names}; {wanted.machine.name}, {counted(problem.controls, 'drive')}, {steps}, by {wanted.kind}"
 
 
-def _show(wanted: optimization.Scenario, result: Result, watch: IterationWatch, wall: float, files: list[Path]) -> None:
+def _show(
+    wanted: optimization.Scenario, result: Solution, watch: IterationWatch, wall: float, files: list[Path]
+) -> None:
     from rich.table import Table
 
     problem = wanted.problem
@@ -121,7 +123,7 @@ def _show(wanted: optimization.Scenario, result: Result, watch: IterationWatch, 
     console().print(table)
 
 
-def gaps(problem: Problem, task: Task, result: Result) -> list[tuple[float, str]]:
+def gaps(problem: Problem, task: Task, result: Solution) -> list[tuple[float, str]]:
     """How far a motion is from what a task asks for, the largest of all times where it is to hold all the time."""
     rows = np.asarray(_residuals(problem, task.cost, result.ts, result.ys))
     rows = (rows if task.along else rows[-1:]) * (np.broadcast_to(np.asarray(task.cost.weight), rows.shape[1:]) > 0)

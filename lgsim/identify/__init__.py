@@ -9,7 +9,7 @@ from anything that sensors give (``Records``), ``StochasticFit`` for large data;
 iteration. ``design`` makes motions that show them.
 """
 
-from lgsim.identify.estimators.estimator import Estimate, Estimator
+from lgsim.identify.estimators.estimator import RESULTS, Estimate, Estimator
 from lgsim.identify.estimators.linear_fit import LinearFit
 from lgsim.identify.estimators.loss import Cauchy, Huber, Loss, SquaredLoss
 from lgsim.identify.estimators.minimizers import OptimistixLeastSquares, StructuredGaussNewton
@@ -40,7 +40,6 @@ from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, St
 from lgsim.identify.unknowns.parameters import Parameters, Prior, TotalMass
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.unknowns.sensor_plant import InputDelay, InstrumentedPlant, SensorBias, SensorDelay
-from lgsim.linalg.levenberg_marquardt import RESULTS
 
 __all__ = [
     "RESULTS",

@@ -16,12 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.identify.estimators.estimator import Estimate, Estimator
+from lgsim.identify.estimators.estimator import RESULTS, Estimate, Estimator
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, unseen, whiteness
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
-from lgsim.linalg.levenberg_marquardt import RESULTS
 from lgsim.multibody.model import Model
 from lgsim.multibody.serialization import from_record, to_record
 from lgsim.support.files import write_whole

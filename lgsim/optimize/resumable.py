@@ -16,8 +16,7 @@ from jax.core import Tracer
 
 from lgsim.lie.action import Point
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import RESULTS, History, Result
-from lgsim.optimize.solver import IterativeSolver, Solver
+from lgsim.optimize.solver import RESULTS, History, IterativeSolver, Solution, Solver
 from lgsim.support import checkpoint
 from lgsim.support.checkpoint import CheckpointError
 from lgsim.support.version import own_version
@@ -36,7 +35,7 @@ class Iteration(NamedTuple):
     gradient: float
     feasibility: float
     step: float
-    regularisation: float
+    regularization: float
 
 
 Progress = Callable[[Iteration], Any]
@@ -45,7 +44,7 @@ Progress = Callable[[Iteration], Any]
 
 def in_pieces(
     problem: Problem, us: Array, ys: Point | None, solver: Solver, progress: Progress | None, path: str | Path | None
-) -> Result:
+) -> Solution:
     """See ``solve``: what it does where it is given ``progress`` or ``checkpoint``.
 
     Raises:
@@ -119,5 +118,5 @@ def _advance(problem: Problem, state: Any, solver: IterativeSolver, iterations: 
 
 
 @eqx.filter_jit
-def _finish(problem: Problem, state: Any, solver: IterativeSolver) -> Result:
+def _finish(problem: Problem, state: Any, solver: IterativeSolver) -> Solution:
     return solver.finish(problem, state)

@@ -14,9 +14,8 @@ from lgsim.lie.action import Point
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.implicit_derivative import solution
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import Result
 from lgsim.optimize.resumable import Progress, in_pieces
-from lgsim.optimize.solver import Solver, start
+from lgsim.optimize.solver import Solution, Solver, start
 from lgsim.xla.closures import opened
 
 
@@ -28,7 +27,7 @@ def solve(
     solver: Solver | None = None,
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
-) -> Result:
+) -> Solution:
     """A locally optimal trajectory of a problem.
 
     Compiled once for each structure and horizon; new numbers (states, targets, models, bounds, tolerances) never
@@ -38,9 +37,9 @@ def solve(
     Differentiable in both modes by the implicit function theorem: ts, ys, us and cost of the result have the first
     derivatives of the optimum by all numbers of the problem (start, targets, weights, models, bounds, args, what costs
     and dynamics close over), found from one linear-quadratic problem with all second derivatives, see
-    ``implicit.solution``. The search is not differentiated; guesses and tolerances have no derivative. Controls at a
-    bound move with the bound alone, and active constraints of an ``AugmentedLagrangian`` stay active. The derivative
-    belongs to a converged solution: look at ``result.gradient``.
+    ``implicit_derivative.solution``. The search is not differentiated; guesses and tolerances have no derivative.
+    Controls at a bound move with the bound alone, and active constraints of an ``AugmentedLagrangian`` stay active. The
+    derivative belongs to a converged solution: look at ``result.gradient``.
 
     Args:
         problem: What to solve.
@@ -71,5 +70,5 @@ def solve(
 
 
 @eqx.filter_jit
-def _run(problem: Problem, us: Array, ys: Point | None, solver: Solver) -> Result:
+def _run(problem: Problem, us: Array, ys: Point | None, solver: Solver) -> Solution:
     return solution(problem, us, ys, solver)

@@ -250,7 +250,7 @@ def _costs(table: Table, model: Model, wanted: tuple[tasks.Task, ...]) -> tuple[
 
 def _ilqr(table: Table, given: dict[str, Any]) -> IterativeSolver:
     full = table.flag("second_order", False)
-    return ILQR(second_order=full, full_costs=full, **given)
+    return ILQR(exact_hessian=full, exact_cost_hessian=full, **given)
 
 
 def _adam(table: Table, given: dict[str, Any]) -> IterativeSolver:

@@ -11,7 +11,20 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.linalg.levenberg_marquardt import RESULTS
+
+
+class RESULTS(eqx.Enumeration):
+    """How the search of an estimator ended; the text says what to do."""
+
+    successful = ""
+    max_iterations = (
+        "All iterations were used while the cost still fell. Give more iterations, a better prior or fewer unknowns."
+    )
+    stalled = (
+        "No step lowers the cost though its gradient is not small. The prior may be far off, or the records may not "
+        "belong to this machine."
+    )
+    nonfinite = "The cost is not finite at the prior. Look at the records and at the model's numbers."
 
 
 class Estimate(NamedTuple):
@@ -25,7 +38,7 @@ class Estimate(NamedTuple):
         costs: Of each iteration, NaN after the last one.
         path: Coordinates at each iteration.
         iterations: How many were done.
-        status: ``STATUS.successful`` or what went wrong.
+        status: ``RESULTS.successful``, or what went wrong.
         starts: First states of the windows of estimators that simulate, else None.
     """
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.identify.estimators.estimator import Estimate
+from lgsim.identify.estimators.estimator import RESULTS, Estimate
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.normal_equations import normal_equations
 from lgsim.identify.estimators.samples import TorqueSamples
@@ -18,7 +18,7 @@ from lgsim.identify.estimators.torque_fit import OfJointForces, again_noise, con
 from lgsim.identify.estimators.uncertainty import visible
 from lgsim.identify.unknowns.base_parameters import BaseParameters
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.linalg.levenberg_marquardt import RESULTS, Solution
+from lgsim.linalg.levenberg_marquardt import Solution
 
 
 class LinearFit(OfJointForces):
@@ -65,5 +65,5 @@ class LinearFit(OfJointForces):
         (x, noise), (costs, path) = jax.lax.scan(once, start, None, length=self.rounds)
         data = records.normal(x, noise)
         status = RESULTS.where(jnp.isfinite(data.cost), RESULTS.successful, RESULTS.nonfinite)
-        found = Solution(x, data, ~kept, costs, path, jnp.array(self.rounds), status)
+        found = Solution(x, None, data, ~kept, costs, path, jnp.array(self.rounds), status)
         return concluded(parameters, records, x, noise, self.lags, found)

@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lgsim.identify.estimators.estimator import RESULTS
 from lgsim.identify.estimators.multiple_shooting import Shooting, linearize, stacked
 from lgsim.identify.estimators.records import Windows
-from lgsim.identify.estimators.structured_descent import Solution, StructuredDescent
+from lgsim.identify.estimators.structured_descent import structured_descent
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.linalg.levenberg_marquardt import RESULTS
+from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution
 from lgsim.simulation.rollout import state_space
 from lgsim.support.extras import package
 
@@ -40,7 +41,7 @@ class StructuredGaussNewton(Minimizer):
 
     Attributes:
         max_iterations: At most.
-        tolerance: See ``gauss_newton.Descent``; by default a thousandth of a residual's square.
+        tolerance: See ``LevenbergMarquardt``; by default a thousandth of a residual's square.
     """
 
     max_iterations: int = eqx.field(static=True, default=30)
@@ -49,11 +50,11 @@ class StructuredGaussNewton(Minimizer):
     def find(self, shooting: Shooting, cut: Windows, x: Array, starts: Array, bounds: tuple[Array, Array]) -> Solution:
         return self.descent(shooting, cut, bounds).find(x, starts)
 
-    def descent(self, shooting: Shooting, cut: Windows, bounds: tuple[Array, Array]) -> StructuredDescent:
-        """The same, iteration by iteration."""
+    def descent(self, shooting: Shooting, cut: Windows, bounds: tuple[Array, Array]) -> LevenbergMarquardt:
+        """The search that ``find`` runs, for use iteration by iteration."""
         space = state_space(shooting.parameters.plant.model)
         count = sum(w.size for w in cut.weights.values())
-        return StructuredDescent(
+        return structured_descent(
             lambda x, s: linearize(shooting, cut, x, s), space.move, *bounds, self.max_iterations,
             2e-3 / count if self.tolerance is None else self.tolerance,
         )  # fmt: skip

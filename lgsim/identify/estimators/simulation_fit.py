@@ -10,23 +10,24 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.identify.estimators.estimator import Estimate, FitRounds, StepwiseEstimator, SummedCost, SummedCostEstimator
+from lgsim.identify.estimators.estimator import (
+    RESULTS,
+    Estimate,
+    FitRounds,
+    StepwiseEstimator,
+    SummedCost,
+    SummedCostEstimator,
+)
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.minimizers import Minimizer, StructuredGaussNewton
 from lgsim.identify.estimators.multiple_shooting import Linear, Shooting, linearize, part_cost, residuals, slopes
 from lgsim.identify.estimators.records import SensorRecords, Windows, windows
-from lgsim.identify.estimators.structured_descent import (
-    Solution,
-    State,
-    StructuredDescent,
-    eliminate,
-    state_sensitivities,
-)
+from lgsim.identify.estimators.structured_descent import eliminate, state_sensitivities
 from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
-from lgsim.linalg.levenberg_marquardt import RESULTS
+from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
 from lgsim.simulation.rollout import state_space
 
 
@@ -114,8 +115,8 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
             x, starts, factor = carry
             now = scaled(rounds[0]._replace(deviations=gap), factor)
             reached = self.minimiser.find(now, cut, x, starts, bounds)
-            again = factor * spread(reached.linear) if self.estimate_noise else factor
-            return (reached.x, reached.starts, again), (reached, factor)
+            again = factor * spread(reached.normal) if self.estimate_noise else factor
+            return (reached.x, reached.rest, again), (reached, factor)
 
         columns = sum(c.deviation.size for c in rounds[0].channels.values())
         _, (every, factors) = jax.lax.scan(once, (x, starts, jnp.ones(columns, x.dtype)), gaps)
@@ -143,7 +144,7 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
         cut, rounds = self.prepared(parameters, samples)
         reached, _ = self.descend(rounds, cut, x, cut.start, (x, x))
         plant = parameters.put(x)
-        r, _ = jax.vmap(lambda w, s: residuals(rounds[0], plant, w, s))(cut, reached.starts)
+        r, _ = jax.vmap(lambda w, s: residuals(rounds[0], plant, w, s))(cut, reached.rest)
         channels = samples.whole(parameters.plant.model).channels.values()
         weight = jnp.concatenate([c.weight for c in channels], axis=-1)
         return of_nodes(r * units(rounds[0]), weight), weight.reshape(-1, weight.shape[-1])
@@ -151,12 +152,12 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
     def deviations(self, parameters: Parameters, x: Array, covariance: Array, samples: SensorRecords) -> Array:
         cut, rounds = self.prepared(parameters, samples)
         reached, _ = self.descend(rounds, cut, x, cut.start, (x, x))
-        now, starts = rounds[-1], reached.starts
-        n, p = reached.linear.gs.shape[1], x.size
+        now, starts = rounds[-1], reached.rest
+        n, p = reached.normal.gs.shape[1], x.size
         J = jax.vmap(lambda w, y0, y1: slopes(now, w, x, y0, y1, n)[0])(cut, starts, jnp.roll(starts, -1, axis=0))
         total = J[..., :p]
         if n:
-            states = state_sensitivities(eliminate(reached.linear, jnp.zeros_like(reached.linear.gs))[2])
+            states = state_sensitivities(eliminate(reached.normal, jnp.zeros_like(reached.normal.gs))[2])
             total = total + jnp.einsum("wkmn,wnp->wkmp", J[..., p:], states)
         out = jnp.sqrt(jnp.maximum(jnp.einsum("wkmp,pq,wkmq->wkm", total, covariance, total), 0)) * units(now)
         channels = samples.whole(parameters.plant.model).channels.values()
@@ -182,18 +183,18 @@ class GapRounds(FitRounds):
         one = jnp.ones(columns, parameters.dtype)
         return jnp.zeros(parameters.size, parameters.dtype), self.windows.start, one, one
 
-    def descent(self, carry: tuple[Array, ...], number: Array) -> StructuredDescent:
+    def descent(self, carry: tuple[Array, ...], number: Array) -> LevenbergMarquardt:
         now = scaled(self.shooting._replace(deviations=self.gaps[number]), carry[2])
         return self.minimiser.descent(now, self.windows, self.shooting.parameters.bounds())
 
-    def begin(self, carry: tuple[Array, ...], number: Array) -> tuple[StructuredDescent, State]:
+    def begin(self, carry: tuple[Array, ...], number: Array) -> tuple[LevenbergMarquardt, State]:
         descent = self.descent(carry, number)
         return descent, descent.begin(carry[0], carry[1])
 
     def close(self, carry: tuple[Array, ...], found: Solution) -> tuple[Array, ...]:
         factor = carry[2]
-        again = factor * spread(found.linear) if self.fit.estimate_noise else factor
-        return found.x, found.starts, again, factor
+        again = factor * spread(found.normal) if self.fit.estimate_noise else factor
+        return found.x, found.rest, again, factor
 
     def conclude(self, carry: tuple[Array, ...], found: Solution) -> Estimate:
         return concluded(joined(found), carry[3] * units(self.shooting)[0, 0])
@@ -270,10 +271,10 @@ def spread(linear: Linear) -> Array:
 
 def concluded(reached: Solution, noise: Array) -> Estimate:
     """The estimate with its uncertainty: states are eliminated, so that theirs is counted."""
-    linear = reached.linear
+    linear = reached.normal
     schur, _, _ = eliminate(linear, jnp.zeros_like(linear.gs))
-    status = RESULTS.where(jnp.all(jnp.isfinite(schur)), reached.status, RESULTS.nonfinite)
+    status = RESULTS.where(jnp.all(jnp.isfinite(schur)), reached.result, RESULTS.nonfinite)
     return Estimate(
         reached.x, covariance(schur, ~reached.held), schur - linear.beliefs, noise, reached.costs, reached.path,
-        reached.iterations, status, reached.starts,
+        reached.iterations, status, reached.rest,
     )  # fmt: skip

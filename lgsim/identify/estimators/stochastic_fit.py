@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from lgsim.identify.estimators.estimator import Estimate, Estimator, SummedCostEstimator
+from lgsim.identify.estimators.estimator import RESULTS, Estimate, Estimator, SummedCostEstimator
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.linalg.levenberg_marquardt import RESULTS
 
 
 class StochasticFit(Estimator):

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from lgsim.identify.estimators.estimator import (
+    RESULTS,
     Estimate,
     Estimator,
     FitRounds,
@@ -31,7 +32,7 @@ from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.sensors import of_velocities
 from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.linalg.levenberg_marquardt import RESULTS, LevenbergMarquardt, NormalEquations, Solution, State
+from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, NormalEquations, Solution, State
 
 
 class OfJointForces(Estimator):
@@ -72,7 +73,7 @@ class TorqueFit(OfJointForces, SummedCostEstimator, StepwiseEstimator):
         lags: Samples over which the noise is correlated: the covariance then counts it (Newey and West 1987, A simple,
             positive semi-definite, heteroskedasticity and autocorrelation consistent covariance matrix); 0 for white.
         max_iterations: At most, in each round.
-        tolerance: See ``gauss_newton.Descent``; by default a thousandth of a residual's square.
+        tolerance: See ``LevenbergMarquardt``; by default a thousandth of a residual's square.
     """
 
     loss: Loss = SquaredLoss()
@@ -119,9 +120,9 @@ class NoiseRounds(FitRounds):
     def descent(self, carry: tuple[Array, Array], number: Array) -> LevenbergMarquardt:
         parameters, records, noise = self.parameters, self.records, carry[1]
         return LevenbergMarquardt(
-            lambda x: with_beliefs(parameters, x, records.normal(x, noise)),
-            lambda x: beliefs_cost(parameters, x) + records.cost(x, noise),
-            *self.bounds, self.fit.max_iterations, self.tolerance,
+            lambda x, _: with_beliefs(parameters, x, records.normal(x, noise)),
+            lambda x, _: beliefs_cost(parameters, x) + records.cost(x, noise),
+            *self.bounds, self.fit.max_iterations, self.tolerance, results=RESULTS,
         )  # fmt: skip
 
     def begin(self, carry: tuple[Array, Array], number: Array) -> tuple[LevenbergMarquardt, State]:
@@ -160,7 +161,7 @@ class Rows(SummedCost):
         free = jnp.ones(x.shape, bool)
         given = self.fit.noise is not None
         noise = self.noise if given else again_noise(self.parameters, records, x, self.noise, free)
-        end = Solution(x, records.normal(x, noise), ~free, costs, path, jnp.array(len(costs)), status)
+        end = Solution(x, None, records.normal(x, noise), ~free, costs, path, jnp.array(len(costs)), status)
         return concluded(self.parameters, records, x, noise, self.fit.lags, end)
 
 
@@ -216,7 +217,7 @@ def concluded(
     whole = with_beliefs(parameters, x, data)
     meat = long_run(records.scores(x, noise), lags) + whole.hessian - data.hessian if lags else None
     C = covariance(whole.hessian, ~found.held, meat)
-    return Estimate(x, C, data.hessian, noise, found.costs, found.path, found.iterations, found.status)
+    return Estimate(x, C, data.hessian, noise, found.costs, found.path, found.iterations, found.result)
 
 
 def long_run(scores: Array, lags: int) -> Array:
