@@ -2,8 +2,8 @@
 
 Importing it changes no JAX setting. float64 is recommended: ``jax.config.update("jax_enable_x64", True)``.
 
-- groups: ``so2 se2 so3 se3 quaternion`` (functions on arrays), ``SO2 SE2 SO3 SE3 UnitQuaternion Euclidean Product
-  Tangent Cotangent`` (structure objects), ``conversions``, ``actions``;
+- groups: ``so2 se2 so3 se3 quaternion`` (functions on arrays), ``SO2 SE2 SO3 SE3 SE23 UnitQuaternion Euclidean
+  Product Tangent Cotangent`` (structure objects), ``conversions``, ``actions``;
 - integration: ``integrate``, ``Solution`` and the methods ``MK4 CF4 CG4 ...`` (all of them: ``METHODS``; others:
   ``SYMPLECTIC_METHODS IMPLICIT_METHODS COORDINATE_METHODS``), ``HamiltonianField`` and other fields from an energy;
 - machines: ``load_urdf``, ``ModelBuilder`` with ``joints``, ``Model``;
@@ -18,10 +18,12 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
 - identification from recorded motion: ``identify`` (extra ``identify``);
 - dispersions: ``montecarlo`` samples states, parameters and disturbances, on groups (extra ``montecarlo``);
 - pictures: ``view`` (extras ``plot`` and ``view``); an arm to try things on: ``data.arm7()``;
+- problems, studies and maps of recordings from TOML files: ``scenarios.load_scenario`` and others;
+- reports of fits, studies and trajectories as one HTML page: ``reports.report_fit`` and others (extra ``plot``);
 - ready problems: ``systems``.
 """
 
-from lgsim import actions, data, dynamics, identify, montecarlo, optimize, systems, view
+from lgsim import actions, data, dynamics, identify, montecarlo, optimize, reports, scenarios, systems, view
 from lgsim.dynamics import (
     bias_forces,
     center_of_mass,
@@ -55,46 +57,11 @@ from lgsim.integrators import (
     Solution,
     SymplecticTheta,
     integrate,
+    methods,
 )
-from lgsim.integrators.methods import (
-    CF2,
-    CF3,
-    CF4,
-    CF43,
-    CG2,
-    CG3,
-    CG4,
-    CG5,
-    MK2,
-    MK3,
-    MK4,
-    MK5,
-    MK6,
-    MK8,
-    MK54,
-    CF32a,
-    CF32b,
-    LieEuler,
-    MK2Midpoint,
-    MK4Cayley,
-    MK4SecondKind,
-    MK4TwoCommutators,
-    MKGauss2,
-    MKGauss4,
-    MKGauss6,
-    SymplecticEuler,
-    SymplecticEulerAdjoint,
-    SymplecticMidpoint,
-    SymplecticSuzuki4,
-    SymplecticTripleJump4,
-    SymplecticTripleJump6,
-    SymplecticVerlet,
-    SymplecticVerletAdjoint,
-    SymplecticVerletSuzuki4,
-    SymplecticVerletTripleJump4,
-    SymplecticVerletTripleJump6,
-)
+from lgsim.integrators.methods import *  # noqa: F403
 from lgsim.lie import conversions, quaternion, se2, se3, so2, so3
+from lgsim.lie.extended_pose import SE23
 from lgsim.lie.group import SE2, SE3, SO2, SO3, Euclidean, LieGroup, UnitQuaternion
 from lgsim.lie.product import Cotangent, Product, Tangent
 from lgsim.multibody import (
@@ -113,46 +80,22 @@ from lgsim.xla import tiled_vmap, xla_options
 __version__ = own_version()
 
 __all__ = [
-    "CF2",
-    "CF3",
-    "CF4",
-    "CF43",
-    "CG2",
-    "CG3",
-    "CG4",
-    "CG5",
     "COORDINATE_METHODS",
     "IMPLICIT_METHODS",
     "METHODS",
-    "MK2",
-    "MK3",
-    "MK4",
-    "MK5",
-    "MK6",
-    "MK8",
-    "MK54",
     "RESULTS",
     "SE2",
     "SE3",
+    "SE23",
     "SO2",
     "SO3",
     "SYMPLECTIC_METHODS",
     "BodyMomentumHamiltonian",
-    "CF32a",
-    "CF32b",
     "Cotangent",
     "Euclidean",
     "HamiltonianField",
-    "LieEuler",
     "LieGroup",
     "LiePoissonField",
-    "MK2Midpoint",
-    "MK4Cayley",
-    "MK4SecondKind",
-    "MK4TwoCommutators",
-    "MKGauss2",
-    "MKGauss4",
-    "MKGauss6",
     "Method",
     "Model",
     "ModelBuilder",
@@ -161,18 +104,7 @@ __all__ = [
     "Product",
     "Solution",
     "StateHistory",
-    "SymplecticEuler",
-    "SymplecticEulerAdjoint",
-    "SymplecticMidpoint",
-    "SymplecticSuzuki4",
     "SymplecticTheta",
-    "SymplecticTripleJump4",
-    "SymplecticTripleJump6",
-    "SymplecticVerlet",
-    "SymplecticVerletAdjoint",
-    "SymplecticVerletSuzuki4",
-    "SymplecticVerletTripleJump4",
-    "SymplecticVerletTripleJump6",
     "Tangent",
     "Trajectory",
     "UnitQuaternion",
@@ -206,7 +138,9 @@ __all__ = [
     "passive_forces",
     "potential_energy",
     "quaternion",
+    "reports",
     "rollout",
+    "scenarios",
     "se2",
     "se3",
     "sensors",
@@ -223,3 +157,4 @@ __all__ = [
     "view",
     "xla_options",
 ]
+__all__ += methods.__all__

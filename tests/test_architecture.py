@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture import FILES, LINES, violations
+from tests.floors import FIGURE, figure
 
 ROOT = Path(__file__).parents[1] / "lgsim"
 
@@ -141,6 +142,10 @@ def test_crowded_folder_is_found(tmp_path):
     crowd = {f"lie/group{i}.py": '"""A group."""\n' for i in range(FILES + 1)}
     found = violations(write(tmp_path / "lgsim", {**SOUND, **crowd}))
     assert len(found) == 1 and "give it sub-folders" in found[0], found
+
+
+def test_figure_shows_the_floors_as_they_are():
+    assert FIGURE.read_text(encoding="utf-8") == figure(), "python -m tests.floors draws it anew"
 
 
 def test_import_changes_no_setting(tmp_path):

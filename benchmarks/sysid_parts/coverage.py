@@ -35,7 +35,7 @@ def run(report):
     }
     rows = []
     for name, (estimator, parameters) in tasks.items():
-        found = over_seeds(estimator, parameters, base, samples, signals, base.of(plant))
+        found = over_seeds(estimator, parameters, base, samples, signals, base.values(plant))
         hits = int(np.sum(found.inside))
         rows.append([name, hits, found.again])
         report.bound(f"coverage, {name}: seeds of 100 inside the 95 % ellipsoid", hits, at_least=88)

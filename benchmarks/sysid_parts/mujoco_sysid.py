@@ -168,7 +168,7 @@ def by_lgsim(model, q, tau):
         begin = time.perf_counter()
         found = jax.block_until_ready(fit(parameters, records))
         seconds = time.perf_counter() - begin
-        model = parameters.put(found.x).model
+        model = parameters.plant_at(found.x).model
         return np.array([getattr(model, n) for n in NUMBERS]), int(found.iterations), seconds
 
     return run

@@ -10,7 +10,7 @@ import numpy as np
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.experiment.criteria import AOptimal, DOptimal, RelativeNoise
 from lgsim.identify.experiment.design import ExcitationLimits, ExcitationProblem, design_excitation
-from lgsim.identify.experiment.fourier import Fourier, motion
+from lgsim.identify.experiment.fourier import Fourier
 from lgsim.identify.recording.filters import Spline
 from lgsim.identify.recording.recording import Recording
 from lgsim.identify.recording.smoothing import smooth
@@ -30,7 +30,7 @@ DRIVES = (JointParameter("damping"), JointParameter("friction"), JointParameter(
 def unknowns(name, model):
     """What a motion is designed for: criterion and unknowns."""
     if name == "masses":
-        return AOptimal(), Parameters(model, Masses(prior=0.3))
+        return AOptimal(), Parameters(model, Masses(prior_deviation=0.3))
     return DOptimal(), Parameters(model, [StandardParameters(), *DRIVES])
 
 
@@ -51,14 +51,14 @@ def problem(name):
 def stored(name):
     """The motion that a full run designed and keeps beside this file."""
     coefficients = jnp.asarray(np.loadtxt(FOLDER / f"motion_{name}.csv", delimiter=","))
-    return lambda t: motion(Fourier(10.0, HARMONICS[name]), coefficients, t)
+    return lambda t: Fourier(10.0, HARMONICS[name]).motion(coefficients, t)
 
 
 def designed(report, name):
     """A motion designed now, with its figures."""
     task = problem(name)
-    value = jax.jit(lambda x: task.value(x))
-    random = [float(value(task.guess(jax.random.key(i), 0.5))) for i in range(20)]
+    value = jax.jit(lambda x: task.criterion_value(x))
+    random = [float(value(task.random_coefficients(jax.random.key(i), 0.5))) for i in range(20)]
     start = time.perf_counter()
     found = design_excitation(task, key=jax.random.key(1), iterations=ITERATIONS[name])
     seconds = time.perf_counter() - start
@@ -67,7 +67,7 @@ def designed(report, name):
         f"Excitation of Panda for {name}, {type(task.criterion).__name__}",
         ["quantity", "value"],
         [["information per unknown / the best of 20 random motions", better], ["seconds", seconds],
-         ["evaluations", found.progress.evaluations],
+         ["evaluations", found.history.evaluations],
          *([f"least room: {limit}", room] for limit, room in found.margins.items())],
     )  # fmt: skip
     report.bound(f"excitation for {name}: least room to a limit", min(found.margins.values()), at_least=0.0)
@@ -79,7 +79,7 @@ def recorded(move, seed=0):
     """What the robot records along a motion, and samples of it: smooth states, torques as they came."""
     raw = data.record(move, seed=seed)
     taken = Recording(data.true_model(), raw.time, raw.q, tau=raw.tau)
-    return raw, TorqueSamples.of(smooth(taken, Spline(SPACING)), taken).moving(SLOWEST)
+    return raw, TorqueSamples.from_recording(smooth(taken, Spline(SPACING)), taken).without_slow_samples(SLOWEST)
 
 
 def wrong(model, seed=1):

@@ -51,7 +51,7 @@ def bodies(report, raw, samples, held_out, floor):
     prior = panda.wrong(true).replace(damping=0.5, friction=0.3, armature=0.1)
     parameters = Parameters(prior, [Inertias(), *panda.DRIVES])
     base = base_parameters(parameters)
-    truth = base.of(Parameters(true, Masses()).plant)
+    truth = base.values(Parameters(true, Masses()).plant)
     signals = data.torques(raw, FEW if report.quick else SEEDS)
     found = over_seeds(TorqueFit(), parameters, base, samples, signals, truth, held_out, twice=not report.quick)
     far, rank = np.abs(found.scores), base.rank
@@ -99,7 +99,7 @@ def least_eigenvalue(parameters, path):
 
     @jax.jit
     def all_bodies(parameters, rows):
-        return jax.lax.map(jax.vmap(lambda x: pseudo_inertia(parameters.put(x).model.inertias)), rows)
+        return jax.lax.map(jax.vmap(lambda x: pseudo_inertia(parameters.plant_at(x).model.inertias)), rows)
 
     return float(np.min(np.linalg.eigvalsh(np.asarray(all_bodies(parameters, path)))))
 

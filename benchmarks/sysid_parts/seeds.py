@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from lgsim.identify.estimators.loss import SquaredLoss
-from lgsim.identify.estimators.normal_equations import normal_equations
+from lgsim.identify.estimators.torque_objective import torque_objective
 
 
 class Found(NamedTuple):
@@ -52,13 +52,13 @@ def over_seeds(estimator, parameters, base, samples, signals, truth, held_out=No
 
     @eqx.filter_jit
     def run(estimator, parameters, samples, signals, held_out):
-        other = None if held_out is None else normal_equations(parameters, held_out, SquaredLoss())
+        other = None if held_out is None else torque_objective(parameters, held_out, SquaredLoss())
 
         def one(recorded):
             estimate = estimator.run(parameters, eqx.tree_at(lambda s: s.signals, samples, recorded))
-            gap = base.of(parameters.put(estimate.x)) - truth
-            rmse = None if other is None else other.spread(estimate.x, estimate.noise, jnp.zeros(()))
-            return gap, base.covariance(parameters, estimate), estimate.path, rmse
+            gap = base.values(parameters.plant_at(estimate.x)) - truth
+            rmse = None if other is None else other.residual_deviations(estimate.x, estimate.noise, jnp.zeros(()))
+            return gap, base.covariance(parameters, estimate.x, estimate.covariance), estimate.path, rmse
 
         return eqx.filter_vmap(one)(signals)
 

@@ -64,7 +64,9 @@ def double_pendulum(noise=1e-3, seconds=5.0, dt=5e-3):
     q = swing(1.2, 0.05, [2.0, 1.0, 0.0, 0.0], dt, round(seconds / dt))
     q = q + noise * np.random.default_rng(0).standard_normal(q.shape)
     parameters = Parameters(rods(1.9, 0.02), [Masses(bodies=("lower",)), JointParameter("damping")])
-    found = fit(parameters, SensorRecords(dt, {"angles": Channel(PositionSensor(), q, noise)}), SimulationFit(steps=50))
+    found = fit(
+        parameters, SensorRecords(dt, {"angles": Channel(PositionSensor(), q, noise)}), SimulationFit(window_steps=50)
+    )
     return found, [1.2, 0.05, 0.05]
 
 
@@ -75,7 +77,7 @@ def many_machines(count=100, noise=1e-3, dt=5e-3, steps=200):
     q = np.array([swing(m, d, [*rng.uniform(-2, 2, 2), 0, 0], dt, steps) for m, d in truth])
     q = q + noise * rng.standard_normal(q.shape)
     parameters = Parameters(rods(1.4, 0.05), [Masses(bodies=("lower",)), JointParameter("damping")])
-    estimator = SimulationFit(steps=50)
+    estimator = SimulationFit(window_steps=50)
     one = SensorRecords(dt, {"angles": Channel(PositionSensor(), q[0], noise)})
     records = eqx.tree_at(lambda r: r.channels["angles"].values, one, jnp.asarray(q))
     axes = eqx.tree_at(lambda r: r.channels["angles"].values, jax.tree.map(lambda _: None, one), 0, is_leaf=_none)
@@ -132,7 +134,7 @@ def free_body(noise=1e-4, dt=0.02, steps=150):
     q = jnp.asarray(np.concatenate([origin, y[:, 6:10]], axis=1))
     q = np.asarray(prior.retract(q, jnp.asarray(noise * rng.standard_normal((steps + 1, 6)))))
     records = SensorRecords(dt, {"pose": Channel(PositionSensor(), q, noise)}, signals=pushes)
-    found = fit(Parameters(prior, Inertias()), records, SimulationFit(steps=30))
+    found = fit(Parameters(prior, Inertias()), records, SimulationFit(window_steps=30))
     return found, np.asarray(build(*BODY).inertias[0])
 
 
@@ -184,7 +186,7 @@ def payload_in_flight(noise=1e-4, dt=5e-3, steps=120, inner=10):
     off = noise * rng.standard_normal((steps + 1, model.nv))
     q = np.asarray(model.retract(jnp.asarray(q), jnp.asarray(off)))
     records = SensorRecords(dt, {"q": Channel(PositionSensor(), q, noise)}, signals=tau)
-    return fit(parameters, records, SimulationFit(steps=30)), with_payload(model)
+    return fit(parameters, records, SimulationFit(window_steps=30)), with_payload(model)
 
 
 def payload_with_foot_wrenches(noise=0.5, count=400):

@@ -10,7 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from lgsim.cli import compare, convert, demo, identify, info, montecarlo, optimize, plot, simulate, view
-from lgsim.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, Stop, one_line
+from lgsim.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, stop_of
+from lgsim.support.messages import one_line
 
 EXITS = (
     "Exit codes: 0 done; 1 a package is missing or a file could not be written; 2 bad input; 3 the simulation diverged"
@@ -34,8 +35,6 @@ class Group(TyperGroup):
         args = sys.argv[1:] if args is None else args
         try:
             code = super().main(args or ["--help"], prog_name, **extra)
-        except Stop as error:
-            _end(one_line(error), error.code)
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             _end(f"{place}{error.strerror or one_line(error)}", FAILED)
@@ -43,7 +42,10 @@ class Group(TyperGroup):
             # typer's own errors, whose class is another one in other versions
             message = getattr(error, "format_message", None)
             if message is None:
-                raise
+                stop = stop_of(error)
+                if stop is None:
+                    raise
+                _end(one_line(stop), stop.code)
             command = getattr(getattr(error, "ctx", None), "command_path", None) or "lgsim"
             _end(f"{message().rstrip('.')}; {command} --help shows what it takes", BAD_INPUT)
         sys.exit(code or 0)

@@ -1,28 +1,37 @@
-"""The differences of two runs of one machine."""
+"""``lgsim compare``: the differences of two runs of one machine."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import typer
 
-from lgsim.cli.errors import BadInput, listed
-from lgsim.multibody import Model
-from lgsim.multibody.serialization import fingerprint
-from lgsim.simulation import Trajectory
-from lgsim.simulation.trajectory import v_names
+from lgsim.cli.errors import BadInput
+from lgsim.support.messages import listed
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from numpy import ndarray
+
+    from lgsim.multibody import Model
+    from lgsim.simulation import Trajectory
 
 NEAR = 0.01
-"""How many steps of the run two times may be apart and still be the same but for round-off."""
+"""The largest distance, in steps of the run, of two times that are the same but for round-off."""
 
 
 class Row(NamedTuple):
-    """One difference: of what, how large, when, and at which joint."""
+    """The largest difference of one quantity.
+
+    Attributes:
+        what: The quantity: q, v or energy.
+        size: The difference.
+        unit: The unit of the difference.
+        time: The time of the difference, s.
+        joint: The joint with the difference; "" where it belongs to the machine.
+    """
 
     what: str
     size: float
@@ -32,7 +41,14 @@ class Row(NamedTuple):
 
 
 class Found(NamedTuple):
-    """All differences, and the times that were compared."""
+    """The differences of two runs.
+
+    Attributes:
+        rows: The differences of all quantities.
+        count: The number of times in common.
+        start: The first of them, s.
+        end: The last of them, s.
+    """
 
     rows: list[Row]
     count: int
@@ -46,12 +62,17 @@ def between(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> Fo
     A run in float32 and one in float64 are of the same machine if it is the same in float32.
 
     Args:
-        first: Name and run.
+        first: The name of a run, and the run.
         second: Another one.
 
     Raises:
         BadInput: the machines differ, or there is no time in common.
     """
+    import jax.numpy as jnp
+    import numpy as np
+
+    from lgsim.simulation.trajectory import v_names
+
     (_, a), (_, b) = first, second
     _same_machine(first, second)
     here, there = common(a.time, b.time)
@@ -72,8 +93,12 @@ def between(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> Fo
     return Found(rows, len(here), float(time[0]), float(time[-1]))
 
 
-def common(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def common(
+    first: Float[ndarray, " n"], second: Float[ndarray, " m"]
+) -> tuple[Int[ndarray, " both"], Int[ndarray, " both"]]:
     """The places of the times that both have, equal but for round-off."""
+    import numpy as np
+
     if not len(first) or not len(second):
         return np.zeros(0, int), np.zeros(0, int)
     after = np.clip(np.searchsorted(second, first), 1, max(len(second) - 1, 1))
@@ -86,6 +111,12 @@ def common(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _same_machine(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> None:
+    """Refuse runs of different machines; float32 counts."""
+    import jax
+    import jax.numpy as jnp
+
+    from lgsim.multibody.serialization import fingerprint
+
     a, b = first[1].model, second[1].model
     if a.dtype != b.dtype:
         a, b = (jax.tree.map(lambda x: x.astype(jnp.float32), model) for model in (a, b))
@@ -98,6 +129,11 @@ def _same_machine(first: tuple[str, Trajectory], second: tuple[str, Trajectory])
 
 
 def _what_differs(a: Model, b: Model) -> str:
+    """The first difference of two machines, in words."""
+    import numpy as np
+
+    from lgsim.multibody import Model
+
     if a.joint_names != b.joint_names:
         return f"the joints of one are {listed(a.joint_names)}, of the other {listed(b.joint_names)}"
     if a.topology != b.topology:
@@ -107,13 +143,17 @@ def _what_differs(a: Model, b: Model) -> str:
     return f"they differ in {', '.join(odd)}"
 
 
-def _largest(what: str, gaps: np.ndarray, time: np.ndarray, names: list[str]) -> Row:
+def _largest(what: str, gaps: Float[ndarray, "n columns"], time: Float[ndarray, " n"], names: list[str]) -> Row:
+    """The largest of some differences."""
+    import numpy as np
+
     when, entry = (int(i) for i in np.unravel_index(np.argmax(gaps), gaps.shape))
     joint, _, unit = names[entry].rpartition(" [")
     return Row(what, float(gaps[when, entry]), unit.rstrip("]"), float(time[when]), joint)
 
 
 def _span(run: Trajectory) -> str:
+    """The times of a run, in words."""
     return f"{len(run)} from {run.time[0]:g} s to {run.time[-1]:g} s"
 
 
@@ -125,10 +165,10 @@ def compare(
     from rich import box
     from rich.table import Table
 
-    from lgsim.cli import runs
+    from lgsim.cli import files
     from lgsim.cli.terminal import console
 
-    found = between((str(first), runs.load(first)), (str(second), runs.load(second)))
+    found = between((str(first), files.load(first)), (str(second), files.load(second)))
     table = Table("", "largest difference", "at", "joint", box=box.SIMPLE_HEAD)
     for row in found.rows:
         table.add_row(row.what, f"{row.size:.4g} {row.unit}", f"{row.time:g} s", row.joint)

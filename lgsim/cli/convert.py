@@ -15,7 +15,7 @@ def convert(
     ],
 ) -> None:
     """Write a run as .npz, .parquet or .csv; the last one holds no machine and cannot be read back."""
-    from lgsim.cli import runs
+    from lgsim.cli import files
 
-    runs.check_out("OUT", out)
-    typer.echo(runs.load(run).save(out))
+    files.check_out("OUT", out)
+    typer.echo(files.load(run).save(out))

@@ -34,17 +34,16 @@ def demo(
     import jax.numpy as jnp
     import numpy as np
 
-    from lgsim.cli import pictures
+    from lgsim.cli import files, pictures
     from lgsim.data import arm7
-    from lgsim.scenarios import machine
     from lgsim.simulation import simulate
 
     say = console().print
     path = arm7() if file is None else file
     pictures.check_plots()
     shapes = pictures.visuals(path)
-    model, report = machine.read_machine(path)
-    machine.remark(report, floating_base=False)
+    model, report = files.read_machine(path)
+    files.remark(report, floating_base=False)
     say(f"{path.name}: {len(model.body_names)} moving bodies, {model.nv} degrees of freedom")
 
     # with neither friction nor dampers the energy stays
@@ -63,10 +62,10 @@ def demo(
     say(f"gradient through 200 steps in the joint forces: within {gap:.0e} of a difference of two motions")
 
     out.mkdir(parents=True, exist_ok=True)
-    files = pictures.save_plots(motion, out, path.stem)
-    files.append(pictures.save_html(motion, out / f"{path.stem}.html", shapes))
-    files.append(motion.save(out / f"{path.stem}.npz"))
-    for made in files:
+    written = pictures.save_plots(motion, out, path.stem)
+    written.append(pictures.save_html(motion, out / f"{path.stem}.html", shapes))
+    written.append(motion.save(out / f"{path.stem}.npz"))
+    for made in written:
         say(f"wrote {made}")
     if not (drift < DRIFT and gap < GAP):
         raise Stop(f"expected an energy within {DRIFT:g} and a gradient within {GAP:g}, got {drift:.0e} and {gap:.0e}")

@@ -1,25 +1,24 @@
-"""What ends the command early: one line for the user, and an exit code."""
+"""The errors that end the command early: one line for the user, and an exit code."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from difflib import get_close_matches
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+
+from lgsim.support.messages import one_line
 
 FAILED = 1
 BAD_INPUT = 2
 DIVERGED = 3
 INTERRUPTED = 130
 
-SHOWN = 12
-"""Names in a message."""
-
 
 class Stop(Exception):
     """The command ends here with this line.
 
     Attributes:
-        code: Of the exit.
+        code: The exit code.
     """
 
     code = FAILED
@@ -32,44 +31,51 @@ class BadInput(Stop):
 
 
 def needs(package: str, extra: str, what: str) -> None:
-    """Ends the command now, not after an hour of simulation, where a package is missing.
+    """End the command now, not after an hour of simulation, where a package is missing.
 
     Args:
-        package: Its name.
+        package: The name of the package.
         extra: The extra of lgsim that brings it.
-        what: What is made by it.
+        what: The thing that is made by it, for the message.
 
     Raises:
-        Stop: it is missing.
+        Stop: the package is missing.
     """
     if find_spec(package) is None:
         raise Stop(f"{what} needs the package {package}, which is missing: pip install 'lgsim[{extra}]'")
 
 
-def unknown(what: str, name: str, names: Sequence[str]) -> BadInput:
-    """The error for a name that is none of some names: the nearest of them, or else all.
+@contextmanager
+def bad_input(what: str = "") -> Iterator[None]:
+    """Within the block, what the library refuses is bad input.
 
     Args:
-        what: Who takes the name and what it should be, e.g. "--q: expected names of joints".
-        name: What came.
-        names: What there is.
+        what: The word of the command that is refused, such as "--q: ".
+
+    Raises:
+        BadInput: a ValueError or TypeError was raised that no line of a file belongs to.
     """
-    near = get_close_matches(name, names, n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {listed(names)}"
-    return BadInput(f"{what}, got {name!r}; {hint}")
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if of_a_file(error):
+            raise
+        raise BadInput(f"{what}{one_line(error)}") from error
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names for a message; of many the first ones."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+def of_a_file(error: Exception) -> bool:
+    """Whether an error names the file that is wrong, and so is one line for the user as it stands."""
+    # without lgsim's numerics where no error was raised
+    from lgsim.formats import FileError
+    from lgsim.scenarios import ScenarioError
+
+    return isinstance(error, FileError | ScenarioError)
 
 
-def counted(count: int, what: str) -> str:
-    """A number of things: "1 state", "2 states"."""
-    return f"{count} {what}{'s' * (count != 1)}"
-
-
-def one_line(error: BaseException) -> str:
-    """The text of an error without line breaks."""
-    return " ".join(str(error).split())
+def stop_of(error: Exception) -> Stop | None:
+    """The end of the command after an error of the library; None for a fault of lgsim itself."""
+    if isinstance(error, Stop):
+        return error
+    if isinstance(error, ModuleNotFoundError) and "pip install 'lgsim[" in str(error):
+        return Stop(one_line(error))
+    return BadInput(one_line(error)) if of_a_file(error) else None

@@ -1,49 +1,33 @@
-"""An identification as a user asked for it, from the check of the words to the files that it leaves."""
+"""``lgsim identify``: an identification, from the check of the words to the files that it leaves."""
 
 from __future__ import annotations
 
 import math
 import time
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import jax.numpy as jnp
-import numpy as np
 import typer
 from rich import box
 from rich.table import Table
 
-from lgsim.cli import identify_preparation, pictures, runs
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, counted, one_line
-from lgsim.cli.identify_preparation import Motion
-from lgsim.cli.iterations import SHOWN, IterationWatch
+from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, bad_input, needs
+from lgsim.cli.iterations import FitWatch
 from lgsim.cli.terminal import console, note
-from lgsim.formats import FileError, write_urdf
-from lgsim.identify import (  # fmt: skip
-    RESULTS,
-    Estimator,
-    Fit,
-    Iteration,
-    LinearFit,
-    Parameters,
-    Plant,
-    Recording,
-    Search,
-    SimulationFit,
-    TorqueFit,
-    base_parameters,
-    fit,
-)
-from lgsim.reports import identification
-from lgsim.scenarios import recording_map, unknowns
-from lgsim.scenarios.machine import first_tag, keep_compiled, read_machine, remark
-from lgsim.support.checkpoint import CheckpointError, fingerprint, read, write
-from lgsim.support.version import own_version
+from lgsim.support.messages import counted, listed, one_line, unknown_name
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jaxtyping import Float
+    from numpy import ndarray
+
+    from lgsim.cli.identify_preparation import PreparedMotion
+    from lgsim.identify import Block, Estimator, Fit, Parameters, Recording
+
+METHODS = ("auto", "torque", "linear", "simulation")
 WINDOW = 0.5
-"""Duration of the windows that are simulated, s."""
-EVERY = 5.0
-"""Seconds between checkpoints."""
+"""The duration of the windows that are simulated, s."""
 
 
 class IdentificationRequest(NamedTuple):
@@ -65,100 +49,74 @@ class IdentificationRequest(NamedTuple):
     restart: bool
 
 
-class FitWatch(IterationWatch):
-    """``IterationWatch`` of a ``Search``.
-
-    Attributes:
-        rounds: How many the search has.
-        steps: All iterations so far.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(False, 0)
-        self.rounds = 0
-        # the table asks only whether there are rows
-        self.steps: list[Iteration] = []
-        self.rows = self.steps  # pyright: ignore[reportAttributeAccessIssue]
-
-    def note(self, step: Iteration) -> None:
-        """Takes note of an iteration.
-
-        Raises:
-            KeyboardInterrupt: Ctrl-C was pressed.
-        """
-        self.steps.append(step)
-        self._first = self._first or time.perf_counter()
-        if self.interrupted:
-            raise KeyboardInterrupt
-
-    def table(self) -> Table:
-        """The latest iterations."""
-        table = Table(box=box.SIMPLE_HEAD)
-        for name in ("iteration", "cost", "falls by", "damping", "round"):
-            table.add_column(name, justify="right")
-        before = {step.number: step.cost for step in self.steps}
-        for step in self.steps[-SHOWN:]:
-            fall = before.get(step.number - 1, math.nan) - step.cost
-            same = any(s.number == step.number - 1 and s.round == step.round for s in self.steps)
-            table.add_row(
-                f"{step.number}", f"{step.cost:.8g}", f"{fall:.3g}" if same else "–", f"{step.damping:.2g}",
-                f"{step.round} of {self.rounds}",
-            )  # fmt: skip
-        return table
-
-
 def run_identification(asked: IdentificationRequest) -> int:
-    """Reads, fits, saves, and shows a table; the exit code.
+    """Read, fit, save, show a table, and return the exit code.
 
     Raises:
-        BadInput: a file or a word is wrong; this is found before anything is compiled.
+        ScenarioError, FileError, BadInput: a file or a word is wrong; this is found before anything is compiled.
         Stop: a package is missing, or there is nothing to save.
     """
+    import jax.numpy as jnp
+
+    from lgsim.cli import files, identify_preparation
+    from lgsim.identify import RESULTS, Parameters, Plant
+    from lgsim.scenarios import load_recording_map
+
     _check_words(asked)
-    model, report = read_machine(asked.machine, floating_base=asked.floating_base)
-    remark(report, asked.floating_base)
-    given = recording_map.load(asked.map, model)
+    model, report = files.read_machine(asked.machine, floating_base=asked.floating_base)
+    files.remark(report, asked.floating_base)
+    given = load_recording_map(asked.map, model)
     plant = Plant(model, scale=given.scale)
-    blocks = unknowns.chosen(asked.fit, given.unknowns, plant)
-    recording = identify_preparation.recorded(asked.motion, model, given)
+    with bad_input("--fit: "):
+        blocks = given.blocks(plant, None if asked.fit is None else _names(asked.fit))
+    with bad_input():
+        recording = given.read(asked.motion, model)
     _show_record(asked, recording)
     estimated = _kind(asked, recording, blocks)
     recording = identify_preparation.in_step(recording, plant, given)
     if asked.check:
         return 0
-    keep_compiled()
+    files.keep_compiled()
     motion = identify_preparation.prepared(recording, given, estimated == "simulation", asked.held_out)
-    with _said("--fit: "):
-        parameters = Parameters(plant, list(blocks.values()), given.beliefs)
+    with bad_input("--fit: "):
+        parameters = Parameters(plant, list(blocks.values()), given.priors)
         estimator = _estimator(estimated, parameters, motion, asked.lags)
-    what = f"{counted(parameters.size, 'unknown')} of {unknowns.named(blocks)}, by {type(estimator).__name__}"
+    what = f"{counted(parameters.size, 'unknown')} of {listed(list(blocks))}, by {type(estimator).__name__}"
     console(error=True).print(f"{asked.motion}: {what}", soft_wrap=True)
     start = time.perf_counter()
     found = _found(asked, parameters, motion, estimator)
     if found is None:
         return INTERRUPTED
     wall = time.perf_counter() - start
-    if not np.all(np.isfinite(found.estimate.x)) or bool(found.estimate.status == RESULTS.nonfinite):
+    if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.status == RESULTS.nonfinite):
         failed = Stop(f"{asked.motion}: {found.message or 'the numbers found are not finite.'}")
         failed.code = DIVERGED
         raise failed
-    files, lost = _save(asked, found, motion, what)
+    made, lost = _save(asked, found, motion, what)
     _checkpoint(asked).unlink(missing_ok=True)
     if found.message:
         note(f"{found.message} What was found is in {asked.out}")
-    _show(found, wall, files, lost)
+    _show(found, wall, made, lost)
     return DIVERGED if found.message else 0
 
 
+def _names(words: str) -> list[str]:
+    """The names between commas."""
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
 def _check_words(asked: IdentificationRequest) -> None:
-    """What can be refused before a file is read."""
+    """Refuse what can be refused before a file is read."""
+    from lgsim.cli import files, pictures
+    from lgsim.scenarios.machine import first_tag
+
     for option, path, ending in (
         ("--out", asked.out, ".npz"), ("--report", asked.report, ".html"), ("--write", asked.write, ".urdf"),
     ):  # fmt: skip
         if path is not None:
             if path.suffix != ending:
                 raise BadInput(f"{option}: expected a name that ends in {ending}, got {path.name!r}")
-            runs.check_file(option, path)
+            files.check_file(option, path)
     if not 0 <= asked.held_out < 1:
         raise BadInput(f"--held-out: expected a part of the motion, from 0 to less than 1, got {asked.held_out:g}")
     if asked.plot or asked.report is not None:
@@ -168,7 +126,7 @@ def _check_words(asked: IdentificationRequest) -> None:
 
 
 def _show_record(asked: IdentificationRequest, recording: Recording) -> None:
-    """What was read, and each repair."""
+    """Write what was read, and each repair."""
     seconds = recording.time[-1] - recording.time[0]
     heard = ", ".join(recording.channels)
     line = f"{asked.motion}: {counted(len(recording), 'sample')} in {seconds:.4g} s, of {heard}"
@@ -180,8 +138,8 @@ def _show_record(asked: IdentificationRequest, recording: Recording) -> None:
         note("the record may not be what the model is; look at what is to answer before you trust the numbers")
 
 
-def _kind(asked: IdentificationRequest, recording: Recording, blocks: dict[str, Any]) -> str:
-    """The method, chosen where it is left open."""
+def _kind(asked: IdentificationRequest, recording: Recording, blocks: Mapping[str, Block]) -> str:
+    """The method, chosen by the record where it is left open."""
     forces = recording.tau is not None or recording.current is not None
     if asked.lags and (asked.method == "simulation" or not forces):
         raise BadInput("--lags: only for joint forces or currents, not for --method simulation")
@@ -194,94 +152,82 @@ def _kind(asked: IdentificationRequest, recording: Recording, blocks: dict[str, 
     return "linear" if "standard" in blocks else "torque"
 
 
-def _estimator(kind: str, parameters: Parameters, motion: Motion, lags: int) -> Estimator:
+def _estimator(kind: str, parameters: Parameters, motion: PreparedMotion, lags: int) -> Estimator:
+    """The estimator of a method."""
+    from lgsim.identify import LinearFit, SensorRecords, SimulationFit, TorqueFit, base_parameters
+
     if kind == "torque":
         return TorqueFit(lags=lags)
     if kind == "linear":
         return LinearFit(base_parameters(parameters), lags=lags)
+    assert isinstance(motion.samples, SensorRecords)
     nodes = len(next(iter(motion.samples.channels.values())).values)
     steps = max(2, min(nodes - 1, round(WINDOW / float(motion.samples.dt))))
-    return SimulationFit(steps=steps, estimate_noise=True)
+    return SimulationFit(window_steps=steps, estimate_noise=True)
 
 
-class _said:
-    """What the library refuses is bad input."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, ValueError | TypeError):
-            raise BadInput(f"{self.what}{one_line(error)}") from error
-
-
-def _found(asked: IdentificationRequest, parameters: Parameters, motion: Motion, estimator: Estimator) -> Fit | None:
+def _found(
+    asked: IdentificationRequest, parameters: Parameters, motion: PreparedMotion, estimator: Estimator
+) -> Fit | None:
     """The fit; None where Ctrl-C ended it."""
+    from lgsim.identify import RESULTS, LinearFit, fit
+    from lgsim.support.checkpoint import CheckpointError
+
     if isinstance(estimator, LinearFit):
         # a few linear solutions: nothing to go on from
-        with _said("--method linear: "):
+        with bad_input("--method linear: "):
             return fit(parameters, motion.samples, estimator, motion.validation)
     kept = _checkpoint(asked)
     if asked.restart:
         kept.unlink(missing_ok=True)
     elif kept.exists():
         note(f"going on from {kept}; --restart begins anew")
-    mark = fingerprint(parameters, motion.samples, estimator)
-    watch = FitWatch()
-    # from here on, for Ctrl-C must not reach a compilation
-    with watch:
-        with _said("the record: "):
-            search = Search(parameters, motion.samples, estimator, motion.validation)
-        watch.rounds = search.rounds
-        if kept.exists():
-            try:
-                search.stage = read(kept, mark, search.stage)
-            except CheckpointError as error:
-                raise BadInput(f"{one_line(error)}; --restart begins anew") from error
-        last = time.perf_counter()
+    # the watch first, for Ctrl-C must not reach a compilation
+    with FitWatch() as watch, bad_input("the record: "):
         try:
-            while not search.done:
-                watch.note(search.step())
-                if time.perf_counter() - last > EVERY:
-                    write(kept, mark, search.stage)
-                    last = time.perf_counter()
-        except KeyboardInterrupt:
-            write(kept, mark, search.stage)
-            done = counted(int(search.stage.iterations), "iteration")
-            note(f"interrupted after {done}; the search is kept in {kept}, and the same command goes on")
-            return None
-    return search.result()
+            found = fit(parameters, motion.samples, estimator, motion.validation, progress=watch, checkpoint=kept)
+        except CheckpointError as error:
+            raise BadInput(f"{one_line(error)}; --restart begins anew") from error
+    if bool(found.estimate.status == RESULTS.interrupted):
+        done = counted(int(found.estimate.iterations), "iteration")
+        note(f"interrupted after {done}; the search is kept in {kept}, and the same command goes on")
+        return None
+    return found
 
 
 def _checkpoint(asked: IdentificationRequest) -> Path:
+    """The place of the checkpoint."""
     return asked.out.with_suffix(".checkpoint.npz")
 
 
-def _save(asked: IdentificationRequest, found: Fit, motion: Motion, what: str) -> tuple[list[Path], tuple[str, ...]]:
-    """(files, what the URDF file could not hold)."""
-    files, lost = [found.save(asked.out)], ()
+def _save(
+    asked: IdentificationRequest, found: Fit, motion: PreparedMotion, what: str
+) -> tuple[list[Path], tuple[str, ...]]:
+    """Write all files; return them, and what the URDF file could not hold."""
+    from lgsim.formats import write_urdf
+    from lgsim.reports import fit_figures, report_fit
+
+    made, lost = [found.save(asked.out)], ()
     if asked.write is not None:
-        try:
-            lost = write_urdf(asked.machine, found.model, asked.write)
-        except FileError as error:
-            raise BadInput(one_line(error)) from error
-        files.append(asked.write)
-        lost += _signals(found)
+        lost = write_urdf(asked.machine, found.model, asked.write) + _signals(found)
+        made.append(asked.write)
     if asked.plot:
-        for name, figure in identification.figures(found, motion).items():
-            files.append(asked.out.parent / f"{asked.out.stem}-{name}.png")
-            figure.savefig(files[-1], dpi=150)
+        for name, figure in fit_figures(found, motion.recording, motion.shown).items():
+            made.append(asked.out.parent / f"{asked.out.stem}-{name}.png")
+            figure.savefig(made[-1], dpi=150)
     if asked.report is not None:
-        lines = [f"{path.name}" for path in files]
-        page = identification.page(found, motion, asked.machine.name, what, lines, lost, own_version())
-        files.append(page.save(asked.report))
-    return files, lost
+        page = report_fit(
+            found, motion.recording, motion.shown, title=f"Identification of {asked.machine.stem}",
+            subtitle=f"{motion.recording.source} · {what}", files=[path.name for path in made], remarks=lost,
+        )  # fmt: skip
+        made.append(page.save(asked.report))
+    return made, lost
 
 
 def _signals(found: Fit) -> tuple[str, ...]:
-    """Numbers of the signals that no description of a machine holds."""
+    """The numbers of the signals that no description of a machine holds, in words."""
+    import jax.numpy as jnp
+
     before, after = found.parameters.plant, found.plant
     remarks = []
     for name in ("scale", "offset", "stribeck", "stribeck_speed"):
@@ -290,10 +236,11 @@ def _signals(found: Fit) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _show(found: Fit, wall: float, files: list[Path], lost: tuple[str, ...]) -> None:
-    table = Table(box=box.SIMPLE_HEAD)
-    for name, side in (("number", "left"), ("prior", "right"), ("found", "right"), ("deviation", "right")):
-        table.add_column(name, justify=side)  # pyright: ignore[reportArgumentType]
+def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...]) -> None:
+    """Write a table of the numbers, and how well they tell the record."""
+    table = Table("number", box=box.SIMPLE_HEAD)
+    for name in ("prior", "found", "deviation"):
+        table.add_column(name, justify="right")
     for name, value in found.values.items():
         deviation = found.deviations[name]
         shown = f"{deviation:.2g}" if math.isfinite(deviation) else "not seen"
@@ -310,15 +257,13 @@ def _show(found: Fit, wall: float, files: list[Path], lost: tuple[str, ...]) -> 
     short.add_row("iterations", f"{int(found.estimate.iterations)} in {wall:.2f} s")
     if lost:
         short.add_row("not in the URDF", "\n".join(lost))
-    short.add_row("files", "\n".join(map(str, files)))
+    short.add_row("files", "\n".join(map(str, made)))
     console().print(short)
 
 
-def _rows(columns: list[str], numbers: np.ndarray) -> str:
+def _rows(columns: Sequence[str], numbers: Float[ndarray, " columns"]) -> str:
+    """The numbers with the names of their columns."""
     return ", ".join(f"{name} {number:.3g}" for name, number in zip(columns, numbers, strict=True))
-
-
-METHODS = ("auto", "torque", "linear", "simulation")
 
 
 def identify(
@@ -373,22 +318,18 @@ def identify(
     Columns with clear names, such as "time", "elbow_position" or "tau elbow", need no map. Ctrl-C ends the search; the
     same command then goes on, to the same numbers, from a checkpoint beside the output.
     """
-    from lgsim.cli.errors import BadInput, needs, unknown
-
     if example:
-        from lgsim.cli.identify_example import EXAMPLE
+        from lgsim.data import recording_map
 
         if machine is not None:
             raise BadInput("--example: without MACHINE and MOTION; it prints a map, your shell can keep it: > map.toml")
-        typer.echo(EXAMPLE, nl=False)
+        typer.echo(recording_map().read_text(encoding="utf-8"), nl=False)
         raise typer.Exit
     if machine is None or motion is None:
         raise BadInput("MACHINE MOTION: expected a URDF or MJCF file and a recorded motion, .csv, .parquet or .npz")
     if method not in METHODS:
-        raise unknown(f"--method: expected one of {', '.join(METHODS)}", method, METHODS)
+        raise BadInput(unknown_name(f"--method: expected one of {', '.join(METHODS)}", method, METHODS))
     needs("scipy", "identify", "identification")
-    pass
-
     asked = IdentificationRequest(
         machine, motion, map, fit, method, held_out, lags, floating_base, out, report, write, plot, check, restart
     )

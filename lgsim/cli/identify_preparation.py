@@ -1,13 +1,12 @@
-"""Recorded motion on its way to an estimator: read, mended, brought in step, split, smoothed."""
+"""Recorded motion on its way to an estimator: delays taken out, split, smoothed."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from lgsim.cli.errors import BadInput, Stop, one_line
+from lgsim.cli.errors import BadInput
 from lgsim.cli.terminal import note
 from lgsim.identify import (
     Plant,
@@ -16,61 +15,46 @@ from lgsim.identify import (
     Spline,
     TorqueSamples,
     estimate_delay,
-    read_recording,
     shift_signal,
     smooth,
     torque_delay,
 )
 from lgsim.identify.recording.filters import Smoother
-from lgsim.identify.recording.smoothing import SHORTEST, settled
-from lgsim.multibody import Model
-from lgsim.scenarios.recording_map import Map
+from lgsim.identify.recording.smoothing import MIN_SAMPLES, tune
+from lgsim.scenarios import RecordingMap
+from lgsim.support.messages import one_line
 
 ALIKE = 0.7
-"""Correlation of velocities, from which on a delay can be read off them."""
-LEFT = 0.3
-"""Part of the squares of joint forces that no delay explains, up to which the best one is believed."""
+"""The least correlation of velocities with which a delay can be read off them."""
+UNEXPLAINED = 0.3
+"""The largest share of the squares of joint forces that the best delay may leave unexplained."""
 LONGEST = 0.2
 """The largest delay that is looked for, s."""
 BLOCKS = 4
-"""Stretches of the motion, the end of each of which is held out; one where they would be too short."""
+"""The number of stretches of the motion, the end of each of which is held out; one where they would be too short."""
 
 
-class Motion(NamedTuple):
-    """What an estimator takes, and where it comes from.
+class PreparedMotion(NamedTuple):
+    """Recorded motion as an estimator takes it.
 
     Attributes:
-        recording: All of the record, mended.
+        recording: The whole record, mended.
         shown: The part that is fitted, on smooth curves.
         samples: That part as arrays.
-        validation: The part that is held out, or None.
+        validation: The part that is held out, as arrays; None where nothing is.
     """
 
     recording: Recording
     shown: Recording
-    samples: Any
-    validation: Any
+    samples: TorqueSamples | SensorRecords
+    validation: TorqueSamples | SensorRecords | None
 
 
-def recorded(path: Path, model: Model, given: Map) -> Recording:
-    """A record, checked and mended, before delays are taken out.
-
-    Raises:
-        BadInput: the file or the map is wrong.
-        Stop: a package is missing.
-    """
-    try:
-        with given.at_columns(path):
-            return read_recording(path, model, given.columns)
-    except ImportError as error:
-        raise Stop(one_line(error)) from error
-
-
-def in_step(recording: Recording, plant: Plant, given: Map) -> Recording:
+def in_step(recording: Recording, plant: Plant, given: RecordingMap) -> Recording:
     """The record without the delays of the map, which are estimated where it says so.
 
     Raises:
-        BadInput: there is no such channel, or its delay cannot be estimated.
+        ScenarioError: there is no such channel, or its delay cannot be estimated.
     """
     table = given.root.table("delays")
     for channel, delay in given.delays.items():
@@ -87,13 +71,17 @@ def in_step(recording: Recording, plant: Plant, given: Map) -> Recording:
 
 
 def _delay(recording: Recording, plant: Plant, channel: str) -> float:
-    """By how much a channel lags: velocities behind the positions, forces behind what any such machine would need."""
+    """The delay of a channel, s: of velocities behind the positions, of forces behind what such a machine would need.
+
+    Raises:
+        ValueError: it cannot be estimated.
+    """
     if channel != "v":
         delay, left = torque_delay(recording, plant)
-        if left > LEFT:
-            raise BadInput(f"the delay cannot be estimated: {100 * left:.2g} % of the signals fit no delay")
+        if left > UNEXPLAINED:
+            raise ValueError(f"the delay cannot be estimated: {100 * left:.2g} % of the signals fit no delay")
         return delay
-    part = recording[max(recording.pieces, key=lambda piece: piece.stop - piece.start)]
+    part = recording[recording.longest_segment]
     motion = smooth(part, rate=1 / part.dt)
     x, found = np.asarray(motion.v), []
     for i in range(x.shape[1]):
@@ -102,18 +90,20 @@ def _delay(recording: Recording, plant: Plant, channel: str) -> float:
             found.append(estimate_delay(x[:, i], y, part.dt, min(LONGEST, len(y) * part.dt / 8))[::-1])
     alike, delay = max(found, default=(0.0, 0.0))
     if alike < ALIKE:
-        raise BadInput(f"the delay cannot be estimated: no column resembles its position's rate (at best {alike:.2f})")
+        raise ValueError(
+            f"the delay cannot be estimated: no column resembles its position's rate (at best {alike:.2f})"
+        )
     return float(delay)
 
 
-def prepared(recording: Recording, given: Map, simulated: bool, held_out: float) -> Motion:
+def prepared(recording: Recording, given: RecordingMap, simulated: bool, held_out: float) -> PreparedMotion:
     """The parts of a record as an estimator takes them.
 
     Args:
-        recording: In step.
+        recording: The record without delays.
         given: The map.
         simulated: Whether the estimator simulates.
-        held_out: The part to hold out.
+        held_out: The share of the record that is held out.
 
     Raises:
         BadInput: the record is too short, or smoothing refuses it.
@@ -121,30 +111,31 @@ def prepared(recording: Recording, given: Map, simulated: bool, held_out: float)
     try:
         make = _records if simulated else _samples
         if not held_out:
-            return Motion(recording, *make(recording, given, _method(recording, given)), None)
-        enough = len(recording) * held_out / BLOCKS >= 4 * SHORTEST and not simulated
+            return PreparedMotion(recording, *make(recording, given, _method(recording, given)), None)
+        enough = len(recording) * held_out / BLOCKS >= 4 * MIN_SAMPLES and not simulated
         train, rest = recording.split(held_out, BLOCKS if enough else 1)
         method = _method(train, given)
-        return Motion(recording, *make(train, given, method), make(rest, given, method)[1])
+        return PreparedMotion(recording, *make(train, given, method), make(rest, given, method)[1])
     except ValueError as error:
         raise BadInput(f"the record: {one_line(error)}") from error
 
 
-def _method(recording: Recording, given: Map) -> Smoother:
-    return settled(recording, given.smoother or Spline())
+def _method(recording: Recording, given: RecordingMap) -> Smoother:
+    """The smoother, with what cross-validation chooses."""
+    return tune(recording, given.smoother or Spline())
 
 
-def _samples(recording: Recording, given: Map, method: Smoother) -> tuple[Recording, TorqueSamples]:
+def _samples(recording: Recording, given: RecordingMap, method: Smoother) -> tuple[Recording, TorqueSamples]:
     """Joint forces with the motion: as they came where the times stay, for their noise is white then."""
     motion = smooth(recording, method, rate=given.rate)
     raw = recording[np.isin(recording.time, motion.time)] if given.rate is None else None
-    samples = TorqueSamples.of(motion, raw)
-    return motion, samples.moving(given.slowest) if given.slowest else samples
+    samples = TorqueSamples.from_recording(motion, raw)
+    return motion, samples.without_slow_samples(given.slowest) if given.slowest else samples
 
 
-def _records(recording: Recording, given: Map, method: Smoother) -> tuple[Recording, SensorRecords]:
+def _records(recording: Recording, given: RecordingMap, method: Smoother) -> tuple[Recording, SensorRecords]:
     """Positions on an even clock, of the longest stretch without a gap, with guesses of the states from a curve."""
-    part = recording[max(recording.pieces, key=lambda piece: piece.stop - piece.start)]
+    part = recording[recording.longest_segment]
     if len(part) < len(recording):
         note(f"of {len(recording)} samples the longest stretch without a gap, {len(part)}, is simulated")
     steps = np.diff(part.time)
@@ -153,6 +144,6 @@ def _records(recording: Recording, given: Map, method: Smoother) -> tuple[Record
     measured = {"q": given.deviations["q"]}
     if even and part.v is not None and np.any(part.weights["v"] > 0):
         measured["v"] = given.deviations["v"]
-    records = SensorRecords.of(part if even else motion, measured)
+    records = SensorRecords.from_recording(part if even else motion, measured)
     states = np.concatenate([motion.channels["q"], motion.channels["v"]], axis=-1)
     return motion, SensorRecords(records.dt, records.channels, records.signals, states=states)

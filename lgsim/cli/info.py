@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lgsim.cli.errors import counted
+from lgsim.support.messages import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,8 +25,8 @@ def info(
     ] = False,
 ) -> None:
     """Show a machine: its bodies and joints, masses, limits, frames, and what is odd in its file."""
+    from lgsim.cli.files import read_machine
     from lgsim.cli.terminal import console
-    from lgsim.scenarios.machine import read_machine
 
     model, report = read_machine(file, floating_base=floating_base)
     out = console()

@@ -1,9 +1,11 @@
-"""A table of the iterations of a solver while it works, and Ctrl-C that ends them where the result is whole."""
+"""Tables of iterations while they are done, and Ctrl-C that ends them where the result is whole."""
 
 from __future__ import annotations
 
+import math
 import time
-from typing import Any
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rich import box
 from rich.live import Live
@@ -11,16 +13,24 @@ from rich.table import Table
 
 from lgsim.cli.progress import Interruptible
 from lgsim.cli.terminal import console
-from lgsim.optimize import Iteration
+
+if TYPE_CHECKING:
+    from lgsim import identify, optimize
+
+Row = TypeVar("Row")
 
 SHOWN = 16
-"""Rows of the table: the latest."""
+"""Number of rows of a table: the latest iterations."""
 UNITS = ("iteration", "cost", "gradient", "feasibility", "step", "regularization")
 OUTER = ("outer iteration", "cost", "gradient", "violation", "inner iterations", "penalty")
+FIT = ("iteration", "cost", "falls by", "damping", "round")
 
 
-class IterationWatch(Interruptible):
-    """``progress`` of a solver: a table that grows on a terminal, and is printed once at the end elsewhere.
+class TableWatch(Interruptible, Generic[Row]):
+    """``progress`` of work in iterations: a table that grows on a terminal, and is printed once at the end elsewhere.
+
+    Args:
+        columns: Names of the columns.
 
     Attributes:
         rows: All iterations so far.
@@ -28,11 +38,10 @@ class IterationWatch(Interruptible):
 
     where = "the next iteration"
 
-    def __init__(self, outer: bool, most: int) -> None:
+    def __init__(self, columns: tuple[str, ...]) -> None:
         super().__init__()
-        self.rows: list[Iteration] = []
-        self._names = OUTER if outer else UNITS
-        self._most = most
+        self.rows: list[Row] = []
+        self._columns = columns
         self._output = console(error=True)
         self._live = Live(self, console=self._output, refresh_per_second=8) if self._output.is_terminal else None
         self._start = time.perf_counter()
@@ -48,8 +57,8 @@ class IterationWatch(Interruptible):
         elif self.rows:
             self._output.print(self.table())
 
-    def __call__(self, row: Iteration) -> None:
-        """Takes note of an iteration.
+    def __call__(self, row: Row) -> None:
+        """Take note of an iteration.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
@@ -59,22 +68,57 @@ class IterationWatch(Interruptible):
         if self.interrupted:
             raise KeyboardInterrupt
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> str | Table:
         if not self.rows:
             return f"compiling for {time.perf_counter() - self._start:.0f} s ..."
         return self.table()
 
     @property
     def compiling(self) -> float:
-        """Seconds until the first iteration was there."""
+        """Time until the first iteration was there, s."""
         return (self._first or time.perf_counter()) - self._start
 
     def table(self) -> Table:
-        """The latest iterations."""
+        """The table of the latest iterations."""
         table = Table(box=box.SIMPLE_HEAD)
-        for name in self._names:
+        for name in self._columns:
             table.add_column(name, justify="right")
         for row in self.rows[-SHOWN:]:
-            table.add_row(f"{row.number} of {self._most}", *(f"{x:.6g}" if i == 0 else f"{x:.3g}" for i, x in
-                                                             enumerate(row[1:])))  # fmt: skip
+            table.add_row(*self.cells(row))
         return table
+
+    @abstractmethod
+    def cells(self, row: Row) -> list[str]:
+        """The texts of an iteration, one for each column."""
+
+
+class IterationWatch(TableWatch["optimize.Iteration"]):
+    """``progress`` of ``lgsim.optimize.solve``.
+
+    Args:
+        outer: Whether the iterations are outer ones, of an augmented Lagrangian.
+        most: Largest number of iterations.
+    """
+
+    def __init__(self, outer: bool, most: int) -> None:
+        super().__init__(OUTER if outer else UNITS)
+        self._most = most
+
+    def cells(self, row: optimize.Iteration) -> list[str]:
+        number, cost, *others = row
+        return [f"{number} of {self._most}", f"{cost:.6g}", *(f"{x:.3g}" for x in others)]
+
+
+class FitWatch(TableWatch["identify.Iteration"]):
+    """``progress`` of ``lgsim.identify.fit``."""
+
+    def __init__(self) -> None:
+        super().__init__(FIT)
+
+    def cells(self, row: identify.Iteration) -> list[str]:
+        before = {(each.number, each.round): each.cost for each in self.rows[-SHOWN - 1 :]}
+        fall = before.get((row.number - 1, row.round), math.nan) - row.cost
+        return [
+            f"{row.number}", f"{row.cost:.8g}", f"{fall:.3g}" if math.isfinite(fall) else "–", f"{row.damping:.2g}",
+            f"{row.round} of {row.rounds}",
+        ]  # fmt: skip

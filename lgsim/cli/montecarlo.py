@@ -1,37 +1,27 @@
-"""A Monte Carlo study as a user asked for it, from the check of the file to the store that it leaves."""
+"""``lgsim montecarlo``: a study, from the check of the file to the store that it leaves, and the report about it."""
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
-from lgsim.cli import runs
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, counted, needs, one_line
-from lgsim.cli.montecarlo_progress import SampleWatch, failure_interval, spread_rows
-from lgsim.cli.terminal import console, note
-from lgsim.montecarlo import Engine, Results, Store, open_store
-from lgsim.montecarlo.low_discrepancy import LatinPoints, SobolPoints
-from lgsim.montecarlo.run import fill
-from lgsim.montecarlo.study import FAILED
-from lgsim.multibody import Model
-from lgsim.multibody.serialization import from_record, to_record
-from lgsim.scenarios.machine import keep_compiled, remark, use_float64
-from lgsim.scenarios.study import Changes, Loaded, load
-from lgsim.support.files import write_whole
+from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, needs
+from lgsim.cli.montecarlo_progress import SampleWatch
+from lgsim.cli.terminal import console, note, warnings_as_notes
+from lgsim.support.messages import counted, one_line, unknown_name
 
-STUDY, MACHINE = "study.toml", "machine.json"
-"""What the command adds to a store: the study's file, and the machine with where its file is."""
-KINDS = {SobolPoints: "Sobol", LatinPoints: "Latin hypercube"}
-"""Of sequences, for people."""
+if TYPE_CHECKING:
+    from lgsim.montecarlo import Engine, Results, Store
+    from lgsim.scenarios import StudyScenario
+
 PIECES = 50
-"""Chunks that a study has at least, so that one sees it go on, and little is lost when it is killed."""
+"""The least number of chunks of a study, so that one sees it go on, and little is lost when it is killed."""
 SHOWN = 12
-"""Rows of the table at the end."""
+"""The largest number of rows of the table at the end."""
 
 
 class StudyRequest(NamedTuple):
@@ -48,32 +38,38 @@ class StudyRequest(NamedTuple):
 
 
 def run_study(asked: StudyRequest) -> int:
-    """Runs the study into its store and shows a table; the exit code.
+    """Run the study into its store, show a table, and return the exit code.
 
     Raises:
-        BadInput: the file or a word is wrong, or the store is of something else.
+        ScenarioError: the file is wrong.
+        BadInput: a word is wrong, or the store is of something else.
         Stop: a package is missing, or the store cannot be written.
     """
+    from lgsim.cli import files
+    from lgsim.montecarlo import Engine, open_store
+    from lgsim.scenarios import load_study
+    from lgsim.scenarios.study_store import describe_study
+
+    files.use_float64()
     needs("pyarrow", "montecarlo", "a store")
     if asked.ray:
         needs("ray", "ray", "the engine ray")
     elif asked.address is not None:
         raise BadInput("--address: only with --engine ray")
-    runs.check_folder("--out", asked.out.absolute().parent)
+    files.check_folder("--out", asked.out.absolute().parent)
     for option, value, least in (("--samples", asked.samples, 1), ("--seed", asked.seed, 0)):
         if value is not None and value < least:
             raise BadInput(f"{option}: expected a whole number from {least} on, got {value}")
-    loaded = load(asked.file, Changes(asked.samples, asked.seed))
-    if loaded.report is not None:
-        remark(loaded.report, loaded.floating)
+    loaded = load_study(asked.file, samples=asked.samples, seed=asked.seed)
+    files.remark(loaded.machine.report, loaded.machine.floating_base)
     console(error=True).print(f"{asked.file}: {_summary(loaded)}", soft_wrap=True)
     if asked.check:
         return 0
-    keep_compiled()
+    files.keep_compiled()
     engine = Engine(loaded.study)
     try:
         with open_store(engine, asked.out, resume=asked.resume, chunk=_chunk(engine, asked.out)) as store:
-            _describe(asked.file, loaded, store)
+            describe_study(store, loaded, asked.file.read_bytes())
             return _run(asked, engine, store)
     except FileExistsError as error:
         text = one_line(error).replace("resume=True goes on with it", "--resume goes on with it")
@@ -85,6 +81,9 @@ def run_study(asked: StudyRequest) -> int:
 
 
 def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
+    """Compute what the store lacks, show a table, and return the exit code."""
+    from lgsim.montecarlo.run import fill
+
     known = [store.bounds(k) for k in range(store.chunks) if store.has(k)]
     watch = SampleWatch(engine.study, sum(stop - start for start, stop in known))
     with watch:
@@ -104,67 +103,43 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
     return 0 if results.finished else INTERRUPTED
 
 
-def opened(path: Path) -> tuple[Loaded, Results, Path | None]:
-    """(study, results, file of the machine if it is still there) of a store that the command made.
-
-    Raises:
-        BadInput: there is none.
-    """
-    needs("pyarrow", "montecarlo", "a store")
-    use_float64()
-    try:
-        store = Store(path)
-        about = json.loads((path / MACHINE).read_text(encoding="utf-8"))
-        model = from_record(about["topology"], about["numbers"])
-        loaded = load(path / STUDY, Changes(store.about.samples, store.about.seed), model)
-        results = Results.open(loaded.study, path)
-    except FileNotFoundError as error:
-        missing = f"it has no {Path(error.filename).name}" if error.filename else one_line(error)
-        raise BadInput(f"{path}: expected a store that lgsim montecarlo made; {missing}") from error
-    except (ValueError, KeyError) as error:
-        raise BadInput(f"{path}: {one_line(error).removeprefix(f'{path}: ')}") from error
-    file = Path(about["file"])
-    return loaded, results, file if file.is_file() else None
-
-
-def _describe(file: Path, loaded: Loaded, store: Store) -> None:
-    """Puts into a store what a report needs, wherever the store is carried."""
-    rollout: Any = loaded.study.rollout
-    model: Model = rollout.model
-    topology, numbers = to_record(model)
-    about = {
-        "file": str(loaded.machine.absolute()),
-        "topology": topology,
-        "numbers": {name: x.tolist() for name, x in numbers.items()},
-    }
-    write_whole(store.path / STUDY, file.read_bytes())
-    write_whole(store.path / MACHINE, json.dumps(about).encode())
-
-
 def _chunk(engine: Engine, path: Path) -> int | None:
-    """Whole tiles on all devices; of a store that is there its own."""
+    """The number of samples of a chunk, whole tiles on all devices; None for that of a store that is there."""
+    from lgsim.montecarlo import Store
+
     if Store.exists(path):
         return None
     tiles = engine.study.samples // (PIECES * engine.width)
     return max(1, min(tiles, engine.chunk_size // engine.width)) * engine.width
 
 
-def _summary(loaded: Loaded) -> str:
+def _summary(loaded: StudyScenario) -> str:
+    """The study in a line."""
+    from lgsim.montecarlo import Rollout
+    from lgsim.montecarlo.low_discrepancy import LatinPoints, SobolPoints
+
+    kinds = {SobolPoints: "Sobol", LatinPoints: "Latin hypercube"}
     wanted = loaded.study
-    rollout: Any = wanted.rollout
+    rollout = wanted.rollout
+    assert isinstance(rollout, Rollout)
     sampler = wanted.sampler
-    kind = "random" if sampler.points is None else KINDS[type(sampler.points)]
+    kind = "random" if sampler.points is None else kinds[type(sampler.points)]
     rule = wanted.stop
     until = "" if rule is None else f", until {rule.output} is known to {rule.half_width:g} at {100 * rule.level:g} %"
     return (
-        f"{counted(wanted.samples, 'sample')} ({kind}, seed {wanted.seed}){until}; {loaded.machine.name},"
+        f"{counted(wanted.samples, 'sample')} ({kind}, seed {wanted.seed}){until};"
+        f" {loaded.machine.path.name},"
         f" {counted(rollout.steps, 'step')} of {float(rollout.dt):g} s; varies {', '.join(sampler.names)}"
     )
 
 
 def _show(results: Results, watch: SampleWatch, path: Path) -> None:
+    """Write a table of the outputs, and how many samples there are."""
     from rich import box
     from rich.table import Table
+
+    from lgsim.montecarlo.study import FAILED
+    from lgsim.reports.estimates import failure_interval, spread_rows
 
     half = f"± {100 * watch.level:g} %"
     table = Table("output", "mean", half, "std", "smallest", "largest", box=box.SIMPLE_HEAD)
@@ -172,12 +147,12 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
         column.justify = "right"
     rows = spread_rows(results.running, watch.level)
     # what is asked for first, histories last
-    rows.sort(key=lambda row: (row[0] != watch.shown, results.moments(row[0]).mean.size))
-    for name, entry, *values in rows[:SHOWN]:
-        cells = [f"{x:.5g}" for x in values]
-        if name.startswith(FAILED):
-            cells[1] = failure_interval(results.moments(name), watch.level)
-        table.add_row(name if entry is None else f"{name}[{entry}]", *cells)
+    rows.sort(key=lambda row: (row.output != watch.shown, results.moments(row.output).mean.size))
+    for row in rows[:SHOWN]:
+        cells = [f"{x:.5g}" for x in row[2:]]
+        if row.output.startswith(FAILED):
+            cells[1] = failure_interval(results.moments(row.output), watch.level)
+        table.add_row(row.output if row.entry is None else f"{row.output}[{row.entry}]", *cells)
     output = console()
     output.print(table)
     if len(rows) > SHOWN:
@@ -195,14 +170,14 @@ class Group(TyperGroup):
     """A group whose first word may be left out: what is none of its commands goes to ``run``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Puts the command in front where it is not."""
+        """Put the command in front where it is not."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["run", *args]
         return super().parse_args(ctx, args or ["--help"])
 
 
 class Computer(StrEnum):
-    """What computes."""
+    """The engine that computes."""
 
     local = "local"
     ray = "ray"
@@ -253,19 +228,18 @@ def run(
     Ctrl-C ends it after the chunk that is being computed; the same command with --resume goes on to the same numbers,
     bit for bit, and so it does after a crash.
     """
-    from lgsim.cli.errors import BadInput
-
     if example is not None:
-        from lgsim.scenarios import study as studies
+        from lgsim import data
 
         if study is not None:
             raise BadInput("--example: without a STUDY; it prints one, and your shell can keep it: > study.toml")
-        typer.echo(studies.example(example), nl=False)
+        if example not in data.STUDIES:
+            expected = f"--example: expected one of {', '.join(data.STUDIES)}"
+            raise BadInput(unknown_name(expected, example, data.STUDIES))
+        typer.echo(data.study(example).read_text(encoding="utf-8"), nl=False)
         raise typer.Exit
     if study is None:
         raise BadInput("STUDY: expected a TOML file; lgsim montecarlo --example hover > study.toml makes one")
-    pass
-
     request = StudyRequest(study, out, samples, seed, engine is Computer.ray, address, resume, check)
     raise typer.Exit(run_study(request))
 
@@ -287,6 +261,16 @@ def report(
     Distributions, attitudes on the sphere, fan charts of the motions, failures and divergences with their samples, and
     the worst samples played in three dimensions.
     """
-    from lgsim.reports import study
+    from lgsim.cli import files, pictures
+    from lgsim.reports import report_study
+    from lgsim.scenarios import open_study
 
-    raise typer.Exit(study.write(store, out, cases))
+    pictures.check_plots()
+    needs("pyarrow", "montecarlo", "a store")
+    files.use_float64()
+    files.keep_compiled()
+    stored = open_study(store)
+    path = files.check_file("--out", store.with_suffix(".html") if out is None else out)
+    with warnings_as_notes():
+        report_study(stored, cases=cases).save(path)
+    console().print(f"{path}: {counted(stored.results.samples, 'sample')}", soft_wrap=True)

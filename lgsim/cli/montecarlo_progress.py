@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 import time
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.progress import BarColumn, TextColumn
 
 from lgsim.cli.progress import Barred
-from lgsim.montecarlo import Moments, RunningStatistics, Study
-from lgsim.montecarlo.statistics import wilson
-from lgsim.montecarlo.study import FAILED
 
-LEVEL = 0.95
-"""Of confidence, where a study does not say."""
+if TYPE_CHECKING:
+    from lgsim.montecarlo import RunningStatistics, Study
 
 
 class SampleWatch(Barred):
@@ -48,6 +44,8 @@ class SampleWatch(Barred):
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed, and there is more to do.
         """
+        from lgsim.reports.estimates import estimate
+
         if running.samples > self.known:
             self._marks.append((time.perf_counter(), running.samples))
         expected, rate, left = self.expected(running), "", ""
@@ -63,11 +61,15 @@ class SampleWatch(Barred):
 
     @property
     def level(self) -> float:
-        """Of confidence."""
+        """The level of confidence of the estimate."""
+        from lgsim.reports.estimates import LEVEL
+
         return LEVEL if self.study.stop is None else self.study.stop.level
 
     def expected(self, running: RunningStatistics) -> int:
         """How many samples there will be: where an interval of confidence is asked for, by ``half_width ~ n^-1/2``."""
+        import numpy as np
+
         rule = self.study.stop
         if rule is None or running.stopped:
             return running.samples if running.stopped else self.study.samples
@@ -75,7 +77,7 @@ class SampleWatch(Barred):
         if not math.isfinite(half):
             return self.study.samples
         needed = running.samples * (half / rule.half_width) ** 2
-        return int(min(self.study.samples, max(needed, rule.least, running.samples)))
+        return int(min(self.study.samples, max(needed, rule.min_samples, running.samples)))
 
     @property
     def rate(self) -> float | None:
@@ -93,40 +95,11 @@ class SampleWatch(Barred):
 
 def watched(study: Study) -> str:
     """The name that a user looks at: what the rule to stop asks for, else a failure, else the smallest output."""
+    from lgsim.montecarlo.study import FAILED
+
     if study.stop is not None:
         return study.stop.output
     if study.failures:
         return FAILED + next(iter(study.failures))
     kinds = study.columns()
     return min(study.outputs or kinds, key=lambda name: kinds[name].size)
-
-
-def estimate(name: str, moments: Moments, level: float) -> str:
-    """The mean and half of its interval of confidence: "0.331 ± 0.012 (95 %)"; of several numbers the widest.
-
-    Of a failure Wilson's interval, which is honest where few or none have failed: "0.004 (0.001 to 0.012, 95 %)".
-    """
-    if name.startswith(FAILED):
-        return f"{float(moments.mean):.3g} ({failure_interval(moments, level)}, {100 * level:g} %)"
-    mean, half = np.ravel(moments.mean), np.ravel(moments.half_width(level))
-    if not len(mean) or not np.any(np.isfinite(half)):
-        return "?"
-    at = int(np.nanargmax(half))
-    place = f"[{at}] " if len(mean) > 1 else ""
-    return f"{place}{mean[at]:.4g} ± {half[at]:.2g} ({100 * level:g} %)"
-
-
-def failure_interval(moments: Moments, level: float) -> str:
-    """Wilson's interval of a failure's probability: "0.001 to 0.012"."""
-    low, high = wilson(float(moments.mean) * moments.count, moments.count, level)
-    return f"{low:.2g} to {high:.2g}"
-
-
-def spread_rows(running: RunningStatistics, level: float) -> list[list[Any]]:
-    """(output, entry, mean, half width, standard deviation, smallest, largest) of each number."""
-    rows: list[list[Any]] = []
-    for name in running.names:
-        m = running.moments(name)
-        parts = [np.ravel(x) for x in (m.mean, m.half_width(level), m.std, m.low, m.high)]
-        rows += [[name, k if m.mean.size > 1 else None, *(float(x[k]) for x in parts)] for k in range(m.mean.size)]
-    return rows

@@ -1,27 +1,21 @@
-"""An optimisation as a user asked for it, from the check of the scenario to the files that it leaves."""
+"""``lgsim optimize``: an optimization, from the check of the scenario to the files that it leaves."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-import numpy as np
 import typer
-from jax import Array
 
-from lgsim.cli import pictures, runs
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, counted, one_line
+from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop
 from lgsim.cli.iterations import IterationWatch
 from lgsim.cli.terminal import console, note
-from lgsim.optimize import RESULTS, Problem, Solution, solve, to_trajectory
-from lgsim.scenarios import optimization
-from lgsim.scenarios.machine import keep_compiled, remark
-from lgsim.scenarios.tasks import Task
-from lgsim.support.checkpoint import CheckpointError
+from lgsim.support.messages import counted, one_line, unknown_name
+
+if TYPE_CHECKING:
+    from lgsim.optimize import Solution
+    from lgsim.scenarios import Scenario
 
 
 class OptimizationRequest(NamedTuple):
@@ -36,25 +30,34 @@ class OptimizationRequest(NamedTuple):
 
 
 def run_optimization(asked: OptimizationRequest) -> int:
-    """Solves, saves, and shows a table; the exit code.
+    """Solve, save, show a table, and return the exit code.
 
     Raises:
-        BadInput: the scenario or a word is wrong; this is found before anything is compiled.
+        ScenarioError: the scenario is wrong; this is found before anything is compiled.
+        BadInput: a word is wrong, or the checkpoint is of another problem.
         Stop: a package is missing, or there is nothing to save.
     """
-    runs.check_out("--out", asked.out)
-    wanted = optimization.load(asked.scenario)
+    import jax.numpy as jnp
+
+    from lgsim.cli import files, pictures
+    from lgsim.optimize import RESULTS, solve, to_trajectory
+    from lgsim.scenarios import load_scenario
+    from lgsim.support.checkpoint import CheckpointError
+
+    files.use_float64()
+    files.check_out("--out", asked.out)
+    wanted = load_scenario(asked.scenario)
     if asked.plot:
         pictures.check_plots()
-    visuals = pictures.visuals(wanted.machine) if asked.html else None
-    remark(wanted.report, wanted.floating)
+    visuals = pictures.visuals(wanted.machine.path) if asked.html else None
+    files.remark(wanted.machine.report, wanted.machine.floating_base)
     problem, solver = wanted.problem, wanted.solver
     most = solver.iteration_limit
     line = f"{asked.scenario}: {_summary(wanted)}"
     console(error=True).print(line, soft_wrap=True)
     if asked.check:
         return 0
-    keep_compiled()
+    files.keep_compiled()
     kept = asked.out.with_suffix(".checkpoint.npz")
     if asked.restart:
         kept.unlink(missing_ok=True)
@@ -63,7 +66,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
     start = time.perf_counter()
     try:
         with IterationWatch(bool(problem.constraints), most) as watch:
-            result = solve(problem, wanted.us, wanted.ys, solver=solver, progress=watch, checkpoint=kept)
+            result = solve(problem, wanted.us, solver=solver, progress=watch, checkpoint=kept)
     except CheckpointError as error:
         raise BadInput(f"{one_line(error)}; --restart begins anew") from error
     except ValueError as error:
@@ -75,7 +78,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
         failed.code = DIVERGED
         raise failed
     motion = to_trajectory(problem, result)
-    files = [motion.save(asked.out)]
+    made = [motion.save(asked.out)]
     interrupted = bool(result.result == RESULTS.interrupted)
     if interrupted:
         done = counted(int(result.iterations), "iteration")
@@ -85,31 +88,32 @@ def run_optimization(asked: OptimizationRequest) -> int:
         if result.message:
             note(f"{result.message} What was found is in {asked.out}")
     if asked.plot:
-        files += pictures.save_plots(motion, asked.out.parent, asked.out.stem)
+        made += pictures.save_plots(motion, asked.out.parent, asked.out.stem)
     if asked.html:
-        files.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
-    _show(wanted, result, watch, wall, files)
+        made.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
+    _show(wanted, result, watch, wall, made)
     return INTERRUPTED if interrupted else DIVERGED if result.message else 0
 
 
-def _summary(wanted: optimization.Scenario) -> str:
+def _summary(wanted: Scenario) -> str:
+    """The problem in a line."""
     problem = wanted.problem
     dt = float(problem.dynamics.dt)
     names = ", ".join(task.name + (" (exact)" if task.exact else "") for task in wanted.tasks)
-    steps = f"{counted(problem.horizon, 'step')} of {dt:g} s"
-    return f"{names}; {wanted.machine.name}, {counted(problem.controls, 'drive')}, {steps}, by {wanted.kind}"
+    steps = f"{counted(problem.controls, 'drive')}, {counted(problem.horizon, 'step')} of {dt:g} s"
+    return f"{names}; {wanted.machine.path.name}, {steps}, by {wanted.solver_kind}"
 
 
-def _show(
-    wanted: optimization.Scenario, result: Solution, watch: IterationWatch, wall: float, files: list[Path]
-) -> None:
+def _show(wanted: Scenario, result: Solution, watch: IterationWatch, wall: float, made: list[Path]) -> None:
+    """Write a table about the solution and the time that it took."""
+    import numpy as np
     from rich.table import Table
 
     problem = wanted.problem
     table = Table.grid(padding=(0, 2))
     table.add_row("cost", f"{float(result.cost):.6g}")
     for task in wanted.tasks:
-        for size, unit in gaps(problem, task, result):
+        for size, unit in task.errors(problem, result):
             table.add_row(task.name, f"off by {size:.2g} {unit}{' at most' if task.along else ' at the end'}")
     if problem.constraints:
         table.add_row("violation", f"{float(result.violation):.2g} of the conditions")
@@ -119,20 +123,8 @@ def _show(
         table.add_row("drives", f"up to {100 * share:.3g} % of their limits")
     table.add_row("iterations", f"{int(result.iterations)}")
     table.add_row("wall time", f"{wall:.2f} s, {watch.compiling:.2f} s of it compiling and the first iteration")
-    table.add_row("files", "\n".join(map(str, files)))
+    table.add_row("files", "\n".join(map(str, made)))
     console().print(table)
-
-
-def gaps(problem: Problem, task: Task, result: Solution) -> list[tuple[float, str]]:
-    """How far a motion is from what a task asks for, the largest of all times where it is to hold all the time."""
-    rows = np.asarray(_residuals(problem, task.cost, result.ts, result.ys))
-    rows = (rows if task.along else rows[-1:]) * (np.broadcast_to(np.asarray(task.cost.weight), rows.shape[1:]) > 0)
-    return [(float(np.linalg.norm(rows[:, part], axis=1).max()), unit) for part, unit in task.parts(rows.shape[1])]
-
-
-@eqx.filter_jit
-def _residuals(problem: Problem, cost: Any, ts: Array, ys: Any) -> Array:
-    return jax.vmap(lambda t, y: cost.residual(t, y, None, problem.args))(ts, ys)
 
 
 def optimize(
@@ -161,17 +153,16 @@ def optimize(
     Start with `lgsim optimize --example reach > reach.toml` and `lgsim optimize reach.toml --plot --html`. Ctrl-C ends
     the search early and saves the best motion so far; the same command then goes on, from a checkpoint beside it.
     """
-    from lgsim.cli.errors import BadInput
-
     if example is not None:
-        from lgsim.scenarios import optimization as scenarios
+        from lgsim import data
 
         if scenario is not None:
             raise BadInput("--example: without a SCENARIO; it prints one, and your shell can keep it: > reach.toml")
-        typer.echo(scenarios.example(example), nl=False)
+        if example not in data.SCENARIOS:
+            expected = f"--example: expected one of {', '.join(data.SCENARIOS)}"
+            raise BadInput(unknown_name(expected, example, data.SCENARIOS))
+        typer.echo(data.scenario(example).read_text(encoding="utf-8"), nl=False)
         raise typer.Exit
     if scenario is None:
         raise BadInput("SCENARIO: expected a TOML file; lgsim optimize --example reach > reach.toml makes one")
-    pass
-
     raise typer.Exit(run_optimization(OptimizationRequest(scenario, out, plot, html, check, restart)))

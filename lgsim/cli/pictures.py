@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from lgsim.cli.errors import BadInput, Stop, needs, one_line, unknown
-from lgsim.cli.terminal import note
-from lgsim.formats import FileError
+from lgsim.cli.errors import BadInput, bad_input, needs
+from lgsim.cli.terminal import note, warnings_as_notes
 from lgsim.multibody import Model
 from lgsim.scenarios.machine import first_tag
 from lgsim.simulation import Trajectory
+from lgsim.support.messages import unknown_name
+from lgsim.view import Shape, live, plots, read_visuals, to_html
+
+Shapes = dict[str, list[Shape]]
+"""Shapes by the name of their frame."""
 
 
 def check_plots() -> None:
@@ -36,53 +37,40 @@ def check_scenes() -> None:
     needs("viser", "view", "a scene")
 
 
-def visuals(file: Path | None) -> Any:
-    """The shapes of a URDF file; None, which is rods and ellipsoids, where it has none or is of another kind.
+def visuals(file: Path | None) -> Shapes | None:
+    """Read the shapes of a URDF file; None, which is rods and ellipsoids, where it has none or is of another kind.
 
     Raises:
-        BadInput: the file cannot be read.
+        FileError: the file cannot be read.
         Stop: a package is missing.
     """
     check_scenes()
     if file is None or first_tag(file) == "mujoco":
         return None
-    from lgsim.view import read_visuals
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            found = read_visuals(file)
-        except FileError as error:
-            raise BadInput(one_line(error)) from error
-        except ImportError as error:
-            raise Stop(one_line(error)) from error
-    for warning in caught:
-        note(str(warning.message))
-    return found or None
+    with warnings_as_notes():
+        return read_visuals(file) or None
 
 
 def save_plots(motion: Trajectory, folder: Path, stem: str, phases: Sequence[str] = ()) -> list[Path]:
-    """The plots of a run as files ``stem-*.png``.
+    """Write the plots of a run as files ``stem-*.png``.
 
     Args:
         motion: The run.
-        folder: Where they go.
-        stem: What their names begin with.
-        phases: Joints whose phase portrait is drawn too.
+        folder: The folder of the files.
+        stem: The beginning of their names.
+        phases: The joints whose phase portrait is drawn too.
 
     Raises:
         BadInput: there is no such joint, or it has no phase portrait.
         Stop: matplotlib is missing.
     """
     check_plots()
-    from lgsim.view import plots
-
     for joint in phases:
         if joint not in motion.model.v_slices:
-            raise unknown("--phase: expected the name of a joint", joint, list(motion.model.v_slices))
+            raise BadInput(unknown_name("--phase: expected the name of a joint", joint, list(motion.model.v_slices)))
     figures = {"joints": plots.joints(motion), "energy": plots.energy(motion), "momentum": plots.momentum(motion)}
     for joint in phases:
-        with _fits("--phase: "):
+        with bad_input("--phase: "):
             figures[f"phase-{joint.replace('/', '-')}"] = plots.phase(motion, joint)
     files = []
     for name, figure in figures.items():
@@ -91,33 +79,29 @@ def save_plots(motion: Trajectory, folder: Path, stem: str, phases: Sequence[str
     return files
 
 
-def save_html(shown: Trajectory | Model, path: Path, shapes: Any) -> Path:
-    """The scene of a run, or of a machine in its neutral configuration, as a file.
+def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None) -> Path:
+    """Write the scene of a run, or of a machine in its neutral configuration.
 
     Raises:
         BadInput: the run and the shapes do not fit.
         Stop: viser is missing.
     """
     check_scenes()
-    from lgsim.view import to_html
-
     motion = _still(shown) if isinstance(shown, Model) else shown
-    with _fits():
+    with bad_input():
         to_html(motion, path, shapes, title=path.stem)
     return path
 
 
-def show(shown: Trajectory | Model, shapes: Any, port: int) -> None:
-    """The scene of a run or of a machine on a local web server, until Ctrl-C.
+def show(shown: Trajectory | Model, shapes: Shapes | None, port: int) -> None:
+    """Show a run or a machine on a local web server, until Ctrl-C.
 
     Raises:
         BadInput: the run and the shapes do not fit.
         Stop: viser is missing.
     """
     check_scenes()
-    from lgsim.view import live
-
-    with _fits():
+    with bad_input():
         scene = live(shown, shapes, port=port)
     with scene:
         try:
@@ -125,15 +109,6 @@ def show(shown: Trajectory | Model, shapes: Any, port: int) -> None:
             scene.wait()
         except KeyboardInterrupt:
             return
-
-
-@contextmanager
-def _fits(what: str = "") -> Iterator[None]:
-    """What a picture refuses is bad input."""
-    try:
-        yield
-    except ValueError as error:
-        raise BadInput(f"{what}{one_line(error)}") from error
 
 
 def _still(model: Model) -> Trajectory:

@@ -18,14 +18,14 @@ def plot(
     ] = None,
 ) -> None:
     """Plot a run: joints, energy and momentum over time, as .png files."""
-    from lgsim.cli import pictures, runs
+    from lgsim.cli import files, pictures
 
     pictures.check_plots()
-    motion = runs.load(run)
+    motion = files.load(run)
     folder = run.parent if out is None else out
     if not folder.exists() and folder.absolute().parent.is_dir():
-        runs.check_folder("--out", folder.absolute().parent)
+        files.check_folder("--out", folder.absolute().parent)
         folder.mkdir()
-    runs.check_folder("--out", folder)
-    for file in pictures.save_plots(motion, folder, run.stem, phase or []):
-        typer.echo(file)
+    files.check_folder("--out", folder)
+    for path in pictures.save_plots(motion, folder, run.stem, phase or []):
+        typer.echo(path)

@@ -1,37 +1,35 @@
-"""A simulation as a user asked for it, from the check of each word to the files that it leaves."""
+"""``lgsim simulate``: a simulation, from the check of each word to the files that it leaves."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import jax.numpy as jnp
-import numpy as np
 import typer
 
-from lgsim import simulation
-from lgsim.cli import pictures, runs
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, counted, listed, needs, unknown
+from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, bad_input, needs
 from lgsim.cli.progress import Watch
 from lgsim.cli.terminal import console, note
-from lgsim.integrators import METHODS
-from lgsim.multibody import Model
-from lgsim.scenarios import states
-from lgsim.scenarios.machine import read_machine, remark
-from lgsim.simulation import Trajectory
+from lgsim.support.messages import counted, listed, unknown_name
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from numpy import ndarray
+
+    from lgsim.simulation import Trajectory
 
 MOST = 1e15
-"""Steps: with more, the time of a step is lost in round-off."""
+"""The number of steps from which on the time of a step is lost in round-off."""
 
 TOLERANCE, ABSOLUTE = 1e-6, 1e-3
-"""The tolerance of adaptive steps, and the share of it that is absolute."""
+"""The default tolerance of adaptive steps, and the share of a tolerance that is absolute."""
 
 MOST_ADAPTIVE = 10_000_000
-"""Adaptive steps: so many that only a motion that cannot go on takes them."""
+"""The number of adaptive steps that only a motion that cannot go on takes."""
 
 MOST_SAVED = 1e8
-"""States that a motion may hold in memory."""
+"""The number of states that a motion may hold in memory."""
 
 
 class SimulationRequest(NamedTuple):
@@ -59,21 +57,35 @@ class SimulationRequest(NamedTuple):
 
 
 def run_simulation(asked: SimulationRequest) -> int:
-    """Simulates, saves, and shows a table; the exit code.
+    """Simulate, save, show a table, and return the exit code.
 
     Raises:
         BadInput: a word is wrong; this is found before the simulation begins.
+        FileError: the file describes no machine.
         Stop: a package is missing.
     """
+    import jax.numpy as jnp
+
+    from lgsim import simulation
+    from lgsim.cli import files, pictures
+    from lgsim.integrators import METHODS
+    from lgsim.scenarios import states
+
     steps = _steps(asked)
     method, tolerance = _method(asked), _tolerance(asked)
-    runs.check_out("--out", asked.out)
-    gravity = states.vector("--gravity", asked.gravity)
-    model, report = read_machine(asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32)
-    q = states.configuration("--q", asked.q, model, asked.seed)
-    v = states.velocities("--v", asked.v, model)
-    torque = states.velocities("--torque", asked.torque, model)
-    lag = states.velocities("--actuator-time", asked.actuator_time, model)
+    files.check_out("--out", asked.out)
+    gravity = _gravity(asked.gravity)
+    model, report = files.read_machine(
+        asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32
+    )
+    with bad_input("--q: "):
+        q = states.configuration(asked.q, model, asked.seed)
+    with bad_input("--v: "):
+        v = states.velocities(asked.v, model)
+    with bad_input("--torque: "):
+        torque = states.velocities(asked.torque, model)
+    with bad_input("--actuator-time: "):
+        lag = states.velocities(asked.actuator_time, model)
     if (lag < 0).any():
         raise BadInput(f"--actuator-time: expected seconds of zero or more, got {lag.min():g}")
     model = model.replace(actuator_time=jnp.asarray(lag))
@@ -82,7 +94,7 @@ def run_simulation(asked: SimulationRequest) -> int:
     if asked.plot:
         pictures.check_plots()
     visuals = pictures.visuals(asked.file) if asked.html else None
-    remark(report, asked.floating_base)
+    files.remark(report, asked.floating_base)
     amount = f"adaptive steps, tolerance {tolerance:g}," if asked.adaptive else f"{steps} steps"
     with StateWatch(steps) if asked.adaptive else Watch(steps) as watch:
         line = f"simulating {asked.duration:g} s of {asked.file}: {amount} by {method}"
@@ -99,31 +111,33 @@ def run_simulation(asked: SimulationRequest) -> int:
                 torques=torque if torque.any() else None, save_every=asked.save_every, check=asked.check,
                 progress=watch,
             )  # fmt: skip
-    files = [motion.save(asked.out)]
+    made = [motion.save(asked.out)]
     if motion.result:
         note(f"{motion.result}; what was computed, {counted(len(motion), 'state')}, is in {asked.out}")
     if asked.plot:
-        files += pictures.save_plots(motion, asked.out.parent, asked.out.stem)
+        made += pictures.save_plots(motion, asked.out.parent, asked.out.stem)
     if asked.html:
-        files.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
-    _show(motion, watch, files, bool(torque.any()))
+        made.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
+    _show(motion, watch, made)
     return 0 if not motion.result else INTERRUPTED if watch.interrupted else DIVERGED
 
 
 class StateWatch(Watch):
-    """A watch over saved states, which are no steps: it shows no rate."""
+    """A watch over saved states, which are no steps, and so have no rate of steps."""
 
     @property
     def rate(self) -> None:
-        """None."""
+        """None: nothing is known of the steps."""
         return None
 
 
 def _method(asked: SimulationRequest) -> str:
     """The name of the method."""
+    from lgsim.integrators import METHODS
+
     name = asked.method or ("MK54" if asked.adaptive else "MK4")
     if name not in METHODS:
-        raise unknown(f"--method: expected one of {', '.join(METHODS)}", name, list(METHODS))
+        raise BadInput(unknown_name(f"--method: expected one of {', '.join(METHODS)}", name, list(METHODS)))
     if asked.adaptive:
         embedded = [known for known, each in METHODS.items() if each.embedded_order is not None]
         if name not in embedded:
@@ -143,10 +157,26 @@ def _tolerance(asked: SimulationRequest) -> float:
     return asked.tolerance
 
 
+def _gravity(text: str | None) -> Float[ndarray, " 3"] | None:
+    """The acceleration of free fall, (3,), m/s^2; None for that of the file."""
+    import numpy as np
+
+    from lgsim.scenarios.states import numbers
+
+    if text is None:
+        return None
+    with bad_input("--gravity: "):
+        found = numbers(text)
+    if len(found) != 3:
+        raise BadInput(f"--gravity: expected three numbers such as 0,0,-9.81, got {len(found)}")
+    return np.array(found)
+
+
 def _steps(asked: SimulationRequest) -> int:
     """The number of steps that ``simulate`` makes, or of spaces between the states that ``simulate_adaptive`` saves."""
-    states.positive("--duration", asked.duration)
-    states.positive("--dt", asked.dt)
+    for option, value in (("--duration", asked.duration), ("--dt", asked.dt)):
+        if not (math.isfinite(value) and value > 0):
+            raise BadInput(f"{option}: expected a positive number of seconds, got {value:g}")
     share = asked.duration / asked.dt
     if not share < MOST:
         raise BadInput(f"--dt: expected less than {MOST:.0e} steps, got {share:.0e}")
@@ -164,40 +194,23 @@ def _steps(asked: SimulationRequest) -> int:
     return max(1, round(share / asked.save_every)) * asked.save_every
 
 
-def _show(motion: Trajectory, watch: Watch, files: list[Path], driven: bool) -> None:
+def _show(motion: Trajectory, watch: Watch, made: list[Path]) -> None:
+    """Write a table about the motion and the time that it took."""
     from rich.table import Table
+
+    from lgsim.reports.trajectory import energy_drift
 
     table = Table.grid(padding=(0, 2))
     table.add_row("final time", f"{motion.time[-1]:g} s")
-    table.add_row("energy drift", drift(motion, driven))
+    table.add_row("energy drift", energy_drift(motion))
     table.add_row("constraint error", f"{motion.constraint_error.max():.2g}")
     watched = "saved state" if isinstance(watch, StateWatch) else "step"
     first = f"{watch.compiling:.2f} s of it compiling and the first {counted(watch.first_steps, watched)}"
     table.add_row("wall time", f"{watch.wall:.2f} s, {first}")
     if watch.rate is not None:
         table.add_row("steps per second", f"{watch.rate:,.0f}, after the first ones")
-    table.add_row("files", "\n".join(map(str, files)))
+    table.add_row("files", "\n".join(map(str, made)))
     console().print(table)
-
-
-def drift(motion: Trajectory, driven: bool) -> str:
-    """The largest change of the energy, in words."""
-    energy, largest = motion.energy, float(motion.kinetic_energy.max())
-    # just before it diverges, a motion may have finite velocities whose squares are not
-    if not (np.isfinite(energy).all() and np.isfinite(largest)):
-        return "the energy is too large for floats"
-    change = float(np.abs(energy - energy[0]).max())
-    if largest == 0:
-        return "none: nothing moved"
-    causes = ["the joint forces"] if driven else []
-    causes += _dissipation(motion.model)
-    why = f"; {' and '.join(causes)} change it too" if causes else ""
-    return f"{change / largest:.2g} of the largest kinetic energy, {largest:.4g} J{why}"
-
-
-def _dissipation(model: Model) -> list[str]:
-    names = {"damping": "dampers", "friction": "dry friction", "limit_stiffness": "stops"}
-    return [text for name, text in names.items() if np.asarray(getattr(model, name)).any()]
 
 
 LAG = '"0.05,0.05", or by joint: "elbow=0.05"'
@@ -254,8 +267,6 @@ def simulate(
     Ctrl-C ends the simulation early and saves what there is; so does a motion that diverges. With --adaptive the steps
     are as long as the tolerance lets them be, and --dt says only what is saved.
     """
-    pass
-
     request = SimulationRequest(
         file, q, v, torque, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base, out, plot,
         html, save_every, float32, seed, check,

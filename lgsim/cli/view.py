@@ -21,13 +21,13 @@ def view(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Of the live scene.")] = 8080,
 ) -> None:
     """Show a run, or a machine whose joints you move, in a browser on this computer; Ctrl-C ends it."""
-    from lgsim.cli import pictures, runs
-    from lgsim.scenarios.machine import RUNS, read_machine
+    from lgsim.cli import files, pictures
+    from lgsim.scenarios.machine import TRAJECTORIES
 
     if html is not None:
-        runs.check_file("--html", html)
-    is_run = file.suffix in RUNS
-    shown = runs.load(file) if is_run else read_machine(file, floating_base=floating_base)[0]
+        files.check_file("--html", html)
+    is_run = file.suffix in TRAJECTORIES
+    shown = files.load(file) if is_run else files.read_machine(file, floating_base=floating_base)[0]
     shapes = pictures.visuals(visuals if is_run else visuals or file)
     if html is None:
         pictures.show(shown, shapes, port)

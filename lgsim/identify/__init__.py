@@ -1,45 +1,116 @@
 """System identification: from recorded motion to a machine's numbers, and how well they are known.
 
-Recorded motion: ``read_recording`` gives a ``Recording`` with a ``Report`` of all that was found and mended, ``smooth``
-its velocities and accelerations; ``check`` does for other recordings what reading does.
+Recorded motion (``lgsim.identify.recording``):
 
-Unknowns: ``Parameters`` of a ``Plant`` in blocks such as ``Masses`` or ``Inertias``, with priors, bounds and beliefs.
-``fit`` finds them by an estimator: ``TorqueFit`` and ``LinearFit`` from joint forces (``Samples``), ``SimulationFit``
-from anything that sensors give (``Records``), ``StochasticFit`` for large data; a ``Search`` does the same iteration by
-iteration. ``design`` makes motions that show them.
+- ``read_recording`` gives a ``Recording`` with a ``Report`` of all ``Finding``s, each mended or named; its errors are
+  ``RecordingMapError``. ``check_recording`` does the same for recordings from elsewhere;
+- ``smooth`` gives velocities and accelerations, by a ``Smoother``: ``Spline`` or ``Butterworth``;
+- ``estimate_delay`` and ``torque_delay`` tell how late a channel is, ``shift_signal`` moves it back.
+
+Unknowns (``lgsim.identify.unknowns``):
+
+- ``Parameters`` of a ``Plant``, or of an ``InstrumentedPlant``, in ``Block``s of coordinates with bounds and prior
+  deviations, beside a ``Prior`` such as ``TotalMass``;
+- of bodies: ``Inertias``, ``StandardParameters``, ``Masses``, ``CentersOfMass``;
+- of joints and their signals: ``JointParameter``, ``SignalScale``, ``TorqueOffset``, ``Stribeck``, ``StribeckSpeed``;
+- of frames: ``Placements``, ``GravityDirection``; of instruments: ``SensorBias``, ``SensorDelay``, ``InputDelay``;
+- ``SharedBlock`` for bodies or joints that are alike; ``base_parameters`` for the combinations that torques show.
+
+Fits (``lgsim.identify.estimators``): ``fit`` finds the unknowns by an ``Estimator`` and returns a ``Fit``, whose
+``Estimate`` holds arrays alone; ``load_plant`` reads what ``Fit.save`` wrote.
+
+- From joint forces, ``TorqueSamples``: ``TorqueFit``, and ``LinearFit`` of base parameters;
+- from anything that sensors give, ``SensorRecords`` of a ``Channel`` for each ``Sensor`` (``PositionSensor``,
+  ``VelocitySensor``, ``FramePoseSensor``, ``ImuSensor``): ``SimulationFit``, by ``StructuredGaussNewton`` or
+  ``OptimistixLeastSquares``;
+- for large data: ``StochasticFit``;
+- with a ``Loss``: ``SquaredLoss``, or ``Huber`` and ``Cauchy`` for outliers; ``RESULTS`` says how the iterations ended;
+- ``identifiability`` and ``whiteness`` judge what was found.
+
+Experiments (``lgsim.identify.experiment``): ``design_excitation`` solves an ``ExcitationProblem`` for an
+``OptimalExcitation``, a ``Fourier`` motion within ``ExcitationLimits`` that shows the unknowns by ``DOptimal``,
+``AOptimal`` or ``EOptimal`` under ``AbsoluteNoise`` or ``RelativeNoise``.
 """
 
-from lgsim.identify.estimators.estimator import RESULTS, Estimate, Estimator
-from lgsim.identify.estimators.linear_fit import LinearFit
-from lgsim.identify.estimators.loss import Cauchy, Huber, Loss, SquaredLoss
-from lgsim.identify.estimators.minimizers import OptimistixLeastSquares, StructuredGaussNewton
-from lgsim.identify.estimators.records import Channel, SensorRecords
-from lgsim.identify.estimators.samples import TorqueSamples
-from lgsim.identify.estimators.sensors import FramePoseSensor, ImuSensor, PositionSensor, Sensor, VelocitySensor
-from lgsim.identify.estimators.simulation_fit import SimulationFit
-from lgsim.identify.estimators.stochastic_fit import StochasticFit
-from lgsim.identify.estimators.torque_delay import torque_delay
-from lgsim.identify.estimators.torque_fit import TorqueFit
-from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, whiteness
-from lgsim.identify.experiment.criteria import AbsoluteNoise, AOptimal, DOptimal, EOptimal, RelativeNoise
-from lgsim.identify.experiment.design import ExcitationLimits, ExcitationProblem, OptimalExcitation, design_excitation
-from lgsim.identify.experiment.fourier import Fourier
+from lgsim.identify.estimators import (
+    Cauchy,
+    Channel,
+    Estimate,
+    Estimator,
+    FramePoseSensor,
+    Huber,
+    Identifiability,
+    ImuSensor,
+    LinearFit,
+    Loss,
+    OptimistixLeastSquares,
+    PositionSensor,
+    Sensor,
+    SensorRecords,
+    SimulationFit,
+    SquaredLoss,
+    StochasticFit,
+    StructuredGaussNewton,
+    TorqueFit,
+    TorqueSamples,
+    VelocitySensor,
+    identifiability,
+    torque_delay,
+    whiteness,
+)
+from lgsim.identify.estimators.estimator import RESULTS, Iteration
+from lgsim.identify.experiment import (
+    AbsoluteNoise,
+    AOptimal,
+    DOptimal,
+    EOptimal,
+    ExcitationLimits,
+    ExcitationProblem,
+    Fourier,
+    OptimalExcitation,
+    RelativeNoise,
+    design_excitation,
+)
 from lgsim.identify.fit import Fit, fit, load_plant
-from lgsim.identify.recording.delays import estimate_delay, shift_signal
-from lgsim.identify.recording.filters import Butterworth, Smoother, Spline
-from lgsim.identify.recording.plausibility import check_recording
-from lgsim.identify.recording.reading import RecordingMapError, read_recording
-from lgsim.identify.recording.recording import Recording
-from lgsim.identify.recording.report import Finding, Report
-from lgsim.identify.recording.smoothing import smooth
-from lgsim.identify.session import Iteration, Search
-from lgsim.identify.unknowns.base_parameters import BaseParameters, base_parameters
-from lgsim.identify.unknowns.body_blocks import Block, CentersOfMass, Inertias, Masses, StandardParameters
-from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements, SharedBlock
-from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, Stribeck, StribeckSpeed, TorqueOffset
-from lgsim.identify.unknowns.parameters import Parameters, Prior, TotalMass
-from lgsim.identify.unknowns.plant import Plant
-from lgsim.identify.unknowns.sensor_plant import InputDelay, InstrumentedPlant, SensorBias, SensorDelay
+from lgsim.identify.recording import (
+    Butterworth,
+    Finding,
+    Recording,
+    RecordingMapError,
+    Report,
+    Smoother,
+    Spline,
+    check_recording,
+    estimate_delay,
+    read_recording,
+    shift_signal,
+    smooth,
+)
+from lgsim.identify.unknowns import (
+    BaseParameters,
+    Block,
+    CentersOfMass,
+    GravityDirection,
+    Inertias,
+    InputDelay,
+    InstrumentedPlant,
+    JointParameter,
+    Masses,
+    Parameters,
+    Placements,
+    Plant,
+    Prior,
+    SensorBias,
+    SensorDelay,
+    SharedBlock,
+    SignalScale,
+    StandardParameters,
+    Stribeck,
+    StribeckSpeed,
+    TorqueOffset,
+    TotalMass,
+    base_parameters,
+)
 
 __all__ = [
     "RESULTS",
@@ -84,7 +155,6 @@ __all__ = [
     "RecordingMapError",
     "RelativeNoise",
     "Report",
-    "Search",
     "Sensor",
     "SensorBias",
     "SensorDelay",

@@ -1,10 +1,8 @@
-"""The front door of identification, and what it answers."""
+"""The front door of identification: a plant from records, in one go, or in iterations that are shown and kept."""
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,15 +13,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
-from lgsim.identify.estimators.estimator import RESULTS, Estimate, Estimator
+from lgsim.identify import model_files
+from lgsim.identify.estimators.estimator import (
+    RESULTS,
+    Estimate,
+    Estimator,
+    FitRounds,
+    Iteration,
+    RoundState,
+    StepwiseEstimator,
+)
 from lgsim.identify.estimators.torque_fit import TorqueFit
-from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, unseen, whiteness
+from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
-from lgsim.multibody.serialization import from_record, to_record
+from lgsim.support.checkpoint import Checkpoint
+from lgsim.support.checkpoint_format_1 import fingerprint_1
+from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import write_whole
+from lgsim.support.fingerprint import fingerprint
 
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 
@@ -54,7 +65,7 @@ class Fit:
     @cached_property
     def plant(self) -> Plant:
         """The plant found."""
-        return self.parameters.put(self.estimate.x)
+        return self.parameters.plant_at(self.estimate.x)
 
     @property
     def model(self) -> Model:
@@ -74,11 +85,11 @@ class Fit:
 
     @cached_property
     def deviations(self) -> dict[str, float]:
-        """Their standard deviations; infinite where the records and the beliefs do not determine them."""
+        """Their standard deviations; infinite where the records and the priors do not determine them."""
         J = np.asarray(_slopes(self.parameters, self.estimate.x))
         variance = np.einsum("ip,pq,iq->i", J, np.asarray(self.estimate.covariance), J)
-        r = jax.jacfwd(self.parameters.beliefs_at)(self.estimate.x)
-        blind = np.asarray(unseen(self.estimate.information + r.T @ r))
+        r = jax.jacfwd(self.parameters.prior_residuals)(self.estimate.x)
+        blind = np.asarray(undetermined(self.estimate.information + r.T @ r))
         touched = np.any(np.abs(J[:, blind]) > ROUNDING, axis=1)
         return {
             name: float("inf") if lost else float(np.sqrt(max(s, 0)))
@@ -87,7 +98,7 @@ class Fit:
 
     @cached_property
     def identifiability(self) -> Identifiability:
-        """Which combinations of the unknowns the records show, without beliefs."""
+        """Which combinations of the unknowns the records show, without priors."""
         return identifiability(self.estimate.information, self.parameters.names)
 
     def residuals(self, samples: Any = None) -> Array:
@@ -144,17 +155,36 @@ class Fit:
         return "\n".join(lines)
 
 
-def fit(parameters: Parameters, samples: Any, estimator: Estimator | None = None, validation: Any = None) -> Fit:
+Progress = Callable[[Iteration], Any]
+"""``progress(iteration)`` is called after each iteration."""
+
+
+def fit(
+    parameters: Parameters,
+    samples: Any,
+    estimator: Estimator | None = None,
+    validation: Any = None,
+    *,
+    progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
+) -> Fit:
     """Identify a plant from records.
 
     Compiled once for each structure and number of tiles of samples. Under ``jax.vmap``, for many machines or records in
     one call, use ``estimator.run``.
 
     Args:
-        parameters: What is unknown, and the prior.
-        samples: Records of the kind that the estimator takes: ``Samples`` of joint forces, or ``Records``.
-        estimator: By default ``TorqueFit()``.
+        parameters: The unknowns, with their prior.
+        samples: Records of the kind that the estimator takes: ``TorqueSamples`` of joint forces, or ``SensorRecords``.
+        estimator: Estimator, by default ``TorqueFit()``.
         validation: Records that are not fitted but compared.
+        progress: Called with each ``Iteration`` while the estimator works, such as ``print``. What it raises goes
+            through, but Ctrl-C (``KeyboardInterrupt``) ends the iterations and the best plant so far is returned.
+        checkpoint: A file that keeps the estimator's state every few seconds and at the end. If it exists, the
+            estimator goes on from it, to the same numbers that it finds without a break.
+
+            With progress or checkpoint each iteration is compiled apart from the rest, and the numbers agree with those
+            of one program to rounding; neither can be taken inside of ``jit`` and ``vmap``.
 
     Returns:
         The plant with its uncertainty.
@@ -162,11 +192,21 @@ def fit(parameters: Parameters, samples: Any, estimator: Estimator | None = None
     Raises:
         ValueError: a shape is wrong, a number with a weight is not finite, the prior breaks its bounds, or there are
             fewer numbers than unknowns.
-        TypeError: an argument is of the wrong kind or dtype.
+        TypeError: an argument is of the wrong kind or dtype; or progress or checkpoint is given, and the estimator runs
+            in one piece or an argument is traced.
+        CheckpointError: the checkpoint is of other parameters, records or estimator, or no file can be written there.
+        OSError: the checkpoint cannot be written, for example because the disk is full.
     """
     estimator = JOINT_FORCES if estimator is None else estimator
+    in_chunks = progress is not None or checkpoint is not None
+    if in_chunks and any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((parameters, samples, estimator))):
+        raise TypeError("progress, checkpoint: expected records of numbers; inside of jit and vmap leave both out")
     checked(parameters, samples, estimator, validation)
-    return Fit(parameters, _run(estimator, parameters, samples), samples, validation, estimator)
+    if in_chunks:
+        estimate = _run_in_chunks(estimator, parameters, samples, progress, checkpoint)
+    else:
+        estimate = _run(estimator, parameters, samples)
+    return Fit(parameters, estimate, samples, validation, estimator)
 
 
 def checked(parameters: Parameters, samples: Any, estimator: Estimator, validation: Any) -> None:
@@ -178,10 +218,82 @@ def checked(parameters: Parameters, samples: Any, estimator: Estimator, validati
     used = estimator.check(parameters, samples)
     if validation is not None:
         estimator.check(parameters, validation)
-    used += len(parameters.beliefs_at(jnp.zeros(parameters.size, parameters.dtype)))
+    used += len(parameters.prior_residuals(jnp.zeros(parameters.size, parameters.dtype)))
     if used < parameters.size:
         raise ValueError(f"samples: {used} numbers with a weight cannot determine {parameters.size} unknowns")
     parameters.bounds()
+
+
+def _run_in_chunks(
+    estimator: Estimator,
+    parameters: Parameters,
+    samples: Any,
+    progress: Progress | None,
+    path: str | Path | None,
+) -> Estimate:
+    """What ``fit`` does if it is given ``progress`` or ``checkpoint``."""
+    if not isinstance(estimator, StepwiseEstimator):
+        raise TypeError(
+            f"estimator: {type(estimator).__name__} runs in one piece; without progress and checkpoint it can be taken"
+        )
+    given, kept = (parameters, samples, estimator), None
+    if path is not None:
+        kept = Checkpoint(
+            path, fingerprint(*given), owner="problem, record or estimator", marks_1=lambda: [fingerprint_1(*given)]
+        )
+    rounds = _prepared(estimator, parameters, samples)
+    rows: list[Iteration] = []
+
+    def advance(now: RoundState) -> RoundState:
+        rows.clear()
+        if _unfinished(now.state):
+            now = _iterate(rounds, now)
+            numbers = int(now.iterations), float(now.state.cost), float(now.state.mu), int(now.round) + 1
+            rows.append(Iteration(*numbers, rounds.count))
+        return now if _unfinished(now.state) else _next_round(rounds, now)
+
+    state, interrupted = run_in_chunks(
+        _first_state(rounds),
+        advance,
+        lambda now: int(now.round) >= rounds.count,
+        progress=None if progress is None else lambda before, after: [progress(row) for row in rows],
+        checkpoint=kept,
+    )
+    while int(state.round) < rounds.count:
+        # of an interrupted search: the rounds that are left end where they start
+        state = _next_round(rounds, state)
+    estimate = _concluded(rounds, state)
+    return eqx.tree_at(lambda e: e.status, estimate, RESULTS.interrupted) if interrupted else estimate
+
+
+def _unfinished(state: Any) -> bool:
+    """Whether a round has another iteration to do, by the state of its descent."""
+    return not bool(state.done) and int(state.i) < len(state.costs)
+
+
+@eqx.filter_jit
+def _prepared(estimator: StepwiseEstimator, parameters: Parameters, samples: Any) -> FitRounds:
+    return estimator.in_rounds(parameters, samples)
+
+
+@eqx.filter_jit
+def _first_state(rounds: FitRounds) -> RoundState:
+    return rounds.first_state()
+
+
+@eqx.filter_jit
+def _iterate(rounds: FitRounds, now: RoundState) -> RoundState:
+    return rounds.iterate(now)
+
+
+@eqx.filter_jit
+def _next_round(rounds: FitRounds, now: RoundState) -> RoundState:
+    return rounds.next_round(now)
+
+
+@eqx.filter_jit
+def _concluded(rounds: FitRounds, now: RoundState) -> Estimate:
+    return rounds.conclude(now.carry, now.found)
 
 
 @eqx.filter_jit
@@ -208,13 +320,15 @@ _FORMAT = "lgsim fit 1"
 _SIGNALS = ("scale", "offset", "stribeck", "stribeck_speed")
 
 
-def save(fit: Any, path: Path) -> Path:
-    """See ``Fit.save``."""
+def save(fit: Fit, path: Path) -> Path:
+    """Write a fit as ``Fit.save`` does.
+
+    Raises:
+        ValueError: the ending is not .npz.
+    """
     if path.suffix != ".npz":
         raise ValueError(f"{path}: expected a name that ends in .npz, got {path.suffix or 'no ending'!r}")
     plant, estimate = fit.plant, fit.estimate
-    topology, numbers = to_record(plant.model)
-    about = {"format": _FORMAT, "topology": topology, "message": fit.message, "coordinates": fit.parameters.names}
     arrays = {
         "names": np.array(list(fit.values)), "values": np.array(list(fit.values.values())),
         "prior": np.array(list(fit.prior.values())), "deviations": np.array(list(fit.deviations.values())),
@@ -225,11 +339,8 @@ def save(fit: Any, path: Path) -> Path:
     if fit.validation is not None:
         arrays["rmse_held_out"] = fit.rmse(fit.validation)
     arrays |= {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
-    arrays |= {f"model.{name}": array for name, array in numbers.items()}
-    file = io.BytesIO()
-    whole: dict[str, Any] = {"about": np.array(json.dumps(about)), **{k: np.asarray(x) for k, x in arrays.items()}}
-    np.savez_compressed(file, **whole)
-    write_whole(path, file.getvalue())
+    about = {"message": fit.message, "coordinates": fit.parameters.names}
+    write_whole(path, model_files.to_bytes(_FORMAT, about, plant.model, arrays))
     return path
 
 
@@ -238,14 +349,10 @@ def load_plant(path: str | Path) -> Plant:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no such file.
+        ValueError: the file holds no fit.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(str(file["about"]))
-            if about["format"] != _FORMAT:
-                raise KeyError(about["format"])
-            model = from_record(about["topology"], {n[6:]: file[n] for n in file if n.startswith("model.")})
-            return Plant(model, **{name: file[f"signal.{name}"] for name in _SIGNALS})
-    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
-        raise ValueError(f"{path}: expected a fit that lgsim wrote, got something else") from None
+    return model_files.read(Path(path), _FORMAT, "fit", _plant)
+
+
+def _plant(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) -> Plant:
+    return Plant(model, **{name: arrays[f"signal.{name}"] for name in _SIGNALS})

@@ -3,13 +3,13 @@
 from lgsim.integrators.commutator_free import CommutatorFree
 from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme, triple_jump, with_adjoint
 from lgsim.integrators.coordinates import Cayley, Exponential, SecondKind
-from lgsim.integrators.gauss import ImplicitMuntheKaas
 from lgsim.integrators.hamiltonian import BodyMomentumHamiltonian, HamiltonianField, LiePoissonField
+from lgsim.integrators.implicit_munthe_kaas import ImplicitMuntheKaas
 from lgsim.integrators.integrate import RESULTS, Solution, integrate
 from lgsim.integrators.method import ImplicitMethod, Method
 from lgsim.integrators.methods import COORDINATE_METHODS, IMPLICIT_METHODS, METHODS, SYMPLECTIC_METHODS
+from lgsim.integrators.munthe_kaas import MuntheKaas, ReducedMuntheKaas, TruncatedDexpinv
 from lgsim.integrators.newton import Newton
-from lgsim.integrators.rkmk import MuntheKaas, ReducedMuntheKaas, TruncatedDexpinv
 from lgsim.integrators.symplectic import Symplectic, SymplecticTheta
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau, ImplicitTableau, crouch_grossman
 

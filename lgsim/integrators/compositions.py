@@ -1,4 +1,4 @@
-"""Symplectic steps and what is composed of them, as data: each substep is a theta and a fraction of the step.
+"""Symplectic steps and their compositions as data: each substep is a theta and a fraction of the step.
 
 Source: Celledoni et al. 2021, (15)-(17); Yoshida 1990 and Suzuki 1990 (compositions); Hairer, Lubich, Wanner, Geometric
 Numerical Integration, II.4.
@@ -41,7 +41,7 @@ class ThetaScheme:
 
     @property
     def embedded_order(self) -> None:
-        """There is no error estimate."""
+        """None: a composition has no error estimate."""
         return None
 
     @property
@@ -58,13 +58,19 @@ class ThetaScheme:
 
 
 def theta_scheme(theta: float | int) -> ThetaScheme:
-    """One step of the family: of order 2 for theta = 1/2, of order 1 for all others in [0, 1]."""
+    """One step of the symplectic theta family, of order 2 for theta = 1/2 and of order 1 for all others in [0, 1].
+
+    Raises:
+        ValueError: theta is not a number in [0, 1].
+
+    Source: Celledoni et al. 2021, (15)-(17).
+    """
     theta = float(theta)
     return ThetaScheme(f"symplectic, theta = {theta:g}", ((theta, 1.0),), 2 if theta == 1 / 2 else 1)
 
 
 def with_adjoint(scheme: ThetaScheme) -> ThetaScheme:
-    """Half a step, then half a step of the adjoint: symmetric, hence of even order.
+    """Half a step of a scheme, then half a step of its adjoint: a symmetric scheme, hence one of even order.
 
     Source: Hairer, Lubich, Wanner, Geometric Numerical Integration, II.3.
     """
@@ -81,13 +87,13 @@ def triple_jump(scheme: ThetaScheme) -> ThetaScheme:
     Source: Yoshida 1990; Hairer, Lubich, Wanner, Geometric Numerical Integration, (II.4.4).
     """
     g = 1 / (2 - 2 ** (1 / (scheme.order + 1)))
-    return _composed("triple jump", scheme, (g, 1 - 2 * g, g))
+    return _compose("triple jump", scheme, (g, 1 - 2 * g, g))
 
 
 def suzuki(scheme: ThetaScheme) -> ThetaScheme:
     """Five steps ``g, g, 1 - 4 g, g, g`` with ``g = 1/(4 - 4^(1/(p+1)))`` of a symmetric scheme: order p + 2.
 
-    Shorter ways back than the triple jump's, and smaller errors.
+    Its steps backwards are shorter than those of the triple jump, and its errors are smaller.
 
     Raises:
         ValueError: the scheme is not symmetric.
@@ -95,10 +101,11 @@ def suzuki(scheme: ThetaScheme) -> ThetaScheme:
     Source: Suzuki 1990; Hairer, Lubich, Wanner, Geometric Numerical Integration, (II.4.5).
     """
     g = 1 / (4 - 4 ** (1 / (scheme.order + 1)))
-    return _composed("Suzuki", scheme, (g, g, 1 - 4 * g, g, g))
+    return _compose("Suzuki", scheme, (g, g, 1 - 4 * g, g, g))
 
 
-def _composed(kind: str, scheme: ThetaScheme, fractions: tuple[float, ...]) -> ThetaScheme:
+def _compose(kind: str, scheme: ThetaScheme, fractions: tuple[float, ...]) -> ThetaScheme:
+    """The steps of a symmetric scheme one after the other, each over its fraction of the step; two orders higher."""
     if not scheme.symmetric:
         raise ValueError(f"scheme: expected a symmetric one, got {scheme.name}; take with_adjoint(scheme)")
     substeps = tuple(substep for fraction in fractions for substep in _scaled(scheme, fraction))
@@ -106,4 +113,5 @@ def _composed(kind: str, scheme: ThetaScheme, fractions: tuple[float, ...]) -> T
 
 
 def _scaled(scheme: ThetaScheme, fraction: float) -> tuple[tuple[float, float], ...]:
+    """The substeps of a scheme over a fraction of the step."""
     return tuple((theta, fraction * part) for theta, part in scheme.substeps)

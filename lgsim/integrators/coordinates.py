@@ -1,4 +1,13 @@
-"""A coordinate map as an action sees it, and how the maps of parts make that of a whole."""
+"""Coordinates of a group, in which Munthe-Kaas methods integrate: exponential, of the second kind, Cayley.
+
+Coordinates are a map phi of the algebra to the group with ``phi(0) = 1``. A method needs two functions of them: the
+point ``phi(sigma) . y``, and the inverse of the differential of phi, which is the rate of sigma for which
+``phi(sigma(t)) . y`` moves with a given algebra vector. On a product or a power of actions each factor has its own map,
+because elements of different factors commute.
+
+Sources: Celledoni et al. 2021, sec. 2.2; Owren and Marthinsen 2001, Integration methods based on canonical coordinates
+of the second kind; Hairer, Lubich, Wanner, Geometric Numerical Integration, IV.8.
+"""
 
 from __future__ import annotations
 
@@ -11,184 +20,22 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.lie.action import Action, Coadjoint, LeftTranslation, Point, Product, RightTranslation, TangentSphere
 from lgsim.lie.group import SE3, ArrayGroup, Element, Euclidean, LieGroup, join, split
 from lgsim.lie.power import Power
 from lgsim.lie.product import Product as GroupProduct
 
-
-class Verbs(NamedTuple):
-    """A coordinate map phi on one action.
-
-    Attributes:
-        move: ``move(sigma, y)``, the point ``phi(sigma) . y``.
-        rate: ``rate(sigma, xi)``, the rate of sigma for which ``phi(sigma(t)) . y`` moves with xi.
-    """
-
-    move: Callable[[Array, Point], Point]
-    rate: Callable[[Array, Array], Array]
-
-
-def side_by_side(parts: Sequence[Verbs], dims: Sequence[int]) -> Verbs:
-    """The map of a product: each part on its own, because elements of different parts commute."""
-
-    def move(sigma: Array, y: Point) -> Point:
-        return tuple(part.move(s, z) for part, s, z in zip(parts, split(sigma, dims), y, strict=True))
-
-    def rate(sigma: Array, xi: Array) -> Array:
-        return join([part.rate(s, x) for part, s, x in zip(parts, split(sigma, dims), split(xi, dims), strict=True)])
-
-    return Verbs(move, rate)
-
-
-def repeated(one: Verbs, power: Power) -> Verbs:
-    """The map of equal parts."""
-    return Verbs(
-        lambda sigma, y: jax.vmap(one.move)(power.rows(sigma), y),
-        lambda sigma, xi: power.joined(jax.vmap(one.rate)(power.rows(sigma), power.rows(xi))),
-    )
-
-
-@singledispatch
-def second_kind_verbs(action: Action) -> Verbs:
-    """Coordinates of the second kind on an action; those of a product or power are those of its parts."""
-
-    def factor(point: Point, u: Array) -> tuple[Point, None]:
-        return action.move(u, point), None
-
-    def move(sigma: Array, y: Point) -> Point:
-        return jax.lax.scan(factor, y, jnp.diag(sigma), reverse=True)[0]
-
-    def adjoint(u: Array) -> Array:
-        basis = jnp.eye(action.dim, dtype=u.dtype)
-        forth, back = (jax.vmap(lambda e, s=s: action.dexpinv(s, e), out_axes=-1)(basis) for s in (u, -u))
-        return jnp.linalg.solve(forth, back)
-
-    def row(before: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
-        factor, e = now
-        return _times_matrix(before, factor), jnp.sum(before * e[None, :], axis=-1)
-
-    def rate(sigma: Array, xi: Array) -> Array:
-        basis = jnp.eye(action.dim, dtype=sigma.dtype)
-        _, rows = jax.lax.scan(row, basis, (jax.vmap(adjoint)(jnp.diag(sigma)), basis))
-        return jnp.linalg.solve(rows.T, xi)
-
-    return Verbs(move, rate)
-
-
-@second_kind_verbs.register
-def _(action: Product) -> Verbs:
-    return side_by_side([second_kind_verbs(each) for each in action.actions], action.dims)
-
-
-@second_kind_verbs.register
-def _(action: Power) -> Verbs:
-    return repeated(second_kind_verbs(action.action), action)
-
-
-def _times_matrix(a: Array, b: Array) -> Array:
-    return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
-
-
-class CayleyMap(NamedTuple):
-    """The Cayley map of a group: ``cay(u)``, and the inverse of its differential in space form, ``dcayinv(u, v)``."""
-
-    cay: Callable[[Array], Element]
-    dcayinv: Callable[[Array, Array], Array]
-
-
-@singledispatch
-def cayley_map(group: LieGroup) -> CayleyMap:
-    """The Cayley map of a group; a new kind of group registers its own. TypeError if it has none."""
-    raise TypeError(
-        f"action: the Cayley map needs cay and dcayinv, which the group {type(group).__name__} does not define; take "
-        "a method in exponential coordinates, such as MK4, or register them with "
-        "lgsim.integrators.coordinates.cayley_map.register"
-    )
-
-
-@cayley_map.register
-def _(group: ArrayGroup) -> CayleyMap:
-    functions = group.functions
-    if not (hasattr(functions, "cay") and hasattr(functions, "dcayinv_action")):
-        return cayley_map.dispatch(LieGroup)(group)
-    return CayleyMap(functions.cay, functions.dcayinv_action)
-
-
-@cayley_map.register
-def _(group: Euclidean) -> CayleyMap:
-    return CayleyMap(group.exp, group.dexpinv_action)
-
-
-@cayley_map.register
-def _(group: GroupProduct) -> CayleyMap:
-    maps, dims = [cayley_map(each) for each in group.groups], group.dims
-
-    def dcayinv(u: Array, v: Array) -> Array:
-        return join([m.dcayinv(x, w) for m, x, w in zip(maps, split(u, dims), split(v, dims), strict=True)])
-
-    return CayleyMap(lambda u: tuple(m.cay(x) for m, x in zip(maps, split(u, dims), strict=True)), dcayinv)
-
-
-@singledispatch
-def cayley_verbs(action: Action) -> Verbs:
-    """The Cayley map of an action, its own verbs where it defines them. TypeError if it has none."""
-    cay, dcayinv = (getattr(action, verb, None) for verb in ("cay", "dcayinv"))
-    if cay is None or dcayinv is None:
-        raise TypeError(
-            f"action: the Cayley map needs cay and dcayinv, which {type(action).__name__} does not define; define "
-            "them, or take a method in exponential coordinates, such as MK4"
-        )
-    return Verbs(cay, dcayinv)
-
-
-@cayley_verbs.register
-def _(action: LeftTranslation) -> Verbs:
-    group, cayley = action.group, cayley_map(action.group)
-    return Verbs(lambda sigma, y: group.compose(cayley.cay(sigma), y), cayley.dcayinv)
-
-
-@cayley_verbs.register
-def _(action: RightTranslation) -> Verbs:
-    group, cayley = action.group, cayley_map(action.group)
-    # cay(-sigma) is the inverse of cay(sigma), so the body form is the space form at -sigma, as for exp
-    return Verbs(lambda sigma, y: group.compose(y, cayley.cay(sigma)), lambda sigma, xi: cayley.dcayinv(-sigma, xi))
-
-
-@cayley_verbs.register
-def _(action: Coadjoint) -> Verbs:
-    group, cayley = action.group, cayley_map(action.group)
-    return Verbs(lambda sigma, y: group.Ad_dual_action(cayley.cay(-sigma), y), cayley.dcayinv)
-
-
-@cayley_verbs.register
-def _(action: TangentSphere) -> Verbs:
-    cayley = cayley_map(SE3)
-
-    def move(sigma: Array, y: Array) -> Array:
-        # (omega, q) transforms like a twist (v, w)
-        moved = SE3.Ad_action(cayley.cay(sigma), jnp.concatenate([y[..., 3:], y[..., :3]], axis=-1))
-        return jnp.concatenate([moved[..., 3:], moved[..., :3]], axis=-1)
-
-    return Verbs(move, cayley.dcayinv)
-
-
-@cayley_verbs.register
-def _(action: Product) -> Verbs:
-    return side_by_side([cayley_verbs(each) for each in action.actions], action.dims)
-
-
-@cayley_verbs.register
-def _(action: Power) -> Verbs:
-    return repeated(cayley_verbs(action.action), action)
+Vector = Float[Array, " algebra"]
+Matrix = Float[Array, "algebra algebra"]
 
 
 class Coordinates(ABC):
-    """What a Munthe-Kaas method asks of coordinates; they are hashable and hold no arrays.
+    """A coordinate map phi as a Munthe-Kaas method uses it; hashable, without arrays.
 
     Attributes:
-        requires: the verbs, beyond ``move``, that the action must provide.
+        requires: the names of the verbs, beyond ``move``, that the action must define.
         odd: whether ``phi(-u)`` is the inverse of ``phi(u)``.
     """
 
@@ -199,12 +46,47 @@ class Coordinates(ABC):
         """Raise TypeError if the action has no such coordinates, beyond a verb that it lacks."""
 
     @abstractmethod
-    def move(self, action: Action, sigma: Array, y: Point) -> Point:
+    def move(self, action: Action, sigma: Vector, y: Point) -> Point:
         """The point ``phi(sigma) . y``."""
 
     @abstractmethod
-    def inverse_differential(self, action: Action, sigma: Array, xi: Array) -> Array:
-        """The rate of sigma for which ``phi(sigma(t)) . y`` moves with xi."""
+    def inverse_differential(self, action: Action, sigma: Vector, xi: Vector) -> Vector:
+        """The rate of sigma for which ``phi(sigma(t)) . y`` moves with xi; all three are (action.dim,)."""
+
+
+class CoordinateMap(NamedTuple):
+    """The two functions of coordinates phi on one action.
+
+    Attributes:
+        move: ``move(sigma, y)``, the point ``phi(sigma) . y``.
+        inverse_differential: ``inverse_differential(sigma, xi)``, the rate of sigma for which ``phi(sigma(t)) . y``
+            moves with xi; all three are (action.dim,).
+    """
+
+    move: Callable[[Vector, Point], Point]
+    inverse_differential: Callable[[Vector, Vector], Vector]
+
+
+def product_map(factors: Sequence[CoordinateMap], dims: Sequence[int]) -> CoordinateMap:
+    """The coordinates of a product of actions, from those of its factors, whose algebras have dimensions ``dims``."""
+
+    def move(sigma: Vector, y: Point) -> Point:
+        return tuple(factor.move(s, z) for factor, s, z in zip(factors, split(sigma, dims), y, strict=True))
+
+    def inverse_differential(sigma: Vector, xi: Vector) -> Vector:
+        vectors = zip(factors, split(sigma, dims), split(xi, dims), strict=True)
+        return join([factor.inverse_differential(s, x) for factor, s, x in vectors])
+
+    return CoordinateMap(move, inverse_differential)
+
+
+def power_map(factor: CoordinateMap, power: Power) -> CoordinateMap:
+    """The coordinates of a power of one action, from those of the action."""
+    inverse_differential = jax.vmap(factor.inverse_differential)
+    return CoordinateMap(
+        lambda sigma, y: jax.vmap(factor.move)(power.rows(sigma), y),
+        lambda sigma, xi: power.joined(inverse_differential(power.rows(sigma), power.rows(xi))),
+    )
 
 
 @dataclass(frozen=True)
@@ -214,13 +96,16 @@ class Exponential(Coordinates):
     requires: ClassVar[tuple[str, ...]] = ("dexpinv",)
     odd: ClassVar[bool] = True
 
-    def move(self, action: Action, sigma: Array, y: Point) -> Point:
-        """``exp(sigma) . y``."""
+    def move(self, action: Action, sigma: Vector, y: Point) -> Point:
+        """The point ``exp(sigma) . y``."""
         return action.move(sigma, y)
 
-    def inverse_differential(self, action: Action, sigma: Array, xi: Array) -> Array:
-        """Dexpinv in closed form."""
+    def inverse_differential(self, action: Action, sigma: Vector, xi: Vector) -> Vector:
+        """``dexpinv_sigma(xi)`` in closed form, (action.dim,)."""
         return action.dexpinv(sigma, xi)
+
+
+EXPONENTIAL = Exponential()
 
 
 @dataclass(frozen=True)
@@ -233,13 +118,58 @@ class SecondKind(Coordinates):
     requires: ClassVar[tuple[str, ...]] = ("dexpinv",)
     odd: ClassVar[bool] = False
 
-    def move(self, action: Action, sigma: Array, y: Point) -> Point:
-        """``phi(sigma) . y``; the last factor acts first."""
-        return second_kind_verbs(action).move(sigma, y)
+    def move(self, action: Action, sigma: Vector, y: Point) -> Point:
+        """The point ``phi(sigma) . y``; the last factor acts first."""
+        return second_kind_map(action).move(sigma, y)
 
-    def inverse_differential(self, action: Action, sigma: Array, xi: Array) -> Array:
-        """By one linear system for each part of a product."""
-        return second_kind_verbs(action).rate(sigma, xi)
+    def inverse_differential(self, action: Action, sigma: Vector, xi: Vector) -> Vector:
+        """The rate of sigma (action.dim,) from one linear system for each factor of a product."""
+        return second_kind_map(action).inverse_differential(sigma, xi)
+
+
+@singledispatch
+def second_kind_map(action: Action) -> CoordinateMap:
+    """Coordinates of the second kind on an action.
+
+    The rate s of sigma solves ``sum_i s_i Ad_(exp(sigma_1 e_1) ... exp(sigma_(i-1) e_(i-1))) e_i = xi``.
+    """
+
+    def apply_factor(point: Point, u: Vector) -> tuple[Point, None]:
+        return action.move(u, point), None
+
+    def move(sigma: Vector, y: Point) -> Point:
+        return jax.lax.scan(apply_factor, y, jnp.diag(sigma), reverse=True)[0]
+
+    def adjoint(u: Vector) -> Matrix:
+        """Ad_exp(u) = dexp_u dexpinv_(-u), with the inverse of dexp as all that an action gives."""
+        basis = jnp.eye(action.dim, dtype=u.dtype)
+        space, body = (jax.vmap(lambda e, s=s: action.dexpinv(s, e), out_axes=-1)(basis) for s in (u, -u))
+        return jnp.linalg.solve(space, body)
+
+    def next_column(before: Matrix, factor: tuple[Matrix, Vector]) -> tuple[Matrix, Vector]:
+        Ad, e = factor
+        return _multiply(before, Ad), jnp.sum(before * e[None, :], axis=-1)
+
+    def inverse_differential(sigma: Vector, xi: Vector) -> Vector:
+        basis = jnp.eye(action.dim, dtype=sigma.dtype)
+        _, columns = jax.lax.scan(next_column, basis, (jax.vmap(adjoint)(jnp.diag(sigma)), basis))
+        return jnp.linalg.solve(columns.T, xi)
+
+    return CoordinateMap(move, inverse_differential)
+
+
+@second_kind_map.register
+def _(action: Product) -> CoordinateMap:
+    return product_map([second_kind_map(each) for each in action.actions], action.dims)
+
+
+@second_kind_map.register
+def _(action: Power) -> CoordinateMap:
+    return power_map(second_kind_map(action.action), action)
+
+
+def _multiply(a: Matrix, b: Matrix) -> Matrix:
+    return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
 
 
 @dataclass(frozen=True)
@@ -255,15 +185,120 @@ class Cayley(Coordinates):
 
     def check(self, action: Action) -> None:
         """Raise TypeError if the action has no Cayley map."""
-        cayley_verbs(action)
+        cayley_map(action)
 
-    def move(self, action: Action, sigma: Array, y: Point) -> Point:
-        """``cay(sigma) . y``."""
-        return cayley_verbs(action).move(sigma, y)
+    def move(self, action: Action, sigma: Vector, y: Point) -> Point:
+        """The point ``cay(sigma) . y``."""
+        return cayley_map(action).move(sigma, y)
 
-    def inverse_differential(self, action: Action, sigma: Array, xi: Array) -> Array:
-        """Dcayinv in closed form."""
-        return cayley_verbs(action).rate(sigma, xi)
+    def inverse_differential(self, action: Action, sigma: Vector, xi: Vector) -> Vector:
+        """``dcayinv_sigma(xi)`` in closed form, (action.dim,)."""
+        return cayley_map(action).inverse_differential(sigma, xi)
 
 
-EXPONENTIAL = Exponential()
+class GroupCayley(NamedTuple):
+    """The Cayley map of a group.
+
+    Attributes:
+        cay: ``cay(u)``, the element of an algebra vector (dim,).
+        dcayinv: ``dcayinv(u, v)``, the inverse of its differential in space form at u, applied to v, (dim,).
+    """
+
+    cay: Callable[[Vector], Element]
+    dcayinv: Callable[[Vector, Vector], Vector]
+
+
+@singledispatch
+def group_cayley(group: LieGroup) -> GroupCayley:
+    """The Cayley map of a group; a new kind of group registers its own.
+
+    Raises:
+        TypeError: the group has none.
+    """
+    raise TypeError(
+        f"action: the Cayley map needs cay and dcayinv, which the group {type(group).__name__} does not define; take "
+        "a method in exponential coordinates, such as MK4, or register them with "
+        "lgsim.integrators.coordinates.group_cayley.register"
+    )
+
+
+@group_cayley.register
+def _(group: ArrayGroup) -> GroupCayley:
+    functions = group.functions
+    if not (hasattr(functions, "cay") and hasattr(functions, "dcayinv_action")):
+        return group_cayley.dispatch(LieGroup)(group)
+    return GroupCayley(functions.cay, functions.dcayinv_action)
+
+
+@group_cayley.register
+def _(group: Euclidean) -> GroupCayley:
+    return GroupCayley(group.exp, group.dexpinv_action)
+
+
+@group_cayley.register
+def _(group: GroupProduct) -> GroupCayley:
+    maps, dims = [group_cayley(each) for each in group.groups], group.dims
+
+    def dcayinv(u: Vector, v: Vector) -> Vector:
+        return join([m.dcayinv(x, w) for m, x, w in zip(maps, split(u, dims), split(v, dims), strict=True)])
+
+    return GroupCayley(lambda u: tuple(m.cay(x) for m, x in zip(maps, split(u, dims), strict=True)), dcayinv)
+
+
+@singledispatch
+def cayley_map(action: Action) -> CoordinateMap:
+    """The Cayley map of an action, from the verbs ``cay`` and ``dcayinv`` where the action defines them.
+
+    Raises:
+        TypeError: the action has none.
+    """
+    cay, dcayinv = (getattr(action, verb, None) for verb in ("cay", "dcayinv"))
+    if cay is None or dcayinv is None:
+        raise TypeError(
+            f"action: the Cayley map needs cay and dcayinv, which {type(action).__name__} does not define; define "
+            "them, or take a method in exponential coordinates, such as MK4"
+        )
+    return CoordinateMap(cay, dcayinv)
+
+
+@cayley_map.register
+def _(action: LeftTranslation) -> CoordinateMap:
+    group, cayley = action.group, group_cayley(action.group)
+    return CoordinateMap(lambda sigma, y: group.compose(cayley.cay(sigma), y), cayley.dcayinv)
+
+
+@cayley_map.register
+def _(action: RightTranslation) -> CoordinateMap:
+    group, cayley = action.group, group_cayley(action.group)
+    # cay(-sigma) is the inverse of cay(sigma), so the body form is the space form at -sigma, as for exp
+    return CoordinateMap(
+        lambda sigma, y: group.compose(y, cayley.cay(sigma)), lambda sigma, xi: cayley.dcayinv(-sigma, xi)
+    )
+
+
+@cayley_map.register
+def _(action: Coadjoint) -> CoordinateMap:
+    group, cayley = action.group, group_cayley(action.group)
+    return CoordinateMap(lambda sigma, y: group.Ad_dual_action(cayley.cay(-sigma), y), cayley.dcayinv)
+
+
+@cayley_map.register
+def _(action: TangentSphere) -> CoordinateMap:
+    cayley = group_cayley(SE3)
+
+    def move(sigma: Vector, y: Float[Array, 6]) -> Float[Array, 6]:
+        # (omega, q) transforms like a twist (v, w)
+        twist = SE3.Ad_action(cayley.cay(sigma), jnp.concatenate([y[..., 3:], y[..., :3]], axis=-1))
+        return jnp.concatenate([twist[..., 3:], twist[..., :3]], axis=-1)
+
+    return CoordinateMap(move, cayley.dcayinv)
+
+
+@cayley_map.register
+def _(action: Product) -> CoordinateMap:
+    return product_map([cayley_map(each) for each in action.actions], action.dims)
+
+
+@cayley_map.register
+def _(action: Power) -> CoordinateMap:
+    return power_map(cayley_map(action.action), action)

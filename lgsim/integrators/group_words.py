@@ -1,4 +1,4 @@
-"""Points that a Lie group integrator reaches by composing exponentials, as data."""
+"""Words in the group: points that an integrator reaches by composing exponentials, as data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import NamedTuple
 class Commutator(NamedTuple):
     """The term coefficient * [k_left, k_right] of one row, with k = h f(Y).
 
-    `row` is a stage index, or the number of stages for the update.
+    Attributes:
+        row: index of the stage whose row gets the term, or the number of stages for the update.
+        coefficient: factor of the bracket, dimensionless.
+        left: index of the stage value that stands left in the bracket.
+        right: index of the stage value that stands right in the bracket.
     """
 
     row: int
@@ -22,9 +26,11 @@ class Commutator(NamedTuple):
 class Exponentials:
     """The point exp(h rows[-1] . K) ... exp(h rows[0] . K) . Y_base.
 
-    `rows[j][k]` weighs the stage value K_k = f(Y_k) in the exponential j; the first row acts first. `base` is the index
-    of the stage point that the composition continues from: 0 is the start of the step, Y_0 = y_n, and another base
-    reuses the exponentials of that stage. No rows at all is the point Y_base itself. Weights are dimensionless.
+    Attributes:
+        base: index of the stage point that the composition continues from: 0 is the start of the step, Y_0 = y_n, and
+            another base reuses the exponentials of that stage.
+        rows: `rows[j][k]` weighs the stage value K_k = f(Y_k) in the exponential j, dimensionless; the first row acts
+            first. No rows at all is the point Y_base itself.
 
     Source: Celledoni, Marthinsen, Owren (2003), Commutator-free Lie group methods; Park, Chung (29).
     """

@@ -11,8 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, PyTree
 
+from lgsim.integrators.method import Number
 from lgsim.lie.group import Element, LieGroup
+
+Hamiltonian = Callable[[Element, Float[Array, " dim"], Any], Float[Array, ""]]
+"""``hamiltonian(g, mu, args)``: an energy of a group element and a momentum."""
 
 
 class HamiltonianField(eqx.Module):
@@ -24,32 +29,32 @@ class HamiltonianField(eqx.Module):
 
     Attributes:
         group: the group G.
-        hamiltonian: ``H(g, mu, args)``, a scalar; mu is the space momentum (dim,). ``BodyMomentum`` makes one from an
-            energy of the body momentum.
+        hamiltonian: ``H(g, mu, args)``, a scalar; mu is the space momentum (dim,). ``BodyMomentumHamiltonian`` makes
+            one from an energy of the body momentum.
 
     Source: Celledoni et al. 2021, (12), (14).
     """
 
     group: LieGroup
-    hamiltonian: Callable[[Element, Array, Any], Array]
+    hamiltonian: Hamiltonian
 
-    def __call__(self, t: Any, y: tuple[Element, Array], args: Any) -> Array:
-        """The algebra vector (2 dim,) at (g, mu)."""
+    def __call__(self, t: Number, y: tuple[Element, Float[Array, " dim"]], args: Any) -> Float[Array, " algebra"]:
+        """The algebra vector (xi, n) of length 2 dim at the state (g, mu)."""
         g, mu = y
         directions = _directions(self.group, mu.dtype)
 
-        def energy(eta: Array, mu: Array) -> Array:
+        def energy(eta: Float[Array, " dim"], mu: Float[Array, " dim"]) -> Float[Array, ""]:
             # to first order exp(eta), which is all that a gradient at zero asks
-            near = jax.tree.map(lambda e, d: e + jnp.tensordot(d, eta, 1), self.group.identity(mu.dtype), directions)
-            return self.hamiltonian(self.group.compose(near, g), mu, args)
+            factor = jax.tree.map(lambda e, d: e + jnp.tensordot(d, eta, 1), self.group.identity(mu.dtype), directions)
+            return self.hamiltonian(self.group.compose(factor, g), mu, args)
 
-        by_place, by_momentum = jax.grad(energy, (0, 1))(jnp.zeros_like(mu), mu)
-        return jnp.concatenate([by_momentum, -by_place])
+        by_element, by_momentum = jax.grad(energy, (0, 1))(jnp.zeros_like(mu), mu)
+        return jnp.concatenate([by_momentum, -by_element])
 
 
 @cache
-def _directions(group: LieGroup, dtype: jnp.dtype) -> Any:
-    """The derivative of exp at zero in each entry of an element, with a last axis for the algebra's components."""
+def _directions(group: LieGroup, dtype: jnp.dtype) -> PyTree[Float[np.ndarray, "... dim"]]:
+    """The derivative of exp at zero of each entry of an element, with a last axis for the algebra's components."""
     with jax.ensure_compile_time_eval():
         slopes = jax.jit(jax.jacfwd(group.exp))(jnp.zeros(group.dim, dtype))
         return jax.tree.map(np.asarray, slopes)
@@ -64,10 +69,10 @@ class BodyMomentumHamiltonian(eqx.Module):
     """
 
     group: LieGroup
-    hamiltonian: Callable[[Element, Array, Any], Array]
+    hamiltonian: Hamiltonian
 
-    def __call__(self, g: Element, mu: Array, args: Any) -> Array:
-        """The energy at (g, mu)."""
+    def __call__(self, g: Element, mu: Float[Array, " dim"], args: Any) -> Float[Array, ""]:
+        """The energy () at the element g and the space momentum mu (dim,)."""
         return self.hamiltonian(g, self.group.Ad_dual_action(g, mu), args)
 
 
@@ -83,8 +88,8 @@ class LiePoissonField(eqx.Module):
     Source: Celledoni et al. 2021, (18) with the sign of left invariance.
     """
 
-    hamiltonian: Callable[[Array, Any], Array]
+    hamiltonian: Callable[[Float[Array, " dim"], Any], Float[Array, ""]]
 
-    def __call__(self, t: Any, y: Array, args: Any) -> Array:
-        """The algebra vector (dim,) at Pi."""
+    def __call__(self, t: Number, y: Float[Array, " dim"], args: Any) -> Float[Array, " dim"]:
+        """The algebra vector -dH/dPi (dim,) at the body momentum y = Pi (dim,)."""
         return -jax.grad(self.hamiltonian)(y, args)

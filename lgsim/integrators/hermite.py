@@ -1,7 +1,7 @@
 """Hermite interpolation between two points of a manifold, in the algebra: no point leaves the manifold.
 
 The interpolant moves with the given velocities at both ends. The error of the cubic falls with the fourth power of the
-time between the points, that of the quartic, which looks at the field once more, with the fifth.
+time between the points, that of the quartic, which takes one more value of the field, with the fifth.
 """
 
 from __future__ import annotations
@@ -11,13 +11,23 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
-from lgsim.integrators.rkmk import TruncatedDexpinv
+from lgsim.integrators.munthe_kaas import TruncatedDexpinv
 from lgsim.lie.action import Action, Point
+
+Vector = Float[Array, " algebra"]
+Chain = Float[Array, "exponentials algebra"]
 
 
 def hermite(
-    action: Action, y0: Point, y1: Point, slope0: Array, slope1: Array, s: float | Array, sigma: Array | None = None
+    action: Action,
+    y0: Point,
+    y1: Point,
+    slope0: Vector,
+    slope1: Vector,
+    s: float | Float[Array, ""],
+    sigma: Vector | None = None,
 ) -> Point:
     """The point at the fraction s of the cubic from y0 to y1 with given velocities at the ends.
 
@@ -46,19 +56,19 @@ def hermite(
     if sigma is None and not action.provides("difference"):
         raise TypeError(f"sigma: expected an algebra vector, because {type(action).__name__} has no difference")
     between = action.difference(y0, y1) if sigma is None else sigma
-    return along(action, y0, between[None], slope0, slope1, s)
+    return chain_hermite(action, y0, between[None], slope0, slope1, s)
 
 
-def along(
+def chain_hermite(
     action: Action,
     y0: Point,
-    exponentials: Array,
-    slope0: Array,
-    slope1: Array,
-    s: float | Array,
-    bump: Array | None = None,
+    exponentials: Chain,
+    slope0: Vector,
+    slope1: Vector,
+    s: float | Float[Array, ""],
+    bump: Vector | None = None,
 ) -> Point:
-    """As ``hermite`` for an end ``y1 = exp(a_J) ... exp(a_1) . y0``, which need not be brought to one exponential.
+    """The point of ``hermite`` for an end ``y1 = exp(a_J) ... exp(a_1) . y0``, a chain of exponentials.
 
         y(s) = exp(b(s)) exp(s a_(J-1)) ... exp(s a_1) . y0,
 
@@ -73,7 +83,7 @@ def along(
         slope0: the field at y0 times the time between the points, shape (action.dim,).
         slope1: the field at the end times that time, shape (action.dim,).
         s: the fraction of the time, in [0, 1].
-        bump: what ``quartic`` returns, shape (action.dim,), or None.
+        bump: the vector of ``quartic_bump``, shape (action.dim,), for the quartic; None for the cubic.
 
     Returns:
         The point, of the structure of y0.
@@ -86,24 +96,24 @@ def along(
     return action.move(b if bump is None else b + (s * (1 - s)) ** 2 * bump, start)
 
 
-def quartic(
+def quartic_bump(
     action: Action,
     y0: Point,
-    exponentials: Array,
-    slope0: Array,
-    slope1: Array,
-    slope_at: Callable[[float, Point], Array],
-) -> Array:
-    """The bump that raises the order of ``along`` by one, to an error of O(h^5), by one more look at the field.
+    exponentials: Chain,
+    slope0: Vector,
+    slope1: Vector,
+    slope_at: Callable[[float, Point], Vector],
+) -> Vector:
+    """The bump that raises the order of ``chain_hermite`` by one, to an error of O(h^5), from one more slope.
 
-    The field at a quarter of the way, on the cubic, is the velocity there up to O(h^5).
+    The field at a quarter of the time, at the point of the cubic, is the velocity there up to O(h^5).
 
     Args:
         action: how the algebra moves the points.
         y0: the point at s = 0.
-        exponentials: as for ``along``, shape (J, action.dim).
-        slope0: as for ``along``, shape (action.dim,).
-        slope1: as for ``along``, shape (action.dim,).
+        exponentials: as for ``chain_hermite``, shape (J, action.dim).
+        slope0: as for ``chain_hermite``, shape (action.dim,).
+        slope1: as for ``chain_hermite``, shape (action.dim,).
         slope_at: ``slope_at(s, y)``, the field at the fraction s and the point y, times the time between the ends.
 
     Returns:
@@ -113,7 +123,7 @@ def quartic(
     Solving ODEs I, section II.6.
     """
     s = 0.25  # not a half, where the bump has no slope
-    velocity = slope_at(s, along(action, y0, exponentials, slope0, slope1, s))
+    velocity = slope_at(s, chain_hermite(action, y0, exponentials, slope0, slope1, s))
     b, b_rate = jax.jvp(
         _cubic(action, exponentials, slope0, slope1), (jnp.asarray(s, slope0.dtype),), (jnp.ones((), slope0.dtype),)
     )
@@ -122,27 +132,27 @@ def quartic(
     )
 
 
-def _cubic(action: Action, exponentials: Array, slope0: Array, slope1: Array) -> Callable[[Array], Array]:
-    """b(s), the algebra vector of the last exponential."""
+def _cubic(action: Action, exponentials: Chain, slope0: Vector, slope1: Vector) -> Callable[[Float[Array, ""]], Vector]:
+    """The function b(s), the algebra vector of the last exponential of the cubic."""
     before, last = exponentials[:-1], exponentials[-1]
     first = slope0 - jnp.sum(before, axis=0)
     final = _rate(action, before, before, last, slope1)
     return lambda s: s**2 * (3 - 2 * s) * last + s * (1 - s) ** 2 * first - s**2 * (1 - s) * final
 
 
-def _rate(action: Action, before: Array, rates: Array, b: Array, velocity: Array) -> Array:
+def _rate(action: Action, before: Chain, rates: Chain, b: Vector, velocity: Vector) -> Vector:
     """The rate of b for which exp(b) exp(before_(J-1)) ... exp(before_1) moves with ``velocity``."""
     if before.shape[0]:
-        arriving = rates[0]
+        transported = rates[0]
         for a, rate in zip(before[1:], rates[1:], strict=True):
-            arriving = rate + _carried(action, a, arriving)
-        velocity = velocity - _carried(action, b, arriving)
+            transported = rate + _adjoint(action, a, transported)
+        velocity = velocity - _adjoint(action, b, transported)
     if action.provides("dexpinv"):
         return action.dexpinv(b, velocity)
     return TruncatedDexpinv(3 if action.provides("bracket") else 0)(action, b, velocity)
 
 
-def _carried(action: Action, a: Array, velocity: Array) -> Array:
+def _adjoint(action: Action, a: Vector, velocity: Vector) -> Vector:
     """``Ad_exp(a) velocity`` up to terms that do not lower the order: a and velocity are nearly parallel."""
     if not action.provides("bracket"):
         return velocity

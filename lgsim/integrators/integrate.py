@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float, Int, PyTree, Shaped
 
-from lgsim.integrators.checkpointing import Loop, store_all, store_every, store_recursively, store_steps
-from lgsim.integrators.method import Field, Method
+from lgsim.integrators.checkpointing import Loop, checkpoint_policy, store_all
+from lgsim.integrators.method import Field, Method, Number
 from lgsim.integrators.validation import check_field, count, scalar, state
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
@@ -33,7 +35,7 @@ class RESULTS(eqx.Enumeration):
 
 
 class Solution(eqx.Module):
-    """What ``integrate`` returns.
+    """The states that ``integrate`` saved, and how the integration ended.
 
     Attributes:
         ts: the saved times, shape (saved,), ``t0 + k dt`` for each saved step k, the first one t0.
@@ -45,11 +47,11 @@ class Solution(eqx.Module):
             of Newton's method (``Newton``), shape (steps,); else None.
     """
 
-    ts: Array
+    ts: Float[Array, " saved"]
     ys: Point
-    error_estimate: Array | None
+    error_estimate: Float[Array, " intervals"] | None
     result: RESULTS
-    residuals: Array | None = None
+    residuals: Float[Array, " steps"] | None = None
 
 
 def integrate(
@@ -58,17 +60,17 @@ def integrate(
     field: Field,
     y0: Point,
     *,
-    t0: float | Array = 0.0,
-    dt: float | Array,
+    t0: Number = 0.0,
+    dt: Number,
     steps: int,
     args: Any = None,
-    inputs: Any = None,
+    inputs: PyTree[Shaped[ArrayLike, "steps ..."]] = None,
     save_every: int = 1,
     checkpoint: str | int | None = "step",
     throw: bool = True,
 ) -> Solution:
     """Solve ``y' = field(t, y, args) . y`` with a fixed step: ``y(t + dt)`` is reached by exponentials, so y never
-    leaves its manifold and nothing is normalised.
+    leaves its manifold and nothing is normalized.
 
     Differentiable in y0, t0, dt and args, in forward and reverse mode, to any order. Compiled once for each method,
     action, field, shape and number of steps; new numbers never compile again. The cost of compiling does not depend on
@@ -83,9 +85,9 @@ def integrate(
         dt: the step, not zero; negative steps run backwards. In the unit of time of ``field``.
         steps: the number of steps, at least 1.
         args: anything ``field`` needs; arrays in it are differentiable.
-        inputs: arrays with a leading axis ``steps``, such as forces held for a step; in step k the field is
-            ``field(t, y, (args, inputs[k]))``, at all stages alike.
-        save_every: save each ``save_every``-th state; it must divide ``steps``.
+        inputs: arrays with a leading axis ``steps``, such as forces that are constant over a step; in step k the field
+            is ``field(t, y, (args, inputs[k]))``, at all stages alike.
+        save_every: save each ``save_every``-th state; a divisor of ``steps``.
         checkpoint: what reverse mode keeps: None every intermediate value, "step" the state at each step, an integer k
             the state at each k-th step, "recursive" a logarithmic number of states.
         throw: raise where an implicit method did not solve the equations of a step. Under ``jax.jit``, ``jax.vmap`` and
@@ -127,7 +129,9 @@ def integrate(
     return solution
 
 
-def _raise_unless_solved(method: Method, residuals: Array, t0: Array, dt: Array) -> None:
+def _raise_unless_solved(
+    method: Method, residuals: Float[Array, " steps"], t0: Float[Array, ""], dt: Float[Array, ""]
+) -> None:
     """Raise RuntimeError with the first step whose equations were not solved."""
     largest = method.largest_residual(residuals.dtype)
     failed = np.flatnonzero(~(np.asarray(residuals) <= largest))  # also where it is not a number
@@ -141,43 +145,37 @@ def _raise_unless_solved(method: Method, residuals: Array, t0: Array, dt: Array)
         )
 
 
-def checkpoint_policy(checkpoint: str | int | None) -> Loop:
-    """The loop of a ``checkpoint`` argument; ValueError if there is none."""
-    named: dict[Any, Loop] = {None: store_all, "step": store_steps, "recursive": store_recursively}
-    if isinstance(checkpoint, int) and not isinstance(checkpoint, bool) and checkpoint >= 1:
-        return _store_every(checkpoint)
-    if checkpoint in named:
-        return named[checkpoint]
-    raise ValueError(f'checkpoint: expected None, "step", "recursive" or a positive integer, got {checkpoint!r}')
-
-
-class _store_every(eqx.Module):
-    block: int = eqx.field(static=True)
-
-    def __call__(self, body: Any, carry: Any, length: int) -> tuple[Any, Any]:
-        return store_every(self.block)(body, carry, length)
+# the norm of the error estimate and the relative residual of one step
+Monitors = tuple[Float[Array, ""] | None, Float[Array, ""] | None]
+SavedStep = tuple[Point, Float[Array, ""] | None, Float[Array, ""] | None]
+SavedInterval = tuple[Point, Float[Array, ""] | None, Float[Array, " steps"] | None]
 
 
 @eqx.filter_jit
 def _run(
-    method: Method, action: Action, field: Field, y0: Point, t0: Array, dt: Array, steps: int, args: Any,
-    inputs: Any, save_every: int, loop: Loop,
+    method: Method, action: Action, field: Field, y0: Point, t0: Float[Array, ""], dt: Float[Array, ""], steps: int,
+    args: Any, inputs: PyTree[Shaped[Array, "steps ..."]], save_every: int, loop: Loop,
 ) -> Solution:  # fmt: skip
-    def step(y: Point, k: Array) -> tuple[Point, tuple[Array | None, Array | None]]:
-        now = args if inputs is None else (args, jax.tree.map(lambda x: x[k], inputs))
-        y1, error, residual = method.monitored_step(action, field, t0 + k.astype(dt.dtype) * dt, y, dt, now)
+    """``integrate`` of checked arguments."""
+
+    def step(y: Point, k: Int[Array, ""]) -> tuple[Point, Monitors]:
+        step_args = args if inputs is None else (args, jax.tree.map(lambda x: x[k], inputs))
+        y1, error, residual = method.monitored_step(action, field, t0 + k.astype(dt.dtype) * dt, y, dt, step_args)
         return y1, (None if error is None else norm(error) if error.ndim else error, residual)
 
-    def save(y: Point, k: Array) -> tuple[Point, tuple[Point, Array | None, Array | None]]:
-        y1, told = step(y, k)
-        return y1, (y1, *told)
+    def saved_step(y: Point, k: Int[Array, ""]) -> tuple[Point, SavedStep]:
+        y1, monitors = step(y, k)
+        return y1, (y1, *monitors)
 
-    def interval(y: Point, j: Array) -> tuple[Point, tuple[Point, Array | None, Array | None]]:
+    def saved_interval(y: Point, j: Int[Array, ""]) -> tuple[Point, SavedInterval]:
         y1, (errors, residuals) = loop(lambda c, i: step(c, j * save_every + i), y, save_every)
         return y1, (y1, None if errors is None else jnp.max(errors), residuals)
 
     saved = steps // save_every
-    _, (ys, errors, residuals) = loop(save, y0, saved) if save_every == 1 else store_all(interval, y0, saved)
+    if save_every == 1:
+        _, (ys, errors, residuals) = loop(saved_step, y0, saved)
+    else:
+        _, (ys, errors, residuals) = store_all(saved_interval, y0, saved)
     ys = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), y0, ys)
     ts = t0 + (save_every * jnp.arange(saved + 1)).astype(dt.dtype) * dt
     finite = jnp.array(True)
@@ -186,6 +184,6 @@ def _run(
     result = RESULTS.where(finite, RESULTS.successful, RESULTS.nonfinite)
     if residuals is not None:
         residuals = residuals.reshape(steps)
-        solved = jnp.all(residuals <= method.largest_residual(residuals.dtype))
+        solved = jnp.all(residuals <= cast(float, method.largest_residual(residuals.dtype)))
         result = RESULTS.where(solved, result, RESULTS.not_converged)
     return Solution(ts, ys, errors, result, residuals)

@@ -1,21 +1,26 @@
 """What every one-step method offers: a step, its order, and what it needs from an action."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import equinox as eqx
+import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
+from jaxtyping import Float, Real
 
 from lgsim.integrators.newton import Newton
 from lgsim.lie.action import Action, Point
 
-Field = Callable[[Any, Point, Any], Array]
+Number = int | float | np.integer | np.floating | Real[np.ndarray, ""] | Real[Array, ""]
+"""One real number, as a Python number or as an array without axes."""
+Field = Callable[[Float[Array, ""], Point, Any], Float[Array, " algebra"]]
 """``field(t, y, args)``: the algebra vector (action.dim,) that moves y at time t."""
 
 
 class Tableau(Protocol):
-    """What all tableaus share; they are hashable and hold no arrays."""
+    """The coefficients of a method; a tableau is hashable and holds no arrays."""
 
     @property
     def name(self) -> str:
@@ -24,39 +29,43 @@ class Tableau(Protocol):
 
     @property
     def order(self) -> int:
-        """Order of convergence."""
+        """The order of convergence."""
         ...
 
     @property
     def embedded_order(self) -> int | None:
-        """Order of the embedded scheme, or None."""
+        """The order of the embedded scheme, or None without one."""
         ...
 
 
 class Method(eqx.Module):
-    """A one-step method for ``y' = field(t, y, args) . y``; static data, hashable, no arrays."""
+    """A one-step method for ``y' = field(t, y, args) . y``; static data, hashable, no arrays.
+
+    Attributes:
+        tableau: the coefficients, with the name and the order.
+    """
 
     tableau: eqx.AbstractVar[Tableau]
 
     @property
     def name(self) -> str:
-        """The name of the tableau."""
+        """The name of the method, which messages use."""
         return self.tableau.name
 
     @property
     def order(self) -> int:
-        """Order of convergence."""
+        """The order of convergence."""
         return self.tableau.order
 
     @property
     def embedded_order(self) -> int | None:
-        """Order of the embedded scheme, which estimates the error, or None."""
+        """The order of the embedded scheme, which estimates the error, or None without one."""
         return self.tableau.embedded_order
 
     @property
     @abstractmethod
     def requires(self) -> tuple[str, ...]:
-        """The verbs, beyond ``move``, that the action must provide."""
+        """The names of the verbs, beyond ``move``, that the action must define, such as "dexpinv"."""
 
     @property
     def by_exponentials(self) -> bool:
@@ -65,21 +74,35 @@ class Method(eqx.Module):
 
     @abstractmethod
     def step(
-        self, action: Action, field: Field, t: Array, y: Point, dt: Array, args: Any
-    ) -> tuple[Point, Array | None]:
-        """One step from (t, y): the state at t + dt, and the error estimate of an embedded pair, else None.
+        self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
+    ) -> tuple[Point, Float[Array, "*estimate"] | None]:
+        """Take one step from (t, y), whose dtype is that of t, dt and all arrays of y.
 
-        The estimate is an algebra vector (action.dim,) where the pair differs in the algebra (Munthe-Kaas), and the
-        scalar ``action.distance`` of the two points where it does not (commutator-free).
+        Args:
+            action: how the algebra moves the state.
+            field: ``field(t, y, args)``, the algebra vector (action.dim,).
+            t: the time at the start of the step.
+            y: the state at the start of the step.
+            dt: the length of the step, of either sign.
+            args: anything the field needs.
+
+        Returns:
+            The state at t + dt, and the error estimate of an embedded pair, else None. The estimate is an algebra
+            vector (action.dim,) where the pair differs in the algebra (Munthe-Kaas), and the scalar
+            ``action.distance`` of the two points where it does not (commutator-free).
         """
 
     def monitored_step(
-        self, action: Action, field: Field, t: Array, y: Point, dt: Array, args: Any
-    ) -> tuple[Point, Array | None, Array | None]:
-        """What ``step`` gives, and the relative residual of the equations of an implicit method, else None."""
+        self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
+    ) -> tuple[Point, Float[Array, "*estimate"] | None, Float[Array, ""] | None]:
+        """Take one step and report how well its equations are solved; arguments as for ``step``.
+
+        Returns:
+            What ``step`` returns, and the relative residual () of the equations of an implicit method, else None.
+        """
         return (*self.step(action, field, t, y, dt, args), None)
 
-    def largest_residual(self, dtype: Any) -> float | None:
+    def largest_residual(self, dtype: DTypeLike) -> float | None:
         """The relative residual above which the equations of an implicit method count as not solved, else None."""
         return None
 
@@ -94,22 +117,31 @@ class Method(eqx.Module):
 
 
 class ImplicitMethod(Method):
-    """A method whose step solves equations by Newton's method."""
+    """A method whose step solves equations by Newton's method.
+
+    Attributes:
+        newton: how the equations are solved.
+    """
 
     newton: eqx.AbstractVar[Newton]
 
     def step(
-        self, action: Action, field: Field, t: Array, y: Point, dt: Array, args: Any
-    ) -> tuple[Point, Array | None]:
-        """One step, without its residual."""
+        self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
+    ) -> tuple[Point, None]:
+        """The step of ``monitored_step`` without its residual; there is no error estimate."""
         return self.monitored_step(action, field, t, y, dt, args)[:2]
 
     @abstractmethod
     def monitored_step(
-        self, action: Action, field: Field, t: Array, y: Point, dt: Array, args: Any
-    ) -> tuple[Point, None, Array]:
-        """One step from (t, y): the state at t + dt, None, and the relative residual of the equations."""
+        self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
+    ) -> tuple[Point, None, Float[Array, ""]]:
+        """Take one step; the result is the state at t + dt, None, and the relative residual () of the equations."""
 
-    def largest_residual(self, dtype: Any) -> float:
-        """The relative residual above which the equations count as not solved."""
+    def largest_residual(self, dtype: DTypeLike) -> float:
+        """The relative residual above which the equations count as not solved in this dtype."""
         return self.newton.largest_residual(dtype)
+
+
+def names_of_methods(namespace: Mapping[str, object]) -> list[str]:
+    """The names of the methods in a namespace, such as ``globals()`` of a module, in the order of definition."""
+    return [name for name, value in namespace.items() if isinstance(value, Method)]

@@ -1,18 +1,19 @@
-"""Newton's method at a fixed cost, differentiated by the implicit function theorem: for the implicit methods.
+"""Newton's method at a fixed cost for the implicit methods, differentiated by the implicit function theorem.
 
-A fixed number of iterations keeps the program one that compiles once, maps over batches and runs backwards; whether
-they were enough is told by the residual, which every step reports.
+A fixed number of iterations keeps the program one that compiles once, maps over batches and runs backwards; the
+residual that every step reports says whether they were enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import DTypeLike
+from jaxtyping import Float
 
 from lgsim.lie.action import Point
 
@@ -22,9 +23,12 @@ class Newton:
     """How an implicit method solves its equations.
 
     Attributes:
-        iterations: how many; each evaluates the residual with its Jacobian and solves.
+        iterations: the number of iterations, at least 2; each evaluates the residual with its Jacobian and solves.
         tolerance: the largest relative residual, before the last iteration, that counts as solved; None for half of the
             dtype's bits, because that iteration doubles them.
+
+    Raises:
+        ValueError: less than 2 iterations, or a tolerance that is not positive.
     """
 
     iterations: int = 6
@@ -36,24 +40,26 @@ class Newton:
         if self.tolerance is not None and not self.tolerance > 0:
             raise ValueError(f"tolerance: expected a positive number or None, got {self.tolerance}")
 
-    def largest_residual(self, dtype: Any) -> float:
-        """The relative residual up to which a step counts as solved."""
+    def largest_residual(self, dtype: DTypeLike) -> float:
+        """The relative residual, without a unit, up to which the equations of a step in ``dtype`` count as solved."""
         return 2.0 ** (-jnp.finfo(dtype).nmant // 2) if self.tolerance is None else self.tolerance
 
-    def solve(self, residual: Callable[[Array], Array], guess: Array, y: Point) -> tuple[Array, Array]:
-        """A root of ``residual``, with exact derivatives of any order and mode by all that ``residual`` closes over.
+    def solve(
+        self, residual: Callable[[Float[Array, " n"]], Float[Array, " n"]], guess: Float[Array, " n"], y: Point
+    ) -> tuple[Float[Array, " n"], Float[Array, ""]]:
+        """Find a root of ``residual``, with exact derivatives of any order by all that ``residual`` closes over.
 
         Args:
             residual: a map of R^n to itself with a regular Jacobian at its root.
-            guess: where the iteration starts, shape (n,); the root does not depend on it and no derivative does.
+            guess: the start of the iteration, shape (n,); the root and its derivatives do not depend on it.
             y: the state that the step starts from; with the root it sets the size against which a residual counts.
 
         Returns:
-            The root (n,), and the largest entry of ``residual`` before the last iteration, relative to the largest
+            The root (n,), and the largest entry () of ``residual`` before the last iteration, relative to the largest
             entry of the root and of y together.
         """
 
-        def iterate(function: Callable[[Array], Array], start: Array) -> tuple[Array, Array]:
+        def iterate(function: Callable[[Array], Array], start: Float[Array, " n"]) -> tuple[Array, Array]:
             basis = jnp.eye(start.size, dtype=start.dtype)
 
             def step(x: Array, _: None) -> tuple[Array, Array]:

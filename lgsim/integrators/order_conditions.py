@@ -22,29 +22,30 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Float, Int
 
 from lgsim.integrators.group_words import Commutator, Exponentials
 
 # A tree is the tuple of the trees that hang from its root, and a forest is a tuple of trees: the same nested tuple is a
 # tree or the forest of its children, as the name of the variable says.
 Coefficients = Sequence[float]
-Array = NDArray[np.float64]
+Residuals = Float[np.ndarray, " conditions"]
+Series = Float[np.ndarray, " forests"]  # the coefficient of each forest, the empty one first
 
 
 @lru_cache
 def node_count(forest: tuple) -> int:
-    """Number of nodes of a forest; a tree has one node more than the forest of its children."""
+    """The number of nodes of a forest; a tree has one node more than the forest of its children."""
     return sum(1 + node_count(tree) for tree in forest)
 
 
 def tree_name(tree: tuple) -> str:
-    """A tree in brackets: `[]` is the single node, `[[][]]` a root with two leaves."""
+    """The name of a tree in brackets: `[]` is the single node, `[[][]]` a root with two leaves."""
     return "[" + "".join(tree_name(child) for child in tree) + "]"
 
 
 def forest_name(forest: tuple) -> str:
-    """The brackets of the trees of a forest, one after the other."""
+    """The name of a forest: the brackets of its trees, one after the other."""
     return "".join(tree_name(tree) for tree in forest)
 
 
@@ -54,11 +55,11 @@ def _partitions(total: int, largest: int) -> list[dict[int, int]]:
         return [{}]
     if largest == 0:
         return []
-    found = []
+    partitions = []
     for count in range(total // largest + 1):
         for rest in _partitions(total - count * largest, largest - 1):
-            found.append({largest: count, **rest} if count else rest)
-    return found
+            partitions.append({largest: count, **rest} if count else rest)
+    return partitions
 
 
 @lru_cache
@@ -105,7 +106,7 @@ def density(tree: tuple) -> int:
     return (1 + node_count(tree)) * prod(density(child) for child in tree)
 
 
-def classical_residuals(a: Sequence[Coefficients], b: Coefficients, order: int) -> Array:
+def classical_residuals(a: Sequence[Coefficients], b: Coefficients, order: int) -> Residuals:
     """Residual b . phi(tau) - 1 / gamma(tau) of every rooted tree of at most `order` nodes; phi = prod A phi(child).
 
     Args:
@@ -114,15 +115,15 @@ def classical_residuals(a: Sequence[Coefficients], b: Coefficients, order: int) 
         order: the largest number of nodes.
 
     Returns:
-        One residual a tree of `classical_conditions(order)`.
+        The residuals in the order of `classical_conditions(order)`, shape (trees,), dimensionless.
     """
     stages = len(b)
     matrix = np.zeros((stages, stages))
     for i, row in enumerate(a):
         matrix[i, : len(row)] = row
     weights = np.asarray(b, dtype=np.float64)
-    phi: dict[tuple, Array] = {}
-    branch: dict[tuple, Array] = {}
+    phi: dict[tuple, Float[np.ndarray, " stages"]] = {}
+    branch: dict[tuple, Float[np.ndarray, " stages"]] = {}
     residuals = []
     for tree in classical_conditions(order):
         phi[tree] = np.ones(stages)
@@ -134,20 +135,31 @@ def classical_residuals(a: Sequence[Coefficients], b: Coefficients, order: int) 
 
 
 class _Series(NamedTuple):
-    """Index tables of series on the ordered forests of at most `order` nodes; entry 0 is the empty forest."""
+    """Index tables of series on the ordered forests of at most `order` nodes; entry 0 is the empty forest.
+
+    Attributes:
+        order: the largest number of nodes.
+        exact: the coefficients of the exact flow, (forests,).
+        single: for each tree the index of the forest that holds this tree alone, (trees,).
+        children: for each tree the index of the forest of its children, (trees,).
+        starts: for each forest the first of its splits into a left and a right forest, (forests,).
+        left: for each split the index of the left forest, (splits,).
+        right: for each split the index of the right forest, (splits,).
+    """
 
     order: int
-    exact: Array  # coefficients of the exact flow
-    single: NDArray[np.intp]  # of each tree: the index of the forest that it is alone
-    children: NDArray[np.intp]  # of each tree: the index of the forest of its children
-    starts: NDArray[np.intp]  # of each forest: where its ways of being left followed by right begin
-    left: NDArray[np.intp]
-    right: NDArray[np.intp]
+    exact: Series
+    single: Int[np.ndarray, " trees"]
+    children: Int[np.ndarray, " trees"]
+    starts: Int[np.ndarray, " forests"]
+    left: Int[np.ndarray, " splits"]
+    right: Int[np.ndarray, " splits"]
 
-    def concatenate(self, first: Array, second: Array) -> Array:
+    def concatenate(self, first: Series, second: Series) -> Series:
+        """The concatenation product: the coefficient of a forest sums over its splits into left and right."""
         return np.add.reduceat(first[self.left] * second[self.right], self.starts)
 
-    def exponential(self, element: Array) -> Array:
+    def exponential(self, element: Series) -> Series:
         """1 + e + e^2/2! + ... in the concatenation product, by Horner's rule; e has no empty forest."""
         one = np.zeros_like(self.exact)
         one[0] = 1
@@ -159,6 +171,7 @@ class _Series(NamedTuple):
 
 @lru_cache
 def _series(order: int) -> _Series:
+    """The tables for at most `order` nodes, with the coefficients of the exact flow by their recursion."""
     forests = [forest for nodes in range(order + 1) for forest in ordered_forests(nodes)]
     index = {forest: i for i, forest in enumerate(forests)}
     trees = [tree for nodes in range(1, order + 1) for tree in ordered_trees(nodes)]
@@ -193,23 +206,23 @@ def lie_order_residuals(
     update: Exponentials,
     order: int,
     commutators: Sequence[Commutator] = (),
-) -> Array:
+) -> Residuals:
     """Coefficient of the method minus the one of the exact flow, for every ordered forest of at most `order` nodes.
 
     The method is for a left action: y' = f(y) . y, each point is exp(h rows[-1] . K) ... exp(h rows[0] . K) . Y_base.
 
     Args:
         stages: the points Y_0, Y_1, ...; explicit, so the rows of stage i weigh at most the values 0 .. i-1.
-        update: the point whose order is asked for.
+        update: the point whose coefficients are compared.
         order: the largest number of nodes.
         commutators: terms added to the last exponential of a stage, or of the update (row = len(stages)).
 
     Returns:
-        One residual a forest of `lie_conditions(order)`.
+        The residuals in the order of `lie_conditions(order)`, shape (forests,), dimensionless.
     """
     series = _series(order)
-    points: list[Array] = []
-    values: list[Array] = []
+    points: list[Series] = []
+    values: list[Series] = []
     start = np.zeros_like(series.exact)
     start[0] = 1
     for i, target in enumerate((*stages, update)):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from lgsim.integrators.group_words import Commutator, Exponentials
 from lgsim.integrators.order_conditions import (
@@ -47,12 +48,12 @@ def _floats(name: str, what: str, values: Sequence[float], length: int) -> tuple
 def _check_sum(name: str, what: str, values: Sequence[float], total: float, symbol: str) -> None:
     """Raise unless the values add up to `total` within the rounding of each of them."""
     bound = ROUNDINGS * np.finfo(np.float64).eps * (math.fsum(map(abs, values)) + abs(total))
-    found = math.fsum(values)
-    if abs(found - total) > bound:
-        raise ValueError(f"{name}: {what} adds up to {found:.16g}, but {symbol} = {total:.16g}")
+    added = math.fsum(values)
+    if abs(added - total) > bound:
+        raise ValueError(f"{name}: {what} adds up to {added:.16g}, but {symbol} = {total:.16g}")
 
 
-def _check_order(name: str, order: int, conditions: Sequence[str], residuals: np.ndarray) -> None:
+def _check_order(name: str, order: int, conditions: Sequence[str], residuals: Float[np.ndarray, " conditions"]) -> None:
     """Raise with the condition that fails worst."""
     worst = int(np.argmax(np.abs(residuals)))
     if abs(residuals[worst]) > ORDER_TOLERANCE:
@@ -65,6 +66,7 @@ def _check_order(name: str, order: int, conditions: Sequence[str], residuals: np
 
 
 def _check_pair(name: str, order: int, embedded: object, embedded_order: int | None) -> None:
+    """Raise unless both orders are at least 1 and an embedded scheme comes with its order."""
     if order < 1:
         raise ValueError(f"{name}: the order is at least 1, not {order}")
     if (embedded is None) != (embedded_order is None):
@@ -87,7 +89,7 @@ class ButcherTableau:
         c: s nodes, the row sums of a. Everything is dimensionless.
         order: the order, checked for all rooted trees; with commutators for all ordered forests (left action exp(.) y).
         b_embedded: weights of the scheme that estimates the error, or None.
-        embedded_order: its order, or None.
+        embedded_order: the order of that scheme, or None.
         commutators: entries (row, coefficient, j, k) that add coefficient * [k_j, k_k] to the row of a stage, or to the
             update and the embedded scheme if row = s.
 
@@ -141,12 +143,12 @@ class ButcherTableau:
 
     @property
     def stages(self) -> int:
-        """Number of stages s: evaluations of the field in a step."""
+        """The number of stages s, which is that of the field's evaluations in a step."""
         return len(self.b)
 
     @property
     def exponentials(self) -> int:
-        """Number of different exponentials that a Munthe-Kaas step computes: its distinct rows that are not zero."""
+        """The number of different exponentials of a Munthe-Kaas step, that of its distinct rows that are not zero."""
         rows = [(*row, *[0.0] * (self.stages - len(row))) for row in (*self.a, self.b)]
         brackets = [tuple(term[1:] for term in self.commutators if term.row == i) for i in range(len(rows))]
         return len({(row, terms) for row, terms in zip(rows, brackets, strict=True) if any(row) or terms})
@@ -188,12 +190,12 @@ class ImplicitTableau:
 
     @property
     def stages(self) -> int:
-        """Number of stages s, which are solved together."""
+        """The number of stages s, which are solved together."""
         return len(self.b)
 
     @property
     def embedded_order(self) -> None:
-        """There is no error estimate."""
+        """None: the method has no error estimate."""
         return None
 
     @property
@@ -216,9 +218,9 @@ class CommutatorFreeTableau:
         c: s nodes: the total weight of stage i along its bases. Everything is dimensionless.
         order: the order, checked for all ordered forests.
         embedded: the point that estimates the error, or None. Its rows weigh the s stages and then the extra ones.
-        embedded_order: its order, or None.
+        embedded_order: the order of that scheme, or None.
         embedded_stages: extra stages s, s+1, ... that only `embedded` uses (not evaluated for the update).
-        embedded_c: their nodes.
+        embedded_c: the nodes of the extra stages.
 
     Raises:
         ValueError: with the name and the fault, as for `ButcherTableau`.
@@ -276,14 +278,14 @@ class CommutatorFreeTableau:
 
     @property
     def exponentials(self) -> int:
-        """Number of exponentials in a step, without those that only the embedded scheme needs."""
+        """The number of exponentials in a step, without those that only the embedded scheme needs."""
         return sum(len(point.rows) for point in (*self.stages, self.update))
 
 
 def crouch_grossman(
     name: str, a: Sequence[Sequence[float]], b: Sequence[float], c: Sequence[float], order: int
 ) -> CommutatorFreeTableau:
-    """The method Y_i = exp(h a_{i,i-1} K_{i-1}) ... exp(h a_i1 K_1) y_n, with no exponential for a zero coefficient.
+    """The tableau of Y_i = exp(h a_{i,i-1} K_{i-1}) ... exp(h a_i1 K_1) y_n; a zero coefficient has no exponential.
 
     Args:
         name: the name that messages use.

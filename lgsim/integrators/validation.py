@@ -12,14 +12,19 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.core import Tracer
+from jaxtyping import Float
 
-from lgsim.integrators.method import Field
+from lgsim.integrators.method import Field, Number
 from lgsim.lie.action import Action, Point
 from lgsim.support import check
 
 
 def state(y0: Point) -> tuple[Point, jnp.dtype]:
-    """The initial state with leaves of one dtype, and that dtype."""
+    """The initial state as strongly typed arrays of one floating dtype, and that dtype.
+
+    Raises:
+        TypeError: y0 holds nothing, something that is no floating array, or arrays of several dtypes.
+    """
     leaves, structure = jax.tree.flatten_with_path(y0)
     if not leaves:
         raise TypeError("y0: expected an array or a tuple of arrays, got nothing")
@@ -34,7 +39,12 @@ def state(y0: Point) -> tuple[Point, jnp.dtype]:
 
 
 def count(name: str, value: int) -> int:
-    """A positive integer."""
+    """``value`` as an integer of at least 1, the argument that errors call ``name``.
+
+    Raises:
+        TypeError: it is no integer that is known before compilation.
+        ValueError: it is less than 1.
+    """
     try:
         number = operator.index(value)
     except TypeError:
@@ -44,8 +54,12 @@ def count(name: str, value: int) -> int:
     return number
 
 
-def scalar(name: str, value: float | Array, dtype: jnp.dtype) -> Array:
-    """One finite number of the dtype."""
+def scalar(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
+    """``value`` as one number of the dtype, the argument that errors call ``name``.
+
+    Raises:
+        ValueError: it is not a single number, or it is known and not finite.
+    """
     if jnp.shape(value) != ():
         raise ValueError(f"{name}: expected a single number, got shape {jnp.shape(value)}")
     if not isinstance(value, Tracer) and not math.isfinite(float(value)):
@@ -53,8 +67,13 @@ def scalar(name: str, value: float | Array, dtype: jnp.dtype) -> Array:
     return jnp.asarray(value).astype(dtype)
 
 
-def check_field(action: Action, field: Field, t0: Array, y0: Point, args: Any) -> None:
-    """Raise if the field gives no algebra vector of the action at the state, or the action does not keep its shape."""
+def check_field(action: Action, field: Field, t0: Float[Array, ""], y0: Point, args: Any) -> None:
+    """Raise if the field gives no algebra vector of the action at the state, or the action does not keep its shape.
+
+    Raises:
+        ValueError: the field's value has another shape than (action.dim,), or the action changes the shape of y0.
+        TypeError: the field's value has another dtype than y0.
+    """
     xi = eqx.filter_eval_shape(partial(field), t0, y0, args)  # args may hold functions
     dtype = jax.tree.leaves(y0)[0].dtype
     if not hasattr(xi, "shape") or xi.shape != (action.dim,):

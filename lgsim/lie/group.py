@@ -100,11 +100,11 @@ class LieGroup(eqx.Module):
 
     def Ad_dual_action(self, g: Element, mu: Array) -> Array:
         """``Ad_g^* mu``: ``<Ad_g^* mu, v> = <mu, Ad_g v>``."""
-        return transpose_apply(self.Ad(g), mu)
+        return self._transposed(self.Ad(g), mu)
 
     def ad_dual_action(self, u: Array, mu: Array) -> Array:
         """``ad_u^* mu``: ``<ad_u^* mu, v> = <mu, [u, v]>``."""
-        return transpose_apply(self.ad(u), mu)
+        return self._transposed(self.ad(u), mu)
 
     def Ad(self, g: Element) -> Array:
         """The (dim, dim) matrix of ``Ad_action(g, .)``."""
@@ -149,6 +149,11 @@ class LieGroup(eqx.Module):
         leaf = jax.tree.leaves(g)[0]
         rank = len(_first_shape(self.shapes))
         return leaf.shape[: leaf.ndim - rank]
+
+    def _transposed(self, matrix: Array, mu: Array) -> Array:
+        """``matrix^T mu``, whose leading axes may be of different number."""
+        n = self.dim
+        return transpose_apply(*check.arguments(matrix=(matrix, (n, n)), mu=(mu, (n,))))
 
     def _over_basis(self, action: Any, g: Element) -> Array:
         batch = len(self.batch_of(g))

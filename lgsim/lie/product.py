@@ -1,9 +1,9 @@
-"""Groups made of groups: direct products, and the semidirect products of a group with its algebra or its dual."""
+"""Groups made of groups: direct products, and semidirect products with vectors, of which TG and T*G are two."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -103,14 +103,27 @@ def _aligned_sum(x: Array, y: Array) -> Array:
 
 
 class Semidirect(LieGroup):
-    """``G x V`` with ``(g, x)(h, y) = (g h, x + rho_g y)``, rho a representation of G on V, dim V = dim G.
+    """``G x V`` with ``(g, x)(h, y) = (g h, x + rho_g y)``, rho a representation of G on a vector space V.
 
     With ``rho'`` its derivative at the identity and ``L(u) = int_0^1 rho_{exp(s u)} ds``:
     ``exp(u, x) = (exp u, L(u) x)``, ``[(u, x), (v, y)] = ([u, v], rho'_u y - rho'_v x)``,
     ``dexp_(u,x) (v, y) = (a, DL(u)[v] x + L(u) y - rho'_a L(u) x)`` with ``a = dexp_u v``.
+
+    A subclass gives the four maps of its representation, and the dimension of V where that is not the one of G. They
+    broadcast over leading axes. An element is a pair: an element of G, and a vector (..., vector_dim).
+
+    Attributes:
+        base: G.
+        vector_first: whether algebra vectors are ``(x, u)`` and not ``(u, x)``: the same for all of a subclass.
     """
 
     base: LieGroup
+    vector_first: ClassVar[bool] = False
+
+    @property
+    def vector_dim(self) -> int:
+        """The dimension of V: that of G, where a subclass says nothing else."""
+        return self.base.dim
 
     @abstractmethod
     def represent(self, g: Element, x: Array) -> Array:
@@ -130,31 +143,45 @@ class Semidirect(LieGroup):
 
     @property
     def dim(self) -> int:
-        return 2 * self.base.dim
+        return self.base.dim + self.vector_dim
 
     @property
     def shapes(self) -> tuple[Any, ...]:
-        return (self.base.shapes, (self.base.dim,))
+        return (self.base.shapes, (self.vector_dim,))
 
     def _vectors(self, **named: Array) -> list[list[Array]]:
+        """Of each algebra vector its part in the algebra of G and its part in V."""
         arrays = check.arguments(**{name: (a, (self.dim,)) for name, a in named.items()})
-        return [split(a, [self.base.dim] * 2) for a in arrays]
+        dims = [self.base.dim, self.vector_dim]
+        return [split(a, dims[::-1])[::-1] if self.vector_first else split(a, dims) for a in arrays]
+
+    def _joined(self, u: Array, x: Array) -> Array:
+        """The algebra vector of the two parts."""
+        return join([x, u] if self.vector_first else [u, x])
+
+    def _pair(self, name: str, g: Element) -> tuple[Element, Array]:
+        """The element as a pair; errors name the argument."""
+        if not isinstance(g, tuple | list) or len(g) != 2:
+            came = f"{len(g)} parts" if isinstance(g, tuple | list) else type(g).__name__
+            raise ValueError(f"{name}: expected a pair of an element and a vector, got {came}")
+        return g[0], check.floating(f"{name}[1]", g[1], self.vector_dim)
 
     def identity(self, dtype: jnp.dtype | type = float) -> Element:
-        return self.base.identity(dtype), jnp.zeros(self.base.dim, dtype)
+        return self.base.identity(dtype), jnp.zeros(self.vector_dim, dtype)
 
     def project(self, g: Element) -> Element:
-        return self.base.project(g[0]), g[1]
+        a, x = self._pair("g", g)
+        return self.base.project(a), x
 
     def defects(self, g: Element) -> dict[str, Any]:
         return defects_of_parts([self.base.defects(g[0])])
 
     def compose(self, g: Element, h: Element) -> Element:
-        (a, x), (b, y) = g, h
+        (a, x), (b, y) = self._pair("g", g), self._pair("h", h)
         return self.base.compose(a, b), _aligned_sum(x, self.represent(a, y))
 
     def inverse(self, g: Element) -> Element:
-        a, x = g
+        a, x = self._pair("g", g)
         back = self.base.inverse(a)
         return back, -self.represent(back, x)
 
@@ -163,19 +190,19 @@ class Semidirect(LieGroup):
         return self.base.exp(a), self.average(a, x)
 
     def log(self, g: Element) -> Array:
-        a, x = g
+        a, x = self._pair("g", g)
         u = self.base.log(a)
-        return join([u, self.average_inverse(u, x)])
+        return self._joined(u, self.average_inverse(u, x))
 
     def Ad_action(self, g: Element, v: Array) -> Array:
-        a, x = g
+        a, x = self._pair("g", g)
         ((b, y),) = self._vectors(v=v)
         turned = self.base.Ad_action(a, b)
-        return join([turned, _aligned_sum(self.represent(a, y), -self.generate(turned, x))])
+        return self._joined(turned, _aligned_sum(self.represent(a, y), -self.generate(turned, x)))
 
     def bracket(self, u: Array, v: Array) -> Array:
         (a, x), (b, y) = self._vectors(u=u, v=v)
-        return join([self.base.bracket(a, b), self.generate(a, y) - self.generate(b, x)])
+        return self._joined(self.base.bracket(a, b), self.generate(a, y) - self.generate(b, x))
 
     def _coupling(self, a: Array, x: Array, b: Array, space: Array) -> Array:
         batch = jnp.broadcast_shapes(a.shape, b.shape)
@@ -185,16 +212,16 @@ class Semidirect(LieGroup):
     def dexp_action(self, u: Array, v: Array) -> Array:
         (a, x), (b, y) = self._vectors(u=u, v=v)
         space = self.base.dexp_action(a, b)
-        return join([space, self.average(a, y) + self._coupling(a, x, b, space)])
+        return self._joined(space, self.average(a, y) + self._coupling(a, x, b, space))
 
     def dexpinv_action(self, u: Array, v: Array) -> Array:
         (a, x), (space, y) = self._vectors(u=u, v=v)
         b = self.base.dexpinv_action(a, space)
-        return join([b, self.average_inverse(a, y - self._coupling(a, x, b, space))])
+        return self._joined(b, self.average_inverse(a, y - self._coupling(a, x, b, space)))
 
     def random(self, key: Array, shape: tuple[int, ...] = (), dtype: jnp.dtype | type = float) -> Element:
         base_key, vector_key = jax.random.split(key)
-        return self.base.random(base_key, shape, dtype), jax.random.normal(vector_key, (*shape, self.base.dim), dtype)
+        return self.base.random(base_key, shape, dtype), jax.random.normal(vector_key, (*shape, self.vector_dim), dtype)
 
 
 class Tangent(Semidirect):

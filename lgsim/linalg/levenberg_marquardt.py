@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import DTypeLike
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim.linalg.box_qp import box_minimum
@@ -329,7 +329,7 @@ class LevenbergMarquardt(NamedTuple):
     lower: Float[Array, " p"]
     upper: Float[Array, " p"]
     max_iterations: int = 50
-    tolerance: Float[Array, ""] | float | None = None
+    tolerance: ArrayLike | None = None
     move: Callable[[Any, Any], Any] | None = None
     linear_step: LinearStep[Any] = BoxStep()
     damping: DampingRule = GainDamping()

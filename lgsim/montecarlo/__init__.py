@@ -1,10 +1,26 @@
 """Monte Carlo on groups: dispersions of states, parameters and disturbances over many samples.
 
 A ``Study`` is data: distributions, a rollout, outputs, a number of samples. ``run`` runs it in chunks, in memory or
-into a store that survives any interruption, and gives ``Results``. ``sobol_study`` and ``linear_covariance`` say what
-the spread of an output comes from. ``ray_cluster`` runs a study on a Ray cluster, ``multihost`` on several hosts by
-``jax.distributed``; another engine takes ``Engine(study).chunk(start, stop)`` as its task, pure and repeatable, and
-``open_store`` and ``collect`` for the store.
+into a store that survives any interruption, and gives ``Results``.
+
+- What varies: numbers by ``Uniform``, ``Normal``, ``LogNormal``; points of a group by ``TangentNormal``, ``Haar``;
+  bodies by ``MassDispersion``, ``InertiaDispersion``, ``PoseDispersion``; paths in time by ``OrnsteinUhlenbeck``, the
+  gusts of ``Wind``; anything by ``FunctionDistribution``. A new one is a ``Distribution``.
+- How it is sampled: at random, by ``Sobol`` or ``LatinHypercube``; rare events by an ``ImportanceTilt``. A ``Sampler``
+  gives ``Sample`` i from the seed and i alone.
+- What happens: a ``Rollout`` of a machine gives each ``SampledMotion``, or any function of the sample's values.
+- What is kept: functions of the motion, such as those of ``outputs``, ``FinalPose``, ``FinalPosition``,
+  ``FinalAttitude``, ``FinalDistance``, ``LargestDistance``, ``MinimumClearance``, ``Subsampled``; failures such as
+  ``OutOfBounds``; until all samples are there, or a mean is known well enough: ``StopAtConfidence``.
+- Running: ``run`` in this process; ``ray_cluster`` on a Ray cluster; ``multihost`` on several hosts by
+  ``jax.distributed``. Another scheduler takes ``Engine(study).chunk(start, stop)`` as its task, pure and repeatable
+  (``run_chunk`` of a single ``Chunk``), and ``open_store`` and ``collect`` for the ``Store`` with its
+  ``StoreMetadata``.
+- Results: ``Results`` with ``Moments``, ``Histogram``, ``Failures`` and, on the ``Space`` of an output
+  (``VectorSpace``, ``GroupSpace``, ``ConfigurationSpace``), ``IntrinsicMoments``; ``RunningStatistics`` while a study
+  runs.
+- Where the spread of an output comes from: ``sobol_study`` and ``sobol_indices`` (``SobolIndices``), to first order
+  ``linear_covariance`` (``LinearCovariance``).
 """
 
 from lgsim.montecarlo import multihost, outputs, ray_cluster
@@ -32,15 +48,13 @@ from lgsim.montecarlo.outputs import (
     Subsampled,
 )
 from lgsim.montecarlo.processes import OrnsteinUhlenbeck, Wind
-from lgsim.montecarlo.results import Failures, Histogram, Results, RunningStatistics
+from lgsim.montecarlo.results import Failures, Histogram, Moments, Results, RunningStatistics
 from lgsim.montecarlo.rollout import Rollout, SampledMotion
 from lgsim.montecarlo.run import collect, open_store, run
-from lgsim.montecarlo.sampler import ImportanceTilt, Sample, Sampler
 from lgsim.montecarlo.sobol_indices import SobolIndices, sobol_indices, sobol_study
 from lgsim.montecarlo.spaces import ConfigurationSpace, GroupSpace, IntrinsicMoments, Space, VectorSpace
-from lgsim.montecarlo.statistics import Moments, StopAtConfidence
 from lgsim.montecarlo.store import Store, StoreMetadata
-from lgsim.montecarlo.study import Study
+from lgsim.montecarlo.study import ImportanceTilt, Sample, Sampler, StopAtConfidence, Study
 
 __all__ = [
     "Chunk",

@@ -8,7 +8,7 @@ sampling and variance-based sensitivity act on z alone.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -16,47 +16,54 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import ndtr
+from jax.typing import ArrayLike
+from jaxtyping import Float, PyTree
 
-from lgsim.montecarlo.spaces import Space, space_of
+from lgsim.lie.group import LieGroup
+from lgsim.montecarlo.spaces import Space, as_space
 from lgsim.multibody.joints import Free, Spherical
 from lgsim.multibody.model import Model
 
+Numbers = ArrayLike | Sequence[Any]
+"""A number, an array, or nested lists of numbers."""
+
 
 class Distribution(eqx.Module):
-    """A random value, as a function of standard normal numbers."""
+    """A random value as a function of standard normal numbers."""
 
     @property
     @abstractmethod
     def dim(self) -> int:
-        """How many standard normal numbers it takes."""
+        """The number of standard normal numbers that a value takes."""
 
     @property
     @abstractmethod
     def dtype(self) -> jnp.dtype:
-        """The type of these numbers."""
+        """The dtype of these numbers."""
 
     @property
-    def process(self) -> bool:
-        """Whether it takes so many numbers that they come from the sample's key, whatever sequence others follow."""
+    def is_process(self) -> bool:
+        """Whether a value takes so many numbers that they come from the sample's key, not from a sequence."""
         return False
 
     @abstractmethod
-    def __call__(self, z: Array) -> Any:
-        """The value that z (dim,) stands for."""
+    def __call__(self, z: Float[Array, " dim"]) -> PyTree:
+        """The value that z stands for."""
 
 
 class Uniform(Distribution):
     """Independent numbers between two bounds.
 
     Attributes:
-        low, high: Of one shape, that of the value.
+        low: The lower bounds; their shape is that of the value.
+        high: The upper bounds, of the same shape.
     """
 
-    low: Array
-    high: Array
+    low: Float[Array, "*shape"]
+    high: Float[Array, "*shape"]
 
-    def __init__(self, low: Any, high: Any) -> None:
-        self.low, self.high = _arrays(low=low, high=high)
+    def __init__(self, low: Numbers, high: Numbers) -> None:
+        self.low, self.high = _finite_arrays(low=low, high=high)
         require("high", bool(np.all(np.asarray(self.high) >= np.asarray(self.low))), "at least low", high)
 
     @property
@@ -67,8 +74,8 @@ class Uniform(Distribution):
     def dtype(self) -> jnp.dtype:
         return self.low.dtype
 
-    def __call__(self, z: Array) -> Array:
-        """``low + (high - low) Phi(z)``."""
+    def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "*shape"]:
+        """``low + (high - low) Phi(z)`` with the standard normal distribution function Phi."""
         return self.low + (self.high - self.low) * ndtr(z).reshape(self.low.shape)
 
 
@@ -76,47 +83,47 @@ class Normal(Distribution):
     """Gaussian numbers about a mean, independent or with a covariance.
 
     Attributes:
-        mean: The value's shape.
+        mean: The mean; its shape is that of the value.
         root: Standard deviations of that shape, or a matrix R (n, k) with the covariance ``R R^T`` of the n entries.
     """
 
-    mean: Array
-    root: Array
+    mean: Float[Array, "*shape"]
+    root: Float[Array, " ..."]
 
-    def __init__(self, mean: Any, std: Any = None, *, covariance: Any = None) -> None:
-        self.root = _root(np.size(mean), np.shape(mean), std, covariance, dtype_of(mean))
-        (self.mean,) = _arrays(mean=mean)
+    def __init__(self, mean: Numbers, std: Numbers | None = None, *, covariance: Numbers | None = None) -> None:
+        self.root = _covariance_root(np.size(mean), np.shape(mean), std, covariance, float_dtype_of(mean))
+        (self.mean,) = _finite_arrays(mean=mean)
 
     @property
     def dim(self) -> int:
-        return _width(self.root, self.mean.shape)
+        return _root_dim(self.root, self.mean.shape)
 
     @property
     def dtype(self) -> jnp.dtype:
         return self.mean.dtype
 
-    def __call__(self, z: Array) -> Array:
+    def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "*shape"]:
         """``mean + R z``."""
-        return self.mean + _spread(self.root, z, self.mean.shape)
+        return self.mean + _deviation(self.root, z, self.mean.shape)
 
 
 class LogNormal(Distribution):
     """Positive numbers whose logarithms are independent Gaussians: masses, frictions, gains.
 
     Attributes:
-        median: Positive, or zero for what stays zero; the value's shape.
-        spread: Standard deviation of the logarithm, nearly the relative one where it is small; of that shape.
+        median: The medians, positive, or zero for what stays zero; their shape is that of the value.
+        log_std: Standard deviations of the logarithm, nearly the relative ones where they are small; of that shape.
     """
 
-    median: Array
-    spread: Array
+    median: Float[Array, "*shape"]
+    log_std: Float[Array, "*shape"]
 
-    def __init__(self, median: Any, spread: Any) -> None:
-        found, wide = np.asarray(median), np.asarray(spread)
-        require("median", bool(np.all(np.isfinite(found) & (found >= 0))), "positive numbers", median)
-        require("spread", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", spread)
-        (self.median,) = _arrays(median=median)
-        self.spread = in_shape("spread", spread, self.median.shape, self.median.dtype)
+    def __init__(self, median: Numbers, log_std: Numbers) -> None:
+        middle, wide = np.asarray(median), np.asarray(log_std)
+        require("median", bool(np.all(np.isfinite(middle) & (middle >= 0))), "positive numbers", median)
+        require("log_std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", log_std)
+        (self.median,) = _finite_arrays(median=median)
+        self.log_std = broadcast("log_std", log_std, self.median.shape, self.median.dtype)
 
     @property
     def dim(self) -> int:
@@ -126,42 +133,49 @@ class LogNormal(Distribution):
     def dtype(self) -> jnp.dtype:
         return self.median.dtype
 
-    def __call__(self, z: Array) -> Array:
-        """``median exp(spread z)``."""
-        return self.median * jnp.exp(self.spread * z.reshape(self.median.shape))
+    def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "*shape"]:
+        """``median exp(log_std z)``."""
+        return self.median * jnp.exp(self.log_std * z.reshape(self.median.shape))
 
 
 class TangentNormal(Distribution):
-    """A Gaussian on the tangent space about a point of a group: ``x = move(mean, R z)``, ``mean exp(R z)`` on a group.
+    """A Gaussian on the tangent space at a point: ``x = retract(mean, R z)``, which is ``mean exp(R z)`` on a group.
 
     Attributes:
-        space: Where it lives; made of an ``lgsim.Model`` (its configurations) or an ``lgsim.LieGroup``.
-        mean: The point about which.
+        space: Where the values live; made of an ``lgsim.Model`` (its configurations) or an ``lgsim.LieGroup``.
+        mean: The point whose tangent space it is, of the space's shape.
         root: Standard deviations (dim,), or R (dim, k) with the covariance ``R R^T`` of body tangents.
     """
 
     space: Space
-    mean: Array
-    root: Array
+    mean: Float[Array, "*shape"]
+    root: Float[Array, " dim"] | Float[Array, "dim k"]
 
-    def __init__(self, space: Any, mean: Any, std: Any = None, *, covariance: Any = None) -> None:
-        self.space = space_of(space)
-        (self.mean,) = _arrays(mean=mean)
+    def __init__(
+        self,
+        space: Model | LieGroup | Space,
+        mean: Numbers,
+        std: Numbers | None = None,
+        *,
+        covariance: Numbers | None = None,
+    ) -> None:
+        self.space = as_space(space)
+        (self.mean,) = _finite_arrays(mean=mean)
         require("mean", self.mean.shape == self.space.shape, f"shape {self.space.shape}", self.mean.shape)
         n = self.space.dim
-        self.root = _root(n, (n,), std, covariance, self.mean.dtype)
+        self.root = _covariance_root(n, (n,), std, covariance, self.mean.dtype)
 
     @property
     def dim(self) -> int:
-        return _width(self.root, (self.space.dim,))
+        return _root_dim(self.root, (self.space.dim,))
 
     @property
     def dtype(self) -> jnp.dtype:
         return self.mean.dtype
 
-    def __call__(self, z: Array) -> Array:
-        """``move(mean, R z)``."""
-        return self.space.move(self.mean, _spread(self.root, z, (self.space.dim,)))
+    def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "*shape"]:
+        """``retract(mean, R z)``."""
+        return self.space.retract(self.mean, _deviation(self.root, z, (self.space.dim,)))
 
 
 class Haar(Distribution):
@@ -171,50 +185,50 @@ class Haar(Distribution):
 
     Attributes:
         q: The configuration (nq,).
-        places: Where the quaternions stand in it, (quaternions, 4).
+        quaternions: The four indices in q of each quaternion.
     """
 
-    q: Array
-    places: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+    q: Float[Array, " nq"]
+    quaternions: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
-    def __init__(self, model: Model, joints: Any = ("root_joint",), q: Any = None) -> None:
+    def __init__(self, model: Model, joints: Sequence[str] = ("root_joint",), q: Numbers | None = None) -> None:
         self.q = jnp.asarray(model.neutral() if q is None else q, model.dtype)
         require("q", self.q.shape == (model.nq,), f"shape ({model.nq},)", self.q.shape)
         kinds = dict(zip(model.joint_names, model.topology.joints, strict=True))
-        turning = [name for name, kind in kinds.items() if isinstance(kind, Free | Spherical)]
-        places = []
+        known = [name for name, kind in kinds.items() if isinstance(kind, Free | Spherical)]
+        indices = []
         for name in joints:
-            require("joints", name in turning, f"free or spherical joints, of which there are {turning}", name)
-            places.append(tuple(range(*model.q_slices[name].indices(model.nq)))[-4:])
-        self.places = tuple(places)
+            require("joints", name in known, f"free or spherical joints, of which there are {known}", name)
+            indices.append(tuple(range(*model.q_slices[name].indices(model.nq)))[-4:])
+        self.quaternions = tuple(indices)
 
     @property
     def dim(self) -> int:
-        return 4 * len(self.places)
+        return 4 * len(self.quaternions)
 
     @property
     def dtype(self) -> jnp.dtype:
         return self.q.dtype
 
-    def __call__(self, z: Array) -> Array:
-        """The configuration with quaternions ``z / |z|``."""
+    def __call__(self, z: Float[Array, " dim"]) -> Float[Array, " nq"]:
+        """The configuration with the quaternions ``z / |z|``."""
         parts = z.reshape(-1, 4)
         unit = parts / jnp.sqrt(jnp.sum(parts * parts, axis=-1, keepdims=True))
-        return self.q.at[np.array(self.places)].set(unit)
+        return self.q.at[np.array(self.quaternions)].set(unit)
 
 
 class FunctionDistribution(Distribution):
     """Any function of standard normal numbers.
 
     Attributes:
-        function: ``function(z)`` gives the value; JAX traces it.
-        size: How many numbers it takes.
+        function: ``function(z)`` gives the value of z (size,); JAX traces it.
+        size: The number of normal numbers that it takes.
         like: An array of the dtype of these.
     """
 
-    function: Callable[[Array], Any]
+    function: Callable[[Float[Array, " size"]], PyTree]
     size: int = eqx.field(static=True)
-    like: Array = eqx.field(converter=jnp.asarray, default=0.0)
+    like: Float[Array, " ..."] = eqx.field(converter=jnp.asarray, default=0.0)
 
     @property
     def dim(self) -> int:
@@ -224,47 +238,53 @@ class FunctionDistribution(Distribution):
     def dtype(self) -> jnp.dtype:
         return self.like.dtype
 
-    def __call__(self, z: Array) -> Any:
+    def __call__(self, z: Float[Array, " size"]) -> PyTree:
         """``function(z)``."""
         return self.function(z)
 
 
 def require(name: str, holds: bool, expected: str, got: Any) -> None:
-    """Raises ValueError, with what was expected of an argument and what came, unless that holds."""
+    """Raises ValueError, with what was expected of an argument and what came, unless the condition holds."""
     if not holds:
         raise ValueError(f"{name}: expected {expected}, got {got}")
 
 
-def dtype_of(value: Any) -> jnp.dtype:
+def float_dtype_of(value: Numbers) -> jnp.dtype:
     """The dtype of a floating array, else JAX's default one."""
     found = jnp.asarray(value).dtype
     return found if jnp.issubdtype(found, jnp.floating) else jnp.zeros(()).dtype
 
 
-def _arrays(**named: Any) -> list[Array]:
-    """Finite arrays of one dtype and shape."""
-    first = next(iter(named.values()))
-    dtype, shape = dtype_of(first), np.shape(first)
-    for name, value in named.items():
-        require(name, bool(np.all(np.isfinite(np.asarray(value)))), "finite numbers", value)
-    return [in_shape(name, value, shape, dtype) for name, value in named.items()]
+def broadcast(name: str, value: Numbers, shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, " ..."]:
+    """A number, or an array of a shape, as an array of that shape.
 
-
-def in_shape(name: str, value: Any, shape: tuple[int, ...], dtype: jnp.dtype) -> Array:
-    """A number or an array of a shape, as an array of that shape."""
+    Raises:
+        ValueError: the value has another shape.
+    """
     array = jnp.asarray(value, dtype)
     require(name, array.ndim == 0 or array.shape == shape, f"a number or shape {shape}", array.shape)
     return jnp.broadcast_to(array, shape)
 
 
-def _root(size: int, shape: tuple[int, ...], std: Any, covariance: Any, dtype: jnp.dtype) -> Array:
-    """Standard deviations of a shape, or a root (size, size) of a covariance."""
+def _finite_arrays(**named: Numbers) -> list[Array]:
+    """Arrays of finite numbers with the dtype and the shape of the first one."""
+    first = next(iter(named.values()))
+    dtype, shape = float_dtype_of(first), np.shape(first)
+    for name, value in named.items():
+        require(name, bool(np.all(np.isfinite(np.asarray(value)))), "finite numbers", value)
+    return [broadcast(name, value, shape, dtype) for name, value in named.items()]
+
+
+def _covariance_root(
+    size: int, shape: tuple[int, ...], std: Numbers | None, covariance: Numbers | None, dtype: jnp.dtype
+) -> Float[Array, " ..."]:
+    """Standard deviations of a shape, or a square root (size, size) of a covariance."""
     if (std is None) == (covariance is None):
         raise ValueError("std, covariance: expected one of the two")
-    if covariance is None:
+    if std is not None:
         wide = np.asarray(std)
         require("std", bool(np.all(np.isfinite(wide) & (wide >= 0))), "finite numbers of at least zero", std)
-        return in_shape("std", std, shape, dtype)
+        return broadcast("std", std, shape, dtype)
     matrix = np.asarray(covariance, float)
     require("covariance", matrix.shape == (size, size), f"shape ({size}, {size})", matrix.shape)
     require("covariance", bool(np.all(np.isfinite(matrix))), "finite numbers", covariance)
@@ -275,11 +295,13 @@ def _root(size: int, shape: tuple[int, ...], std: Any, covariance: Any, dtype: j
     return jnp.asarray(axes * np.sqrt(np.maximum(values, 0)), dtype)
 
 
-def _width(root: Array, shape: tuple[int, ...]) -> int:
+def _root_dim(root: Float[Array, " ..."], shape: tuple[int, ...]) -> int:
+    """The number of normal numbers that a root takes."""
     return root.size if root.shape == shape else root.shape[1]
 
 
-def _spread(root: Array, z: Array, shape: tuple[int, ...]) -> Array:
+def _deviation(root: Float[Array, " ..."], z: Float[Array, " dim"], shape: tuple[int, ...]) -> Float[Array, " ..."]:
+    """``R z``, by explicit sums: nothing depends on the precision of matrix products."""
     if root.shape == shape:
         return root * z.reshape(shape)
     return jnp.sum(root * z[None, :], axis=1).reshape(shape)

@@ -3,46 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Float
 
+from lgsim.lie.group import LieGroup
 from lgsim.montecarlo.distributions import Haar
-from lgsim.montecarlo.spaces import Space, VectorSpace, space_of
+from lgsim.montecarlo.spaces import Space, VectorSpace, as_space
 from lgsim.montecarlo.study import Study
+from lgsim.multibody.model import Model
 from lgsim.support.check import unknown_name
 
 
 class LinearCovariance(NamedTuple):
-    """An output to first order in the samples' normal numbers z, about their median z = 0.
+    """An output to first order in the samples' standard normal numbers z, about their median z = 0.
 
     Attributes:
-        value: At the median.
-        covariance: ``J J^T`` with the Jacobian J of the output in z, (dim, dim); on a group of body tangents.
-        parts: What each distribution adds to the covariance, by its name.
-        jacobian: The columns of J for each distribution, by its name.
+        value: The output at the median, of the output's shape.
+        covariance: ``J J^T`` with the Jacobian J of the output in z, (dim, dim); on a group in body tangents.
+        parts: What each distribution adds to the covariance, (dim, dim), by the distribution's name.
+        jacobian: The columns of J for each distribution, (dim, k), by the distribution's name.
     """
 
-    value: np.ndarray
-    covariance: np.ndarray
-    parts: dict[str, np.ndarray]
-    jacobian: dict[str, np.ndarray]
+    value: Float[np.ndarray, "*shape"]
+    covariance: Float[np.ndarray, "dim dim"]
+    parts: dict[str, Float[np.ndarray, "dim dim"]]
+    jacobian: dict[str, Float[np.ndarray, "dim k"]]
 
 
-def linear_covariance(study: Study, output: str, space: Any = None) -> LinearCovariance:
+def linear_covariance(study: Study, output: str, space: Model | LieGroup | Space | None = None) -> LinearCovariance:
     """The covariance of an output by ``jax.jvp`` or ``jax.vjp`` through the motion, whichever needs fewer passes.
 
-    ``cov = J J^T``, ``J = d gap(y(0), y(z)) / dz`` at z = 0: exact for Gaussian distributions and an output that is
-    linear in them, and good where it is nearly so over their spread.
+    ``cov = J J^T``, ``J = d difference(y(0), y(z)) / dz`` at z = 0: exact for Gaussian distributions and an output that
+    is linear in them, and good where it is nearly so over their standard deviations.
 
     Args:
-        study: Whose distributions have a median, so no ``Haar``; tilts count nothing.
+        study: A study whose distributions have a median, so no ``Haar``; its tilts count nothing.
         output: Name of an output.
-        space: Of an output that is a point of a group, see ``Results.intrinsic``; by default plain numbers.
+        space: The space of an output that is a point of a group, see ``Results.intrinsic``; by default plain numbers.
 
     Raises:
         ValueError: there is no such output, or its shape is not the space's; attitudes are uniform.
@@ -53,30 +56,31 @@ def linear_covariance(study: Study, output: str, space: Any = None) -> LinearCov
     kinds = study.columns()
     if output not in kinds:
         raise unknown_name("output: expected one of the study", output, list(kinds))
-    where = VectorSpace(kinds[output].shape) if space is None else space_of(space)
-    if kinds[output].shape != where.shape:
-        raise ValueError(f"output: expected shape {where.shape}, the space's, got {kinds[output].shape}")
-    value, jacobian = jax.jit(_jacobian(study, output, where))()
+    manifold = VectorSpace(kinds[output].shape) if space is None else as_space(space)
+    if kinds[output].shape != manifold.shape:
+        raise ValueError(f"output: expected shape {manifold.shape}, the space's, got {kinds[output].shape}")
+    value, jacobian = jax.jit(_value_and_jacobian(study, output, manifold))()
     columns = {name: np.asarray(x, float) for name, x in jacobian.items()}
     parts = {name: J @ J.T for name, J in columns.items()}
-    return LinearCovariance(np.asarray(value), sum(parts.values(), np.zeros((where.dim, where.dim))), parts, columns)
+    total = sum(parts.values(), np.zeros((manifold.dim, manifold.dim)))
+    return LinearCovariance(np.asarray(value), total, parts, columns)
 
 
-def _jacobian(study: Study, output: str, space: Space) -> Callable[[], tuple[Array, dict[str, Array]]]:
-    """(value, columns of the Jacobian by name) at the median."""
+def _value_and_jacobian(study: Study, output: str, space: Space) -> Callable[[], tuple[Array, dict[str, Array]]]:
+    """A function that gives the output at the median and the columns of its Jacobian by distribution."""
     distributions = study.sampler.distributions
     median = {name: jnp.zeros(each.dim, each.dtype) for name, each in distributions.items()}
-    flat, back = ravel_pytree(median)
+    flat, unflatten = ravel_pytree(median)
 
-    def value(z: Array) -> Array:
-        values = {name: distributions[name](x) for name, x in back(z).items()}
+    def value(z: Float[Array, " dim"]) -> Float[Array, "*shape"]:
+        values = {name: distributions[name](x) for name, x in unflatten(z).items()}
         motion = study.rollout(values)
         return jnp.asarray(study.outputs[output](motion) if study.outputs else motion[output])
 
-    def both() -> tuple[Array, dict[str, Array]]:
+    def value_and_jacobian() -> tuple[Array, dict[str, Array]]:
         center = value(flat)
         derive = jax.jacfwd if flat.size <= space.dim else jax.jacrev
-        J = derive(lambda z: space.gap(center, value(z)))(flat)
-        return center, {name: jax.vmap(back)(J)[name] for name in distributions}
+        J = derive(lambda z: space.difference(center, value(z)))(flat)
+        return center, {name: jax.vmap(unflatten)(J)[name] for name in distributions}
 
-    return both
+    return value_and_jacobian

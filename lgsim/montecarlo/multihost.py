@@ -3,11 +3,11 @@
 Each host starts the same program:
 
     jax.distributed.initialize()  # or with coordinator_address, num_processes, process_id
-    results = lgsim.montecarlo.hosts.run(study, "store")
+    results = lgsim.montecarlo.multihost.run(study, "store")
 
 Samples are independent, so that hosts compute whole chunks, each on its own devices by the program that one host alone
 would run, and only results are exchanged. A host that dies ends the run, as it does any program of ``jax.distributed``;
-started again with ``resume=True`` it goes on. Where workers come and go, take ``lgsim.montecarlo.cluster``.
+started again with ``resume=True`` it goes on. Where workers come and go, take ``lgsim.montecarlo.ray_cluster``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
+from jaxtyping import Shaped
 
 from lgsim.montecarlo.engine import Chunk, Engine
 from lgsim.montecarlo.results import Results, RunningStatistics
@@ -41,17 +42,18 @@ def run(
     of one kind and number.
 
     Args:
-        study: What to run.
-        store, resume, chunk, progress: As of ``lgsim.montecarlo.run``, for the first host.
+        study: The study.
+        store, resume, chunk, progress: See ``lgsim.montecarlo.run``; they count on the first host.
 
     Returns:
         The results on the first host, None on the others.
 
     Raises:
-        ValueError: the hosts were given different studies, or as of ``lgsim.montecarlo.run`` on the first host.
+        ValueError: the hosts were given different studies.
+        FileExistsError, RuntimeError, OSError, MemoryError: on the first host, see ``lgsim.montecarlo.run``.
     """
     engine, first = Engine(study), jax.process_index() == 0
-    digests = _gathered(np.frombuffer(bytes.fromhex(engine.fingerprint), np.uint8))
+    digests = _all_gather(np.frombuffer(bytes.fromhex(engine.fingerprint), np.uint8))
     if np.any(digests != digests[0]):
         found = ", ".join(sorted({bytes(row.tolist()).hex() for row in digests}))
         raise ValueError(f"study: expected the same one on all hosts, got {found}")
@@ -61,7 +63,7 @@ def run(
 
 
 def _fill(engine: Engine, store: Store | None, progress: Progress | None) -> None:
-    """Compute what the first host's store lacks: in each round each host one chunk."""
+    """Compute the chunks that the first host's store lacks: in each round one on each host."""
     hosts, here = jax.process_count(), jax.process_index()
     running, read = RunningStatistics(engine.study), 0
     while True:
@@ -74,31 +76,31 @@ def _fill(engine: Engine, store: Store | None, progress: Progress | None) -> Non
                     progress(running)
             missing = [] if running.stopped else store.missing()[:hosts]
         bounds = [store.bounds(k) for k in missing] if store is not None else []
-        ahead = _gathered(np.array(bounds + [(0, 0)] * (hosts - len(bounds)), np.int64))[0]
+        ahead = _all_gather(np.array(bounds + [(0, 0)] * (hosts - len(bounds)), np.int64))[0]
         if not np.any(ahead):
             return
         start, stop = ahead[here].tolist()
         own = engine.chunk(start, stop) if stop > start else None
-        columns = _exchanged(engine, own, int(np.max(ahead[:, 1] - ahead[:, 0])))
+        columns = _gather_columns(engine, own, int(np.max(ahead[:, 1] - ahead[:, 0])))
         if store is not None:
             for host, index in enumerate(missing):
                 count = int(ahead[host, 1] - ahead[host, 0])
                 store.write(index, Chunk(int(ahead[host, 0]), {name: x[host, :count] for name, x in columns.items()}))
 
 
-def _exchanged(engine: Engine, own: Chunk | None, count: int) -> dict[str, np.ndarray]:
-    """The columns of all hosts' chunks, (hosts, count, ...), those of a host without one or with fewer being padded."""
+def _gather_columns(engine: Engine, own: Chunk | None, count: int) -> dict[str, Shaped[np.ndarray, "hosts count ..."]]:
+    """The columns of all hosts' chunks; those of a host that has no chunk or a shorter one are padded with zeros."""
     found = {}
     for name, kind in engine.study.columns().items():
         x = np.zeros((count, *kind.shape), kind.dtype)
         if own is not None:
             x[: own.count] = own.columns[name]
-        found[name] = _gathered(x)
+        found[name] = _all_gather(x)
     return found
 
 
-def _gathered(x: np.ndarray) -> np.ndarray:
-    """Of all hosts, (hosts, ...); as bytes, so that no number is converted on the way."""
+def _all_gather(x: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, " hosts *shape"]:
+    """The arrays of all hosts, sent as bytes, so that no number is converted on the way."""
     plain = np.frombuffer(np.ascontiguousarray(x).tobytes(), np.uint8)
     found: Any = multihost_utils.process_allgather(plain, tiled=False)
     return np.frombuffer(np.asarray(found).tobytes(), x.dtype).reshape(-1, *x.shape)

@@ -1,14 +1,15 @@
-"""What is kept of each motion: functions of a ``Flight``; any function of it that JAX traces will do."""
+"""What is kept of each motion: functions of a ``SampledMotion``; any function of it that JAX traces will do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Shaped
 
 from lgsim.dynamics.frame_distance import Capsule, frame_distance
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
@@ -18,42 +19,42 @@ from lgsim.montecarlo.rollout import SampledMotion
 from lgsim.simulation import sensors
 
 
-def final_q(flight: SampledMotion) -> Array:
-    """The configuration at the end, (nq,)."""
-    return flight.q[-1]
+def final_q(motion: SampledMotion) -> Float[Array, " nq"]:
+    """The configuration at the end."""
+    return motion.q[-1]
 
 
-def final_v(flight: SampledMotion) -> Array:
-    """The velocity at the end, (nv,)."""
-    return flight.v[-1]
+def final_v(motion: SampledMotion) -> Float[Array, " nv"]:
+    """The velocity at the end, rad/s or m/s."""
+    return motion.v[-1]
 
 
-def peak_torque(flight: SampledMotion) -> Array:
-    """The largest ``|tau|`` of each degree of freedom at the saved states, (nv,), N m or N."""
-    return jnp.max(jnp.abs(flight.tau), axis=0)
+def peak_torque(motion: SampledMotion) -> Float[Array, " nv"]:
+    """The largest ``|tau|`` of each degree of freedom at the saved states, N m or N."""
+    return jnp.max(jnp.abs(motion.tau), axis=0)
 
 
-def peak_speed(flight: SampledMotion) -> Array:
-    """The largest ``|v|`` of each degree of freedom at the saved states, (nv,)."""
-    return jnp.max(jnp.abs(flight.v), axis=0)
+def peak_speed(motion: SampledMotion) -> Float[Array, " nv"]:
+    """The largest ``|v|`` of each degree of freedom at the saved states, rad/s or m/s."""
+    return jnp.max(jnp.abs(motion.v), axis=0)
 
 
 class MinimumClearance(eqx.Module):
-    """The smallest distance of each pair of capsules at the saved states, (pairs,), m; see ``frame_distance``.
+    """The smallest distance of each pair of capsules at the saved states, m; see ``frame_distance``.
 
     Attributes:
-        pairs: Of ``lgsim.dynamics.Capsule``.
+        pairs: Pairs of ``lgsim.dynamics.Capsule``.
     """
 
     pairs: Sequence[tuple[Capsule, Capsule]]
 
-    def __call__(self, flight: SampledMotion) -> Array:
-        """The distances' minimum."""
-        return jnp.min(frame_distance(flight.model, flight.q, self.pairs), axis=0)
+    def __call__(self, motion: SampledMotion) -> Float[Array, " pairs"]:
+        """The smallest distances, m."""
+        return jnp.min(frame_distance(motion.model, motion.q, self.pairs), axis=0)
 
 
 class FinalPose(eqx.Module):
-    """The pose of a frame at the end, (4, 4).
+    """The pose of a frame at the end, in the world.
 
     Attributes:
         frame: Name of the frame.
@@ -61,13 +62,13 @@ class FinalPose(eqx.Module):
 
     frame: str = eqx.field(static=True)
 
-    def __call__(self, flight: SampledMotion) -> Array:
+    def __call__(self, motion: SampledMotion) -> Float[Array, "4 4"]:
         """The pose."""
-        return sensors.frame_pose(flight.model, self.frame, flight.q[-1])
+        return sensors.frame_pose(motion.model, self.frame, motion.q[-1])
 
 
 class FinalAttitude(eqx.Module):
-    """The attitude of a frame at the end as a unit quaternion, (4,).
+    """The attitude of a frame at the end, in the world, as a unit quaternion.
 
     Attributes:
         frame: Name of the frame.
@@ -75,13 +76,13 @@ class FinalAttitude(eqx.Module):
 
     frame: str = eqx.field(static=True)
 
-    def __call__(self, flight: SampledMotion) -> Array:
+    def __call__(self, motion: SampledMotion) -> Float[Array, " 4"]:
         """The quaternion (w, x, y, z)."""
-        return conversions.quaternion_from_matrix(FinalPose(self.frame)(flight)[:3, :3])
+        return conversions.quaternion_from_matrix(FinalPose(self.frame)(motion)[:3, :3])
 
 
 class FinalPosition(eqx.Module):
-    """The position of a frame's origin at the end, (3,), m.
+    """The position of a frame's origin at the end, in the world, m.
 
     Attributes:
         frame: Name of the frame.
@@ -89,50 +90,50 @@ class FinalPosition(eqx.Module):
 
     frame: str = eqx.field(static=True)
 
-    def __call__(self, flight: SampledMotion) -> Array:
-        """The position in the world."""
-        return FinalPose(self.frame)(flight)[:3, 3]
+    def __call__(self, motion: SampledMotion) -> Float[Array, " 3"]:
+        """The position, m."""
+        return FinalPose(self.frame)(motion)[:3, 3]
 
 
 class FinalDistance(eqx.Module):
-    """How far a frame's origin is from a point at the end, m.
+    """The distance of a frame's origin from a point at the end, m.
 
     Attributes:
         frame: Name of the frame.
-        point: In the world, (3,), m.
+        point: The point in the world, (3,), m.
     """
 
     frame: str = eqx.field(static=True)
-    point: Any
+    point: ArrayLike
 
-    def __call__(self, flight: SampledMotion) -> Array:
-        """The distance."""
-        return norm(FinalPosition(self.frame)(flight) - self.point)
+    def __call__(self, motion: SampledMotion) -> Float[Array, ""]:
+        """The distance, m."""
+        return norm(FinalPosition(self.frame)(motion) - self.point)
 
 
 class LargestDistance(eqx.Module):
-    """How far a frame's origin is from a point at most, of all saved states, m.
+    """The largest distance of a frame's origin from a point at the saved states, m.
 
     Attributes:
         frame: Name of the frame.
-        point: In the world, (3,), m.
+        point: The point in the world, (3,), m.
     """
 
     frame: str = eqx.field(static=True)
-    point: Any
+    point: ArrayLike
 
-    def __call__(self, flight: SampledMotion) -> Array:
-        """The distance."""
-        index = frame_index(flight.model.topology, self.frame)
-        places = forward_kinematics(flight.model, flight.q)[:, index, :3, 3]
-        return jnp.max(norm(places - jnp.asarray(self.point)[None, :]))
+    def __call__(self, motion: SampledMotion) -> Float[Array, ""]:
+        """The distance, m."""
+        index = frame_index(motion.model.topology, self.frame)
+        positions = forward_kinematics(motion.model, motion.q)[:, index, :3, 3]
+        return jnp.max(norm(positions - jnp.asarray(self.point)[None, :]))
 
 
 class Subsampled(eqx.Module):
-    """The motion at some of the saved states, (count, nq + nv): q and v beside each other.
+    """The motion at evenly spaced saved states, the first and the last among them.
 
     Attributes:
-        count: How many states, evenly spread, the first and the last among them.
+        count: The number of states.
     """
 
     count: int = eqx.field(static=True)
@@ -141,41 +142,29 @@ class Subsampled(eqx.Module):
         if self.count < 2:
             raise ValueError(f"count: expected at least 2 states, got {self.count}")
 
-    def __call__(self, flight: SampledMotion) -> Array:
-        """The states."""
-        places = np.round(np.linspace(0, flight.q.shape[0] - 1, self.count)).astype(int)
-        return jnp.concatenate([flight.q[places], flight.v[places]], axis=1)
+    def __call__(self, motion: SampledMotion) -> Float[Array, "count nq_nv"]:
+        """The states: q and v beside each other."""
+        indices = np.round(np.linspace(0, motion.q.shape[0] - 1, self.count)).astype(int)
+        return jnp.concatenate([motion.q[indices], motion.v[indices]], axis=1)
 
 
 class OutOfBounds(eqx.Module):
     """Whether an output leaves an interval: a failure of a study.
 
     Attributes:
-        output: Its name.
-        entry: Which of its numbers, counted flat; None for any of them.
-        low, high: What lies below or above has failed.
+        output: Name of the output.
+        entry: The index, counted flat, of the one of its numbers that counts; None where any of them does.
+        low: Numbers below it have failed.
+        high: Numbers above it have failed.
     """
 
     output: str = eqx.field(static=True)
     entry: int | None = eqx.field(static=True, default=None)
-    low: Any = -np.inf
-    high: Any = np.inf
+    low: ArrayLike = -np.inf
+    high: ArrayLike = np.inf
 
-    def __call__(self, columns: dict[str, Array]) -> Array:
-        """Whether it failed."""
+    def __call__(self, columns: Mapping[str, Shaped[Array, " ..."]]) -> Bool[Array, ""]:
+        """Whether the sample of these outputs failed."""
         x = columns[self.output].ravel()
         x = x if self.entry is None else x[self.entry]
         return jnp.any((x < self.low) | (x > self.high))
-
-
-def named(outputs: Any) -> dict[str, Any]:
-    """Outputs by name; a single function and a sequence of them go by their own names.
-
-    Raises:
-        TypeError: one is no function.
-    """
-    given = outputs if isinstance(outputs, dict) else {getattr(f, "__name__", type(f).__name__): f for f in outputs}
-    for name, f in given.items():
-        if not callable(f):
-            raise TypeError(f"outputs: expected functions of a motion, got {f!r} for {name!r}")
-    return dict(given)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index, frame_twists
+from lgsim.integrators.method import Number
 from lgsim.lie.group import norm
-from lgsim.montecarlo.distributions import Distribution
+from lgsim.montecarlo.distributions import Distribution, Numbers
 from lgsim.multibody.model import Model
 from lgsim.simulation.controls import FrameWrench
 
@@ -26,24 +26,25 @@ class OrnsteinUhlenbeck(Distribution):
 
     Attributes:
         std: Standard deviation of each component, (components,).
-        time: Correlation time T of each, s.
+        correlation_time: T of each component, (components,), s.
         dt: Time between two nodes, s.
-        nodes: How many nodes a path has.
+        nodes: Number of nodes of a path.
     """
 
-    std: Array
-    time: Array
-    dt: Array
+    std: Float[Array, " components"]
+    correlation_time: Float[Array, " components"]
+    dt: Float[Array, ""]
     nodes: int = eqx.field(static=True)
 
-    def __init__(self, std: Any, time: Any, dt: float, nodes: int) -> None:
+    def __init__(self, std: Numbers, correlation_time: Numbers, dt: Numbers, nodes: int) -> None:
         self.std = jnp.atleast_1d(jnp.asarray(std, float))
-        self.time = jnp.broadcast_to(jnp.asarray(time, self.std.dtype), self.std.shape)
+        self.correlation_time = jnp.broadcast_to(jnp.asarray(correlation_time, self.std.dtype), self.std.shape)
         self.dt, self.nodes = jnp.asarray(dt, self.std.dtype), nodes
-        for name, value, least in (("std", std, 0.0), ("time", time, None), ("dt", dt, None)):
+        for name, value in (("std", std), ("correlation_time", correlation_time), ("dt", dt)):
             found = np.asarray(value, float)
-            if not np.all(np.isfinite(found) & ((found > 0) if least is None else (found >= 0))):
-                raise ValueError(f"{name}: expected finite numbers above zero, got {value}")
+            if not np.all(np.isfinite(found) & ((found >= 0) if name == "std" else (found > 0))):
+                least = "of at least" if name == "std" else "above"
+                raise ValueError(f"{name}: expected finite numbers {least} zero, got {value}")
         if nodes < 1:
             raise ValueError(f"nodes: expected at least 1, got {nodes}")
 
@@ -52,19 +53,19 @@ class OrnsteinUhlenbeck(Distribution):
         return self.nodes * self.std.size
 
     @property
-    def process(self) -> bool:
-        """Always."""
+    def is_process(self) -> bool:
+        """True."""
         return True
 
     @property
     def dtype(self) -> jnp.dtype:
         return self.std.dtype
 
-    def __call__(self, z: Array) -> Array:
-        """A path (nodes, components)."""
+    def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "nodes components"]:
+        """The path at the nodes."""
         shocks = z.reshape(self.nodes, self.std.size)
-        keep = jnp.exp(-self.dt / self.time)
-        fresh = jnp.sqrt(-jnp.expm1(-2 * self.dt / self.time))
+        keep = jnp.exp(-self.dt / self.correlation_time)
+        fresh = jnp.sqrt(-jnp.expm1(-2 * self.dt / self.correlation_time))
 
         def step(x: Array, shock: Array) -> tuple[Array, Array]:
             moved = keep * x + fresh * shock
@@ -83,8 +84,8 @@ class Wind(eqx.Module):
 
     Attributes:
         frame: Name of a frame of the model.
-        mean: Velocity of the air in world axes, (3,), m/s.
-        gusts: What is added at the nodes, (nodes, 3), m/s.
+        mean: Mean velocity of the air in world axes, (3,), m/s.
+        gusts: Velocities that are added at the nodes, (nodes, 3), m/s.
         dt: Time between two nodes, s.
         quadratic: c, kg/m: half of density, area and drag coefficient.
         linear: d, kg/s.
@@ -92,27 +93,29 @@ class Wind(eqx.Module):
     """
 
     frame: str = eqx.field(static=True)
-    mean: Array = eqx.field(converter=jnp.asarray)
-    gusts: Array = eqx.field(converter=jnp.asarray)
-    dt: Any
-    quadratic: Any = 0.0
-    linear: Any = 0.0
-    t0: Any = 0.0
+    mean: Float[Array, " 3"] = eqx.field(converter=jnp.asarray)
+    gusts: Float[Array, "nodes 3"] = eqx.field(converter=jnp.asarray)
+    dt: float | int | Array
+    quadratic: float | int | Array = 0.0
+    linear: float | int | Array = 0.0
+    t0: float | int | Array = 0.0
 
-    def air(self, t: Any) -> Array:
-        """The velocity of the air at a time, (3,)."""
+    def air_velocity(self, t: Number) -> Float[Array, " 3"]:
+        """The velocity of the air at the time t, in world axes, m/s."""
         last = len(self.gusts) - 1
         place = jnp.clip((t - self.t0) / self.dt, 0, last)
         # one-hot weights in place of an index: a batch of paths stays vector code
         weight = jnp.maximum(1 - jnp.abs(jnp.arange(last + 1, dtype=place.dtype) - place), 0)
         return self.mean + jnp.sum(weight[:, None] * self.gusts, axis=0)
 
-    def __call__(self, t: Any, q: Array, v: Array, model: Model) -> Array:
-        """Wrenches (bodies, 6) in the bodies' frames."""
+    def __call__(
+        self, t: Number, q: Float[Array, " nq"], v: Float[Array, " nv"], model: Model
+    ) -> Float[Array, "bodies 6"]:
+        """The wrenches on the bodies in the bodies' frames, N and N m."""
         index = frame_index(model.topology, self.frame)
         R = forward_kinematics(model, q)[index, :3, :3]
         moving = frame_twists(model, q, v)[index, :3]
-        speed = self.air(t) - jnp.sum(R * moving[None, :], axis=1)
+        speed = self.air_velocity(t) - jnp.sum(R * moving[None, :], axis=1)
         force = (self.quadratic * norm(speed) + self.linear) * speed
         wrench = jnp.concatenate([force, jnp.zeros_like(force)])
         return FrameWrench(self.frame, wrench, world=True)(t, q, v, model)

@@ -21,13 +21,13 @@ from lgsim.montecarlo.store import Store, StoreMetadata
 from lgsim.montecarlo.study import Study
 from lgsim.support.extras import package
 
-AHEAD = 2
+TASKS_PER_CPU = 2
 """Tasks for each CPU of the cluster that are handed to Ray at once: none idles, and results do not pile up."""
-PASSED = ("XLA_FLAGS", "JAX_PLATFORMS")
+COPIED_VARIABLES = ("XLA_FLAGS", "JAX_PLATFORMS")
 """Variables of the environment that workers get as they are here: on some of them the last bits depend."""
 
 _engines: dict[tuple[str, int], Engine] = {}
-"""Of a worker, by fingerprint and number of samples: a study is compiled once in a process."""
+"""The engines of a worker by fingerprint and number of samples: a study is compiled once in a process."""
 
 
 def fill(
@@ -39,19 +39,19 @@ def fill(
     retries: int = -1,
     progress: Progress | None = None,
 ) -> Results:
-    """Compute what a store lacks on a Ray cluster; within ``lgsim.montecarlo.writing``.
+    """Compute the samples that a store lacks on a Ray cluster, and give the results; within ``open_store``.
 
     The results are those of one device of the cluster's kind, bit for bit where its hosts have the same processor and
-    the same versions. Ctrl-C ends it with what is there.
+    the same versions. An interruption (Ctrl-C) ends it with the chunks that are there.
 
     Args:
-        engine: Of the study.
-        store: Where the chunks go.
-        address: Of the cluster, as ``ray.init`` takes it; by default the one that this process is connected to, or else
-            one that is started on this host.
-        resources: What a task takes, as ``num_cpus=1``, ``num_gpus=1``; by default one CPU.
+        engine: The engine of the study.
+        store: The store, which this process holds.
+        address: The cluster's address, as ``ray.init`` takes it; by default the cluster that this process is connected
+            to, or else one that is started on this host.
+        resources: What a task takes, as ``{"num_cpus": 1}`` or ``{"num_gpus": 1}``; by default one CPU.
         retries: How often a chunk whose worker died is computed again; -1 without end.
-        progress: Called as by ``run``, with the samples from the first on that are all there.
+        progress: See ``run``; it counts the samples from the first one on that are there without a gap.
 
     Returns:
         The results, ``finished`` unless interrupted.
@@ -59,16 +59,16 @@ def fill(
     Raises:
         ImportError: ray is missing.
         RuntimeError: a worker has other versions, or computes another study from what it was sent.
-        ray.exceptions.RayTaskError: a chunk failed otherwise; what is there stays.
+        ray.exceptions.RayTaskError: a chunk failed otherwise; the chunks that are there stay.
     """
     study, about = engine.study, store.about
     expected = describe(engine, about.chunk)
     running, index = RunningStatistics(study), 0
     pending: dict[Any, int] = {}
     try:
-        with _connected(address) as ray, _given_up(ray, pending):
+        with _connect(address) as ray, _cancel_on_exit(ray, pending):
             task = ray.remote(_chunk).options(
-                max_retries=retries, runtime_env={"env_vars": _environment()}, **(resources or {"num_cpus": 1})
+                max_retries=retries, runtime_env={"env_vars": _worker_environment()}, **(resources or {"num_cpus": 1})
             )
             missing = iter(store.missing())
             shared = ray.put((study, expected))
@@ -80,7 +80,7 @@ def fill(
                         progress(running)
                 if running.stopped or index == store.chunks:
                     break
-                most = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+                most = TASKS_PER_CPU * max(1, int(ray.cluster_resources().get("CPU", 1)))
                 while len(pending) < most and (k := next(missing, None)) is not None:
                     pending[task.remote(shared, *store.bounds(k))] = k
                 done, _ = ray.wait(list(pending), num_returns=1)
@@ -92,7 +92,11 @@ def fill(
 
 
 def _chunk(shared: tuple[Study, StoreMetadata], start: int, stop: int) -> Chunk:
-    """Samples start to stop: a task."""
+    """Samples start to stop, computed by a worker: a task.
+
+    Raises:
+        RuntimeError: the worker has other versions, or computes another study from what it was sent.
+    """
     study, expected = shared
     key = expected.study, study.samples
     if (engine := _engines.get(key)) is None:
@@ -106,8 +110,8 @@ def _chunk(shared: tuple[Study, StoreMetadata], start: int, stop: int) -> Chunk:
 
 
 @contextmanager
-def _given_up(ray: Any, pending: Mapping[Any, int]) -> Iterator[None]:
-    """Tasks that nobody waits for any more are ended."""
+def _cancel_on_exit(ray: Any, pending: Mapping[Any, int]) -> Iterator[None]:
+    """Ends, on the way out, the tasks that nobody waits for any more."""
     try:
         yield
     finally:
@@ -115,9 +119,9 @@ def _given_up(ray: Any, pending: Mapping[Any, int]) -> Iterator[None]:
             ray.cancel(each, force=True)
 
 
-def _environment() -> dict[str, str]:
-    """What a worker needs to compute the same."""
-    found = {name: os.environ[name] for name in PASSED if name in os.environ}
+def _worker_environment() -> dict[str, str]:
+    """The variables of the environment by which a worker computes the same."""
+    found = {name: os.environ[name] for name in COPIED_VARIABLES if name in os.environ}
     settings = jax.config.values
     if settings["jax_compilation_cache_dir"] is not None:
         found["JAX_COMPILATION_CACHE_DIR"] = settings["jax_compilation_cache_dir"]
@@ -125,8 +129,8 @@ def _environment() -> dict[str, str]:
 
 
 @contextmanager
-def _connected(address: str | None) -> Iterator[Any]:
-    """Ray, connected to a cluster; what was not connected before is not afterwards."""
+def _connect(address: str | None) -> Iterator[Any]:
+    """Ray, connected to a cluster; a connection that was not there before is closed afterwards."""
     ray = package("ray", "ray", "a cluster")
     if ray.is_initialized():
         yield ray

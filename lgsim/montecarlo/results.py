@@ -1,24 +1,133 @@
-"""Statistics that follow a study while it runs, from chunk to chunk."""
+"""What a study tells: moments that follow its samples from chunk to chunk, quantiles, failures, and all results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Integer, Shaped
 
-from lgsim.montecarlo import spaces
+from lgsim.lie.group import LieGroup
 from lgsim.montecarlo.engine import Chunk
-from lgsim.montecarlo.spaces import IntrinsicMoments
-from lgsim.montecarlo.statistics import Moments, normal_quantile, wilson
+from lgsim.montecarlo.spaces import IntrinsicMoments, Space, intrinsic_moments
 from lgsim.montecarlo.store import Store, flat_names
 from lgsim.montecarlo.study import DIVERGED, FAILED, SAMPLE, WEIGHT, Study
+from lgsim.multibody.model import Model
 from lgsim.simulation import Trajectory
 from lgsim.support.check import unknown_name
 from lgsim.support.extras import package
+
+Real = Float[np.ndarray, "*shape"] | np.floating
+"""Arrays of NumPy, those without axes included."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Count, mean and sum of squared deviations of arrays of one shape; ``a.merge(b)`` has those of both.
+
+    All are in float64 whatever the samples' dtype. Under weights they are those of the weighted samples.
+
+    Source: Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, COMPSTAT
+    1982, eq. (2.1); with weights West, Updating mean and variance estimates, Communications of the ACM 22(9), 1979.
+
+    Attributes:
+        count: Number of samples.
+        weight: Sum of the weights.
+        squared_weights: Sum of the squares of the weights.
+        mean: Mean of the samples, of their shape.
+        squared_deviations: Weighted sum of the squared deviations from the mean.
+        low: The smallest sample, entry by entry.
+        high: The largest sample, entry by entry.
+    """
+
+    count: int
+    weight: float
+    squared_weights: float
+    mean: Real
+    squared_deviations: Real
+    low: Real
+    high: Real
+
+    @classmethod
+    def of(cls, samples: Shaped[np.ndarray, " n *shape"], weights: Shaped[np.ndarray, " n"] | None = None) -> Moments:
+        """The moments of samples, by default of weight 1."""
+        x = np.asarray(samples, float)
+        if not len(x):
+            zero = np.zeros(x.shape[1:])
+            return cls(0, 0.0, 0.0, zero, zero, zero + np.inf, zero - np.inf)
+        w = np.ones(len(x)) if weights is None else np.asarray(weights, float)
+        total = float(w.sum())
+        share = (w / total if total else w).reshape(-1, *(1,) * (x.ndim - 1))
+        mean = (share * x).sum(axis=0)
+        deviation = total * (share * (x - mean) ** 2).sum(axis=0)
+        return cls(len(x), total, float((w * w).sum()), mean, deviation, x.min(axis=0), x.max(axis=0))
+
+    def merge(self, other: Moments) -> Moments:
+        """The moments of the samples of both."""
+        if not other.count or not self.count:
+            return self if self.count else other
+        weight = self.weight + other.weight
+        gap, share = other.mean - self.mean, other.weight / weight if weight else 0.0
+        return Moments(
+            self.count + other.count, weight, self.squared_weights + other.squared_weights, self.mean + share * gap,
+            self.squared_deviations + other.squared_deviations + self.weight * share * gap**2,
+            np.minimum(self.low, other.low), np.maximum(self.high, other.high),
+        )  # fmt: skip
+
+    @property
+    def effective(self) -> float:
+        """The effective sample size ``(sum w)^2 / sum w^2`` (Kish); the count where all weights are equal."""
+        return self.weight**2 / self.squared_weights if self.squared_weights else 0.0
+
+    @property
+    def variance(self) -> Real:
+        """The variance of the distribution, estimated without bias; NaN for less than two samples."""
+        n = self.effective
+        return self.squared_deviations / self.weight * (n / (n - 1)) if n > 1 else np.full_like(self.mean, np.nan)
+
+    @property
+    def std(self) -> Real:
+        """The standard deviation of the distribution; NaN for less than two samples."""
+        return np.sqrt(self.variance)
+
+    @property
+    def error(self) -> Real:
+        """The standard error of the mean of independent samples: ``std / sqrt(effective)``."""
+        return self.std / math.sqrt(self.effective) if self.effective else np.full_like(self.mean, np.nan)
+
+    def half_width(self, level: float = 0.95) -> Real:
+        """Half of the interval of confidence of the mean, ``z std / sqrt(effective)`` (central limit theorem)."""
+        return normal_quantile(level) * self.error
+
+
+def normal_quantile(level: float) -> float:
+    """The half width, in standard deviations, of the interval that holds a Gaussian number with a probability."""
+    return NormalDist().inv_cdf(0.5 + 0.5 * level)
+
+
+def wilson(failures: float | int, count: float | int, level: float = 0.95) -> tuple[float, float]:
+    """The interval of confidence (low, high) of the probability of what happened in some of independent samples.
+
+    Args:
+        failures: Number of samples in which it happened.
+        count: Number of samples.
+        level: Level of confidence, between 0 and 1.
+
+    Source: Wilson, Probable inference, the law of succession, and statistical inference, Journal of the American
+    Statistical Association 22, 1927.
+    """
+    if not count:
+        return 0.0, 1.0
+    z = normal_quantile(level)
+    p, q = failures / count, z * z / count
+    middle, half = (p + q / 2) / (1 + q), math.sqrt(p * (1 - p) * q + q * q / 4) / (1 + q)
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 class RunningStatistics:
@@ -28,8 +137,9 @@ class RunningStatistics:
     of the chunks. Samples that diverged are counted and enter no moments.
 
     Attributes:
-        samples: How many so far.
-        diverged: How many of them diverged.
+        study: The study.
+        samples: Number of samples so far.
+        diverged: Number of those that diverged.
         stopped: Whether the study's rule to stop was met.
     """
 
@@ -39,16 +149,19 @@ class RunningStatistics:
         sizes = [math.prod(shape) for shape in kinds.values()]
         ends = np.cumsum(sizes).tolist()
         self._shapes = kinds
-        self._places = {name: slice(end - size, end) for name, end, size in zip(kinds, ends, sizes, strict=True)}
+        self._slices = {name: slice(end - size, end) for name, end, size in zip(kinds, ends, sizes, strict=True)}
         self._moments = Moments.of(np.zeros((0, sum(sizes))))
         self.samples = self.diverged = 0
         self.stopped = False
 
     def add(self, chunk: Chunk) -> None:
-        """Go on with the next samples, up to where the study stops.
+        """Add the next samples, up to where the study stops.
 
         Args:
-            chunk: That starts where the last one ended, at the first sample of a tile.
+            chunk: Samples that begin where the last chunk ended, with the first sample of a tile.
+
+        Raises:
+            ValueError: the samples are not the next ones.
         """
         if chunk.start != self.samples:
             raise ValueError(f"chunk: expected samples from {self.samples} on, got them from {chunk.start} on")
@@ -63,23 +176,25 @@ class RunningStatistics:
             self._moments = self._moments.merge(Moments.of(numbers[part][kept], own))
             self.samples += len(kept)
             self.diverged += int(np.sum(~kept))
-            if rule is not None and rule.reached({rule.output: self.moments(rule.output)}, self.samples):
-                self.stopped = True
-                return
+            if rule is not None:
+                half = self.moments(rule.output).half_width(rule.level)
+                if rule.is_met(half, self.samples):
+                    self.stopped = True
+                    return
 
     def moments(self, name: str) -> Moments:
-        """Those of an output or, as ``"failed <name>"``, of a failure, whose mean is its probability.
+        """The moments of an output or, as ``"failed <name>"``, of a failure, whose mean is its probability.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such output.
         """
-        m, part, shape = self._moments, self._places[name], self._shapes[name]
-        parts = (np.asarray(x)[part].reshape(shape) for x in (m.mean, m.deviation, m.low, m.high))
-        return Moments(m.count, m.weight, m.squares, *parts)
+        m, part, shape = self._moments, self._slices[name], self._shapes[name]
+        parts = (np.asarray(x)[part].reshape(shape) for x in (m.mean, m.squared_deviations, m.low, m.high))
+        return Moments(m.count, m.weight, m.squared_weights, *parts)
 
     @property
     def names(self) -> list[str]:
-        """What there are moments of."""
+        """The names of the columns that have moments: outputs and failures."""
         return list(self._shapes)
 
 
@@ -87,12 +202,22 @@ _DELTA = 1000
 """Centroids of the digest: the error in the level is about ``q (1 - q) / 1000``."""
 
 
-def stored_quantiles(store: Store, name: str, levels: np.ndarray, samples: int) -> np.ndarray:
-    """Quantiles (levels, ...) of an output of the first samples that did not diverge, by a t-digest of pyarrow.
+def stored_quantiles(
+    store: Store, name: str, levels: Float[np.ndarray, " levels"], samples: int
+) -> Float[np.ndarray, " levels *shape"]:
+    """Quantiles of an output over the first samples that did not diverge, by a t-digest of pyarrow.
+
+    Args:
+        store: The store.
+        name: Name of the output, of shape (*shape).
+        levels: The levels, between 0 and 1.
+        samples: Number of samples that count.
 
     Source: Dunning, Ertl, Computing extremely accurate quantiles using t-digests, arXiv:1902.04023, 2019.
     """
-    compute, acero, dataset = _arrow()
+    compute, acero, dataset = (
+        package(f"pyarrow.{module}", "montecarlo", "a store") for module in ("compute", "acero", "dataset")
+    )
     _, shape = store.about.columns[name]
     flat = flat_names(name, shape)
     field = compute.field
@@ -111,23 +236,17 @@ def stored_quantiles(store: Store, name: str, levels: np.ndarray, samples: int) 
     return np.stack([table[x].to_numpy() for x in flat], axis=1).reshape(len(levels), *shape)
 
 
-def _arrow() -> tuple[Any, Any, Any]:
-    compute, acero, dataset = (
-        package(f"pyarrow.{name}", "montecarlo", "a store") for name in ("compute", "acero", "dataset")
-    )
-    return compute, acero, dataset
-
-
 class Failures(NamedTuple):
     """How often something failed.
 
     Attributes:
-        count: Failed samples.
-        samples: Samples that did not diverge.
-        probability: Of failure; of a tilted study the weighted one.
-        interval: Of confidence: Wilson's; of a tilted study that of the central limit theorem.
-        effective: The effective number of samples: of a tilted study ``(sum w)^2 / sum w^2`` over those that failed.
-        indices: Which samples failed: ``study.replay(i)`` shows one.
+        count: Number of samples that failed.
+        samples: Number of samples that did not diverge.
+        probability: Estimated probability of failure, weighted where the study is tilted.
+        interval: Interval of confidence (low, high) of the probability: Wilson's; of a tilted study that of the central
+            limit theorem.
+        effective: Effective number of samples; of a tilted study ``(sum w)^2 / sum w^2`` over the samples that failed.
+        indices: The samples that failed, (count,): ``study.replay(i)`` shows one.
     """
 
     count: int
@@ -135,29 +254,28 @@ class Failures(NamedTuple):
     probability: float
     interval: tuple[float, float]
     effective: float
-    indices: np.ndarray
+    indices: Integer[np.ndarray, " count"]
 
 
 class Histogram(NamedTuple):
-    """How a number is spread.
+    """How a number is distributed.
 
     Attributes:
-        counts: In each bin, (bins,); of a tilted study sums of weights.
-        edges: Of the bins, (bins + 1,).
+        counts: Number of samples in each bin, (bins,); of a tilted study sums of weights.
+        edges: Edges of the bins, (bins + 1,).
     """
 
-    counts: np.ndarray
-    edges: np.ndarray
+    counts: Float[np.ndarray, " bins"]
+    edges: Float[np.ndarray, " bins_1"]
 
 
 class Results:
-    """The samples of a study that are there, and their statistics. Those that diverged enter none but the counts.
+    """The samples of a study that are there, and their statistics; those that diverged count only as diverged.
 
-    Args:
-        study: What was run.
+    Attributes:
+        study: The study that was run.
         source: Its store, or its chunks in memory.
         finished: Whether all samples are there, or as many as the study's rule to stop asks for.
-        running: Their moments, where they are known already.
     """
 
     def __init__(
@@ -175,9 +293,13 @@ class Results:
     def open(cls, study: Study, path: str | Path) -> Results:
         """The results in a store, whoever computed them.
 
+        Args:
+            study: The study whose samples they are.
+            path: The folder of the store.
+
         Raises:
             FileNotFoundError: there is no store.
-            ValueError: its columns are not those of the study.
+            ValueError: the columns or tiles of the store are not those of the study.
         """
         store = Store(path)
         kinds = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
@@ -186,12 +308,12 @@ class Results:
         return cls(study, store, store.finished is not None)
 
     def chunks(self) -> Iterator[Chunk]:
-        """The samples in their order, in pieces."""
+        """The samples in their order, chunk by chunk."""
         return self.source.read_all() if isinstance(self.source, Store) else iter(self.source)
 
     @cached_property
     def running(self) -> RunningStatistics:
-        """Moments of all columns."""
+        """The moments of all columns."""
         found = RunningStatistics(self.study)
         for chunk in self.chunks():
             found.add(chunk)
@@ -199,21 +321,33 @@ class Results:
 
     @property
     def samples(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return self.running.samples
 
     def moments(self, name: str) -> Moments:
-        """Count, mean, variance, standard error, smallest and largest value of an output."""
+        """Count, mean, variance, standard error, smallest and largest value of an output.
+
+        Raises:
+            ValueError: there is no such output.
+        """
         return self.running.moments(self._known(name))
 
-    def column(self, name: str) -> np.ndarray:
-        """An output of all samples, (samples, ...): in memory, those that diverged too."""
+    def column(self, name: str) -> Shaped[np.ndarray, "samples ..."]:
+        """An output of all samples in memory, those that diverged too.
+
+        Raises:
+            ValueError: there is no such output.
+        """
         if name not in (DIVERGED, WEIGHT):
             self._known(name)
         return np.concatenate([chunk.columns[name] for chunk in self.chunks()])
 
-    def covariance(self, name: str) -> np.ndarray:
-        """The covariance (n, n) of an output of n numbers, flattened; plain numbers, see ``intrinsic`` for groups."""
+    def covariance(self, name: str) -> Float[np.ndarray, "n n"]:
+        """The covariance of an output of n plain numbers, flattened; see ``intrinsic`` for points of a group.
+
+        Raises:
+            ValueError: there is no such output.
+        """
         mean = self.moments(name).mean.ravel()
         total = np.zeros((len(mean), len(mean)))
         for values, weights in self._good(name):
@@ -222,26 +356,36 @@ class Results:
         m = self.moments(name)
         return total / m.weight * (m.effective / (m.effective - 1)) if m.effective > 1 else np.full_like(total, np.nan)
 
-    def intrinsic(self, name: str, space: Any, *, tolerance: float = 1e-12, iterations: int = 100) -> IntrinsicMoments:
-        """The mean and the covariance on a group of an output that is a point of it, see ``Intrinsic``.
+    def intrinsic(
+        self, name: str, space: Model | LieGroup | Space, *, tolerance: float = 1e-12, iterations: int = 100
+    ) -> IntrinsicMoments:
+        """The mean and the covariance on a group of an output that is a point of it, see ``IntrinsicMoments``.
 
         Args:
-            name: Of an output whose values are points of the space.
+            name: Name of an output whose values are points of the space.
             space: An ``lgsim.Model`` for configurations, an ``lgsim.LieGroup`` for elements, or a ``Space``.
             tolerance: The mean is found where its next change is smaller, rad or m.
-            iterations: At most, each of which reads all samples once.
-        """
-        self._known(name)
-        return spaces.mean(lambda: self._good(name), space, self.study.tile, tolerance, iterations)
-
-    def quantiles(self, name: str, levels: Sequence[float]) -> np.ndarray:
-        """Quantiles (levels, ...) of each number of an output.
-
-        In memory exact; of a store by a t-digest that reads each chunk once, whose error in the level is far below
-        ``level (1 - level) / 100``.
+            iterations: The most iterations, each of which reads all samples once.
 
         Raises:
-            ValueError: a level is not between 0 and 1, or samples have weights.
+            ValueError: there is no such output, its shape is not the space's, or all samples diverged.
+            TypeError: ``space`` is none of the three.
+        """
+        self._known(name)
+        return intrinsic_moments(lambda: self._good(name), space, self.study.tile, tolerance, iterations)
+
+    def quantiles(self, name: str, levels: Sequence[float]) -> Float[np.ndarray, " levels *shape"]:
+        """The quantiles of each number of an output.
+
+        They are exact in memory; those of a store come from a t-digest that reads each chunk once, whose error in the
+        level is far below ``level (1 - level) / 100``.
+
+        Args:
+            name: Name of an output, of shape (*shape).
+            levels: The levels, between 0 and 1.
+
+        Raises:
+            ValueError: there is no such output, a level is not between 0 and 1, or samples have weights.
         """
         q = np.asarray(levels, float)
         if not np.all((q >= 0) & (q <= 1)):
@@ -254,11 +398,14 @@ class Results:
         return np.quantile(np.concatenate([values for values, _ in self._good(name)]), q, axis=0)
 
     def histogram(self, name: str, bins: int | Sequence[float] = 50) -> Histogram:
-        """How often an output of one number falls into each of some bins.
+        """How often an output falls into each of some bins.
 
         Args:
-            name: Of the output; of several numbers all count.
+            name: Name of the output; of several numbers all count.
             bins: The edges, or a number of equal bins from the smallest to the largest value.
+
+        Raises:
+            ValueError: there is no such output.
         """
         m = self.moments(name)
         edges = np.asarray(bins, float) if np.ndim(bins) else np.histogram_bin_edges(
@@ -272,7 +419,7 @@ class Results:
 
     @property
     def diverged(self) -> dict[int, str]:
-        """Which samples diverged, and how."""
+        """The samples that diverged, each with "not finite" or "blown up"."""
         words, found = {1: "not finite", 2: "blown up"}, {}
         for chunk in self.chunks():
             codes = chunk.columns[DIVERGED]
@@ -283,8 +430,11 @@ class Results:
         """How often one of the study's failures happened, and in which samples.
 
         Args:
-            name: Of the failure.
-            level: Of confidence.
+            name: Name of the failure.
+            level: Level of confidence, between 0 and 1.
+
+        Raises:
+            ValueError: the study has no such failure.
         """
         if name not in self.study.failures:
             raise unknown_name("failures: expected one of the study", name, list(self.study.failures))
@@ -305,15 +455,16 @@ class Results:
         return Failures(len(where), count, p, (max(0.0, p - half), p + half), effective, where)
 
     def replay(self, i: int) -> Trajectory:
-        """The motion of a sample, see ``Study.replay``."""
+        """The motion of sample i, see ``Study.replay``."""
         return self.study.replay(i)
 
     def _known(self, name: str) -> str:
+        """The name of an output, checked."""
         if name not in self.running.names:
             raise unknown_name("name: expected an output", name, self.running.names)
         return name
 
-    def _good(self, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _good(self, name: str) -> Iterator[tuple[Shaped[np.ndarray, " n *shape"], Float[np.ndarray, " n"]]]:
         """(values, weights) of the samples that did not diverge, tile by tile."""
         for chunk in self.chunks():
             for first in range(0, chunk.count, self.study.tile):

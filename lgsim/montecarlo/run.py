@@ -1,4 +1,4 @@
-"""Running a study: chunk after chunk, in memory or into a store that can be resumed."""
+"""The run of a study, chunk by chunk, in memory or into a store that can be resumed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -17,10 +17,11 @@ from lgsim.montecarlo.rollout import Rollout
 from lgsim.montecarlo.store import Store, StoreMetadata, locked
 from lgsim.montecarlo.study import Study
 from lgsim.multibody.serialization import fingerprint
+from lgsim.support.chunks import run_in_chunks
 from lgsim.support.version import own_version
 
 Progress = Callable[[RunningStatistics], Any]
-"""``progress(running)`` is called after each chunk."""
+"""``progress(running)`` is called after each chunk with the statistics of all samples so far."""
 
 
 def run(
@@ -35,23 +36,25 @@ def run(
     """Run a study, or the rest of it.
 
     The results are the same bit for bit on one device, and to rounding on others, whatever the size of the chunks, and
-    however often the run was killed and resumed. An interruption (Ctrl-C) ends it with what is there.
+    however often the run was killed and resumed. An interruption (Ctrl-C) ends the run; the samples computed before it
+    are returned.
 
     Args:
-        study: What to run.
-        store: A folder for the results; without one they stay in memory, 8 bytes for each number.
-        resume: Go on with a store that is there, also with more samples than it was made for.
-        chunk: Samples computed between two writes, a multiple of the tile on all devices; by default what fits into a
-            part of the memory. Of a store that is there its own.
-        devices: Of this process, by default all.
-        progress: Called after each chunk.
+        study: The study.
+        store: Folder for the results; without one they stay in memory, 8 bytes for each number.
+        resume: Whether to go on with a store that exists, also with more samples than it was made for.
+        chunk: Number of samples computed between two writes, a multiple of the tile on all devices; by default what
+            fits into a part of the memory. A store that exists has its own.
+        devices: Devices of this process, by default all.
+        progress: Called after each chunk with the statistics of all samples so far.
 
     Returns:
         The results, ``finished`` unless interrupted.
 
     Raises:
-        FileExistsError: the store is there, and ``resume`` is False.
-        ValueError: the store is of another model, study, or version, or has more samples; chunk does not fit.
+        FileExistsError: the store exists, and ``resume`` is False.
+        ValueError: the store is of another model, study, or version, or has more samples; chunk does not fit. A study
+            is known by the text of its program as JAX traces it, so that other code of lgsim may make another study.
         RuntimeError: another process writes to the store.
         OSError: the disk is full; the store stays readable.
         MemoryError: a tile does not fit into the memory of a device.
@@ -67,17 +70,31 @@ def run(
 
 
 def fill(engine: Engine, store: Store, progress: Progress | None = None) -> Results:
-    """Compute what a store lacks, here and now, see ``run``; within ``writing``."""
+    """Compute in this process the samples that a store lacks, and give the results; within ``open_store``.
+
+    Args:
+        engine: Engine of the study.
+        store: Store of the study, held for this process.
+        progress: See ``run``.
+
+    Raises:
+        OSError, MemoryError: see ``run``.
+    """
     return _run(engine, store, store.about.chunk, progress)
 
 
 @contextmanager
 def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk: int | None = None) -> Iterator[Store]:
-    """The store of a study, new or with ``resume`` the one that is there, held for this process.
+    """The store of a study, new or with ``resume`` the one that exists, held for this process.
 
-    ``fill`` computes what it lacks in this process, ``lgsim.montecarlo.cluster.fill`` on a cluster. An engine of its
-    own writes ``engine.chunk(*store.bounds(k))`` for each k of ``store.missing()``, in any order, and closes with
+    ``fill`` computes the samples that it lacks in this process, ``lgsim.montecarlo.ray_cluster.fill`` on a cluster. Own
+    code writes ``engine.chunk(*store.bounds(k))`` for each k of ``store.missing()``, in any order, and closes with
     ``collect``.
+
+    Args:
+        engine: Engine of the study.
+        path: Folder of the store.
+        resume, chunk: See ``run``.
 
     Raises:
         FileExistsError, ValueError, RuntimeError, OSError: see ``run``.
@@ -111,7 +128,12 @@ def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk:
 
 
 def collect(study: Study, store: Store, progress: Progress | None = None) -> Results:
-    """The results of a store whose chunks are all there, or as many as the study's rule to stop asks for; closes it.
+    """The results of a store that has all chunks, or as many as the study's rule to stop asks for; it is then finished.
+
+    Args:
+        study: The study.
+        store: Store of the study.
+        progress: See ``run``.
 
     Raises:
         FileNotFoundError: a chunk that counts is missing.
@@ -121,7 +143,7 @@ def collect(study: Study, store: Store, progress: Progress | None = None) -> Res
 
 
 def describe(engine: Engine, chunk: int | None = None) -> StoreMetadata:
-    """What a store of a study says of it."""
+    """The metadata of a store for a study, with chunks of so many samples or by default of the engine's own size."""
     study = engine.study
     model = fingerprint(study.rollout.model) if isinstance(study.rollout, Rollout) else ""
     columns = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
@@ -133,6 +155,8 @@ def describe(engine: Engine, chunk: int | None = None) -> StoreMetadata:
 
 
 def _run(engine: Engine, store: Store | None, size: int, progress: Progress | None) -> Results:
+    """The results of a study, computed where they are not in the store."""
+
     def chunk(index: int) -> Chunk:
         start = index * size
         if store is None:
@@ -147,21 +171,40 @@ def _run(engine: Engine, store: Store | None, size: int, progress: Progress | No
 def _joined(
     study: Study, store: Store | None, chunk: Callable[[int], Chunk], size: int, progress: Progress | None
 ) -> Results:
-    """The chunks one after another, until the study stops."""
+    """The results of the chunks, one after another, until the study stops.
+
+    Args:
+        study: The study.
+        store: The store that holds the chunks; None where they stay in memory.
+        chunk: ``chunk(index)`` gives the samples from ``index * size`` on.
+        size: Number of samples in a chunk.
+        progress: See ``run``.
+    """
     running, kept = RunningStatistics(study), []
-    source = kept if store is None else store
-    try:
-        for index in range(-(-study.samples // size)):
-            found = chunk(index)
-            running.add(found)
-            if store is None:
-                kept.append(found.part(found.start, running.samples))
-            if progress is not None:
-                progress(running)
-            if running.stopped:
-                break
-    except KeyboardInterrupt:
-        return Results(study, source, finished=False)
+
+    def advance(state: _RunState) -> _RunState:
+        found = chunk(state.chunks)
+        running.add(found)
+        if store is None:
+            kept.append(found.part(found.start, running.samples))
+        return _RunState(state.chunks + 1, running.stopped)
+
+    _, interrupted = run_in_chunks(
+        _RunState(0, False),
+        advance,
+        lambda state: state.stopped or state.chunks * size >= study.samples,
+        progress=None if progress is None else lambda before, after: progress(running),
+    )
+    if interrupted:
+        # without the statistics, which may have been interrupted themselves
+        return Results(study, kept if store is None else store, finished=False)
     if store is not None:
         store.finish(running.samples)
-    return Results(study, source, running=running)
+    return Results(study, kept if store is None else store, running=running)
+
+
+class _RunState(NamedTuple):
+    """State of a run between two chunks: the number of chunks that are there, and whether the study stops with them."""
+
+    chunks: int
+    stopped: bool

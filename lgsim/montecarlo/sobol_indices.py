@@ -1,34 +1,34 @@
-"""Which distribution the variance of an output comes from: Sobol's indices."""
+"""Sobol's indices: which distribution the variance of an output comes from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, PyTree, Shaped
 
 from lgsim.montecarlo.distributions import Distribution
-from lgsim.montecarlo.low_discrepancy import Sequence
-from lgsim.montecarlo.results import Results
-from lgsim.montecarlo.statistics import Real
-from lgsim.montecarlo.study import Study
+from lgsim.montecarlo.low_discrepancy import PointSequence
+from lgsim.montecarlo.results import Real, Results
+from lgsim.montecarlo.study import DIVERGED, Study
 from lgsim.support.check import unknown_name
 
 A, B, MIXED = " A", " B", " mixed"
-"""Endings of the columns: an output at the numbers of A, of B, and at A's but for one distribution at B's."""
+"""Endings of the columns: an output at the numbers of A, of B, and at A's with those of one distribution from B."""
 
 
 class SobolIndices(NamedTuple):
     """Parts of the variance of an output, by the distribution's name; arrays of the output's shape.
 
     Attributes:
-        first: What goes if only this distribution is fixed: ``V[E[y|x_j]] / V[y]``.
-        total: What is left if all others are fixed: ``E[V[y|others]] / V[y]``; all interactions included.
-        variance: ``V[y]``.
+        first: First-order indices ``V[E[y|x_j]] / V[y]``: what goes if only this distribution is fixed.
+        total: Total indices ``E[V[y|others]] / V[y]``: what is left if all others are fixed, interactions included.
+        variance: The variance ``V[y]``.
     """
 
     first: dict[str, Real]
@@ -36,70 +36,78 @@ class SobolIndices(NamedTuple):
     variance: Real
 
 
-class Pair(Distribution):
-    """Two independent samples of a distribution's normal numbers, as a value: (2, dim).
+class LatentPair(Distribution):
+    """Two independent samples of a distribution's standard normal numbers, as a value.
 
     Attributes:
-        of: The distribution.
+        distribution: The distribution.
     """
 
-    of: Distribution
+    distribution: Distribution
 
     @property
     def dim(self) -> int:
-        return 2 * self.of.dim
+        return 2 * self.distribution.dim
 
     @property
-    def process(self) -> bool:
-        return self.of.process
+    def is_process(self) -> bool:
+        return self.distribution.is_process
 
     @property
     def dtype(self) -> jnp.dtype:
-        return self.of.dtype
+        return self.distribution.dtype
 
-    def __call__(self, z: Array) -> Array:
+    def __call__(self, z: Float[Array, " dim"]) -> Float[Array, "2 dim_of_one"]:
         """The normal numbers of A and of B."""
-        return z.reshape(2, self.of.dim)
+        return z.reshape(2, self.distribution.dim)
 
 
-class Mixture(eqx.Module):
+class PickFreeze(eqx.Module):
     """The outputs of a study at A, at B, and for each distribution at A with that one from B.
 
     Attributes:
         study: The study.
-        names: Of the outputs.
+        names: The names of the outputs.
     """
 
     study: Study
     names: tuple[str, ...] = eqx.field(static=True)
 
-    def __call__(self, values: Mapping[str, Any]) -> dict[str, Array]:
-        """The columns of one pair of samples."""
+    def __call__(self, values: Mapping[str, Float[Array, "2 _"]]) -> dict[str, Shaped[Array, " ..."]]:
+        """The columns of one pair of samples.
+
+        Args:
+            values: The normal numbers of A and of B, by the distribution's name.
+        """
         groups = sorted(values)
         # which of the two samples each distribution is taken from, case by case
         cases = np.concatenate([[[0] * len(groups)], [[1] * len(groups)], np.eye(len(groups), dtype=int)])
 
-        def one(case: Array) -> dict[str, Array]:
+        def outputs(case: Array) -> dict[str, PyTree]:
             latents = {name: values[name][case[j]] for j, name in enumerate(groups)}
-            found = self.study.play(self.study.sampler.sample(latents))
+            found = self.study.evaluate(self.study.sampler.sample(latents))
             return {name: found[name] for name in self.names}
 
-        out = jax.lax.map(one, jnp.asarray(cases))  # one program, whatever the number of distributions
+        out = jax.lax.map(outputs, jnp.asarray(cases))  # one program, whatever the number of distributions
         ends = ((A, 0), (B, 1), (MIXED, slice(2, None)))
         return {name + end: x[part] for name, x in out.items() for end, part in ends}
 
 
 def sobol_study(
-    study: Study, outputs: tuple[str, ...] | list[str], *, samples: int | None = None, sequence: Sequence | None = None
+    study: Study,
+    outputs: tuple[str, ...] | list[str],
+    *,
+    samples: int | None = None,
+    sequence: PointSequence | None = None,
 ) -> Study:
-    """The study that Sobol's indices are estimated from: each of its samples is d + 2 motions of the one given.
+    """The study that Sobol's indices are estimated from: each of its samples is d + 2 motions of the given study.
 
-    It runs like any other, into a store as well; ``sobol_indices`` has its results.
+    It runs like any other, into a store as well; ``sobol_indices`` takes its results.
 
     Args:
-        study: With d distributions, each of which counts as one.
-        outputs: Names of outputs of it.
-        samples: By default those of the study.
+        study: A study of d distributions, each of which counts as one variable.
+        outputs: Names of its outputs.
+        samples: Number of samples, by default that of the study.
         sequence: By default plain random sampling; with ``Sobol()`` the estimates are much better.
 
     Raises:
@@ -111,9 +119,9 @@ def sobol_study(
             raise unknown_name("outputs: expected names of outputs of the study", name, list(kinds))
     if study.sampler.tilts:
         raise ValueError("study: expected one without tilts; its variance is that of the distributions")
-    pairs = {name: Pair(each) for name, each in study.sampler.distributions.items()}
+    pairs = {name: LatentPair(each) for name, each in study.sampler.distributions.items()}
     return Study(
-        pairs, Mixture(study, tuple(outputs)), samples=samples or study.samples, seed=study.seed, sequence=sequence,
+        pairs, PickFreeze(study, tuple(outputs)), samples=samples or study.samples, seed=study.seed, sequence=sequence,
         bound=study.bound, tile=study.tile,
     )  # fmt: skip
 
@@ -123,6 +131,13 @@ def sobol_indices(results: Results, output: str) -> SobolIndices:
 
     ``S_j = mean(f_B (f_j - f_A)) / V`` and ``T_j = mean((f_A - f_j)^2) / 2 V``, f less its mean.
 
+    Args:
+        results: The results of a ``sobol_study``.
+        output: Name of an output of the study that it was made of.
+
+    Raises:
+        ValueError: there is no such output.
+
     Source: Saltelli et al., Variance based sensitivity analysis of model output, Computer Physics Communications
     181(2), 2010, table 2 (b) and, of Jansen, (f).
     """
@@ -131,13 +146,13 @@ def sobol_indices(results: Results, output: str) -> SobolIndices:
     first = np.zeros((len(groups), *m.mean.shape))
     total, count = np.zeros_like(first), 0
     for chunk in results.chunks():
-        good = chunk.columns["diverged"] == 0
+        good = chunk.columns[DIVERGED] == 0
         fA, fB = (chunk.columns[output + end][good].astype(float) - m.mean for end in (A, B))
         mixed = chunk.columns[output + MIXED][good].astype(float) - m.mean
         first += (fB[:, None] * (mixed - fA[:, None])).sum(axis=0)
         total += ((fA[:, None] - mixed) ** 2).sum(axis=0)
         count += len(fA)
-    variance = m.deviation / m.count
+    variance = m.squared_deviations / m.count
     return SobolIndices(
         dict(zip(groups, first / count / variance, strict=True)),
         dict(zip(groups, total / count / (2 * variance), strict=True)),

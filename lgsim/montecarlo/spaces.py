@@ -1,4 +1,8 @@
-"""Where values live that have no sum: what means, covariances and Gaussians on a group need of it."""
+"""Where samples live: manifolds with a chart about each point, and means and covariances on them.
+
+Configurations, attitudes and poses have no sum, so that means, covariances and Gaussians are written in the tangent
+vectors of a chart: ``retract(x, u)`` is the point at a tangent vector, ``difference(x, y)`` the tangent vector to one.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.lie.group import LieGroup
 from lgsim.multibody import configuration
@@ -26,30 +31,34 @@ class Space(eqx.Module):
     @property
     @abstractmethod
     def dim(self) -> int:
-        """Length of a tangent vector."""
+        """The length of a tangent vector."""
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """Shape of a point."""
+        """The shape of a point."""
 
     @abstractmethod
-    def move(self, x: Array, u: Array) -> Array:
-        """The point at the tangent vector u (dim,) of the chart about x."""
+    def retract(self, x: Float[Array, "*shape"], u: Float[Array, " dim"]) -> Float[Array, "*shape"]:
+        """The point at the tangent vector u of the chart about x."""
 
     @abstractmethod
-    def gap(self, x: Array, y: Array) -> Array:
-        """The u (dim,) with ``move(x, u) = y``, the smallest of them."""
+    def difference(self, x: Float[Array, "*shape"], y: Float[Array, "*shape"]) -> Float[Array, " dim"]:
+        """The smallest tangent vector u with ``retract(x, u) = y``."""
 
 
 class ConfigurationSpace(Space):
-    """The configurations q of a machine, with ``model.retract`` and ``model.difference``."""
+    """The configurations q (nq,) of a machine, with ``model.retract`` and ``model.difference``.
+
+    Attributes:
+        topology: The tree of the machine.
+    """
 
     topology: Topology = eqx.field(static=True)
 
     @property
     def dim(self) -> int:
-        """The degrees of freedom."""
+        """The number of degrees of freedom, nv."""
         return self.topology.nv
 
     @property
@@ -57,17 +66,21 @@ class ConfigurationSpace(Space):
         """(nq,)."""
         return (self.topology.nq,)
 
-    def move(self, x: Array, u: Array) -> Array:
+    def retract(self, x: Float[Array, " nq"], u: Float[Array, " nv"]) -> Float[Array, " nq"]:
         """``model.retract(x, u)``."""
         return configuration.retract(self.topology, x, u)
 
-    def gap(self, x: Array, y: Array) -> Array:
+    def difference(self, x: Float[Array, " nq"], y: Float[Array, " nq"]) -> Float[Array, " nv"]:
         """``model.difference(x, y)``."""
         return configuration.difference(self.topology, x, y)
 
 
 class GroupSpace(Space):
-    """The elements of a group that are arrays, with body tangents: ``move(g, u) = g exp(u)``."""
+    """The elements of a group that are arrays, with body tangents: ``retract(g, u) = g exp(u)``.
+
+    Attributes:
+        group: The group, such as ``lgsim.SO3`` or ``lgsim.UnitQuaternion``.
+    """
 
     group: LieGroup
 
@@ -77,52 +90,56 @@ class GroupSpace(Space):
 
     @property
     def dim(self) -> int:
-        """Dimension of the group."""
+        """The dimension of the group."""
         return self.group.dim
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of an element."""
+        """The shape of an element."""
         return tuple(self.group.shapes)
 
-    def move(self, x: Array, u: Array) -> Array:
+    def retract(self, x: Float[Array, "*shape"], u: Float[Array, " dim"]) -> Float[Array, "*shape"]:
         """``x exp(u)``."""
         return self.group.compose(x, self.group.exp(u))
 
-    def gap(self, x: Array, y: Array) -> Array:
+    def difference(self, x: Float[Array, "*shape"], y: Float[Array, "*shape"]) -> Float[Array, " dim"]:
         """``log(x^-1 y)``."""
         return self.group.log(self.group.compose(self.group.inverse(x), y))
 
 
 class VectorSpace(Space):
-    """Arrays of plain numbers of any shape."""
+    """Arrays of plain numbers.
 
-    of: tuple[int, ...] = eqx.field(static=True)
+    Attributes:
+        array_shape: The shape of the arrays.
+    """
+
+    array_shape: tuple[int, ...] = eqx.field(static=True)
 
     @property
     def dim(self) -> int:
-        """How many numbers."""
-        return math.prod(self.of)
+        """The number of entries."""
+        return math.prod(self.array_shape)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape given."""
-        return self.of
+        """The shape of the arrays."""
+        return self.array_shape
 
-    def move(self, x: Array, u: Array) -> Array:
+    def retract(self, x: Float[Array, "*shape"], u: Float[Array, " dim"]) -> Float[Array, "*shape"]:
         """``x + u``."""
-        return x + u.reshape(self.of)
+        return x + u.reshape(self.array_shape)
 
-    def gap(self, x: Array, y: Array) -> Array:
+    def difference(self, x: Float[Array, "*shape"], y: Float[Array, "*shape"]) -> Float[Array, " dim"]:
         """``y - x``."""
         return (y - x).ravel()
 
 
-def space_of(given: Any) -> Space:
-    """The space of a machine's configurations, of a group's elements, or the one given.
+def as_space(given: Model | LieGroup | Space) -> Space:
+    """The space of a machine's configurations or of a group's elements; a space stays what it is.
 
     Raises:
-        TypeError: it is none of these.
+        TypeError: the argument is none of these.
     """
     if isinstance(given, Model):
         return ConfigurationSpace(given.topology)
@@ -133,61 +150,71 @@ def space_of(given: Any) -> Space:
     raise TypeError(f"space: expected an lgsim.Model, an lgsim.LieGroup or a Space, got {type(given).__name__}")
 
 
-Stream = Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
-"""Points (n, ...) and their weights (n,), again from the start at each call."""
+PointStream = Callable[[], Iterable[tuple[Float[np.ndarray, " n *shape"], Float[np.ndarray, " n"]]]]
+"""A function that gives blocks of points (n, ...) with their weights (n,), from the first block on at each call."""
 
 
 class IntrinsicMoments(NamedTuple):
-    """The mean m of points x_i on a group, where the mean of ``gap(m, x_i)`` is zero, and their covariance there.
+    """The mean m of points x_i on a manifold, where the mean of ``difference(m, x_i)`` is zero, and their covariance.
 
-    On a compact group that is Karcher's mean, the least sum of squared distances; it is unique where all points lie
-    within a quarter of a turn. The covariance is that of ``gap(m, x_i)``, in body tangents.
+    On a compact group m is Karcher's mean, which has the least sum of squared distances; it is unique where all points
+    lie within a quarter of a turn. The covariance is that of ``difference(m, x_i)``, in body tangents.
 
     Attributes:
-        mean: A point.
-        covariance: (dim, dim).
-        count: How many points.
-        iterations: Passes over the points.
-        converged: Whether the mean was found; of attitudes all around there is none.
+        mean: The mean, a point of the space.
+        covariance: The covariance, (dim, dim), in squared units of the tangent vectors.
+        count: The number of points.
+        iterations: The number of passes over the points.
+        converged: Whether the mean was found; attitudes all around have none.
     """
 
-    mean: np.ndarray
-    covariance: np.ndarray
+    mean: Float[np.ndarray, "*shape"]
+    covariance: Float[np.ndarray, "dim dim"]
     count: int
     iterations: int
     converged: bool
 
 
-def mean(points: Stream, space: Any, tile: int, tolerance: float, iterations: int) -> IntrinsicMoments:
-    """The fixed point of ``m <- move(m, mean of gap(m, x_i))``, from the first point on.
+def intrinsic_moments(
+    points: PointStream, space: Model | LieGroup | Space, tile: int, tolerance: float, iterations: int
+) -> IntrinsicMoments:
+    """Mean and covariance by the fixed point of ``m <- retract(m, mean of difference(m, x_i))`` from the first point.
 
-    Each pass reads the points again, so that the result is exact and the memory that of a tile. Moments about another
-    point cannot be corrected afterwards: ``gap(m, x)`` is no function of ``gap(x0, x)``'s moments.
+    Each pass reads the points again, so that the result is exact and needs the memory of one tile. Moments about
+    another point x0 cannot be corrected afterwards: those of ``difference(m, x)`` do not follow from those of
+    ``difference(x0, x)``.
 
     Source: Moakher, Means and averaging in the group of rotations, SIAM Journal on Matrix Analysis and Applications
     24(1), 2002; for rigid motions Pennec, Arsigny, Exponential barycenters of the canonical Cartan connection and
     invariant means on Lie groups, in Matrix Information Geometry, 2013, algorithm 1.
 
+    Args:
+        points: The points and their weights, in blocks of at most ``tile``.
+        space: The manifold that they lie on.
+        tile: The number of points to which each block is padded, so that one program serves all.
+        tolerance: The mean is found where its next change is smaller, in units of the tangent vectors.
+        iterations: The most passes.
+
     Raises:
-        ValueError: the points have another shape, or there are none.
+        ValueError: the points do not have the shape of the space's, or there are none.
     """
-    where = space_of(space)
+    manifold = as_space(space)
     first = next((x for x, _ in points() if len(x)), None)
     if first is None:
         raise ValueError("intrinsic: expected at least one sample that did not diverge")
-    if first.shape[1:] != where.shape:
-        raise ValueError(f"intrinsic: expected an output of shape {where.shape}, the space's, got {first.shape[1:]}")
+    if first.shape[1:] != manifold.shape:
+        raise ValueError(f"intrinsic: expected an output of shape {manifold.shape}, the space's, got {first.shape[1:]}")
     m, passes, converged = first[0], 0, False
     while passes < iterations and not converged:
         passes += 1
-        total, weight = np.zeros(where.dim), 0.0
-        for u, w in _gaps(points, where, m, tile):
+        total, weight = np.zeros(manifold.dim), 0.0
+        for u, w in _differences(points, manifold, m, tile):
             total, weight = total + w @ u, weight + w.sum()
         step = total / weight
-        m = np.asarray(_moved(where, jnp.asarray(m), jnp.asarray(step, first.dtype)))
+        m = np.asarray(_retract(manifold, jnp.asarray(m), jnp.asarray(step, first.dtype)))
         converged = bool(np.linalg.norm(step) <= max(tolerance, 8 * np.finfo(first.dtype).resolution))
-    square, weights = np.zeros((where.dim, where.dim)), np.zeros(3)
-    for u, w in _gaps(points, where, m, tile):
+    square, weights = np.zeros((manifold.dim, manifold.dim)), np.zeros(3)
+    for u, w in _differences(points, manifold, m, tile):
         square, weights = square + (u * w[:, None]).T @ u, weights + np.array([w.sum(), w @ w, len(w)])
     weight, count = weights[0], int(weights[2])
     n = weight**2 / weights[1]
@@ -195,19 +222,22 @@ def mean(points: Stream, space: Any, tile: int, tolerance: float, iterations: in
     return IntrinsicMoments(m, covariance, count, passes, converged)
 
 
-def _gaps(points: Stream, space: Space, m: np.ndarray, tile: int) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+def _differences(
+    points: PointStream, space: Space, m: Float[np.ndarray, "*shape"], tile: int
+) -> Iterable[tuple[Float[np.ndarray, "n dim"], Float[np.ndarray, " n"]]]:
+    """The tangent vectors from m to the points, with the points' weights, block by block."""
     for x, w in points():
         if len(x):
             # always the same shape, so that it is compiled once
             padded = np.concatenate([x, np.broadcast_to(x[-1:], (tile - len(x), *x.shape[1:]))])
-            yield np.asarray(_gap(space, jnp.asarray(m), jnp.asarray(padded)), float)[: len(x)], w
+            yield np.asarray(_difference(space, jnp.asarray(m), jnp.asarray(padded)), float)[: len(x)], w
 
 
 @eqx.filter_jit
-def _gap(space: Space, m: Array, x: Array) -> Array:
-    return jax.vmap(partial(space.gap, m))(x)
+def _difference(space: Space, m: Float[Array, "*shape"], x: Float[Array, " n *shape"]) -> Float[Array, "n dim"]:
+    return jax.vmap(partial(space.difference, m))(x)
 
 
 @eqx.filter_jit
-def _moved(space: Space, m: Array, u: Array) -> Array:
-    return space.move(m, u)
+def _retract(space: Space, m: Float[Array, "*shape"], u: Float[Array, " dim"]) -> Float[Array, "*shape"]:
+    return space.retract(m, u)

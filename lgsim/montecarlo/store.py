@@ -1,4 +1,8 @@
-"""One writer at a time."""
+"""Stores: a folder with the chunks of a study, written by one process at a time, chunk by chunk whole or not at all.
+
+``study.json`` holds the ``StoreMetadata``, ``chunks/00000000.parquet`` and so on the samples with a checksum,
+``finished.json`` the number of samples that count once the study is done, ``lock`` the process that writes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
@@ -19,47 +23,6 @@ from lgsim.montecarlo.engine import Chunk
 from lgsim.montecarlo.study import SAMPLE
 from lgsim.support.extras import package
 from lgsim.support.files import write_whole
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a file for this process; it is free again however the process ends.
-
-    Args:
-        path: Of the lock, which stays; the holder's process id is written in it.
-
-    Raises:
-        RuntimeError: another process holds it.
-    """
-    with open(path, "a+", encoding="ascii") as file:
-        if not _held(file.fileno()):
-            file.seek(0)
-            raise RuntimeError(
-                f"{path.parent}: another process writes to this store (process {file.read().strip() or 'unknown'});"
-                " wait for it or end it"
-            )
-        file.seek(0)
-        file.truncate()
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
-
-
-def _held(handle: int) -> bool:
-    """Whether the lock is now this process's; the system frees it with the file."""
-    try:
-        if os.name == "nt":
-            msvcrt = import_module("msvcrt")
-            # one byte far behind the text, which others may then read
-            os.lseek(handle, 2**20, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl = import_module("fcntl")
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
 
 FORMAT = "lgsim montecarlo 1"
 
@@ -70,14 +33,15 @@ class StoreMetadata:
 
     Attributes:
         study: Fingerprint of the study.
-        model: Fingerprint of its machine, or empty.
-        versions: Of what computed it, by package.
-        seed: Of the study.
-        samples: How many there are to be.
-        tile: Samples computed together.
-        chunk: Samples in a chunk.
-        columns: (dtype, shape of one sample) by name.
-        backend: Of JAX.
+        model: Fingerprint of its machine; empty for a rollout that is a function.
+        versions: Versions of the packages that computed the samples, by package.
+        seed: Seed of the study.
+        samples: Number of samples of the study, at most.
+        tile: Number of samples computed together.
+        chunk: Number of samples in a chunk.
+        columns: (dtype, shape of one sample) of each column, by name.
+        backend: JAX's backend, such as "cpu".
+        format: Name of the format of the files.
     """
 
     study: str
@@ -93,7 +57,7 @@ class StoreMetadata:
 
     @classmethod
     def read(cls, path: Path) -> StoreMetadata:
-        """That of a store's folder.
+        """The metadata of the store in a folder.
 
         Raises:
             FileNotFoundError: there is no store.
@@ -112,21 +76,26 @@ class StoreMetadata:
             raise ValueError(f"{file}: expected what lgsim.montecarlo wrote, got {type(error).__name__}") from None
 
     def differs(self, other: StoreMetadata) -> str | None:
-        """Why results of another run cannot be added, in words, or None."""
+        """Why the results of another run cannot be added, in words, or None where they can."""
         for name, what in (("model", "model"), ("study", "study"), ("versions", "version")):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                return f"the store is of another {what}: it has {_plain(mine)}, this run has {_plain(theirs)}"
+                return f"the store is of another {what}: it has {_words(mine)}, this run has {_words(theirs)}"
         if (self.tile, self.columns) != (other.tile, other.columns):
             return "the store has other columns"
         return None
 
 
+def _words(value: str | dict[str, str]) -> str:
+    return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value or "none"
+
+
 class Store:
     """The chunks of a study in a folder.
 
-    Args:
-        path: An existing store.
+    Attributes:
+        path: The folder.
+        about: What the store says of its results.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -140,7 +109,7 @@ class Store:
 
     @classmethod
     def vacant(cls, path: Path) -> bool:
-        """Whether a store may be made at a path: nothing is there, or what one left that was killed at once."""
+        """Whether a store may be made at a path: nothing is there, or the rest of one that was killed at its start."""
         if not path.is_dir():
             return not path.exists()
         files = {file.name for file in path.iterdir() if not file.name.startswith(".")}
@@ -148,7 +117,7 @@ class Store:
 
     @classmethod
     def create(cls, path: str | Path, about: StoreMetadata) -> Store:
-        """A new store in a folder that is vacant."""
+        """A new store in a vacant folder."""
         store = cls.__new__(cls)
         store.path = Path(path)
         (store.path / "chunks").mkdir(parents=True, exist_ok=True)
@@ -156,13 +125,13 @@ class Store:
         return store
 
     def clean(self) -> None:
-        """Remove what writers left that were killed while they wrote; none may write now."""
+        """Remove the temporary files of writers that were killed; no process may write now."""
         for folder in (self.path, self.path / "chunks"):
             for file in folder.glob(".*.*"):
                 file.unlink()
 
     def describe(self, about: StoreMetadata) -> None:
-        """Write what the store is."""
+        """Write the metadata."""
         self._write(self.path / "study.json", json.dumps(asdict(about), indent=1).encode())
         self.about = about
 
@@ -173,11 +142,11 @@ class Store:
 
     @property
     def chunks(self) -> int:
-        """How many chunks the study has."""
+        """The number of chunks of the study."""
         return -(-self.about.samples // self.about.chunk)
 
     def missing(self) -> list[int]:
-        """The chunks that are not there yet or, the study having been extended, have too few samples."""
+        """The indices of the chunks that are not there yet or, in an extended study, have too few samples."""
         return [k for k in range(self.chunks) if not self.has(k)]
 
     def has(self, index: int) -> bool:
@@ -187,13 +156,13 @@ class Store:
             ValueError: the file is damaged.
         """
         file, (start, stop) = self.file(index), self.bounds(index)
-        return file.exists() and _rows(file) == stop - start
+        return file.exists() and _row_count(file) == stop - start
 
     def write(self, index: int, chunk: Chunk) -> None:
         """Add a chunk, whole or not at all.
 
         Raises:
-            ValueError: it has other samples than the chunk of that index.
+            ValueError: the samples are not those of the index.
             OSError: the disk is full; the store is as it was.
         """
         start, stop = self.bounds(index)
@@ -201,28 +170,28 @@ class Store:
             raise ValueError(
                 f"chunk {index}: expected samples {start} to {stop}, got {chunk.start} to {chunk.start + chunk.count}"
             )
-        self._write(self.file(index), _encoded(chunk))
+        self._write(self.file(index), _encode(chunk))
 
     def read(self, index: int) -> Chunk:
-        """A chunk.
+        """The chunk of an index.
 
         Raises:
-            FileNotFoundError: it is not there.
+            FileNotFoundError: the chunk is not there.
             ValueError: the file is damaged.
         """
         file = self.file(index)
         if not file.exists():
             raise FileNotFoundError(f"{file}: the chunk is not there; resume the study")
-        return _decoded(file, index * self.about.chunk, self.about.columns)
+        return _decode(file, index * self.about.chunk, self.about.columns)
 
     @property
     def finished(self) -> int | None:
-        """How many samples count, or None where the study is not done."""
+        """The number of samples that count, or None where the study is not done."""
         file = self.path / "finished.json"
         return json.loads(file.read_text(encoding="utf-8"))["samples"] if file.exists() else None
 
     def finish(self, samples: int | None) -> None:
-        """Say how many samples count, or that the study is not done."""
+        """Write how many samples count; None where the study is not done."""
         file = self.path / "finished.json"
         if samples is None:
             file.unlink(missing_ok=True)
@@ -230,7 +199,7 @@ class Store:
             self._write(file, json.dumps({"samples": samples}).encode())
 
     def read_all(self) -> Iterator[Chunk]:
-        """All chunks from the first up to one that is missing; of a finished study the samples that count."""
+        """The chunks before the first one that is missing; of a finished study the samples that count."""
         end = self.about.samples if self.finished is None else self.finished
         for k in range(self.chunks):
             start, stop = self.bounds(k)
@@ -239,11 +208,11 @@ class Store:
             yield self.read(k).part(start, min(stop, end))
 
     def files(self) -> list[Path]:
-        """The files of the chunks that are there."""
+        """The paths of the chunks that are there."""
         return [self.file(k) for k in range(self.chunks) if self.file(k).exists()]
 
     def file(self, index: int) -> Path:
-        """Where a chunk is."""
+        """The path of a chunk."""
         return self.path / "chunks" / f"{index:08d}.parquet"
 
     def _write(self, file: Path, content: bytes) -> None:
@@ -264,44 +233,33 @@ def flat_names(name: str, shape: tuple[int, ...]) -> list[str]:
     return [f"{name}[{','.join(map(str, place))}]" if shape else name for place in np.ndindex(*shape)]
 
 
-def _plain(value: Any) -> str:
-    return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value or "none"
-
-
-def _digest(columns: dict[str, np.ndarray]) -> str:
+def _checksum(columns: dict[str, np.ndarray]) -> str:
     digest = hashlib.sha256()
     for name in sorted(columns):
         digest.update(name.encode() + np.ascontiguousarray(columns[name]).tobytes())
     return digest.hexdigest()
 
 
-def _encoded(chunk: Chunk) -> bytes:
+def _encode(chunk: Chunk) -> bytes:
+    """A chunk as a parquet file."""
     arrow = _arrow()
     flat = {SAMPLE: arrow.array(np.arange(chunk.start, chunk.start + chunk.count))}
     for name, x in chunk.columns.items():
         parts = x.reshape(len(x), -1).T
         flat |= {each: arrow.array(part) for each, part in zip(flat_names(name, x.shape[1:]), parts, strict=True)}
-    table = arrow.table(flat).replace_schema_metadata({"lgsim.sha256": _digest(chunk.columns)})
+    table = arrow.table(flat).replace_schema_metadata({"lgsim.sha256": _checksum(chunk.columns)})
     out = arrow.BufferOutputStream()
     # random numbers gain nothing from a dictionary or compression
     arrow.parquet.write_table(table, out, use_dictionary=False, compression="none")
     return out.getvalue().to_pybytes()
 
 
-def _rows(file: Path) -> int:
-    """How many samples a file has, by its last bytes alone."""
-    arrow = _arrow()
-    try:
-        return arrow.parquet.ParquetFile(file).metadata.num_rows
-    except (ValueError, OSError, arrow.ArrowException) as error:
-        raise _damaged(file, type(error).__name__) from error
+def _decode(file: Path, start: int, columns: dict[str, tuple[str, tuple[int, ...]]]) -> Chunk:
+    """The chunk of a parquet file whose first sample is ``start``.
 
-
-def _damaged(file: Path, how: str) -> ValueError:
-    return ValueError(f"{file}: the chunk is damaged; delete the file and resume the study ({how})")
-
-
-def _decoded(file: Path, start: int, columns: dict[str, tuple[str, tuple[int, ...]]]) -> Chunk:
+    Raises:
+        ValueError: the file is damaged.
+    """
     arrow = _arrow()
     try:
         table = arrow.parquet.read_table(file)
@@ -313,11 +271,80 @@ def _decoded(file: Path, start: int, columns: dict[str, tuple[str, tuple[int, ..
             found[name] = np.ascontiguousarray(x.reshape(table.num_rows, *shape).astype(dtype))
     except (KeyError, ValueError, OSError, arrow.ArrowException) as error:
         raise _damaged(file, type(error).__name__) from error
-    if _digest(found) != stored:
+    if _checksum(found) != stored:
         raise _damaged(file, "its checksum does not fit")
     return Chunk(start, found)
 
 
-def _arrow() -> Any:
+def _row_count(file: Path) -> int:
+    """The number of samples in a parquet file, by its last bytes alone.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    arrow = _arrow()
+    try:
+        return arrow.parquet.ParquetFile(file).metadata.num_rows
+    except (ValueError, OSError, arrow.ArrowException) as error:
+        raise _damaged(file, type(error).__name__) from error
+
+
+def _damaged(file: Path, how: str) -> ValueError:
+    return ValueError(f"{file}: the chunk is damaged; delete the file and resume the study ({how})")
+
+
+def _arrow() -> ModuleType:
+    """pyarrow, its parquet module imported."""
     package("pyarrow.parquet", "montecarlo", "a store")
     return package("pyarrow", "montecarlo")
+
+
+_TAKEN = (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK)
+"""Errors by which a system says that another process holds a lock."""
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock on a file for this process; the system frees it however the process ends.
+
+    Args:
+        path: The file, which stays; the holder's process id is written in it.
+
+    Raises:
+        RuntimeError: another process holds the lock.
+        OSError: the file system has no locks.
+    """
+    with open(path, "a+", encoding="ascii") as file:
+        if not _try_lock(file.fileno()):
+            file.seek(0)
+            raise RuntimeError(
+                f"{path.parent}: another process writes to this store (process {file.read().strip() or 'unknown'});"
+                " wait for it or end it"
+            )
+        file.seek(0)
+        file.truncate()
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def _try_lock(handle: int) -> bool:
+    """Whether the lock on an open file is now this process's; the system frees it with the file.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
+    try:
+        if os.name == "nt":
+            msvcrt = import_module("msvcrt")
+            # one byte far behind the text, which others may then read
+            os.lseek(handle, 2**20, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl = import_module("fcntl")
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _TAKEN:
+            raise
+        return False
+    return True

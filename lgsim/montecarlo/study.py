@@ -1,32 +1,195 @@
-"""A study: what varies, what happens, what is kept of it, and how often."""
+"""A study: what varies, what happens, what is kept of it, and how often; sample i from the seed and i alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import math
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Integer, PyTree, Shaped, UInt32
 
 from lgsim.montecarlo.distributions import Distribution
-from lgsim.montecarlo.low_discrepancy import Sequence as Points
-from lgsim.montecarlo.outputs import named
+from lgsim.montecarlo.low_discrepancy import Points, PointSequence
 from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.sampler import ImportanceTilt, Sample, Sampler
-from lgsim.montecarlo.statistics import StopAtConfidence
 from lgsim.simulation import Trajectory
 
-Columns = dict[str, Array]
+Latents = dict[str, Float[Array, " dim"]]
+"""The standard normal numbers of each distribution, by its name."""
+
+Columns = dict[str, Shaped[Array, " ..."]]
 """What is kept of a sample, by name."""
 
 SAMPLE, DIVERGED, WEIGHT, FAILED = "sample", "diverged", "log_weight", "failed "
-"""Columns beside the outputs: its number; 1 not finite, 2 blown up; of importance sampling; of each failure."""
+"""Columns beside the outputs: the sample's number; 0, or 1 where it is not finite, 2 where it is blown up; the
+logarithm of its weight under importance sampling; whether it failed, followed by the name of the failure."""
 
 CPU_TILE, DEVICE_TILE = 64, 8192
-"""Samples that are computed together: vector code that stays in the cache; what fills a GPU."""
+"""Samples that are computed together: vector code that stays in a CPU's cache; as many as fill a GPU."""
+
+
+class Sample(NamedTuple):
+    """What differs from sample to sample.
+
+    Attributes:
+        values: The value of each distribution, by its name.
+        log_weight: Logarithm of the density wanted over the density sampled; 0 without importance sampling.
+    """
+
+    values: dict[str, PyTree]
+    log_weight: Float[Array, ""]
+
+
+class ImportanceTilt(eqx.Module):
+    """Another density for a distribution's normal numbers: ``z = shift + scale y`` with y standard normal.
+
+    A shift towards the failure makes rare failures common; weights ``p(z)/p_tilted(z)`` undo it in every estimate. With
+    a scale below 1 weights are unbounded in the tails: take 1 or a little more.
+
+    Attributes:
+        shift: A number, or one for each normal number of the distribution (dim,).
+        scale: Positive; a number or (dim,).
+    """
+
+    shift: Float[Array, " ..."] = eqx.field(converter=jnp.asarray, default=0.0)
+    scale: Float[Array, " ..."] = eqx.field(converter=jnp.asarray, default=1.0)
+
+    def __check_init__(self) -> None:
+        if not np.all(np.isfinite(np.asarray(self.shift))):
+            raise ValueError(f"shift: expected finite numbers, got {self.shift}")
+        if not np.all(np.isfinite(np.asarray(self.scale)) & (np.asarray(self.scale) > 0)):
+            raise ValueError(f"scale: expected positive numbers, got {self.scale}")
+
+
+class Sampler(eqx.Module):
+    """Independent distributions by name, and the sequence that feeds them.
+
+    Each takes its own normal numbers: under plain random sampling those of the key
+    ``fold_in(fold_in(key(seed), i), crc32(name))``, so that no other distribution changes them; under a sequence the
+    next coordinates of point i, names in alphabetical order. Processes are always random.
+
+    Attributes:
+        distributions: The distributions by name.
+        seed: The words of the key, (2,), uint32.
+        points: The points of the sequence, or None for plain random sampling.
+        tilts: The densities of importance sampling, by the distribution's name.
+    """
+
+    distributions: dict[str, Distribution]
+    seed: UInt32[Array, " 2"]
+    points: Points | None
+    tilts: dict[str, ImportanceTilt]
+
+    def __init__(
+        self,
+        distributions: Mapping[str, Distribution],
+        seed: int,
+        samples: int,
+        sequence: PointSequence | None = None,
+        tilts: Mapping[str, ImportanceTilt] | None = None,
+    ) -> None:
+        for name, distribution in distributions.items():
+            if not isinstance(distribution, Distribution):
+                raise TypeError(f"{name}: expected a distribution of lgsim.montecarlo, got {distribution!r}")
+        self.distributions, self.tilts = dict(distributions), dict(tilts or {})
+        for name in self.tilts:
+            if name not in self.distributions:
+                raise ValueError(f"tilts: expected names of distributions, {sorted(distributions)}, got {name!r}")
+        self.seed = jnp.asarray(np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32))
+        self.points = None if sequence is None or not self.width else sequence.points(seed, samples, self.width)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the distributions, in alphabetical order."""
+        return sorted(self.distributions)
+
+    @property
+    def width(self) -> int:
+        """The number of coordinates that a sample takes from a sequence."""
+        return sum(each.dim for each in self.distributions.values() if not each.is_process)
+
+    def latents(self, i: Integer[Array, ""]) -> Latents:
+        """The standard normal numbers of sample i, tilts being still to come."""
+        key = jax.random.fold_in(jax.random.wrap_key_data(self.seed, impl="threefry2x32"), i)
+        found, start = {}, 0
+        for name in self.names:
+            each = self.distributions[name]
+            if each.is_process or self.points is None:
+                own = jax.random.fold_in(key, zlib.crc32(name.encode()))
+                found[name] = jax.random.normal(own, (each.dim,), each.dtype)
+            else:
+                found[name] = self.points.normal(i, each.dtype)[start : start + each.dim]
+                start += each.dim
+        return found
+
+    def sample(self, latents: Latents) -> Sample:
+        """The sample that standard normal numbers stand for, tilts included."""
+        weight = jnp.zeros(())
+        tilted = dict(latents)
+        for name, tilt in sorted(self.tilts.items()):
+            y = latents[name]
+            scale = jnp.broadcast_to(tilt.scale.astype(y.dtype), y.shape)
+            z = jnp.broadcast_to(tilt.shift.astype(y.dtype), y.shape) + scale * y
+            tilted[name] = z
+            weight = weight + jnp.sum(0.5 * (y * y - z * z) + jnp.log(scale)).astype(weight.dtype)
+        return Sample({name: self.distributions[name](tilted[name]) for name in self.names}, weight)
+
+    def draw(self, i: Integer[Array, ""]) -> Sample:
+        """Sample i."""
+        return self.sample(self.latents(i))
+
+
+@dataclass(frozen=True)
+class StopAtConfidence:
+    """A rule to stop when the mean of an output is known to a half width, at a level of confidence.
+
+    It is looked at after each tile from ``min_samples`` samples on, whatever the size of chunks. The more often one
+    looks, the lower the true level: let ``min_samples`` be some hundreds.
+
+    Attributes:
+        output: Name of the output, or of a failure as ``"failed <name>"``.
+        half_width: Largest half width of the intervals of all entries of the output, in the output's unit; positive.
+        level: Level of confidence, between 0 and 1.
+        min_samples: Number of samples below which nothing stops.
+    """
+
+    output: str
+    half_width: float
+    level: float = 0.95
+    min_samples: int = 1000
+
+    def __post_init__(self) -> None:
+        if not 0 < self.half_width < math.inf:
+            raise ValueError(f"half_width: expected a positive number, got {self.half_width}")
+        if not 0 < self.level < 1:
+            raise ValueError(f"level: expected a number between 0 and 1, got {self.level}")
+        if self.min_samples < 2:
+            raise ValueError(f"min_samples: expected at least 2 samples, got {self.min_samples}")
+
+    def check(self, outputs: Iterable[str]) -> None:
+        """Checks that the output is one of a study's.
+
+        Raises:
+            ValueError: the study has no such output.
+        """
+        if self.output not in (names := list(outputs)):
+            raise ValueError(f"stop: expected one of the outputs {', '.join(names)}, got {self.output!r}")
+
+    def is_met(self, half_width: Float[np.ndarray, "*shape"] | np.floating, samples: int) -> bool:
+        """Whether samples are enough.
+
+        Args:
+            half_width: Half widths of the intervals of confidence of the output's mean at ``level``; NaN where unknown.
+            samples: Number of samples so far.
+        """
+        return samples >= self.min_samples and bool(np.all(half_width <= self.half_width))
 
 
 class Study(eqx.Module):
@@ -41,17 +204,17 @@ class Study(eqx.Module):
         rollout: ``rollout(values)`` gives the motion of a sample: a ``Rollout``, or any function of the values by name.
         outputs: Functions of the motion by name; empty where the rollout itself gives a dictionary of arrays.
         failures: Functions of the outputs by name that say whether a sample failed.
-        bound: An output of larger size counts as blown up.
-        samples: How many.
-        seed: At least 0, less than 2^64.
-        tile: Samples computed together.
-        stop: When fewer are enough, or None.
+        bound: A sample of which an output has a larger number, in size, counts as blown up.
+        samples: Number of samples, at most.
+        seed: Seed of the samples, at least 0 and less than 2^64.
+        tile: Number of samples computed together.
+        stop: Rule by which fewer samples are enough, or None.
     """
 
     sampler: Sampler
-    rollout: Callable[[Mapping[str, Any]], Any]
-    outputs: dict[str, Callable[[Any], Array]]
-    failures: dict[str, Callable[[Columns], Any]]
+    rollout: Callable[[Mapping[str, PyTree]], PyTree]
+    outputs: dict[str, Callable[[PyTree], ArrayLike]]
+    failures: dict[str, Callable[[Columns], ArrayLike]]
     bound: float
     samples: int = eqx.field(static=True)
     seed: int = eqx.field(static=True)
@@ -61,14 +224,14 @@ class Study(eqx.Module):
     def __init__(
         self,
         distributions: Mapping[str, Distribution],
-        rollout: Callable[[Mapping[str, Any]], Any],
-        outputs: Mapping[str, Callable[[Any], Any]] | Sequence[Callable[[Any], Any]] = (),
+        rollout: Callable[[Mapping[str, PyTree]], PyTree],
+        outputs: Mapping[str, Callable[[PyTree], ArrayLike]] | Iterable[Callable[[PyTree], ArrayLike]] = (),
         *,
         samples: int,
         seed: int = 0,
-        sequence: Points | None = None,
+        sequence: PointSequence | None = None,
         tilts: Mapping[str, ImportanceTilt] | None = None,
-        failures: Mapping[str, Callable[[Columns], Any]] | None = None,
+        failures: Mapping[str, Callable[[Columns], ArrayLike]] | None = None,
         stop: StopAtConfidence | None = None,
         bound: float = 1e12,
         tile: int | None = None,
@@ -76,15 +239,15 @@ class Study(eqx.Module):
         """A checked study.
 
         Args:
-            distributions: By the name of what varies: of a ``Rollout`` the path of a number, see there.
-            rollout: See ``Study``.
+            distributions: Distributions by the name of what varies: for a ``Rollout`` the path of a number, see there.
+            rollout: The motion of a sample's values, see ``Study``.
             outputs: Functions by name, or functions that go by their own names.
-            samples: How many at most.
+            samples: Number of samples, at most.
             seed: See ``Study``.
             sequence: ``LatinHypercube()`` or ``Sobol()``; by default plain random sampling.
-            tilts: For importance sampling, by the distribution's name.
+            tilts: Densities of importance sampling, by the distribution's name.
             failures: See ``Study``.
-            stop: With plain random sampling alone, since only there an interval of confidence is known.
+            stop: A rule to stop, with plain random sampling alone, since only there an interval of confidence is known.
             bound: See ``Study``.
             tile: By default 64 on CPU and 8192 on other devices.
 
@@ -103,7 +266,7 @@ class Study(eqx.Module):
         self.tile = (CPU_TILE if jax.default_backend() == "cpu" else DEVICE_TILE) if tile is None else int(tile)
         self.sampler = Sampler(distributions, self.seed, self.samples, sequence, tilts)
         self.rollout = rollout
-        self.outputs, self.failures = named(outputs), dict(failures or {})
+        self.outputs, self.failures = _by_name(outputs), dict(failures or {})
         self._check()
 
     def _check(self) -> None:
@@ -120,14 +283,19 @@ class Study(eqx.Module):
                     "stop: an interval of confidence is known for plain random sampling alone; leave sequence out or"
                     " give a number of samples"
                 )
-            self.stop.check({name: kind.shape for name, kind in kinds.items() if name not in (DIVERGED, WEIGHT)})
+            self.stop.check(name for name in kinds if name not in (DIVERGED, WEIGHT))
 
     def columns(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """Shape and dtype of what is kept of a sample, by name."""
-        return jax.eval_shape(lambda i: self.play(self.sampler.draw(i)), jnp.uint32(0))
+        """The shape and dtype of what is kept of a sample, by name."""
+        return jax.eval_shape(lambda i: self.evaluate(self.sampler.draw(i)), jnp.uint32(0))
 
-    def play(self, sample: Sample) -> Columns:
-        """What is kept of one sample: outputs, whether it diverged and failed, its weight."""
+    def evaluate(self, sample: Sample) -> Columns:
+        """What is kept of one sample: its outputs, whether it diverged and failed, its weight.
+
+        Raises:
+            ValueError: an output has the name of a column that a study adds.
+            TypeError: there are no outputs.
+        """
         motion = self.rollout(sample.values)
         found = {name: jnp.asarray(f(motion)) for name, f in self.outputs.items()} if self.outputs else motion
         if not isinstance(found, dict) or not found:
@@ -138,14 +306,13 @@ class Study(eqx.Module):
         own = {SAMPLE, DIVERGED, WEIGHT} | {FAILED + name for name in self.failures}
         if taken := own & set(found):
             raise ValueError(f"outputs: expected other names than {sorted(own)}, got {sorted(taken)}")
-        end = getattr(self.rollout, "end", None)
-        seen = list(found.values()) + ([] if end is None else [end(motion)])
-        finite, tame = jnp.ones((), bool), jnp.ones((), bool)
-        for x in seen:
+        end = [self.rollout.final_state(motion)] if isinstance(self.rollout, Rollout) else []
+        finite, bounded = jnp.ones((), bool), jnp.ones((), bool)
+        for x in [*found.values(), *end]:
             if jnp.issubdtype(x.dtype, jnp.inexact):
                 finite = finite & jnp.all(jnp.isfinite(x))
-                tame = tame & jnp.all(jnp.abs(x) <= self.bound)
-        code = jnp.where(finite, jnp.where(tame, 0, 2), 1).astype(jnp.int8)
+                bounded = bounded & jnp.all(jnp.abs(x) <= self.bound)
+        code = jnp.where(finite, jnp.where(bounded, 0, 2), 1).astype(jnp.int8)
         failed = {FAILED + name: jnp.asarray(f(found), bool) & (code == 0) for name, f in self.failures.items()}
         weight = {WEIGHT: sample.log_weight} if self.sampler.tilts else {}
         return {**found, **failed, DIVERGED: code, **weight}
@@ -159,11 +326,11 @@ class Study(eqx.Module):
         if not 0 <= i < self.samples:
             raise ValueError(f"i: expected a sample from 0 to {self.samples - 1}, got {i}")
         first = i - i % self.tile
-        tile = _draw(self.sampler, jnp.asarray(tile_indices(first, self.tile, self.samples)))
+        tile = _draw_tile(self.sampler, jnp.asarray(tile_indices(first, self.tile, self.samples)))
         return jax.tree.map(lambda x: np.asarray(x[i - first]), tile)
 
     def replay(self, i: int) -> Trajectory:
-        """The motion of sample i alone, of its run to rounding: to look at, to save, to debug.
+        """The motion of sample i alone, equal to that of the run to rounding: to look at, to save, to debug.
 
         Raises:
             ValueError: there is no such sample.
@@ -174,11 +341,25 @@ class Study(eqx.Module):
         return self.rollout.trajectory(jax.tree.map(jnp.asarray, self.sample(i).values))
 
 
-def tile_indices(first: int, count: int, samples: int) -> np.ndarray:
-    """The samples from one on, the last one in place of those beyond the end."""
+def tile_indices(first: int, count: int, samples: int) -> UInt32[np.ndarray, " count"]:
+    """The numbers of ``count`` samples from ``first`` on, the last sample in place of those beyond the end."""
     return np.minimum(np.arange(first, first + count), samples - 1).astype(np.uint32)
 
 
 @eqx.filter_jit
-def _draw(sampler: Sampler, indices: Array) -> Sample:
+def _draw_tile(sampler: Sampler, indices: UInt32[Array, " tile"]) -> Sample:
     return jax.vmap(sampler.draw)(indices)
+
+
+def _by_name(outputs: Mapping[str, Any] | Iterable[Any]) -> dict[str, Callable[[PyTree], ArrayLike]]:
+    """Outputs by name; functions without names go by their own.
+
+    Raises:
+        TypeError: an output is no function.
+    """
+    if not isinstance(outputs, Mapping):
+        outputs = {getattr(f, "__name__", type(f).__name__): f for f in outputs}
+    for name, f in outputs.items():
+        if not callable(f):
+            raise TypeError(f"outputs: expected functions of a motion, got {f!r} for {name!r}")
+    return dict(outputs)

@@ -28,8 +28,7 @@ from lgsim.optimize.linear_quadratic import LinearQuadratic, Policy, linearize, 
 from lgsim.optimize.mpc import MPCController, MPCState, mpc
 from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.resumable import Iteration
-from lgsim.optimize.solve import solve
+from lgsim.optimize.solve import Iteration, solve
 from lgsim.optimize.solver import RESULTS, History, IterativeSolver, Solution, Solver
 from lgsim.optimize.standard_costs import (
     CenterOfMass,

@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
+from lgsim.integrators.method import Number
 from lgsim.lie.action import Point
 from lgsim.multibody.model import Model
 from lgsim.optimize.cost import Control, Cost, Residual, Sum
@@ -31,7 +32,7 @@ class Constraint(eqx.Module):
     at_end: eqx.AbstractVar[bool]
 
     @abstractmethod
-    def value(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         """The rows at time t (s) in state y under the control u, which is None at the end of the horizon."""
 
     def state_value(self, y: Point) -> Float[Array, " rows"] | None:
@@ -52,7 +53,7 @@ class PathConstraint(Constraint):
     on_path: bool = eqx.field(static=True, default=True, init=False)
     at_end: bool = eqx.field(static=True, default=False, init=False)
 
-    def value(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.function(t, y, u, args)
 
 
@@ -75,7 +76,7 @@ class EndConstraint(Constraint):
     on_path: bool = eqx.field(static=True, default=False, init=False)
     at_end: bool = eqx.field(static=True, default=True, init=False)
 
-    def value(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.function(t, y, args)
 
 
@@ -103,7 +104,7 @@ class StateBounds(Constraint):
         if not isinstance(self.lower, Tracer) and not np.all(np.isfinite(self.lower) & np.isfinite(self.upper)):
             raise ValueError("state bounds: expected finite numbers; choose the bounded ones by coordinates")
 
-    def value(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.state_value(y)
 
     def state_value(self, y: Point) -> Float[Array, " rows"]:
@@ -180,7 +181,7 @@ class Penalty(Residual):
     multipliers: tuple[Array, ...]
     weight: Array
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         rows = []
         for constraint, m in zip(self.constraints, self.multipliers, strict=True):
             shifted = constraint.value(t, y, u, args) + m / self.weight

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Point
 from lgsim.linalg import dense
 from lgsim.linalg.dense import product, times
@@ -41,10 +41,10 @@ class Cost(eqx.Module):
     """A cost of one node of a trajectory. Costs add up (``a + b``) and scale (``2.0 * a``)."""
 
     @abstractmethod
-    def value(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, ""]:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
         """The cost at time t (s) in state y under the control u, which is None at the end of the horizon."""
 
-    def quadratic(self, action: Action, t: ArrayLike, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
         """The second-order model about (y, u) in the chart ``z -> (move(dx, y), u + du)``.
 
         Args:
@@ -60,7 +60,7 @@ class Cost(eqx.Module):
         value, gradient = jax.value_and_grad(f)(z)
         return Quadratic(value, gradient, jax.hessian(f)(z))
 
-    def rows(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         """Weighted residuals: half the sum of their squares is the cost.
 
         Raises:
@@ -92,25 +92,25 @@ class Residual(Cost):
     weight: eqx.AbstractVar[Any]
 
     @abstractmethod
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         """The residuals before weighting, at a node as in ``value``."""
 
-    def end_residual(self, t: ArrayLike, y: Point, args: Any) -> Float[Array, " rows"]:
+    def end_residual(self, t: Number, y: Point, args: Any) -> Float[Array, " rows"]:
         """The residuals before weighting at the end of the horizon, where there is no control."""
         return self.residual(t, y, None, args)
 
-    def value(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, ""]:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
         r = self.residual(t, y, u, args)
         return jnp.sum(self._weights(r) * r * r) / 2
 
-    def quadratic(self, action: Action, t: ArrayLike, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
         if exact:
             return super().quadratic(action, t, y, u, args, exact)
         r, J = self.linear(action, t, y, u, args)
         return gauss_newton_model(J, self._weights(r), r, J.shape[1])
 
     def linear(
-        self, action: Action, t: ArrayLike, y: Point, u: Control, args: Any
+        self, action: Action, t: Number, y: Point, u: Control, args: Any
     ) -> tuple[Float[Array, " rows"], Float[Array, "rows n"]]:
         """(residuals, their derivative by z = (dx, du)) at a node.
 
@@ -124,7 +124,7 @@ class Residual(Cost):
         r = f(z)
         return r, (jax.jacrev if r.size < z.size else jax.jacfwd)(f)(z)
 
-    def rows(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         r = self.residual(t, y, u, args)
         return jnp.sqrt(self._weights(r)) * r
 
@@ -135,7 +135,7 @@ class Residual(Cost):
 class StateResidual(Residual):
     """Squares of residuals of the state alone: their model has no derivative by the control."""
 
-    def quadratic(self, action: Action, t: ArrayLike, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
         model = super().quadratic(action, t, y, None, args, exact)
         rest = 0 if u is None else u.size
         return Quadratic(model.value, jnp.pad(model.gradient, (0, rest)), jnp.pad(model.hessian, (0, rest)))
@@ -153,7 +153,7 @@ class FunctionCost(Cost):
 
     function: Callable[..., Any]
 
-    def value(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, ""]:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
         return self.function(t, y, u, args)
 
 
@@ -166,7 +166,7 @@ class EndFunctionCost(Cost):
 
     function: Callable[..., Any]
 
-    def value(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, ""]:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
         return self.function(t, y, args)
 
 
@@ -181,7 +181,7 @@ class LeastSquares(Residual):
     function: Callable[..., Any]
     weight: Any = 1.0
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.function(t, y, u, args)
 
 
@@ -194,18 +194,18 @@ class Sum(Cost):
 
     costs: tuple[Cost, ...]
 
-    def value(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, ""]:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
         zero = jnp.zeros((), jax.tree.leaves(y)[0].dtype)
         return sum((cost.value(t, y, u, args) for cost in self.costs), zero)
 
-    def quadratic(self, action: Action, t: ArrayLike, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
         z = zero_tangent(action, y, u)
         total = Quadratic(jnp.zeros((), z.dtype), z, jnp.zeros((z.size, z.size), z.dtype))
         for cost in self.costs:
             total = jax.tree.map(jnp.add, total, cost.quadratic(action, t, y, u, args, exact))
         return total
 
-    def rows(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         none = jnp.zeros(0, jax.tree.leaves(y)[0].dtype)
         return jnp.concatenate([none, *(cost.rows(t, y, u, args) for cost in self.costs)])
 
@@ -221,15 +221,15 @@ class Scaled(Cost):
     cost: Cost
     factor: Any
 
-    def value(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, ""]:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
         value = self.cost.value(t, y, u, args)
         return value * jnp.asarray(self.factor, value.dtype)
 
-    def quadratic(self, action: Action, t: ArrayLike, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
         model = self.cost.quadratic(action, t, y, u, args, exact)
         return jax.tree.map(lambda x: x * jnp.asarray(self.factor, x.dtype), model)
 
-    def rows(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         rows = self.cost.rows(t, y, u, args)
         return rows * jnp.sqrt(jnp.asarray(self.factor, rows.dtype))
 

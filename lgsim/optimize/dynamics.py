@@ -8,11 +8,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.dynamics.derivatives import forward_dynamics_by_jacobians
-from lgsim.integrators.method import Method
+from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.integrators.validation import count
 from lgsim.lie.action import Action, Point, Product, Translation
@@ -20,7 +19,7 @@ from lgsim.linalg.dense import SymmetricBlocks, matvec, product, transpose
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.simulation.rollout import Row, driven, state_space
+from lgsim.simulation.rollout import TorqueSegment, equations_of_motion, state_space
 from lgsim.simulation.simulate import method_name
 from lgsim.simulation.state_space import StateSpace
 from lgsim.xla import batch_last, fusion_barrier
@@ -161,11 +160,11 @@ class Dynamics(eqx.Module):
         return (self.action.dim,)
 
     @abstractmethod
-    def step(self, t: ArrayLike, y: Point, u: Float[Array, " m"], args: Any) -> Point:
+    def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         """The state at t + dt, from y at t (s) under the control u."""
 
     def linearized(
-        self, t: ArrayLike, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
+        self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
         """(A, B, c) of ``difference(y_next, step(t, move(dx, y), u + du, args)) = A dx + B du + c``.
 
@@ -174,7 +173,7 @@ class Dynamics(eqx.Module):
         return linearize_in_chart(self.action, lambda y, u: self.step(t, y, u, args), y, u, y_next)
 
     def transition(
-        self, t: ArrayLike, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
+        self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
     ) -> tuple[Transition, Float[Array, " n"]]:
         """((A, B), c) of ``linearized``, with the matrices in the form that solvers work with."""
         A, B, c = self.linearized(t, y, u, y_next, args)
@@ -210,7 +209,7 @@ class DiscreteDynamics(Dynamics):
     controls: int = eqx.field(static=True)
     dt: Any = 1.0
 
-    def step(self, t: ArrayLike, y: Point, u: Float[Array, " m"], args: Any) -> Point:
+    def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         return self.function(t, y, u, args)
 
 
@@ -233,7 +232,7 @@ class FieldDynamics(Dynamics):
     method: Method = MK4
     substeps: int = eqx.field(static=True, default=1)
 
-    def step(self, t: ArrayLike, y: Point, u: Float[Array, " m"], args: Any) -> Point:
+    def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         return _advance(self.method, self.action, _controlled, self.substeps, t, y, self.dt, (self.field, u, args))
 
 
@@ -319,19 +318,19 @@ class MultibodyDynamics(Machine):
         """Step of the method, s."""
         return self.dt / self.substeps
 
-    def step(self, t: ArrayLike, y: Point, u: Float[Array, " m"], args: Any) -> Point:
-        return self._by(driven, t, y, u)
+    def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
+        return self._by(equations_of_motion, t, y, u)
 
     def linearized(
-        self, t: ArrayLike, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
+        self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
         """(A, B, c) from the Jacobians of the forward dynamics in closed form, at each of the method's evaluations."""
         return linearize_in_chart(self.action, lambda y, u: self._by(_driven_by_jacobians, t, y, u), y, u, y_next)
 
-    def _by(self, field: Any, t: ArrayLike, y: Point, u: Float[Array, " m"]) -> Point:
+    def _by(self, field: Any, t: Number, y: Point, u: Float[Array, " m"]) -> Point:
         """The next state by a field of the machine's accelerations."""
         tau = self.forces(u)
-        row = Row(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
+        row = TorqueSegment(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
         given = ((self.model, None, None), row)
         return _advance(self.method, self.action, field, self.substeps, t, y, self.dt, given)
 
@@ -362,13 +361,13 @@ class RateControlledDynamics(Dynamics):
         """Time between nodes, s, that of the inner dynamics."""
         return self.inner.dt
 
-    def step(self, t: ArrayLike, y: Point, u: Float[Array, " m"], args: Any) -> Point:
+    def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         state, w = y
         w = w + jnp.asarray(self.dt, u.dtype) * u
         return self.inner.step(t, state, w, args), w
 
     def linearized(
-        self, t: ArrayLike, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
+        self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
         """(A, B, c) from those of the inner dynamics: ``w + dt u`` is their control, and the next state."""
         (state, w), (after, w_after), h = y, y_next, jnp.asarray(self.dt, u.dtype)
@@ -381,17 +380,17 @@ class RateControlledDynamics(Dynamics):
 
 def _driven_by_jacobians(t: Float[Array, ""], y: Float[Array, " ny"], args: Any) -> Float[Array, " n"]:
     """The field of a machine whose derivative is that of the forward dynamics in closed form."""
-    return driven(t, y, args, forward_dynamics_by_jacobians)
+    return equations_of_motion(t, y, args, forward_dynamics_by_jacobians)
 
 
-def _controlled(t: ArrayLike, y: Point, given: Any) -> Float[Array, " n"]:
+def _controlled(t: Number, y: Point, given: Any) -> Float[Array, " n"]:
     """The field under a constant control, of given = (field, u, args)."""
     field, u, args = given
     return field(t, y, u, args)
 
 
 def _advance(
-    method: Method, action: Action, field: Any, substeps: int, t: ArrayLike, y: Point, dt: ArrayLike, args: Any
+    method: Method, action: Action, field: Any, substeps: int, t: Number, y: Point, dt: Number, args: Any
 ) -> Point:
     """``substeps`` steps of a method over the time dt."""
     dtype = jax.tree.leaves(y)[0].dtype

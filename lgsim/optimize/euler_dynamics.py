@@ -8,12 +8,12 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.dynamics import passive_forces
 from lgsim.dynamics.forward_dynamics import linearized
 from lgsim.dynamics.passive_forces import passive_derivatives
+from lgsim.integrators.method import Number
 from lgsim.lie.ad_functions import AD_EXP, DEXP, DEXPINV
 from lgsim.linalg.dense import product
 from lgsim.multibody import block_diagonal
@@ -70,19 +70,19 @@ class SymplecticEulerDynamics(Machine):
         """The lengths of the tangents of the configuration and of the velocity."""
         return (self.model.nv, self.model.nv)
 
-    def step(self, t: ArrayLike, y: Float[Array, " ny"], u: Float[Array, " m"], args: Any) -> Float[Array, " ny"]:
+    def step(self, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"], args: Any) -> Float[Array, " ny"]:
         nq = self.model.nq
         a = acceleration(self.model, self.forces(u), None, t, y[:nq], y[nq:])
         return self.action.move(jnp.concatenate([self.dt * (y[nq:] + self.dt * a), self.dt * a]), y)
 
     def linearized(
-        self, t: ArrayLike, y: Float[Array, " ny"], u: Float[Array, " m"], y_next: Float[Array, " ny"], args: Any
+        self, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"], y_next: Float[Array, " ny"], args: Any
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
         step, c = self.transition(t, y, u, y_next, args)
         return *matrices(step), c
 
     def transition(
-        self, t: ArrayLike, y: Float[Array, " ny"], u: Float[Array, " m"], y_next: Float[Array, " ny"], args: Any
+        self, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"], y_next: Float[Array, " ny"], args: Any
     ) -> tuple[EulerTransition, Float[Array, " n"]]:
         """(the matrices of the step in factored form, its gap).
 

@@ -113,7 +113,7 @@ class Problem(eqx.Module):
         """Number of controls, the length of u."""
         return self.dynamics.controls
 
-    def time(self, k: Int[Array, "*batch"] | int) -> Float[Array, "*batch"]:
+    def time(self, k: Int[Array | np.ndarray, "*batch"] | int) -> Float[Array, "*batch"]:
         """The time of node k, s."""
         return self.t0 + jnp.asarray(k).astype(self.dtype) * jnp.asarray(self.dynamics.dt, self.dtype)
 

@@ -1,22 +1,53 @@
-"""The front door: one call for every solver."""
+"""The front door: one call for every solver, in one go, or in chunks that show their iterations and are kept."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.core import Tracer
+from jaxtyping import Float, Int
 
 from lgsim.lie.action import Point
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.implicit_derivative import solution
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.resumable import Progress, in_pieces
-from lgsim.optimize.solver import Solution, Solver, start
+from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start
+from lgsim.support.checkpoint import Checkpoint
+from lgsim.support.checkpoint_format_1 import VERSIONS, fingerprint_1
+from lgsim.support.chunks import paced, run_in_chunks
+from lgsim.support.fingerprint import fingerprint
 from lgsim.xla.closures import opened
+
+
+class Iteration(NamedTuple):
+    """One row of the ``History`` of a solver, as plain numbers.
+
+    Attributes:
+        number: Number of the iteration, from 1.
+        cost: Cost of the trajectory at the start of the iteration.
+        gradient: Largest entry of the cost's gradient by the controls that the bounds leave free.
+        feasibility: Largest gap of the trajectory; in outer iterations the largest violation of the constraints.
+        step: Length of the step taken, 0 if none was; in outer iterations the number of inner iterations.
+        regularization: Number added to the Hessian of the controls; in outer iterations the penalty.
+    """
+
+    number: int
+    cost: float
+    gradient: float
+    feasibility: float
+    step: float
+    regularization: float
+
+
+Progress = Callable[[Iteration], Any]
+"""``progress(iteration)`` is called after each iteration, or after several at once for each of them."""
 
 
 def solve(
@@ -39,7 +70,7 @@ def solve(
     and dynamics close over), found from one linear-quadratic problem with all second derivatives, see
     ``implicit_derivative.solution``. The search is not differentiated; guesses and tolerances have no derivative.
     Controls at a bound move with the bound alone, and active constraints of an ``AugmentedLagrangian`` stay active. The
-    derivative belongs to a converged solution: look at ``result.gradient``.
+    derivative belongs to a converged solution: look at ``solution.gradient``.
 
     Args:
         problem: What to solve.
@@ -52,23 +83,90 @@ def solve(
         checkpoint: A file that keeps the solver's state every few seconds and at the end. If it exists, the solver
             goes on from it, to the same numbers that it finds without a break.
 
+            With progress or checkpoint the iterations are compiled apart from the rest, and the numbers agree with
+            those of one program to rounding; neither can be taken inside of ``jit`` and ``vmap``.
+
     Returns:
         The trajectory, its feedback, a record of the iterations, and a result code that is a sentence
         (``result.message``). Where something is not finite it says in which node and which quantity.
 
     Raises:
-        TypeError: an argument is of the wrong kind.
+        TypeError: an argument is of the wrong kind; or progress or checkpoint is given, and the solver runs in one
+            piece or an argument is traced.
         ValueError: shapes do not fit, constraints that the solver does not handle, or a cost that is not finite at the
-            guess; or a checkpoint of another problem, guess or solver.
+            guess.
+        CheckpointError: the checkpoint is of another problem, guess or solver, or no file can be written there.
+        OSError: the checkpoint cannot be written, for example because the disk is full.
     """
     solver = ILQR() if solver is None else solver
     us, ys = start(problem, solver, us, ys)
     numbers = jax.tree.map(lambda x: jnp.asarray(x, problem.dtype) if isinstance(x, float) else x, solver)
     if progress is not None or checkpoint is not None:
-        return in_pieces(problem, us, ys, numbers, progress, checkpoint)
+        return _run_in_chunks(problem, us, ys, numbers, progress, checkpoint)
     return _run(opened(problem), us, ys, numbers)
 
 
+def _run_in_chunks(
+    problem: Problem,
+    us: Float[Array, "horizon nu"],
+    ys: Point | None,
+    solver: Solver,
+    progress: Progress | None,
+    path: str | Path | None,
+) -> Solution:
+    """What ``solve`` does if it is given ``progress`` or ``checkpoint``."""
+    if not isinstance(solver, IterativeSolver):
+        raise TypeError(
+            f"solver: {type(solver).__name__} runs in one piece; without progress and checkpoint it can be taken"
+        )
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((problem, us, ys, solver))):
+        raise TypeError("progress, checkpoint: expected a problem of numbers; inside of jit and vmap leave both out")
+    given, kept = (problem, us, ys, solver), None
+    if path is not None:
+        kept = Checkpoint(
+            path,
+            fingerprint(*given),
+            owner="problem, guess or solver",
+            marks_1=lambda: [fingerprint_1(*given, version) for version in VERSIONS],
+        )
+    state, interrupted = run_in_chunks(
+        _begin(problem, us, ys, solver),
+        paced(lambda state, iterations: _advance(problem, state, solver, jnp.array(iterations))),
+        lambda state: bool(state.done) or int(state.i) >= solver.iteration_limit,
+        progress=None if progress is None else _rows_for(progress),
+        checkpoint=kept,
+    )
+    result = _finish(problem, state, solver)
+    return eqx.tree_at(lambda r: r.result, result, RESULTS.interrupted) if interrupted else result
+
+
+def _rows_for(progress: Progress) -> Callable[[Any, Any], None]:
+    """The progress of ``run_in_chunks`` that shows each iteration between two states."""
+
+    def show(before: Any, after: Any) -> None:
+        first, stop = int(before.i), int(after.i)
+        columns = [np.asarray(getattr(after.history, name)[first:stop]).tolist() for name in Iteration._fields[1:]]
+        for i, numbers in enumerate(zip(*columns, strict=True)):
+            progress(Iteration(first + i + 1, *numbers))
+
+    return show
+
+
 @eqx.filter_jit
-def _run(problem: Problem, us: Array, ys: Point | None, solver: Solver) -> Solution:
+def _run(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, solver: Solver) -> Solution:
     return solution(problem, us, ys, solver)
+
+
+@eqx.filter_jit
+def _begin(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, solver: IterativeSolver) -> Any:
+    return solver.begin(problem, us, ys)
+
+
+@eqx.filter_jit
+def _advance(problem: Problem, state: Any, solver: IterativeSolver, iterations: Int[Array, ""]) -> Any:
+    return solver.advance(problem, state, iterations)
+
+
+@eqx.filter_jit
+def _finish(problem: Problem, state: Any, solver: IterativeSolver) -> Solution:
+    return solver.finish(problem, state)

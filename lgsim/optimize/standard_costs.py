@@ -9,12 +9,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.dynamics.jacobians import frame_jacobian
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.dynamics.momentum import center_of_mass
+from lgsim.integrators.method import Number
 from lgsim.lie import se3
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import SE3, SO3, LieGroup
@@ -40,10 +40,10 @@ class StateDistance(StateResidual):
     def __check_init__(self):
         check_weight("StateDistance", self.weight)
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.action.difference(self.target, y)
 
-    def quadratic(self, action: Action, t: ArrayLike, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
         """By the Jacobian that the action has, where states are moved by that of the distance."""
         if exact or not _same(action, self.action):
             return super().quadratic(action, t, y, u, args, exact)
@@ -71,7 +71,7 @@ class GeodesicDistance(StateResidual):
     def __check_init__(self):
         check_weight("GeodesicDistance", self.weight)
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         g = y if self.element is None else self.element(y)
         return self.group.log(self.group.compose(self.group.inverse(self.target), g))
 
@@ -90,14 +90,14 @@ class ControlEffort(Residual):
     def __check_init__(self):
         check_weight("ControlEffort", self.weight)
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         if u is None:
             raise ValueError(
                 "terminal: a ControlEffort has no control at the end of the horizon; make it a running cost"
             )
         return u - jnp.broadcast_to(jnp.asarray(self.reference, u.dtype), u.shape)
 
-    def quadratic(self, action: Action, t: ArrayLike, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
         r = self.residual(t, y, u, args)
         w, n = self._weights(r), action.dim
         return Quadratic(jnp.sum(w * r * r) / 2, jnp.pad(w * r, (n, 0)), jnp.diag(jnp.pad(w, (n, 0))))
@@ -120,7 +120,7 @@ class Posture(StateResidual):
         check_weight("Posture", self.weight)
         check.floating("target", self.target, self.model.nq)
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.model.difference(self.target, _q(self.model, y))
 
 
@@ -140,7 +140,7 @@ class JointVelocity(StateResidual):
     def __check_init__(self):
         check_weight("JointVelocity", self.weight)
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         nq, nv = self.model.nq, self.model.nv
         return y[nq : nq + nv] - jnp.broadcast_to(jnp.asarray(self.target, y.dtype), (nv,))
 
@@ -163,11 +163,11 @@ class FramePose(StateResidual):
     def __check_init__(self):
         _check_fields(self, target=(4, 4))
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return SE3.log(SE3.compose(SE3.inverse(self.target), _pose(self.model, self.frame, y)))
 
     def linear(
-        self, action: Action, t: ArrayLike, y: Point, u: Control, args: Any
+        self, action: Action, t: Number, y: Point, u: Control, args: Any
     ) -> tuple[Float[Array, " rows"], Float[Array, "rows n"]]:
         """The residuals and their derivative, ``dexpinv(-r) J`` of the frame's Jacobian J if states are (q, v)."""
         if not isinstance(action, StateSpace) or u is not None:
@@ -195,7 +195,7 @@ class FrameAttitude(StateResidual):
     def __check_init__(self):
         _check_fields(self, target=(3, 3))
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return SO3.log(SO3.compose(SO3.inverse(self.target), _pose(self.model, self.frame, y)[:3, :3]))
 
 
@@ -217,7 +217,7 @@ class FramePosition(StateResidual):
     def __check_init__(self):
         _check_fields(self, target=(3,))
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return _pose(self.model, self.frame, y)[:3, 3] - self.target
 
 
@@ -243,7 +243,7 @@ class FramePath(StateResidual):
     def __check_init__(self):
         _check_fields(self, points=(_length_of(self.times), 3))
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         now = jnp.asarray(t, y.dtype)
         target = jnp.stack([jnp.interp(now, self.times, self.points[:, i]) for i in range(3)])
         return _pose(self.model, self.frame, y)[:3, 3] - target
@@ -271,7 +271,7 @@ class FramePosePath(StateResidual):
     def __check_init__(self):
         _check_fields(self, poses=(_length_of(self.times), 4, 4))
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         now = jnp.asarray(t, y.dtype)
         after = jnp.clip(jnp.searchsorted(self.times, now, side="right"), 1, len(self.times) - 1)
         start, stop = self.times[after - 1], self.times[after]
@@ -297,7 +297,7 @@ class CenterOfMass(StateResidual):
         check_weight("CenterOfMass", self.weight)
         check.floating("target", self.target, 3)
 
-    def residual(self, t: ArrayLike, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return center_of_mass(self.model, _q(self.model, y)) - self.target
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from lgsim.optimize.dynamics import Dynamics, Machine, RateControlledDynamics
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
-from lgsim.simulation.rollout import parts
+from lgsim.simulation.rollout import split_state
 from lgsim.simulation.simulate import drives
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.version import own_version
@@ -43,7 +43,7 @@ def to_trajectory(problem: Problem, solution: Solution) -> Trajectory:
     u = jnp.concatenate([us, us[-1:]])
     tau = u if machine.selection is None else u @ machine.selection.T
     model = machine.model
-    q, v, z = parts(model, ys)
+    q, v, z = split_state(model, ys)
     forces = drives(model, None, tau, solution.ts, q, v, z)
     time, q, v, forces = (np.asarray(x) for x in (solution.ts, q, v, forces))
     name, step = machine.method_name, float(machine.own_step)

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Bool, Float
 
 from lgsim.identify import Fit, Recording, TorqueSamples
-from lgsim.identify.estimators.uncertainty import INVISIBLE
+from lgsim.identify.estimators.uncertainty import RANK_TOLERANCE
 from lgsim.reports.number_rows import Number
 from lgsim.support.extras import package
 from lgsim.view.plots import COLORS, HEAD, OUTSIDE, TIME
 
-Figure = Any
-"""Of matplotlib, which only the package of pictures imports."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 POINTS = 3000
-"""Of a curve: more cannot be told apart."""
+"""The number of points of a curve; more cannot be told apart."""
 ROWS = 30
-"""Numbers in a plot; the surest are shown."""
+"""The number of rows in a plot of numbers, the surest ones."""
 GRAY, DARK = "#9aa3ad", "#20252c"
 
 
-def grid(rows: int, columns: int, width: float, height: float, **more: Any) -> tuple[Figure, np.ndarray]:
-    """A figure with axes (rows, columns) in the manner of ``lgsim.view.plots``."""
-    figure = package("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, **more)
+def grid(
+    rows: int,
+    columns: int,
+    width: float,
+    height: float,
+    sharex: str = "none",
+    sharey: str = "none",
+    width_ratios: Sequence[float] | None = None,
+) -> tuple[Figure, np.ndarray]:
+    """A figure with axes (rows, columns) in the manner of ``lgsim.view.plots``; width and height in inches."""
+    figure = package("matplotlib.figure", "plot", "a plot").Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey, width_ratios=width_ratios)
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(color="#e3e6ea", linewidth=0.6)
@@ -36,28 +48,42 @@ def grid(rows: int, columns: int, width: float, height: float, **more: Any) -> t
 
 
 def thin(count: int) -> slice:
-    """Every so many of them."""
+    """A slice that leaves about ``POINTS`` of so many samples, evenly."""
     return slice(None, None, max(1, count // POINTS))
 
 
-def broken(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same with NaN where time jumps, so that no line crosses a gap."""
+def broken(
+    time: Float[np.ndarray, " n"], values: Float[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """A curve with NaN where time jumps ahead or back, so that no line crosses a gap."""
     steps = np.diff(time)
-    ends = np.flatnonzero(steps > 10 * np.median(steps)) + 1 if len(steps) else np.zeros(0, int)
+    jump = (steps > 10 * np.median(steps)) | (steps < 0) if len(steps) else np.zeros(0, bool)
+    ends = np.flatnonzero(jump) + 1
     return np.insert(time, ends, np.nan), np.insert(values.astype(float), ends, np.nan, axis=0)
 
 
-def record(recording: Recording, shown: Recording, names: list[str], units: list[str]) -> Figure:
-    """What was recorded of each joint, samples that do not count in red, and the smooth curve that was fitted."""
+def record(recording: Recording, motion: Recording | None, names: Sequence[str], units: Sequence[str]) -> Figure:
+    """Plot the record of each joint, samples that do not count in red, and the smooth curve that was fitted.
+
+    Args:
+        recording: The record.
+        motion: The part of it that was fitted, on smooth curves; None for no curves.
+        names: A name for each degree of freedom.
+        units: The unit of each degree of freedom.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is missing.
+    """
     channel = next((name for name in ("tau", "current") if name in recording.channels), None)
     columns = 2 if channel else 1
     figure, axes = grid(len(names), columns, 10.5, 1.45 * len(names) + 0.7, sharex="all")
     positions = _by_velocity(recording)
-    smooth = _by_velocity(shown)
+    smooth = None if motion is None else _by_velocity(motion)
     for i, name in enumerate(names):
         bad = ~recording.valid("q")[:, i]
         _dots(axes[i, 0], recording.time, positions[:, i], bad)
-        axes[i, 0].plot(*broken(shown.time, smooth[:, i]), color=COLORS[0], linewidth=1.1, label="smooth curve")
+        if motion is not None and smooth is not None:
+            axes[i, 0].plot(*broken(motion.time, smooth[:, i]), color=COLORS[0], linewidth=1.1, label="smooth curve")
         axes[i, 0].set_title(name, **HEAD)
         axes[i, 0].set_ylabel(f"position ({units[i]})")
         if channel:
@@ -73,8 +99,8 @@ def record(recording: Recording, shown: Recording, names: list[str], units: list
     return figure
 
 
-def _by_velocity(recording: Recording) -> np.ndarray:
-    """Positions (n, nv) of joints with a number for each degree of freedom; of others the velocity."""
+def _by_velocity(recording: Recording) -> Float[np.ndarray, "n nv"]:
+    """The positions of joints with a number for each degree of freedom, and of other joints the velocities."""
     model = recording.model
     out = np.zeros((len(recording), model.nv)) if recording.v is None else np.array(recording.v)
     for name, part in model.v_slices.items():
@@ -84,15 +110,31 @@ def _by_velocity(recording: Recording) -> np.ndarray:
     return out
 
 
-def _dots(ax: Any, time: np.ndarray, values: np.ndarray, bad: np.ndarray) -> None:
-    some = thin(len(time))
-    ax.plot(time[some], values[some], ".", color=GRAY, markersize=1.6, label="recorded")
+def _dots(
+    ax: Axes, time: Float[np.ndarray, " n"], values: Float[np.ndarray, " n"], bad: Bool[np.ndarray, " n"]
+) -> None:
+    """Plot samples as dots, those that do not count in red."""
+    part = thin(len(time))
+    ax.plot(time[part], values[part], ".", color=GRAY, markersize=1.6, label="recorded")
     if bad.any():
         ax.plot(time[bad], values[bad], ".", color="#c0392b", markersize=2.5, label="does not count")
 
 
-def residuals(fit: Fit, time: np.ndarray, names: list[str], units: list[str]) -> Figure:
-    """Recorded and computed signals, and below what is left."""
+def residuals(
+    fit: Fit, time: Float[np.ndarray, " n"], names: Sequence[str], units: Sequence[str], label: str = TIME
+) -> Figure:
+    """Plot recorded and computed signals, and beside them their differences.
+
+    Args:
+        fit: The fit.
+        time: The time of each row of the residuals, s, or its number.
+        names: The names of the columns.
+        units: The units of the columns.
+        label: The label of the axis of time.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is missing.
+    """
     r, recorded = np.asarray(fit.residuals()), signals(fit)
     weight = weights(fit)
     figure, axes = grid(len(names), 2, 10.5, 1.45 * len(names) + 0.7, sharex="all", width_ratios=(1.25, 1.0))
@@ -117,21 +159,29 @@ def residuals(fit: Fit, time: np.ndarray, names: list[str], units: list[str]) ->
             each.margins(x=0.01)
     _legend(figure, *axes[0])
     for ax in axes[-1]:
-        ax.set_xlabel(TIME)
+        ax.set_xlabel(label)
     figure.align_ylabels()
     return figure
 
 
-def _legend(figure: Figure, *axes: Any) -> None:
-    """One line above all axes, with what some of them show."""
+def _legend(figure: Figure, *axes: Axes) -> None:
+    """Write one line above all axes that explains the curves of some of them."""
     entries = [entry for ax in axes for entry in zip(*ax.get_legend_handles_labels(), strict=True)]
     handles, labels = zip(*entries, strict=True)
     figure.legend(handles, labels, loc="outside upper right", fontsize=8, frameon=False, ncols=len(labels),
                   markerscale=3)  # fmt: skip
 
 
-def whiteness(fit: Fit, names: list[str]) -> Figure:
-    """Autocorrelations of the residuals; white noise stays in the band at 95 of 100 lags."""
+def whiteness(fit: Fit, names: Sequence[str]) -> Figure:
+    """Plot the autocorrelations of the residuals; white noise stays in the band at 95 of 100 lags.
+
+    Args:
+        fit: The fit.
+        names: The names of the columns of the residuals.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is missing.
+    """
     rho, _ = fit.whiteness()
     columns = min(4, len(names))
     rows = -(-len(names) // columns)
@@ -156,16 +206,20 @@ def whiteness(fit: Fit, names: list[str]) -> Figure:
 
 
 def singular_values(fit: Fit) -> Figure:
-    """How well combinations of the unknowns are seen."""
+    """Plot the singular values of the sensitivities: how strongly the records show each combination of the unknowns.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is missing.
+    """
     values = np.asarray(fit.identifiability.singular_values)
     rank = fit.identifiability.rank
     figure, axes = grid(1, 1, 7.5, 2.9)
     ax, number = axes[0, 0], np.arange(1, len(values) + 1)
-    shown = np.maximum(values, INVISIBLE / 30)
+    shown = np.maximum(values, RANK_TOLERANCE / 30)
     ax.semilogy(number[:rank], shown[:rank], "o", color=COLORS[0], markersize=5, label="seen")
     if rank < len(values):
         ax.semilogy(number[rank:], shown[rank:], "o", color=COLORS[1], markersize=5, label="not seen")
-    ax.axhline(INVISIBLE, color="#c0392b", linewidth=0.8, linestyle=(0, (4, 3)), label="limit of float64")
+    ax.axhline(RANK_TOLERANCE, color="#c0392b", linewidth=0.8, linestyle=(0, (4, 3)), label="limit of float64")
     ax.set_xlabel("combination")
     ax.set_ylabel("relative singular value")
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -173,10 +227,13 @@ def singular_values(fit: Fit) -> Figure:
     return figure
 
 
-def changes(numbers: list[Number]) -> Figure | None:
-    """Found against prior, in percent of the prior, with intervals that hold the truth at 95 of 100; None for none.
+def changes(numbers: Sequence[Number]) -> Figure | None:
+    """Plot the changes of numbers from their prior, in percent of it, with intervals of 95 % confidence.
 
-    Only numbers that are known better than to their own size.
+    Only numbers that are known better than to their own size are shown; None where there are none.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is missing.
     """
     known = [n for n in numbers if n.prior and 2 * n.deviation < abs(n.prior)]
     if not known:
@@ -196,20 +253,20 @@ def changes(numbers: list[Number]) -> Figure | None:
     return figure
 
 
-def signals(fit: Fit) -> np.ndarray:
-    """What was recorded (n, columns), as the residuals have it; NaN where that is no number."""
+def signals(fit: Fit) -> Float[np.ndarray, "n columns"]:
+    """The recorded signals in the rows and columns of the residuals; NaN for poses and quaternions."""
     samples = fit.samples
     if isinstance(samples, TorqueSamples):
         return np.asarray(samples.signals)
-    whole = samples.whole(fit.model)
     parts = []
-    for channel in whole.channels.values():
-        values, width = np.asarray(channel.values)[0], channel.weight.shape[-1]
+    for channel in samples.broadcast(fit.model).channels.values():
+        values, width = np.asarray(channel.values), channel.weight.shape[-1]
         # poses and quaternions are no numbers along a residual
-        parts.append(values if values.shape[1:] == (width,) else np.full((len(values), width), np.nan))
+        plain = values if values.shape[2:] == (width,) else np.full((*values.shape[:2], width), np.nan)
+        parts.append(plain.reshape(-1, width))
     return np.concatenate(parts, axis=-1)
 
 
-def weights(fit: Fit) -> np.ndarray:
-    """How far each residual counts (n, columns)."""
+def weights(fit: Fit) -> Float[np.ndarray, "n columns"]:
+    """The weight of each residual."""
     return np.asarray(fit.estimator.residuals(fit.parameters, fit.estimate.x, fit.samples)[1])

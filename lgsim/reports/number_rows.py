@@ -1,16 +1,24 @@
-"""The numbers of a fit as rows: name, unit, prior, found, how sure."""
+"""The numbers of a fit as rows of a table, and the units of its signals."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-from lgsim.identify import Fit
+from lgsim.identify import Fit, PositionSensor, TorqueSamples, VelocitySensor
 from lgsim.simulation.trajectory import tau_names
 
 
 class Number(NamedTuple):
-    """One physical number."""
+    """One physical number of a machine.
+
+    Attributes:
+        name: The name.
+        unit: The unit.
+        prior: The value before the fit.
+        found: The value after the fit.
+        deviation: The standard deviation of the value found; infinite where the records do not determine it.
+    """
 
     name: str
     unit: str
@@ -19,8 +27,8 @@ class Number(NamedTuple):
     deviation: float
 
     @property
-    def sure(self) -> str:
-        """How far from zero the change is, in deviations."""
+    def significance(self) -> str:
+        """The size of the change in standard deviations, in words where there is none."""
         if not math.isfinite(self.deviation):
             return "not seen"
         if self.deviation == 0:
@@ -28,8 +36,8 @@ class Number(NamedTuple):
         return f"{abs(self.found - self.prior) / self.deviation:.1f}"
 
 
-def numbers(fit: Fit) -> list[Number]:
-    """All of a fit."""
+def number_rows(fit: Fit) -> list[Number]:
+    """All physical numbers of a fit."""
     rows = []
     for key, found in fit.values.items():
         name, _, unit = key.rpartition(", ")
@@ -37,7 +45,27 @@ def numbers(fit: Fit) -> list[Number]:
     return rows
 
 
-def units(fit: Fit) -> tuple[list[str], list[str]]:
-    """(unit of each coordinate along v, unit of each joint force)."""
-    forces = [name.rpartition("[")[2].rstrip("]") for name in tau_names(fit.model)]
-    return ["rad" if "m" in unit else "m" for unit in forces], forces
+def force_units(fit: Fit) -> list[str]:
+    """The unit of each joint force (nv): N m or N."""
+    return [name.rpartition("[")[2].rstrip("]") for name in tau_names(fit.model)]
+
+
+def position_units(fit: Fit) -> list[str]:
+    """The unit of each degree of freedom (nv): rad or m."""
+    return ["rad" if "m" in unit else "m" for unit in force_units(fit)]
+
+
+def column_units(fit: Fit) -> list[str]:
+    """The unit of each column of the residuals; "" for sensors other than those of joints."""
+    if isinstance(fit.samples, TorqueSamples):
+        return force_units(fit)
+    positions = position_units(fit)
+    found: list[str] = []
+    for channel in fit.samples.channels.values():
+        if isinstance(channel.sensor, PositionSensor):
+            found += positions
+        elif isinstance(channel.sensor, VelocitySensor):
+            found += [f"{unit}/s" for unit in positions]
+        else:
+            found += [""] * len(channel.sensor.labels(fit.model))
+    return found

@@ -9,18 +9,23 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from lgsim.support.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Cell = str | int | float | np.number | None
+"""A text, a number, or None for a dash."""
+
 KINDS = ("good", "note", "bad")
-"""Of remarks: what holds, what one should know, what is wrong."""
+"""The kinds of remarks: what holds, what one should know, what is wrong."""
 
 DIGITS = 5
-"""Of numbers in tables."""
+"""The significant digits of numbers in tables."""
 
 STYLE = """
 :root { color-scheme: light; --ink: #20252c; --soft: #5b6570; --line: #e3e6ea; --back: #f6f7f9; --blue: #1a78d1; }
@@ -67,36 +72,46 @@ footer { color: var(--soft); font-size: 12.5px; margin-top: 26px; }
 """
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-"""A browser that keeps to it loads nothing from anywhere."""
+"""The promise of a page without motions: nothing is loaded, no script runs."""
+
+PLAYING = (
+    "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline' data:; font-src data:; media-src data: blob:;"
+    " script-src 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval' data: blob:; worker-src data: blob:;"
+    " child-src data: blob:; frame-src data: blob:; connect-src data: blob:"
+)
+"""The promise of a page whose motions are played by scripts: all of them are in the file, nothing is loaded."""
 
 
 class Page:
-    """A report that is built from top to bottom; all text is plain text, marks of HTML in it are shown as they are.
+    """A report in one HTML file, built from top to bottom: ``page.save("report.html")``, or its text ``page.html()``.
+
+    All texts are plain texts: marks of HTML in them are shown as they are. A page loads nothing from anywhere.
 
     Args:
-        title: Of the page.
-        subtitle: A line below it.
-        foot: A line at the end, e.g. what made the page.
+        title: The title.
+        subtitle: A line below the title.
+        foot: A line at the end, such as the program that made the page.
     """
 
     def __init__(self, title: str, subtitle: str = "", foot: str = "") -> None:
         self._title, self._subtitle, self._foot = title, subtitle, foot
         self._sections: list[tuple[str, list[str]]] = []
+        self._plays = False
 
     def add_section(self, heading: str) -> None:
-        """A new part, with a place in the list at the top; what is added next stands in it."""
+        """Add a section, with a place in the list at the top; the next parts stand in it."""
         self._sections.append((heading, []))
 
     def add_heading(self, text: str) -> None:
-        """A heading within a part."""
+        """Add a heading within a section."""
         self._add(f"<h3>{escape(text)}</h3>")
 
     def add_text(self, text: str) -> None:
-        """A paragraph."""
+        """Add a paragraph."""
         self._add(f"<p>{escape(text)}</p>")
 
     def add_remark(self, text: str, kind: str = "note") -> None:
-        """A line that stands out.
+        """Add a line that stands out.
 
         Raises:
             ValueError: ``kind`` is none of ``KINDS``.
@@ -106,24 +121,24 @@ class Page:
         self._add(f'<p class="remark {kind}">{escape(text)}</p>')
 
     def add_list(self, items: Iterable[str]) -> None:
-        """Points, one a line."""
+        """Add a list of points, one a line."""
         self._add("<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>")
 
-    def add_facts(self, facts: Iterable[tuple[str, Any]]) -> None:
-        """Names and values that one looks for first, in large letters; values as for ``add_table``."""
+    def add_facts(self, facts: Iterable[tuple[str, Cell]]) -> None:
+        """Add names and values that one looks for first, in large letters; values as for ``add_table``."""
         shown = "".join(f"<div><dt>{escape(name)}</dt><dd>{_shown(value)}</dd></div>" for name, value in facts)
         self._add(f"<dl>{shown}</dl>")
 
     def add_table(
-        self, columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", folded: str = ""
+        self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str = "", folded: str = ""
     ) -> None:
-        """A table.
+        """Add a table.
 
         Args:
-            columns: Their names.
+            columns: The names of the columns.
             rows: Texts, or numbers, which are shown to ``DIGITS`` digits; NaN and None as a dash. A column with numbers
                 stands to the right.
-            caption: A line above it.
+            caption: A line above the table.
             folded: If given, the table is shown only when one clicks on this text.
 
         Raises:
@@ -145,7 +160,13 @@ class Page:
         self._add(f"<details><summary>{escape(folded)}</summary>{made}</details>" if folded else made)
 
     def add_figure(self, figure: Figure, caption: str = "", dpi: float = 160) -> None:
-        """A figure of matplotlib, as a picture within the page."""
+        """Add a figure of matplotlib as a picture within the page.
+
+        Args:
+            figure: The figure.
+            caption: A line below the figure.
+            dpi: The number of dots per inch of the picture.
+        """
         file = io.BytesIO()
         figure.savefig(file, format="png", dpi=dpi, facecolor="white")
         source = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
@@ -153,76 +174,13 @@ class Page:
         below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         self._add(f'<figure><img src="{source}" width="{width}" alt="{escape(caption or "plot")}">{below}</figure>')
 
-    def html(self) -> str:
-        """The page."""
-        parts = [(f"part{i}", heading, body) for i, (heading, body) in enumerate(self._sections)]
-        links = "".join(f'<a href="#{mark}">{escape(name)}</a>' for mark, name, _ in parts if name)
-        sections = "\n".join(
-            f'<section id="{mark}">{f"<h2>{escape(name)}</h2>" if name else ""}\n{chr(10).join(body)}\n</section>'
-            for mark, name, body in parts
-        )
-        subtitle = f"<p>{escape(self._subtitle)}</p>" if self._subtitle else ""
-        foot = f"<footer>{escape(self._foot)}</footer>" if self._foot else ""
-        return (
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{escape(self._title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-            f"<header><h1>{escape(self._title)}</h1>{subtitle}<nav>{links}</nav></header>\n"
-            f"{sections}\n{foot}\n</main>\n</body>\n</html>\n"
-        )
-
-    def save(self, path: str | Path) -> Path:
-        """Write the page, whole or not at all.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        write_whole(Path(path), self.html().encode("utf-8"))
-        return Path(path)
-
-    def _add(self, piece: str) -> None:
-        if not self._sections:
-            self.add_section("")
-        self._sections[-1][1].append(piece)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    """A cell."""
-    if value is None:
-        return "–"
-    if not _is_number(value):
-        return escape(str(value))
-    if isinstance(value, Integral):
-        return f"{value}".replace("-", "−")
-    number = float(value)
-    return "–" if math.isnan(number) else f"{number:.{DIGITS}g}".replace("-", "−").replace("inf", "∞")
-
-
-PLAYING = (
-    "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline' data:; font-src data:; media-src data: blob:;"
-    " script-src 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval' data: blob:; worker-src data: blob:;"
-    " child-src data: blob:; frame-src data: blob:; connect-src data: blob:"
-)
-"""The same promise for a page whose players are scripts: all that runs is in the file, nothing is loaded."""
-
-
-class Replays(Page):
-    """A page that plays motions too, each in a frame of its own."""
-
-    _plays = False
-
     def add_replay(self, scene: str, caption: str, height: int = 420) -> None:
-        """A motion in three dimensions.
+        """Add a motion that is played in three dimensions.
 
         Args:
-            scene: The text of the file that ``lgsim.view.to_html`` makes.
-            caption: Below it.
-            height: In pixels.
+            scene: The HTML text that ``lgsim.view.to_html`` returns.
+            caption: A line below the motion.
+            height: The height of the picture in pixels.
         """
         self._plays = True
         self._add(
@@ -232,6 +190,56 @@ class Replays(Page):
         )
 
     def html(self) -> str:
-        """The page."""
-        page = super().html()
-        return page.replace(escape(POLICY, quote=False), PLAYING, 1) if self._plays else page
+        """The text of the page."""
+        parts = [(f"part{i}", heading, body) for i, (heading, body) in enumerate(self._sections)]
+        links = "".join(f'<a href="#{mark}">{escape(name)}</a>' for mark, name, _ in parts if name)
+        sections = "\n".join(
+            f'<section id="{mark}">{f"<h2>{escape(name)}</h2>" if name else ""}\n{chr(10).join(body)}\n</section>'
+            for mark, name, body in parts
+        )
+        subtitle = f"<p>{escape(self._subtitle)}</p>" if self._subtitle else ""
+        policy = PLAYING if self._plays else POLICY
+        foot = f"<footer>{escape(self._foot)}</footer>" if self._foot else ""
+        return (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{escape(self._title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+            f"<header><h1>{escape(self._title)}</h1>{subtitle}<nav>{links}</nav></header>\n"
+            f"{sections}\n{foot}\n</main>\n</body>\n</html>\n"
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page, whole or not at all.
+
+        Returns:
+            The path.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        write_whole(Path(path), self.html().encode("utf-8"))
+        return Path(path)
+
+    def _add(self, piece: str) -> None:
+        """Append HTML to the last section."""
+        if not self._sections:
+            self.add_section("")
+        self._sections[-1][1].append(piece)
+
+
+def _is_number(value: Cell) -> bool:
+    """Whether a cell is a number; true and false are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _shown(value: Cell) -> str:
+    """The HTML of a cell."""
+    if value is None:
+        return "–"
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return escape(str(value))
+    if isinstance(value, Integral):
+        return f"{value}".replace("-", "−")
+    number = float(value)
+    return "–" if math.isnan(number) else f"{number:.{DIGITS}g}".replace("-", "−").replace("inf", "∞")

@@ -1,50 +1,58 @@
-"""One page about the store of a study."""
+"""The page about a study: distributions, attitudes, fan charts, failures, and the worst samples played again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
-from lgsim.cli import pictures, runs
-from lgsim.cli.errors import BadInput, counted, one_line
-from lgsim.cli.montecarlo import STUDY, opened
-from lgsim.cli.montecarlo_progress import LEVEL, estimate, spread_rows
-from lgsim.cli.terminal import console, note
 from lgsim.lie.group import UnitQuaternion
-from lgsim.montecarlo import FinalAttitude, FinalPosition, Results, Store
+from lgsim.montecarlo import FinalAttitude, FinalPosition, Results, Rollout, Store, Subsampled
 from lgsim.montecarlo.outputs import OutOfBounds, final_q, final_v, peak_speed, peak_torque
-from lgsim.montecarlo.study import DIVERGED, FAILED
+from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
 from lgsim.multibody import Model
-from lgsim.scenarios.machine import keep_compiled
+from lgsim.reports.estimates import LEVEL, estimate, spread_rows
+from lgsim.reports.page import Cell, Page
+from lgsim.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
+from lgsim.scenarios import ScenarioError, StoredStudy, open_study
 from lgsim.scenarios.outputs import HISTORY
-from lgsim.scenarios.study import Loaded
 from lgsim.simulation import Trajectory
+from lgsim.support.extras import package
+from lgsim.support.messages import counted
+from lgsim.support.version import own_version
+from lgsim.view import ensemble_plots
+from lgsim.view.panels import panels
 
 LEVELS = (0.05, 0.5, 0.95)
+"""The levels of the quantiles in histograms."""
 BINS = 40
+"""The number of bins of a histogram."""
 PLOTS = 18
-"""Histograms on a page."""
+"""The largest number of histograms on a page."""
 POINTS = 3000
-"""Samples that are drawn one by one, the first ones: any of them are as good as others."""
+"""The number of samples that are drawn one by one, the first ones: any of them are as good as others."""
 FANNED = 4000
-"""Samples in fan charts, at most."""
-GROWN = 1e3
-"""Of a sample that diverged: it is shown as long as all its numbers are smaller, in SI units."""
-SAMPLES_SHOWN = 20
-"""Numbers of samples in a list."""
+"""The largest number of samples in fan charts."""
+BOUND = 1e3
+"""A sample that diverged is shown as long as all its numbers are smaller, in SI units."""
+LISTED_SAMPLES = 20
+"""The largest number of samples in a list."""
+CASES = 3
+"""The number of the worst samples where nobody says it."""
 
 
 class Case(NamedTuple):
     """A sample that is worth a look.
 
     Attributes:
-        sample: Its number.
-        why: What is bad about it.
-        motion: Played again.
-        diverged: Whether it diverged; the motion is what can be shown of it.
+        sample: The number of the sample.
+        why: The fault of the sample in words.
+        motion: The motion, played again; of a sample that diverged the part that can be shown.
+        diverged: Whether the sample diverged.
     """
 
     sample: int
@@ -53,55 +61,101 @@ class Case(NamedTuple):
     diverged: bool
 
 
-def write(store: Path, out: Path | None, cases: int | None) -> int:
-    """Writes the page; the exit code.
+def report_study(
+    store: StoredStudy | Results | str | PathLike[str],
+    *,
+    cases: int | None = None,
+    worst: str | None = None,
+    machine: str | PathLike[str] | None = None,
+) -> Page:
+    """Make one page about the samples of a study: distributions, attitudes, fan charts, failures, worst samples.
+
+    A study that was interrupted is reported with the samples that are there. Samples that diverged count in no
+    statistics; they are the first ones among the worst. Without the package viser no motion is played, and one warning
+    says so.
+
+    Args:
+        store: The store of the command ``lgsim montecarlo``, or what ``open_study`` returned for it; or results of
+            ``montecarlo.run``, whether in memory or in a store.
+        cases: The number of the worst samples that are replayed; None for that of the study file, or 3.
+        worst: The output by whose size samples count as bad ones; None for that of the study file, or that of the
+            first failure.
+        machine: A URDF file with the machine's shapes; None for that of the store, where it is still there.
+
+    Returns:
+        The page: ``.save("study.html")`` or ``.html()``.
 
     Raises:
-        BadInput: there is no store, or it is of another version.
-        Stop: a package is missing.
+        ScenarioError: a ValueError: there is no such store.
+        ValueError: there are no samples yet, or ``worst`` is no output.
+        ModuleNotFoundError: matplotlib or pyarrow is missing; the message names the extra.
     """
-    pictures.check_plots()
-    keep_compiled()
-    loaded, results, machine = opened(store)
+    package("matplotlib", "plot", "a report")
+    if isinstance(store, str | PathLike):
+        store = open_study(store)
+    stored = store if isinstance(store, StoredStudy) else None
+    results = store.results if isinstance(store, StoredStudy) else store
     if not results.samples:
-        raise BadInput(f"{store}: the store has no samples yet; lgsim montecarlo {STUDY} --resume goes on")
-    path = runs.check_file("--out", store.with_suffix(".html") if out is None else out)
-    page = _page(store, loaded, results, machine, loaded.cases if cases is None else cases)
-    page.save(path)
-    console().print(f"{path}: {counted(results.samples, 'sample')}", soft_wrap=True)
-    return 0
-
-
-def _page(store: Path, loaded: Loaded, results: Results, machine: Path | None, cases: int) -> Any:
-    from lgsim.reports.page import Replays
-
-    about = Store(store).about
-    versions = ", ".join(f"{name} {number}" for name, number in about.versions.items())
-    page = Replays(
-        f"Dispersions: {store.name}",
-        f"{results.samples:,} samples of {loaded.machine.name or 'a machine'}, seed {results.study.seed}",
-        f"Made by lgsim montecarlo report from a store of {versions}; study {about.study}, model {about.model}.",
-    )
-    chosen = list(_cases(loaded, results, cases))
+        if stored is not None:
+            missing = "the store has no samples yet; lgsim montecarlo study.toml --resume goes on"
+            raise ScenarioError(stored.path, None, "", missing)
+        raise ValueError("store: expected results with samples, got none")
+    if worst is not None and worst not in results.study.columns():
+        raise ValueError(f"worst: expected one of {', '.join(results.running.names)}, got {worst!r}")
+    shapes_file = None if machine is None else Path(machine)
+    if stored is not None:
+        scenario = stored.scenario
+        cases = scenario.cases if cases is None else cases
+        worst = scenario.worst if worst is None else worst
+        shapes_file = scenario.machine.path if shapes_file is None else shapes_file
+    page = _title(results, stored)
+    chosen = list(_cases(results, worst, CASES if cases is None else cases))
     _overview(page, results)
     if results.running.diverged < results.samples:
         _distributions(page, results)
-        _attitudes(page, results)
-        _fans(page, results, chosen)
+        if not results.study.sampler.tilts:
+            _attitudes(page, results)
+            _fans(page, results, chosen)
     _failed(page, results)
-    _replays(page, chosen, machine)
-    page.add_section("Study")
-    page.add_text("The file that was run; with the samples and the seed above it gives the same numbers again.")
-    page.add_table(["line", "text"], enumerate((store / STUDY).read_text().splitlines(), 1), folded="Show it")
+    _replays(page, chosen, shapes_file)
+    if stored is not None:
+        page.add_section("Study")
+        page.add_text("The file that was run; with the samples and the seed above it gives the same numbers again.")
+        page.add_table(
+            ["line", "text"], [[i, line] for i, line in enumerate(stored.text.splitlines(), 1)], folded="Show it"
+        )
     return page
 
 
-def _overview(page: Any, results: Results) -> None:
+def _title(results: Results, stored: StoredStudy | None) -> Page:
+    """A page with nothing but its title, subtitle and foot."""
+    name = "a study" if stored is None else stored.path.name
+    machine = "" if stored is None else f" of {stored.scenario.machine.path.name or 'a machine'}"
+    foot = f"Made by lgsim {own_version()}"
+    if isinstance(results.source, Store):
+        about = results.source.about
+        versions = ", ".join(f"{name} {number}" for name, number in about.versions.items())
+        foot += f" from a store of {versions}; study {about.study}, model {about.model}"
+    return Page(f"Dispersions: {name}", f"{results.samples:,} samples{machine}, seed {results.study.seed}", f"{foot}.")
+
+
+def _rollout(results: Results) -> Rollout | None:
+    """The rollout of a machine; None where a study has a function in its place."""
+    return results.study.rollout if isinstance(results.study.rollout, Rollout) else None
+
+
+def _outputs(results: Results) -> list[str]:
+    """The names of the outputs, without failures and states in time."""
+    return [name for name in results.running.names if name != HISTORY and not name.startswith(FAILED)]
+
+
+def _overview(page: Page, results: Results) -> None:
+    """Add how many samples there are, whether the study stopped as was asked for, and the table of all outputs."""
     running, wanted = results.running, results.study
     page.add_section("Summary")
     if not results.finished:
         page.add_remark("The study is not done: these are the samples that are there.", "note")
-    facts = [("samples", results.samples), ("diverged", running.diverged)]
+    facts: list[tuple[str, Cell]] = [("samples", results.samples), ("diverged", running.diverged)]
     if running.diverged < results.samples:
         facts += [(name, f"{100 * results.failures(name).probability:.3g} %") for name in wanted.failures]
     page.add_facts(facts)
@@ -114,14 +168,17 @@ def _overview(page: Any, results: Results) -> None:
         )  # fmt: skip
     elif rule is not None and results.finished:
         page.add_remark(f"{rule.output} is not known to ± {rule.half_width:g} after all samples: take more.", "note")
+    if wanted.sampler.tilts:
+        page.add_remark("Samples have weights, which all statistics count; quantiles and single samples are left out.")
     if running.diverged:
         page.add_remark(f"{counted(running.diverged, 'sample')} diverged and count in no statistics.", "bad")
     if running.diverged == results.samples:
         return
-    rows = []
-    for name, entry, *values in spread_rows(running, LEVEL):
-        if not name.startswith((HISTORY, FAILED)) and (text := label(results, name, entry)) is not None:
-            rows.append([text, *values])
+    rows: list[list[Cell]] = []
+    known = _outputs(results)
+    for row in spread_rows(running, LEVEL):
+        if row.output in known and (text := label(results, row.output, row.entry)) is not None:
+            rows.append([text, *row[2:]])
     page.add_table(
         ["output", "mean", f"± ({100 * LEVEL:g} %)", "standard deviation", "smallest", "largest"], rows,
         "In SI units; ± is half of the interval of confidence of the mean.", folded="All outputs" if len(rows) > PLOTS
@@ -129,41 +186,42 @@ def _overview(page: Any, results: Results) -> None:
     )  # fmt: skip
 
 
-def _distributions(page: Any, results: Results) -> None:
-    from lgsim.view import ensemble_plots
-
-    shown = []
-    for name in results.running.names:
-        if name == HISTORY or name.startswith(FAILED):
-            continue
+def _distributions(page: Page, results: Results) -> None:
+    """Add a histogram of each number of each output."""
+    shown: list[ensemble_plots.HistogramData] = []
+    for name in _outputs(results):
         m = results.moments(name)
-        if not m.count:
+        if not m.count or len(shown) >= PLOTS:
             continue
-        quantiles = results.quantiles(name, LEVELS).reshape(len(LEVELS), -1)
+        tilted = bool(results.study.sampler.tilts)
+        quantiles = None if tilted else results.quantiles(name, LEVELS).reshape(len(LEVELS), -1)
         low, high = np.ravel(m.low), np.ravel(m.high)
-        for k in np.flatnonzero(high > low):
-            if (text := label(results, name, int(k) if m.mean.size > 1 else None)) is not None and len(shown) < PLOTS:
+        for k in np.flatnonzero(high > low).tolist():
+            if (text := label(results, name, k if m.mean.size > 1 else None)) is not None and len(shown) < PLOTS:
                 edges, mean = np.linspace(low[k], high[k], BINS + 1), float(np.ravel(m.mean)[k])
-                found = dict(zip(LEVELS, quantiles[:, k].tolist(), strict=True))
-                shown.append(ensemble_plots.Spread(text, _counts(results, name, int(k), edges), edges, mean, found))
+                levels = {} if quantiles is None else dict(zip(LEVELS, quantiles[:, k].tolist(), strict=True))
+                shown.append(ensemble_plots.HistogramData(text, _counts(results, name, k, edges), edges, mean, levels))
     if not shown:
         return
     page.add_section("Distributions")
-    caption = "The mean (orange), and the levels below which 5 %, 50 % and 95 % of the samples lie (dashed)."
-    page.add_figure(ensemble_plots.histograms(shown), caption)
+    caption = "The mean (orange)"
+    if not results.study.sampler.tilts:
+        caption += ", and the levels below which 5 %, 50 % and 95 % of the samples lie (dashed)"
+    page.add_figure(ensemble_plots.histograms(shown), f"{caption}.")
 
 
-def _counts(results: Results, name: str, k: int, edges: np.ndarray) -> np.ndarray:
+def _counts(results: Results, name: str, k: int, edges: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " bins"]:
+    """How many samples, or which sum of their weights, has the k-th number of an output between two edges."""
     counts = np.zeros(len(edges) - 1)
     for chunk in results.chunks():
         good = chunk.columns[DIVERGED] == 0
-        counts += np.histogram(chunk.columns[name].reshape(chunk.count, -1)[good, k], edges)[0]
+        weights = np.exp(chunk.columns[WEIGHT][good].astype(float)) if WEIGHT in chunk.columns else None
+        counts += np.histogram(chunk.columns[name].reshape(chunk.count, -1)[good, k], edges, weights=weights)[0]
     return counts
 
 
-def _attitudes(page: Any, results: Results) -> None:
-    from lgsim.view import ensemble_plots
-
+def _attitudes(page: Page, results: Results) -> None:
+    """Add the attitudes of frames on the sphere, with their means and covariances on the group."""
     shown = [(name, f) for name, f in results.study.outputs.items() if isinstance(f, FinalAttitude)]
     if shown:
         page.add_section("Attitudes")
@@ -182,12 +240,11 @@ def _attitudes(page: Any, results: Results) -> None:
         )  # fmt: skip
 
 
-def _fans(page: Any, results: Results, cases: list[Case]) -> None:
-    from lgsim.view import ensemble_plots
-
-    if HISTORY not in results.study.outputs:
+def _fans(page: Page, results: Results, cases: Sequence[Case]) -> None:
+    """Add fan charts of the states over time."""
+    rollout = _rollout(results)
+    if rollout is None or not isinstance(results.study.outputs.get(HISTORY), Subsampled):
         return
-    rollout: Any = results.study.rollout
     states = _first(results, HISTORY, FANNED)
     saved = rollout.steps // rollout.save_every
     places = np.round(np.linspace(0, saved, states.shape[1])).astype(int)
@@ -201,84 +258,75 @@ def _fans(page: Any, results: Results, cases: list[Case]) -> None:
     )
 
 
-def _failed(page: Any, results: Results) -> None:
+def _failed(page: Page, results: Results) -> None:
+    """Add the probabilities of the failures, and which samples failed and diverged."""
     if not results.study.failures and not results.running.diverged:
         return
     page.add_section("Failures")
-    rows = []
+    rows: list[list[Cell]] = []
     for name in results.study.failures:
-        found = results.failures(name)
+        found = results.failures(name, LEVEL)
         text = estimate(FAILED + name, results.moments(FAILED + name), LEVEL)
+        if results.study.sampler.tilts:
+            text = f"{found.probability:.3g} ({found.interval[0]:.2g} to {found.interval[1]:.2g}, {100 * LEVEL:g} %)"
         rows.append([name, found.count, text, _listed(found.indices.tolist())])
     if rows:
-        page.add_table(["failure", "samples", "probability and its interval (Wilson)", "which"], rows)
+        interval = "probability and its interval" + ("" if results.study.sampler.tilts else " (Wilson)")
+        page.add_table(["failure", "samples", interval, "which"], rows)
     gone = results.diverged
     for how in sorted(set(gone.values())):
         page.add_text(f"Diverged, {how}: {_listed([i for i, each in gone.items() if each == how])}")
 
 
-def _replays(page: Any, cases: list[Case], machine: Path | None) -> None:
+def _replays(page: Page, cases: Sequence[Case], machine: Path | None) -> None:
+    """Add the worst samples, played again."""
     if not cases:
         return
     page.add_section("Worst cases")
-    from importlib.util import find_spec
-
-    if find_spec("viser") is None:
-        note("the report plays no motions: pip install 'lgsim[view]'")
-        page.add_remark("Nothing is played here: the package viser is missing (pip install 'lgsim[view]').")
-    shapes = _shapes(machine, cases[0].motion.model) if find_spec("viser") is not None else None
+    playing = can_play()
+    if not playing:
+        page.add_remark(MISSING)
+    shapes = machine_shapes(machine, cases[0].motion.model) if playing else None
     for case in cases:
         page.add_heading(f"Sample {case.sample}: {case.why}")
-        if find_spec("viser") is not None and len(case.motion) > 1:
-            from lgsim.view import to_html
-
-            scene = to_html(case.motion, None, shapes, title=f"Sample {case.sample}")
-            page.add_replay(scene, f"Sample {case.sample} played again; drag to turn, scroll to come nearer.")
+        if playing and len(case.motion) > 1:
+            add_replay(page, case.motion, f"Sample {case.sample}", shapes)
 
 
-def _shapes(machine: Path | None, model: Model) -> Any:
-    """The machine's own shapes, where its file is still there and still of this machine."""
-    try:
-        found = pictures.visuals(machine)
-    except BadInput as error:
-        note(f"the report shows rods in place of the machine's shapes: {one_line(error)}")
-        return None
-    return found if found and set(found) <= set(model.frame_names) else None
-
-
-def _cases(loaded: Loaded, results: Results, count: int) -> Iterator[Case]:
-    """Those that diverged first, then the worst by an output: the one that the study names, or its first failure's."""
+def _cases(results: Results, worst: str | None, count: int) -> Iterator[Case]:
+    """The samples that diverged, then the worst ones by an output."""
+    if _rollout(results) is None:
+        return
     gone = dict(list(results.diverged.items())[:count])
     found = dict(gone)
-    name, entry, up = _badness(loaded, results)
-    for i, value in _extreme(results, name, entry, up, count - len(found)):
-        found[i] = f"{name} {value:.4g}"
+    for i, why in _worst(results, worst, count - len(found)):
+        found[i] = why
     for i, why in found.items():
         motion = results.replay(i)
-        motion = _visible(motion) if i in gone else motion
+        motion = finite_part(motion, BOUND if i in gone else np.inf)
         if len(motion):
             yield Case(i, why, motion, i in gone)
 
 
-def _badness(loaded: Loaded, results: Results) -> tuple[str, int | None, bool]:
-    """(output, entry, whether large is bad)."""
-    wanted = results.study
-    if loaded.worst is not None:
-        rule = next((f for f in wanted.failures.values() if _rule(f).output == loaded.worst), None)
-        return loaded.worst, None, rule is None or bool(np.isfinite(_rule(rule).high))
-    if wanted.failures:
-        rule = _rule(next(iter(wanted.failures.values())))
-        return rule.output, rule.entry, bool(np.isfinite(rule.high))
-    sizes = {name: results.moments(name).mean.size for name in wanted.outputs if name != HISTORY}
-    return min(sizes, key=lambda name: sizes[name]) if sizes else HISTORY, None, True
-
-
-def _rule(failure: Any) -> OutOfBounds:
-    return failure
+def _worst(results: Results, worst: str | None, count: int) -> list[tuple[int, str]]:
+    """(sample, why) of the worst samples by an output: the one that is named, or that of the first failure."""
+    rules = [f for f in results.study.failures.values() if isinstance(f, OutOfBounds)]
+    entry, up = None, True
+    if worst is not None:
+        name = worst
+        rule = next((rule for rule in rules if rule.output == worst), None)
+        up = rule is None or bool(np.isfinite(rule.high))
+    elif rules:
+        name, entry, up = rules[0].output, rules[0].entry, bool(np.isfinite(rules[0].high))
+    elif known := _outputs(results):
+        name = min(known, key=lambda name: results.moments(name).mean.size)
+    else:
+        name = HISTORY
+    return [(i, f"{name} {value:.4g}") for i, value in _extreme(results, name, entry, up, count)]
 
 
 def _extreme(results: Results, name: str, entry: int | None, up: bool, count: int) -> list[tuple[int, float]]:
-    """(sample, value) of the largest or smallest values; of several numbers the one that is farthest from the mean."""
+    """(sample, value) of the largest or smallest values; of several numbers those farthest from the mean."""
     if count < 1:
         return []
     mean, several = np.ravel(results.moments(name).mean), entry is None and results.moments(name).mean.size > 1
@@ -294,15 +342,8 @@ def _extreme(results: Results, name: str, entry: int | None, up: bool, count: in
     return [(i, value) for value, i in kept]
 
 
-def _visible(motion: Trajectory) -> Trajectory:
-    """The part of a motion that diverged before the first state that nobody can look at."""
-    size = np.maximum(np.abs(motion.q).max(axis=1), np.abs(motion.v).max(axis=1))
-    bad = ~(size < GROWN)
-    return motion[: int(np.argmax(bad))] if bad.any() else motion
-
-
-def _first(results: Results, name: str, count: int) -> np.ndarray:
-    """An output of the first samples that did not diverge."""
+def _first(results: Results, name: str, count: int) -> Float[np.ndarray, " samples *shape"]:
+    """The values of an output of the first samples that did not diverge."""
     parts, found = [], 0
     for chunk in results.chunks():
         good = chunk.columns[name][chunk.columns[DIVERGED] == 0][: count - found]
@@ -313,29 +354,38 @@ def _first(results: Results, name: str, count: int) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _listed(samples: list[int]) -> str:
-    more = f" and {len(samples) - SAMPLES_SHOWN} more" if len(samples) > SAMPLES_SHOWN else ""
-    return ", ".join(map(str, samples[:SAMPLES_SHOWN])) + more if samples else "none"
+def _listed(samples: Sequence[int]) -> str:
+    """The numbers of samples in words."""
+    more = f" and {len(samples) - LISTED_SAMPLES} more" if len(samples) > LISTED_SAMPLES else ""
+    return ", ".join(map(str, samples[:LISTED_SAMPLES])) + more if samples else "none"
 
 
 def label(results: Results, name: str, entry: int | None) -> str | None:
-    """What a number of an output is, with its joint and unit where these are known; None of a quaternion's."""
-    if isinstance(results.study.outputs.get(name), FinalAttitude):
+    """The name of a number of an output, with its joint and unit where these are known.
+
+    Args:
+        results: The results.
+        name: The name of the output.
+        entry: The place of the number in the output, flattened; None where the output is one number.
+
+    Returns:
+        The name; None for the numbers of a quaternion, which mean nothing one by one.
+    """
+    f = results.study.outputs.get(name)
+    if isinstance(f, FinalAttitude):
         return None
     if entry is None:
         return name
-    f: Any = results.study.outputs.get(name)
     if isinstance(f, FinalPosition):
         return f"{name} {'xyz'[entry]} (m)"
-    rollout: Any = results.study.rollout
+    rollout = _rollout(results)
     places = ((final_q, 0), (final_v, 1), (peak_speed, 1), (peak_torque, 2))
     kind = next((kind for each, kind in places if f is each), None)
-    return f"{name}[{entry}]" if kind is None else _of_joint(rollout.model, name, kind, entry)
+    return f"{name}[{entry}]" if kind is None or rollout is None else _of_joint(rollout.model, name, kind, entry)
 
 
 def _of_joint(model: Model, name: str, kind: int, entry: int) -> str | None:
-    from lgsim.view.panels import panels
-
+    """The name of an entry of q (kind 0), v (1) or tau (2); None for the numbers of a quaternion."""
     for panel in panels(model):
         places, letters = (panel.q, panel.q_names) if kind == 0 else (panel.v, panel.v_names)
         if entry in places:

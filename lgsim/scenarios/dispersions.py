@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import fields
+from typing import NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
-from lgsim.cli.errors import unknown
 from lgsim.montecarlo import (
     Distribution,
     Haar,
@@ -24,39 +26,42 @@ from lgsim.montecarlo import (
 from lgsim.multibody import Model, inertia
 from lgsim.multibody.model import DRIVES
 from lgsim.scenarios.toml_table import Table, shown
+from lgsim.support.messages import unknown_name
 
 SIGNED = ("rest", "lower", "upper")
-"""Numbers of degrees of freedom that may be negative; all others may not."""
+"""The numbers of degrees of freedom that may be negative; all others may not."""
 PLAIN = ("axes", "pitches", "mimic", "gravity")
-"""Other arrays of numbers of a model."""
+"""Further arrays of numbers of a model."""
 BODIES, POSES = ("masses", "inertias"), ("placements", "frames")
+"""The keys of inertial parameters, and of poses."""
 START = {"q": "q0", "v": "v0", "torque": "torques"}
-"""What a rollout calls the numbers of the start and the drives."""
+"""The names that a rollout has for the numbers of the start and of the drives."""
 LAWS = {"control": "control", "wind": "wrenches"}
+"""The names that a rollout has for the tables of control and wind."""
 SPREADS = ("std", "relative", "low", "high", "mean")
 
 
-class Own(NamedTuple):
-    """Numbers as they are without dispersion.
+class Nominal(NamedTuple):
+    """The numbers of a machine or of its start as they are without dispersion.
 
     Attributes:
         value: The numbers.
         slices: The places of their parts by name, or None where they have no names.
         signed: Whether they may be negative.
-        said: What they are, for messages.
+        said: The noun for them in messages.
     """
 
-    value: np.ndarray
+    value: Float[np.ndarray, " ..."]
     slices: Mapping[str, slice] | None = None
     signed: bool = True
     said: str = "the value"
 
 
-def distributions(table: Table, rollout: Rollout) -> dict[str, Distribution]:
-    """The distributions of ``[dispersions]`` by the names that a rollout has for what they vary.
+def read_dispersions(table: Table, rollout: Rollout) -> dict[str, Distribution]:
+    """The distributions of ``[dispersions]`` by the names that a rollout has for the numbers that they vary.
 
     Raises:
-        BadInput: with file, line and key.
+        ScenarioError: with file, line and key.
     """
     model = rollout.model
     table.only(*START, *BODIES, *DRIVES, *PLAIN, *POSES, *LAWS)
@@ -74,6 +79,7 @@ def distributions(table: Table, rollout: Rollout) -> dict[str, Distribution]:
 
 
 def _start(table: Table, name: str, rollout: Rollout) -> Distribution:
+    """The distribution of the configuration or velocity at the start, or of the constant joint forces."""
     model = rollout.model
     own = table.table(name)
     if name == "q":
@@ -81,27 +87,28 @@ def _start(table: Table, name: str, rollout: Rollout) -> Distribution:
     if name == "torque" and rollout.torques is None:
         raise table.fault(name, "there is none: give torques in [control]")
     value = rollout.v0 if name == "v" else rollout.torques
-    return numbers(own, Own(np.asarray(value), model.v_slices))
+    return _numbers(own, Nominal(np.asarray(value), model.v_slices))
 
 
-def _configuration(table: Table, model: Model, q: np.ndarray) -> Distribution:
-    """About the start on the group of the joints, along the tangent; or with attitudes that are uniform."""
+def _configuration(table: Table, model: Model, q: Float[np.ndarray, " nq"]) -> Distribution:
+    """The distribution of configurations: normal in the tangent space at the start, or of uniform attitudes."""
     table.only("std", "covariance", "uniform_attitudes")
     if len(table.values) != 1:
         raise table.fault(None, "expected one of std, covariance, uniform_attitudes")
     about = jnp.asarray(q, model.dtype)
     if "uniform_attitudes" in table:
         with table.at("uniform_attitudes"):
-            return Haar(model, table.of("uniform_attitudes", list), about)
+            return Haar(model, table.of("uniform_attitudes", list, []), about)
     if "covariance" in table:
         rows = table.rows("covariance", model.nv)
         with table.at("covariance"):
             return TangentNormal(model, about, covariance=rows)
-    std = _spread(table, "std", Own(np.zeros(model.nv), model.v_slices))
+    std = _spread(table, "std", Nominal(np.zeros(model.nv), model.v_slices))
     return TangentNormal(model, about, jnp.asarray(std, model.dtype))
 
 
 def _of_model(table: Table, name: str, model: Model) -> Distribution:
+    """The distribution of some numbers of the machine."""
     own = table.table(name)
     if name == "inertias":
         return _inertias(own, model)
@@ -113,31 +120,31 @@ def _of_model(table: Table, name: str, model: Model) -> Distribution:
         each = [own.number(key, 0.0, least=0.0) for key in ("position", "rotation")]
         return PoseDispersion(value, np.repeat(each, 3))
     signed = name in SIGNED or name in PLAIN
-    return numbers(own, Own(value, model.v_slices if name in DRIVES else None, signed, f"the machine's {name}"))
+    return _numbers(own, Nominal(value, model.v_slices if name in DRIVES else None, signed, f"the machine's {name}"))
 
 
-def _of_law(table: Table, root: str, law: Any) -> dict[str, Distribution]:
-    """Numbers of the control or of the wind."""
+def _of_law(table: Table, root: str, law: eqx.Module | None) -> dict[str, Distribution]:
+    """The distributions of numbers of the control or of the wind, by name."""
     if law is None:
         raise table.fault(None, f"there is none: give a table [{table.path[-1]}]")
-    numeric = [name for name in law.__dataclass_fields__ if hasattr(getattr(law, name), "shape")]
+    numeric = [name for name in (field.name for field in fields(law)) if hasattr(getattr(law, name), "shape")]
     table.only(*(name for name in numeric if name not in ("gusts", "t0", "dt")))
     found = {}
     for name in table.values:
         value = np.asarray(getattr(law, name))
         # places, speeds of the air and targets may be negative, gains may not
-        found[f"{root}.{name}"] = numbers(table.table(name), Own(value, signed=value.ndim > 0))
+        found[f"{root}.{name}"] = _numbers(table.table(name), Nominal(value, signed=value.ndim > 0))
     return found
 
 
-def numbers(table: Table, own: Own) -> Distribution:
-    """Independent numbers about those that are there.
+def _numbers(table: Table, own: Nominal) -> Distribution:
+    """A distribution of independent numbers about those that are there.
 
     ``std`` is a normal distribution, ``relative`` a log-normal one of that relative standard deviation, ``low`` and
     ``high`` a uniform one.
 
     Raises:
-        BadInput: the table says something else, or a distribution reaches below zero where none may.
+        ScenarioError: the table says something else, or a distribution reaches below zero where none may.
     """
     table.only(*SPREADS)
     kinds = [{"std"} & set(table.values), {"relative"} & set(table.values), {"low", "high"} & set(table.values)]
@@ -159,7 +166,8 @@ def numbers(table: Table, own: Own) -> Distribution:
     return Normal(jnp.asarray(mean), std)
 
 
-def _uniform(table: Table, own: Own) -> Distribution:
+def _uniform(table: Table, own: Nominal) -> Distribution:
+    """The uniform distribution between ``low`` and ``high``."""
     if "mean" in table:
         raise table.fault("mean", "not with low and high")
     ends = [_spread(table, key, own, own.value, signed=True) for key in ("low", "high")]
@@ -170,14 +178,17 @@ def _uniform(table: Table, own: Own) -> Distribution:
     return Uniform(*(jnp.asarray(end) for end in ends))
 
 
-def _spread(table: Table, key: str, own: Own, start: Any = None, signed: bool = False) -> np.ndarray:
-    """One number for all, a list, or numbers by name; of the shape of the numbers that there are.
+def _spread(
+    table: Table, key: str, own: Nominal, start: Float[np.ndarray, " ..."] | None = None, signed: bool = False
+) -> Float[np.ndarray, " ..."]:
+    """The value of a key in the shape of the nominal numbers: one number for all, a list, or numbers by name.
 
     Args:
-        table, key: Where it stands.
-        own: The numbers.
-        start: What it is where no name is given; by default zero.
-        signed: Whether it may be negative; of ``mean`` always.
+        table: The table.
+        key: The key.
+        own: The nominal numbers.
+        start: The values of what has no name in the table; zero by default.
+        signed: Whether the values may be negative; those of ``mean`` always may.
     """
     like, value = own.value, table.values.get(key)
     begin = np.zeros(like.shape) if start is None else np.asarray(start)
@@ -190,29 +201,30 @@ def _spread(table: Table, key: str, own: Own, start: Any = None, signed: bool = 
     elif isinstance(value, dict | list):
         raise table.fault(key, f"expected a number{f' or {like.size} of them' * (like.ndim == 1)}, got {shown(value)}")
     else:
-        found = np.full(like.shape, table.number(key))
+        found = np.full(like.shape, table.needed_number(key))
     found = np.asarray(found, like.dtype)
     if not signed and key != "mean" and np.any(found < 0):
         raise table.fault(key, f"expected zero or more, got {found.min():g}")
     return found
 
 
-def _by_body(table: Table, key: str, names: Sequence[str], start: np.ndarray) -> np.ndarray:
-    """A number for all bodies, or ``{ body = number }``."""
+def _by_body(
+    table: Table, key: str, names: Sequence[str], start: Float[np.ndarray, " bodies"]
+) -> Float[np.ndarray, " bodies"]:
+    """A number for each body: one for all, or ``{ body = number }`` for some; ``start`` for the others."""
     value = table.values.get(key)
     if not isinstance(value, dict):
-        return start if value is None else np.full(len(names), table.number(key))
+        return start if value is None else np.full(len(names), table.needed_number(key))
     out, inner = start.copy(), table.table(key)
     for name in value:
         if name not in names:
-            with inner.at(name):
-                raise unknown("expected the name of a body", name, names)
-        out[names.index(name)] = inner.number(name)
+            raise inner.fault(name, unknown_name("expected the name of a body", name, names))
+        out[names.index(name)] = inner.needed_number(name)
     return out
 
 
 def _masses(table: Table, model: Model) -> Distribution:
-    """Masses of bodies whose shapes stay."""
+    """The distribution of the masses of bodies whose shapes stay."""
     table.only("relative", "low", "high")
     names, parameters = model.topology.body_names, np.asarray(model.inertias)
     _physical(table, names, parameters)
@@ -233,18 +245,17 @@ def _masses(table: Table, model: Model) -> Distribution:
 
 
 CHART = {"mass": slice(0, 1), "size": slice(1, 4), "shape": slice(4, 7), "center": slice(7, 10)}
-"""Which of the ten numbers of ``Inertias`` a key stands for."""
+"""For each key its entries among the ten numbers of ``Inertias``."""
 
 
 def _inertias(table: Table, model: Model) -> Distribution:
-    """Inertial parameters of bodies that can exist, about those of the machine or about given ones."""
+    """The distribution of inertial parameters of bodies that can exist, about those of the machine or given ones."""
     table.only(*CHART, "about")
     names, parameters = model.topology.body_names, np.array(model.inertias)
     given = table.table("about")
     for name in given.values:
         if name not in names:
-            with given.at(name):
-                raise unknown("expected the name of a body", name, names)
+            raise given.fault(name, unknown_name("expected the name of a body", name, names))
         parameters[names.index(name)] = _body(given.table(name))
     _physical(table, names, parameters)
     spread = np.zeros((len(names), 10))
@@ -256,11 +267,10 @@ def _inertias(table: Table, model: Model) -> Distribution:
     return InertiaDispersion(jnp.asarray(parameters, model.dtype), spread)
 
 
-def _body(table: Table) -> np.ndarray:
-    """The parameters of ``{ mass, center, inertia = [Ixx, Iyy, Izz, Ixy, Ixz, Iyz] }``, about the centre of mass."""
+def _body(table: Table) -> Float[np.ndarray, " 10"]:
+    """The parameters of ``{ mass, center, inertia = [Ixx, Iyy, Izz, Ixy, Ixz, Iyz] }``, about the center of mass."""
     table.only("mass", "center", "inertia")
-    table.need("mass")
-    mass, center = table.number("mass"), table.vector("center", 3)
+    mass, center = table.needed_number("mass"), table.vector("center", 3)
     found = table.vector("inertia", 3, 6)
     if found is None:
         raise table.fault(None, "the key 'inertia' is missing")
@@ -273,7 +283,12 @@ def _body(table: Table) -> np.ndarray:
     return body
 
 
-def _physical(table: Table, names: Sequence[str], parameters: np.ndarray) -> None:
+def _physical(table: Table, names: Sequence[str], parameters: Float[np.ndarray, "bodies 10"]) -> None:
+    """Check that all bodies can exist.
+
+    Raises:
+        ScenarioError: one cannot.
+    """
     for name, row in zip(names, parameters, strict=True):
         if (wrong := inertia.defect(row)) is not None:
             raise table.fault(None, f"the body {name!r} of the machine {wrong}; mend its file, or name it in about")

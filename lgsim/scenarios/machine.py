@@ -1,79 +1,109 @@
-"""Machines from files of either kind."""
+"""Machines from URDF and MJCF files, and from the table ``[machine]`` of a scenario."""
 
 from __future__ import annotations
 
-import os
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 from xml.etree import ElementTree
 
-import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
 
-from lgsim.cli.errors import BadInput, counted, needs, one_line
-from lgsim.cli.terminal import note
+from lgsim import data
 from lgsim.formats import FileError, Report, read_mjcf, read_urdf
 from lgsim.multibody import Model
+from lgsim.scenarios.toml_table import Table
+from lgsim.support.extras import package
+from lgsim.support.messages import unknown_name
 
-RUNS = (".npz", ".parquet", ".csv")
-"""The endings of runs."""
+TRAJECTORIES = (".npz", ".parquet", ".csv")
+"""The endings of files that hold trajectories."""
+ONLY_URDF = "only for URDF files; an MJCF file says with <freejoint/> what is free"
+SHIPPED = "lgsim:"
+"""The beginning of the name of a machine that comes with lgsim."""
 
 
-def use_float64() -> None:
-    """Lets JAX make arrays of float64; the dtype of a machine still decides."""
-    jax.config.update("jax_enable_x64", True)
+class MachineFile(NamedTuple):
+    """A machine with the file that it comes from.
 
+    Attributes:
+        path: The URDF or MJCF file, as an absolute path.
+        model: The machine.
+        report: The oddities of the file; None where the model was not read from it.
+        floating_base: Whether the root link of a URDF file moves freely.
+    """
 
-def keep_compiled() -> None:
-    """Lets JAX keep what takes longer than a second to compile in the user's cache, unless a place is set already."""
-    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lgsim" / "jax"))
+    path: Path
+    model: Model
+    report: Report | None
+    floating_base: bool
 
 
 def read_machine(
-    path: Path, *, floating_base: bool = False, gravity: Any = None, float32: bool = False
+    path: str | PathLike[str],
+    *,
+    floating_base: bool = False,
+    gravity: Float[np.ndarray, " 3"] | None = None,
+    dtype: jnp.dtype | type | None = None,
 ) -> tuple[Model, Report]:
-    """(model, what was odd) of a URDF or an MJCF file: an MJCF file's first element is <mujoco>.
+    """Read a machine from a URDF or an MJCF file; the first element of an MJCF file is ``<mujoco>``.
 
     Args:
         path: The file.
         floating_base: Whether the root link of a URDF file moves freely.
-        gravity: (3,), m/s^2, or None for that of the file.
-        float32: Whether the numbers are float32; else float64.
+        gravity: The acceleration of free fall in world axes, (3,), m/s^2; None for that of the file.
+        dtype: float32 or float64; None for JAX's default float.
+
+    Returns:
+        The machine, and what is odd in its file.
 
     Raises:
-        BadInput: the file describes no machine, or is a run.
-        Stop: mujoco is missing.
+        FileError: a ValueError: the file describes no machine, or is an MJCF file of which a floating base is asked.
+        ModuleNotFoundError: the package mujoco is missing.
     """
-    use_float64()
-    if path.suffix in RUNS:
-        raise BadInput(f"{path}: expected a machine, a URDF or MJCF file, got the name of a run")
-    dtype = jnp.float32 if float32 else jnp.float64
-    try:
-        if first_tag(path) == "mujoco":
-            needs("mujoco", "mjcf", "an MJCF file")
-            if floating_base:
-                raise BadInput("--floating-base: only for URDF files; an MJCF file says with <freejoint/> what is free")
-            model, report = read_mjcf(path, dtype=dtype)
-        else:
-            model, report = read_urdf(path, floating_base, dtype=dtype)
-    except FileError as error:
-        raise BadInput(one_line(error)) from error
-    return (model if gravity is None else model.replace(gravity=jnp.asarray(gravity, dtype))), report
+    file = Path(path)
+    if file.suffix in TRAJECTORIES:
+        raise FileError(str(file), None, "expected a machine, a URDF or MJCF file, got the name of a run")
+    if first_tag(file) == "mujoco":
+        package("mujoco", "mjcf", "an MJCF file")
+        if floating_base:
+            raise FileError(str(file), None, f"floating_base: {ONLY_URDF}")
+        model, report = read_mjcf(file, dtype=dtype)
+    else:
+        model, report = read_urdf(file, floating_base, dtype=dtype)
+    return (model if gravity is None else model.replace(gravity=jnp.asarray(gravity, model.dtype))), report
 
 
-def remark(report: Report, floating_base: bool) -> None:
-    """One line to a user who does not look at the report, where the motion itself may be wrong."""
-    odd = {"with an inertia that no body has": report.inertias, "that moves without mass of its own": report.massless}
-    found = [f"{counted(len(findings), 'link')} {text}" for text, findings in odd.items() if findings]
-    if found:
-        option = " --floating-base" if floating_base else ""
-        note(f"{' and '.join(found)}; shown by: lgsim info {report.file}{option}")
+def machine_of(table: Table) -> MachineFile:
+    """The machine of a table with the keys ``file``, ``floating_base`` and ``gravity``.
+
+    A relative name of a file is one beside the scenario, whatever the working directory.
+
+    Raises:
+        ScenarioError: there is no such machine.
+        ModuleNotFoundError: the package mujoco is missing.
+    """
+    name = table.text("file")
+    if name is None:
+        raise table.fault(None, "the key 'file' is missing")
+    if name.startswith(SHIPPED):
+        own = name.removeprefix(SHIPPED)
+        if own not in data.MACHINES:
+            raise table.fault("file", unknown_name("expected a machine that comes with lgsim", own, data.MACHINES))
+        file = data.machine(own)
+    else:
+        file = table.document.file.parent / name
+    gravity = table.vector("gravity", 3)
+    floating_base = table.flag("floating_base", False)
+    with table.at("file"):
+        model, report = read_machine(file, floating_base=floating_base, gravity=gravity)
+    return MachineFile(file.absolute(), model, report, floating_base)
 
 
 def first_tag(path: Path) -> str:
-    """The tag of the first element; "" where there is none, which the reader of URDF files then says with its line."""
+    """The tag of the first element of an XML file; "" where there is none, which the reader of URDF files reports."""
     try:
         with path.open("rb") as file:
             return str(next(ElementTree.iterparse(file, ("start",)))[1].tag)

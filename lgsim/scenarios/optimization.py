@@ -1,22 +1,18 @@
-"""Scenarios of trajectory optimisation: TOML files that say what a machine should do, as problems."""
+"""Scenarios of trajectory optimization: TOML files that say what a machine is to do, as problems."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from importlib import resources
-from pathlib import Path
-from typing import Any, NamedTuple
+from os import PathLike
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jaxtyping import Array, Float
 
-from lgsim import data
-from lgsim.cli import runs
-from lgsim.cli.errors import BadInput, unknown
 from lgsim.dynamics.forces import gravity_forces
-from lgsim.formats import Report
 from lgsim.integrators import METHODS
 from lgsim.multibody import Model
 from lgsim.multibody.serialization import fingerprint
@@ -33,74 +29,58 @@ from lgsim.optimize import (
 )
 from lgsim.optimize.cost import Cost, Sum
 from lgsim.scenarios import tasks
-from lgsim.scenarios.machine import read_machine
+from lgsim.scenarios.machine import MachineFile, machine_of
 from lgsim.scenarios.states import unit_quaternions
+from lgsim.scenarios.time_steps import LONGEST, read_time_steps
 from lgsim.scenarios.toml_table import Table, read
+from lgsim.scenarios.trajectory_file import read_trajectory
+from lgsim.support.messages import unknown_name
 
-SHIPPED = "lgsim:"
-"""What stands before the name of a machine that comes with lgsim."""
-MACHINES: Mapping[str, Callable[[], Path]] = {
-    "arm7": data.arm7, "cart_pole": data.cart_pole, "quadrotor": data.quadrotor,
-}  # fmt: skip
-EXAMPLES = ("reach", "swing_up", "follow")
-"""Scenarios that come with lgsim."""
-MOST = 1_000_000
-"""Steps."""
-SLACK = 1e-6
-"""Of a step: how far a duration may be from a whole number of them."""
 EFFORT, VELOCITY, FINAL_VELOCITY = 1e-4, 1e-2, 1e2
-"""The weights where none are given."""
+"""The weights of a scenario that gives none."""
 
 
 class Scenario(NamedTuple):
-    """A problem with all that is needed to solve it and to speak of it.
+    """A problem of trajectory optimization, ready to be solved: ``optimize.solve(s.problem, s.us, solver=s.solver)``.
 
     Attributes:
-        problem: What to solve.
-        solver: By what.
-        kind: Its name in the scenario.
-        us: Guess of the controls, or None.
-        ys: Guess of the states, or None.
-        tasks: What is wanted.
-        machine: File of the machine.
-        report: What is odd in it.
-        floating: Whether it was asked for with a floating base.
+        problem: The machine's dynamics, its start, the costs and the conditions.
+        solver: The solver with its tolerances.
+        solver_kind: The name of the solver in the scenario: "ilqr", "adam" or "lbfgs".
+        us: The guess of the drives' forces (horizon, controls), N m or N; None for zero.
+        tasks: The tasks that the costs and conditions are made of.
+        machine: The machine and its file.
     """
 
     problem: Problem
     solver: IterativeSolver
-    kind: str
-    us: Any
-    ys: Any
+    solver_kind: str
+    us: Float[Array, "horizon controls"] | None
     tasks: tuple[tasks.Task, ...]
-    machine: Path
-    report: Report
-    floating: bool
+    machine: MachineFile
 
 
-def example(name: str) -> str:
-    """The text of a scenario that comes with lgsim.
+def load_scenario(path: str | PathLike[str]) -> Scenario:
+    """Read a scenario of trajectory optimization from a TOML file; ``lgsim.data.scenario("reach")`` has all keys.
 
-    Raises:
-        BadInput: there is none of that name.
-    """
-    if name not in EXAMPLES:
-        raise unknown(f"--example: expected one of {', '.join(EXAMPLES)}", name, EXAMPLES)
-    return (resources.files("lgsim.data") / f"{name}.toml").read_text(encoding="utf-8")
+    All faults of the file are found before anything is compiled. Relative names of files in it are beside it.
 
+    Args:
+        path: The file.
 
-def load(file: Path) -> Scenario:
-    """The scenario of a file; all that is wrong with it is found before anything is compiled.
+    Returns:
+        The problem with its solver and its guess; numbers have JAX's default float.
 
     Raises:
-        BadInput: with file, line and key.
-        Stop: a package is missing.
+        ScenarioError: a ValueError with file, line and key of what is wrong.
+        ModuleNotFoundError: a package is missing; the message names the extra.
     """
-    root = read(file).only("machine", "start", "time", *tasks.TASKS, "weights", "limits", "solver", "guess")
+    root = read(path).only("machine", "start", "time", *tasks.TASKS, "weights", "limits", "solver", "guess")
     dt, horizon = _time(root.table("time"))
-    machine = root.table("machine").only("file", "floating_base", "gravity", "driven")
-    path, model, report = machine_of(machine)
-    driven = _driven(machine, model)
+    table = root.table("machine").only("file", "floating_base", "gravity", "driven")
+    machine = machine_of(table)
+    model = machine.model
+    driven = _driven(table, model)
     limits = root.table("limits").only("torque", "position", "velocity")
     limited, slow = limits.flag("position", False), limits.flag("velocity", False)
     q, v = _start(root.table("start").only("q", "v"), model, limited, slow)
@@ -125,64 +105,25 @@ def load(file: Path) -> Scenario:
             dynamics, dynamics.state(q, v), horizon=horizon, running=running, terminal=terminal,
             constraints=constraints, **bounds,
         )  # fmt: skip
-    us, ys = _guess(root.table("guess"), problem, model, driven, q)
-    return Scenario(problem, solver, kind, us, ys, wanted, path, report, machine.flag("floating_base", False))
+    us = _guess(root.table("guess"), problem, model, driven, q)
+    return Scenario(problem, solver, kind, us, wanted, machine)
 
 
 def _time(table: Table) -> tuple[float, int]:
-    """(dt, horizon)."""
-    table.only("duration", "dt", "horizon", "method", "substeps")
-    table.need("dt")
-    dt = table.number("dt", above=0.0)
-    if ("duration" in table) == ("horizon" in table):
-        raise table.fault(None, "expected either a duration, s, or a horizon, the number of steps")
-    if "horizon" in table:
-        steps, key = float(table.whole("horizon", 1)), "horizon"
-    else:
-        steps, key = table.number("duration", above=0.0) / dt, "duration"
-        if abs(steps - round(steps)) > SLACK * max(steps, 1) or round(steps) < 1:
-            raise table.fault(key, f"expected a whole number of steps of {dt:g} s, got {steps:.6g} of them")
-    if not steps <= MOST:
-        raise table.fault(key, f"expected at most {MOST} steps, got {steps:.3g}")
-    return dt, round(steps)
-
-
-def machine_of(table: Table) -> tuple[Path, Model, Report]:
-    """(file, model, what was odd) of a table with the keys file, floating_base and gravity.
-
-    Raises:
-        BadInput: there is no such machine.
-        Stop: a package is missing.
-    """
-    name = table.text("file")
-    if name is None:
-        raise table.fault(None, "the key 'file' is missing")
-    if name.startswith(SHIPPED):
-        own = name.removeprefix(SHIPPED)
-        if own not in MACHINES:
-            with table.at("file"):
-                raise unknown("expected a machine that comes with lgsim", own, list(MACHINES))
-        path = MACHINES[own]()
-    else:
-        path = table.document.file.parent / name
-    gravity = table.vector("gravity", 3)
-    floating = table.flag("floating_base", False)
-    with table.at("file"):
-        return path, *read_machine(path, floating_base=floating, gravity=gravity)
+    """The step of the problem, s, and its number of steps."""
+    return read_time_steps(table.only("duration", "dt", "horizon", "method", "substeps"), "horizon")
 
 
 def _driven(table: Table, model: Model) -> list[int]:
-    """The degrees of freedom that have a drive: all but those of a floating base, or of the joints that are named."""
+    """The degrees of freedom with a drive: those of the joints that are named, or all but those of a floating base."""
     if "driven" not in table:
         return list(range(6 if model.topology.floats else 0, model.nv))
-    names = table.of("driven", list)
     found: list[int] = []
-    for i, name in enumerate(names):
+    for i, name in enumerate(table.of("driven", list, [])):
         if not isinstance(name, str):
             raise table.fault("driven", f"expected the name of a joint, got {name!r}", i)
         if name not in model.v_slices:
-            with table.at("driven", i):
-                raise unknown("expected the name of a joint", name, list(model.v_slices))
+            raise table.fault("driven", unknown_name("expected the name of a joint", name, list(model.v_slices)), i)
         part = model.v_slices[name]
         found += range(part.start, part.stop)
     if not found or len(set(found)) < len(found):
@@ -190,7 +131,10 @@ def _driven(table: Table, model: Model) -> list[int]:
     return sorted(found)
 
 
-def _start(table: Table, model: Model, limited: bool, slow: bool) -> tuple[np.ndarray, np.ndarray]:
+def _start(
+    table: Table, model: Model, limited: bool, slow: bool
+) -> tuple[Float[np.ndarray, " nq"], Float[np.ndarray, " nv"]]:
+    """The configuration and the velocity at the start, within the limits that the scenario keeps."""
     q, _ = table.by_joint("q", model.q_slices, np.array(model.neutral()))
     v, _ = table.by_joint("v", model.v_slices, np.zeros(model.nv))
     with table.at("q"):
@@ -212,8 +156,8 @@ def _start(table: Table, model: Model, limited: bool, slow: bool) -> tuple[np.nd
     return q, v
 
 
-def _torque(table: Table, model: Model, driven: list[int]) -> np.ndarray:
-    """The largest force of each drive; infinite where there is no limit."""
+def _torque(table: Table, model: Model, driven: list[int]) -> Float[np.ndarray, " controls"]:
+    """The largest force of each drive, N m or N; infinite where there is no limit."""
     own = np.array(model.effort_limit, float)
     value = table.values.get("torque", "model")
     if isinstance(value, str):
@@ -221,7 +165,7 @@ def _torque(table: Table, model: Model, driven: list[int]) -> np.ndarray:
     elif isinstance(value, dict | list):
         most, _ = table.by_joint("torque", model.v_slices, own)
     else:
-        most = np.full(model.nv, table.number("torque", above=0.0))
+        most = np.full(model.nv, table.needed_number("torque", above=0.0))
     for i in np.flatnonzero(most < 0):
         joint = next(name for name, part in model.v_slices.items() if part.start <= i < part.stop)
         raise table.fault("torque", f"infeasible bounds: expected a force of zero or more, got {most[i]:g}", joint)
@@ -231,12 +175,12 @@ def _torque(table: Table, model: Model, driven: list[int]) -> np.ndarray:
 
 
 def _only(model: Model, positions: bool) -> Model:
-    """The model as it is, or without limits of the positions."""
+    """The model as it is, or one without limits of the positions."""
     return model if positions else model.replace(lower=-math.inf, upper=math.inf)
 
 
 def _costs(table: Table, model: Model, wanted: tuple[tasks.Task, ...]) -> tuple[Cost, Cost]:
-    """(running, terminal)."""
+    """The running and the terminal cost."""
     table.only("effort", "velocity", "final_velocity")
     effort = table.number("effort", EFFORT, least=0.0)
     running: list[Cost] = [ControlEffort(weight=effort)]
@@ -248,30 +192,44 @@ def _costs(table: Table, model: Model, wanted: tuple[tasks.Task, ...]) -> tuple[
     return Sum(tuple(running)), Sum((*terminal, *(task.cost for task in wanted)))
 
 
-def _ilqr(table: Table, given: dict[str, Any]) -> IterativeSolver:
+Maker = Callable[[Table, int, float | None], IterativeSolver]
+"""A function of the table, the largest number of iterations and the tolerance of the gradient."""
+
+
+def _ilqr(table: Table, max_iterations: int, gradient_tolerance: float | None) -> IterativeSolver:
+    """Iterative LQR, with the second derivatives of dynamics and costs if asked for."""
     full = table.flag("second_order", False)
-    return ILQR(exact_hessian=full, exact_cost_hessian=full, **given)
+    return ILQR(
+        exact_hessian=full,
+        exact_cost_hessian=full,
+        max_iterations=max_iterations,
+        gradient_tolerance=gradient_tolerance,
+    )
 
 
-def _adam(table: Table, given: dict[str, Any]) -> IterativeSolver:
-    return DirectShooting(optax.adam(table.number("learning_rate", 1e-2, above=0.0)), **given)
+def _adam(table: Table, max_iterations: int, gradient_tolerance: float | None) -> IterativeSolver:
+    """Direct shooting by Adam."""
+    rate = table.number("learning_rate", 1e-2, above=0.0)
+    return DirectShooting(optax.adam(rate), max_iterations=max_iterations, gradient_tolerance=gradient_tolerance)
 
 
-def _lbfgs(table: Table, given: dict[str, Any]) -> IterativeSolver:
-    return DirectShooting(optax.lbfgs(), **given)
+def _lbfgs(table: Table, max_iterations: int, gradient_tolerance: float | None) -> IterativeSolver:
+    """Direct shooting by L-BFGS."""
+    return DirectShooting(optax.lbfgs(), max_iterations=max_iterations, gradient_tolerance=gradient_tolerance)
 
 
-SOLVERS: Mapping[str, tuple[Callable[[Table, dict[str, Any]], IterativeSolver], int, tuple[str, ...]]] = {
+SOLVERS: Mapping[str, tuple[Maker, int, tuple[str, ...]]] = {
     "ilqr": (_ilqr, 300, ("second_order",)),
     "adam": (_adam, 2000, ("learning_rate",)),
     "lbfgs": (_lbfgs, 500, ()),
 }
-"""For each kind: what makes it, its iterations, and the keys that it alone has."""
+"""For each kind of solver the function that makes it, its default iterations, and the keys that it alone has."""
 OUTER = ("outer_iterations", "constraint_tolerance", "penalty")
-"""The keys of conditions."""
+"""The keys of the outer iterations, which only a problem with conditions has."""
 
 
 def _solver(table: Table, conditions: bool) -> tuple[str, IterativeSolver]:
+    """The kind of the solver, and the solver, within an augmented Lagrangian where there are conditions."""
     own = tuple(key for _, _, keys in SOLVERS.values() for key in keys)
     table.only("kind", "max_iterations", "gradient_tolerance", *own, *OUTER)
     kind = table.choice("kind", list(SOLVERS), "ilqr")
@@ -281,43 +239,47 @@ def _solver(table: Table, conditions: bool) -> tuple[str, IterativeSolver]:
             raise table.fault(key, "only with conditions: exact tasks, or limits of position or velocity")
         if key in table and key in own and key not in keys:
             raise table.fault(key, f"not for the kind {kind!r}")
-    given = {
-        "max_iterations": table.whole("max_iterations", iterations),
-        "gradient_tolerance": table.number("gradient_tolerance", above=0.0),
-    }
-    inner = make(table, given)
-    outer, tolerance = table.whole("outer_iterations", 20), table.number("constraint_tolerance", above=0.0)
+    inner = make(
+        table, table.whole("max_iterations", iterations, most=LONGEST), table.number("gradient_tolerance", above=0.0)
+    )
+    outer, tolerance = (
+        table.whole("outer_iterations", 20, most=LONGEST),
+        table.number("constraint_tolerance", above=0.0),
+    )
     penalty = table.number("penalty", 1.0, above=0.0)
     return kind, AugmentedLagrangian(inner, outer, tolerance, penalty) if conditions else inner
 
 
-def _guess(table: Table, problem: Problem, model: Model, driven: list[int], q: np.ndarray) -> tuple[Any, Any]:
-    """(controls, states) to start from; None for zero and for what the controls give."""
+def _guess(
+    table: Table, problem: Problem, model: Model, driven: list[int], q: Float[np.ndarray, " nq"]
+) -> Float[Array, "horizon controls"] | None:
+    """The forces to start from; None for zero."""
     table.only("torque", "run")
     if "run" in table:
         if "torque" in table:
             raise table.fault("torque", "expected either torques or a run")
-        return _of_run(table, problem, model, driven)
+        return _of_trajectory(table, problem, model, driven)
     value = table.values.get("torque")
     if value is None:
-        return None, None
+        return None
     if isinstance(value, str):
         table.choice("torque", ("gravity", "zero"), "zero")
-        held = np.asarray(gravity_forces(model, jnp.asarray(q))) if value == "gravity" else np.zeros(model.nv)
+        forces = np.asarray(gravity_forces(model, jnp.asarray(q))) if value == "gravity" else np.zeros(model.nv)
     else:
-        held, _ = table.by_joint("torque", model.v_slices, np.zeros(model.nv))
-    return jnp.broadcast_to(jnp.asarray(held[driven], model.dtype), (problem.horizon, len(driven))), None
+        forces, _ = table.by_joint("torque", model.v_slices, np.zeros(model.nv))
+    return jnp.broadcast_to(jnp.asarray(forces[driven], model.dtype), (problem.horizon, len(driven)))
 
 
-def _of_run(table: Table, problem: Problem, model: Model, driven: list[int]) -> tuple[Any, Any]:
-    """The forces of a run of the same machine with the same steps."""
+def _of_trajectory(table: Table, problem: Problem, model: Model, driven: list[int]) -> Float[Array, "horizon controls"]:
+    """The forces of a trajectory of the same machine with the same steps."""
     with table.at("run"):
-        run = runs.load(table.document.file.parent / str(table.text("run")))
-        if fingerprint(run.model) != fingerprint(model):
-            raise BadInput("expected a run of the machine of this scenario, got one of another machine")
+        motion = read_trajectory(table.document.file.parent / str(table.text("run")))
+        if fingerprint(motion.model) != fingerprint(model):
+            raise ValueError("expected a run of the machine of this scenario, got one of another machine")
         wanted = np.asarray(problem.time(np.arange(problem.horizon + 1)))
-        if len(run) != len(wanted) or not np.allclose(run.time, wanted):
-            raise BadInput(
-                f"expected a run of {len(wanted)} states to {wanted[-1]:g} s, got {len(run)} to {run.time[-1]:g} s"
+        if len(motion) != len(wanted) or not np.allclose(motion.time, wanted):
+            raise ValueError(
+                f"expected a run of {len(wanted)} states to {wanted[-1]:g} s, got {len(motion)} to"
+                f" {motion.time[-1]:g} s"
             )
-    return jnp.asarray(run.tau[:-1, driven], model.dtype), None
+    return jnp.asarray(motion.tau[:-1, driven], model.dtype)

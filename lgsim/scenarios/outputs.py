@@ -1,48 +1,56 @@
-"""What a study file keeps of each motion, and what it calls a failure."""
+"""The outputs and the failures of a study file, as functions of a motion."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from lgsim.cli.errors import unknown
 from lgsim.dynamics import Capsule
-from lgsim.montecarlo import outputs
+from lgsim.montecarlo import SampledMotion, outputs
 from lgsim.multibody import Model
 from lgsim.scenarios.toml_table import Table
+from lgsim.support.messages import unknown_name
 
-STATES: Mapping[str, Callable] = {
+Output = Callable[[SampledMotion], Array]
+"""A function of the motion of a sample."""
+
+STATES: Mapping[str, Output] = {
     "final_q": outputs.final_q,
     "final_v": outputs.final_v,
     "peak_torque": outputs.peak_torque,
     "peak_speed": outputs.peak_speed,
 }
-"""Outputs that need no more words."""
+"""The outputs that a name alone describes."""
 HISTORY = "history"
-"""The output of the states in time."""
+"""The name of the output that holds states over time."""
 DISTANCES = {"end": outputs.FinalDistance, "most": outputs.LargestDistance}
+"""The kinds of distances by the key "when"."""
 
 
-def functions(table: Table, model: Model, saved: int) -> dict[str, Callable]:
+def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
     """The outputs of ``[outputs]`` by name.
 
+    Args:
+        table: The table.
+        model: The machine.
+        saved: The number of states of a motion that are kept.
+
     Raises:
-        BadInput: with file, line and key.
+        ScenarioError: with file, line and key.
     """
     table.only("keep", "attitudes", "positions", HISTORY, "distance", "clearance")
-    found: dict[str, Callable] = {}
+    found: dict[str, Output] = {}
     for i, name in enumerate(table.of("keep", list, ["final_q", "final_v"])):
         if name not in STATES:
-            with table.at("keep", i):
-                raise unknown(f"expected one of {', '.join(STATES)}", str(name), list(STATES))
+            message = unknown_name(f"expected one of {', '.join(STATES)}", str(name), list(STATES))
+            raise table.fault("keep", message, i)
         found[name] = STATES[name]
     for key, kind in (("attitudes", outputs.FinalAttitude), ("positions", outputs.FinalPosition)):
         for i, frame in enumerate(table.of(key, list, [])):
-            with table.at(key, i):
-                found[f"{key.removesuffix('s')} of {frame}"] = kind(_frame(model, frame))
+            found[f"{key.removesuffix('s')} of {frame}"] = kind(_frame(table, model, frame, key, i))
     if HISTORY in table:
         count = table.whole(HISTORY, 2, 2)
         if count > saved:
@@ -59,15 +67,15 @@ def functions(table: Table, model: Model, saved: int) -> dict[str, Callable]:
     return found
 
 
-def failures(root: Table, shapes: Mapping[str, Any]) -> dict[str, outputs.OutOfBounds]:
+def read_failures(root: Table, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, outputs.OutOfBounds]:
     """The failures of ``[[failures]]`` by name.
 
     Args:
         root: The outermost table.
-        shapes: Of the outputs, by name.
+        shapes: The shapes of the outputs, by name.
 
     Raises:
-        BadInput: with file, line and key.
+        ScenarioError: with file, line and key.
     """
     found: dict[str, outputs.OutOfBounds] = {}
     for table in root.tables("failures"):
@@ -76,8 +84,8 @@ def failures(root: Table, shapes: Mapping[str, Any]) -> dict[str, outputs.OutOfB
         if not name or name in found:
             raise table.fault("name" if name else None, "expected a name of its own")
         if output not in shapes:
-            with table.at("output" if output else None):
-                raise unknown("expected the name of an output", output, list(shapes))
+            message = unknown_name("expected the name of an output", output, list(shapes))
+            raise table.fault("output" if output else None, message)
         if not {"above", "below"} & set(table.values):
             raise table.fault(None, "expected above, below, or both: what lies beyond has failed")
         size, entry = int(np.prod(shapes[output])), table.whole("entry", 0, 0) if "entry" in table else None
@@ -88,37 +96,34 @@ def failures(root: Table, shapes: Mapping[str, Any]) -> dict[str, outputs.OutOfB
     return found
 
 
-def _frame(model: Model, frame: Any) -> str:
+def _frame(table: Table, model: Model, frame: object, key: str, *inner: int) -> str:
+    """A value that must be the name of a frame."""
     names = model.topology.body_names + model.topology.frame_names
-    if frame not in names:
-        raise unknown("expected the name of a frame", str(frame), names)
+    if frame not in names or not isinstance(frame, str):
+        raise table.fault(key, unknown_name("expected the name of a frame", str(frame), names), *inner)
     return frame
 
 
-def _distance(table: Table, model: Model) -> Callable:
-    """Of a frame from a point, at the end or at most."""
+def _distance(table: Table, model: Model) -> Output:
+    """The distance of a frame from a point of the world, m, at the end or the largest one."""
     table.only("name", "frame", "point", "when")
     for key in ("frame", "point"):
         table.need(key)
-    with table.at("frame"):
-        frame = _frame(model, table.text("frame"))
+    frame = _frame(table, model, table.text("frame"), "frame")
     point = jnp.asarray(table.vector("point", 3), model.dtype)
     return DISTANCES[table.choice("when", tuple(DISTANCES), "end")](frame, point)
 
 
-def _clearance(table: Table, model: Model) -> Callable:
-    """The smallest distance of two capsules."""
+def _clearance(table: Table, model: Model) -> Output:
+    """The smallest distance of two capsules, m."""
     table.only("name", "first", "second")
     pair = []
     for key in ("first", "second"):
         table.need(key)
         part = table.table(key).only("frame", "start", "end", "radius")
-        frame = part.text("frame")
-        if frame is not None:
-            with part.at("frame"):
-                _frame(model, frame)
-        start = np.zeros(3) if part.vector("start", 3) is None else part.vector("start", 3)
-        end = start if part.vector("end", 3) is None else part.vector("end", 3)
+        frame = _frame(part, model, part.text("frame"), "frame") if "frame" in part else None
+        start = np.zeros(3) if (given := part.vector("start", 3)) is None else given
+        end = start if (given := part.vector("end", 3)) is None else given
         radius = part.number("radius", 0.0, least=0.0)
         pair.append(Capsule(frame, *(jnp.asarray(x, model.dtype) for x in (start, end, radius))))
     return outputs.MinimumClearance([(pair[0], pair[1])])

@@ -1,80 +1,116 @@
-"""Maps of recorded motion: TOML files that say what the columns are and how they are to be read."""
+"""Maps of recorded motion: TOML files that say what the columns of a recording are and how it is to be read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
-from lgsim.cli.errors import BadInput, one_line
-from lgsim.identify import Butterworth, RecordingMapError, Spline, TotalMass
+from lgsim.identify import Butterworth, Plant, Recording, RecordingMapError, Spline, TotalMass, read_recording
 from lgsim.identify.recording.filters import Smoother
+from lgsim.identify.unknowns.body_blocks import Block
 from lgsim.identify.unknowns.parameters import Prior
 from lgsim.multibody import Model
+from lgsim.scenarios import unknowns
 from lgsim.scenarios.toml_table import Document, Table, read, shown
 
 TABLES = ("options", "delays", "smoothing", "sensors", "drives", "known", "unknowns")
 """The keys of a map that are no columns."""
 FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str}
-"""Of a column's table, with what they hold; ``sign`` and ``scale`` are numbers."""
-LATE = ("v", "tau", "current")
-"""Channels that may come late."""
+"""The keys of a column's table with the kinds of their values; ``sign`` and ``scale`` are numbers."""
+DELAYED = ("v", "tau", "current")
+"""The channels that a sensor may give late."""
 ESTIMATE = "estimate"
+"""The word for a delay that is to be found in the recording."""
 
 
-class Map(NamedTuple):
-    """A map, checked as far as that goes without the record.
+class RecordingMap(NamedTuple):
+    """A map of a recording, checked as far as that goes without the recording.
 
     Attributes:
+        columns: The map that ``identify.read_recording`` takes: by column a name or a table, and ``options``.
+        delays: By channel the time by which it is late, s; None where it is to be estimated.
+        smoother: The smoother of positions; None where cross-validation is to choose it.
+        rate: The rate of new samples, Hz; None for the times of the recording.
+        slowest: The speed below which no joint force is fitted, rad/s or m/s; None for no such speed.
+        deviations: First guesses of the standard deviations of "q", rad or m, and "v", rad/s or m/s.
+        scale: The joint force for each unit of a drive's signal (nv,), N m/A or 1.
+        priors: What else is known of the machine.
         root: The file.
-        columns: What ``read_recording`` takes, with its options.
-        delays: By channel, s; None: to be estimated.
-        smoother: How positions are smoothed; None: by cross-validation.
-        rate: Of new samples, Hz, or None.
-        slowest: Speed below which nothing is fitted, or None.
-        deviations: First guesses, of q and v.
-        scale: Of the signals (nv,).
-        beliefs: What else is known.
-        unknowns: The table of that name.
     """
 
-    root: Table
-    columns: dict[str, Any]
+    columns: dict[str, object]
     delays: dict[str, float | None]
     smoother: Smoother | None
     rate: float | None
     slowest: float | None
     deviations: dict[str, float]
-    scale: np.ndarray
-    beliefs: tuple[Prior, ...]
-    unknowns: Table
+    scale: Float[np.ndarray, " nv"]
+    priors: tuple[Prior, ...]
+    root: Table
+
+    def read(self, path: str | PathLike[str], model: Model) -> Recording:
+        """Read a recording by the map, see ``identify.read_recording``.
+
+        Args:
+            path: The recording: .csv, .parquet or .npz.
+            model: The machine.
+
+        Raises:
+            ScenarioError: the map says of a column what cannot be.
+            ValueError: the recording is missing or cannot be read.
+            ModuleNotFoundError: a package is missing; the message names the extra.
+        """
+        with self._at_columns(Path(path)):
+            return read_recording(Path(path), model, self.columns)
+
+    def blocks(self, plant: Plant, names: Sequence[str] | None = None) -> dict[str, Block]:
+        """The unknowns by name: ``identify.Parameters(plant, list(blocks.values()), map.priors)``.
+
+        Args:
+            plant: The machine with its drives.
+            names: The names to take, such as "masses" and "friction"; None for all that the map names, or ``bodies``,
+                ``friction`` and ``damping`` where it names none.
+
+        Raises:
+            ScenarioError: the map says of an unknown what cannot be.
+            ValueError: a name is unknown or there twice, or two blocks move the same numbers.
+        """
+        return unknowns.read_blocks(self.root.table("unknowns"), plant, names)
 
     @contextmanager
-    def at_columns(self, motion: Path) -> Iterator[None]:
-        """What is wrong with a column inside is said of its line in the map, where it has one."""
+    def _at_columns(self, path: Path) -> Iterator[None]:
+        """Within the block, a fault of a column that the map names becomes the error about its line."""
         try:
             yield
         except RecordingMapError as error:
             if error.column in self.root:
                 inner = (error.key,) if error.key else ()
                 raise self.root.fault(error.column, error.reason, *inner) from error
-            raise BadInput(one_line(error)) from error
+            raise
         except FileNotFoundError as error:
-            raise BadInput(f"{motion}: no such file") from error
-        except ValueError as error:
-            raise BadInput(one_line(error)) from error
+            raise ValueError(f"{path}: no such file") from error
 
 
-def load(file: Path | None, model: Model) -> Map:
-    """The map of a file; without one nothing but the usual.
+def load_recording_map(path: str | PathLike[str] | None, model: Model) -> RecordingMap:
+    """Read the map of a recording from a TOML file; ``lgsim.data.recording_map()`` has all keys.
+
+    Args:
+        path: The file; None for the map that says nothing, which reads columns with clear names.
+        model: The machine.
+
+    Returns:
+        The columns, delays, smoothing, sensors, drives, priors and unknowns.
 
     Raises:
-        BadInput: with file, line and key.
+        ScenarioError: a ValueError with file, line and key of what is wrong.
     """
-    root = Table(Document(Path("--map"), "", {}), (), {}) if file is None else read(file)
+    root = Table(Document(Path("map"), "", {}), (), {}) if path is None else read(path)
     columns = {name: _column(root, name) for name in root.values if name not in TABLES}
     options = root.table("options").only("quaternion", "twist", "automatic", "constants")
     options.choice("quaternion", ("wxyz", "xyzw"), "wxyz")
@@ -90,14 +126,15 @@ def load(file: Path | None, model: Model) -> Map:
     scale, _ = drives.by_joint("scale", model.v_slices, np.ones(model.nv))
     if not np.all(scale):
         raise drives.fault("scale", "expected numbers that are not zero")
-    return Map(
-        root, {**columns, "options": dict(options.values)}, _delays(root.table("delays")), smoother, rate, slowest,
-        deviations, scale, _beliefs(root.table("known")), root.table("unknowns"),
+    root.table("unknowns").only(*unknowns.KINDS)
+    return RecordingMap(
+        {**columns, "options": dict(options.values)}, _delays(root.table("delays")), smoother, rate, slowest,
+        deviations, scale, _priors(root.table("known")), root,
     )  # fmt: skip
 
 
-def _column(root: Table, name: str) -> Any:
-    """The entry of a column."""
+def _column(root: Table, name: str) -> str | dict[str, object]:
+    """The entry of a column: the name that it should have had, or a table."""
     value = root.values[name]
     if isinstance(value, str):
         return value
@@ -109,22 +146,22 @@ def _column(root: Table, name: str) -> Any:
         table.of(key, kind)
     table.number("scale")
     if table.number("sign", 1.0) not in (-1.0, 1.0):
-        raise table.fault("sign", f"expected 1 or -1, got {shown(value['sign'])}")
-    return dict(value)
+        raise table.fault("sign", f"expected 1 or -1, got {shown(table.values['sign'])}")
+    return dict(table.values)
 
 
 def _delays(table: Table) -> dict[str, float | None]:
-    table.only(*LATE)
-    return {channel: None if table.values[channel] == ESTIMATE else _delay(table, channel) for channel in table.values}
-
-
-def _delay(table: Table, channel: str) -> float:
-    if isinstance(table.values[channel], str):
-        raise table.fault(channel, f"expected a time in s or {ESTIMATE!r}, got {shown(table.values[channel])}")
-    return table.number(channel)
+    """By channel the delay, s, or None where it is to be estimated."""
+    found: dict[str, float | None] = {}
+    for channel, value in table.only(*DELAYED).values.items():
+        if isinstance(value, str) and value != ESTIMATE:
+            raise table.fault(channel, f"expected a time in s or {ESTIMATE!r}, got {shown(value)}")
+        found[channel] = None if value == ESTIMATE else table.number(channel)
+    return found
 
 
 def _smoothing(table: Table) -> tuple[Smoother | None, float | None, float | None]:
+    """The smoother or None, the rate of new samples, Hz, and the slowest speed that is fitted."""
     table.only("method", "spacing", "cutoff", "rate", "slowest")
     method = table.choice("method", ("spline", "butterworth"), "spline")
     for key, owner in (("spacing", "spline"), ("cutoff", "butterworth")):
@@ -132,17 +169,16 @@ def _smoothing(table: Table) -> tuple[Smoother | None, float | None, float | Non
             raise table.fault(key, f"not for the method {method!r}")
     smoother: Smoother | None = None
     if method == "butterworth":
-        table.need("cutoff")
-        smoother = Butterworth(table.number("cutoff", above=0.0))
+        smoother = Butterworth(table.needed_number("cutoff", above=0.0))
     elif "spacing" in table:
-        smoother = Spline(table.number("spacing", above=0.0))
+        smoother = Spline(table.needed_number("spacing", above=0.0))
     return smoother, table.number("rate", above=0.0), table.number("slowest", least=0.0)
 
 
-def _beliefs(table: Table) -> tuple[Prior, ...]:
+def _priors(table: Table) -> tuple[Prior, ...]:
+    """The priors of the table ``[known]``."""
     table.only("total_mass", "total_mass_deviation")
     if "total_mass" not in table:
         return ()
-    table.need("total_mass_deviation")
-    mass, deviation = (table.number(key, above=0.0) for key in ("total_mass", "total_mass_deviation"))
-    return (TotalMass(mass, deviation),)
+    deviation = table.needed_number("total_mass_deviation", above=0.0)
+    return (TotalMass(table.needed_number("total_mass", above=0.0), deviation),)

@@ -1,4 +1,4 @@
-"""Numbers as a user writes them: between commas, or by names of joints."""
+"""Configurations and velocities as people write them: numbers between commas, or by names of joints."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ from collections.abc import Mapping
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
-from lgsim.cli.errors import SHOWN, BadInput, unknown
 from lgsim.multibody import Model
+from lgsim.support.messages import LISTED_NAMES, unknown_name
 
 ROUNDED = 0.01
-"""How far the norm of a quaternion that a user wrote may be from one."""
+"""The largest distance from one of the norm of a quaternion that was written with few digits."""
 
 
-def configuration(option: str, text: str | None, model: Model, seed: int) -> np.ndarray:
-    """The q (nq,) of "0.1,0.2", "elbow=0.2", "random" or None, which is the neutral one; quaternions get the norm one.
+def configuration(text: str | None, model: Model, seed: int) -> Float[np.ndarray, " nq"]:
+    """The configuration of "0.1,0.2", "elbow=0.2" or "random"; with None the neutral one. Quaternions get the norm one.
+
+    Args:
+        text: The words.
+        model: The machine.
+        seed: The seed of a random configuration.
 
     Raises:
-        BadInput: it is none of these.
+        ValueError: the words are none of these.
     """
     if text is not None and text.strip() == "random":
         return np.asarray(model.random(jax.random.key(seed)))
-    q = _entries(option, text, model.q_slices, np.array(model.neutral()))
-    try:
-        return unit_quaternions(model, q)
-    except BadInput as error:
-        raise BadInput(f"{option}: {error}") from None
+    return unit_quaternions(model, _entries(text, model.q_slices, np.array(model.neutral())))
 
 
-def unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
-    """The q (nq,) whose quaternions have the norm one, from one where rounding of it is all that they lack.
+def unit_quaternions(model: Model, q: Float[np.ndarray, " nq"]) -> Float[np.ndarray, " nq"]:
+    """The configuration whose quaternions have the norm one, from one whose quaternions were rounded.
 
     Raises:
-        BadInput: they lack more.
+        ValueError: the norm of a quaternion is farther from one than rounding explains.
     """
     q = q.copy()
     for name, joint in zip(model.joint_names, model.topology.joints, strict=True):
@@ -44,7 +46,7 @@ def unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
         quaternion = slice(part.stop - 4, part.stop)
         norm = float(np.linalg.norm(q[quaternion]))
         if abs(norm - 1) > ROUNDED:
-            raise BadInput(
+            raise ValueError(
                 f"expected a unit quaternion (w, x, y, z) in the last four numbers of the joint {name!r}, got one of"
                 f" norm {norm:g}"
             )
@@ -52,92 +54,72 @@ def unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
     return q
 
 
-def velocities(option: str, text: str | None, model: Model) -> np.ndarray:
-    """The v or joint forces (nv,) of "0.1,0.2", "elbow=0.2" or None, which is zero.
+def velocities(text: str | None, model: Model) -> Float[np.ndarray, " nv"]:
+    """The velocities or joint forces of "0.1,0.2" or "elbow=0.2"; with None zero.
 
     Raises:
-        BadInput: it is none of these.
+        ValueError: the words are neither.
     """
-    return _entries(option, text, model.v_slices, np.zeros(model.nv, model.dtype))
+    return _entries(text, model.v_slices, np.zeros(model.nv, model.dtype))
 
 
-def numbers(option: str, text: str, separator: str = ",") -> list[float]:
-    """Finite numbers between separators.
+def numbers(text: str, separator: str = ",") -> list[float]:
+    """The finite numbers between separators.
 
     Raises:
-        BadInput: they are none.
+        ValueError: a word is no finite number.
     """
     found = []
     for part in text.split(separator):
         try:
             value = float(part)
         except ValueError:
-            raise BadInput(f"{option}: expected numbers, got {part.strip()!r} in {text!r}") from None
+            raise ValueError(f"expected numbers, got {part.strip()!r} in {text!r}") from None
         if not math.isfinite(value):
-            raise BadInput(f"{option}: expected finite numbers, got {part.strip()!r} in {text!r}")
+            raise ValueError(f"expected finite numbers, got {part.strip()!r} in {text!r}")
         found.append(value)
     return found
 
 
-def vector(option: str, text: str | None) -> list[float] | None:
-    """Three numbers, or None.
-
-    Raises:
-        BadInput: they are none.
-    """
-    if text is None:
-        return None
-    found = numbers(option, text)
-    if len(found) != 3:
-        raise BadInput(f"{option}: expected three numbers such as 0,0,-9.81, got {len(found)}")
-    return found
-
-
-def positive(option: str, value: float) -> float:
-    """A finite number above zero.
-
-    Raises:
-        BadInput: it is none.
-    """
-    if not (math.isfinite(value) and value > 0):
-        raise BadInput(f"{option}: expected a positive number of seconds, got {value:g}")
-    return value
-
-
-def _entries(option: str, text: str | None, slices: Mapping[str, slice], start: np.ndarray) -> np.ndarray:
+def _entries(text: str | None, slices: Mapping[str, slice], start: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """The numbers of all joints, in the order of ``slices`` or by name; ``start`` where none are given."""
     if text is None:
         return start
     if "=" in text:
-        return _named(option, text, slices, start)
-    found = numbers(option, text)
+        return _named(text, slices, start)
+    found = numbers(text)
     if len(found) != len(start):
         own = [f"{name} {part.stop - part.start}" for name, part in slices.items() if part.stop > part.start]
-        more = ", ..." if len(own) > SHOWN else ""
-        raise BadInput(
-            f"{option}: expected {len(start)} numbers ({', '.join(own[:SHOWN])}{more}), got {len(found)};"
+        more = ", ..." if len(own) > LISTED_NAMES else ""
+        raise ValueError(
+            f"expected {len(start)} numbers ({', '.join(own[:LISTED_NAMES])}{more}), got {len(found)};"
             " or name the joints: joint=value"
         )
     return np.array(found, start.dtype)
 
 
-def _named(option: str, text: str, slices: Mapping[str, slice], start: np.ndarray) -> np.ndarray:
+def _named(text: str, slices: Mapping[str, slice], start: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """The numbers of "elbow=0.2,ball=1:0:0"; those of other joints stay."""
     out, seen = start.copy(), set()
     for entry in text.split(","):
         name, mark, values = (part.strip() for part in entry.rpartition("="))
         if not mark:
-            raise BadInput(f"{option}: expected joint=value, got {entry.strip()!r}; numbers and names cannot be mixed")
+            raise ValueError(f"expected joint=value, got {entry.strip()!r}; numbers and names cannot be mixed")
         if name not in slices:
-            raise unknown(f"{option}: expected the name of a joint", name, list(slices))
+            raise ValueError(unknown_name("expected the name of a joint", name, list(slices)))
         if name in seen:
-            raise BadInput(f"{option}: the joint {name!r} is named twice")
+            raise ValueError(f"the joint {name!r} is named twice")
         seen.add(name)
         part = slices[name]
         count = part.stop - part.start
         if not count:
-            raise BadInput(f"{option}: the joint {name!r} follows another one and has no number of its own")
-        found = numbers(f"{option}: {name}", values, ":")
+            raise ValueError(f"the joint {name!r} follows another one and has no number of its own")
+        try:
+            found = numbers(values, ":")
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
         if len(found) != count:
             shape = f"{count} numbers, {name}={':'.join('abcdefg'[:count])}" if count > 1 else "one number"
-            raise BadInput(f"{option}: the joint {name!r} takes {shape}, got {len(found)}")
+            raise ValueError(f"the joint {name!r} takes {shape}, got {len(found)}")
         out[part] = found
     return out

@@ -2,94 +2,125 @@
 
 from __future__ import annotations
 
-from importlib import resources
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
-from lgsim.cli.errors import BadInput, one_line, unknown
-from lgsim.formats import Report
-from lgsim.integrators import METHODS
-from lgsim.montecarlo import LatinHypercube, OrnsteinUhlenbeck, Rollout, Sobol, StopAtConfidence, Study, Wind
+from lgsim.integrators import METHODS, Method
+from lgsim.montecarlo import (
+    Distribution,
+    LatinHypercube,
+    OrnsteinUhlenbeck,
+    OutOfBounds,
+    Rollout,
+    Sobol,
+    StopAtConfidence,
+    Study,
+    Wind,
+)
 from lgsim.multibody import Model
-from lgsim.scenarios import dispersions, outputs
-from lgsim.scenarios.optimization import MOST, SLACK, machine_of
+from lgsim.scenarios.dispersions import read_dispersions
+from lgsim.scenarios.machine import MachineFile, machine_of
+from lgsim.scenarios.outputs import read_failures, read_outputs
 from lgsim.scenarios.states import unit_quaternions
+from lgsim.scenarios.time_steps import read_time_steps
 from lgsim.scenarios.toml_table import Table, read
 from lgsim.simulation import controls
-from lgsim.simulation.controls import Hover
+from lgsim.simulation.controls import ControlLaw, Hover
+from lgsim.support.messages import one_line
 
-EXAMPLES = {"hover": "study_hover.toml", "arm": "study_arm.toml"}
-"""Studies that come with lgsim."""
 SEQUENCES = {"random": None, "sobol": Sobol, "latin_hypercube": LatinHypercube}
+"""The sequences of samples by the key "sequence"."""
+LARGEST = 2**63 - 1
+"""The largest whole number that TOML has."""
 GAINS = ("stiffness", "damping", "attitude", "spin")
+"""The gains of the law "hover"."""
 
 
-class Loaded(NamedTuple):
-    """A study with all that is needed to speak of it.
+class StudyScenario(NamedTuple):
+    """A Monte Carlo study, ready to be run: ``montecarlo.run(s.study)``.
 
     Attributes:
-        study: What to run.
-        machine: File of the machine.
-        report: What is odd in it; None where the machine did not come from its file.
-        floating: Whether it was asked for with a floating base.
-        worst: The output by whose size samples count as bad ones, or None.
-        cases: How many of the worst samples a report shows.
+        study: The distributions, the rollout, the outputs and the number of samples.
+        machine: The machine and its file.
+        worst: The output by whose size a report chooses the worst samples; None where the report is to choose it.
+        cases: The number of worst samples that a report replays.
     """
 
     study: Study
-    machine: Path
-    report: Report | None
-    floating: bool
+    machine: MachineFile
     worst: str | None
     cases: int
 
 
-class Changes(NamedTuple):
-    """What the command line says instead of the file.
+def load_study(
+    path: str | PathLike[str], *, samples: int | None = None, seed: int | None = None, model: Model | None = None
+) -> StudyScenario:
+    """Read a Monte Carlo study from a TOML file; ``lgsim.data.study("hover")`` has all keys.
 
-    Attributes:
-        samples: How many.
-        seed: The seed.
-    """
-
-    samples: int | None = None
-    seed: int | None = None
-
-
-def example(name: str) -> str:
-    """The text of a study that comes with lgsim.
-
-    Raises:
-        BadInput: there is none of that name.
-    """
-    if name not in EXAMPLES:
-        raise unknown(f"--example: expected one of {', '.join(EXAMPLES)}", name, list(EXAMPLES))
-    return (resources.files("lgsim.data") / EXAMPLES[name]).read_text(encoding="utf-8")
-
-
-def load(file: Path, changes: Changes = Changes(), model: Model | None = None) -> Loaded:  # noqa: B008
-    """The study of a file; all that is wrong with it is found before anything is compiled.
+    All faults of the file are found before anything is compiled. Relative names of files in it are beside it.
 
     Args:
-        file: TOML.
-        changes: What counts instead of the file's words.
-        model: The machine, where it is known already; its file is then not read.
+        path: The file.
+        samples: The number of samples; None for that of the file.
+        seed: The seed; None for that of the file.
+        model: The machine, where it is known already; the file of the machine is then not read.
+
+    Returns:
+        The study and what a report shows of it; numbers have JAX's default float.
 
     Raises:
-        BadInput: with file, line and key.
-        Stop: a package is missing.
+        ScenarioError: a ValueError with file, line and key of what is wrong.
+        ModuleNotFoundError: a package is missing; the message names the extra.
     """
-    root = read(file).only(
+    root = read(path).only(
         "machine", "start", "time", "control", "wind", "dispersions", "outputs", "failures", "sampling", "stop",
         "report",
     )  # fmt: skip
-    machine = root.table("machine").only("file", "floating_base", "gravity")
-    path, report = Path(machine.text("file") or ""), None
+    table = root.table("machine").only("file", "floating_base", "gravity")
     if model is None:
-        path, model, report = machine_of(machine)
+        machine = machine_of(table)
+    else:
+        file = root.document.file.parent / table.text("file", "")
+        machine = MachineFile(file.absolute(), model, None, table.flag("floating_base", False))
+    model = machine.model
+    rollout, gusts = _rollout(root, model)
+    varied = read_dispersions(root.table("dispersions"), rollout) | gusts
+    if not varied:
+        raise root.fault(None, "nothing varies: give dispersions or gusts of wind")
+    found = read_outputs(root.table("outputs"), model, rollout.steps // rollout.save_every + 1)
+    sampling = root.table("sampling").only("samples", "seed", "sequence", "tile")
+    own_samples, own_seed = sampling.whole("samples", 1000, most=LARGEST), sampling.whole("seed", 0, 0, LARGEST)
+    sequence = SEQUENCES[sampling.choice("sequence", tuple(SEQUENCES), "random")]
+    tile = sampling.whole("tile", 1) if "tile" in sampling else None
+
+    def study(failures: dict[str, OutOfBounds] | None = None, stop: StopAtConfidence | None = None) -> Study:
+        return Study(
+            varied, rollout, found, samples=own_samples if samples is None else samples,
+            seed=own_seed if seed is None else seed, sequence=None if sequence is None else sequence(), tile=tile,
+            failures=failures, stop=stop,
+        )  # fmt: skip
+
+    with root.at(None):
+        kinds = study().columns()
+    shapes = {name: kinds[name].shape for name in kinds if name in found}
+    failures = read_failures(root, shapes)
+    rule = _stop(root.table("stop"), [*shapes, *(f"failed {name}" for name in failures)])
+    try:
+        wanted = study(failures, rule)
+    except ValueError as error:
+        raise root.fault("stop", one_line(error).removeprefix("stop: ")) from error
+    shown = root.table("report").only("worst", "cases")
+    worst = shown.choice("worst", tuple(shapes), next(iter(shapes))) if "worst" in shown else None
+    return StudyScenario(wanted, machine, worst, shown.whole("cases", 3, 0))
+
+
+def _rollout(root: Table, model: Model) -> tuple[Rollout, dict[str, Distribution]]:
+    """The motion without dispersion, and the distribution of the gusts of wind by its name in the rollout."""
     dt, steps, every, method = _time(root.table("time"))
     start = root.table("start").only("q", "v")
     q, _ = start.by_joint("q", model.q_slices, np.array(model.neutral()))
@@ -103,59 +134,34 @@ def load(file: Path, changes: Changes = Changes(), model: Model | None = None) -
             model, *(jnp.asarray(x, model.dtype) for x in (q, v)), dt=dt, steps=steps, torques=torques, control=law,
             wrenches=wind, method=method, save_every=every,
         )  # fmt: skip
-    varied = dispersions.distributions(root.table("dispersions"), rollout) | gusts
-    if not varied:
-        raise root.fault(None, "nothing varies: give dispersions or gusts of wind")
-    found = outputs.functions(root.table("outputs"), model, steps // every + 1)
-    words = root.table("sampling").only("samples", "seed", "sequence", "tile")
-    number = words.whole("samples", 1000) if changes.samples is None else changes.samples
-    seed = words.whole("seed", 0, 0) if changes.seed is None else changes.seed
-    sequence = SEQUENCES[words.choice("sequence", tuple(SEQUENCES), "random")]
-    tile = words.whole("tile", 1) if "tile" in words else None
-    given = {"samples": number, "seed": seed, "sequence": None if sequence is None else sequence(), "tile": tile}
-    with root.at(None):
-        plain = Study(varied, rollout, found, **given)
-    shapes = {name: kind.shape for name, kind in plain.columns().items() if name in found}
-    failures = outputs.failures(root, shapes)
-    stop = _stop(root.table("stop"), [*shapes, *(f"failed {name}" for name in failures)])
-    try:
-        study = Study(varied, rollout, found, failures=failures, stop=stop, **given)
-    except ValueError as error:
-        raise root.fault("stop", one_line(error).removeprefix("stop: ")) from error
-    shown = root.table("report").only("worst", "cases")
-    worst = shown.choice("worst", tuple(shapes), next(iter(shapes))) if "worst" in shown else None
-    return Loaded(study, path, report, machine.flag("floating_base", False), worst, shown.whole("cases", 3, 0))
+    return rollout, gusts
 
 
-def _time(table: Table) -> tuple[float, int, int, Any]:
-    """(dt, steps, each of how many is kept, method)."""
-    table.only("duration", "dt", "steps", "method", "save_every")
-    table.need("dt")
-    dt = table.number("dt", above=0.0)
-    if ("duration" in table) == ("steps" in table):
-        raise table.fault(None, "expected either a duration, s, or a number of steps")
-    key = "steps" if "steps" in table else "duration"
-    steps = float(table.whole("steps", 1)) if key == "steps" else table.number("duration", above=0.0) / dt
-    if abs(steps - round(steps)) > SLACK * max(steps, 1) or round(steps) < 1:
-        raise table.fault(key, f"expected a whole number of steps of {dt:g} s, got {steps:.6g} of them")
-    if steps > MOST:
-        raise table.fault(key, f"expected at most {MOST} steps, got {steps:.3g}")
+def _time(table: Table) -> tuple[float, int, int, Method]:
+    """The step, s, the number of steps, the number of steps between states that are kept, and the method."""
+    dt, steps = read_time_steps(table.only("duration", "dt", "steps", "method", "save_every"), "steps")
     every = table.whole("save_every", 1)
-    if round(steps) % every:
-        raise table.fault("save_every", f"expected a divisor of the {round(steps)} steps, got {every}")
-    return dt, round(steps), every, METHODS[table.choice("method", tuple(METHODS), "MK4")]
+    if steps % every:
+        raise table.fault("save_every", f"expected a divisor of the {steps} steps, got {every}")
+    return dt, steps, every, METHODS[table.choice("method", tuple(METHODS), "MK4")]
 
 
-def _constant(table: Table, model: Model, q: np.ndarray) -> None:
-    """No law: the torques alone."""
+Configuration = Float[np.ndarray, " nq"]
 
 
-def _gravity(table: Table, model: Model, q: np.ndarray) -> Any:
-    """What holds the machine."""
+def _constant(table: Table, model: Model, q: Configuration) -> None:
+    """No law: the constant joint forces alone."""
+
+
+def _gravity(table: Table, model: Model, q: Configuration) -> ControlLaw:
+    """The forces that hold the machine against gravity."""
     return controls.GravityCompensation()
 
 
-def _target(table: Table, model: Model, q: np.ndarray, kind: Any) -> Any:
+def _target(
+    table: Table, model: Model, q: Configuration, kind: type[controls.PD] | type[controls.ComputedTorque]
+) -> ControlLaw:
+    """A law with stiffness and damping about a configuration."""
     target, _ = table.by_joint("target", model.q_slices, q)
     with table.at("target"):
         target = unit_quaternions(model, target)
@@ -165,42 +171,45 @@ def _target(table: Table, model: Model, q: np.ndarray, kind: Any) -> Any:
         if isinstance(table.values[key], dict | list):
             gain, _ = table.by_joint(key, model.v_slices, np.zeros(model.nv))
         else:
-            gain = np.full(model.nv, table.number(key, least=0.0))
+            gain = np.full(model.nv, table.needed_number(key, least=0.0))
         gains.append(jnp.asarray(gain, model.dtype))
     return kind(jnp.asarray(target, model.dtype), *gains)
 
 
-def _pd(table: Table, model: Model, q: np.ndarray) -> Any:
+def _pd(table: Table, model: Model, q: Configuration) -> ControlLaw:
     """A spring and a damper towards a configuration."""
     return _target(table, model, q, controls.PD)
 
 
-def _computed_torque(table: Table, model: Model, q: np.ndarray) -> Any:
-    """Inverse dynamics with feedback, of a configuration to hold."""
+def _computed_torque(table: Table, model: Model, q: Configuration) -> ControlLaw:
+    """Inverse dynamics with feedback that holds a configuration."""
     return _target(table, model, q, controls.ComputedTorque)
 
 
-def _hover(table: Table, model: Model, q: np.ndarray) -> Any:
+def _hover(table: Table, model: Model, q: Configuration) -> ControlLaw:
     """Thrust and moments that keep a flying body at a place."""
-    place = q[:3] if table.vector("place", 3) is None else table.vector("place", 3)
+    place = q[:3] if (given := table.vector("place", 3)) is None else given
     keys = (*GAINS, "thrust_limit", "heading")
-    gains = {key: table.number(key, above=-np.inf if key == "heading" else 0.0) for key in keys if key in table}
+    gains = {key: table.needed_number(key, above=-np.inf if key == "heading" else 0.0) for key in keys if key in table}
     with table.at(None):
-        return Hover.of(model, place, **gains)
+        return Hover.from_model(model, place, **gains)
 
 
-LAWS = {
+Maker = Callable[[Table, Model, Configuration], ControlLaw | None]
+"""A function of the table, the machine and its configuration at the start."""
+
+LAWS: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "none": (_constant, ()),
     "gravity": (_gravity, ()),
     "pd": (_pd, ("target", "stiffness", "damping")),
     "computed_torque": (_computed_torque, ("target", "stiffness", "damping")),
     "hover": (_hover, ("place", *GAINS, "thrust_limit", "heading")),
 }
-"""For each law of ``[control]`` what makes it, and its keys."""
+"""For each law of ``[control]`` the function that makes it, and its keys."""
 
 
-def _control(table: Table, model: Model, q: np.ndarray) -> tuple[Any, Any]:
-    """(law, constant joint forces)."""
+def _control(table: Table, model: Model, q: Configuration) -> tuple[ControlLaw | None, Float[Array, " nv"] | None]:
+    """The law, and the constant joint forces, N m or N."""
     make, keys = LAWS[table.choice("law", tuple(LAWS), "none")]
     table.only("law", "torque", *keys)
     torques = None
@@ -209,8 +218,8 @@ def _control(table: Table, model: Model, q: np.ndarray) -> tuple[Any, Any]:
     return make(table, model, q), torques
 
 
-def _wind(table: Table, model: Model, dt: float, steps: int) -> tuple[Any, dict[str, Any]]:
-    """(wrenches, distribution of the gusts)."""
+def _wind(table: Table, model: Model, dt: float, steps: int) -> tuple[Wind | None, dict[str, Distribution]]:
+    """The drag of moving air, and the distribution of its gusts by its name in a rollout."""
     table.only("frame", "mean", "quadratic", "linear", "gusts", "correlation_time", "every")
     if not table.values:
         return None, {}
@@ -219,7 +228,7 @@ def _wind(table: Table, model: Model, dt: float, steps: int) -> tuple[Any, dict[
     drags = {key: table.number(key, 0.0, least=0.0) for key in ("quadratic", "linear")}
     if not any(drags.values()):
         raise table.fault(None, "expected drag: quadratic, kg/m, or linear, kg/s, above zero")
-    mean = np.zeros(3) if table.vector("mean", 3) is None else table.vector("mean", 3)
+    mean = np.zeros(3) if (given := table.vector("mean", 3)) is None else given
     every = table.whole("every", 10)
     nodes = -(-steps // every) + 1 if "gusts" in table else 1
     air, gap, quadratic, linear = (jnp.asarray(x, model.dtype) for x in (mean, every * dt, *drags.values()))
@@ -228,23 +237,25 @@ def _wind(table: Table, model: Model, dt: float, steps: int) -> tuple[Any, dict[
         if "correlation_time" in table:
             raise table.fault("correlation_time", "only with gusts")
         return law, {}
-    std = table.vector("gusts", 3) if isinstance(table.values["gusts"], list) else np.full(3, table.number("gusts"))
+    if isinstance(table.values["gusts"], list):
+        std = table.vector("gusts", 3)
+    else:
+        std = np.full(3, table.needed_number("gusts"))
     time = table.number("correlation_time", 1.0, above=0.0)
     with table.at("gusts"):
         gusts = OrnsteinUhlenbeck(jnp.asarray(std, model.dtype), jnp.asarray(time, model.dtype), every * dt, nodes)
     return law, {"wrenches.gusts": gusts}
 
 
-def _stop(table: Table, names: list[str]) -> StopAtConfidence | None:
-    """When fewer samples are enough."""
+def _stop(table: Table, names: Sequence[str]) -> StopAtConfidence | None:
+    """The rule by which fewer samples are enough; None for no rule."""
     table.only("output", "half_width", "level", "least")
     if not table.values:
         return None
     for key in ("output", "half_width"):
         table.need(key)
     output = table.choice("output", names, names[0])
-    half, level = table.number("half_width", above=0.0), table.number("level", 0.95)
-    try:
-        return StopAtConfidence(output, half, level, table.whole("least", 1000, 2))
-    except ValueError as error:
-        raise BadInput(str(table.fault("level", one_line(error)))) from error
+    half, level = table.needed_number("half_width", above=0.0), table.number("level", 0.95)
+    least = table.whole("least", 1000, 2)
+    with table.at("level"):
+        return StopAtConfidence(output, half, level, least)

@@ -1,40 +1,46 @@
-"""The tasks of a scenario: what a machine should do, as costs and conditions."""
+"""The tasks of a scenario: what a machine is to do, as costs and as conditions."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, PyTree
 
-from lgsim.cli.errors import BadInput, unknown
 from lgsim.dynamics.kinematics import frame_index
 from lgsim.lie import quaternion, so3
+from lgsim.lie.action import Point
 from lgsim.multibody import Model
 from lgsim.multibody.topology import WORLD
 from lgsim.optimize.constraints import Constraint, EndConstraint
 from lgsim.optimize.cost import Residual
+from lgsim.optimize.problem import Problem
+from lgsim.optimize.solver import Solution
 from lgsim.optimize.standard_costs import FrameAttitude, FramePath, FramePose, FramePosePath, FramePosition, Posture
+from lgsim.scenarios.scenario_error import ScenarioError
 from lgsim.scenarios.states import numbers, unit_quaternions
 from lgsim.scenarios.toml_table import Table
+from lgsim.support.messages import one_line, unknown_name
 
 WEIGHT = 1e4
-"""Of a task where none is given."""
+"""The weight of a task that gives none."""
 UNIT = 1e-2
-"""How far the norm of a quaternion that a user wrote may be from one."""
+"""The largest distance from one of the norm of a quaternion that was written with few digits."""
 SLACK = 1e-9
-"""Share of a duration or a distance that is rounding."""
+"""The share of a duration or a distance that counts as rounding."""
 
 
 class Setting(NamedTuple):
-    """What tasks need to know of the rest of a scenario.
+    """The parts of a scenario that its tasks depend on.
 
     Attributes:
         model: The machine.
-        duration: s.
+        duration: The duration of the motion, s.
         limited: Whether the joints stay within the limits of their positions.
     """
 
@@ -44,13 +50,13 @@ class Setting(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a machine should do.
+    """A motion or a configuration that a machine is asked for.
 
     Attributes:
-        name: For people.
-        cost: Weighted.
-        along: Whether it holds all the time; else at the end.
-        exact: Whether it is a condition too.
+        name: The task in words.
+        cost: The weighted residuals, which are zero where the task is done.
+        along: Whether the task holds at all times; else at the end alone.
+        exact: Whether the task is a condition too.
     """
 
     name: str
@@ -60,30 +66,57 @@ class Task(NamedTuple):
 
     @property
     def constraint(self) -> Constraint:
-        """The condition, where it is exact: all that has a weight is zero."""
-        return EndConstraint(function=_Rows(self.cost))
+        """The condition of an exact task: all residuals with a weight are zero at the end."""
+        return EndConstraint(function=_WeightedRows(self.cost))
 
-    def parts(self, length: int) -> list[tuple[slice, str]]:
-        """(which of the residuals, their unit): lengths first, then angles."""
+    def errors(self, problem: Problem, result: Solution) -> list[tuple[float, str]]:
+        """The distances of a solution from the task.
+
+        Args:
+            problem: The problem that was solved.
+            result: The solution; one, not a batch.
+
+        Returns:
+            (norm, unit) of the lengths and of the angles that the task asks for, as far as they have a weight: at the
+            end, or the largest of all times for a task that holds all along.
+        """
+        rows = np.asarray(_residuals(problem, self.cost, result.ts, result.ys))
+        rows = rows if self.along else rows[-1:]
+        rows = rows * (np.broadcast_to(np.asarray(self.cost.weight), rows.shape[1:]) > 0)
+        parts = self._parts(rows.shape[1])
+        return [(float(np.linalg.norm(rows[:, part], axis=1).max()), unit) for part, unit in parts]
+
+    def _parts(self, length: int) -> list[tuple[slice, str]]:
+        """(entries of the residuals, their unit): lengths first, then angles."""
         if isinstance(self.cost, Posture):
             return [(slice(0, length), "rad or m")]
         angles = isinstance(self.cost, FrameAttitude)
         return [(slice(0, 3), "rad" if angles else "m"), (slice(3, 6), "rad")][: (length + 2) // 3]
 
 
-class _Rows(eqx.Module):
-    """The residuals of a cost that have a weight, at the end; the others are zero."""
+@eqx.filter_jit
+def _residuals(problem: Problem, cost: Residual, ts: Float[Array, " nodes"], ys: Point) -> Float[Array, "nodes rows"]:
+    """The residuals of a cost at the nodes of a solution."""
+    return jax.vmap(lambda t, y: cost.residual(t, y, None, problem.args))(ts, ys)
+
+
+class _WeightedRows(eqx.Module):
+    """The residuals of a cost at the end, those without a weight replaced by zero."""
 
     cost: Residual
 
-    def __call__(self, t: Any, y: Any, args: Any) -> Array:
+    def __call__(self, t: Float[Array, ""], y: Point, args: PyTree) -> Float[Array, " rows"]:
         r = self.cost.residual(t, y, None, args)
         weight = jnp.broadcast_to(jnp.asarray(self.cost.weight, r.dtype), r.shape)
         return jnp.where(weight > 0, r, 0)
 
 
 def reach(table: Table, setting: Setting) -> Task:
-    """``[[reach]]``: a frame has a pose, a position or an attitude at the end."""
+    """The task of a table ``[[reach]]``: a frame has a pose, a position or an attitude at the end.
+
+    Raises:
+        ScenarioError: a value is wrong, or the position is out of reach.
+    """
     table.only("frame", "position", "rotation", "quaternion", "weight", "exact")
     model, frame = setting.model, _frame(table, setting.model)
     p, R = table.vector("position", 3), _rotation(table)
@@ -93,18 +126,22 @@ def reach(table: Table, setting: Setting) -> Task:
     if p is None and R is None:
         raise table.fault(None, "expected a position, or a rotation or quaternion, or both")
     weight = _weight(table, 6 if p is not None and R is not None else 3)
-    if R is None:
+    if p is not None and R is not None:
+        cost = FramePose(model=model, frame=frame, target=_like(model, _pose(R, p)), weight=weight)
+        return Task(f"{frame} to a pose", cost, exact=exact)
+    if p is not None:
         cost = FramePosition(model=model, frame=frame, target=_like(model, p), weight=weight)
         return Task(f"{frame} to a position", cost, exact=exact)
-    if p is None:
-        cost = FrameAttitude(model=model, frame=frame, target=_like(model, R), weight=weight)
-        return Task(f"{frame} to an attitude", cost, exact=exact)
-    cost = FramePose(model=model, frame=frame, target=_like(model, _pose(R, p)), weight=weight)
-    return Task(f"{frame} to a pose", cost, exact=exact)
+    cost = FrameAttitude(model=model, frame=frame, target=_like(model, np.asarray(R)), weight=weight)
+    return Task(f"{frame} to an attitude", cost, exact=exact)
 
 
 def posture(table: Table, setting: Setting) -> Task:
-    """``[[posture]]``: joints have a configuration at the end; those that are not named may do as they like."""
+    """The task of a table ``[[posture]]``: the joints that are named have a configuration at the end.
+
+    Raises:
+        ScenarioError: a value is wrong, or a joint would be outside of its limits.
+    """
     table.only("q", "weight", "exact")
     model = setting.model
     table.need("q")
@@ -125,12 +162,16 @@ def posture(table: Table, setting: Setting) -> Task:
             )  # fmt: skip
     if not named.any():
         raise table.fault("q", "expected at least one joint")
-    cost = Posture(model=model, target=_like(model, q), weight=_like(model, _weight(table, 1) * named))
+    cost = Posture(model=model, target=_like(model, q), weight=_like(model, np.asarray(_weight(table, 1)) * named))
     return Task("posture", cost, exact=table.flag("exact", False))
 
 
 def follow(table: Table, setting: Setting) -> Task:
-    """``[[follow]]``: a frame goes along a path of positions or poses."""
+    """The task of a table ``[[follow]]``: a frame goes along a path of positions or poses.
+
+    Raises:
+        ScenarioError: a value or a line of the file of points is wrong, or a point is out of reach.
+    """
     table.only("frame", "points", "file", "weight")
     model, frame = setting.model, _frame(table, setting.model)
     if ("points" in table) == ("file" in table):
@@ -142,18 +183,18 @@ def follow(table: Table, setting: Setting) -> Task:
         rows, lines = _csv(table)
     if len(rows) < 2:
         raise table.fault(key, f"expected two points or more, got {len(rows)}")
-    place = (lambda i: (i,)) if lines is None else (lambda i: ())
-    where = (lambda i: "") if lines is None else (lambda i: f"line {lines[i]}: ")
+    places: list[tuple[int, ...]] = [(i,) if lines is None else () for i in range(len(rows))]
+    where = [""] * len(rows) if lines is None else [f"line {line}: " for line in lines]
     for i in range(1, len(rows)):
         if rows[i, 0] <= rows[i - 1, 0]:
-            raise table.fault(key, f"{where(i)}expected rising times, got {rows[i, 0]:g} s", *place(i))
+            raise table.fault(key, f"{where[i]}expected rising times, got {rows[i, 0]:g} s", *places[i])
     if rows[0, 0] < 0 or rows[-1, 0] > setting.duration * (1 + SLACK):
         raise table.fault(
             key, f"expected times from 0 to the duration, {setting.duration:g} s, got {rows[0, 0]:g} to"
             f" {rows[-1, 0]:g} s"
         )  # fmt: skip
     for i, row in enumerate(rows):
-        within_reach(table, key, place(i), setting, frame, row[1:4], where(i))
+        within_reach(table, key, places[i], setting, frame, row[1:4], where[i])
     times = _like(model, rows[:, 0])
     if rows.shape[1] == 4:
         weight, points = _weight(table, 3), _like(model, rows[:, 1:])
@@ -161,7 +202,7 @@ def follow(table: Table, setting: Setting) -> Task:
         return Task(f"{frame} along a path", cost, along=True)
     poses = []
     for i, row in enumerate(rows):
-        with table.at(key, *place(i)):
+        with table.at(key, *places[i]):
             poses.append(_pose(_matrix(row[4:]), row[1:4]))
     weight, path = _weight(table, 6), _like(model, np.array(poses))
     cost = FramePosePath(model=model, frame=frame, times=times, poses=path, weight=weight)
@@ -169,16 +210,31 @@ def follow(table: Table, setting: Setting) -> Task:
 
 
 TASKS = {"reach": reach, "posture": posture, "follow": follow}
-"""The tables of a scenario that say what is wanted."""
+"""For each kind of task the function that reads its table."""
 
 
 def within_reach(
-    table: Table, key: str, inner: tuple, setting: Setting, frame: str, p: np.ndarray, where: str = ""
+    table: Table,
+    key: str,
+    inner: tuple[int, ...],
+    setting: Setting,
+    frame: str,
+    p: Float[np.ndarray, " 3"],
+    where: str = "",
 ) -> None:
-    """Raises where a point is farther from a machine's base than its links are long together.
+    """Check that a point is no farther from a machine's base than its links are long together.
+
+    Args:
+        table: The table that names the point.
+        key: The key of the point.
+        inner: The place of the point in the value of the key.
+        setting: The rest of the scenario.
+        frame: The name of the frame that is to be at the point.
+        p: The point in the world, m.
+        where: The place of the point in another file, in words.
 
     Raises:
-        BadInput: it is.
+        ScenarioError: it is farther.
     """
     base, length, joint = longest(setting.model, frame, setting.limited)
     distance = float(np.linalg.norm(p - base))
@@ -189,13 +245,17 @@ def within_reach(
         )  # fmt: skip
 
 
-def longest(model: Model, frame: str, limited: bool) -> tuple[np.ndarray, float, str]:
-    """(a point that does not move, how far from it a frame may be at most, the joint there); infinite if unbounded.
+def longest(model: Model, frame: str, limited: bool) -> tuple[Float[np.ndarray, " 3"], float, str]:
+    """The ball about a machine's base that a frame cannot leave.
 
     Args:
         model: The machine.
-        frame: Name of the frame.
+        frame: The name of the frame.
         limited: Whether joints that slide stay within their limits.
+
+    Returns:
+        The center of the ball in the world, m; its radius, m, which is infinite where a joint slides without limit; the
+        name of the joint at the center.
     """
     tree = model.topology
     index = frame_index(tree, frame)
@@ -216,7 +276,7 @@ def longest(model: Model, frame: str, limited: bool) -> tuple[np.ndarray, float,
 
 
 def _slides(model: Model, body: int, limited: bool) -> float:
-    """How far a joint carries its child away at most."""
+    """The largest distance by which a joint carries its child away, m."""
     tree = model.topology
     rows = slice(tree.row_starts[body], tree.row_starts[body + 1])
     turning = np.array([row.turns for row in tree.joints[body].rows], bool)
@@ -231,27 +291,27 @@ def _slides(model: Model, body: int, limited: bool) -> float:
 
 
 def _frame(table: Table, model: Model) -> str:
+    """The name of a frame under the key "frame"."""
     name, names = table.text("frame"), model.topology.body_names + model.topology.frame_names
     if name is None:
         raise table.fault(None, "the key 'frame' is missing")
     if name not in names:
-        with table.at("frame"):
-            raise unknown("expected the name of a frame", name, names)
+        raise table.fault("frame", unknown_name("expected the name of a frame", name, names))
     return name
 
 
-def _weight(table: Table, length: int) -> Any:
-    """One number, or one for each residual."""
+def _weight(table: Table, length: int) -> float | Float[Array, " length"]:
+    """The weight of a task: one number, or one for each residual."""
     if not isinstance(table.values.get("weight"), list):
-        return float(table.number("weight", WEIGHT, least=0.0))
+        return table.number("weight", WEIGHT, least=0.0)
     weight = table.vector("weight", length)
     if weight is None or np.any(weight < 0):
         raise table.fault("weight", "expected numbers of zero or more")
     return jnp.asarray(weight)
 
 
-def _rotation(table: Table) -> np.ndarray | None:
-    """The matrix of a rotation vector or a quaternion."""
+def _rotation(table: Table) -> Float[np.ndarray, "3 3"] | None:
+    """The matrix of a rotation vector or a quaternion; None where there is neither."""
     vector, wxyz = table.vector("rotation", 3), table.vector("quaternion", 4)
     if vector is not None and wxyz is not None:
         raise table.fault("quaternion", "expected either a rotation vector or a quaternion")
@@ -263,40 +323,47 @@ def _rotation(table: Table) -> np.ndarray | None:
         return _matrix(wxyz)
 
 
-def _matrix(wxyz: np.ndarray) -> np.ndarray:
+def _matrix(wxyz: Float[np.ndarray, " 4"]) -> Float[np.ndarray, "3 3"]:
+    """The rotation matrix of a quaternion whose norm is one but for rounding."""
     norm = float(np.linalg.norm(wxyz))
     if abs(norm - 1) > UNIT:
-        raise BadInput(f"expected a unit quaternion (w, x, y, z), got one of norm {norm:g}")
+        raise ValueError(f"expected a unit quaternion (w, x, y, z), got one of norm {norm:g}")
     return np.asarray(quaternion.Ad(jnp.asarray(wxyz / norm)))
 
 
-def _pose(R: np.ndarray, p: np.ndarray) -> np.ndarray:
+def _pose(R: Float[np.ndarray, "3 3"], p: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "4 4"]:
+    """The homogeneous matrix of a rotation and a position."""
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = R, p
     return T
 
 
-def _like(model: Model, value: Any) -> Array:
+def _like(model: Model, value: ArrayLike) -> Float[Array, " ..."]:
+    """Numbers as an array of the machine's dtype."""
     return jnp.asarray(value, model.dtype)
 
 
-def _csv(table: Table) -> tuple[np.ndarray, list[int]]:
-    """(rows of a file of points, their lines); its first line may hold names."""
-    given = table.text("file")
-    path = table.document.file.parent / Path(str(given))
+def _csv(table: Table) -> tuple[Float[np.ndarray, "points columns"], list[int]]:
+    """The rows of a file of points and their lines; its first line may hold names."""
+    path = table.document.file.parent / str(table.text("file"))
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise table.fault("file", f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    rows, lines = [], []
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or one_line(error)
+        raise table.fault("file", f"{path} cannot be read: {why}") from error
+    rows: list[list[float]] = []
+    lines = []
     for line, entry in enumerate(text.splitlines(), start=1):
         if not entry.strip() or (line == 1 and any(letter.isalpha() for letter in entry)):
             continue
-        row = numbers(f"{path}:{line}", entry)
+        try:
+            row = numbers(entry)
+        except ValueError as error:
+            raise ScenarioError(path, line, "", one_line(error)) from None
         wanted = len(rows[0]) if rows else 0
         if len(row) not in ((wanted,) if wanted else (4, 8)):
             count = str(wanted) if wanted else "4 (t, x, y, z) or 8 (and the quaternion w, x, y, z)"
-            raise BadInput(f"{path}:{line}: expected {count} numbers, got {len(row)}")
+            raise ScenarioError(path, line, "", f"expected {count} numbers, got {len(row)}")
         rows.append(row)
         lines.append(line)
-    return np.array(rows), lines
+    return np.array(rows, float).reshape(len(rows), len(rows[0]) if rows else 4), lines

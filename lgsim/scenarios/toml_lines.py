@@ -6,8 +6,8 @@ import re
 import tomllib
 from typing import NamedTuple
 
-Path = tuple[str | int, ...]
-"""Keys from the outermost table inwards; numbers from 0 in arrays."""
+KeyPath = tuple[str | int, ...]
+"""The keys from the outermost table inwards; the entries of arrays are numbers from 0."""
 
 TOKEN = re.compile(
     r'''(?P<string>"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*')|(?P<comment>\#[^\n]*)'''
@@ -17,15 +17,25 @@ TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """A piece of the text; without comments and blanks."""
+    """A piece of the text, which is neither a comment nor a blank.
+
+    Attributes:
+        kind: The group of ``TOKEN`` that matched, or "end".
+        text: The characters.
+        line: The line of the first character, counted from 1.
+    """
 
     kind: str
     text: str
     line: int
 
 
-def lines_of(text: str) -> dict[Path, int]:
-    """The line, from 1, of each table, key and entry of an array, by its path; of a text that ``tomllib`` reads."""
+def lines_of(text: str) -> dict[KeyPath, int]:
+    """Find the line, counted from 1, of each table, key and entry of an array, by its path.
+
+    Args:
+        text: A document that ``tomllib`` reads.
+    """
     scanner = _Scanner(_tokens(text))
     scanner.document()
     return scanner.lines
@@ -41,17 +51,21 @@ def _tokens(text: str) -> list[Token]:
 
 
 class _Scanner:
+    """A walk over the tokens that notes the line of each path."""
+
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens, self.place = tokens, 0
-        self.lines: dict[Path, int] = {}
-        self.last: dict[Path, int] = {}
+        self.lines: dict[KeyPath, int] = {}
+        self.last: dict[KeyPath, int] = {}
 
     @property
     def now(self) -> Token:
+        """The token at the present place."""
         return self.tokens[self.place]
 
     def document(self) -> None:
-        table: Path = ()
+        """Read all tokens."""
+        table: KeyPath = ()
         while self.now.kind != "end":
             if self.now.text == "[":
                 table = self.header()
@@ -60,14 +74,14 @@ class _Scanner:
             else:
                 self.entry(table)
 
-    def header(self) -> Path:
-        """The path of ``[table]`` or ``[[table]]``."""
+    def header(self) -> KeyPath:
+        """Read ``[table]`` or ``[[table]]`` and return its path."""
         line, start = self.now.line, self.place
         while self.now.text == "[":
             self.place += 1
         double = self.place - start == 2
         *outer, name = self.key()
-        path: Path = ()
+        path: KeyPath = ()
         for part in outer:
             path = self.inside((*path, part))
         path = (*path, name)
@@ -79,12 +93,12 @@ class _Scanner:
         self.lines[path] = line
         return path
 
-    def inside(self, path: Path) -> Path:
-        """With the number of the latest table where the path is an array of tables."""
+    def inside(self, path: KeyPath) -> KeyPath:
+        """Append the number of the latest table where the path is an array of tables."""
         return (*path, self.last[path]) if path in self.last else path
 
     def key(self) -> list[str]:
-        """The parts of a dotted key."""
+        """Read a dotted key and return its parts."""
         parts = []
         while self.now.kind in ("bare", "string") or self.now.text == ".":
             if self.now.kind == "string":
@@ -94,8 +108,8 @@ class _Scanner:
             self.place += 1
         return parts
 
-    def entry(self, table: Path) -> None:
-        """``key = value``."""
+    def entry(self, table: KeyPath) -> None:
+        """Read ``key = value``."""
         path = table
         line = self.now.line
         for part in self.key():
@@ -104,7 +118,8 @@ class _Scanner:
         self.place += 1
         self.value(path)
 
-    def value(self, path: Path) -> None:
+    def value(self, path: KeyPath) -> None:
+        """Read a value: an array, an inline table or a scalar."""
         if self.now.text == "[":
             self.array(path)
         elif self.now.text == "{":
@@ -119,7 +134,8 @@ class _Scanner:
             while self.now.kind not in ("newline", "end") and self.now.text not in (",", "]", "}"):
                 self.place += 1
 
-    def array(self, path: Path) -> None:
+    def array(self, path: KeyPath) -> None:
+        """Read an array and note the line of each entry."""
         self.place += 1
         index = 0
         while self.now.text != "]":

@@ -7,16 +7,23 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar, overload
 
 import numpy as np
+from jaxtyping import Bool, Float
 
-from lgsim.cli.errors import SHOWN, BadInput, listed, one_line, unknown
 from lgsim.scenarios import toml_lines
+from lgsim.scenarios.scenario_error import ScenarioError
+from lgsim.scenarios.toml_lines import KeyPath
+from lgsim.support.messages import LISTED_NAMES, hint, listed, one_line, unknown_name
+
+T = TypeVar("T")
 
 KINDS = {bool: "true or false", int: "a whole number", str: "a text", dict: "a table", list: "a list"}
+LARGEST_COUNT = 2**31 - 1
+"""The largest whole number that counts something; XLA counts in 32 bits."""
 WHERE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -24,57 +31,65 @@ class Document(NamedTuple):
     """A file with the lines of its keys.
 
     Attributes:
-        file: Where it is.
-        text: What it says.
-        lines: Of each key, from 1.
+        file: The path of the file.
+        text: The content of the file.
+        lines: The line of each key, counted from 1.
     """
 
     file: Path
     text: str
-    lines: dict[toml_lines.Path, int]
+    lines: dict[KeyPath, int]
 
 
 class Table:
-    """A table of a file. Each reader of a key raises BadInput where the value is not what it expects.
+    """A table of a file. Each method that reads a key raises ``ScenarioError`` where the value is not what it expects.
 
     Attributes:
         document: The file.
-        path: Where the table is in it.
-        values: What it holds.
+        path: The keys that lead to the table.
+        values: The content of the table as ``tomllib`` gives it.
     """
 
-    def __init__(self, document: Document, path: toml_lines.Path, values: Mapping[str, Any]) -> None:
+    def __init__(self, document: Document, path: KeyPath, values: Mapping[str, object]) -> None:
         self.document, self.path, self.values = document, path, values
 
     def __contains__(self, key: str) -> bool:
         return key in self.values
 
-    def fault(self, key: str | None, message: str, *inner: str | int) -> BadInput:
-        """The error for a key, or for the table itself: ``file:line: table.key: message``."""
+    def fault(self, key: str | None, message: str, *inner: str | int) -> ScenarioError:
+        """The error about a key of the table, or with None about the table itself.
+
+        Args:
+            key: The key, or None.
+            message: The fault.
+            inner: Further keys and numbers of entries within the value.
+        """
         path = (*self.path, *(() if key is None else (key,)), *inner)
         place = path
         while place and place not in self.document.lines:
             place = place[:-1]
-        line = f":{self.document.lines[place]}" if place else ""
-        return BadInput(f"{self.document.file}{line}: {dotted(path)}{': ' if path else ''}{message}")
+        line = self.document.lines[place] if place else None
+        return ScenarioError(self.document.file, line, dotted(path), message)
 
     def only(self, *keys: str) -> Table:
-        """The table itself, which has no other keys than these."""
+        """Return the table itself after a check that it has no other keys than these."""
         for key in self.values:
             if key not in keys:
-                near = get_close_matches(key, keys, n=3, cutoff=0.6)
-                hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {listed(keys)}"
-                raise self.fault(key, f"there is no such key; {hint}")
+                raise self.fault(key, f"there is no such key; {hint(key, keys)}")
         return self
 
-    def need(self, key: str) -> Any:
-        """What a key holds."""
+    def need(self, key: str) -> object:
+        """Return the value of a key that must be there."""
         if key not in self.values:
             raise self.fault(None, f"the key {key!r} is missing")
         return self.values[key]
 
-    def of(self, key: str, kind: type, default: Any = None) -> Any:
-        """What a key holds, of a kind; the default where there is no such key."""
+    @overload
+    def of(self, key: str, kind: type[T]) -> T | None: ...
+    @overload
+    def of(self, key: str, kind: type[T], default: T) -> T: ...
+    def of(self, key: str, kind: type, default: object = None) -> object:
+        """Return the value of a key, which is of one of ``KINDS``, or the default where there is no such key."""
         if key not in self.values:
             return default
         value = self.values[key]
@@ -83,31 +98,42 @@ class Table:
             raise self.fault(key, f"expected {KINDS[kind]}, got {shown(value)}")
         return value
 
+    @overload
+    def text(self, key: str) -> str | None: ...
+    @overload
+    def text(self, key: str, default: str) -> str: ...
     def text(self, key: str, default: str | None = None) -> str | None:
-        """A text."""
-        return self.of(key, str, default)
+        """Return a text."""
+        return self.of(key, str) if default is None else self.of(key, str, default)
 
     def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
+        """Return true or false."""
         return self.of(key, bool, default)
 
     def choice(self, key: str, names: Sequence[str], default: str) -> str:
-        """One of some names."""
+        """Return a text that is one of some names."""
         value = self.of(key, str, default)
         if value not in names:
-            with self.at(key):
-                raise unknown(f"expected one of {listed(names)}", value, names)
+            raise self.fault(key, unknown_name(f"expected one of {listed(names)}", value, names))
         return value
 
-    def whole(self, key: str, default: int, least: int = 1) -> int:
-        """A whole number that is not less than another."""
+    def whole(self, key: str, default: int, least: int = 1, most: int = LARGEST_COUNT) -> int:
+        """Return a whole number from ``least`` to ``most``."""
         value = self.of(key, int, default)
         if value < least:
-            raise self.fault(key, f"expected a whole number from {least} on, got {value}")
+            raise self.fault(key, f"expected a whole number from {least} on, got {shown(value)}")
+        if value > most:
+            raise self.fault(key, f"expected a whole number up to {most}, got {shown(value)}")
         return value
 
-    def number(self, key: str, default: Any = None, least: float = -math.inf, above: float = -math.inf) -> Any:
-        """A finite number, not less than one, above another."""
+    @overload
+    def number(self, key: str, *, least: float = -math.inf, above: float = -math.inf) -> float | None: ...
+    @overload
+    def number(self, key: str, default: float, least: float = -math.inf, above: float = -math.inf) -> float: ...
+    def number(
+        self, key: str, default: float | None = None, least: float = -math.inf, above: float = -math.inf
+    ) -> float | None:
+        """Return a finite number that is at least ``least`` and greater than ``above``."""
         if key not in self.values:
             return default
         value = self._float(self.values[key], key)
@@ -116,18 +142,23 @@ class Table:
             raise self.fault(key, f"expected {what}, got {value:g}")
         return value
 
-    def vector(self, key: str, *lengths: int) -> np.ndarray | None:
-        """A list of so many finite numbers; None where there is no such key."""
-        if key not in self.values:
-            return None
+    def needed_number(self, key: str, least: float = -math.inf, above: float = -math.inf) -> float:
+        """Return such a number of a key that must be there."""
+        self.need(key)
+        return self.number(key, math.nan, least, above)
+
+    def vector(self, key: str, *lengths: int) -> Float[np.ndarray, " n"] | None:
+        """Return a list of finite numbers, of one of the lengths where any are given; None where there is no key."""
         values = self.of(key, list)
+        if values is None:
+            return None
         if lengths and len(values) not in lengths:
             raise self.fault(key, f"expected {' or '.join(map(str, lengths))} numbers, got {len(values)}")
-        return np.array([self._float(value, key, i) for i, value in enumerate(values)])
+        return np.array([self._float(value, key, i) for i, value in enumerate(values)], float)
 
-    def rows(self, key: str, *lengths: int) -> np.ndarray:
-        """A list of lists of so many finite numbers, of one length."""
-        found = []
+    def rows(self, key: str, *lengths: int) -> Float[np.ndarray, "rows columns"]:
+        """Return a list of lists of finite numbers, which all have the same one of the lengths."""
+        found: list[list[float]] = []
         for i, row in enumerate(self.of(key, list, [])):
             if not isinstance(row, list) or len(row) not in lengths:
                 wanted = f"a list of {' or '.join(map(str, lengths))} numbers"
@@ -135,33 +166,38 @@ class Table:
             if found and len(row) != len(found[0]):
                 raise self.fault(key, f"expected {len(found[0])} numbers as in the rows before, got {len(row)}", i)
             found.append([self._float(value, key, i, j) for j, value in enumerate(row)])
-        return np.array(found)
+        return np.array(found, float).reshape(len(found), len(found[0]) if found else lengths[0])
 
-    def by_joint(self, key: str, slices: Mapping[str, slice], start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(numbers, which of them were given), by joint ``{ elbow = 0.5, ball = [1, 0, 0] }`` or as one whole list.
+    def by_joint(
+        self, key: str, slices: Mapping[str, slice], start: Float[np.ndarray, " n"]
+    ) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+        """Return numbers by joint, ``{ elbow = 0.5, ball = [1, 0, 0] }``, or of all joints as one list.
 
         Args:
-            key: Its name.
+            key: The key.
             slices: The place of each joint's numbers.
-            start: What the numbers are that are not given.
+            start: The numbers of joints that are not named.
+
+        Returns:
+            The numbers, and which of them were given.
         """
         out, given = np.array(start, float), np.zeros(len(start), bool)
         value = self.values.get(key, {})
         if isinstance(value, list):
             if len(value) != len(start):
                 own = [f"{name} {part.stop - part.start}" for name, part in slices.items() if part.stop > part.start]
-                more = ", ..." if len(own) > SHOWN else ""
+                more = ", ..." if len(own) > LISTED_NAMES else ""
                 raise self.fault(
-                    key, f"expected {len(start)} numbers ({', '.join(own[:SHOWN])}{more}), got {len(value)}; or name"
-                    " the joints: { joint = value }"
+                    key, f"expected {len(start)} numbers ({', '.join(own[:LISTED_NAMES])}{more}), got {len(value)}; or"
+                    " name the joints: { joint = value }"
                 )  # fmt: skip
-            return np.array([self._float(x, key, i) for i, x in enumerate(value)]), np.ones(len(start), bool)
+            numbers = [self._float(x, key, i) for i, x in enumerate(value)]
+            return np.array(numbers, float), np.ones(len(start), bool)
         if not isinstance(value, dict):
             raise self.fault(key, f"expected {{ joint = value }} or a list of {len(start)} numbers, got {shown(value)}")
         for name, entry in value.items():
             if name not in slices:
-                with self.at(key, name):
-                    raise unknown("expected the name of a joint", name, list(slices))
+                raise self.fault(key, unknown_name("expected the name of a joint", name, list(slices)), name)
             part = slices[name]
             entries = entry if isinstance(entry, list) else [entry]
             if len(entries) != part.stop - part.start:
@@ -171,64 +207,84 @@ class Table:
         return out, given
 
     def table(self, key: str) -> Table:
-        """A table, empty where there is none."""
+        """Return a table, which is empty where there is no such key."""
         return Table(self.document, (*self.path, key), self.of(key, dict, {}))
 
     def tables(self, key: str) -> list[Table]:
-        """The tables ``[[key]]``, or the one ``[key]``."""
+        """Return the tables ``[[key]]``, or the one table ``[key]``."""
         value = self.values.get(key, [])
         if isinstance(value, dict):
             return [self.table(key)]
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        if not isinstance(value, list):
             raise self.fault(key, f"expected tables [[{key}]], got {shown(value)}")
-        return [Table(self.document, (*self.path, key, i), each) for i, each in enumerate(value)]
+        found: list[Table] = []
+        for i, each in enumerate(value):
+            if not isinstance(each, dict):
+                raise self.fault(key, f"expected tables [[{key}]], got {shown(value)}")
+            found.append(Table(self.document, (*self.path, key, i), each))
+        return found
 
     @contextmanager
     def at(self, key: str | None, *inner: str | int) -> Iterator[None]:
-        """What is refused inside is said of this key."""
+        """Within the block, a ValueError or TypeError of the library becomes the error about this key."""
         try:
             yield
-        except (BadInput, ValueError, TypeError) as error:
+        except ScenarioError:
+            raise
+        except (ValueError, TypeError) as error:
             raise self.fault(key, one_line(error), *inner) from error
 
-    def _float(self, value: Any, key: str, *inner: str | int) -> float:
+    def _float(self, value: object, key: str, *inner: str | int) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.fault(key, f"expected a number, got {shown(value)}", *inner)
-        if not math.isfinite(value):
-            raise self.fault(key, f"expected a finite number, got {value}", *inner)
-        return float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise self.fault(key, f"expected a finite number, got {shown(value)}", *inner)
+        return number
 
 
-def read(file: Path) -> Table:
-    """The outermost table of a file.
+def read(path: str | PathLike[str]) -> Table:
+    """Read a TOML file and return its outermost table.
 
     Raises:
-        BadInput: it cannot be read, or is not TOML; the line is named.
+        ScenarioError: the file cannot be read, or is not TOML; the line is named.
     """
+    file = Path(path)
     try:
         text = file.read_bytes().decode()
-        values = tomllib.loads(text)
     except OSError as error:
-        raise BadInput(f"{file}: the file cannot be read: {error.strerror}") from error
+        raise ScenarioError(file, None, "", f"the file cannot be read: {error.strerror or one_line(error)}") from error
     except UnicodeDecodeError as error:
-        raise BadInput(f"{file}: expected a text in UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(file, None, "", "expected a text in UTF-8") from error
+    try:
+        values = tomllib.loads(text)
+        lines = toml_lines.lines_of(text)
+    except RecursionError as error:
+        raise ScenarioError(file, None, "", "not TOML: arrays or tables in too many of each other") from error
+    except ValueError as error:
+        # TOMLDecodeError, or a whole number of thousands of digits
         message = one_line(error)
         where = WHERE.search(message)
         line = where[1] if where and where[1] else text.count("\n") + 1
-        raise BadInput(f"{file}:{line}: not TOML: {WHERE.sub('', message)}") from error
-    return Table(Document(file, text, toml_lines.lines_of(text)), (), values)
+        raise ScenarioError(file, int(line), "", f"not TOML: {WHERE.sub('', message)}") from error
+    return Table(Document(file, text, lines), (), values)
 
 
-def dotted(path: toml_lines.Path) -> str:
-    """A path as a user writes it, counting the tables of an array from 1."""
+def dotted(path: KeyPath) -> str:
+    """A path as it is written in a file; the tables of an array are counted from 1."""
     out = ""
     for part in path:
         out += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if out else part
     return out
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value for a message; of a long one the beginning."""
+    if isinstance(value, int) and abs(value) >= 10**60:
+        # Python writes no whole numbers of thousands of digits
+        return "a whole number of more than 60 digits"
     text = f"{value!r}" if not isinstance(value, bool) else str(value).lower()
     return text if len(text) < 60 else f"{text[:56]} ..."

@@ -1,12 +1,11 @@
-"""What ``lgsim identify`` can find, by the names that ``--fit`` and the map take."""
+"""The unknowns of an identification, by the names that a map of a recording gives them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from lgsim.cli.errors import BadInput, listed, one_line, unknown
 from lgsim.identify import (
     CentersOfMass,
     GravityDirection,
@@ -23,14 +22,15 @@ from lgsim.identify import (
 )
 from lgsim.identify.unknowns.body_blocks import Block
 from lgsim.scenarios.toml_table import Table
+from lgsim.support.messages import one_line, unknown_name
 
 
 class Kind(NamedTuple):
-    """A block.
+    """A kind of unknowns.
 
     Attributes:
-        make: Its class.
-        owners: "bodies", "joints", or "" where it belongs to the whole machine.
+        make: The function that makes the block.
+        owners: "bodies" or "joints", the key of the block's owners; "" where the machine as a whole is the owner.
     """
 
     make: Callable[..., Block]
@@ -54,67 +54,77 @@ KINDS: Mapping[str, Kind] = {
     "placements": Kind(Placements, "joints"),
     "gravity": Kind(GravityDirection, ""),
 }
-"""By name: masses alone, centres of mass, all ten parameters of bodies that can exist or as linear numbers, ..."""
+"""The kinds by name: masses alone, centers of mass, all ten parameters of bodies that can exist or linear ones, ..."""
 
 ALIASES = {"inertias": "bodies", "centres": "centers", "offset": "offsets", "mass": "masses", "scale": "scales"}
+"""Other names that a list of unknowns may have."""
 USUAL = ("bodies", "friction", "damping")
-"""What is unknown where nobody says it."""
+"""The unknowns where neither the map nor a list names any."""
 
-SAME = ({"masses", "bodies", "standard"}, {"centers", "bodies", "standard"})
-"""Blocks of which only one can move a number."""
+OVERLAPS = ({"masses", "bodies", "standard"}, {"centers", "bodies", "standard"})
+"""Sets of kinds of which one alone can be unknown."""
 
 
-def chosen(words: str | None, unknowns: Table, plant: Plant) -> dict[str, Block]:
-    """The blocks that ``--fit`` names, or all of the map's, or the usual ones.
+def read_blocks(table: Table, plant: Plant, names: Sequence[str] | None = None) -> dict[str, Block]:
+    """The blocks of unknowns by name, as the table ``[unknowns]`` of a map describes them.
 
     Args:
-        words: The option, or None.
-        unknowns: The table of that name in the map.
-        plant: The machine.
+        table: The table.
+        plant: The machine with its drives.
+        names: The names to take; None for all in the table, or ``USUAL`` where it is empty.
 
     Raises:
-        BadInput: a name is unknown, or two blocks move the same numbers.
+        ScenarioError: the table is wrong.
+        ValueError: a name is unknown or there twice, or two blocks move the same numbers.
     """
-    unknowns.only(*KINDS)
-    if words is None:
-        wanted: Sequence[str] = list(unknowns.values) or USUAL
-    else:
-        wanted = [ALIASES.get(word.strip(), word.strip()) for word in words.split(",") if word.strip()]
-        if not wanted:
-            raise BadInput(f"--fit: expected names of unknowns, {', '.join(KINDS)}, got {words!r}")
+    table.only(*KINDS)
+    # the names are those of the table itself
+    if names is None and table.values:
+        with table.at(None):
+            return _blocks(list(table.values), table, plant)
+    return _blocks(USUAL if names is None else names, table, plant)
+
+
+def _blocks(names: Sequence[str], table: Table, plant: Plant) -> dict[str, Block]:
+    """The blocks of some names.
+
+    Raises:
+        ScenarioError: the table is wrong.
+        ValueError: a name is unknown or there twice, or two blocks move the same numbers.
+    """
+    wanted = [ALIASES.get(name, name) for name in names]
+    if not wanted:
+        raise ValueError(f"expected names of unknowns, {', '.join(KINDS)}, got none")
     for name in wanted:
         if name not in KINDS:
-            raise unknown("--fit: expected names of unknowns", name, list(KINDS))
+            raise ValueError(unknown_name("expected names of unknowns", name, list(KINDS)))
         if wanted.count(name) > 1:
-            raise BadInput(f"--fit: {name!r} is there twice")
-    for group in SAME:
+            raise ValueError(f"{name!r} is there twice")
+    for group in OVERLAPS:
         both = [name for name in wanted if name in group]
         if len(both) > 1:
-            raise BadInput(f"--fit: expected one of {' and '.join(both)}, which move the same numbers")
-    return {name: _block(name, unknowns, plant) for name in wanted}
+            raise ValueError(f"expected one of {' and '.join(both)}, which move the same numbers")
+    return {name: _block(name, table, plant) for name in wanted}
 
 
 def _block(name: str, unknowns: Table, plant: Plant) -> Block:
+    """The block of a kind, with the owners and the prior of its table."""
     kind, table = KINDS[name], unknowns.table(name)
     table.only(*filter(None, (kind.owners, "prior")))
-    given: dict[str, Any] = {}
-    if kind.owners in table and kind.owners:
-        given[kind.owners] = table.of(kind.owners, list)
+    given: dict[str, list[str] | float] = {}
+    if kind.owners and kind.owners in table:
+        owners: list[str] = []
         known = plant.model.body_names if kind.owners == "bodies" else plant.model.joint_names
-        for i, owner in enumerate(given[kind.owners]):
+        for i, owner in enumerate(table.of(kind.owners, list, [])):
             if owner not in known:
-                with table.at(kind.owners, i):
-                    raise unknown(f"expected names of {kind.owners}", str(owner), known)
+                raise table.fault(kind.owners, unknown_name(f"expected names of {kind.owners}", str(owner), known), i)
+            owners.append(owner)
+        given[kind.owners] = owners
     if "prior" in table:
-        given["prior"] = table.number("prior", above=0.0)
+        given["prior_deviation"] = table.needed_number("prior", above=0.0)
     block = kind.make(**given)
     try:
         block.labels(plant)
     except ValueError as error:
-        raise BadInput(f"--fit: {name}: {one_line(error)}") from error
+        raise ValueError(f"{name}: {one_line(error)}") from error
     return block
-
-
-def named(blocks: Mapping[str, Block]) -> str:
-    """Their names for a message."""
-    return listed(list(blocks))

@@ -1,4 +1,4 @@
-"""Events of machines: a quantity reaches a value, and a simulation with adaptive steps ends there.
+"""Events of machines, at which a simulation with adaptive steps ends: a quantity reaches a value.
 
 They need the extra ``adaptive``, which is imported when an event is made.
 """
@@ -12,34 +12,38 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
+from lgsim.integrators.method import Number
 from lgsim.multibody.model import Model
-from lgsim.simulation.rollout import parts
+from lgsim.simulation.rollout import split_state
 
-Quantity = Callable[[Any, Array, Array, Model], Array]
+Configuration = Float[Array, " nq"]
+Velocity = Float[Array, " nv"]
+Quantity = Callable[[Number, Configuration, Velocity, Model], Float[Array, ""]]
 """``quantity(t, q, v, model)``: a scalar of the model's dtype."""
 
 
 class ThresholdEvent(eqx.Module):
-    """A condition of a machine's state, as ``adaptive.Event`` takes it.
+    """The condition that a quantity of a machine reaches a value, as ``adaptive.Event`` takes it.
 
     Attributes:
-        quantity: ``quantity(t, q, v, model)``.
-        value: What it reaches.
-        name: Of the quantity.
-        unit: Of the quantity.
+        quantity: ``quantity(t, q, v, model)``, a scalar.
+        value: The value of the quantity at the event, in its unit, ().
+        name: The name of the quantity, for messages.
+        unit: The unit of the quantity, for messages.
     """
 
     quantity: Quantity
-    value: Array
+    value: Float[Array, ""]
     name: str = eqx.field(static=True)
     unit: str = eqx.field(static=True)
 
-    def __call__(self, t: Any, y: Array, args: Any) -> Array:
-        """The quantity less the value; ``args`` are those of ``rollout.driven``."""
+    def __call__(self, t: Number, y: Float[Array, " state"], args: Any) -> Float[Array, ""]:
+        """The quantity less the value, (), in its unit; ``args`` are those of ``rollout.equations_of_motion``."""
         (model, *_), _ = args
-        q, v, _ = parts(model, y)
+        q, v, _ = split_state(model, y)
         return self.quantity(t, q, v, model) - self.value.astype(y.dtype)
 
     def __str__(self) -> str:
@@ -48,36 +52,44 @@ class ThresholdEvent(eqx.Module):
 
 
 class Height(eqx.Module):
-    """The height of a frame's origin in the world, m."""
+    """The height of a frame's origin in the world, m.
+
+    Attributes:
+        frame: Place of the frame in ``model.frame_names``.
+    """
 
     frame: int = eqx.field(static=True)
 
-    def __call__(self, t: Any, q: Array, v: Array, model: Model) -> Array:
-        """``p_z``."""
+    def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Float[Array, ""]:
+        """The height ``p_z`` () in the world, m."""
         return forward_kinematics(model, q)[self.frame, 2, 3]
 
 
 class Coordinate(eqx.Module):
-    """One number of the configuration, rad or m."""
+    """One number of the configuration, rad or m.
+
+    Attributes:
+        place: Its index in q.
+    """
 
     place: int = eqx.field(static=True)
 
-    def __call__(self, t: Any, q: Array, v: Array, model: Model) -> Array:
-        """``q_i``."""
+    def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Float[Array, ""]:
+        """The coordinate ``q_i`` (), rad or m."""
         return q[self.place]
 
 
 def threshold_event(
-    quantity: Quantity, value: Any = 0.0, *, rising: bool | None = None, name: str = "the quantity", unit: str = ""
-) -> Any:
+    quantity: Quantity, value: Number = 0.0, *, rising: bool | None = None, name: str = "the quantity", unit: str = ""
+) -> eqx.Module:
     """The event that a quantity of one's own reaches a value, ``quantity(t, q, v, model) = value``.
 
     Args:
         quantity: A function of the machine's state that JAX can trace; a scalar of the model's dtype.
-        value: In the quantity's unit; another number compiles nothing again.
+        value: The value, in the quantity's unit; another number compiles nothing again.
         rising: True for crossings upwards only, False for downwards only, None for both.
-        name: Of the quantity, for the trajectory's ``result``.
-        unit: Of the quantity, for the same.
+        name: The name of the quantity, for the trajectory's ``result``.
+        unit: The unit of the quantity, for the trajectory's ``result``.
 
     Returns:
         An ``adaptive.Event`` for ``simulate_adaptive``.
@@ -94,13 +106,13 @@ def threshold_event(
     return Event(ThresholdEvent(quantity, number, name, unit), rising)
 
 
-def joint_reaches(model: Model, joint: str, value: Any, *, rising: bool | None = None) -> Any:
+def joint_reaches(model: Model, joint: str, value: Number, *, rising: bool | None = None) -> eqx.Module:
     """The event that the coordinate of a joint reaches a value, ``q_i = value``; angles are not wrapped.
 
     Args:
         model: The machine.
         joint: Name of a joint of one coordinate: revolute, continuous, prismatic or helical.
-        value: rad or m.
+        value: The value of the coordinate, rad or m.
         rising: True for crossings upwards only, False for downwards only, None for both.
 
     Returns:
@@ -117,19 +129,19 @@ def joint_reaches(model: Model, joint: str, value: Any, *, rising: bool | None =
     if count != 1:
         raise ValueError(
             f"joint: expected a joint with one coordinate of its own, got {joint!r}, which has {count}; give a function"
-            " of the state to events.reaches"
+            " of the state to events.threshold_event"
         )
     unit = "rad" if model.topology.joints[model.joint_names.index(joint)].rows[0].turns else "m"
     return threshold_event(Coordinate(part.start), value, rising=rising, name=f"the joint {joint!r}", unit=unit)
 
 
-def height_reaches(model: Model, frame: str | int, value: Any, *, rising: bool | None = None) -> Any:
+def height_reaches(model: Model, frame: str | int, value: Number, *, rising: bool | None = None) -> eqx.Module:
     """The event that the origin of a frame reaches a height in the world, ``p_z = value``.
 
     Args:
         model: The machine.
         frame: Name or place in ``model.frame_names``.
-        value: m.
+        value: The height, m.
         rising: True for crossings upwards only, False for downwards only, None for both.
 
     Returns:

@@ -1,7 +1,7 @@
 """Debugging: the first quantity of a motion that is not finite, and in reverse mode the first gradient that is not.
 
-Callbacks look at the numbers, on the way forward at what each piece of the equations gives, backwards at the gradient
-with respect to what it takes. They cost much; without them nothing is left in a program.
+Callbacks look at the numbers, on the way forward at the value of each part of the equations, backwards at the gradient
+with respect to its arguments. They cost much; without them nothing is left in a program.
 """
 
 from __future__ import annotations
@@ -16,59 +16,81 @@ import jax
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jaxtyping import Float, Int, Shaped
 
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.topology import Topology
 from lgsim.xla.gradient_probe import probe_gradient
 
 
-class Place(NamedTuple):
-    """What an array is, for words.
+class CheckedQuantity(NamedTuple):
+    """The words for an array that is checked.
 
     Attributes:
-        topology: Of the machine.
-        what: Name of the quantity.
-        kind: What its entries belong to, a key of ``_OWNERS``.
-        through: The piece of the equations that it enters.
+        topology: The topology of the machine, with the names of joints and bodies.
+        name: The name of the quantity.
+        kind: The kind of things that the entries belong to, a key of ``_OWNERS``.
+        equation: The part of the equations of which the quantity is an argument.
     """
 
     topology: Topology
-    what: str
+    name: str
     kind: str
-    through: str = ""
+    equation: str = ""
 
 
-def check_finite(step: Array, t: Array, *found: tuple[Place, Array | None]) -> None:
-    """On the way forward: an error that names the first of some arrays with an entry that is not finite.
+def check_finite(
+    step: Int[Array, ""], t: Float[Array, ""], *quantities: tuple[CheckedQuantity, Shaped[Array, ...] | None]
+) -> None:
+    """Check on the way forward that all entries of some arrays are finite.
+
+    Args:
+        step: The number of the step, for the error.
+        t: Its time, s.
+        quantities: The arrays with their words; those that are None are skipped.
 
     Raises:
-        FloatingPointError: there is one; out of a compiled program as the end of the text of JAX's own error.
+        FloatingPointError: an entry is not finite; the text names the first one. Out of a compiled program it is the
+            end of the text of JAX's own error.
     """
-    places, arrays = zip(*((place, array) for place, array in found if array is not None), strict=True)
+    names, arrays = zip(*((name, array) for name, array in quantities if array is not None), strict=True)
     if any(isinstance(array, Tracer) for array in arrays):
-        jax.debug.callback(partial(_forward, places), step, t, *arrays)
+        jax.debug.callback(partial(_check_values, names), step, t, *arrays)
     else:
-        _forward(places, step, t, *arrays)
+        _check_values(names, step, t, *arrays)
 
 
-def check_gradient_finite(place: Place, step: Array, t: Array, x: Array) -> Array:
-    """x; in reverse mode an error where the gradient with respect to it is not finite."""
-    return probe_gradient(_backward, place, x, step, t)
+def check_gradient_finite(
+    quantity: CheckedQuantity, step: Int[Array, ""], t: Float[Array, ""], x: Float[Array, "*shape"]
+) -> Float[Array, "*shape"]:
+    """The array x itself; in reverse mode an error is raised where the gradient with respect to it is not finite.
+
+    Args:
+        quantity: The words for x.
+        step: The number of the step, for the error.
+        t: Its time, s.
+        x: Any array.
+    """
+    return probe_gradient(_check_gradient, quantity, x, step, t)
 
 
-def check_model_gradient_finite(model: Model, step: Array, t: Array) -> Model:
-    """``check_gradient_finite`` of all numbers of a model."""
+def check_model_gradient_finite(model: Model, step: Int[Array, ""], t: Float[Array, ""]) -> Model:
+    """The model with ``check_gradient_finite`` on all its numbers."""
     numbers = {f.name: getattr(model, f.name) for f in fields(Model) if f.name != "topology"}
-    seen = {
-        name: check_gradient_finite(Place(model.topology, name, name, "the model's numbers"), step, t, x)
+    checked = {
+        name: check_gradient_finite(CheckedQuantity(model.topology, name, name, "the model's numbers"), step, t, x)
         for name, x in numbers.items()
     }
-    return Model(model.topology, **seen)
+    return Model(model.topology, **checked)
 
 
 @contextlib.contextmanager
 def plain_errors() -> Iterator[None]:
-    """What the checks found in compiled programs as a ``FloatingPointError`` with nothing but its text."""
+    """A context that turns an error of the checks in a compiled program into a ``FloatingPointError`` with its text.
+
+    Raises:
+        FloatingPointError: a check failed in a compiled program.
+    """
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
@@ -78,74 +100,77 @@ def plain_errors() -> Iterator[None]:
         raise FloatingPointError(text.splitlines()[0]) from None
 
 
-def _forward(places: tuple[Place, ...], step: Any, t: Any, *arrays: Any) -> None:
-    for place, array in zip(places, arrays, strict=True):
-        text = _blame(place, np.asarray(array))
+def _check_values(names: tuple[CheckedQuantity, ...], step: Any, t: Any, *arrays: Any) -> None:
+    """Raise FloatingPointError with the first entry of the arrays that is not finite."""
+    for name, array in zip(names, arrays, strict=True):
+        text = _describe_fault(name, np.asarray(array))
         if text:
             raise FloatingPointError(f"step {int(step)} (t = {float(t):.6g} s): {text}")
 
 
-def _backward(place: Place, gradient: Any, step: Any, t: Any) -> np.ndarray:
+def _check_gradient(quantity: CheckedQuantity, gradient: Any, step: Any, t: Any) -> np.ndarray:
+    """The gradient itself; FloatingPointError with its first entry that is not finite."""
     gradient = np.asarray(gradient)
-    text = _blame(place, gradient)
+    text = _describe_fault(quantity, gradient)
     if text:
         steps, times = np.ravel(step), np.ravel(t)
         raise FloatingPointError(
             f"reverse mode, step {int(steps[0])} (t = {float(times[0]):.6g} s): the gradient with respect to {text},"
-            f" through {place.through}"
+            f" through {quantity.equation}"
         )
     return gradient
 
 
-def _blame(place: Place, array: np.ndarray) -> str:
+def _describe_fault(quantity: CheckedQuantity, array: Shaped[np.ndarray, ...]) -> str:
     """The first entry that is not finite, in words; empty where all are."""
     bad = np.argwhere(~np.isfinite(array))
     if not len(bad):
         return ""
-    owner = _OWNERS[place.kind](place.topology, tuple(int(i) for i in bad[0]))
-    return f"{place.what}{owner} is {array[tuple(bad[0])]}"
+    owner = _OWNERS[quantity.kind](quantity.topology, tuple(int(i) for i in bad[0]))
+    return f"{quantity.name}{owner} is {array[tuple(bad[0])]}"
 
 
 def _joint(tree: Topology, joint: int) -> str:
+    """The words for a joint and its body, by their place in the topology."""
     return f" of joint {tree.joint_names[joint]!r}, body {tree.body_names[joint]!r},"
 
 
-def _of_q(tree: Topology, at: tuple[int, ...]) -> str:
+def _owner_of_q(tree: Topology, at: tuple[int, ...]) -> str:
     return _joint(tree, next(j for j in range(tree.bodies) if at[-1] < tree.q_starts[j + 1]))
 
 
-def _of_v(tree: Topology, at: tuple[int, ...]) -> str:
+def _owner_of_v(tree: Topology, at: tuple[int, ...]) -> str:
     return _joint(tree, next(j for j in range(tree.bodies) if at[-1] < tree.v_starts[j + 1]))
 
 
-def _of_state(tree: Topology, at: tuple[int, ...]) -> str:
+def _owner_of_state(tree: Topology, at: tuple[int, ...]) -> str:
     i = at[-1]
     if i < tree.nq:
-        return f", configuration{_of_q(tree, (i,))}"
+        return f", configuration{_owner_of_q(tree, (i,))}"
     what = ", velocity" if i < tree.nq + tree.nv else ", force of the drive"
-    return what + _of_v(tree, ((i - tree.nq) % tree.nv,))
+    return what + _owner_of_v(tree, ((i - tree.nq) % tree.nv,))
 
 
-def _of_saved(tree: Topology, at: tuple[int, ...]) -> str:
-    return f" number {at[-2]}{_of_state(tree, at)}"
+def _owner_of_saved(tree: Topology, at: tuple[int, ...]) -> str:
+    return f" number {at[-2]}{_owner_of_state(tree, at)}"
 
 
-def _of_drive(tree: Topology, at: tuple[int, ...]) -> str:
-    return f", {DRIVES[at[-1]]}{_of_v(tree, at[:-1])}"
+def _owner_of_drive(tree: Topology, at: tuple[int, ...]) -> str:
+    return f", {DRIVES[at[-1]]}{_owner_of_v(tree, at[:-1])}"
 
 
 _OWNERS = {
-    "q": _of_q,
-    "v": _of_v,
-    "state": _of_state,
-    "saved": _of_saved,
+    "q": _owner_of_q,
+    "v": _owner_of_v,
+    "state": _owner_of_state,
+    "saved": _owner_of_saved,
     "wrenches": lambda tree, at: f" on body {tree.body_names[at[-2]]!r}",
     "placements": lambda tree, at: _joint(tree, at[-3]),
     "screws": lambda tree, at: _joint(tree, int(tree.row_joint[at[-2]])),
     "inertias": lambda tree, at: f" of body {tree.body_names[at[-2]]!r}",
-    "drives": _of_drive,
+    "drives": _owner_of_drive,
     "mimic": lambda tree, at: _joint(tree, at[-2]),
     "frames": lambda tree, at: f", frame {tree.frame_names[at[-3]]!r}",
     "gravity": lambda tree, at: "",
 }
-"""Of a topology and an entry the words for what the entry belongs to; the leading axes are batches."""
+"""For each kind the function of a topology and an entry's indices that gives the words for the entry's owner."""

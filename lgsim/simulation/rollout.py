@@ -1,4 +1,11 @@
-"""The equations of motion of a machine with all that drives it, as a field that the integrators take."""
+"""The motion of a machine under all that drives it: its equations as a field that the integrators take, and a rollout.
+
+The state is y = (q, v, z), one array: the configuration, the velocity, and the forces z of drives that lag. It obeys
+
+    q' = v,    M(q) v' + h(q, v) = tau + passive_forces(q, v) + J^T F,    T z' = command - z,
+
+with tau = z where a drive lags by T > 0, and tau = command where it does not.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +16,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.core import Tracer
-from jaxtyping import Float
+from jax.typing import ArrayLike
+from jaxtyping import Float, Int
 
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.integrators.integrate import integrate
-from lgsim.integrators.method import Method
+from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.multibody.model import Model
 from lgsim.simulation.finite_checks import (
-    Place,
+    CheckedQuantity,
     check_finite,
     check_gradient_finite,
     check_model_gradient_finite,
@@ -27,63 +35,34 @@ from lgsim.simulation.finite_checks import (
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check as verify
 
-Control = Callable[[Any, Array, Array, Model], Array]
+Configuration = Float[Array, " nq"]
+Velocity = Float[Array, " nv"]
+State = Float[Array, " state"]
+
+Control = Callable[[Number, Configuration, Velocity, Model], Float[Array, " nv"]]
 """``control(t, q, v, model)``: joint forces (nv,), N m or N."""
-Wrenches = Callable[[Any, Array, Array, Model], Array]
+Wrenches = Callable[[Number, Configuration, Velocity, Model], Float[Array, "bodies 6"]]
 """``wrenches(t, q, v, model)``: external wrenches (bodies, 6) on the bodies, in their frames, N and N m."""
 
 Solve = Callable[[Model, Array, Array, Array, Any], Array]
-"""``solve(model, q, v, tau, wrenches)``: accelerations."""
-
-
-def joint_forces(model: Model, control: Control | None, torques: Array | None, t: Any, q: Array, v: Array) -> Array:
-    """What the drives do (nv,): given torques plus the control's."""
-    tau = jnp.zeros_like(v) if torques is None else torques
-    return tau if control is None else tau + control(t, q, v, model)
-
-
-def lagged(model: Model, command: Array, held: Array | None) -> tuple[Array, Array | None]:
-    """(joint forces, their rate) of drives that follow a command by ``T tau' = command - tau``; T = 0 is the command.
-
-    Args:
-        model: The machine, T being its ``actuator_time``.
-        command: What is wanted, (nv,).
-        held: The drives' forces as states of the motion (nv,), of those without a lag any numbers; None where no drive
-            of the machine lags.
-    """
-    if held is None:
-        return command, None
-    lags = model.actuator_time > 0
-    rate = (command - held) / jnp.where(lags, model.actuator_time, 1)
-    return jnp.where(lags, held, command), jnp.where(lags, rate, 0)
-
-
-def acceleration(
-    model: Model, tau: Array, wrenches: Wrenches | None, t: Any, q: Array, v: Array, solve: Solve = forward_dynamics
-) -> Array:
-    """``v'`` under the drives' forces, the model's own dampers and springs, and external wrenches.
-
-    ``solve`` is the forward dynamics, with the rule of differentiation that fits the use.
-    """
-    external = None if wrenches is None else wrenches(t, q, v, model)
-    return solve(model, q, v, tau + passive_forces(model, q, v), external)
+"""``solve(model, q, v, tau, wrenches)``: accelerations (nv,)."""
 
 
 class StateHistory(NamedTuple):
-    """What ``rollout`` returns.
+    """The saved states of a motion, as ``rollout`` returns them.
 
     Attributes:
-        time: s, (saved,), the first one t0.
+        time: Times of the saved states, s, (saved,), the first one t0.
         q: Configurations (saved, nq), the first one q0.
-        v: Velocities (saved, nv).
-        held: Forces of the drives that lag (saved, nv), N m or N, those of the others being what they were at t0; None
-            where no drive of the machine lags.
+        v: Velocities (saved, nv), rad/s or m/s; of groups and a floating base in the child's frame.
+        drive_forces: Forces of the drives that lag (saved, nv), N m or N, those of the others being what they were at
+            t0; None where no drive of the machine lags.
     """
 
-    time: Array
-    q: Array
-    v: Array
-    held: Array | None = None
+    time: Float[Array, "*batch saved"]
+    q: Float[Array, "*batch saved nq"]
+    v: Float[Array, "*batch saved nv"]
+    drive_forces: Float[Array, "*batch saved nv"] | None = None
 
 
 def rollout(
@@ -91,22 +70,22 @@ def rollout(
     q0: Float[Array, " nq"],
     v0: Float[Array, " nv"],
     *,
-    dt: float | Array,
+    dt: Number,
     steps: int,
     torques: Float[Array, "*rows nv"] | None = None,
     control: Control | None = None,
     wrenches: Wrenches | None = None,
     tau0: Float[Array, " nv"] | None = None,
     method: Method = MK4,
-    t0: float | Array = 0.0,
+    t0: Number = 0.0,
     save_every: int = 1,
     checkpoint: str | int | None = "step",
     check: bool = False,
 ) -> StateHistory:
     """The motion ``M(q) v' + h(q, v) = tau + passive_forces + J^T F`` from (q0, v0), by a method on the group.
 
-    q moves on the group of the machine's joints, v in a vector space; nothing is normalised. ``jax.jit`` it, map it
-    over any argument with ``jax.vmap`` or ``lgsim.batched``, differentiate it in either mode and to any order in
+    q moves on the group of the machine's joints, v in a vector space; nothing is normalized. ``jax.jit`` it, map it
+    over any argument with ``jax.vmap`` or ``lgsim.tiled_vmap``, differentiate it in either mode and to any order in
     anything that is an array. Compiled once whatever the number of steps; new numbers never compile again.
 
     Args:
@@ -124,7 +103,7 @@ def rollout(
         wrenches: ``wrenches(t, q, v, model)`` gives external wrenches (bodies, 6) in the bodies' frames, e.g.
             ``lgsim.controls.FrameWrench``.
         tau0: Forces at t0 of drives that lag, by default zero.
-        method: Of ``lgsim.METHODS``.
+        method: A method such as one of ``lgsim.METHODS``.
         t0: Initial time, s.
         save_every: Save each ``save_every``-th state; it must divide ``steps``.
         checkpoint: What reverse mode keeps, see ``lgsim.integrate``.
@@ -132,7 +111,7 @@ def rollout(
             reverse mode the first gradient that is not. Without it nothing is left of this in the program.
 
     Returns:
-        Motion(time, q, v, held).
+        StateHistory(time, q, v, drive_forces).
 
     Raises:
         TypeError: dtypes differ from the model's, or an argument is of the wrong kind.
@@ -140,84 +119,115 @@ def rollout(
         FloatingPointError: with ``check``, something is not finite. Inside of ``jax.jit``, ``jax.vmap`` or a derivative
             the error is a ``jax.errors.JaxRuntimeError`` whose text ends with it.
     """
-    y0 = start(model, q0, v0, tau0)
-    rows = held(model, torques, steps, t0, dt)
+    y0 = initial_state(model, q0, v0, tau0)
+    segments = torque_segments(model, torques, steps, t0, dt)
     if not check:
-        return moved(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, checkpoint)
+        return integrate_motion(model, y0, dt, steps, segments, control, wrenches, method, t0, save_every, checkpoint)
     with plain_errors():
-        motion = watched(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, checkpoint)
+        motion = integrate_checked_motion(
+            model, y0, dt, steps, segments, control, wrenches, method, t0, save_every, checkpoint
+        )
         if not isinstance(motion.q, Tracer):
             jax.block_until_ready(motion)
             jax.effects_barrier()
         return motion
 
 
-def moved(
-    model: Model, y0: Array, dt: Any, steps: int, rows: Row | None, control: Control | None,
-    wrenches: Wrenches | None, method: Method, t0: Any, save_every: int, checkpoint: str | int | None,
-) -> StateHistory:  # fmt: skip
-    """``rollout`` of checked arguments."""
-    machine = (model, control, wrenches)
-    given: dict[str, Any] = (
-        {"args": (machine, rows)} if rows is None or rows.steady else {"args": machine, "inputs": rows}
-    )
-    out = integrate(
-        method, state_space(model), driven, y0, t0=t0, dt=dt, steps=steps, save_every=save_every, checkpoint=checkpoint,
-        **given,
-    )  # fmt: skip
-    return StateHistory(out.ts, *parts(model, out.ys))
-
-
-def watched(
-    model: Model, y0: Array, dt: Any, steps: int, rows: Row | None, control: Control | None,
-    wrenches: Wrenches | None, method: Method, t0: Any, save_every: int, checkpoint: str | int | None, first: Any = 0,
-) -> StateHistory:  # fmt: skip
-    """``moved`` that looks for what is not finite; steps count from ``first``."""
-    steady = rows if rows is None or rows.steady else None
-    numbers = first + jnp.arange(steps)
-    out = integrate(
-        method,
-        state_space(model),
-        checked,
-        y0,
-        t0=t0,
-        dt=dt,
-        steps=steps,
-        save_every=save_every,
-        checkpoint=checkpoint,
-        args=((model, control, wrenches), steady),
-        inputs=(numbers, None if steady is not None else rows),
-    )
-    place = Place(model.topology, "the saved state", "saved", "what is made of the motion")
-    return StateHistory(out.ts, *parts(model, check_gradient_finite(place, numbers[-1], out.ts[-1], out.ys)))
+# States.
 
 
 def state_space(model: Model) -> StateSpace:
-    """The space of a machine's states."""
+    """The space of a machine's states (q, v, z)."""
     return StateSpace(model.topology, model.nv if model.topology.lags else 0)
 
 
-def parts(model: Model, y: Array) -> tuple[Array, Array, Array | None]:
-    """(q, v, forces of drives that lag or None) of states (..., length)."""
+def split_state(
+    model: Model, y: Float[Array, "*batch state"]
+) -> tuple[Float[Array, "*batch nq"], Float[Array, "*batch nv"], Float[Array, "*batch nv"] | None]:
+    """The parts (q, v, forces of drives that lag) of states (..., nq + 2 nv); the last is None where no drive lags."""
     end = model.nq + model.nv
     return y[..., : model.nq], y[..., model.nq : end], y[..., end:] if model.topology.lags else None
 
 
-class Row(NamedTuple):
-    """Joint forces of a step (nv,) with the time of its start, and how they change with time; or of all steps."""
+def initial_state(
+    model: Model, q0: ArrayLike | None, v0: ArrayLike | None, tau0: ArrayLike | None
+) -> Float[Array, " state"]:
+    """The state of a configuration, velocities and forces of drives that lag, checked.
 
-    since: Array
-    force: Array
-    slope: Array
+    Args:
+        model: The machine.
+        q0: Configuration (nq,); None for the neutral one.
+        v0: Velocity (nv,), rad/s or m/s; None for zero.
+        tau0: Forces of drives that lag (nv,), N m or N; None for zero.
+
+    Raises:
+        TypeError: dtypes differ from the model's, or the model is none.
+        ValueError: a shape is wrong, or forces are given where no drive lags.
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
+    q0 = model.neutral() if q0 is None else q0
+    v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
+    state = [_state_part(model, "q0", q0, model.nq), _state_part(model, "v0", v0, model.nv)]
+    if model.topology.lags:
+        tau0 = jnp.zeros(model.nv, model.dtype) if tau0 is None else tau0
+        state.append(_state_part(model, "tau0", tau0, model.nv))
+    elif tau0 is not None:
+        raise ValueError("tau0: no drive of the model lags, so that their forces have no start; give an actuator_time")
+    return jnp.concatenate(state)
+
+
+def _state_part(model: Model, name: str, value: ArrayLike, length: int) -> Float[Array, " length"]:
+    """``value`` as an array (length,) of the model's dtype, the argument that errors call ``name``."""
+    array = verify.floating(name, value)
+    if array.shape != (length,):
+        kind = "nq" if name == "q0" else "nv"
+        raise ValueError(
+            f"{name}: expected shape ({length},), that is {kind}, got {array.shape}; use jax.vmap for batches"
+        )
+    if array.dtype != model.dtype:
+        raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {array.dtype}")
+    return array
+
+
+# Drives.
+
+
+class TorqueSegment(NamedTuple):
+    """Joint forces ``force + slope (t - start)`` of one step, or of all steps with a leading axis.
+
+    Attributes:
+        start: Time at the start of the step, s, () or (steps,).
+        force: Joint forces at that time, N m or N, (nv,) or (steps, nv).
+        slope: Their rate, N m/s or N/s, (nv,) or (steps, nv).
+    """
+
+    start: Float[Array, "*steps"]
+    force: Float[Array, "*steps nv"]
+    slope: Float[Array, "*steps nv"]
 
     @property
     def steady(self) -> bool:
-        """Whether it is one row for all the time."""
+        """Whether it is one segment for all the time, without a leading axis."""
         return self.force.ndim == 1
 
+    def at(self, t: Number) -> Float[Array, " nv"]:
+        """The joint forces (nv,) of one segment at the time t, N m or N."""
+        return self.force + self.slope * (t - self.start)
 
-def held(model: Model, torques: Any, steps: int, t0: Any, dt: Any) -> Row | None:
-    """Joint forces as ``rollout`` takes them: one row for all the time, or one (steps, ...) for each step.
+
+def torque_segments(
+    model: Model, torques: ArrayLike | None, steps: int, t0: Number, dt: Number
+) -> TorqueSegment | None:
+    """Joint forces as ``rollout`` takes them, as one segment for all the time or one for each step.
+
+    Args:
+        model: The machine.
+        torques: N m or N, (nv,) all the time, (steps, nv) constant over each step, (steps + 1, nv) nodes of straight
+            lines, or None.
+        steps: Number of steps.
+        t0: Initial time, s.
+        dt: Step, s.
 
     Raises:
         TypeError: the dtype is not the model's.
@@ -229,7 +239,7 @@ def held(model: Model, torques: Any, steps: int, t0: Any, dt: Any) -> Row | None
     if tau.dtype != model.dtype:
         raise TypeError(f"torques: expected {model.dtype}, the dtype of the model, got {tau.dtype}")
     if tau.ndim == 1:
-        return Row(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
+        return TorqueSegment(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
     if tau.ndim > 2 or len(tau) not in (steps, steps + 1):
         raise ValueError(
             f"torques: expected shape ({model.nv},), ({steps}, {model.nv}) held for a step each or ({steps + 1},"
@@ -237,92 +247,181 @@ def held(model: Model, torques: Any, steps: int, t0: Any, dt: Any) -> Row | None
         )
     t0, dt = jnp.asarray(t0, tau.dtype), jnp.asarray(dt, tau.dtype)
     slope = jnp.diff(tau, axis=0) / dt if len(tau) > steps else jnp.zeros_like(tau)
-    return Row(t0 + jnp.arange(steps, dtype=tau.dtype) * dt, tau[:steps], slope)
+    return TorqueSegment(t0 + jnp.arange(steps, dtype=tau.dtype) * dt, tau[:steps], slope)
 
 
-def driven(t: Array, y: Array, args: Any, solve: Solve = forward_dynamics) -> Array:
-    """(v, v', tau' of drives that lag): the algebra vector of ``Motions``.
+def commanded_forces(
+    model: Model,
+    control: Control | None,
+    torques: Float[Array, " nv"] | None,
+    t: Number,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+) -> Float[Array, " nv"]:
+    """The command of the drives (nv,), N m or N: given torques plus the control's, zero without either."""
+    tau = jnp.zeros_like(v) if torques is None else torques
+    return tau if control is None else tau + control(t, q, v, model)
+
+
+def actuator_dynamics(
+    model: Model, command: Float[Array, " nv"], drive_forces: Float[Array, " nv"] | None
+) -> tuple[Float[Array, " nv"], Float[Array, " nv"] | None]:
+    """The joint forces of drives that follow a command by ``T tau' = command - tau``, and their rate.
+
+    Args:
+        model: The machine, T being its ``actuator_time``, s; T = 0 gives the command itself.
+        command: The commanded forces (nv,), N m or N.
+        drive_forces: The drives' forces as states of the motion (nv,), of those without a lag any numbers; None where
+            no drive of the machine lags.
+
+    Returns:
+        The joint forces (nv,), N m or N, and the rate of ``drive_forces`` (nv,), N m/s or N/s, zero for drives without
+        a lag; None where no drive lags.
+    """
+    if drive_forces is None:
+        return command, None
+    lags = model.actuator_time > 0
+    rate = (command - drive_forces) / jnp.where(lags, model.actuator_time, 1)
+    return jnp.where(lags, drive_forces, command), jnp.where(lags, rate, 0)
+
+
+# Equations of motion.
+
+
+def acceleration(
+    model: Model,
+    tau: Float[Array, " nv"],
+    wrenches: Wrenches | None,
+    t: Number,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    solve: Solve = forward_dynamics,
+) -> Float[Array, " nv"]:
+    """The derivative of v under the drives' forces, the model's own dampers and springs, and external wrenches.
+
+    Args:
+        model: The machine.
+        tau: The drives' forces (nv,), N m or N.
+        wrenches: ``wrenches(t, q, v, model)``, (bodies, 6) in the bodies' frames, N and N m, or None.
+        t: Time, s.
+        q: Configuration (nq,).
+        v: Velocity (nv,), rad/s or m/s.
+        solve: The forward dynamics, with the rule of differentiation that fits the use.
+
+    Returns:
+        v' (nv,), rad/s^2 or m/s^2.
+    """
+    external = None if wrenches is None else wrenches(t, q, v, model)
+    return solve(model, q, v, tau + passive_forces(model, q, v), external)
+
+
+def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_dynamics) -> Float[Array, " algebra"]:
+    """The field of a motion, the algebra vector (v, v', tau' of drives that lag) of ``StateSpace``.
 
     Args:
         t: Time, s.
         y: State (q, v, tau of drives that lag).
-        args: ((model, control, wrenches), row) with the ``Row`` of joint forces or None.
-        solve: See ``acceleration``.
+        args: ((model, control, wrenches), segment) with the ``TorqueSegment`` of joint forces or None.
+        solve: The forward dynamics, see ``acceleration``.
     """
-    (model, control, wrenches), row = args
-    q, v, z = parts(model, y)
-    torques = None if row is None else row.force + row.slope * (t - row.since)
-    tau, rate = lagged(model, joint_forces(model, control, torques, t, q, v), z)
+    (model, control, wrenches), segment = args
+    q, v, z = split_state(model, y)
+    torques = None if segment is None else segment.at(t)
+    tau, rate = actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)
     slope = [v, acceleration(model, tau, wrenches, t, q, v, solve)]
     return jnp.concatenate(slope if rate is None else [*slope, rate])
 
 
-def checked(t: Array, y: Array, args: Any) -> Array:
-    """``driven`` that looks at all that it meets."""
-    ((model, control, wrenches), steady), (step, row) = args
+def integrate_motion(
+    model: Model, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, control: Control | None,
+    wrenches: Wrenches | None, method: Method, t0: Number, save_every: int, checkpoint: str | int | None,
+) -> StateHistory:  # fmt: skip
+    """``rollout`` from a state (nq + 2 nv,) with checked arguments."""
+    machine = (model, control, wrenches)
+    arguments: dict[str, Any] = (
+        {"args": (machine, segments)} if segments is None or segments.steady else {"args": machine, "inputs": segments}
+    )
+    solution = integrate(
+        method, state_space(model), equations_of_motion, y0, t0=t0, dt=dt, steps=steps, save_every=save_every,
+        checkpoint=checkpoint, **arguments,
+    )  # fmt: skip
+    return StateHistory(solution.ts, *split_state(model, solution.ys))
+
+
+# The same, with a look at every quantity.
+
+
+def integrate_checked_motion(
+    model: Model, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, control: Control | None,
+    wrenches: Wrenches | None, method: Method, t0: Number, save_every: int, checkpoint: str | int | None,
+    first: int | Int[Array, ""] = 0,
+) -> StateHistory:  # fmt: skip
+    """``integrate_motion`` that names what is not finite; steps count from ``first``.
+
+    Raises:
+        FloatingPointError: something is not finite; out of a compiled program as ``finite_checks.plain_errors`` says.
+    """
+    steady = segments if segments is None or segments.steady else None
+    numbers = first + jnp.arange(steps)
+    solution = integrate(
+        method,
+        state_space(model),
+        checked_equations_of_motion,
+        y0,
+        t0=t0,
+        dt=dt,
+        steps=steps,
+        save_every=save_every,
+        checkpoint=checkpoint,
+        args=((model, control, wrenches), steady),
+        inputs=(numbers, None if steady is not None else segments),
+    )
+    saved = CheckedQuantity(model.topology, "the saved state", "saved", "what is made of the motion")
+    states = check_gradient_finite(saved, numbers[-1], solution.ts[-1], solution.ys)
+    return StateHistory(solution.ts, *split_state(model, states))
+
+
+def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Float[Array, " algebra"]:
+    """``equations_of_motion`` that checks all its quantities on the way forward and their gradients backwards.
+
+    Args:
+        t: Time, s.
+        y: State (q, v, tau of drives that lag).
+        args: (((model, control, wrenches), steady segment or None), (number of the step, segment of the step or None)).
+
+    Raises:
+        FloatingPointError: a quantity is not finite.
+    """
+    ((model, control, wrenches), steady), (step, segment) = args
     tree = model.topology
 
-    def enters(through: str, what: str, kind: str, x: Array) -> Array:
-        return check_gradient_finite(Place(tree, f"the {what}", kind, through), step, t, x)
+    def probe(equation: str, name: str, kind: str, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return check_gradient_finite(CheckedQuantity(tree, f"the {name}", kind, equation), step, t, x)
 
-    def state(through: str) -> tuple[Array, Array]:
-        return enters(through, "configuration", "q", q), enters(through, "velocity", "v", v)
+    def probed_state(equation: str) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+        return probe(equation, "configuration", "q", q), probe(equation, "velocity", "v", v)
 
-    def of_state(f: Control | Wrenches | None, through: str) -> Array | None:
-        if f is None:
-            return None
-        at, speed = state(through)
-        return f(t, at, speed, own)
+    def evaluate(f: Control | Wrenches | None, equation: str) -> Float[Array, ...] | None:
+        return None if f is None else f(t, *probed_state(equation), probed_model)
 
-    own = check_model_gradient_finite(model, step, t)
-    y = enters("a stage of the method", "state", "state", y)
-    q, v, z = parts(model, y)
-    row = row if steady is None else steady
-    torques = None if row is None else row.force + row.slope * (t - row.since)
+    probed_model = check_model_gradient_finite(model, step, t)
+    y = probe("a stage of the method", "state", "state", y)
+    q, v, z = split_state(model, y)
+    segment = segment if steady is None else steady
+    torques = None if segment is None else segment.at(t)
     given = jnp.zeros_like(v) if torques is None else torques
-    driving = of_state(control, "the control")
-    tau, rate = lagged(own, given if driving is None else given + driving, z)
-    passive = passive_forces(own, *state("the passive forces"))
-    external = of_state(wrenches, "the wrenches")
-    total = enters("the forward dynamics", "force", "v", tau + passive)
-    a = forward_dynamics(own, *state("the forward dynamics"), total, external)
-    seen = {
+    control_forces = evaluate(control, "the control")
+    command = given if control_forces is None else given + control_forces
+    tau, rate = actuator_dynamics(probed_model, command, z)
+    passive = passive_forces(probed_model, *probed_state("the passive forces"))
+    external = evaluate(wrenches, "the wrenches")
+    total = probe("the forward dynamics", "force", "v", tau + passive)
+    a = forward_dynamics(probed_model, *probed_state("the forward dynamics"), total, external)
+    quantities = {
         **{name: (name, getattr(model, name)) for name in ("placements", "screws", "inertias", "mimic", "frames")},
-        "state": ("state", y), "given torque": ("v", torques), "force of the control": ("v", driving),
+        "state": ("state", y), "given torque": ("v", torques), "force of the control": ("v", control_forces),
         "force of the drive": ("v", tau), "rate of the drive's force": ("v", rate), "passive force": ("v", passive),
         "external wrench": ("wrenches", external), "acceleration": ("v", a),
     }  # fmt: skip
-    check_finite(step, t, *((Place(tree, f"the {what}", kind), x) for what, (kind, x) in seen.items()))
+    check_finite(step, t, *((CheckedQuantity(tree, f"the {name}", kind), x) for name, (kind, x) in quantities.items()))
     return jnp.concatenate([v, a] if rate is None else [v, a, rate])
-
-
-def start(model: Model, q0: Any, v0: Any, tau0: Any) -> Array:
-    """The state of q0, by default neutral, v0, by default zero, and tau0, by default zero, checked.
-
-    Raises:
-        TypeError: dtypes differ from the model's, or the model is none.
-        ValueError: a shape is wrong, or forces are given where no drive lags.
-    """
-    if not isinstance(model, Model):
-        raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
-    q0 = model.neutral() if q0 is None else q0
-    v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
-    state = [_state(model, "q0", q0, model.nq), _state(model, "v0", v0, model.nv)]
-    if model.topology.lags:
-        tau0 = jnp.zeros(model.nv, model.dtype) if tau0 is None else tau0
-        state.append(_state(model, "tau0", tau0, model.nv))
-    elif tau0 is not None:
-        raise ValueError("tau0: no drive of the model lags, so that their forces have no start; give an actuator_time")
-    return jnp.concatenate(state)
-
-
-def _state(model: Model, name: str, value: Any, length: int) -> Array:
-    array = verify.floating(name, value)
-    if array.shape != (length,):
-        kind = "nq" if name == "q0" else "nv"
-        raise ValueError(
-            f"{name}: expected shape ({length},), that is {kind}, got {array.shape}; use jax.vmap for batches"
-        )
-    if array.dtype != model.dtype:
-        raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {array.dtype}")
-    return array

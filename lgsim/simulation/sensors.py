@@ -1,4 +1,4 @@
-"""What sensors on a machine read, as functions of its state."""
+"""The readings of sensors on a machine, as functions of its state."""
 
 from __future__ import annotations
 
@@ -14,20 +14,26 @@ from lgsim.multibody.model import Model
 
 
 class IMU(NamedTuple):
-    """Readings (..., 3) in the axes of the sensor's frame."""
+    """The readings of an accelerometer and a gyroscope, in the axes of the sensor's frame.
 
-    specific_force: Array
-    """m/s^2: acceleration less that of free fall; (0, 0, 9.81) at rest with z up."""
-    rate: Array
-    """Angular velocity, rad/s."""
+    Attributes:
+        specific_force: Acceleration less that of free fall, (..., 3), m/s^2; (0, 0, 9.81) at rest with z up.
+        rate: Angular velocity, (..., 3), rad/s.
+    """
+
+    specific_force: Float[Array, "*batch 3"]
+    rate: Float[Array, "*batch 3"]
 
 
 def encoders(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
-    """What joint encoders read: the number of each degree of freedom, rad or m; 0 for spherical and free joints.
+    """The readings of joint encoders: the number of each degree of freedom, 0 for spherical and free joints.
 
     Args:
         model: The machine.
-        q: Configuration.
+        q: Configuration (nq,).
+
+    Returns:
+        The readings (nv,), rad or m.
     """
     return coordinates(model, q)[0]
 
@@ -39,14 +45,14 @@ def imu(
     v: Float[Array, "*#batch nv"],
     a: Float[Array, "*#batch nv"],
 ) -> IMU:
-    """What an accelerometer and a gyroscope at the origin of a frame read: ``f = R^T (p'' - g)`` and w.
+    """The readings of an accelerometer and a gyroscope at the origin of a frame, ``f = R^T (p'' - g)`` and w.
 
     Args:
         model: The machine.
-        frame: Name or place in ``model.frame_names``.
-        q: Configuration.
-        v: Velocity.
-        a: Its derivative, e.g. of ``forward_dynamics``.
+        frame: Name of the frame, or its place in ``model.frame_names``.
+        q: Configuration (..., nq).
+        v: Velocity (..., nv), rad/s or m/s.
+        a: The derivative of v, (..., nv), rad/s^2 or m/s^2, e.g. of ``forward_dynamics``.
 
     Returns:
         IMU(specific_force, rate), each (..., 3), in the frame's axes.
@@ -69,8 +75,11 @@ def frame_pose(model: Model, frame: str | int, q: Float[Array, "*batch nq"]) -> 
 
     Args:
         model: The machine.
-        frame: Name or place in ``model.frame_names``.
-        q: Configuration.
+        frame: Name of the frame, or its place in ``model.frame_names``.
+        q: Configuration (..., nq).
+
+    Returns:
+        The homogeneous matrix ``T_WF`` (..., 4, 4), m.
 
     Raises:
         ValueError: there is no such frame, q has a wrong length.
@@ -85,9 +94,12 @@ def frame_twist(
 
     Args:
         model: The machine.
-        frame: Name or place in ``model.frame_names``.
-        q: Configuration.
-        v: Velocity.
+        frame: Name of the frame, or its place in ``model.frame_names``.
+        q: Configuration (..., nq).
+        v: Velocity (..., nv), rad/s or m/s.
+
+    Returns:
+        The twist (..., 6), linear part first.
 
     Raises:
         ValueError: there is no such frame, an array has a wrong length.

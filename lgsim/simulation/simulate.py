@@ -1,17 +1,19 @@
-"""Simulation: a rollout that shows its progress, can be interrupted, and tells what went wrong."""
+"""Simulation: a rollout in chunks that shows its progress, can be interrupted, and says what went wrong."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Int, Shaped
 
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import METHODS, MK4
@@ -19,60 +21,61 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.finite_checks import plain_errors
 from lgsim.simulation.rollout import (
     Control,
-    Row,
     StateHistory,
+    TorqueSegment,
     Wrenches,
-    held,
-    joint_forces,
-    lagged,
-    moved,
-    parts,
-    start,
-    watched,
+    actuator_dynamics,
+    commanded_forces,
+    initial_state,
+    integrate_checked_motion,
+    integrate_motion,
+    split_state,
+    torque_segments,
 )
 from lgsim.simulation.trajectory import Trajectory
+from lgsim.support.chunks import run_in_chunks
 from lgsim.support.version import own_version
 
 Progress = Callable[[int, int], Any]
-"""``progress(done, steps)`` is called now and then."""
+"""``progress(done, steps)`` is called after each chunk with the steps done and the steps in all."""
 
 CHUNK = 512
-"""Steps between two looks at the state."""
+"""Steps of a chunk: so often the state is looked at."""
 
 
 def simulate(
     model: Model,
-    q0: Any = None,
-    v0: Any = None,
+    q0: Float[ArrayLike, " nq"] | None = None,
+    v0: Float[ArrayLike, " nv"] | None = None,
     *,
     duration: float,
     dt: float,
     method: Method = MK4,
-    torques: Any = None,
+    torques: Float[ArrayLike, "*rows nv"] | None = None,
     control: Control | None = None,
     wrenches: Wrenches | None = None,
-    tau0: Any = None,
+    tau0: Float[ArrayLike, " nv"] | None = None,
     save_every: int = 1,
     check: bool = False,
     progress: Progress | None = None,
 ) -> Trajectory:
     """Simulate a machine for some time and keep what came of it.
 
-    ``rollout`` in pieces: after each the state is looked at. Where it is not finite the simulation ends, and where it
-    is interrupted (Ctrl-C) too; what was computed is returned, and ``result`` says why it ended and when.
+    ``rollout`` in chunks: after each the state is looked at. The simulation ends where the state is not finite, and
+    where it is interrupted (Ctrl-C); what was computed is returned, and ``result`` says why it ended and when.
 
     Args:
         model: The machine, as of ``lgsim.load_urdf``.
-        q0: Configuration at the start, by default ``model.neutral()``.
-        v0: Velocity at the start, by default zero.
-        duration: s; rounded to a whole number of ``save_every`` steps.
+        q0: Configuration at the start (nq,), by default ``model.neutral()``.
+        v0: Velocity at the start (nv,), rad/s or m/s, by default zero.
+        duration: Simulated time, s; rounded to a whole number of ``save_every`` steps.
         dt: Step, s.
-        method: Of ``lgsim.METHODS``.
+        method: Method of ``lgsim.METHODS``.
         torques, control, wrenches, tau0: See ``rollout``.
-        save_every: Keep each ``save_every``-th state.
-        check: Where the motion diverges, go there again slowly, and let ``result`` say which quantity was the first
-            that was not finite, with its joint, body and step, see ``rollout``.
-        progress: Called with the number of steps done and of all.
+        save_every: Number of steps from one saved state to the next.
+        check: Whether a motion that diverges is computed there again, slowly, so that ``result`` says which quantity
+            was the first that was not finite, with its joint, body and step, see ``rollout``.
+        progress: Called after each chunk with the number of steps done and of all.
 
     Returns:
         The trajectory with the drives' joint forces at the saved states.
@@ -84,49 +87,83 @@ def simulate(
     for name, value in (("duration", duration), ("dt", dt)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    y0 = start(model, q0, v0, tau0)
+    y0 = initial_state(model, q0, v0, tau0)
     steps = max(1, round(duration / dt / save_every)) * save_every
-    rows = held(model, torques, steps, 0.0, dt)
+    rows = torque_segments(model, torques, steps, 0.0, dt)
     chunk = save_every * max(1, min(CHUNK, steps) // save_every)
-    run = partial(_piece, method=method, steps=chunk, save_every=save_every)
-    kept = [StateHistory(jnp.zeros(1, model.dtype), *parts(model, y0[None]))]
-    tau, result, done = [_forces(model, control, rows, np.zeros(1, int), kept[0])], "", 0
-    try:
-        while done < steps and not result:
-            now = rows if rows is None or rows.steady else jax.tree.map(partial(_rows_from, done, chunk), rows)
-            t0, h = jnp.asarray(done * dt, model.dtype), jnp.asarray(dt, model.dtype)
-            y0 = jnp.concatenate([x[-1] for x in kept[-1][1:] if x is not None])
-            piece = run(model, y0, t0, h, now, control, wrenches)
-            piece = _cut(piece, slice(1, 1 + min(chunk, steps - done) // save_every))
-            good, result = _finite(model, piece, done, dt, save_every, method)
-            if result and check:
-                again = partial(
-                    watched, model, y0, h, chunk, now, control, wrenches, method, t0, save_every, None, done
-                )
-                result = _first_fault(again, result)
-            if len(good.time):
-                at = done + save_every * np.arange(1, len(good.time) + 1)
-                tau.append(_forces(model, control, rows, at, good))
-                kept.append(good)
-            done += len(piece.time) * save_every
-            if progress is not None:
-                progress(done, steps)
-    except KeyboardInterrupt:
-        result = f"interrupted at {done * dt:g} s of {steps * dt:g} s"
-    time, q, v = (np.concatenate([np.asarray(part[i]) for part in kept]) for i in range(3))
+    run = partial(_chunk, method=method, steps=chunk, save_every=save_every)
+    first = StateHistory(jnp.zeros(1, model.dtype), *split_state(model, y0[None]))
+    # what was computed, chunk by chunk; of these lists only the first ``_SimulationState.chunks`` entries count
+    motions, forces = [first], [_forces(model, control, rows, np.zeros(1, int), first)]
+
+    def advance(state: _SimulationState) -> _SimulationState:
+        del motions[state.chunks :], forces[state.chunks :]
+        done = state.steps
+        now = rows if rows is None or rows.steady else jax.tree.map(partial(_rows_from, done, chunk), rows)
+        t0, h = jnp.asarray(done * dt, model.dtype), jnp.asarray(dt, model.dtype)
+        y = jnp.concatenate([x[-1] for x in motions[-1][1:] if x is not None])
+        motion = run(model, y, t0, h, now, control, wrenches)
+        motion = _slice(motion, slice(1, 1 + min(chunk, steps - done) // save_every))
+        good, result = _finite(model, motion, done, dt, save_every, method)
+        if result and check:
+            again = partial(
+                integrate_checked_motion, model, y, h, chunk, now, control, wrenches, method, t0, save_every, None, done
+            )
+            result = _first_fault(again, result)
+        if len(good.time):
+            at = done + save_every * np.arange(1, len(good.time) + 1)
+            forces.append(_forces(model, control, rows, at, good))
+            motions.append(good)
+        return _SimulationState(done + len(motion.time) * save_every, len(motions), result)
+
+    state, interrupted = run_in_chunks(
+        _SimulationState(0, 1, ""),
+        advance,
+        lambda state: state.steps >= steps or bool(state.result),
+        progress=None if progress is None else lambda _, state: progress(state.steps, steps),
+    )
+    result = f"interrupted at {state.steps * dt:g} s of {steps * dt:g} s" if interrupted else state.result
+    time, q, v = (np.concatenate([np.asarray(motion[i]) for motion in motions[: state.chunks]]) for i in range(3))
     return Trajectory(
-        model, np.asarray(save_every * dt * np.arange(len(time)), time.dtype), q, v, np.concatenate(tau)[: len(time)],
-        method_name(method), float(dt), result, own_version(),
+        model, np.asarray(save_every * dt * np.arange(len(time)), time.dtype), q, v,
+        np.concatenate(forces[: state.chunks]), method_name(method), float(dt), result, own_version(),
     )  # fmt: skip
 
 
+class _SimulationState(NamedTuple):
+    """State of a simulation between two chunks.
+
+    Attributes:
+        steps: Number of steps done.
+        chunks: Number of pieces of the motion computed, the first state included.
+        result: Why the simulation ends here, or empty.
+    """
+
+    steps: int
+    chunks: int
+    result: str
+
+
 @eqx.filter_jit  # not jax.jit: a control may be any function
-def _piece(model, y0, t0, dt, rows, control, wrenches, *, method, steps, save_every):
-    return moved(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, None)
+def _chunk(
+    model: Model,
+    y0: Float[Array, " state"],
+    t0: Float[Array, ""],
+    dt: Float[Array, ""],
+    rows: TorqueSegment | None,
+    control: Control | None,
+    wrenches: Wrenches | None,
+    *,
+    method: Method,
+    steps: int,
+    save_every: int,
+) -> StateHistory:
+    """The motion over some steps from the state y0 at the time t0."""
+    return integrate_motion(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, None)
 
 
 def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
-    """How a piece diverged, in words, found by computing it again."""
+    """How a chunk diverged, in words, found by computing it again with all quantities checked."""
     try:
         with plain_errors():
             jax.block_until_ready(again())
@@ -136,19 +173,19 @@ def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
     return found
 
 
-def _cut(motion: StateHistory, part: slice) -> StateHistory:
+def _slice(motion: StateHistory, part: slice) -> StateHistory:
     return jax.tree.map(lambda x: x[part], motion)
 
 
-def _rows_from(start: int, count: int, rows: Array) -> Array:
-    """``count`` rows from a place on; beyond the end the last one again."""
+def _rows_from(start: int, count: int, rows: Shaped[Array, "steps ..."]) -> Shaped[Array, "count ..."]:
+    """``count`` rows from an index on; beyond the end the last one again."""
     return rows[np.minimum(np.arange(start, start + count), len(rows) - 1)]
 
 
 def _forces(
-    model: Model, control: Control | None, rows: Row | None, at: np.ndarray, motion: StateHistory
-) -> np.ndarray:
-    """The drives' forces at states after ``at`` steps; of a held row what acts just after the state."""
+    model: Model, control: Control | None, rows: TorqueSegment | None, at: Int[np.ndarray, " n"], motion: StateHistory
+) -> Float[np.ndarray, "n nv"]:
+    """The drives' forces at the states after ``at`` steps, N m or N; of a row for each step the one after the state."""
     if rows is None:
         torques = None
     elif rows.steady:
@@ -162,36 +199,57 @@ def _forces(
 
 @eqx.filter_jit
 def drives(
-    model: Model, control: Control | None, torques: Array | None, t: Array, q: Array, v: Array, z: Array | None
-) -> Array:
-    """The drives' forces at many states (t, q, v) with the forces z of those that lag."""
+    model: Model,
+    control: Control | None,
+    torques: Float[Array, "n nv"] | None,
+    t: Float[Array, " n"],
+    q: Float[Array, "n nq"],
+    v: Float[Array, "n nv"],
+    z: Float[Array, "n nv"] | None,
+) -> Float[Array, "n nv"]:
+    """The drives' joint forces at many states, N m or N.
+
+    Args:
+        model: The machine.
+        control: See ``rollout``.
+        torques: Joint forces that are added to the control's, N m or N; None for zero.
+        t: Times, s.
+        q: Configurations.
+        v: Velocities, rad/s or m/s.
+        z: Forces of the drives that lag, N m or N; None where none does.
+    """
 
     def force(torques: Array | None, t: Array, q: Array, v: Array, z: Array | None) -> Array:
-        return lagged(model, joint_forces(model, control, torques, t, q, v), z)[0]
+        return actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)[0]
 
     given = (torques, t, q, v, z)
     return jax.vmap(force, tuple(None if x is None else 0 for x in given))(*given)
 
 
 def _finite(
-    model: Model, piece: StateHistory, done: int, dt: float, save_every: int, method: Method
+    model: Model, motion: StateHistory, done: int, dt: float, save_every: int, method: Method
 ) -> tuple[StateHistory, str]:
-    """The saved states before the first one that is not finite, and what to say of it."""
-    bad = ~np.all([np.isfinite(x).all(axis=1) for x in piece[1:] if x is not None], axis=0)
+    """(the saved states before the first one that is not finite, what to say of that one)."""
+    bad = ~np.all([np.isfinite(x).all(axis=1) for x in motion[1:] if x is not None], axis=0)
     if not bad.any():
-        return piece, ""
+        return motion, ""
     first = int(np.argmax(bad))
     step = done + (first + 1) * save_every
-    force = None if piece.held is None else np.asarray(piece.held[first])
-    joint = worst_joint(model, np.asarray(piece.q[first]), np.asarray(piece.v[first]), force)
-    return _cut(piece, slice(first)), (
+    force = None if motion.drive_forces is None else np.asarray(motion.drive_forces[first])
+    joint = worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]), force)
+    return _slice(motion, slice(first)), (
         f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; take a"
         f" smaller dt than {dt:g} s or a method of higher order than {method_name(method)}"
     )
 
 
-def worst_joint(model: Model, q: np.ndarray, v: np.ndarray, z: np.ndarray | None = None) -> str:
-    """The first joint whose velocity, or else configuration or drive, is not finite."""
+def worst_joint(
+    model: Model,
+    q: Float[np.ndarray, " nq"],
+    v: Float[np.ndarray, " nv"],
+    z: Float[np.ndarray, " nv"] | None = None,
+) -> str:
+    """The name of the first joint whose velocity v, or else configuration q or drive's force z, is not finite."""
     for array, slices in ((v, model.v_slices), (q, model.q_slices), (z, model.v_slices)):
         for name, part in slices.items():
             if array is not None and not np.isfinite(array[part]).all():
@@ -200,5 +258,5 @@ def worst_joint(model: Model, q: np.ndarray, v: np.ndarray, z: np.ndarray | None
 
 
 def method_name(method: Method) -> str:
-    """As in ``METHODS``, or else the method's own."""
+    """The name of a method in ``METHODS``, or else the method's own."""
     return next((name for name, known in METHODS.items() if known == method), method.name)

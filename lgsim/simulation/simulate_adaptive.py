@@ -3,40 +3,54 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
 from lgsim.simulation.events import ThresholdEvent
-from lgsim.simulation.rollout import Control, Row, Wrenches, checked, driven, held, parts, start, state_space
+from lgsim.simulation.rollout import (
+    Control,
+    TorqueSegment,
+    Wrenches,
+    checked_equations_of_motion,
+    equations_of_motion,
+    initial_state,
+    split_state,
+    state_space,
+    torque_segments,
+)
 from lgsim.simulation.simulate import Progress, drives, method_name
 from lgsim.simulation.trajectory import Trajectory
+from lgsim.support.chunks import run_in_chunks
 from lgsim.support.version import own_version
 
 SAVED, STEPS = 1024, 8192
-"""Saved states and steps between two looks at what was computed."""
+"""Saved states and steps of a chunk, at most: so often what was computed is looked at."""
 
 
 def simulate_adaptive(
     model: Model,
-    q0: Any = None,
-    v0: Any = None,
+    q0: Float[ArrayLike, " nq"] | None = None,
+    v0: Float[ArrayLike, " nv"] | None = None,
     *,
     duration: float,
     rtol: float = 1e-6,
     atol: float = 1e-9,
     method: Method = MK54,
     control: Control | None = None,
-    torques: Any = None,
+    torques: Float[ArrayLike, " nv"] | None = None,
     wrenches: Wrenches | None = None,
-    tau0: Any = None,
-    save_at: Any = None,
+    tau0: Float[ArrayLike, " nv"] | None = None,
+    save_at: ArrayLike | Sequence[float] | None = None,
     dt_out: float = 0.01,
     events: Any = (),
     max_steps: int = 100_000,
@@ -49,26 +63,27 @@ def simulate_adaptive(
     for velocities. The error at the end is proportional to the tolerance. Saved states lie on quartics between the
     steps, of the same order of error. Needs the extra ``adaptive``; for gradients call ``solve`` itself.
 
-    It goes in pieces of ``SAVED`` states or ``STEPS`` steps: between them Ctrl-C ends it and keeps what there is.
+    It is done in chunks of at most ``SAVED`` states and ``STEPS`` steps: between two of them Ctrl-C ends it, and what
+    was computed is returned.
 
     Args:
         model: The machine, as of ``lgsim.load_urdf``.
-        q0: Configuration at the start, by default ``model.neutral()``.
-        v0: Velocity at the start, by default zero.
-        duration: s.
+        q0: Configuration at the start (nq,), by default ``model.neutral()``.
+        v0: Velocity at the start (nv,), rad/s or m/s, by default zero.
+        duration: Simulated time, s.
         rtol: Tolerance of one step, relative to w.
         atol: Tolerance of one step, rad, m, rad/s or m/s.
-        method: One with an error estimate: MK54, CF32a, CF32b, CF43.
+        method: Method with an error estimate: MK54, CF32a, CF32b, CF43.
         control, wrenches: See ``rollout``; they should be smooth, each jump costs many steps.
         torques: Joint forces (nv,) all the time, N m or N; by default none.
-        tau0: Forces at the start of drives that lag, by default zero.
+        tau0: Forces at the start of drives that lag (nv,), N m or N, by default zero.
         save_at: Times of the states to keep, (n,), increasing, in [0, duration], s; by default ``dt_out`` apart.
         dt_out: Time between saved states, s, from 0 to the end; only the last one may lie half to one and a half times
             that from the one before.
-        events: An ``adaptive.Event`` or a tuple of them, such as ``events.joint_reaches`` gives; the first one to
-            occur ends the motion.
+        events: ``lgsim.integrators.adaptive.Event``, one or several, such as those of ``lgsim.simulation.events``; the
+            first one to occur ends the motion.
         max_steps: The largest number of steps, rejected ones included.
-        progress: Called with the number of states saved and of all.
+        progress: Called after each chunk with the number of states saved and of all.
 
     Returns:
         The trajectory with the drives' joint forces at the saved states. Where it ended before ``duration``, ``result``
@@ -85,17 +100,17 @@ def simulate_adaptive(
     for name, value in (("duration", duration), ("dt_out", dt_out)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    y0 = start(model, q0, v0, tau0)
+    y0 = initial_state(model, q0, v0, tau0)
     row = _constant(model, torques)
     events = (events,) if isinstance(events, adaptive.Event) else tuple(events)
     times = _times(model, save_at, duration, dt_out)
     solve = partial(
-        adaptive.solve, method, state_space(model), driven, args=((model, control, wrenches), row), rtol=rtol,
-        atol=atol, events=events,
+        adaptive.solve, method, state_space(model), equations_of_motion, args=((model, control, wrenches), row),
+        rtol=rtol, atol=atol, events=events,
     )  # fmt: skip
     blame = partial(_blame, ((model, control, wrenches), row))
-    time, states, result = _pieces(solve, y0, times, duration, max_steps, events, progress, blame)
-    q, v, z = parts(model, jnp.asarray(states))
+    time, states, result = _solve_in_chunks(solve, y0, times, duration, max_steps, events, progress, blame)
+    q, v, z = split_state(model, jnp.asarray(states))
     sequence = None if row is None else jnp.broadcast_to(row.force, v.shape)
     tau = drives(model, control, sequence, jnp.asarray(time), q, v, z)
     name = f"{method_name(method)}, rtol {float(rtol):g}, atol {float(atol):g}"
@@ -103,37 +118,71 @@ def simulate_adaptive(
     return Trajectory(model, time, q, v, tau, name, float("nan"), result, own_version())
 
 
-def _pieces(
-    solve: Any, y: Array, times: np.ndarray, duration: float, max_steps: int, events: tuple, progress: Progress | None,
-    blame: Any,
-) -> tuple[np.ndarray, np.ndarray, str]:  # fmt: skip
-    """(times, states, how it ended): ``solve`` piece by piece, until the end, an event, a failure or Ctrl-C."""
-    t, end = jnp.zeros((), times.dtype), jnp.asarray(duration, times.dtype)
-    done, steps, size, result = int(times[0] == 0), 0, min(SAVED, len(times)), ""
-    kept = [(times[:done], np.asarray(y)[None][:done])]
-    try:
-        while t < end and not result:
-            window = times[done : done + size]
-            last = window[-1] if done + size < len(times) else np.asarray(end)
-            full = np.pad(window, (0, size - len(window)), constant_values=last)
-            found = solve(y, t0=t, t1=jnp.asarray(last), save_at=full, max_steps=min(STEPS, max_steps - steps))
-            count = min(int(np.isfinite(np.asarray(found.ts)).sum()), len(window))
-            kept.append((window[:count], np.asarray(found.ys)[:count]))
-            t, y, done = found.t, found.y, done + count
-            steps += int(found.accepted) + int(found.rejected)
-            result = _ended(found, events, steps, max_steps, duration, blame)
-            if progress is not None:
-                progress(done, len(times))
-    except KeyboardInterrupt:
-        result = f"interrupted at {float(t):g} s of {duration:g} s"
-    time, states = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-    if result and (not len(time) or t > time[-1]) and np.isfinite(y).all():
-        time, states = np.append(time, np.asarray(t)), np.append(states, np.asarray(y)[None], axis=0)
+class _SimulationState(NamedTuple):
+    """State of an adaptive simulation between two chunks.
+
+    Attributes:
+        t: Time that was reached, s.
+        y: State (q, v, forces of drives that lag) at that time.
+        saved: Number of states saved.
+        chunks: Number of pieces of the motion computed, the first state included.
+        steps: Number of steps done, rejected ones included.
+        result: Why the simulation ends here, or empty.
+    """
+
+    t: Float[Array, ""]
+    y: Float[Array, " state"]
+    saved: int
+    chunks: int
+    steps: int
+    result: str
+
+
+def _solve_in_chunks(
+    solve: Callable[..., Any],
+    y0: Float[Array, " state"],
+    times: Float[np.ndarray, " n"],
+    duration: float,
+    max_steps: int,
+    events: tuple[Any, ...],
+    progress: Progress | None,
+    blame: Callable[[Array, Array], str],
+) -> tuple[Float[np.ndarray, " saved"], Float[np.ndarray, "saved state"], str]:
+    """(times, states, how it ended): ``solve`` chunk by chunk, until the end, an event, a failure or Ctrl-C."""
+    end, size, first = jnp.asarray(duration, times.dtype), min(SAVED, len(times)), int(times[0] == 0)
+    # what was computed, chunk by chunk; of this list only the first ``_SimulationState.chunks`` entries count
+    motions = [(times[:first], np.asarray(y0)[None][:first])]
+
+    def advance(state: _SimulationState) -> _SimulationState:
+        del motions[state.chunks :]
+        window = times[state.saved : state.saved + size]
+        last = window[-1] if state.saved + size < len(times) else np.asarray(end)
+        full = np.pad(window, (0, size - len(window)), constant_values=last)
+        most = min(STEPS, max_steps - state.steps)
+        found = solve(state.y, t0=state.t, t1=jnp.asarray(last), save_at=full, max_steps=most)
+        count = min(int(np.isfinite(np.asarray(found.ts)).sum()), len(window))
+        motions.append((window[:count], np.asarray(found.ys)[:count]))
+        steps = state.steps + int(found.accepted) + int(found.rejected)
+        result = _ended(found, events, steps, max_steps, duration, blame)
+        return _SimulationState(found.t, found.y, state.saved + count, len(motions), steps, result)
+
+    state, interrupted = run_in_chunks(
+        _SimulationState(jnp.zeros((), times.dtype), y0, first, 1, 0, ""),
+        advance,
+        lambda state: not state.t < end or bool(state.result),
+        progress=None if progress is None else lambda _, state: progress(state.saved, len(times)),
+    )
+    result = f"interrupted at {float(state.t):g} s of {duration:g} s" if interrupted else state.result
+    time, states = (np.concatenate(parts) for parts in zip(*motions[: state.chunks], strict=True))
+    if result and (not len(time) or state.t > time[-1]) and np.isfinite(state.y).all():
+        time, states = np.append(time, np.asarray(state.t)), np.append(states, np.asarray(state.y)[None], axis=0)
     return time, states, result
 
 
-def _times(model: Model, save_at: Any, duration: float, dt_out: float) -> np.ndarray:
-    """The times of the states to keep, in the model's dtype."""
+def _times(
+    model: Model, save_at: ArrayLike | Sequence[float] | None, duration: float, dt_out: float
+) -> Float[np.ndarray, " n"]:
+    """The times of the states to keep, s, in the model's dtype."""
     if save_at is None:
         return np.append(dt_out * np.arange(max(1, round(duration / dt_out))), duration).astype(model.dtype)
     times = np.asarray(save_at, float).astype(model.dtype)
@@ -144,27 +193,34 @@ def _times(model: Model, save_at: Any, duration: float, dt_out: float) -> np.nda
     return times
 
 
-def _constant(model: Model, torques: Any) -> Row | None:
-    """Joint forces that are the same all the time."""
+def _constant(model: Model, torques: ArrayLike | None) -> TorqueSegment | None:
+    """The row of joint forces that are the same all the time."""
     if torques is not None and jnp.shape(torques) != (model.nv,):
         raise ValueError(
             f"torques: expected shape ({model.nv},), the same all the time, got {jnp.shape(torques)}; give forces that"
             " change as control, a function of time"
         )
-    return held(model, torques, 1, 0.0, 1.0)
+    return torque_segments(model, torques, 1, 0.0, 1.0)
 
 
-def _blame(args: Any, t: Array, y: Array) -> str:
-    """What is not finite in the equations just after a state, in words; empty where all is."""
+def _blame(args: Any, t: Float[Array, ""], y: Float[Array, " state"]) -> str:
+    """Which quantity of the equations is not finite just after a state, in words; empty where all are."""
     try:
-        checked(jnp.nextafter(t, jnp.inf), y, (args, (jnp.array(0), None)))
+        checked_equations_of_motion(jnp.nextafter(t, jnp.inf), y, (args, (jnp.array(0), None)))
     except FloatingPointError as error:
         return str(error).partition("s): ")[2]
     return ""
 
 
-def _ended(found: Any, events: tuple[Any, ...], steps: int, max_steps: int, duration: float, blame: Any) -> str:
-    """How a piece ended the motion, in words; empty where it goes on."""
+def _ended(
+    found: Any,
+    events: tuple[Any, ...],
+    steps: int,
+    max_steps: int,
+    duration: float,
+    blame: Callable[[Array, Array], str],
+) -> str:
+    """How a chunk, a ``Solution`` of ``adaptive.solve``, ended the motion, in words; empty where it goes on."""
     from lgsim.integrators.adaptive import RESULTS
 
     at = f"at {float(str(np.asarray(found.t))):.9g} s"

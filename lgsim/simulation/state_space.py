@@ -8,6 +8,7 @@ from functools import cache
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.lie.action import Action
 from lgsim.lie.ad_functions import DEXPINV, on_motion
@@ -25,8 +26,8 @@ class StateSpace(Action):
     of a step on CPU grows with their number.
 
     Attributes:
-        topology: Of the machine.
-        further: Length of z, such as the forces of drives that lag.
+        topology: The topology of the machine.
+        further: The length of z, such as the number of forces of drives that lag.
     """
 
     topology: Topology = eqx.field(static=True)
@@ -34,16 +35,18 @@ class StateSpace(Action):
 
     @property
     def dim(self) -> int:
-        """Twice the degrees of freedom, and the further numbers."""
+        """The length of an algebra vector: twice the degrees of freedom, and the further numbers."""
         return 2 * self.topology.nv + self.further
 
     @property
     def length(self) -> int:
-        """Numbers in a state."""
+        """The length of a state."""
         return self.topology.nq + self.topology.nv + self.further
 
-    def move(self, xi: Array, y: Array) -> Array:
-        """``retract`` of q, the sum of v and of z."""
+    def move(
+        self, xi: Float[Array, "*#batch algebra"], y: Float[Array, "*#batch state"]
+    ) -> Float[Array, "*batch state"]:
+        """The state with q retracted by xi, and v and z added up with it."""
         tree = self.topology
         xi, y = check.arguments(xi=(xi, (self.dim,)), y=(y, (self.length,)))
         if not tree.groups:
@@ -51,42 +54,53 @@ class StateSpace(Action):
         q = configuration.retract(tree, y[..., : tree.nq], xi[..., : tree.nv])
         return jnp.concatenate([q, y[..., tree.nq :] + xi[..., tree.nv :]], axis=-1)
 
-    def dexpinv(self, sigma: Array, xi: Array) -> Array:
-        """At ``-sigma`` in the algebra of each joint that is a group: velocities move it from the right."""
+    def dexpinv(
+        self, sigma: Float[Array, "*#batch algebra"], xi: Float[Array, "*#batch algebra"]
+    ) -> Float[Array, "*batch algebra"]:
+        """``dexpinv`` of each joint that is a group, at ``-sigma``, since velocities move it from the right."""
         return self._on_groups(_dexpinv, sigma, xi)
 
-    def bracket(self, a: Array, b: Array) -> Array:
-        """Minus the bracket of each joint that is a group."""
+    def bracket(
+        self, a: Float[Array, "*#batch algebra"], b: Float[Array, "*#batch algebra"]
+    ) -> Float[Array, "*batch algebra"]:
+        """Minus the bracket of each joint that is a group; zero in a vector space."""
         return self._on_groups(_bracket, a, b)
 
-    def difference(self, y0: Array, y1: Array) -> Array:
+    def difference(
+        self, y0: Float[Array, "*#batch state"], y1: Float[Array, "*#batch state"]
+    ) -> Float[Array, "*batch algebra"]:
         """The smallest xi with ``move(xi, y0) = y1``."""
         tree = self.topology
         y0, y1 = check.arguments(y0=(y0, (self.length,)), y1=(y1, (self.length,)))
-        along = configuration.difference(tree, y0[..., : tree.nq], y1[..., : tree.nq])
-        return jnp.concatenate([along, y1[..., tree.nq :] - y0[..., tree.nq :]], axis=-1)
+        dq = configuration.difference(tree, y0[..., : tree.nq], y1[..., : tree.nq])
+        return jnp.concatenate([dq, y1[..., tree.nq :] - y0[..., tree.nq :]], axis=-1)
 
-    def difference_jacobian(self, y0: Array, y: Array) -> tuple[Array, Array]:
-        """J is that of the configuration (nv, nv), ``dexpinv`` joint by joint."""
+    def difference_jacobian(
+        self, y0: Float[Array, " state"], y: Float[Array, " state"]
+    ) -> tuple[Float[Array, " algebra"], Float[Array, "nv nv"]]:
+        """The difference r from y0 to y, and the Jacobian of its configuration, ``dexpinv`` joint by joint."""
         r = self.difference(y0, y)
         return r, _joint_dexpinv(self.topology)(r[: self.topology.nv])
 
-    def sizes(self, y: Array) -> Array:
-        """1 rad or 1 m for the configuration, v and z themselves for v and z."""
+    def sizes(self, y: Float[Array, " state"]) -> Float[Array, " algebra"]:
+        """The sizes of the algebra's components: 1 rad or 1 m for the configuration, v and z themselves for v and z."""
         return jnp.concatenate([jnp.ones(self.topology.nv, y.dtype), y[self.topology.nq :]])
 
-    def _on_groups(self, f: Callable[..., list[Array]], a: Array, b: Array) -> Array:
-        """``f`` joint by joint, and of one number where the algebra is a vector space."""
+    def _on_groups(
+        self, f: Callable[..., list[Array]], a: Float[Array, "*#batch algebra"], b: Float[Array, "*#batch algebra"]
+    ) -> Float[Array, "*batch algebra"]:
+        """``f`` applied joint by joint, and to all numbers alike where the algebra is a vector space."""
         tree = self.topology
         a, b = check.arguments(a=(a, (self.dim,)), b=(b, (self.dim,)))
         if not tree.groups:
             return f(None, [a], [b])[0]
-        along = configuration.by_group(tree, f, "v", a=(a[..., : tree.nv], "v"), b=(b[..., : tree.nv], "v"))
-        return jnp.concatenate([along, f(None, [a[..., tree.nv :]], [b[..., tree.nv :]])[0]], axis=-1)
+        groups = configuration.by_group(tree, f, "v", a=(a[..., : tree.nv], "v"), b=(b[..., : tree.nv], "v"))
+        return jnp.concatenate([groups, f(None, [a[..., tree.nv :]], [b[..., tree.nv :]])[0]], axis=-1)
 
 
 @cache
-def _joint_dexpinv(topology: Topology) -> Callable[[Array], Array]:
+def _joint_dexpinv(topology: Topology) -> Callable[[Float[Array, " nv"]], Float[Array, "nv nv"]]:
+    """The function of a difference of configurations that gives the block diagonal matrix of ``dexpinv``."""
     return native_with_derivatives(
         lambda s: block_diagonal.matrix(topology, block_diagonal.of_ad(topology, DEXPINV, s), s)
     )

@@ -1,21 +1,23 @@
-"""A motion that was computed, with all that one needs to understand it later."""
+"""A computed motion of a machine, with the model, the method and the end that belong to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.momentum import center_of_mass, centroidal_momentum
 from lgsim.integrators.hermite import hermite
+from lgsim.multibody.joint import Joint
 from lgsim.multibody.joints import Free, Spherical
 from lgsim.multibody.model import Model
 from lgsim.multibody.serialization import fingerprint
@@ -30,21 +32,24 @@ class Trajectory:
 
     Attributes:
         model: The machine.
-        time: s, (n,).
+        time: Times of the saved states, s, (n,).
         q: Configurations (n, nq).
-        v: Velocities (n, nv).
+        v: Velocities (n, nv), rad/s or m/s; of groups and a floating base in the child's frame.
         tau: Joint forces of the drives (n, nv), N m or N.
         method: Name of the method.
         dt: Step, s; NaN where the steps were adapted.
         result: Empty, or how the motion ended before its time and when.
-        version: Of lgsim.
+        version: Version of lgsim that computed the motion.
+
+    Raises:
+        ValueError: an array has another shape than the model and the times ask for.
     """
 
     model: Model
-    time: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
+    time: Float[np.ndarray, " times"]
+    q: Float[np.ndarray, "times nq"]
+    v: Float[np.ndarray, "times nv"]
+    tau: Float[np.ndarray, "times nv"]
     method: str = ""
     dt: float = float("nan")
     result: str = ""
@@ -57,42 +62,46 @@ class Trajectory:
                 raise ValueError(f"{name}: expected shape ({n}, {width}), got {getattr(self, name).shape}")
 
     def __len__(self) -> int:
-        """Number of saved states."""
+        """The number of saved states."""
         return len(self.time)
 
     def __getitem__(self, part: slice) -> Trajectory:
-        """A part of the motion, by a slice of the saved states."""
+        """A part of the motion, by a slice of the saved states.
+
+        Raises:
+            TypeError: the part is no slice.
+        """
         if not isinstance(part, slice):
             raise TypeError(f"trajectory: expected a slice such as [10:20], got {part!r}; use .q[i] for one state")
         return replace(self, **{name: getattr(self, name)[part] for name in ("time", "q", "v", "tau")})
 
     @property
     def fingerprint(self) -> str:
-        """Of the model: equal for equal machines."""
+        """The fingerprint of the model, which is equal for equal machines."""
         return fingerprint(self.model)
 
     @property
-    def kinetic_energy(self) -> np.ndarray:
-        """J, (n,)."""
+    def kinetic_energy(self) -> Float[np.ndarray, " times"]:
+        """The kinetic energy of each saved state, J, (n,)."""
         return self._energies[0]
 
     @property
-    def potential_energy(self) -> np.ndarray:
-        """Of gravity and of the springs in the joints, J, (n,)."""
+    def potential_energy(self) -> Float[np.ndarray, " times"]:
+        """The potential energy of gravity and of the springs in the joints, J, (n,)."""
         return self._energies[1]
 
     @property
-    def energy(self) -> np.ndarray:
-        """Kinetic and potential energy together, J, (n,)."""
+    def energy(self) -> Float[np.ndarray, " times"]:
+        """The sum of kinetic and potential energy, J, (n,)."""
         return self.kinetic_energy + self.potential_energy
 
     @cached_property
-    def momentum(self) -> np.ndarray:
-        """Linear and angular momentum about the world's origin, in world axes, kg m/s and kg m^2/s, (n, 6)."""
+    def momentum(self) -> Float[np.ndarray, "times 6"]:
+        """The linear and angular momentum about the world's origin, in world axes, kg m/s and kg m^2/s, (n, 6)."""
         return np.asarray(momenta(self.model, jnp.asarray(self.q), jnp.asarray(self.v)))
 
     @cached_property
-    def constraint_error(self) -> np.ndarray:
+    def constraint_error(self) -> Float[np.ndarray, " times"]:
         """The largest distance of a quaternion's norm from 1, (n,)."""
         worst = np.zeros(len(self))
         for i, joint in enumerate(self.model.topology.joints):
@@ -101,14 +110,17 @@ class Trajectory:
                 worst = np.maximum(worst, np.abs(np.linalg.norm(part, axis=1) - 1))
         return worst
 
-    def resample(self, time: Any) -> Trajectory:
+    def resample(self, time: ArrayLike | Sequence[float]) -> Trajectory:
         """The motion at other times, between the first and the last one.
 
-        q on the cubic in the algebra that has the saved velocities at both ends (error O(h^4)), v its velocity
-        (O(h^3)), tau on straight lines. A rotation between two saved states must not exceed half a turn.
+        q lies on the cubic in the algebra that has the saved velocities at both ends (error O(h^4)), v is its velocity
+        (O(h^3)), tau lies on straight lines. A rotation between two saved states must not exceed half a turn.
 
         Args:
-            time: s, (m,), any order.
+            time: The times, s, (m,), in any order.
+
+        Returns:
+            The motion at these times.
 
         Raises:
             ValueError: a time is outside, there are less than two states.
@@ -120,17 +132,23 @@ class Trajectory:
         h = self.time[i + 1] - self.time[i]
         s = (time - self.time[i]) / h
         ends = (jnp.asarray(x[j]) for j in (i, i + 1) for x in (self.q, self.v))
-        q, v = _between(self.model, *ends, jnp.asarray(h), jnp.asarray(s))
+        q, v = _interpolate(self.model, *ends, jnp.asarray(h), jnp.asarray(s))
         tau = self.tau[i] + s[:, None] * (self.tau[i + 1] - self.tau[i])
         return replace(self, time=time, q=np.asarray(q), v=np.asarray(v), tau=tau)
 
     @cached_property
-    def _energies(self) -> tuple[np.ndarray, np.ndarray]:
+    def _energies(self) -> tuple[Float[np.ndarray, " times"], Float[np.ndarray, " times"]]:
         kinetic, potential = energies(self.model, jnp.asarray(self.q), jnp.asarray(self.v))
         return np.asarray(kinetic), np.asarray(potential)
 
     def save(self, path: str | Path) -> Path:
         """Write the motion, whole or not at all: ``.npz`` or ``.parquet`` with the model in it, or ``.csv``.
+
+        Args:
+            path: The file, whose ending says the format.
+
+        Returns:
+            The path.
 
         Raises:
             ValueError: the ending is another one.
@@ -139,7 +157,7 @@ class Trajectory:
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
-        """The motion of a file that ``save`` wrote, ``.npz`` or ``.parquet``.
+        """Read the motion of a file that ``save`` wrote, ``.npz`` or ``.parquet``.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -148,8 +166,8 @@ class Trajectory:
         return cls(**trajectory_files.load(Path(path)))
 
     @cached_property
-    def columns(self) -> dict[str, np.ndarray]:
-        """All that changes with time, by name with unit: what tables and ``.csv`` files hold."""
+    def columns(self) -> dict[str, Float[np.ndarray, " times"]]:
+        """The columns (n,) of tables and ``.csv`` files: times, states, forces and energies, by name with unit."""
         named = {"time [s]": self.time}
         for prefix, array, names in (("q", self.q, q_names(self.model)), ("v", self.v, v_names(self.model)),
                                      ("tau", self.tau, tau_names(self.model))):  # fmt: skip
@@ -162,8 +180,16 @@ class Trajectory:
 
 @jax.jit
 @partial(jax.vmap, in_axes=(None, 0, 0, 0, 0, 0, 0))
-def _between(model: Model, q0: Array, v0: Array, q1: Array, v1: Array, h: Array, s: Array) -> tuple[Array, Array]:
-    """(q, v) at the fraction s of a time h between two states."""
+def _interpolate(
+    model: Model,
+    q0: Float[Array, " nq"],
+    v0: Float[Array, " nv"],
+    q1: Float[Array, " nq"],
+    v1: Float[Array, " nv"],
+    h: Float[Array, ""],
+    s: Float[Array, ""],
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """Configuration and velocity at the fraction s of a time h between two states."""
     action = StateSpace(model.topology)
     y0, y1 = jnp.concatenate([q0, v0]), jnp.concatenate([q1, v1])
     # of the cubic through (q, v) only q is used, so that the accelerations at the ends do not matter
@@ -176,43 +202,50 @@ def _between(model: Model, q0: Array, v0: Array, q1: Array, v1: Array, h: Array,
 
 
 @jax.jit
-def energies(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
-    """(kinetic, potential) energy of states (n, ...), that of springs in the joints included; J, (n,)."""
+def energies(
+    model: Model, q: Float[Array, "n nq"], v: Float[Array, "n nv"]
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """The kinetic and the potential energy of n states, that of springs in the joints included, J, each (n,)."""
 
-    def one(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+    def energies_of_state(
+        model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         return kinetic_energy(model, q, v), potential_energy(model, q) + spring_energy(model, q)
 
-    return tiled_vmap(one, in_axes=(None, 0, 0))(model, q, v)
+    return tiled_vmap(energies_of_state, in_axes=(None, 0, 0))(model, q, v)
 
 
 @jax.jit
-def momenta(model: Model, q: Array, v: Array) -> Array:
-    """(linear, angular) momentum about the world's origin, in world axes, of states (n, ...); (n, 6)."""
+def momenta(model: Model, q: Float[Array, "n nq"], v: Float[Array, "n nv"]) -> Float[Array, "n 6"]:
+    """The linear and the angular momentum of n states about the world's origin, in world axes, (n, 6), kg m/s and
+    kg m^2/s.
+    """
 
-    def one(model: Model, q: Array, v: Array) -> Array:
+    def momentum_of_state(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, 6]:
         h = centroidal_momentum(model, q, v)
         return h.at[3:].add(jnp.cross(center_of_mass(model, q), h[:3]))
 
-    return tiled_vmap(one, in_axes=(None, 0, 0))(model, q, v)
+    return tiled_vmap(momentum_of_state, in_axes=(None, 0, 0))(model, q, v)
 
 
 def q_names(model: Model) -> list[str]:
-    """A name with unit for each coordinate."""
+    """The names of the coordinates (nq), each with its unit."""
     return _names(model, lambda joint: joint.nq, "rad", "m")
 
 
 def v_names(model: Model) -> list[str]:
-    """A name with unit for each velocity."""
+    """The names of the velocities (nv), each with its unit."""
     return _names(model, lambda joint: joint.nv, "rad/s", "m/s")
 
 
 def tau_names(model: Model) -> list[str]:
-    """A name with unit for each joint force."""
+    """The names of the joint forces (nv), each with its unit."""
     return _names(model, lambda joint: joint.nv, "N m", "N")
 
 
-def _names(model: Model, count: Callable[[Any], int], turning: str, sliding: str) -> list[str]:
-    out = []
+def _names(model: Model, count: Callable[[Joint], int], turning: str, sliding: str) -> list[str]:
+    """The names of the numbers of all joints, ``count(joint)`` of each, with the units of turns and of slides."""
+    names = []
     for name, joint, mimic in zip(model.joint_names, model.topology.joints, model.topology.mimics, strict=True):
         if mimic is not None:
             continue
@@ -220,5 +253,5 @@ def _names(model: Model, count: Callable[[Any], int], turning: str, sliding: str
         units = [turning if row.turns else sliding for row in joint.rows]
         if n != joint.nv:  # a quaternion in place of three turns
             units = [sliding] * (n - 4) + ["-"] * 4
-        out += [f"{name}[{i}] [{unit}]" if n > 1 else f"{name} [{unit}]" for i, unit in enumerate(units)]
-    return out
+        names += [f"{name}[{i}] [{unit}]" if n > 1 else f"{name} [{unit}]" for i, unit in enumerate(units)]
+    return names

@@ -1,4 +1,7 @@
-"""Files of motions: npz and parquet, which hold the model too, and csv."""
+"""Files of trajectories: npz and parquet, which hold the model too, and csv.
+
+What the functions call a motion is a ``Trajectory``, whose file imports this one.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import csv
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,40 +19,55 @@ from lgsim.multibody.serialization import from_record, to_record
 from lgsim.support.extras import package
 from lgsim.support.files import write_whole
 
+Function = TypeVar("Function", bound=Callable)
+
 _ARRAYS = ("time", "q", "v", "tau")
 _FORMAT = "lgsim trajectory 1"
 
 
 def save(motion: Any, path: Path) -> Path:
-    """See ``Trajectory.save``."""
-    write_whole(path, _pick(_WRITERS, path)(motion))
+    """Write a trajectory, whole or not at all, in the format of the path's ending.
+
+    Raises:
+        ValueError: the ending is none of ``.npz``, ``.parquet``, ``.csv``.
+        ModuleNotFoundError: pyarrow is missing for ``.parquet``.
+    """
+    write_whole(path, _by_ending(_WRITERS, path)(motion))
     return path
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The fields of a ``Trajectory``, see ``Trajectory.load``."""
-    read = _pick(_READERS, path)
+    """Read the fields of a ``Trajectory``, by name, from a file that ``save`` wrote.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no such file, or the ending is neither ``.npz`` nor ``.parquet``.
+        ModuleNotFoundError: pyarrow is missing for ``.parquet``.
+    """
+    read = _by_ending(_READERS, path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
     return read(path)
 
 
-def _pick(table, path):
-    if path.suffix not in table:
+def _by_ending(functions: dict[str, Function], path: Path) -> Function:
+    """The function for a path's ending; ValueError if there is none."""
+    if path.suffix not in functions:
         raise ValueError(
-            f"{path}: expected a name that ends in {' or '.join(table)}, got {path.suffix or 'no ending'!r}"
+            f"{path}: expected a name that ends in {' or '.join(functions)}, got {path.suffix or 'no ending'!r}"
         )
-    return table[path.suffix]
+    return functions[path.suffix]
 
 
-def _about(motion):
+def _metadata(motion: Any) -> tuple[str, dict[str, np.ndarray]]:
+    """What is not an array of the motion, as JSON, and the model's numbers by name."""
     topology, numbers = to_record(motion.model)
     about = {name: getattr(motion, name) for name in ("method", "dt", "result", "version", "fingerprint")}
     return json.dumps({"format": _FORMAT, "topology": topology, **about}), numbers
 
 
-def _npz(motion):
-    about, numbers = _about(motion)
+def _npz(motion: Any) -> bytes:
+    about, numbers = _metadata(motion)
     file = io.BytesIO()
     arrays = {name: getattr(motion, name) for name in _ARRAYS}
     stored: dict = {"about": np.array(about), **arrays, **{f"model.{name}": x for name, x in numbers.items()}}
@@ -56,22 +75,23 @@ def _npz(motion):
     return file.getvalue()
 
 
-def _made(about, arrays, numbers):
+def _fields(about: dict[str, Any], arrays: list[np.ndarray], numbers: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The fields of a trajectory from the metadata, its arrays in the order of ``_ARRAYS``, and the model's numbers."""
     kept = {name: about[name] for name in ("method", "dt", "result", "version")}
     return {"model": from_record(about["topology"], numbers), **dict(zip(_ARRAYS, arrays, strict=True)), **kept}
 
 
-def _from_npz(path):
+def _from_npz(path: Path) -> dict[str, Any]:
     try:
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
             numbers = {name.removeprefix("model."): file[name] for name in file if name.startswith("model.")}
-            return _made(about, [file[name] for name in _ARRAYS], numbers)
+            return _fields(about, [file[name] for name in _ARRAYS], numbers)
     except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
         raise ValueError(f"{path}: expected a trajectory that lgsim wrote, got something else") from None
 
 
-def _csv(motion):
+def _csv(motion: Any) -> bytes:
     file = io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(motion.columns)
@@ -79,14 +99,15 @@ def _csv(motion):
     return file.getvalue().encode()
 
 
-def _arrow():
+def _arrow() -> Any:
+    """The package pyarrow; ModuleNotFoundError with the extra to install where it is missing."""
     package("pyarrow.parquet", "data", "parquet")
     return package("pyarrow", "data")
 
 
-def _parquet(motion):
+def _parquet(motion: Any) -> bytes:
     arrow = _arrow()
-    about, numbers = _about(motion)
+    about, numbers = _metadata(motion)
     plain = {name: [number.dtype.str, number.shape, number.ravel().tolist()] for name, number in numbers.items()}
     table = arrow.table(motion.columns)
     extra = {"lgsim": about, "lgsim.model": json.dumps(plain)}
@@ -95,7 +116,7 @@ def _parquet(motion):
     return file.getvalue()
 
 
-def _from_parquet(path):
+def _from_parquet(path: Path) -> dict[str, Any]:
     arrow = _arrow()
     try:
         table = arrow.parquet.read_table(path)
@@ -105,11 +126,11 @@ def _from_parquet(path):
         raise ValueError(f"{path}: expected a trajectory that lgsim wrote, got something else") from None
     numbers = {name: np.array(flat, dtype).reshape(shape) for name, (dtype, shape, flat) in plain.items()}
     names, n = table.column_names, table.num_rows
-    parts = []
+    arrays = []
     for prefix in ("q ", "v ", "tau "):
-        found = [table[name].to_numpy() for name in names if name.startswith(prefix)]
-        parts.append(np.stack(found, axis=1) if found else np.zeros((n, 0)))
-    return _made(about, [table["time [s]"].to_numpy(), *parts], numbers)
+        columns = [table[name].to_numpy() for name in names if name.startswith(prefix)]
+        arrays.append(np.stack(columns, axis=1) if columns else np.zeros((n, 0)))
+    return _fields(about, [table["time [s]"].to_numpy(), *arrays], numbers)
 
 
 _WRITERS = {".npz": _npz, ".parquet": _parquet, ".csv": _csv}

@@ -1,106 +1,142 @@
-"""Files that keep the state of a solver, so that it goes on where it was interrupted."""
+"""Files that keep the state of long work, so that it goes on where it was interrupted."""
 
 from __future__ import annotations
 
-import hashlib
 import io
-import re
+import tempfile
+import time
 import zipfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from lgsim.support.files import write_whole
+from lgsim.support.version import own_version
 
-_FORMAT = "lgsim solver 1"
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+State = TypeVar("State")
+
+FORMAT, FORMAT_1 = "lgsim checkpoint 2", "lgsim solver 1"
+EVERY = 5.0
+"""Seconds between two writes."""
 
 
 class CheckpointError(ValueError):
-    """A file that keeps no state of this solver on this problem."""
+    """A file that keeps no state of this work, or cannot be one."""
 
 
-def fingerprint(*trees: Any) -> str:
-    """Sixteen hexadecimal digits that differ between pytrees of other structure or numbers, equal in all processes.
-
-    Of functions the code counts and what they close over, not what else they read.
-    """
-    digest = hashlib.sha256()
-    _feed(digest, trees)
-    return digest.hexdigest()[:16]
-
-
-def write(path: Path, mark: str, state: Any) -> None:
-    """Keep a state, whole or not at all.
+class Checkpoint:
+    """A file that keeps the state of some work: a pytree of arrays.
 
     Args:
-        path: Where.
-        mark: The ``fingerprint`` of all that the state belongs to.
-        state: A pytree of arrays.
-    """
-    leaves = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
-    file = io.BytesIO()
-    named: dict[str, Any] = {"about": np.array([_FORMAT, mark]), **leaves}
-    np.savez(file, **named)
-    write_whole(path, file.getvalue())
-
-
-def read(path: Path, mark: str, like: Any) -> Any:
-    """The state that a file keeps.
-
-    Args:
-        path: The file.
-        mark: The ``fingerprint`` of all that the state must belong to.
-        like: Any state of this solver on this problem.
+        path: The file; it need not exist, but its folder does.
+        mark: The ``fingerprint`` of all that a state belongs to.
+        owner: What that is, for messages: "problem, guess or solver".
+        marks_1: The marks that the same work has in files of the first format, called where such a file is read.
+        every: Time between two writes while the work goes on, s.
 
     Raises:
-        CheckpointError: it belongs to another problem, guess or solver, or is no such file.
+        CheckpointError: the path is a folder, or no file can be written beside it.
     """
-    shapes, structure = jax.tree.flatten(like)
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            kind, came = (str(text) for text in file["about"])
-            if kind != _FORMAT:
-                raise KeyError(kind)
-            if came != mark:
-                raise CheckpointError(
-                    f"{path}: this checkpoint is of another problem, guess or solver (fingerprint {came}, expected "
-                    f"{mark}); take another name, or remove the file to start anew"
-                )
-            leaves = [file[f"leaf{i}"] for i in range(len(shapes))]
-    except (KeyError, TypeError, EOFError, zipfile.BadZipFile):
-        raise CheckpointError(f"{path}: expected a checkpoint that lgsim wrote, got something else") from None
-    except ValueError as error:
-        if isinstance(error, CheckpointError):
+
+    def __init__(
+        self,
+        path: str | Path,
+        mark: str,
+        *,
+        owner: str = "problem",
+        marks_1: Callable[[], Iterable[str]] = tuple,
+        every: float = EVERY,
+    ) -> None:
+        self.path = Path(path)
+        self._mark, self._owner, self._marks_1, self._every = mark, owner, marks_1, every
+        self._written = time.perf_counter()
+        if self.path.is_dir():
+            raise CheckpointError(f"{path}: expected a file for the checkpoint, got a folder")
+        if not self.path.absolute().parent.is_dir():
+            raise CheckpointError(f"{path}: there is no such folder for the checkpoint")
+        try:
+            with tempfile.TemporaryFile(dir=self.path.absolute().parent):
+                pass
+        except OSError as error:
+            raise CheckpointError(f"{path}: the checkpoint's folder cannot be written ({_reason(error)})") from error
+
+    def read(self, like: State) -> State:
+        """The state that the file keeps, or ``like`` itself if there is no file.
+
+        Args:
+            like: Any state of this work; it gives the structure, shapes and dtypes.
+
+        Raises:
+            CheckpointError: the file belongs to other work or another version of lgsim, or is no checkpoint.
+        """
+        if not self.path.exists():
+            return like
+        wanted, structure = jax.tree.flatten(like)
+        try:
+            # opened here, since numpy leaves a file open that is no archive
+            with open(self.path, "rb") as content, np.load(content, allow_pickle=False) as file:
+                self._check(*(str(text) for text in file["about"]))
+                leaves = [file[f"leaf{i}"] for i in range(len(wanted))]
+                fits = len(file.files) == len(wanted) + 1
+        except CheckpointError:
             raise
-        raise CheckpointError(f"{path}: expected a checkpoint that lgsim wrote, got something else") from None
-    return jax.tree.unflatten(structure, [jax.numpy.asarray(x, s.dtype) for x, s in zip(leaves, shapes, strict=True)])
+        except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise CheckpointError(f"{self.path}: expected a checkpoint that lgsim wrote, got something else") from error
+        if not fits or any(came.shape != np.shape(like) for came, like in zip(leaves, wanted, strict=True)):
+            raise CheckpointError(f"{self.path}: the checkpoint's arrays are not those of this work's state")
+        return jax.tree.unflatten(
+            structure, [jnp.asarray(x, jnp.result_type(like)) for x, like in zip(leaves, wanted, strict=True)]
+        )
+
+    def write(self, state: PyTree) -> None:
+        """Write a state, whole or not at all.
+
+        Raises:
+            OSError: it cannot be written, for example because the disk is full; the file is as it was.
+        """
+        leaves: dict[str, Any] = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
+        content = io.BytesIO()
+        np.savez(content, about=np.array([FORMAT, self._mark, own_version()]), **leaves)
+        try:
+            write_whole(self.path, content.getvalue())
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"the checkpoint cannot be written ({_reason(error)}); what was written before is whole: mend this,"
+                " and the same call goes on from there",
+                str(self.path),
+            ) from error
+        self._written = time.perf_counter()
+
+    def write_if_due(self, state: PyTree) -> None:
+        """Write a state if the last one was written long enough ago.
+
+        Raises:
+            OSError: see ``write``.
+        """
+        if time.perf_counter() - self._written > self._every:
+            self.write(state)
+
+    def _check(self, kind: str, mark: str, version: str = "") -> None:
+        """Raise where a file with this heading keeps no state of this work."""
+        if kind not in (FORMAT, FORMAT_1):
+            raise KeyError(kind)
+        if kind == FORMAT and version != own_version():
+            raise CheckpointError(
+                f"{self.path}: this checkpoint is of another version of lgsim ({version}, not {own_version()}); take "
+                "another name, or remove the file to start anew"
+            )
+        if mark != self._mark if kind == FORMAT else mark not in set(self._marks_1()):
+            raise CheckpointError(
+                f"{self.path}: this checkpoint is of another {self._owner} (fingerprint {mark}, expected "
+                f"{self._mark}); take another name, or remove the file to start anew"
+            )
 
 
-def _feed(digest: Any, tree: Any) -> None:
-    leaves, structure = jax.tree.flatten(tree)
-    digest.update(_ADDRESS.sub("", str(structure)).encode())
-    for leaf in leaves:
-        if eqx.is_array_like(leaf):
-            array = np.asarray(leaf)
-            digest.update(f"{array.dtype}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        else:
-            _feed_other(digest, leaf)
-
-
-def _feed_other(digest: Any, leaf: Any) -> None:
-    """A function by its code and what it closes over, all else by its text."""
-    digest.update(f"{getattr(leaf, '__module__', '')}.{getattr(leaf, '__qualname__', '')}".encode())
-    code = getattr(leaf, "__code__", None)
-    if code is None:
-        digest.update(_ADDRESS.sub("", repr(leaf)).encode())
-        return
-    digest.update(code.co_code)
-    digest.update(_ADDRESS.sub("", repr(code.co_consts)).encode())
-    inside = tuple(cell.cell_contents for cell in leaf.__closure__ or ())
-    if inside or leaf.__defaults__:
-        _feed(digest, (inside, leaf.__defaults__))
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,6 +1,6 @@
-"""Ready problems: the systems of the papers that lgsim follows, each as a function that returns a `Problem`.
+"""Ready problems: the systems of the papers that lgsim follows, as functions that return an `InitialValueProblem`.
 
-The controls of the quadrotors and what they ask for are in `quadrotor_control`, their places and energies in
+The controls of the quadrotors and their commands are in `quadrotor_control`, their equations, positions and energies in
 `quadrotors`.
 """
 
@@ -15,7 +15,7 @@ from lgsim.systems.heavy_top import (
     heavy_top_quadratic,
 )
 from lgsim.systems.initial_value_problem import InitialValueProblem
-from lgsim.systems.quadrotor_control import TrackingGains, tracking, two_quadrotors_tracking
+from lgsim.systems.quadrotor_control import TrackingGains, tracking_gains, two_quadrotors_tracking
 from lgsim.systems.quadrotors import QuadrotorParameters, two_quadrotors
 from lgsim.systems.rigid_body import free_rigid_body, free_rigid_body_cotangent, free_rigid_body_momentum
 from lgsim.systems.spherical_pendulum import (
@@ -53,7 +53,7 @@ __all__ = [
     "spherical_pendulum",
     "spherical_pendulum_hamiltonian",
     "three_body",
-    "tracking",
+    "tracking_gains",
     "two_quadrotors",
     "two_quadrotors_tracking",
 ]

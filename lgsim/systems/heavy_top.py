@@ -4,23 +4,22 @@ E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for
 The defaults are an asymmetric top without a further integral; all builders take the same numbers and the same start.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.integrators.method import Number
 from lgsim.lie import product
 from lgsim.lie.action import Coadjoint, LeftTranslation, Product, RightTranslation, Translation
 from lgsim.lie.group import SE3, SO3, Euclidean
 from lgsim.systems import validation
 from lgsim.systems.initial_value_problem import InitialValueProblem
 from lgsim.systems.rigid_body import State, space_angular_velocity
-
-Numbers = Sequence[Any] | ArrayLike
+from lgsim.systems.validation import Dtype, Numbers
 
 
 class HeavyTop(NamedTuple):
@@ -30,7 +29,7 @@ class HeavyTop(NamedTuple):
         inertia: Principal moments of inertia about the fixed point, shape (3,), kg m^2.
         weight_moment: m g l, scalar, N m.
         up: Unit vector against gravity in the world, shape (3,).
-        arm: Unit vector from the fixed point to the centre of mass in the body frame, shape (3,).
+        arm: Unit vector from the fixed point to the center of mass in the body frame, shape (3,).
     """
 
     inertia: Float[Array, "3"]
@@ -46,7 +45,7 @@ BRULS_CARDONA_TOP: Mapping[str, Any] = MappingProxyType(
 )
 """The fast symmetric top of Bruls and Cardona, arguments of all four builders: 15 kg at 1 m from the fixed point.
 
-The moments are those about the fixed point; the paper prints (0.234375, 0.46875, 0.234375) about the centre of mass.
+The moments are those about the fixed point; the paper prints (0.234375, 0.46875, 0.234375) about the center of mass.
 
 Source: O. Bruls, A. Cardona, On the use of Lie group time integrators in multibody dynamics, Journal of Computational
 and Nonlinear Dynamics 5(3), 2010.
@@ -63,7 +62,7 @@ Source: Celledoni et al. 2021, Section 3.4.4.
 """
 
 
-def _parameters(dtype: Any, inertia: Any, weight_moment: Any, up: Any, arm: Any) -> HeavyTop:
+def _parameters(dtype: Any, inertia: Any, weight_moment: Number, up: Any, arm: Any) -> HeavyTop:
     return HeavyTop(
         inertia=validation.positive("inertia", inertia, dtype, 3),
         weight_moment=validation.numbers("weight_moment", weight_moment, dtype),
@@ -73,26 +72,26 @@ def _parameters(dtype: Any, inertia: Any, weight_moment: Any, up: Any, arm: Any)
 
 
 # Fields are functions of the module, so that two problems of one kind share their compiled programs.
-def _euler(t: Any, y: State, top: HeavyTop) -> Array:
+def _euler(t: Number, y: State, top: HeavyTop) -> Float[Array, "6"]:
     attitude, omega = y
     weight = top.weight_moment * jnp.cross(attitude.T @ top.up, top.arm)
     return jnp.concatenate([omega, (jnp.cross(top.inertia * omega, omega) + weight) / top.inertia])
 
 
-def _energy(y: State, top: HeavyTop) -> Array:
+def _energy(y: State, top: HeavyTop) -> Float[Array, ""]:
     attitude, omega = y
     return 0.5 * (top.inertia * omega) @ omega + top.weight_moment * (top.up @ (attitude @ top.arm))
 
 
 def heavy_top(
-    dtype: Any = None,
+    dtype: Dtype | None = None,
     *,
     inertia: Numbers = (1.0, 2.0, 3.0),
-    weight_moment: float | ArrayLike = 5.0,
+    weight_moment: Number = 5.0,
     up: Numbers = (0.6, 0.0, 0.8),
     arm: Numbers = (0.0, 1.0, 0.0),
     angular_velocity: Numbers = (0.5, -1.0, 0.8),
-    attitude: ArrayLike | None = None,
+    attitude: Numbers | None = None,
 ) -> InitialValueProblem:
     """A heavy top on SO(3) x R^3: R' = R hat(Omega), I Omega' = (I Omega) x Omega + m g l Gamma x X, Gamma = R^T e.
 
@@ -103,7 +102,7 @@ def heavy_top(
         inertia: Principal moments of inertia about the fixed point, kg m^2.
         weight_moment: m g l, N m.
         up: Unit vector against gravity in the world.
-        arm: Unit vector from the fixed point to the centre of mass in the body frame.
+        arm: Unit vector from the fixed point to the center of mass in the body frame.
         angular_velocity: Omega(0) in the body frame, rad/s.
         attitude: R(0), body to world, (3, 3); None for the identity.
 
@@ -134,27 +133,27 @@ def heavy_top(
     )
 
 
-def _canonical(t: Any, y: State, top: HeavyTop) -> Array:
+def _canonical(t: Number, y: State, top: HeavyTop) -> Float[Array, "6"]:
     R, momentum = y
     omega = space_angular_velocity(R, momentum, top.inertia)
     weight = top.weight_moment * jnp.cross(top.up, R @ top.arm)
     return jnp.concatenate([omega, weight - jnp.cross(omega, momentum)])
 
 
-def _hamiltonian(R: Array, momentum: Array, top: HeavyTop) -> Array:
+def _hamiltonian(R: Float[Array, "3 3"], momentum: Float[Array, "3"], top: HeavyTop) -> Float[Array, ""]:
     kinetic = 0.5 * momentum @ space_angular_velocity(R, momentum, top.inertia)
     return kinetic + top.weight_moment * (top.up @ (R @ top.arm))
 
 
 def heavy_top_cotangent(
-    dtype: Any = None,
+    dtype: Dtype | None = None,
     *,
     inertia: Numbers = (1.0, 2.0, 3.0),
-    weight_moment: float | ArrayLike = 5.0,
+    weight_moment: Number = 5.0,
     up: Numbers = (0.6, 0.0, 0.8),
     arm: Numbers = (0.0, 1.0, 0.0),
     angular_velocity: Numbers = (0.5, -1.0, 0.8),
-    attitude: ArrayLike | None = None,
+    attitude: Numbers | None = None,
 ) -> InitialValueProblem:
     """A heavy top on T*SO(3), in space variables: R' = hat(omega) R, pi' = m g l e x R X, omega = R I^-1 R^T pi.
 
@@ -162,7 +161,7 @@ def heavy_top_cotangent(
     `lgsim.Cotangent(lgsim.SO3)` that the group moves from the left, so the field is
     (dH/dpi, -dH/dR) = (omega, m g l e x R X - omega x pi).
 
-    Args: as `heavy_top`.
+    The arguments are those of `heavy_top`.
 
     Returns:
         The problem: state (R (3, 3), pi (3,)) with the space momentum, `HeavyTop` parameters, the invariants `energy`
@@ -191,19 +190,19 @@ def heavy_top_cotangent(
     )
 
 
-def _lie_poisson(t: Any, mu: Array, top: HeavyTop) -> Array:
+def _lie_poisson(t: Number, mu: Float[Array, "6"], top: HeavyTop) -> Float[Array, "6"]:
     return -jnp.concatenate([top.weight_moment * top.arm, mu[3:] / top.inertia])
 
 
 def euler_poisson(
-    dtype: Any = None,
+    dtype: Dtype | None = None,
     *,
     inertia: Numbers = (1.0, 2.0, 3.0),
-    weight_moment: float | ArrayLike = 5.0,
+    weight_moment: Number = 5.0,
     up: Numbers = (0.6, 0.0, 0.8),
     arm: Numbers = (0.0, 1.0, 0.0),
     angular_velocity: Numbers = (0.5, -1.0, 0.8),
-    attitude: ArrayLike | None = None,
+    attitude: Numbers | None = None,
 ) -> InitialValueProblem:
     """The same heavy top without its attitude: the Euler-Poisson equations on se(3)*, by the coadjoint action.
 
@@ -214,7 +213,7 @@ def euler_poisson(
     which is the Lie-Poisson equation mu' = -ad*(dH) of mu = (Gamma, Pi) for H = 1/2 Pi . I^-1 Pi + m g l Gamma . X;
     so the field is -dH = -(m g l X, Omega). |Gamma| and Gamma . Pi are constant on every orbit of the action.
 
-    Args: as `heavy_top`.
+    The arguments are those of `heavy_top`.
 
     Returns:
         The problem: state mu (6,) = (Gamma, Pi), `HeavyTop` parameters, and the invariants `energy` (),
@@ -247,7 +246,7 @@ def euler_poisson(
 QuadraticState = tuple[tuple[Float[Array, "3 3"], Float[Array, "3"]], Float[Array, "6"]]
 
 
-def _quadratic(t: Any, y: QuadraticState, top: HeavyTop) -> Array:
+def _quadratic(t: Number, y: QuadraticState, top: HeavyTop) -> Float[Array, "12"]:
     (R, _), mu = y
     momentum, p = mu[:3], mu[3:]
     omega = space_angular_velocity(R, momentum, top.inertia)
@@ -255,7 +254,9 @@ def _quadratic(t: Any, y: QuadraticState, top: HeavyTop) -> Array:
     return jnp.concatenate([omega, p - R.T @ top.up, torque - jnp.cross(omega, momentum), jnp.zeros_like(p)])
 
 
-def _quadratic_hamiltonian(g: tuple[Array, Array], mu: Array, top: HeavyTop) -> Array:
+def _quadratic_hamiltonian(
+    g: tuple[Float[Array, "3 3"], Float[Array, "3"]], mu: Float[Array, "6"], top: HeavyTop
+) -> Float[Array, ""]:
     momentum, p = mu[:3], mu[3:]
     relative = p - g[0].T @ top.up
     kinetic = 0.5 * momentum @ space_angular_velocity(g[0], momentum, top.inertia)
@@ -263,14 +264,14 @@ def _quadratic_hamiltonian(g: tuple[Array, Array], mu: Array, top: HeavyTop) -> 
 
 
 def heavy_top_quadratic(
-    dtype: Any = None,
+    dtype: Dtype | None = None,
     *,
     inertia: Numbers = (1.0, 2.0, 3.0),
-    weight_moment: float | ArrayLike = 5.0,
+    weight_moment: Number = 5.0,
     up: Numbers = (0.6, 0.0, 0.8),
     arm: Numbers = (0.0, 1.0, 0.0),
     angular_velocity: Numbers = (0.5, -1.0, 0.8),
-    attitude: ArrayLike | None = None,
+    attitude: Numbers | None = None,
     position: Numbers = (0.0, 0.0, 0.0),
 ) -> InitialValueProblem:
     """A heavy top on T*(SO(3) x R^3) with a quadratic Hamiltonian, its weight a constant momentum p = -m g l X.
@@ -282,8 +283,10 @@ def heavy_top_quadratic(
     H is the energy of the top plus the constant 1/2 |p|^2. q feeds back on nothing. Only p knows the weight and the
     arm, so a derivative by them is taken through the initial state.
 
-    Args: as `heavy_top`, and
-        position: q(0), without a meaning for the top.
+    The other arguments are those of `heavy_top`.
+
+    Args:
+        position: q(0), (3,), without a meaning for the top.
 
     Returns:
         The problem: state ((R (3, 3), q (3,)), mu (6,) = (pi, p)), an element of
@@ -299,14 +302,14 @@ def heavy_top_quadratic(
     top = _parameters(dtype, inertia, weight_moment, up, arm)
     start = validation.attitude("attitude", attitude, top.up.dtype)
     omega = validation.numbers("angular_velocity", angular_velocity, top.up.dtype, 3)
-    place = validation.numbers("position", position, top.up.dtype, 3)
+    q = validation.numbers("position", position, top.up.dtype, 3)
 
     return InitialValueProblem(
         name="heavy top with a quadratic Hamiltonian",
         action=LeftTranslation(product.Cotangent(product.Product(SO3, Euclidean(3)))),
         field=_quadratic,
         initial=(
-            (start, place),
+            (start, q),
             jnp.concatenate([start @ (top.inertia * omega), -top.weight_moment * top.arm]),
         ),
         args=top,

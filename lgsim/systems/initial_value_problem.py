@@ -1,12 +1,15 @@
-"""A ready initial-value problem: what `lgsim.integrate` needs, and what can be checked afterwards."""
+"""A ready initial-value problem: the arguments of `lgsim.integrate`, and the invariants of exact solutions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Array
+from jax import Array
+from jaxtyping import Float, PyTree
 
-from lgsim.lie.action import Action
+from lgsim.integrators.method import Field
+from lgsim.lie.action import Action, Point
+from lgsim.lie.group import Element
 
 
 @dataclass(frozen=True)
@@ -19,20 +22,20 @@ class InitialValueProblem:
         solution = lgsim.integrate(lgsim.MK4, p.action, p.field, p.initial, dt=0.01, steps=100, args=p.args)
 
     Attributes:
-        name: What the system is, in words.
+        name: The name of the system, in words.
         action: How the group moves the state.
         field: `field(t, y, args)`, the algebra vector, shape (action.dim,).
         initial: The state at the initial time, a pytree of arrays.
         args: The parameters, a pytree of arrays.
         invariants: `invariant(y, args)` by name: functions that are constant along every exact solution.
         hamiltonian: `hamiltonian(g, mu, args)`, the energy of a state (g, mu) of `lgsim.Cotangent(group)` with the
-            space momentum mu: what symplectic methods start from. None where the state is no such pair.
+            space momentum mu, from which symplectic methods start; None where the state is no such pair.
     """
 
     name: str
     action: Action
-    field: Callable[[Any, Any, Any], Array]
-    initial: Any
-    args: Any
-    invariants: Mapping[str, Callable[[Any, Any], Array]]
-    hamiltonian: Callable[[Any, Any, Any], Array] | None = None
+    field: Field
+    initial: Point
+    args: PyTree
+    invariants: Mapping[str, Callable[[Point, Any], Float[Array, "..."]]]
+    hamiltonian: Callable[[Element, Float[Array, " dim"], Any], Float[Array, ""]] | None = None

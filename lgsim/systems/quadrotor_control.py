@@ -1,4 +1,4 @@
-"""Controls of quadrotors that carry a load: given inputs, and the geometric tracking of a path by the load.
+"""Controls of quadrotors that carry a load: constant inputs, and the geometric tracking of a path by the load.
 
 Conventions are those of `lgsim.systems.quadrotors`: e3 points along gravity, a rotor pushes along minus the third axis
 of its quadrotor. The tracking controllers are those of
@@ -18,38 +18,51 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.integrators.method import Number
 from lgsim.systems import validation
 from lgsim.systems.initial_value_problem import InitialValueProblem
-from lgsim.systems.quadrotors import Control, Inputs, Numbers, QuadrotorParameters, State, rates_of, two_quadrotors
+from lgsim.systems.quadrotors import Control, Inputs, QuadrotorParameters, State, state_rates, two_quadrotors
+from lgsim.systems.validation import Dtype, Numbers
 from lgsim.xla import fusion_barrier
 
 Rows = Float[Array, "n 3"]
 Matrices = Float[Array, "n 3 3"]
+Load = Float[Array, "6"]
+Links = Float[Array, "n 6"]
 
 
 class GivenForces(NamedTuple):
-    """Constant inputs: forces in the world (n, 3), N, and moments in the body frames (n, 3), N m."""
+    """Constant inputs of `given_forces`.
+
+    Attributes:
+        forces: Forces in the world, (n, 3), N.
+        moments: Moments in the body frames, (n, 3), N m.
+    """
 
     forces: Rows
     moments: Rows
 
 
 class GivenThrusts(NamedTuple):
-    """Constant inputs: the rotors' thrusts (n,), N, and moments in the body frames (n, 3), N m."""
+    """Constant inputs of `given_thrusts`.
+
+    Attributes:
+        thrusts: The rotors' thrusts, (n,), N.
+        moments: Moments in the body frames, (n, 3), N m.
+    """
 
     thrusts: Float[Array, " n"]
     moments: Rows
 
 
-def given_forces(t: Any, y: State, vehicles: QuadrotorParameters, given: GivenForces) -> Inputs:
+def given_forces(t: Number, y: State, vehicles: QuadrotorParameters, given: GivenForces) -> Inputs:
     """Constant forces in the world, whatever the attitudes: a control for `two_quadrotors`."""
     return given.forces, given.moments
 
 
-def given_thrusts(t: Any, y: State, vehicles: QuadrotorParameters, given: GivenThrusts) -> Inputs:
+def given_thrusts(t: Number, y: State, vehicles: QuadrotorParameters, given: GivenThrusts) -> Inputs:
     """Constant thrusts, u_i = -T_i R_i e3: a control for `two_quadrotors`."""
     return -given.thrusts[:, None] * y[1][:, :, 2], given.moments
 
@@ -61,7 +74,7 @@ class TrackingGains(NamedTuple):
         path: Coefficients of a polynomial in time, y_d(t) = sum_k path[k] t^k, shape (k, 3), m/s^k.
         spread: The forces by which the links pull against each other, shape (n, 3), N: their mean is taken off, so
             they cancel at the load. They open the formation.
-        heading: What the first axes of the quadrotors should point to, shape (n, 3), in the world.
+        heading: The desired directions of the first axes of the quadrotors, shape (n, 3), in the world.
         position: Gain on the load's position, 1/s^2.
         velocity: Gain on the load's velocity, 1/s.
         direction: Gain on the links' directions, 1/s^2.
@@ -81,8 +94,8 @@ class TrackingGains(NamedTuple):
     spin: Float[Array, ""]
 
 
-def desired_path(t: Any, tracking: TrackingGains) -> Float[Array, "5 3"]:
-    """y_d(t) and its first four derivatives."""
+def desired_path(t: Number, tracking: TrackingGains) -> Float[Array, "5 3"]:
+    """The desired position y_d(t) of the load and its first four derivatives, (5, 3), m/s^k in row k."""
     rows, coefficients = [], tracking.path
     for _ in range(5):
         value = jnp.zeros_like(tracking.path[0])
@@ -94,12 +107,12 @@ def desired_path(t: Any, tracking: TrackingGains) -> Float[Array, "5 3"]:
 
 
 class Command(NamedTuple):
-    """What the load asks of the quadrotors.
+    """The command to the quadrotors under which the load follows its path, in the world.
 
     Attributes:
-        forces: u_i, shape (n, 3), N.
-        directions: q_id, shape (n, 3).
-        velocities: omega_id, of the desired directions, shape (n, 3), rad/s.
+        forces: The forces u_i, shape (n, 3), N.
+        directions: The desired directions q_id of the links, unit vectors, shape (n, 3).
+        velocities: The angular velocities omega_id of the desired directions, shape (n, 3), rad/s.
     """
 
     forces: Rows
@@ -108,7 +121,11 @@ class Command(NamedTuple):
 
 
 def command(
-    t: Any, load: Float[Array, "6"], links: Float[Array, "n 6"], vehicles: QuadrotorParameters, tracking: TrackingGains
+    t: Number,
+    load: Float[Array, "6"],
+    links: Float[Array, "n 6"],
+    vehicles: QuadrotorParameters,
+    tracking: TrackingGains,
 ) -> Command:
     """The forces under which the load follows its path and the links their directions.
 
@@ -119,6 +136,13 @@ def command(
         c_i = -k_q q_id x q_i - k_w (omega_i - P_i omega_id) - (q_i . omega_id) q_i' + P_i omega_id',
 
     P_i = 1 - q_i q_i^T; then omega_i' = c_i.
+
+    Args:
+        t: Time, s.
+        load: (y, v) of the load, (6,), m and m/s.
+        links: Rows (q, omega) of the links, (n, 6).
+        vehicles: The numbers of the quadrotors.
+        tracking: The path and the gains.
     """
     q, omega = links[:, :3], links[:, 3:]
     n = q.shape[0]
@@ -129,15 +153,16 @@ def command(
     # the share of each link with its two derivatives; each sees the acceleration that the one before it gives
     spread = tracking.spread - jnp.mean(tracking.spread, axis=0, keepdims=True)
     share = vehicles.load_mass / n
-    off, off_dot = load[:3] - goal[0], load[3:] - goal[1]
-    mu = fusion_barrier(share * (goal[2] - down - tracking.position * off - tracking.velocity * off_dot)[None] + spread)
-    along = fusion_barrier(_dot(q, mu))
-    felt = fusion_barrier(jnp.sum(along * q, axis=0) / vehicles.load_mass)
-    off_ddot = felt + down - goal[2]
-    mu_dot = fusion_barrier(share * (goal[3] - tracking.position * off_dot - tracking.velocity * off_ddot)[None])
-    jerk = fusion_barrier(jnp.sum((_dot(q_dot, mu) + _dot(q, mu_dot)) * q + along * q_dot, axis=0) / vehicles.load_mass)
+    e, e_dot = load[:3] - goal[0], load[3:] - goal[1]
+    mu = fusion_barrier(share * (goal[2] - down - tracking.position * e - tracking.velocity * e_dot)[None] + spread)
+    tension = fusion_barrier(_dot(q, mu))
+    a = fusion_barrier(jnp.sum(tension * q, axis=0) / vehicles.load_mass)
+    e_ddot = a + down - goal[2]
+    mu_dot = fusion_barrier(share * (goal[3] - tracking.position * e_dot - tracking.velocity * e_ddot)[None])
+    jerk = jnp.sum((_dot(q_dot, mu) + _dot(q, mu_dot)) * q + tension * q_dot, axis=0) / vehicles.load_mass
+    jerk = fusion_barrier(jerk)
     mu_ddot = fusion_barrier(
-        share * (goal[4] - tracking.position * off_ddot - tracking.velocity * (jerk - goal[3]))[None]
+        share * (goal[4] - tracking.position * e_ddot - tracking.velocity * (jerk - goal[3]))[None]
     )
 
     square = fusion_barrier(_dot(mu, mu))
@@ -145,20 +170,21 @@ def command(
     desired_omega = fusion_barrier(jnp.cross(mu, mu_dot) / square)
     desired_omega_dot = fusion_barrier((jnp.cross(mu, mu_ddot) - 2 * _dot(mu, mu_dot) * desired_omega) / square)
 
-    def across(a: Array) -> Array:
-        return a - _dot(q, a) * q
+    def project(x: Rows) -> Rows:
+        """The parts of the rows across the links, P_i x_i."""
+        return x - _dot(q, x) * q
 
-    swing = across(desired_omega_dot) - _dot(q, desired_omega) * q_dot
-    swing -= tracking.direction * jnp.cross(desired, q) + tracking.swing * (omega - across(desired_omega))
+    swing = project(desired_omega_dot) - _dot(q, desired_omega) * q_dot
+    swing -= tracking.direction * jnp.cross(desired, q) + tracking.swing * (omega - project(desired_omega))
     swing = fusion_barrier(swing)
 
     masses, lengths = vehicles.masses[:, None], vehicles.lengths[:, None]
-    hold = masses * (felt[None] + lengths * _dot(omega, omega) * q + lengths * jnp.cross(q, swing))
-    return Command(fusion_barrier(along * q + hold), desired, desired_omega)
+    inertial = masses * (a[None] + lengths * _dot(omega, omega) * q + lengths * jnp.cross(q, swing))
+    return Command(fusion_barrier(tension * q + inertial), desired, desired_omega)
 
 
-def track_by_forces(t: Any, y: State, vehicles: QuadrotorParameters, tracking: TrackingGains) -> Inputs:
-    """The commanded forces as they are, no moments: the paper's experiment, which leaves the attitudes alone."""
+def track_by_forces(t: Number, y: State, vehicles: QuadrotorParameters, tracking: TrackingGains) -> Inputs:
+    """The commanded forces (n, 3), N, and no moments: the paper's experiment, which leaves the attitudes free."""
     forces = command(t, y[0], y[3], vehicles, tracking).forces
     return forces, jnp.zeros_like(forces)
 
@@ -167,6 +193,13 @@ def desired_attitudes(forces: Rows, heading: Rows) -> Matrices:
     """The attitudes whose thrust is along ``forces`` and whose first axis is nearest to ``heading``.
 
     Not defined where a force vanishes or its direction is that of the heading.
+
+    Args:
+        forces: Forces in the world, (n, 3), N.
+        heading: Directions in the world, (n, 3).
+
+    Returns:
+        Rotation matrices, body to world, (n, 3, 3).
     """
     third = fusion_barrier(-forces / jnp.sqrt(_dot(forces, forces)))
     second = jnp.cross(third, heading)
@@ -174,7 +207,7 @@ def desired_attitudes(forces: Rows, heading: Rows) -> Matrices:
     return jnp.stack([jnp.cross(second, third), second, third], axis=-1)
 
 
-def track(t: Any, y: State, vehicles: QuadrotorParameters, tracking: TrackingGains) -> Inputs:
+def track(t: Number, y: State, vehicles: QuadrotorParameters, tracking: TrackingGains) -> Inputs:
     """Thrusts and moments under which the attitudes follow the commanded forces u_i, as the load follows its path.
 
     The forces are those parts of the u_i that the rotors can give, R_i e3 (R_i e3 . u_i), and the moments
@@ -184,25 +217,26 @@ def track(t: Any, y: State, vehicles: QuadrotorParameters, tracking: TrackingGai
     with e_O = Omega - W, hat(e_R) = (R_d^T R - R^T R_d) / 2. Then J e_O' = -k_R e_R - k_O e_O.
     """
     load, R, spin, links = y
-    still = jnp.zeros_like(spin)
+    rest = jnp.zeros_like(spin)
 
-    def thrust(t: Any, load: Array, third: Array, links: Array) -> Rows:
+    def thrust(t: Number, load: Load, third: Rows, links: Links) -> Rows:
         return fusion_barrier(_dot(command(t, load, links, vehicles, tracking).forces, third) * third)
 
-    def flow(t: Any, load: Array, third: Array, links: Array) -> tuple[Array, Array, Array]:
-        """The rates of time, load and links that happen."""
+    def flow(t: Number, load: Load, third: Rows, links: Links) -> tuple[Float[Array, ""], Load, Links]:
+        """The rates of time, load and links under the thrusts."""
         forces = thrust(t, load, third, links)
-        load_rate, _, _, omega_dot = rates_of((load, R, still, links), vehicles, (forces, still))
+        load_rate, _, _, omega_dot = state_rates((load, R, rest, links), vehicles, (forces, rest))
         return (
             jnp.ones_like(t),
             load_rate,
             jnp.concatenate([jnp.cross(links[:, 3:], links[:, :3]), omega_dot], axis=-1),
         )
 
-    def attitudes(t: Any, load: Array, links: Array) -> Matrices:
+    def attitudes(t: Number, load: Load, links: Links) -> Matrices:
+        """R_d."""
         return desired_attitudes(command(t, load, links, vehicles, tracking).forces, tracking.heading)
 
-    def turning(t: Any, load: Array, third: Array, links: Array) -> tuple[Matrices, Rows]:
+    def desired_motion(t: Number, load: Load, third: Rows, links: Links) -> tuple[Matrices, Rows]:
         """R_d and Omega_d."""
         R_d, R_d_dot = fusion_barrier(jax.jvp(attitudes, (t, load, links), flow(t, load, third, links)))
         return R_d, _vee(jnp.swapaxes(R_d, -1, -2) @ R_d_dot)
@@ -211,30 +245,39 @@ def track(t: Any, y: State, vehicles: QuadrotorParameters, tracking: TrackingGai
     third = R[:, :, 2]
     one, load_rate, link_rate = flow(t, load, third, links)
     third_dot = jnp.cross(R, spin[:, None, :])[:, :, 2]
-    now, rates = (t, load, third, links), (one, load_rate, third_dot, link_rate)
-    (R_d, spin_d), (_, spin_d_dot) = fusion_barrier(jax.jvp(turning, now, rates))
+    point, rates = (t, load, third, links), (one, load_rate, third_dot, link_rate)
+    (R_d, spin_d), (_, spin_d_dot) = fusion_barrier(jax.jvp(desired_motion, point, rates))
 
     relative = fusion_barrier(jnp.swapaxes(R, -1, -2) @ R_d)
-    wanted, fed = _apply(relative, spin_d), _apply(relative, spin_d_dot)
-    moments = -tracking.attitude * _vee(jnp.swapaxes(relative, -1, -2)) - tracking.spin * (spin - wanted)
-    moments += jnp.cross(spin, vehicles.inertia * spin) - vehicles.inertia * (jnp.cross(spin, wanted) - fed)
+    W, W_dot = _apply(relative, spin_d), _apply(relative, spin_d_dot)
+    moments = -tracking.attitude * _vee(jnp.swapaxes(relative, -1, -2)) - tracking.spin * (spin - W)
+    moments += jnp.cross(spin, vehicles.inertia * spin) - vehicles.inertia * (jnp.cross(spin, W) - W_dot)
     return thrust(t, load, third, links), moments
 
 
-def tracking(
-    dtype: Any = None,
+def tracking_gains(
+    dtype: Dtype | None = None,
     *,
     path: Numbers = ((0.0, 0.0, 0.0), (0.5, 0.0, -2.0), (0.0, 0.0, 0.4)),
     spread: Numbers = ((-5.0, 0.0, 0.0), (5.0, 0.0, 0.0)),
     heading: Numbers = ((1.0, 0.0, 0.0), (1.0, 0.0, 0.0)),
-    position: float | ArrayLike = 4.0,
-    velocity: float | ArrayLike = 4.0,
-    direction: float | ArrayLike = 36.0,
-    swing: float | ArrayLike = 12.0,
-    attitude: float | ArrayLike = 8.0,
-    spin: float | ArrayLike = 2.0,
+    position: Number = 4.0,
+    velocity: Number = 4.0,
+    direction: Number = 36.0,
+    swing: Number = 12.0,
+    attitude: Number = 8.0,
+    spin: Number = 2.0,
 ) -> TrackingGains:
-    """`Tracking` for two quadrotors and a parabola that rises by 2.5 m in 2.5 s and comes down again."""
+    """`TrackingGains` for two quadrotors and a parabola that rises by 2.5 m in 2.5 s and comes down again.
+
+    Args:
+        dtype: Floating dtype of the numbers; None for JAX's default.
+        path, spread, heading, position, velocity, direction, swing, attitude, spin: The attributes of `TrackingGains`,
+            with their shapes and units.
+
+    Raises:
+        ValueError: a shape does not fit, or a gain is not positive.
+    """
     path, spread = jnp.asarray(path), jnp.asarray(spread)
     return TrackingGains(
         path=validation.numbers("path", path, dtype, *path.shape[:1], 3),
@@ -250,26 +293,26 @@ def tracking(
 
 
 def two_quadrotors_tracking(
-    dtype: Any = None, *, control: Control = track, goal: TrackingGains | None = None, **start: Any
+    dtype: Dtype | None = None, *, control: Control = track, goal: TrackingGains | None = None, **start: Any
 ) -> InitialValueProblem:
     """Two quadrotors whose load follows a parabola; at the start it hangs at rest, off the path.
 
     Args:
         dtype: Floating dtype of the state and of the numbers; None for JAX's default.
         control: `track`, with thrusts and moments, or `track_by_forces`, without the attitudes.
-        goal: The path, the formation and the gains; None for those of `tracking`.
+        goal: The path, the formation and the gains; None for those of `tracking_gains`.
         start: The numbers and the initial state, as `two_quadrotors` takes them.
 
     Returns:
-        The problem of `two_quadrotors`, with (`Vehicles`, `Tracking`) as args.
+        The problem of `two_quadrotors`, with (`QuadrotorParameters`, `TrackingGains`) as args.
 
     Raises:
-        ValueError: as `two_quadrotors`, or `goal` is for another number of quadrotors.
+        ValueError: `two_quadrotors` takes no such numbers or state, or `goal` is for another number of quadrotors.
 
     Source: Celledoni et al. 2021, Section 6.2 and Figs. 14 to 18; the path and the gains are not printed there.
     """
     start = {"position": (0.3, -0.4, 0.2), **start}
-    goal = tracking(dtype) if goal is None else goal
+    goal = tracking_gains(dtype) if goal is None else goal
     problem = two_quadrotors(dtype, control=control, parameters=goal, **start)
     expected = problem.initial[2].shape
     for name in ("spread", "heading"):
@@ -278,16 +321,17 @@ def two_quadrotors_tracking(
     return problem
 
 
-def _dot(a: Array, b: Array) -> Array:
-    """Row by row, (n, 1)."""
+def _dot(a: Float[Array, "#n 3"], b: Float[Array, "#n 3"]) -> Float[Array, "_ 1"]:
+    """The inner products of rows, (n, 1)."""
     return jnp.sum(a * b, axis=-1, keepdims=True)
 
 
 def _apply(matrices: Matrices, vectors: Rows) -> Rows:
+    """The products of matrices and vectors, (n, 3)."""
     return jnp.sum(matrices * vectors[:, None, :], axis=-1)
 
 
 def _vee(matrices: Matrices) -> Rows:
-    """The vectors of the skew parts."""
+    """The vectors (n, 3) of the skew parts of the matrices."""
     skew = 0.5 * (matrices - jnp.swapaxes(matrices, -1, -2))
     return jnp.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=-1)

@@ -3,7 +3,7 @@
 e3 = (0, 0, 1) points **along** gravity. y is the load, q_i the unit vector from quadrotor i to the load, so the
 quadrotors are at y - L_i q_i; q_i' = omega_i x q_i with omega_i . q_i = 0 in the world; R_i is the attitude of
 quadrotor i (body to world), Omega_i its angular velocity in the body. Forces u_i (world) and moments M_i (body) act at
-the quadrotors' centres:
+the quadrotors' centers:
 
     (m_y + sum m_i q_i q_i^T)(y'' - g e3) = sum q_i (q_i . u_i - m_i L_i |omega_i|^2),
     omega_i' = q_i x (y'' - g e3 - u_i / m_i) / L_i,    J_i Omega_i' = J_i Omega_i x Omega_i + M_i.
@@ -12,38 +12,38 @@ E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for
 (36) and (37).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.integrators.method import Number
 from lgsim.lie.action import Product, RightTranslation, TangentSphere, Translation
 from lgsim.lie.group import SO3
 from lgsim.lie.power import Power
 from lgsim.spatial import Mat, Vec, pack, unpack
 from lgsim.systems import validation
 from lgsim.systems.initial_value_problem import InitialValueProblem
+from lgsim.systems.validation import Dtype, Numbers
 from lgsim.xla import fusion_barrier
 
 # ((y, v), R, Omega, rows (q, omega)): load, attitudes, angular velocities, links of n quadrotors.
 State = tuple[Float[Array, "6"], Float[Array, "n 3 3"], Float[Array, "n 3"], Float[Array, "n 6"]]
-Numbers = Sequence[Any] | ArrayLike
 
 
 class QuadrotorParameters(NamedTuple):
     """The numbers of n quadrotors and their load.
 
     Attributes:
-        load_mass: Scalar, kg.
-        masses: Of the quadrotors, shape (n,), kg.
-        lengths: Of the links, shape (n,), m.
-        inertia: Principal moments of inertia of each quadrotor about its centre of mass, shape (n, 3), kg m^2.
-        gravity: Scalar, m/s^2.
+        load_mass: Mass of the load, scalar, kg.
+        masses: Masses of the quadrotors, shape (n,), kg.
+        lengths: Lengths of the links, shape (n,), m.
+        inertia: Principal moments of inertia of each quadrotor about its center of mass, shape (n, 3), kg m^2.
+        gravity: Acceleration of free fall along e3, scalar, m/s^2.
     """
 
     load_mass: Float[Array, ""]
@@ -55,37 +55,37 @@ class QuadrotorParameters(NamedTuple):
 
 Inputs = tuple[Float[Array, "n 3"], Float[Array, "n 3"]]
 """Forces in the world, N, and moments in the body frames, N m."""
-Control = Callable[[Any, State, QuadrotorParameters, Any], Inputs]
+Control = Callable[[Number, State, QuadrotorParameters, Any], Inputs]
 """``control(t, y, vehicles, parameters)``: the forces and moments at time t in the state y."""
 
 
 @dataclass(frozen=True)
-class Field:
+class QuadrotorField:
     """The field of `two_quadrotors`; fields with one control are equal, so that they share their compiled programs.
 
     Attributes:
-        control: Forces and moments, or None.
+        control: `control(t, y, vehicles, parameters)`, forces and moments; None for no inputs.
     """
 
     control: Control | None
 
-    def __call__(self, t: Any, y: State, args: tuple[QuadrotorParameters, Any]) -> Float[Array, " algebra"]:
+    def __call__(self, t: Number, y: State, args: tuple[QuadrotorParameters, Any]) -> Float[Array, " algebra"]:
         """The algebra vector of (y, v), of the attitudes, of Omega and of the links."""
         vehicles, parameters = args
         inputs = None if self.control is None else self.control(t, y, vehicles, parameters)
-        load_rate, spin, spin_rate, link_rate = rates_of(y, vehicles, inputs)
+        load_rate, spin, spin_rate, link_rate = state_rates(y, vehicles, inputs)
         swing = jnp.concatenate([jnp.cross(y[3][:, :3], link_rate), y[3][:, 3:]], axis=-1)
         return jnp.concatenate([load_rate, spin.ravel(), spin_rate.ravel(), swing.ravel()])
 
 
 def two_quadrotors(
-    dtype: Any = None,
+    dtype: Dtype | None = None,
     *,
-    load_mass: float | ArrayLike = 1.5,
+    load_mass: Number = 1.5,
     masses: Numbers = (0.8, 1.0),
     lengths: Numbers = (1.0, 1.3),
     inertia: Numbers = ((0.082, 0.0845, 0.1377), (0.09, 0.1, 0.15)),
-    gravity: float | ArrayLike = 9.81,
+    gravity: Number = 9.81,
     position: Numbers = (0.0, 0.0, 0.0),
     velocity: Numbers = (0.0, 0.0, 0.0),
     attitudes: Numbers | None = None,
@@ -95,17 +95,17 @@ def two_quadrotors(
     control: Control | None = None,
     parameters: Any = None,
 ) -> InitialValueProblem:
-    """Two quadrotors with a load, without inputs or under any control; the paper gives no numbers, these are ours.
+    """Two quadrotors with a load, without inputs or under any control; the default numbers are those of no paper.
 
     `lgsim.systems.quadrotor_control` has controls: given forces, given thrusts, and the tracking of a path.
 
     Args:
         dtype: Floating dtype of the state and of the numbers; None for JAX's default.
-        load_mass: kg.
-        masses: Of the n quadrotors, (n,), kg; n = 2 unless you give other shapes throughout.
-        lengths: Of the links, (n,), m.
-        inertia: Principal moments of each quadrotor, (n, 3), kg m^2.
-        gravity: m/s^2, along +e3.
+        load_mass: Mass of the load, kg.
+        masses: Masses of the n quadrotors, (n,), kg; n = 2 unless you give other shapes throughout.
+        lengths: Lengths of the links, (n,), m.
+        inertia: Principal moments of inertia of each quadrotor, (n, 3), kg m^2.
+        gravity: Acceleration of free fall along +e3, m/s^2.
         position: y(0), (3,), m.
         velocity: v(0), (3,), m/s.
         attitudes: R_i(0), (n, 3, 3), body to world; None for the identity, with thrust against gravity.
@@ -114,12 +114,13 @@ def two_quadrotors(
         link_velocities: omega_i(0) in the world, (n, 3), rad/s, omega_i . q_i = 0; None for rest.
         control: `control(t, y, vehicles, parameters)`, the forces (world) and moments (body), each (n, 3); None for
             none.
-        parameters: What `control` needs, such as gains: its arrays are differentiable.
+        parameters: A pytree for `control`, such as gains: its arrays are differentiable.
 
     Returns:
         The problem: state ((y, v) (6,), R (n, 3, 3), Omega (n, 3), links (n, 6) with rows (q, omega)); as args
-        (`Vehicles`, parameters); and the invariants `norms` (n,) (|q_i|^2) and `tangency` (n,) (q_i . omega_i), without
-        a control also `energy` (), `horizontal_momentum` (2,) and `spins` (n, 3) (R_i J_i Omega_i).
+        (`QuadrotorParameters`, parameters); and the invariants `norms` (n,) (|q_i|^2) and `tangency` (n,)
+        (q_i . omega_i), without a control also `energy` (), `horizontal_momentum` (2,) and `spins` (n, 3)
+        (R_i J_i Omega_i).
 
     Raises:
         ValueError: a shape does not fit, a mass, length or moment is not positive, or the state is off the manifold.
@@ -148,7 +149,7 @@ def two_quadrotors(
     return InitialValueProblem(
         name=f"{n} quadrotors with a load",
         action=Product(Translation(6), bodies, Power(Translation(3), n), rods),
-        field=Field(control),
+        field=QuadrotorField(control),
         initial=(
             jnp.concatenate(load),
             validation.point("attitudes", R, bodies),
@@ -171,42 +172,54 @@ _WITHOUT_INPUTS = {
 }
 
 
-def rates_of(y: State, vehicles: QuadrotorParameters, inputs: Inputs | None) -> tuple[Array, Array, Array, Array]:
-    """(v, v') (6,), Omega (n, 3), Omega' (n, 3) and omega' (n, 3) under forces and moments (None: none).
+Rates = tuple[Float[Array, "6"], Float[Array, "n 3"], Float[Array, "n 3"], Float[Array, "n 3"]]
+
+
+def state_rates(y: State, vehicles: QuadrotorParameters, inputs: Inputs | None) -> Rates:
+    """The rates of a state under forces and moments.
+
+    Args:
+        y: The state.
+        vehicles: The numbers of the quadrotors.
+        inputs: Forces in the world (n, 3), N, and moments in the body frames (n, 3), N m; None for none.
+
+    Returns:
+        (v, v') of the load (6,), Omega (n, 3) and Omega' (n, 3) in the body frames, omega' of the links (n, 3) in the
+        world; m, rad and s.
 
     Source: Celledoni et al. 2021, (37) and (38).
     """
     load, _, spin, links = y
     forces, moments = (jnp.zeros_like(spin), jnp.zeros_like(spin)) if inputs is None else inputs
-    felt, omega_dot = _accelerations(unpack(links), unpack(links, 3), unpack(forces), vehicles)
+    load_acceleration, omega_dot = _accelerations(unpack(links), unpack(links, 3), unpack(forces), vehicles)
     down = jnp.zeros_like(load[3:]).at[2].set(vehicles.gravity)
     spin_dot = (jnp.cross(vehicles.inertia * spin, spin) + moments) / vehicles.inertia
-    return jnp.concatenate([load[3:], pack(felt, (3,)) + down]), spin, spin_dot, pack(omega_dot, (3,))
+    return jnp.concatenate([load[3:], pack(load_acceleration, (3,)) + down]), spin, spin_dot, pack(omega_dot, (3,))
 
 
 def _accelerations(q: Vec, omega: Vec, forces: Vec, vehicles: QuadrotorParameters) -> tuple[Vec, Vec]:
-    """What accelerates: y'' - g e3, of components (), and omega_i', of components (n,), all links at once."""
+    """The accelerations y'' - g e3, with components (), and omega_i', with components (n,) for all links at once."""
     masses, lengths = vehicles.masses, vehicles.lengths
-    pull = _total(q * (q.dot(forces) - masses * lengths * omega.dot(omega)))
-    felt = fusion_barrier(_solve(*fusion_barrier((_felt_mass(q, vehicles), pull))))
-    return felt, q.cross(felt - forces * (1 / masses)) * (1 / lengths)
+    pull = _sum(q * (q.dot(forces) - masses * lengths * omega.dot(omega)))
+    load_acceleration = fusion_barrier(_solve(*fusion_barrier((_effective_mass(q, vehicles), pull))))
+    return load_acceleration, q.cross(load_acceleration - forces * (1 / masses)) * (1 / lengths)
 
 
-def _total(a: Vec) -> Vec:
+def _sum(a: Vec) -> Vec:
     """The sum over all links."""
     return Vec(jnp.sum(a.x), jnp.sum(a.y), jnp.sum(a.z))
 
 
-def _felt_mass(q: Vec, vehicles: QuadrotorParameters) -> Mat:
-    """m_y + sum m_i q_i q_i^T: what a push at the load has to move."""
-    m, own = vehicles.masses, vehicles.load_mass
-    heavy = q * m
-    r0, r1, r2 = _total(heavy * q.x), _total(heavy * q.y), _total(heavy * q.z)
-    return Mat(Vec(r0.x + own, r0.y, r0.z), Vec(r1.x, r1.y + own, r1.z), Vec(r2.x, r2.y, r2.z + own))
+def _effective_mass(q: Vec, vehicles: QuadrotorParameters) -> Mat:
+    """The matrix m_y + sum m_i q_i q_i^T, the effective mass at the load, kg."""
+    m, load = vehicles.masses, vehicles.load_mass
+    weighted = q * m
+    r0, r1, r2 = _sum(weighted * q.x), _sum(weighted * q.y), _sum(weighted * q.z)
+    return Mat(Vec(r0.x + load, r0.y, r0.z), Vec(r1.x, r1.y + load, r1.z), Vec(r2.x, r2.y, r2.z + load))
 
 
 def _solve(A: Mat, b: Vec) -> Vec:
-    """The x with A x = b, A symmetric and positive definite, by its factors L D L^T."""
+    """The solution x of A x = b, A symmetric and positive definite, by its factors L D L^T."""
     d0, low1, low2 = A.r0.x, A.r1.x / A.r0.x, A.r2.x / A.r0.x
     d1 = A.r1.y - low1 * A.r1.x
     low3 = (A.r2.y - low2 * A.r1.x) / d1
@@ -218,7 +231,7 @@ def _solve(A: Mat, b: Vec) -> Vec:
 
 
 def quadrotor_motion(y: State, vehicles: QuadrotorParameters) -> tuple[Float[Array, "n 3"], Float[Array, "n 3"]]:
-    """Places and velocities of the quadrotors in the world, m and m/s."""
+    """The positions and the velocities of the quadrotors in the world, each (n, 3), m and m/s."""
     load, _, _, links = y
     q, omega = links[:, :3], links[:, 3:]
     lengths = vehicles.lengths[:, None]
@@ -226,16 +239,16 @@ def quadrotor_motion(y: State, vehicles: QuadrotorParameters) -> tuple[Float[Arr
 
 
 def energy(y: State, vehicles: QuadrotorParameters) -> Float[Array, ""]:
-    """Kinetic and potential energy, J."""
-    places, velocities = quadrotor_motion(y, vehicles)
+    """The sum of kinetic and potential energy, J."""
+    positions, velocities = quadrotor_motion(y, vehicles)
     load, _, spin, _ = y
     kinetic = vehicles.load_mass * load[3:] @ load[3:] + jnp.sum(vehicles.masses[:, None] * velocities**2)
     kinetic = 0.5 * (kinetic + jnp.sum(vehicles.inertia * spin**2))
-    depth = vehicles.load_mass * load[2] + vehicles.masses @ places[:, 2]
+    depth = vehicles.load_mass * load[2] + vehicles.masses @ positions[:, 2]
     return kinetic - vehicles.gravity * depth
 
 
 def linear_momentum(y: State, vehicles: QuadrotorParameters) -> Float[Array, "3"]:
-    """Of load and quadrotors in the world, kg m/s."""
+    """The linear momentum of load and quadrotors in the world, (3,), kg m/s."""
     _, velocities = quadrotor_motion(y, vehicles)
     return vehicles.load_mass * y[0][3:] + jnp.sum(vehicles.masses[:, None] * velocities, axis=0)

@@ -4,25 +4,27 @@ E. Celledoni, E. Cokaj, A. Leone, D. Murari, B. Owren, Lie group integrators for
 and 3. An asymmetric body (moments 1, 2, 3) is the default; all builders take the same start.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.integrators.method import Number
 from lgsim.lie.action import Coadjoint, LeftTranslation, Product, RightTranslation, Translation
 from lgsim.lie.group import SO3
 from lgsim.lie.product import Cotangent
 from lgsim.systems import validation
 from lgsim.systems.initial_value_problem import InitialValueProblem
+from lgsim.systems.validation import Dtype, Numbers
 
 # (R, Omega): attitude (body to world) and angular velocity in the body frame; or (R, pi) with the space momentum.
 State = tuple[Float[Array, "3 3"], Float[Array, "3"]]
+Moments = Float[Array, "3"]
 
 
-def _numbers(dtype: Any, inertia: Any, angular_velocity: Any) -> tuple[Array, Array]:
+def _numbers(
+    dtype: Dtype | None, inertia: Numbers, angular_velocity: Numbers
+) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+    """Principal moments and angular velocity as arrays (3,)."""
     return (
         validation.positive("inertia", inertia, dtype, 3),
         validation.numbers("angular_velocity", angular_velocity, dtype, 3),
@@ -30,23 +32,23 @@ def _numbers(dtype: Any, inertia: Any, angular_velocity: Any) -> tuple[Array, Ar
 
 
 # Fields are functions of the module, so that two problems of one kind share their compiled programs.
-def _euler(t: Any, y: State, moments: Array) -> Array:
+def _euler(t: Number, y: State, moments: Moments) -> Float[Array, "6"]:
     omega = y[1]
     return jnp.concatenate([omega, jnp.cross(moments * omega, omega) / moments])
 
 
 def free_rigid_body(
-    dtype: Any = None,
+    dtype: Dtype | None = None,
     *,
-    inertia: Sequence[Any] | ArrayLike = (1.0, 2.0, 3.0),
-    angular_velocity: Sequence[Any] | ArrayLike = (0.8, 0.0, 1.1),
-    attitude: ArrayLike | None = None,
+    inertia: Numbers = (1.0, 2.0, 3.0),
+    angular_velocity: Numbers = (0.8, 0.0, 1.1),
+    attitude: Numbers | None = None,
 ) -> InitialValueProblem:
     """A torque-free rigid body on SO(3) x R^3: R' = R hat(Omega), I Omega' = (I Omega) x Omega.
 
     Args:
         dtype: Floating dtype of the state and of the parameters; None for JAX's default.
-        inertia: Principal moments of inertia about the centre of mass, kg m^2.
+        inertia: Principal moments of inertia about the center of mass, kg m^2.
         angular_velocity: Omega(0) in the body frame, rad/s.
         attitude: R(0), body to world, (3, 3); None for the identity.
 
@@ -74,22 +76,22 @@ def free_rigid_body(
     )
 
 
-def _lie_poisson(t: Any, momentum: Array, moments: Array) -> Array:
+def _lie_poisson(t: Number, momentum: Float[Array, "3"], moments: Moments) -> Float[Array, "3"]:
     return -momentum / moments
 
 
 def free_rigid_body_momentum(
-    dtype: Any = None,
+    dtype: Dtype | None = None,
     *,
-    inertia: Sequence[Any] | ArrayLike = (1.0, 2.0, 3.0),
-    angular_velocity: Sequence[Any] | ArrayLike = (0.8, 0.0, 1.1),
+    inertia: Numbers = (1.0, 2.0, 3.0),
+    angular_velocity: Numbers = (0.8, 0.0, 1.1),
 ) -> InitialValueProblem:
     """A torque-free rigid body on so(3)*, by the coadjoint action: Pi' = Pi x I^-1 Pi, Pi = I Omega.
 
     The Lie-Poisson equation of H(Pi) = 1/2 Pi . I^-1 Pi. The action moves Pi by xi x Pi, so the field is minus the
     angular velocity. |Pi| is constant on every orbit of the action, so at any step.
 
-    Args: as `free_rigid_body`, without the attitude.
+    The arguments are those of `free_rigid_body` without the attitude.
 
     Returns:
         The problem: state Pi (3,) in the body frame, the principal moments (3,) as args, and the invariants
@@ -117,32 +119,38 @@ def free_rigid_body_momentum(
 def space_angular_velocity(
     attitude: Float[Array, "3 3"], momentum: Float[Array, "3"], moments: Float[Array, "3"]
 ) -> Float[Array, "3"]:
-    """Omega = R I^-1 R^T pi in the world frame, of the principal moments I and the space momentum pi."""
+    """The angular velocity ``omega = R I^-1 R^T pi`` in the world frame, rad/s.
+
+    Args:
+        attitude: R, body to world, (3, 3).
+        momentum: The space momentum pi, (3,), kg m^2/s.
+        moments: The principal moments of inertia I, (3,), kg m^2.
+    """
     return attitude @ ((attitude.T @ momentum) / moments)
 
 
-def _canonical(t: Any, y: State, moments: Array) -> Array:
+def _canonical(t: Number, y: State, moments: Moments) -> Float[Array, "6"]:
     omega = space_angular_velocity(*y, moments)
     return jnp.concatenate([omega, -jnp.cross(omega, y[1])])
 
 
-def _hamiltonian(R: Array, momentum: Array, moments: Array) -> Array:
+def _hamiltonian(R: Float[Array, "3 3"], momentum: Float[Array, "3"], moments: Moments) -> Float[Array, ""]:
     return 0.5 * momentum @ space_angular_velocity(R, momentum, moments)
 
 
 def free_rigid_body_cotangent(
-    dtype: Any = None,
+    dtype: Dtype | None = None,
     *,
-    inertia: Sequence[Any] | ArrayLike = (1.0, 2.0, 3.0),
-    angular_velocity: Sequence[Any] | ArrayLike = (0.8, 0.0, 1.1),
-    attitude: ArrayLike | None = None,
+    inertia: Numbers = (1.0, 2.0, 3.0),
+    angular_velocity: Numbers = (0.8, 0.0, 1.1),
+    attitude: Numbers | None = None,
 ) -> InitialValueProblem:
     """A torque-free rigid body on T*SO(3), in space variables: R' = hat(omega) R, pi' = 0, omega = R I^-1 R^T pi.
 
     The canonical equations of H(R, pi) = 1/2 pi . R I^-1 R^T pi. States are elements of `lgsim.Cotangent(lgsim.SO3)`
     that the group moves from the left, pi' = f2 + omega x pi, so the field is (omega, -omega x pi).
 
-    Args: as `free_rigid_body`.
+    The arguments are those of `free_rigid_body`.
 
     Returns:
         The problem: state (R (3, 3), pi (3,)) with the space momentum, the principal moments (3,) as args, the

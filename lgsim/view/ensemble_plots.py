@@ -8,99 +8,113 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jaxtyping import Float
 
 from lgsim.lie import quaternion
 from lgsim.multibody.model import Model
 from lgsim.view.motion import MotionLike
-from lgsim.view.panels import Panel, panels
+from lgsim.view.panels import panel_title, panels
 from lgsim.view.plots import COLORS, HEAD, OUTSIDE, axes_grid
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Spread", "attitudes", "fans", "histograms"]
+__all__ = ["HistogramData", "attitudes", "fans", "histograms"]
 
 BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.32))
-"""Of a fan: two levels and how dark what lies between them is."""
+"""The bands of a fan: two levels of quantiles, and the opacity of what lies between them."""
 MARKED = {"linewidth": 1.1, "linestyle": (0, (4, 2))}
 AXES = ("x", "y", "z")
 
 
-class Spread(NamedTuple):
-    """How a number is spread.
+class HistogramData(NamedTuple):
+    """The distribution of a number over samples.
 
     Attributes:
-        name: What it is, with its unit.
-        counts: Samples in each bin, (bins,).
-        edges: Of the bins, (bins + 1,).
-        mean: Of all samples.
-        quantiles: Values by level.
+        name: What the number is, with its unit.
+        counts: Number of samples in each bin, (bins,).
+        edges: Edges of the bins, (bins + 1,).
+        mean: Mean of all samples.
+        quantiles: Quantiles by their level, between 0 and 1.
     """
 
     name: str
-    counts: np.ndarray
-    edges: np.ndarray
+    counts: Float[np.ndarray, " bins"]
+    edges: Float[np.ndarray, " bins_1"]
     mean: float
     quantiles: Mapping[float, float]
 
 
-def histograms(spreads: Sequence[Spread], columns: int = 3) -> Figure:
+def histograms(data: Sequence[HistogramData], columns: int = 3) -> Figure:
     """A histogram for each number, with its mean and its quantiles.
 
     Args:
-        spreads: At least one.
-        columns: Of plots beside each other.
+        data: The numbers, at least one.
+        columns: Number of plots beside each other, at most.
+
+    Returns:
+        The figure.
 
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
-    columns = min(columns, len(spreads))
-    rows = -(-len(spreads) // columns)
+    columns = min(columns, len(data))
+    rows = -(-len(data) // columns)
     figure, axes = axes_grid(rows, columns, 3.7 * columns, 2.4 * rows + 0.3, time=False)
-    for ax in axes.flat[len(spreads) :]:
+    for ax in axes.flat[len(data) :]:
         ax.set_visible(False)
-    for ax, spread in zip(axes.flat, spreads, strict=False):
-        share = spread.counts / max(spread.counts.sum(), 1)
-        ax.stairs(100 * share, spread.edges, fill=True, color=COLORS[0], alpha=0.55)
-        for level, value in spread.quantiles.items():
+    for ax, each in zip(axes.flat, data, strict=False):
+        share = each.counts / max(each.counts.sum(), 1)
+        ax.stairs(100 * share, each.edges, fill=True, color=COLORS[0], alpha=0.55)
+        for level, value in each.quantiles.items():
             ax.axvline(value, color=COLORS[5], linewidth=0.9, linestyle=(0, (4, 3)))
             ax.annotate(
                 f"{100 * level:g} %", (value, 1.0), (2, -8), xycoords=("data", "axes fraction"),
                 textcoords="offset points", fontsize=6.5, color=COLORS[5],
             )  # fmt: skip
-        ax.axvline(spread.mean, color=COLORS[1], linewidth=1.4)
-        ax.set_title(spread.name, **HEAD)
+        ax.axvline(each.mean, color=COLORS[1], linewidth=1.4)
+        ax.set_title(each.name, **HEAD)
         ax.set_ylabel("samples (%)")
     return figure
 
 
-def attitudes(quaternions: Any, mean: Any, covariance: Any, name: str = "") -> Figure:
+def attitudes(
+    quaternions: Float[np.ndarray, "n 4"] | Float[Array, "n 4"],
+    mean: Float[np.ndarray, " 4"] | Float[Array, " 4"],
+    covariance: Float[np.ndarray, "3 3"] | Float[Array, "3 3"],
+    name: str = "",
+) -> Figure:
     """Attitudes as the ends of their axes on the unit sphere, and their rotation vectors about the mean.
 
     Args:
-        quaternions: Of the samples, w first, (n, 4).
-        mean: On the group, (4,).
-        covariance: Of the rotation vectors about it in body axes, (3, 3), rad^2; drawn as ellipses of 1 and 2 standard
-            deviations.
-        name: What turns.
+        quaternions: Unit quaternions of the samples, w first.
+        mean: Unit quaternion of their mean on the group.
+        covariance: Covariance of the rotation vectors about the mean in body axes, rad^2; drawn as ellipses of 1 and 2
+            standard deviations.
+        name: Name of what turns.
+
+    Returns:
+        The figure.
 
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
     points, center = jnp.asarray(quaternions), jnp.asarray(mean)
     R, R_mean = np.asarray(quaternion.Ad(points)), np.asarray(quaternion.Ad(center))
-    apart = np.degrees(np.asarray(_about(center, points)))
+    vectors = np.degrees(np.asarray(_rotation_vectors(center, points)))
     figure, grid = axes_grid(1, 4, 14.0, 4.0, time=False)
     ball = grid[0, 0].get_subplotspec()
     grid[0, 0].remove()
     _sphere(figure.add_subplot(ball, projection="3d"), R, R_mean, name)
-    spread = np.degrees(1) ** 2 * np.asarray(covariance)
-    turn = np.linspace(0, 2 * np.pi, 100)
-    circle = np.stack([np.cos(turn), np.sin(turn)])
+    in_degrees = np.degrees(1) ** 2 * np.asarray(covariance)
+    angle = np.linspace(0, 2 * np.pi, 100)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
     for ax, (i, j) in zip(grid[0, 1:], ((0, 1), (1, 2), (2, 0)), strict=True):
-        ax.plot(apart[:, i], apart[:, j], ".", markersize=2, color=COLORS[0], alpha=0.5)
-        values, vectors = np.linalg.eigh(spread[np.ix_((i, j), (i, j))])
-        ellipse = vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle)
+        ax.plot(vectors[:, i], vectors[:, j], ".", markersize=2, color=COLORS[0], alpha=0.5)
+        variances, directions = np.linalg.eigh(in_degrees[np.ix_((i, j), (i, j))])
+        ellipse = directions @ (np.sqrt(np.maximum(variances, 0))[:, None] * circle)
         for scale in (1, 2):
             ax.plot(*(scale * ellipse), color=COLORS[1], linewidth=1.1)
         ax.set_xlabel(f"about {AXES[i]} (degrees)", fontsize=9)
@@ -110,7 +124,8 @@ def attitudes(quaternions: Any, mean: Any, covariance: Any, name: str = "") -> F
     return figure
 
 
-def _sphere(ax: Any, R: np.ndarray, R_mean: np.ndarray, name: str) -> None:
+def _sphere(ax: Any, R: Float[np.ndarray, "n 3 3"], R_mean: Float[np.ndarray, "3 3"], name: str) -> None:
+    """Draws the axes of attitudes on the unit sphere, and those of their mean."""
     around, up = np.meshgrid(np.linspace(0, 2 * np.pi, 37), np.linspace(0, np.pi, 19))
     ball = np.sin(up) * np.cos(around), np.sin(up) * np.sin(around), np.cos(up)
     ax.plot_wireframe(*ball, rstride=3, cstride=3, color="#c9ced4", linewidth=0.5)
@@ -124,16 +139,24 @@ def _sphere(ax: Any, R: np.ndarray, R_mean: np.ndarray, name: str) -> None:
     ax.set_title(f"{name}: its axes in the world".removeprefix(": "), **HEAD)
 
 
-def fans(model: Model, time: Any, states: Any, marked: Sequence[MotionLike] = ()) -> Figure:
+def fans(
+    model: Model,
+    time: Float[np.ndarray, " N"] | Float[Array, " N"],
+    states: Float[np.ndarray, "samples N nq_nv"] | Float[Array, "samples N nq_nv"],
+    marked: Sequence[MotionLike] = (),
+) -> Figure:
     """Configuration and velocity of each joint over time: the median, and where half and nine tenths of samples are.
 
     Attitudes are shown as rotation vectors about their mean at each time, in body axes.
 
     Args:
         model: The machine.
-        time: (N,), s.
-        states: q and v of the samples beside each other, (samples, N, nq + nv).
+        time: Times of the states, s.
+        states: q and v of the samples beside each other.
         marked: Motions of single samples, drawn as dashed lines.
+
+    Returns:
+        The figure.
 
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
@@ -142,27 +165,30 @@ def fans(model: Model, time: Any, states: Any, marked: Sequence[MotionLike] = ()
     figure, axes = axes_grid(len(rows), 2, 10.0, 1.7 * len(rows) + 0.8)
     q, v = states[..., : model.nq], states[..., model.nq :]
     for ax, panel in zip(axes, rows, strict=True):
-        turned = panel.quaternion
         own = q[..., list(panel.q)]
-        means = _means(own) if turned else None
-        _fan(ax[0], time, own if means is None else _turns(means, own), panel.v_names if turned else panel.q_names)
+        means = _mean_quaternions(own) if panel.quaternion else None
+        shown = own if means is None else _vectors_in_time(means, own)
+        _fan(ax[0], time, shown, panel.q_names if means is None else panel.v_names)
         _fan(ax[1], time, v[..., list(panel.v)], panel.v_names)
         for motion in marked:
             line = np.asarray(motion.q, float)[:, list(panel.q)]
             if means is not None:
                 nearest = np.abs(np.asarray(motion.time)[:, None] - time[None]).argmin(axis=1)
-                line = _turns(means[nearest], line[None])[0]
+                line = _vectors_in_time(means[nearest], line[None])[0]
             for side, values in zip(ax, (line, np.asarray(motion.v)[:, list(panel.v)]), strict=True):
                 for k, color in zip(range(values.shape[1]), COLORS, strict=False):
                     side.plot(motion.time, values[:, k], color=color, **MARKED)
-        ax[0].set_ylabel("from the mean (rad)" if turned else f"q ({panel.units[0]})")
+        ax[0].set_ylabel("from the mean (rad)" if panel.quaternion else f"q ({panel.units[0]})")
         ax[1].set_ylabel(f"v ({panel.units[1]})")
-        ax[0].set_title(_name(panel, rows), **HEAD)
+        ax[0].set_title(panel_title(panel, rows), **HEAD)
     figure.align_ylabels()
     return figure
 
 
-def _fan(ax: Any, time: np.ndarray, values: np.ndarray, names: Sequence[str]) -> None:
+def _fan(
+    ax: Axes, time: Float[np.ndarray, " N"], values: Float[np.ndarray, "samples N k"], names: Sequence[str]
+) -> None:
+    """Draws the median and the bands of k numbers over time."""
     for k, name in enumerate(names):
         for low, high, dark in BANDS:
             ends = np.nanquantile(values[..., k], [low, high], axis=0)
@@ -172,13 +198,8 @@ def _fan(ax: Any, time: np.ndarray, values: np.ndarray, names: Sequence[str]) ->
         ax.legend(**OUTSIDE)
 
 
-def _name(panel: Panel, rows: Sequence[Panel]) -> str:
-    twice = sum(other.joint == panel.joint for other in rows) > 1
-    return panel.joint + (" (turning)" if panel.turns else " (sliding)") * twice
-
-
-def _means(own: np.ndarray) -> np.ndarray:
-    """The quaternion (N, 4) at each time that is nearest to all: the first eigenvector of the sum of q q^T.
+def _mean_quaternions(own: Float[np.ndarray, "samples N 4"]) -> Float[np.ndarray, "N 4"]:
+    """The quaternion at each time that is nearest to all: the first eigenvector of the sum of q q^T.
 
     Source: Markley, Cheng, Crassidis, Oshman, Averaging quaternions, Journal of Guidance, Control, and Dynamics 30(4),
     2007, eq. (12).
@@ -187,13 +208,15 @@ def _means(own: np.ndarray) -> np.ndarray:
     return vectors[..., -1]
 
 
-def _turns(means: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Rotation vectors (samples, N, 3) of quaternions (samples, N, 4) about means (N, 4)."""
-    return np.asarray(_about(jnp.asarray(np.broadcast_to(means, own.shape)), jnp.asarray(own)))
+def _vectors_in_time(
+    means: Float[np.ndarray, "N 4"], own: Float[np.ndarray, "samples N 4"]
+) -> Float[np.ndarray, "samples N 3"]:
+    """The rotation vectors of quaternions about the mean at each time, in body axes."""
+    return np.asarray(_rotation_vectors(jnp.asarray(np.broadcast_to(means, own.shape)), jnp.asarray(own)))
 
 
 @jax.jit
-def _about(mean: Any, points: Any) -> Any:
+def _rotation_vectors(mean: Float[Array, "*#batch 4"], points: Float[Array, "*batch 4"]) -> Float[Array, "*batch 3"]:
     """The rotation vectors of ``mean^-1 points`` along the shorter way."""
     back = quaternion.inverse(jnp.broadcast_to(mean, points.shape))
     gap = quaternion.compose(back, points)

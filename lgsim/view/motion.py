@@ -1,13 +1,15 @@
-"""What a picture is made of: a machine's states over time, and the poses that they mean."""
+"""What a picture is made of: a machine's states over time, and the poses of its frames."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.dynamics.kinematics import forward_kinematics
 from lgsim.lie.conversions import quaternion_from_matrix
@@ -16,15 +18,7 @@ from lgsim.multibody.model import Model
 
 @runtime_checkable
 class MotionLike(Protocol):
-    """States of one machine over time: any object with these attributes, of numpy or JAX arrays.
-
-    Attributes:
-        model: The machine.
-        time: (N,), s, increasing.
-        q: Configurations, (N, nq).
-        v: Velocities, (N, nv).
-        tau: Joint forces, (N, nv).
-    """
+    """States of one machine over time: any object with these attributes, of numpy or JAX arrays."""
 
     @property
     def model(self) -> Model:
@@ -32,42 +26,42 @@ class MotionLike(Protocol):
         ...
 
     @property
-    def time(self) -> Any:
-        """(N,), s."""
+    def time(self) -> ArrayLike:
+        """Times of the states, (N,), s, increasing."""
         ...
 
     @property
-    def q(self) -> Any:
-        """(N, nq)."""
+    def q(self) -> ArrayLike:
+        """Configurations, (N, nq)."""
         ...
 
     @property
-    def v(self) -> Any:
-        """(N, nv)."""
+    def v(self) -> ArrayLike:
+        """Velocities, (N, nv), rad/s or m/s."""
         ...
 
     @property
-    def tau(self) -> Any:
-        """(N, nv)."""
+    def tau(self) -> ArrayLike:
+        """Joint forces, (N, nv), N m or N."""
         ...
 
 
-class Places(NamedTuple):
-    """Where frames are.
+class FramePoses(NamedTuple):
+    """The poses of all frames of a machine over time, in the world.
 
     Attributes:
-        time: (F,), s.
-        positions: Of all frames in the world, (F, frames, 3), m.
-        quaternions: Their attitudes, (F, frames, 4), w first.
+        time: The times, (times,), s.
+        positions: The frames' origins, (times, frames, 3), m.
+        quaternions: The frames' attitudes, (times, frames, 4), w first.
     """
 
-    time: np.ndarray
-    positions: np.ndarray
-    quaternions: np.ndarray
+    time: Float[np.ndarray, " times"]
+    positions: Float[np.ndarray, "times frames 3"]
+    quaternions: Float[np.ndarray, "times frames 4"]
 
 
-def times(motion: MotionLike) -> np.ndarray:
-    """The times of a motion, checked.
+def times(motion: MotionLike) -> Float[np.ndarray, " N"]:
+    """The times of a motion, s, checked.
 
     Raises:
         ValueError: they do not increase, or are not finite, or there are none.
@@ -80,11 +74,16 @@ def times(motion: MotionLike) -> np.ndarray:
     return time
 
 
-def series(motion: MotionLike, name: str, width: int) -> np.ndarray:
-    """An attribute of a motion (N, width), checked.
+def series(motion: MotionLike, name: str, width: int) -> Float[np.ndarray, "N width"]:
+    """An attribute of a motion, checked.
+
+    Args:
+        motion: The motion.
+        name: Name of the attribute, such as "q".
+        width: Length of its rows.
 
     Raises:
-        ValueError: it has a wrong shape.
+        ValueError: the attribute has a wrong shape, or the times are wrong.
     """
     values = np.asarray(getattr(motion, name), float)
     expected = (len(times(motion)), width)
@@ -93,12 +92,12 @@ def series(motion: MotionLike, name: str, width: int) -> np.ndarray:
     return values
 
 
-def places(motion: MotionLike, time: np.ndarray) -> Places:
+def frame_poses(motion: MotionLike, time: Float[np.ndarray, " times"]) -> FramePoses:
     """The poses of all frames at some times, on the shortest way between the motion's configurations.
 
     Args:
         motion: The motion.
-        time: Within the motion's own times, (F,), s.
+        time: Times within the motion's own, s.
 
     Raises:
         ValueError: ``motion.q`` or ``motion.time`` is not what it should be, or q is not finite.
@@ -115,16 +114,20 @@ def places(motion: MotionLike, time: np.ndarray) -> Places:
     after = np.minimum(before + 1, len(own) - 1)
     share = (time - own[before]) / np.where(after > before, own[after] - own[before], 1.0)
     start, end, part = (jnp.asarray(x, model.dtype) for x in (q[before], q[after], share[:, None]))
-    return Places(time, *(np.asarray(x, float) for x in _places(model, start, end, part)))
+    return FramePoses(time, *(np.asarray(x, float) for x in _interpolated_poses(model, start, end, part)))
 
 
-def places_of(model: Model, q: Any) -> Places:
-    """The poses of all frames in one configuration (nq,)."""
+def frame_poses_at(model: Model, q: ArrayLike) -> FramePoses:
+    """The poses of all frames in one configuration q (nq,), at time zero."""
     one = jnp.asarray(q, model.dtype)[None]
-    return Places(np.zeros(1), *(np.asarray(x, float) for x in _places(model, one, one, jnp.zeros_like(one[:, :1]))))
+    found = _interpolated_poses(model, one, one, jnp.zeros_like(one[:, :1]))
+    return FramePoses(np.zeros(1), *(np.asarray(x, float) for x in found))
 
 
 @jax.jit
-def _places(model: Model, start: Array, end: Array, share: Array) -> tuple[Array, Array]:
+def _interpolated_poses(
+    model: Model, start: Float[Array, "times nq"], end: Float[Array, "times nq"], share: Float[Array, "times 1"]
+) -> tuple[Float[Array, "times frames 3"], Float[Array, "times frames 4"]]:
+    """(positions, quaternions) of all frames at shares of the ways from configurations to others."""
     T = forward_kinematics(model, model.interpolate(start, end, share))
     return T[..., :3, 3], quaternion_from_matrix(T[..., :3, :3])

@@ -9,7 +9,7 @@ from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
 
 UNITS = {True: ("rad", "rad/s", "N m"), False: ("m", "m/s", "N")}
-"""Of q, v and tau, for what turns and what slides."""
+"""The units of q, v and tau, for numbers that turn and numbers that slide."""
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,11 @@ class Panel:
 
     Attributes:
         joint: Name of the joint.
-        turns: Whether they turn; else they slide.
-        q: Places in q.
-        v: Places in v and tau.
-        q_names: What tells the entries of q apart; empty where there is one.
-        v_names: The same for v and tau.
+        turns: Whether the numbers turn; else they slide.
+        q: Indices of the numbers in q.
+        v: Indices of the numbers in v and tau.
+        q_names: Names that tell the entries of q apart; an empty one where there is one entry.
+        v_names: Names that tell the entries of v and tau apart; an empty one where there is one entry.
         quaternion: Whether the entries of q are a quaternion (w, x, y, z).
         plain: Whether v is the rate of q, number by number.
     """
@@ -38,7 +38,7 @@ class Panel:
 
     @property
     def units(self) -> tuple[str, str, str]:
-        """Of q, v and tau; a quaternion has 1."""
+        """The units of q, v and tau; that of a quaternion is 1."""
         own = UNITS[self.turns]
         return ("1", *own[1:]) if self.quaternion else own
 
@@ -61,11 +61,12 @@ def panels(model: Model, joints: Sequence[str] | None = None) -> list[Panel]:
     found = []
     for index, name in enumerate(model.joint_names):
         if name in wanted:
-            found += _of(model, index, name)
+            found += _panels_of(model, index, name)
     return found
 
 
-def _of(model: Model, index: int, name: str) -> list[Panel]:
+def _panels_of(model: Model, index: int, name: str) -> list[Panel]:
+    """The panels of one joint: of its sliding numbers, then of its turning ones."""
     topology = model.topology
     joint, first = topology.joints[index], topology.row_starts[index]
     q, v = topology.q_starts[index], topology.v_starts[index]
@@ -77,9 +78,9 @@ def _of(model: Model, index: int, name: str) -> list[Panel]:
         rows = [row for row in range(joint.nv) if bool(topology.row_turns[first + row]) == turns]
         if not rows:
             continue
-        turned = turns and quaternion
+        is_quaternion = turns and quaternion
         # a quaternion stands behind the position, as the angular velocity behind the linear one
-        places = list(range(rows[0], joint.nq)) if turned else rows
+        places = list(range(rows[0], joint.nq)) if is_quaternion else rows
         names = _names(len(rows), letters)
         found.append(
             Panel(
@@ -87,16 +88,23 @@ def _of(model: Model, index: int, name: str) -> list[Panel]:
                 turns,
                 tuple(q + place for place in places),
                 tuple(v + row for row in rows),
-                ("w", "x", "y", "z") if turned else names,
+                ("w", "x", "y", "z") if is_quaternion else names,
                 names,
-                turned,
+                is_quaternion,
                 not (letters and turning),
             )
         )
     return found
 
 
+def panel_title(panel: Panel, rows: Sequence[Panel]) -> str:
+    """The joint's name, with "(sliding)" or "(turning)" where two of the rows are panels of the joint."""
+    twice = sum(other.joint == panel.joint for other in rows) > 1
+    return panel.joint + (" (turning)" if panel.turns else " (sliding)") * twice
+
+
 def _names(count: int, letters: bool) -> tuple[str, ...]:
+    """The names of some entries: letters of the axes, or numbers from 1 on."""
     if count == 1:
         return ("",)
     return tuple("xyz"[:count]) if letters else tuple(str(number + 1) for number in range(count))

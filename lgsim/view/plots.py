@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import energies, momenta
 from lgsim.support.extras import package
 from lgsim.view.motion import MotionLike, series, times
-from lgsim.view.panels import Panel, panels
+from lgsim.view.panels import Panel, panel_title, panels
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["energy", "joints", "momentum", "phase", "step_sizes"]
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """Any object that has times."""
+
+    @property
+    def time(self) -> ArrayLike:
+        """Times, (N,), s, increasing."""
+        ...
+
 
 COLORS = ("#1a78d1", "#e6591a", "#2a9d5c", "#8e5bc0", "#c99a06", "#56616f")
 LIMIT = {"color": "#c0392b", "linewidth": 0.8, "linestyle": (0, (4, 3))}
@@ -35,7 +49,7 @@ def joints(motion: MotionLike, names: Sequence[str] | None = None) -> Figure:
 
     Args:
         motion: Any object with ``model``, ``time`` (N,), ``q`` (N, nq), ``v`` and ``tau`` (N, nv).
-        names: Of the joints to show; None for all.
+        names: Names of the joints to show; None for all.
 
     Returns:
         The figure.
@@ -59,7 +73,7 @@ def joints(motion: MotionLike, names: Sequence[str] | None = None) -> Figure:
             ax.set_ylabel(f"{symbol} ({panel.units[column]})")
             if len(places[column]) > 1:
                 ax.legend(**OUTSIDE)
-        axes[row, 0].set_title(_title(panel, rows), **HEAD)
+        axes[row, 0].set_title(panel_title(panel, rows), **HEAD)
     for column, (title, _) in enumerate(COLUMNS):
         axes[0, column].annotate(
             title, (0.5, 1.0), (0, 24), xycoords="axes fraction", textcoords="offset points", ha="center", fontsize=10
@@ -143,11 +157,11 @@ def momentum(motion: MotionLike) -> Figure:
     return figure
 
 
-def step_sizes(time: Any) -> Figure:
+def step_sizes(time: Timed | Float[Array, " N"] | Float[np.ndarray, " N"]) -> Figure:
     """The steps between the times of a motion, on a logarithmic axis.
 
     Args:
-        time: (N,), s, increasing; or any object with such an attribute ``time``.
+        time: Times, (N,), s, increasing; or any object with such an attribute ``time``.
 
     Returns:
         The figure.
@@ -213,7 +227,22 @@ def phase(motion: MotionLike, joint: str) -> Figure:
 def axes_grid(
     rows: int, columns: int, width: float, height: float, heights: Sequence[float] | None = None, time: bool = True
 ) -> tuple[Figure, np.ndarray]:
-    """A figure of its own, that no other library keeps, and its axes (rows, columns)."""
+    """A figure that no other library keeps, and its axes.
+
+    Args:
+        rows: Number of rows of axes.
+        columns: Number of columns of axes.
+        width: Width of the figure, inches.
+        height: Height of the figure, inches.
+        heights: Relative heights of the rows; None for equal ones.
+        time: Whether the horizontal axes are time, shared by all.
+
+    Returns:
+        The figure and its axes (rows, columns).
+
+    Raises:
+        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+    """
     figure = package("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, sharex="all" if time else False, height_ratios=heights)
     for ax in axes.flat:
@@ -229,14 +258,8 @@ def axes_grid(
     return figure, axes
 
 
-def _title(panel: Panel, rows: Sequence[Panel]) -> str:
-    """The joint's name, with what it does where it has two rows."""
-    twice = sum(other.joint == panel.joint for other in rows) > 1
-    return panel.joint + (" (turning)" if panel.turns else " (sliding)") * twice
-
-
-def _limits(ax: Any, model: Model, panel: Panel, column: int) -> None:
-    """Dashed lines for the limits that lie within what is shown."""
+def _limits(ax: Axes, model: Model, panel: Panel, column: int) -> None:
+    """Draws dashed lines for the limits that lie within what is shown."""
     speed, effort = np.asarray(model.velocity_limit, float), np.asarray(model.effort_limit, float)
     low = (np.asarray(model.lower, float), -speed, -effort)[column]
     high = (np.asarray(model.upper, float), speed, effort)[column]
@@ -249,12 +272,14 @@ def _limits(ax: Any, model: Model, panel: Panel, column: int) -> None:
             ax.axhline(value, **LIMIT)
 
 
-def _range(steps: np.ndarray) -> str:
+def _range(steps: Float[np.ndarray, " steps"]) -> str:
+    """The smallest and the largest step in words."""
     low, high = f"{steps.min():.3g}", f"{steps.max():.3g}"
     return f"{low} s" if low == high else f"{low} to {high} s"
 
 
-def _states(motion: MotionLike) -> tuple[Array, Array]:
+def _states(motion: MotionLike) -> tuple[Float[Array, "N nq"], Float[Array, "N nv"]]:
+    """(q, v) of a motion in the dtype of its model."""
     model = motion.model
     q, v = series(motion, "q", model.nq), series(motion, "v", model.nv)
     return jnp.asarray(q, model.dtype), jnp.asarray(v, model.dtype)

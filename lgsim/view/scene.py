@@ -1,4 +1,4 @@
-"""Motions in three dimensions: one file that any browser plays, or a live scene."""
+"""Scenes in three dimensions: a motion as one file that any browser plays, or a live scene."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from lgsim.multibody.model import Model
 from lgsim.support.extras import package
@@ -20,9 +21,12 @@ from lgsim.view import motion as motions
 from lgsim.view.motion import MotionLike
 from lgsim.view.stage import Stage, Visuals
 
+if TYPE_CHECKING:
+    from viser import ViserServer
+
 LOCAL = "127.0.0.1"
-MOST = 20_000
-"""Pictures in one file."""
+MAX_PICTURES = 20_000
+"""The most pictures in one file."""
 
 
 def to_html(
@@ -46,10 +50,10 @@ def to_html(
         path: Where to write the file; it appears whole or not at all. None to write nothing.
         visuals: Shapes by the name of their frame (``read_visuals``), or the path of the URDF file that has them, or
             None for rods between the joints and ellipsoids of inertia.
-        frames_per_second: Pictures in a second of watching.
+        frames_per_second: Number of pictures in a second of watching.
         speed: Seconds of motion in a second of watching: 0.1 is slow motion.
         trace: Names of frames whose path is drawn.
-        title: Of the page.
+        title: Title of the page.
         dark: Whether the background is dark.
 
     Returns:
@@ -58,8 +62,8 @@ def to_html(
     Raises:
         ImportError: viser is missing; ``pip install 'lgsim[view]'``.
         ValueError: the motion has wrong shapes, times that do not increase or configurations that are not finite;
-            a name is none of a frame; ``frames_per_second`` or ``speed`` is not positive; there would be over 20 000
-            pictures.
+            the machine has no frame of a name; ``frames_per_second`` or ``speed`` is not positive; there would be over
+            20 000 pictures.
         OSError: the file cannot be written.
     """
     for name, value in (("frames_per_second", frames_per_second), ("speed", speed)):
@@ -68,18 +72,18 @@ def to_html(
     time = motions.times(motion)
     # rounded, so that the last picture of a whole number of them is not lost
     count = int(np.floor(round((time[-1] - time[0]) / speed * frames_per_second, 6))) + 1
-    if count > MOST:
+    if count > MAX_PICTURES:
         raise ValueError(
-            f"frames_per_second: {count} pictures are too many for one file, expected at most {MOST}; lower it, raise"
-            " speed, or cut the motion"
+            f"frames_per_second: {count} pictures are too many for one file, expected at most {MAX_PICTURES}; lower it,"
+            " raise speed, or cut the motion"
         )
     moments = np.minimum(time[0] + np.arange(count) * (speed / frames_per_second), time[-1])
-    places = motions.places(motion, moments)
+    poses = motions.frame_poses(motion, moments)
     with _server() as server:
-        stage = Stage(server, motion.model, visuals, places, trace, dark)
+        stage = Stage(server, motion.model, visuals, poses, trace, dark)
         recording = server.get_scene_serializer()
         for index in range(count):
-            stage.move(places.positions[index], places.quaternions[index])
+            stage.move(poses.positions[index], poses.quaternions[index])
             if count > 1:
                 recording.insert_sleep(1 / frames_per_second)
         page = recording.as_html(dark_mode=dark)
@@ -93,21 +97,21 @@ class Live:
     """A running scene; ``stop()`` ends it, and so does leaving a ``with`` block.
 
     Attributes:
-        server: The ``viser.ViserServer``, for more of one's own.
-        url: Where to look.
+        server: The server of viser, to which more can be added.
+        url: The address of the scene.
     """
 
-    def __init__(self, server: Any, model: Model, stage: Stage) -> None:
+    def __init__(self, server: ViserServer, model: Model, stage: Stage) -> None:
         self.server = server
         self.url = f"http://localhost:{server.get_port()}"
         self._model, self._stage = model, stage
         self._done = threading.Event()
         self._players: list[threading.Thread] = []
 
-    def show(self, q: Any) -> None:
-        """Puts the machine into a configuration (nq,)."""
-        places = motions.places_of(self._model, q)
-        self._stage.move(places.positions[0], places.quaternions[0])
+    def show(self, q: ArrayLike) -> None:
+        """Puts the machine into a configuration q (nq,)."""
+        poses = motions.frame_poses_at(self._model, q)
+        self._stage.move(poses.positions[0], poses.quaternions[0])
 
     def stop(self) -> None:
         """Ends the scene."""
@@ -147,9 +151,9 @@ def live(
     Args:
         shown: A motion (see ``to_html``), or a model, which starts in its neutral configuration.
         visuals: As for ``to_html``.
-        host: Who can look: by default this computer alone.
-        port: Of the server; the next free one is taken.
-        frames_per_second: Pictures in a second of playing.
+        host: Address that the server listens on: by default only this computer can look.
+        port: Port of the server; if it is taken, the next free one.
+        frames_per_second: Number of pictures in a second of playing.
         trace: Names of frames whose path is drawn.
 
     Returns:
@@ -162,32 +166,35 @@ def live(
     server = package("viser", "view").ViserServer(host=host, port=port, verbose=False)
     try:
         if isinstance(shown, Model):
-            scene = Live(server, shown, Stage(server, shown, visuals, motions.places_of(shown, shown.neutral())))
+            scene = Live(server, shown, Stage(server, shown, visuals, motions.frame_poses_at(shown, shown.neutral())))
             _joint_sliders(server, shown, scene)
             return scene
         time = motions.times(shown)
         moments = np.linspace(time[0], time[-1], max(2, round((time[-1] - time[0]) * frames_per_second) + 1))
-        places = motions.places(shown, moments)
-        stage = Stage(server, shown.model, visuals, places, trace)
+        poses = motions.frame_poses(shown, moments)
+        stage = Stage(server, shown.model, visuals, poses, trace)
         scene = Live(server, shown.model, stage)
-        _time_slider(server, stage, places, scene, frames_per_second)
+        _time_slider(server, stage, poses, scene, frames_per_second)
     except BaseException:
         server.stop()
         raise
     return scene
 
 
-def _time_slider(server: Any, stage: Stage, places: motions.Places, scene: Live, frames_per_second: float) -> None:
-    first, last = float(places.time[0]), float(places.time[-1])
-    step = (last - first) / (len(places.time) - 1) if last > first else 1.0
+def _time_slider(
+    server: ViserServer, stage: Stage, poses: motions.FramePoses, scene: Live, frames_per_second: float
+) -> None:
+    """Adds a slider for the time of a motion, and plays the motion until the scene is stopped."""
+    first, last = float(poses.time[0]), float(poses.time[-1])
+    step = (last - first) / (len(poses.time) - 1) if last > first else 1.0
     slider = server.gui.add_slider("time (s)", first, max(last, first + step), step, first)
     playing = server.gui.add_checkbox("play", True)
     speed = server.gui.add_slider("speed", 0.1, 4.0, 0.1, 1.0)
 
     @slider.on_update
     def _(_: Any) -> None:
-        index = int(np.clip(round((slider.value - first) / step), 0, len(places.time) - 1))
-        stage.move(places.positions[index], places.quaternions[index])
+        index = int(np.clip(round((slider.value - first) / step), 0, len(poses.time) - 1))
+        stage.move(poses.positions[index], poses.quaternions[index])
 
     def play() -> None:
         while not scene._done.wait(1 / frames_per_second):
@@ -198,8 +205,8 @@ def _time_slider(server: Any, stage: Stage, places: motions.Places, scene: Live,
     scene._play(play)
 
 
-def _joint_sliders(server: Any, model: Model, scene: Live) -> None:
-    """One for each joint of one coordinate, within its limits."""
+def _joint_sliders(server: ViserServer, model: Model, scene: Live) -> None:
+    """Adds a slider for each joint of one coordinate, within its limits."""
     q = np.array(model.neutral(), float)
     lower, upper = np.asarray(model.lower, float), np.asarray(model.upper, float)
     for name in model.joint_names:
@@ -221,7 +228,7 @@ def _joint_sliders(server: Any, model: Model, scene: Live) -> None:
 
 
 @contextlib.contextmanager
-def _server() -> Iterator[Any]:
+def _server() -> Iterator[ViserServer]:
     """A server of viser for as long as a scene is recorded; nobody can reach it from elsewhere."""
     viser, console = package("viser", "view"), package("rich", "view").get_console()
     # viser prints addresses that are gone before anybody could look

@@ -6,32 +6,34 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float, Int
 
 SEGMENTS = 40
-"""Around a circle."""
+"""The number of segments around a circle."""
 
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, each in [0, 1]."""
 
-GREY: Color = (0.72, 0.74, 0.77, 1.0)
+GRAY: Color = (0.72, 0.74, 0.77, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles.
+    """A surface of triangles.
 
     Attributes:
-        vertices: (k, 3), m. Points on sharp edges stand there once for each side, so that the sides are shaded apart.
-        faces: Three vertices each, anticlockwise from outside, (f, 3).
+        vertices: Corners of the triangles, (k, 3), m; those on sharp edges stand there once for each side, so that the
+            sides are shaded apart.
+        faces: Indices of the three vertices of each triangle, counterclockwise from outside, (f, 3).
         flat: Whether each triangle is shaded for itself.
     """
 
-    vertices: np.ndarray
-    faces: np.ndarray
+    vertices: Float[np.ndarray, "k 3"]
+    faces: Int[np.ndarray, "f 3"]
     flat: bool = False
 
     def triangles(self) -> Mesh:
-        """Itself."""
+        """The mesh itself."""
         return self
 
 
@@ -40,7 +42,7 @@ class Geometry(ABC):
 
     @abstractmethod
     def triangles(self) -> Mesh:
-        """Its surface."""
+        """The surface of the solid."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Box(Geometry):
     size: tuple[float, float, float]
 
     def triangles(self) -> Mesh:
-        """Six sides with corners of their own."""
+        """Six sides, each with its own corners."""
         vertices, faces = [], []
         for axis in range(3):
             for sign in (-1.0, 1.0):
@@ -70,7 +72,7 @@ class Sphere(Geometry):
     radius: float
 
     def triangles(self) -> Mesh:
-        """Its surface, by meridians."""
+        """The surface, by meridians."""
         return revolution([self.radius * _arc(-90.0, 90.0)])
 
 
@@ -81,7 +83,7 @@ class Ellipsoid(Geometry):
     radii: tuple[float, float, float]
 
     def triangles(self) -> Mesh:
-        """A ball's, stretched."""
+        """The surface of a ball, stretched."""
         ball = Sphere(1.0).triangles()
         return Mesh(ball.vertices * np.array(self.radii), ball.faces)
 
@@ -94,7 +96,7 @@ class Cylinder(Geometry):
     length: float
 
     def triangles(self) -> Mesh:
-        """Its wall and its two ends."""
+        """The wall and the two ends."""
         r, h = self.radius, self.length / 2
         return revolution([np.array(part, float) for part in ([(0, -h), (r, -h)], [(r, -h), (r, h)], [(r, h), (0, h)])])
 
@@ -107,7 +109,7 @@ class Capsule(Geometry):
     length: float
 
     def triangles(self) -> Mesh:
-        """Its surface, smooth all over."""
+        """The surface, smooth all over."""
         low, high = (np.array([0.0, side * self.length / 2]) for side in (-1, 1))
         return revolution(
             [np.concatenate([low + self.radius * _arc(-90.0, 0.0), high + self.radius * _arc(0.0, 90.0)])]
@@ -116,47 +118,47 @@ class Capsule(Geometry):
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """Something to draw on a frame.
+    """A colored solid or mesh that is drawn on a frame.
 
     Attributes:
-        geometry: Its form.
-        pose: Of its own frame in the frame that carries it, (4, 4), m.
+        geometry: The solid or the mesh.
+        pose: Pose of its own frame in the frame that carries it, (4, 4), m.
         color: Red, green, blue and opacity, each in [0, 1].
     """
 
     geometry: Geometry | Mesh
-    pose: np.ndarray
-    color: Color = GREY
+    pose: Float[np.ndarray, "4 4"]
+    color: Color = GRAY
 
 
-def revolution(parts: list[np.ndarray]) -> Mesh:
-    """The surface that profiles sweep about z; sharp edges between one part and the next.
+def revolution(profiles: list[Float[np.ndarray, "_ 2"]]) -> Mesh:
+    """The surface that profiles sweep about z, with sharp edges between one profile and the next.
 
     Args:
-        parts: Each (k, 2): radius and height, with the solid on the left of the way along it.
+        profiles: Points (k, 2) of radius and height, m, with the solid on the left of the way along them.
     """
     angles = np.arange(SEGMENTS) * (2 * np.pi / SEGMENTS)
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     vertices, faces, start = [], [], 0
-    for part in parts:
-        rings = len(part)
+    for profile in profiles:
+        rings = len(profile)
         points = np.zeros((rings, SEGMENTS, 3))
-        points[..., :2] = part[:, None, :1] * circle
-        points[..., 2] = part[:, None, 1]
+        points[..., :2] = profile[:, None, :1] * circle
+        points[..., 2] = profile[:, None, 1]
         ring, at = np.meshgrid(np.arange(rings - 1), np.arange(SEGMENTS), indexing="ij")
         beside = (at + 1) % SEGMENTS
         a, b, c, d = (r * SEGMENTS + s for r, s in ((ring, at), (ring, beside), (ring + 1, beside), (ring + 1, at)))
         # where a ring is a point on the axis, one triangle of each pair has no area
-        lower = np.stack([a, b, c], axis=-1)[part[:-1, 0] > 0].reshape(-1, 3)
-        upper = np.stack([a, c, d], axis=-1)[part[1:, 0] > 0].reshape(-1, 3)
+        lower = np.stack([a, b, c], axis=-1)[profile[:-1, 0] > 0].reshape(-1, 3)
+        upper = np.stack([a, c, d], axis=-1)[profile[1:, 0] > 0].reshape(-1, 3)
         vertices.append(points.reshape(-1, 3))
         faces += [lower + start, upper + start]
         start += rings * SEGMENTS
     return Mesh(np.concatenate(vertices), np.concatenate(faces))
 
 
-def along(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """The pose (4, 4) in the middle of two points whose z axis runs from the first to the second."""
+def pose_between(start: Float[np.ndarray, " 3"], end: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "4 4"]:
+    """The pose in the middle of two points whose z axis runs from the first to the second."""
     way = end - start
     z = way / np.linalg.norm(way)
     x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
@@ -167,7 +169,7 @@ def along(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     return pose
 
 
-def _arc(first: float, last: float) -> np.ndarray:
+def _arc(first: float, last: float) -> Float[np.ndarray, "k 2"]:
     """Points (radius, height) of the unit circle between two latitudes in degrees."""
     degrees = np.linspace(first, last, round((last - first) / 360 * SEGMENTS) + 1)
     points = np.stack([np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))], axis=1)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float
 
 from lgsim.multibody.inertia import PLACES
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, WORLD
-from lgsim.view.shapes import Capsule, Color, Ellipsoid, Shape, Sphere, along
+from lgsim.view.shapes import Capsule, Color, Ellipsoid, Shape, Sphere, pose_between
 
 ROD: Color = (0.80, 0.82, 0.85, 1.0)
 JOINT: Color = (0.24, 0.26, 0.30, 1.0)
 INERTIA: Color = (0.10, 0.47, 0.82, 0.35)
 
 THICKNESS = 0.07
-"""Radius of a rod over the typical distance between joints."""
+"""The radius of a rod over the typical distance between joints."""
 
 
 def skeleton(model: Model, inertias: bool = True) -> dict[str, list[Shape]]:
     """Shapes of a machine from its numbers alone, by the name of the frame that carries them.
 
-    A rod runs from each joint to the next ones on the same body, and to the centre of mass of a body that carries
-    none; a ball marks each joint. The ellipsoid of a body is the one of uniform density with the body's mass, centre
+    A rod runs from each joint to the next ones on the same body, and to the center of mass of a body that carries
+    none; a ball marks each joint. The ellipsoid of a body is the one of uniform density with the body's mass, center
     of mass and inertia.
 
     Args:
@@ -29,7 +30,7 @@ def skeleton(model: Model, inertias: bool = True) -> dict[str, list[Shape]]:
         inertias: Whether to draw the ellipsoids.
 
     Returns:
-        Frame name, "world" among them, to its shapes.
+        The shapes by the name of their frame, "world" among them.
     """
     ends = _ends(model)
     lengths = [float(np.linalg.norm(end)) for points in ends.values() for end in points]
@@ -50,8 +51,8 @@ def skeleton(model: Model, inertias: bool = True) -> dict[str, list[Shape]]:
     return {name: found for name, found in shapes.items() if found}
 
 
-def _ends(model: Model) -> dict[str, list[np.ndarray]]:
-    """The points that each body joins to its own joint, in its frame."""
+def _ends(model: Model) -> dict[str, list[Float[np.ndarray, " 3"]]]:
+    """The points to which rods run from each body's own joint, in the body's frame, m."""
     ends: dict[str, list[np.ndarray]] = {ROOT: [], **{name: [] for name in model.body_names}}
     placements, parameters = np.asarray(model.placements, float), np.asarray(model.inertias, float)
     for body, parent in enumerate(model.topology.parents):
@@ -62,18 +63,21 @@ def _ends(model: Model) -> dict[str, list[np.ndarray]]:
     return ends
 
 
-def _rod(point: np.ndarray, radius: float) -> Shape:
-    return Shape(Capsule(radius, float(np.linalg.norm(point))), along(np.zeros(3), point), ROD)
+def _rod(point: Float[np.ndarray, " 3"], radius: float) -> Shape:
+    """A rod from the origin to a point."""
+    return Shape(Capsule(radius, float(np.linalg.norm(point))), pose_between(np.zeros(3), point), ROD)
 
 
-def _solid(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _solid(
+    parameters: Float[np.ndarray, " 10"],
+) -> tuple[Float[np.ndarray, "4 4"], Float[np.ndarray, " 3"]] | None:
     """(pose, semi-axes) of the uniform ellipsoid of ten parameters; None for a body without mass."""
     mass = parameters[0]
     if not mass > 0:
         return None
     center = parameters[1:4] / mass
     inertia = parameters[PLACES] - mass * (center @ center * np.eye(3) - np.outer(center, center))
-    # second moments about the centre: m a^2 / 5 along each semi-axis a of an ellipsoid
+    # second moments about the center: m a^2 / 5 along each semi-axis a of an ellipsoid
     moments, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
     pose = np.eye(4)
     pose[:3, :3] = axes * np.array([1.0, 1.0, np.sign(np.linalg.det(axes))])
@@ -81,7 +85,7 @@ def _solid(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     return pose, np.sqrt(5 * np.maximum(moments, 0.0) / mass)
 
 
-def _visible(radii: np.ndarray, radius: float) -> tuple[float, float, float]:
-    """Semi-axes of what has none, a rod or a point, as thick as can be seen."""
+def _visible(radii: Float[np.ndarray, " 3"], radius: float) -> tuple[float, float, float]:
+    """The semi-axes of an ellipsoid, those of rods and points made as thick as can be seen."""
     x, y, z = (float(max(r, radius / 2)) for r in radii)
     return x, y, z

@@ -1,44 +1,54 @@
-"""From where the camera sees a whole motion, and where the floor lies."""
+"""The scene of a machine: what is drawn on its frames, the floor, and a camera that sees a whole motion."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float
 
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, WORLD
 from lgsim.support.extras import package
-from lgsim.view.motion import Places
+from lgsim.view.motion import FramePoses
 from lgsim.view.shapes import Color, Mesh, Shape
 from lgsim.view.skeleton import skeleton
 from lgsim.view.urdf_visuals import read_visuals
 
+if TYPE_CHECKING:
+    from viser import FrameHandle, ViserServer
+
 Parts = Mapping[str, Sequence[tuple[Shape, Mesh]]]
-"""What is drawn, by the name of its frame."""
+"""The shapes that are drawn, with their surfaces, by the name of their frame."""
 
 FIELD = float(np.deg2rad(35.0))
-"""The camera's vertical field of view."""
+"""The camera's vertical field of view, rad."""
 
-WIDE = 1.4
-"""How much wider than high a window is at least taken to be."""
+ASPECT = 1.4
+"""The least width of a window over its height."""
 
-FULL = 0.85
-"""How much of the window is filled."""
+FILL = 0.85
+"""The share of the window that is filled."""
 
 VIEW = np.array([0.8, -1.0, 0.4]) / np.linalg.norm([0.8, -1.0, 0.4])
-"""From the middle of what is drawn to the camera."""
+"""The direction from the middle of what is drawn to the camera, in the world."""
 
 MOMENTS = 500
-"""At most so many moments of a motion decide."""
+"""The most times of a motion that decide where the camera stands."""
 
 
-def corners(names: Sequence[str], parts: Parts, places: Places) -> np.ndarray:
-    """The corners of the boxes around all parts, at moments of the motion: (k, 3), m."""
-    every = -(-len(places.time) // MOMENTS)
-    positions, quaternions = places.positions[::every], places.quaternions[::every]
+def corners(names: Sequence[str], parts: Parts, poses: FramePoses) -> Float[np.ndarray, "k 3"]:
+    """The corners of the boxes around all parts at times of the motion, in the world, m.
+
+    Args:
+        names: Names of the frames of ``poses``.
+        parts: The parts; those on other frames stand still in the world.
+        poses: The poses of the frames.
+    """
+    every = -(-len(poses.time) // MOMENTS)
+    positions, quaternions = poses.positions[::every], poses.quaternions[::every]
     found = [np.zeros((0, 3))]
     for name, mine in parts.items():
         for shape, mesh in mine:
@@ -52,8 +62,10 @@ def corners(names: Sequence[str], parts: Parts, places: Places) -> np.ndarray:
     return np.concatenate(found)
 
 
-def camera(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """(place of the camera, what it looks at, size of what it sees) for points (k, 3)."""
+def camera_view(
+    points: Float[np.ndarray, "k 3"],
+) -> tuple[Float[np.ndarray, " 3"], Float[np.ndarray, " 3"], float]:
+    """(position of the camera, the point that it looks at, the size of what it sees) for points in the world, m."""
     if not len(points):
         points = np.array([[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]])
     low, high = points.min(axis=0), points.max(axis=0)
@@ -61,14 +73,14 @@ def camera(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     right = np.array([-VIEW[1], VIEW[0], 0.0]) / np.hypot(VIEW[0], VIEW[1])
     own = points - middle
     near, across, up = own @ VIEW, np.abs(own @ right), np.abs(own @ np.cross(VIEW, right))
-    distance = np.max(near + np.maximum(up, across / WIDE) / (FULL * np.tan(FIELD / 2)))
+    distance = np.max(near + np.maximum(up, across / ASPECT) / (FILL * np.tan(FIELD / 2)))
     return middle + distance * VIEW, middle, size
 
 
-def floor(names: Sequence[str], parts: Parts, places: Places) -> float:
-    """The height of the ground, m: zero, or under the lowest solid part where that is lower."""
+def floor_height(names: Sequence[str], parts: Parts, poses: FramePoses) -> float:
+    """The height of the ground, m: zero, or that of the lowest point of a solid part where it is lower."""
     solid = {name: [part for part in mine if part[0].color[3] >= 1] for name, mine in parts.items()}
-    points = corners(names, solid, places)
+    points = corners(names, solid, poses)
     return min(0.0, float(points[:, 2].min())) if len(points) else 0.0
 
 
@@ -78,8 +90,10 @@ def grid_cell(size: float) -> float:
     return float(power * max(digit for digit in (1, 2, 5) if digit * power <= size / 10))
 
 
-def _rotated(quaternions: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Points (k, 3) turned by each of the quaternions (F, 4): (F, k, 3)."""
+def _rotated(
+    quaternions: Float[np.ndarray, "times 4"], points: Float[np.ndarray, "k 3"]
+) -> Float[np.ndarray, "times k 3"]:
+    """The points rotated by each of the quaternions."""
     w, u = quaternions[:, None, :1], quaternions[:, None, 1:]
     across = np.cross(u, points[None]) * 2
     return points[None] + w * across + np.cross(u, across)
@@ -91,14 +105,15 @@ Visuals = Mapping[str, Sequence[Shape]] | str | os.PathLike[str] | None
 TRACE: Color = (0.90, 0.35, 0.10, 1.0)
 LIGHT: tuple[Color, Color] = ((0.87, 0.88, 0.89, 1.0), (0.75, 0.76, 0.78, 1.0))
 DARK: tuple[Color, Color] = ((0.17, 0.18, 0.20, 1.0), (0.28, 0.30, 0.33, 1.0))
-"""Lines of the ground's cells, and every fifth of them."""
+"""The colors of the lines of the ground's cells, and of every fifth line, on a light and on a dark ground."""
 
 
 def shapes_of(model: Model, visuals: Visuals) -> dict[str, list[Shape]]:
     """The shapes to draw, by the name of their frame.
 
     Raises:
-        ValueError: a name is none of a frame of the machine.
+        ValueError: the machine has no frame of a name.
+        FileError, ImportError: see ``read_visuals``.
     """
     if visuals is None:
         return skeleton(model)
@@ -114,36 +129,40 @@ def shapes_of(model: Model, visuals: Visuals) -> dict[str, list[Shape]]:
 
 
 class Stage:
-    """A machine in a scene: builds its nodes, then moves them.
-
-    Args:
-        server: A ``viser.ViserServer``.
-        model: The machine.
-        visuals: What to draw.
-        places: The poses that the camera and the floor are chosen for; the first ones are shown.
-        trace: Names of frames whose path is drawn.
-        dark: Whether the background is dark.
-    """
+    """A machine in a scene of viser: builds its nodes, then moves them."""
 
     def __init__(
         self,
-        server: Any,
+        server: ViserServer,
         model: Model,
         visuals: Visuals,
-        places: Places,
+        poses: FramePoses,
         trace: Sequence[str] = (),
         dark: bool = False,
     ) -> None:
+        """A scene that shows the first poses.
+
+        Args:
+            server: The server whose scene it is.
+            model: The machine.
+            visuals: The shapes to draw.
+            poses: The poses of the frames that the camera and the floor are chosen for.
+            trace: Names of frames whose path is drawn.
+            dark: Whether the background is dark.
+
+        Raises:
+            ValueError: the machine has no frame of a name.
+        """
         names = model.frame_names
         for name in trace:
             if name not in names:
                 raise ValueError(f"trace: expected names of frames, {', '.join(names)}; got {name!r}")
         self._scene = server.scene
-        self._nodes: dict[int, Any] = {}
+        self._nodes: dict[int, FrameHandle] = {}
         drawn = shapes_of(model, visuals)
         meshes = {name: [(shape, shape.geometry.triangles()) for shape in shapes] for name, shapes in drawn.items()}
         lines = DARK if dark else LIGHT
-        size = self._set(server, corners(names, meshes, places), floor(names, meshes, places), lines)
+        size = self._set(server, corners(names, meshes, poses), floor_height(names, meshes, poses), lines)
         moving = {*model.body_names}
         moving |= {
             name
@@ -155,14 +174,14 @@ class Stage:
             position, quaternion = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
             if name in names:
                 index = names.index(name)
-                position, quaternion = places.positions[0, index], places.quaternions[0, index]
+                position, quaternion = poses.positions[0, index], poses.quaternions[0, index]
             node = self._scene.add_frame(path, show_axes=False, position=position, wxyz=quaternion)
             for number, (shape, mesh) in enumerate(parts):
                 self._add(f"{path}/{number}", shape, mesh)
             if name in moving:
                 self._nodes[names.index(name)] = node
         for name in trace:
-            points = places.positions[:, names.index(name)]
+            points = poses.positions[:, names.index(name)]
             if len(points) > 1:
                 self._scene.add_line_segments(
                     f"/trace/{name.replace('/', '.')}",
@@ -171,13 +190,19 @@ class Stage:
                     thickness=0.004 * size,
                 )
 
-    def move(self, positions: np.ndarray, quaternions: np.ndarray) -> None:
-        """Puts the frames (frames, 3), (frames, 4) into place."""
+    def move(self, positions: Float[np.ndarray, "frames 3"], quaternions: Float[np.ndarray, "frames 4"]) -> None:
+        """Puts the frames into place.
+
+        Args:
+            positions: Origins of the frames in the world, m.
+            quaternions: Attitudes of the frames in the world, w first.
+        """
         for index, node in self._nodes.items():
             node.position = positions[index]
             node.wxyz = quaternions[index]
 
     def _add(self, path: str, shape: Shape, mesh: Mesh) -> None:
+        """Adds a shape to the node of a path."""
         opacity = shape.color[3]
         self._scene.add_mesh_simple(
             path,
@@ -194,9 +219,11 @@ class Stage:
             receive_shadow=opacity >= 1,
         )
 
-    def _set(self, server: Any, points: np.ndarray, height: float, lines: tuple[Color, Color]) -> float:
-        """Floor and camera for what fills points (k, 3); returns its size."""
-        place, middle, size = camera(points)
+    def _set(
+        self, server: ViserServer, points: Float[np.ndarray, "k 3"], height: float, lines: tuple[Color, Color]
+    ) -> float:
+        """Places floor and camera for points in the world, m; returns the points' size, m."""
+        position, middle, size = camera_view(points)
         cell = grid_cell(size)
         self._scene.set_up_direction("+z")
         self._scene.add_grid(
@@ -211,13 +238,14 @@ class Stage:
             # a little lower, so that what stands on it is not drawn through it
             position=(0.0, 0.0, height - 0.001 * size),
         )
-        lens = server.initial_camera
-        lens.fov = FIELD
-        lens.near, camera.far = 0.01 * size, 100.0 * size
-        lens.look_at, lens.position = middle, place
+        camera = server.initial_camera
+        camera.fov = FIELD
+        camera.near, camera.far = 0.01 * size, 100.0 * size
+        camera.look_at, camera.position = middle, position
         return size
 
 
 def _bytes(color: Sequence[float]) -> tuple[int, int, int]:
+    """Red, green and blue from 0 to 255."""
     red, green, blue = (round(255 * part) for part in color[:3])
     return red, green, blue

@@ -1,4 +1,4 @@
-"""What a URDF file shows: the shapes of its links."""
+"""The shapes of a URDF file's links, from its <visual> elements."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
 
 from lgsim.formats import urdf_elements
 from lgsim.formats.report import FileWarning
 from lgsim.formats.xml import TEXT, Element, is_size, read
 from lgsim.support.extras import package
-from lgsim.view.shapes import GREY, Box, Capsule, Color, Cylinder, Geometry, Mesh, Shape, Sphere
+from lgsim.view.shapes import GRAY, Box, Capsule, Color, Cylinder, Geometry, Mesh, Shape, Sphere
 
 PACKAGES = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")
-"""Variables of the environment that list folders with packages."""
+"""The variables of the environment that list folders with packages."""
 
 
 def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> dict[str, list[Shape]]:
@@ -33,7 +34,7 @@ def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None
         text: The XML itself instead of a path.
 
     Returns:
-        Link name to its shapes, each with its pose in the link's frame; links without any are left out.
+        The shapes by the name of their link, each with its pose in the link's frame; links without any are left out.
 
     Raises:
         FileError: the file is missing, is not XML, or an element lacks something.
@@ -56,15 +57,16 @@ def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None
 
 
 class _Reader:
-    """The shapes of one file, and what could not be read."""
+    """Reads the shapes of one file, and collects the meshes that cannot be read."""
 
     def __init__(self, root: Element) -> None:
         self.folder = None if root.file == TEXT else Path(root.file).resolve().parent
         self.robot = urdf_elements.Robot(root, {}, {}, [], [])
-        self.colors = {material.name(): self._color(material, GREY) for material in root.children("material")}
+        self.colors = {material.name(): self._color(material, GRAY) for material in root.children("material")}
         self.missing: list[str] = []
 
     def shapes(self, link: Element) -> Iterator[Shape]:
+        """The shapes of a link."""
         for visual in link.children("visual"):
             pose = urdf_elements.origin(visual, self.robot)
             material = visual.child("material")
@@ -73,7 +75,7 @@ class _Reader:
             found = [tag for tag in GEOMETRIES if geometry.child(tag) is not None]
             if found:
                 element = geometry.required(found[0])
-                yield Shape(GEOMETRIES[found[0]](element), pose, color or GREY)
+                yield Shape(GEOMETRIES[found[0]](element), pose, color or GRAY)
             else:
                 yield from self._mesh(geometry.required("mesh"), pose, color)
 
@@ -85,10 +87,10 @@ class _Reader:
         color = material.child("color")
         if color is None:
             return default
-        red, green, blue, opacity = color.numbers("rgba", 4, (*GREY,))
+        red, green, blue, opacity = color.numbers("rgba", 4, (*GRAY,))
         return red, green, blue, opacity
 
-    def _mesh(self, element: Element, pose: np.ndarray, color: Color | None) -> Iterator[Shape]:
+    def _mesh(self, element: Element, pose: Float[np.ndarray, "4 4"], color: Color | None) -> Iterator[Shape]:
         name = element.name("filename")
         scale = np.array(element.numbers("scale", 3, (1.0, 1.0, 1.0)))
         path = self._find(name)
@@ -114,7 +116,7 @@ class _Reader:
             yield Shape(Mesh(np.asarray(vertices), faces, flat=True), pose, color or _own_color(mesh))
 
     def _find(self, name: str) -> Path | None:
-        """The file of a mesh; None where there is none."""
+        """The path of a mesh's file; None where there is no such file."""
         listed = [Path(folder) for key in PACKAGES for folder in os.environ.get(key, "").split(os.pathsep) if folder]
         above = [] if self.folder is None else [self.folder, *self.folder.parents]
         kind, mark, rest = name.partition("://")
@@ -152,13 +154,13 @@ GEOMETRIES = {"box": _box, "cylinder": _cylinder, "sphere": _sphere, "capsule": 
 
 
 def _own_color(mesh: object) -> Color:
-    """The colour that a mesh brings along."""
+    """The color that a mesh brings along."""
     visual = getattr(mesh, "visual", None)
     if not getattr(visual, "defined", False):
-        return GREY
+        return GRAY
     material = getattr(visual, "material", None)
     bytes_of = getattr(material, "main_color", None) if material is not None else getattr(visual, "main_color", None)
     if bytes_of is None:
-        return GREY
+        return GRAY
     red, green, blue, opacity = (float(part) / 255 for part in bytes_of)
     return red, green, blue, opacity

@@ -32,7 +32,7 @@ _INLINE = 256
 
 
 def xla_options(platform: str | None = None) -> dict[str, str | bool]:
-    """XLA's options for large batches: ``jax.jit(f, compiler_options=lgsim.compiler_options())``.
+    """XLA's options for large batches: ``jax.jit(f, compiler_options=lgsim.xla_options())``.
 
     On a CPU with AVX-512 XLA by itself takes vectors of half the width; programs that spend their time on products of
     small matrices gain a quarter by whole ones. Other CPUs are not concerned. An outermost ``jit`` alone takes options.
@@ -49,13 +49,17 @@ def _identity(*leaves: Array) -> tuple[Array, ...]:
 
 
 def fusion_barrier(tree: Tree) -> Tree:
-    """The same tree, as a fusion boundary on CPU: everything before it is computed once. Python numbers pass by."""
+    """The tree unchanged, as a barrier to fusion on CPU: what enters it is computed once, whatever uses it.
+
+    Args:
+        tree: A pytree of arrays and Python numbers; the numbers pass by.
+    """
     if not _HINTS or jax.default_backend() != "cpu":
         return tree
     leaves, structure = jax.tree.flatten(tree)
     with set_xla_metadata(inlineable="false"):
-        held = iter(_identity(*(leaf for leaf in leaves if not isinstance(leaf, int | float))))
-    return jax.tree.unflatten(structure, [leaf if isinstance(leaf, int | float) else next(held) for leaf in leaves])
+        behind = iter(_identity(*(leaf for leaf in leaves if not isinstance(leaf, int | float))))
+    return jax.tree.unflatten(structure, [leaf if isinstance(leaf, int | float) else next(behind) for leaf in leaves])
 
 
 def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,11 +71,11 @@ def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @partial(jax.jit, static_argnums=(0, 1))
     def compiled(structure: Any, empty: tuple, *leaves: Array) -> Any:
-        held = iter(leaves)
+        operands = iter(leaves)
         # the attributes of the call would hold for all calls inside; a loop's body that is a call of its own has its
         # slices of arrays copied
         with set_xla_metadata(inlineable="true"):
-            out = f(*jax.tree.unflatten(structure, [next(held) if e is None else jnp.zeros(*e) for e in empty]))
+            out = f(*jax.tree.unflatten(structure, [next(operands) if e is None else jnp.zeros(*e) for e in empty]))
         # XLA ends the process where such a call has an operand that it does not use: a result that all enter
         return out, sum(leaf.ravel()[0].astype(jnp.float32) for leaf in leaves)
 
@@ -84,30 +88,33 @@ def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
         # nor may an operand be without entries
         empty = tuple(None if leaf.size else (leaf.shape, leaf.dtype) for leaf in leaves)
         # XLA ends the process where such a call has a constant for an operand that is too large to be part of the code
-        held = [jax.lax.optimization_barrier(x) if x.size > _INLINE else x for x in leaves if x.size]
+        operands = [jax.lax.optimization_barrier(x) if x.size > _INLINE else x for x in leaves if x.size]
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-            found = compiled(structure, empty, *held)
+            results = compiled(structure, empty, *operands)
         # else the second result would go, and with it the use of an operand
-        return jax.lax.optimization_barrier(found)[0]
+        return jax.lax.optimization_barrier(results)[0]
 
     # a derivative would be calls with the same attributes, of functions that need not use all their operands
     @jax.custom_jvp
-    def whole(*args: Any) -> Any:
+    def differentiable(*args: Any) -> Any:
         return call(*args)
 
-    @whole.defjvp
+    @differentiable.defjvp
     def _(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
         return jax.jvp(f, primals, tangents)
 
-    return whole
+    return differentiable
 
 
 _MARK = "lgsim: kept at each step"
 
 save_marked_values = jax.checkpoint_policies.save_only_these_names(_MARK)
-"""The policy of ``jax.checkpoint`` that keeps them."""
+"""The policy for ``jax.checkpoint`` under which reverse mode keeps what ``save_in_checkpoint`` has marked, no more."""
 
 
 def save_in_checkpoint(x: Array) -> Array:
-    """x, to be kept. A derivative rule has to use what this returns in place of x."""
+    """x, marked as few and dear to compute again: reverse mode through a loop keeps it under ``save_marked_values``.
+
+    A derivative rule has to use what this returns in place of x.
+    """
     return checkpoint_name(x, _MARK)

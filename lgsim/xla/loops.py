@@ -1,4 +1,8 @@
-"""What loops share that keep a batch on the last axis: how a batch enters, and their derivatives."""
+"""Loops and choices that keep a batch on the last axis.
+
+``jax.vmap`` puts the batch of a loop of JAX on the first axis; native functions hold it on the last one. The loops here
+are primitives of their own that a batch enters by the last axis, with the derivatives of JAX's loops.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +36,13 @@ def split_leaves(leaves: Sequence[Any], counts: tuple[int, int, int]) -> tuple[t
 def in_batches(
     levels: Levels, jaxpr: ClosedJaxpr, consts: Sequence[Array], kinds: Callable[[tuple], Sequence[bool]]
 ) -> Callable[..., list[Array]]:
-    """The program with these constants in all batches.
+    """The function of one entry ``jaxpr``, with these constants, mapped over all batches.
 
     Args:
-        levels: The batches.
-        jaxpr: The program.
+        levels: The batches, the innermost first.
+        jaxpr: The program of one entry.
         consts: Its constants.
-        kinds: From the flags of a level those of the constants and of the arguments.
+        kinds: ``kinds(flags)`` picks, from the flags of a level, those of the constants and of the arguments.
     """
 
     def f(*args: Array) -> list[Array]:
@@ -105,11 +109,14 @@ def scan_last(
 
     Args:
         step: ``step(carry, x) -> (carry, y)``, or ``step(carry, prepare(x))``.
-        carry: The first one.
-        xs: With the leading axis of the loop.
-        prepare: What a step needs of x and no carry. For one problem, and off the CPU, of all x at once before the
-            loop; in a batch on CPU within the loop, so that what it gives stays in the cache.
-        reverse: From the last x to the first.
+        carry: The carry of the first step, a pytree of arrays.
+        xs: A pytree of arrays whose leading axis is that of the loop.
+        prepare: ``prepare(x)`` is what a step needs of x without the carry. For one problem, and off the CPU, it is
+            computed of all x at once before the loop; in a batch on CPU within the loop, so that it stays in the cache.
+        reverse: Whether the loop runs from the last x to the first.
+
+    Returns:
+        The last carry, and what the steps gave, stacked along a new leading axis.
     """
     first = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), xs)
     carry, xs = jax.tree.map(jnp.asarray, (carry, xs))
@@ -159,7 +166,7 @@ _scan = loop_primitive("scan_last", _run_scan)
 
 @batch_last
 def where_last(condition: Array, x: Any, y: Any) -> Any:
-    """The tree x where the condition holds, else the tree y; one condition for all of an entry."""
+    """The tree x where the condition holds, else the tree y; one condition () for all leaves of an entry of a batch."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), x, y)
 
 

@@ -176,10 +176,10 @@ def test_interrupted_is_kept_and_goes_on_to_the_same_numbers(found, case, tmp_pa
     from lgsim.cli import identify
 
     class Pressed(identify.FitWatch):
-        def note(self, step):
-            if step.number == 2:
+        def __call__(self, row):
+            if row.number == 2:
                 signal.raise_signal(signal.SIGINT)
-            super().note(step)
+            super().__call__(row)
 
     given = (*words(case), "--fit", "masses,friction,damping", "--out", tmp_path / "fit.npz")
     with monkeypatch.context() as patch:

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from lgsim import controls
+from lgsim import controls, data
 from lgsim import montecarlo as mc
 from lgsim.formats import load_urdf
 from lgsim.multibody.serialization import fingerprint
-from lgsim.scenarios import study as studies
+from lgsim.scenarios import load_study
 from tests.cli.machines import LENGTH, lgsim, refused
 
 TIP = 0.3
@@ -265,7 +265,7 @@ def test_a_rule_to_stop_and_sequences(files, write, tmp_path):
     sobol = changed(("tile = 16", 'tile = 16\nsequence = "sobol"'))
     said = refused("montecarlo", write(sobol + rule, "sobol.toml"), "--check")
     assert ": stop: an interval of confidence is known for plain random sampling alone" in said
-    assert type(studies.load(write(sobol, "sobol.toml")).study.sampler.points).__name__ == "SobolPoints"
+    assert type(load_study(write(sobol, "sobol.toml")).study.sampler.points).__name__ == "SobolPoints"
 
 
 @pytest.fixture(scope="module")
@@ -363,7 +363,7 @@ def test_on_a_ray_cluster_of_its_own(ran, files, tmp_path):
 
 
 def test_examples_are_right(tmp_path):
-    for name in studies.EXAMPLES:
+    for name in data.STUDIES:
         text = lgsim("montecarlo", "--example", name).stdout
         file = tmp_path / f"{name}.toml"
         file.write_text(text)

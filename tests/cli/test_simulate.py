@@ -196,13 +196,13 @@ def test_quaternions_and_followers(files):
     from lgsim.scenarios.states import configuration, velocities
 
     model, _ = read_machine(files / "ball.urdf")
-    q = configuration("--q", "socket=0.7071:0:0.7071:0", model, 0)
+    q = configuration("socket=0.7071:0:0.7071:0", model, 0)
     np.testing.assert_allclose(q, [np.sqrt(0.5), 0, np.sqrt(0.5), 0, 0], rtol=1e-15)
-    np.testing.assert_array_equal(configuration("--q", None, model, 0), [1, 0, 0, 0, 0])
-    np.testing.assert_array_equal(velocities("--v", " wheel = 4 , socket = 1:-2:3", model), [1, -2, 3, 4])
-    first, second = (configuration("--q", "random", model, seed) for seed in (0, 1))
+    np.testing.assert_array_equal(configuration(None, model, 0), [1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(velocities(" wheel = 4 , socket = 1:-2:3", model), [1, -2, 3, 4])
+    first, second = (configuration("random", model, seed) for seed in (0, 1))
     assert np.all(first != second)
-    np.testing.assert_array_equal(first, configuration("--q", "random", model, 0))
+    np.testing.assert_array_equal(first, configuration("random", model, 0))
 
     arm = files / "ball.urdf"
     assert (

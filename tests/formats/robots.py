@@ -7,7 +7,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 
-from lgsim.multibody import joints
+from lgsim.multibody.joint import GroupJoint
+from tests.multibody.twin import peer
 
 FOLDER = Path(str(distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data/robots")))
 
@@ -54,10 +55,8 @@ class Twin:
         out = np.zeros(self.pin.nq)
         for joint, here, _, there, _, ratio, offset in self.places:
             part = np.asarray(q[here])
-            if isinstance(joint, joints.Free | joints.Spherical):
-                part = np.concatenate([part[:-4], part[-3:], part[-4:-3]])
-            elif isinstance(joint, joints.Planar):
-                part = np.array([*part[:2], np.cos(part[2]), np.sin(part[2])])
+            if isinstance(joint, GroupJoint):
+                part = peer(joint).numbers(part)
             else:
                 part = ratio * part + offset
                 part = np.array([np.cos(part[0]), np.sin(part[0])]) if there.stop - there.start == 2 else part

@@ -50,7 +50,7 @@ def test_numbers_that_no_record_shows_have_infinite_deviations():
     lost = fit(Parameters(model, StandardParameters()), arms.samples(Plant(model), 100, noise=0.1))
     assert lost.identifiability.rank == 6
     assert np.isinf(lost.deviations["m of upper, kg"]) and np.isfinite(lost.deviations["mx of fore, kg m"])
-    assert {"Ixx of fore": 1.0} in lost.identifiability.invisible
+    assert {"Ixx of fore": 1.0} in lost.identifiability.unidentifiable
 
 
 def test_what_does_not_fit_is_named(parameters, found, without_import_hook):
@@ -58,7 +58,7 @@ def test_what_does_not_fit_is_named(parameters, found, without_import_hook):
         fit(parameters.plant.model, found.samples)
     with pytest.raises(TypeError, match=r"estimator: expected an estimator such as TorqueFit\(\), got str"):
         fit(parameters, found.samples, "least squares")
-    with pytest.raises(TypeError, match="samples: expected Samples, got dict"):
+    with pytest.raises(TypeError, match="samples: expected TorqueSamples, got dict"):
         fit(parameters, {}, TorqueFit())
     with pytest.raises(ValueError, match="2 numbers with a weight cannot determine 4 unknowns"):
         fit(parameters, arms.samples(parameters.plant, 1))

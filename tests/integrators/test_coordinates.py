@@ -17,7 +17,6 @@ from lgsim.integrators import (
     TruncatedDexpinv,
     adaptive,
 )
-from lgsim.integrators.coefficients import BUTCHER6_TABLEAU, DORMAND_PRINCE_TABLEAU, RK4_TABLEAU
 from tests.integrators import problems
 from tests.integrators import test_gradients as gradients
 from tests.integrators.derivatives import check_derivatives
@@ -47,7 +46,7 @@ def test_order_of_a_left_translation(name):
 
 
 def test_order_six():
-    method = MuntheKaas(BUTCHER6_TABLEAU, coordinates=Cayley())
+    method = MuntheKaas(lgsim.MK6.tableau, coordinates=Cayley())
     assert abs(measured_order(method, problems.free_body(), COUNTS[6]) - 6) < WINDOW
 
 
@@ -116,7 +115,7 @@ def test_a_power_is_a_product(coordinates):
         actions.TangentSphere(),
         jnp.stack([SPHERE, PLACES["tangent sphere"][1][jnp.array([2, 0, 1, 5, 3, 4])]]),
     )
-    method = MuntheKaas(RK4_TABLEAU, coordinates=coordinates)
+    method = MuntheKaas(lgsim.MK4.tableau, coordinates=coordinates)
 
     def field(t, y, args):
         pull = jnp.array([0.0, 0.0, 9.0])
@@ -176,7 +175,7 @@ def test_dtype_follows_the_state(name, dtype):
 @pytest.mark.parametrize("coordinates", [Cayley(), SecondKind()], ids=["cay", "2nd"])
 def test_adaptive_steps(coordinates):
     """Steps as usual; states between them lie on exponentials, which such a method does not know."""
-    problem, method = problems.free_body(), MuntheKaas(DORMAND_PRINCE_TABLEAU, coordinates=coordinates)
+    problem, method = problems.free_body(), MuntheKaas(lgsim.MK54.tableau, coordinates=coordinates)
     span = {"t1": problem.time, "args": problem.args, "rtol": 1e-8}
     found = adaptive.solve(method, problem.action, problem.field, problem.initial, **span)
     assert np.abs(problems.flat(found.y) - problem.final).max() < 1e-6
@@ -231,4 +230,4 @@ def test_an_action_may_bring_its_own_map():
 
 def test_a_series_is_for_exponentials():
     with pytest.raises(ValueError, match="correction: expected none with Cayley coordinates"):
-        MuntheKaas(RK4_TABLEAU, TruncatedDexpinv(2), Cayley())
+        MuntheKaas(lgsim.MK4.tableau, TruncatedDexpinv(2), Cayley())

@@ -7,7 +7,7 @@ import pytest
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators.hermite import along, hermite, quartic
+from lgsim.integrators.hermite import chain_hermite, hermite, quartic_bump
 from tests.integrators.problems import START_POSE, extrapolate, hat, twist
 
 SIDES = {
@@ -33,7 +33,7 @@ def test_error_falls_with_the_fourth_power_and_the_fifth(side):
     @jax.jit
     def raised(start, sigma, slope0, slope1, h, s):
         way = (action, start, sigma[None], slope0, slope1)
-        return along(*way, s, quartic(*way, lambda s, pose: h * twist(jnp, s * h, pose)))
+        return chain_hermite(*way, s, quartic_bump(*way, lambda s, pose: h * twist(jnp, s * h, pose)))
 
     start, errors = jnp.asarray(START_POSE), []
     for h in (0.4, 0.2, 0.1):
@@ -60,7 +60,7 @@ def test_velocities_at_the_ends():
     first, last = 0.5 * jax.random.normal(jax.random.key(4), (2, 6))
     start = jnp.asarray(START_POSE)
     for exponentials in (one[None], jnp.stack([one, 0.7 * one]), jnp.stack([one, one + 1e-3 * two])):
-        way = jax.jit(lambda s, e=exponentials: along(action, start, e, first, last, s))
+        way = jax.jit(lambda s, e=exponentials: chain_hermite(action, start, e, first, last, s))
         for s, slope in ((0.0, first), (1.0, last)):
             pose, rate = jax.jvp(way, (jnp.asarray(s),), (jnp.ones(()),))
             twist_there = lgsim.se3.vee(lgsim.se3.inverse(pose) @ rate)

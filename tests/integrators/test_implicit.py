@@ -18,7 +18,6 @@ from lgsim.integrators import (
     SecondKind,
 )
 from lgsim.integrators import methods as named
-from lgsim.integrators.gauss import GAUSS2_TABLEAU, GAUSS4_TABLEAU, GAUSS6_TABLEAU
 from tests.integrators import cotangent, problems
 from tests.integrators.derivatives import check_derivatives
 from tests.integrators.problems import PROBLEMS, flat
@@ -48,11 +47,13 @@ def test_order(name, problem):
 
 
 def test_order_in_cayley_coordinates():
-    method = ImplicitMuntheKaas(GAUSS4_TABLEAU, coordinates=Cayley())
+    method = ImplicitMuntheKaas(lgsim.MKGauss4.tableau, coordinates=Cayley())
     assert abs(measured_order(method, problems.free_body(), COUNTS[4]) - 4) < WINDOW
 
 
-@pytest.mark.parametrize("tableau", [GAUSS2_TABLEAU, GAUSS4_TABLEAU, GAUSS6_TABLEAU], ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    "tableau", [lgsim.MKGauss2.tableau, lgsim.MKGauss4.tableau, lgsim.MKGauss6.tableau], ids=lambda t: t.name
+)
 def test_tableaus_are_collocation_at_gauss_points(tableau):
     """Nodes of Legendre's polynomial and the integrals of Lagrange's, by numpy."""
     nodes, weights = np.polynomial.legendre.leggauss(tableau.stages)
@@ -76,13 +77,15 @@ def test_bad_tableaus():
     with pytest.raises(ValueError, match="row 0 of a adds up to"):
         ImplicitTableau("sum", ((0.4,),), (1.0,), (0.5,), 1)
     with pytest.raises(ValueError, match=r"coordinates: expected a map .* got SecondKind"):
-        ImplicitMuntheKaas(GAUSS4_TABLEAU, coordinates=SecondKind())
+        ImplicitMuntheKaas(lgsim.MKGauss4.tableau, coordinates=SecondKind())
 
 
 @pytest.mark.parametrize("coordinates", [None, Cayley()], ids=["exp", "cay"])
 def test_a_step_back_undoes_a_step(coordinates):
     """Although the field depends on time, and at steps of a radian and more."""
-    method = named.MKGauss4 if coordinates is None else ImplicitMuntheKaas(GAUSS4_TABLEAU, coordinates=coordinates)
+    method = (
+        named.MKGauss4 if coordinates is None else ImplicitMuntheKaas(lgsim.MKGauss4.tableau, coordinates=coordinates)
+    )
     there = lgsim.integrate(method, ACTION, field, Y0, t0=0.2, dt=0.5, steps=50, args=ARGS)
     end = jax.tree.map(lambda a: a[-1], there.ys)
     back = lgsim.integrate(method, ACTION, field, end, t0=there.ts[-1], dt=-0.5, steps=50, args=ARGS)
@@ -254,7 +257,7 @@ def test_gradient_by_the_control_through_implicit_steps():
 
 def test_a_step_that_is_not_solved_is_told():
     """Also where the states are NaN; a method with more iterations solves it."""
-    lazy = ImplicitMuntheKaas(GAUSS4_TABLEAU, Newton(2))
+    lazy = ImplicitMuntheKaas(lgsim.MKGauss4.tableau, Newton(2))
     with pytest.raises(RuntimeError, match=r"Gauss 4.*did not converge in step 0.*throw=False"):
         lgsim.integrate(lazy, ACTION, field, Y0, dt=0.5, steps=3, args=ARGS)
     nan = lgsim.integrate(named.MKGauss4, ACTION, field, Y0, dt=0.5, steps=3, args=jnp.nan * ARGS, throw=False)

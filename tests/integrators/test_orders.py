@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.integrators import coefficients
 from lgsim.integrators.commutator_free import CommutatorFree
 from lgsim.integrators.group_words import Exponentials
-from lgsim.integrators.rkmk import MuntheKaas, TruncatedDexpinv
+from lgsim.integrators.munthe_kaas import MuntheKaas, TruncatedDexpinv
 from lgsim.integrators.tableau import ButcherTableau
 from tests.integrators import problems, stepper
 from tests.integrators.problems import BODIES, ORDERS, PROBLEMS, advance, extrapolate, flat
@@ -65,16 +64,16 @@ def without_correction(action, sigma, k):
 
 def swapped_cf4():
     """CF4 with the two exponentials of its update in the wrong order, past the check that refuses it."""
-    broken = object.__new__(type(coefficients.CF4_TABLEAU))
-    for field in dataclasses.fields(coefficients.CF4_TABLEAU):
-        object.__setattr__(broken, field.name, getattr(coefficients.CF4_TABLEAU, field.name))
-    update = coefficients.CF4_TABLEAU.update
+    broken = object.__new__(type(lgsim.CF4.tableau))
+    for field in dataclasses.fields(lgsim.CF4.tableau):
+        object.__setattr__(broken, field.name, getattr(lgsim.CF4.tableau, field.name))
+    update = lgsim.CF4.tableau.update
     object.__setattr__(broken, "update", Exponentials(update.base, update.rows[::-1]))
     return broken
 
 
 BROKEN = {
-    "MK4 without dexpinv": MuntheKaas(coefficients.RK4_TABLEAU, without_correction),
+    "MK4 without dexpinv": MuntheKaas(lgsim.MK4.tableau, without_correction),
     "CF4 with its last factors swapped": CommutatorFree(swapped_cf4()),
 }
 
@@ -87,20 +86,20 @@ def test_broken_methods_come_out_as_order_two(name, problem):
 
 
 def test_the_tableau_refuses_swapped_factors():
-    update = coefficients.CF4_TABLEAU.update
+    update = lgsim.CF4.tableau.update
     with pytest.raises(ValueError, match="order"):
-        dataclasses.replace(coefficients.CF4_TABLEAU, update=Exponentials(update.base, update.rows[::-1]))
+        dataclasses.replace(lgsim.CF4.tableau, update=Exponentials(update.base, update.rows[::-1]))
 
 
 @pytest.mark.parametrize(
     "tableau, commutators, order",
     [
-        (coefficients.RK4_TABLEAU, 0, 2),
-        (coefficients.RK4_TABLEAU, 1, 3),
-        (coefficients.RK4_TABLEAU, 2, 4),
-        (coefficients.RK4_TABLEAU, 3, 4),
-        (coefficients.RK3_TABLEAU, 2, 3),
-        (coefficients.BUTCHER6_TABLEAU, 5, 6),
+        (lgsim.MK4.tableau, 0, 2),
+        (lgsim.MK4.tableau, 1, 3),
+        (lgsim.MK4.tableau, 2, 4),
+        (lgsim.MK4.tableau, 3, 4),
+        (lgsim.MK3.tableau, 2, 3),
+        (lgsim.MK6.tableau, 5, 6),
     ],
 )
 def test_truncated_dexpinv(tableau, commutators, order):

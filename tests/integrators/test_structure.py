@@ -14,7 +14,7 @@ import lgsim
 from lgsim import actions
 from lgsim.integrators.commutator_free import CommutatorFree
 from lgsim.integrators.group_words import Exponentials
-from lgsim.integrators.rkmk import MuntheKaas
+from lgsim.integrators.munthe_kaas import MuntheKaas
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau
 from lgsim.systems import euler_poisson, free_rigid_body
 from tests.integrators import problems

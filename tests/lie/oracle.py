@@ -262,6 +262,15 @@ def _se(rotations: np.ndarray, dimension: int) -> np.ndarray:
     return basis
 
 
+def _extended_poses(count: int) -> np.ndarray:
+    """Basis of se_k(3) as matrices [[hat(w), x_1, ..., x_k], [0, 0]], the vectors first."""
+    basis = np.zeros((3 * count + 3, 3 + count, 3 + count))
+    for i in range(3 * count):
+        basis[i, i % 3, 3 + i // 3] = 1.0
+    basis[3 * count :, :3, :3] = _SPACE
+    return basis
+
+
 def _half_quaternions() -> np.ndarray:
     """Left multiplication by i/2, j/2, k/2 on quaternions wxyz: [i, j] = 2k becomes e1 x e2 = e3."""
     out = np.zeros((3, 4, 4))
@@ -278,6 +287,7 @@ BASES = {
     "se2": _se(_PLANE, 2),
     "so3": _SPACE,
     "se3": _se(_SPACE, 3),
+    "se23": _extended_poses(2),
     "quaternion": _half_quaternions(),
 }
 ALGEBRAS = {name: Algebra(name, basis, _commutators(basis)) for name, basis in BASES.items()}

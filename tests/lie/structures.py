@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from lgsim import lie
+from lgsim.lie.extended_pose import SE23
 from lgsim.lie.group import SE2, SE3, SO2, SO3, Euclidean, UnitQuaternion
 from lgsim.lie.product import Cotangent, Product, Tangent
 
@@ -47,6 +48,7 @@ STRUCTURES = {
         Structure("SE2", SE2, 3, ((2, 3),)),
         Structure("SO3", SO3, 3, ((0, 3),)),
         Structure("SE3", SE3, 6, ((3, 6),)),
+        Structure("SE23", SE23, 9, ((6, 9),)),
         Structure("UnitQuaternion", UnitQuaternion, 3, ((0, 3),)),
         Structure("Euclidean(3)", Euclidean(3), 3, ()),
         Structure("SO3 x R2", Product(SO3, Euclidean(2)), 5, ((0, 3),)),

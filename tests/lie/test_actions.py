@@ -49,7 +49,7 @@ def _both(first, second):
 
 
 LEFT = ("SO3", "SE3", "SO3 x R2")
-RIGHT = ("SE3", "SE2", "UnitQuaternion", "T* SO3")
+RIGHT = ("SE3", "SE2", "SE23", "UnitQuaternion", "T* SO3")
 # name: (action, dimension of its algebra, draws a state)
 ACTIONS = {
     **{f"left {n}": (LeftTranslation(STRUCTURES[n].group), STRUCTURES[n].dim, _element(n)) for n in LEFT},

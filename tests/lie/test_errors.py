@@ -12,6 +12,7 @@ import pytest
 import lgsim
 from lgsim import lie
 from lgsim.lie.action import Coadjoint, LeftTranslation, Product, RightTranslation, TangentSphere
+from lgsim.lie.extended_pose import SE23, ExtendedPoses
 from lgsim.lie.group import SE3, SO3, Euclidean, UnitQuaternion
 from lgsim.lie.product import Cotangent, Tangent
 from lgsim.lie.product import Product as GroupProduct
@@ -191,6 +192,7 @@ GROUPS = {
     "SO3": (SO3, 3),
     "SE3": (SE3, 6),
     "UnitQuaternion": (UnitQuaternion, 3),
+    "SE23": (SE23, 9),
     "Euclidean": (Euclidean(3), 3),
     "Product": (GroupProduct(SO3, Euclidean(2)), 5),
     "Tangent": (Tangent(SO3), 6),
@@ -224,16 +226,41 @@ def test_constructors_refuse_what_is_no_group():
     assert_message(failure, "actions", "expected")
 
 
+@pytest.mark.parametrize("name", ["SE23", "Tangent"])
+def test_pairs_refuse_what_is_none(name):
+    """One array, three parts, or a vector of another length."""
+    group, dim = GROUPS[name]
+    R, x = group.identity(jnp.float64)
+    for call in (group.log, group.inverse, group.project, lambda g: group.compose((R, x), g)):
+        for bad, came in ((jnp.eye(5), "ArrayImpl"), ((R, x, x), "3 parts")):
+            with pytest.raises(ValueError) as failure:
+                call(bad)
+            assert_message(failure, ("g", "h"), "a pair", came)
+        with pytest.raises(ValueError) as failure:
+            call((R, jnp.zeros(dim)))
+        assert_message(failure, ("g[1]", "h[1]"), str(dim - 3), shape_text(dim))
+
+
+def test_extended_poses_refuse_other_groups_and_counts():
+    with pytest.raises(TypeError) as failure:
+        ExtendedPoses(SE3)
+    assert_message(failure, "base", "SO3", "UnitQuaternion", "se3")
+    with pytest.raises(ValueError) as failure:
+        ExtendedPoses(SO3, 0)
+    assert_message(failure, "count", "at least 1", "0")
+
+
 @pytest.mark.parametrize(
     "action, dim, y",
     [
         (LeftTranslation(SO3), 3, jnp.eye(3)),
         (RightTranslation(SE3), 6, jnp.eye(4)),
+        (RightTranslation(SE23), 9, (jnp.eye(3), jnp.zeros(6))),
         (Coadjoint(SE3), 6, jnp.ones(6)),
         (TangentSphere(), 6, jnp.array([0.0, 0, 1, 1, 0, 0])),
         (Product(TangentSphere(), Coadjoint(SO3)), 9, (jnp.array([0.0, 0, 1, 1, 0, 0]), jnp.ones(3))),
     ],
-    ids=["left", "right", "coadjoint", "sphere", "product"],
+    ids=["left", "right", "extended", "coadjoint", "sphere", "product"],
 )
 def test_actions_refuse_bad_vectors(action, dim, y):
     for call, argument in (
@@ -254,5 +281,5 @@ def test_actions_refuse_bad_vectors(action, dim, y):
 def test_public_aliases():
     """The front door shows the same objects."""
     assert lgsim.so3 is lie.so3 and lgsim.se3 is lie.se3 and lgsim.quaternion is lie.quaternion
-    assert lgsim.SO3 is SO3 and lgsim.SE3 is SE3
+    assert lgsim.SO3 is SO3 and lgsim.SE3 is SE3 and lgsim.SE23 is SE23
     assert lgsim.actions.LeftTranslation is LeftTranslation

@@ -27,7 +27,7 @@ from tests.lie.structures import (
 
 PER_GROUP = pytest.mark.parametrize("name", STRUCTURES)
 # in float32 the groups that between them run all the code
-FLOAT32 = ("SO2", "SE2", "SE3", "UnitQuaternion", "SO3 x R2", "T SO3", "T* SO3")
+FLOAT32 = ("SO2", "SE2", "SE3", "SE23", "UnitQuaternion", "SO3 x R2", "T SO3", "T* SO3")
 # groups whose code no smaller one runs
 DISTINCT = pytest.mark.parametrize("name", [n for n in STRUCTURES if n not in ("T SE3", "T* SE3", "T* SO3")])
 COUNT = 4  # samples of each regime

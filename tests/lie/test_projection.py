@@ -10,6 +10,7 @@ from scipy.linalg import polar
 
 import lgsim
 from lgsim import actions, lie
+from lgsim.lie.extended_pose import SE23
 from lgsim.lie.group import SE2, SE3, SO2, SO3, Euclidean, UnitQuaternion
 from lgsim.lie.product import Cotangent
 from lgsim.lie.product import Product as GroupProduct
@@ -20,6 +21,7 @@ GROUPS = {
     "SE2": SE2,
     "SO3": SO3,
     "SE3": SE3,
+    "SE23": SE23,
     "UnitQuaternion": UnitQuaternion,
     "T* SO3": Cotangent(SO3),
     "SO3 x R2": GroupProduct(SO3, Euclidean(2)),

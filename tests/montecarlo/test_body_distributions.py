@@ -39,21 +39,27 @@ OWN = np.asarray([[2.0, 0, 0, 0, 1, 0, 1, 0, 0, 1]])
 BAD = {
     "normal": (
         lambda: mc.MassDispersion(OWN, mc.Normal(jnp.ones(1), 0.1)),
-        "a normal distribution has negative masses",
+        "masses: a normal distribution has negative ones",
     ),
     "negative": (
         lambda: mc.MassDispersion(OWN, mc.Uniform(-jnp.ones(1), jnp.ones(1))),
-        "expected masses above zero, got -1",
+        "masses: expected numbers above zero, got -1",
     ),
     "inertia": (
         lambda: mc.MassDispersion(OWN * [1, 0, 0, 0, 9, 0, 1, 0, 0, 1], mc.LogNormal(jnp.ones(1), 0.1)),
         "parameters: body 0 has an inertia that no mass distribution has",
     ),
-    "bodies": (lambda: mc.MassDispersion(OWN, mc.LogNormal(jnp.ones(2), 0.1)), r"expected masses of shape \(1,\)"),
+    "bodies": (lambda: mc.MassDispersion(OWN, mc.LogNormal(jnp.ones(2), 0.1)), r"masses: expected shape \(1,\)"),
     "poses": (lambda: mc.PoseDispersion(jnp.eye(4), 0.1), r"expected shape \(poses, 4, 4\), got \(4, 4\)"),
     "width": (lambda: mc.PoseDispersion(jnp.eye(4)[None], -0.1), "expected finite numbers of at least zero"),
-    "base": (lambda: controls.Hover.of(studies.pendulum(), jnp.zeros(3)), "expected a machine with a floating base"),
-    "bodies that hover": (lambda: controls.Hover.of(studies.tumbling(), jnp.zeros(3)), "expected a single body, got 2"),
+    "base": (
+        lambda: controls.Hover.from_model(studies.pendulum(), jnp.zeros(3)),
+        "expected a machine with a floating base",
+    ),
+    "bodies that hover": (
+        lambda: controls.Hover.from_model(studies.tumbling(), jnp.zeros(3)),
+        "expected a single body, got 2",
+    ),
 }
 
 
@@ -85,7 +91,7 @@ def flight():
     model = lgsim.load_urdf(lgsim.data.quadrotor(), floating_base=True)
     turned = Rotation.from_rotvec([0.2, -0.3, 0.5]).as_quat(scalar_first=True)
     q = jnp.concatenate([jnp.array([0.4, -0.2, 1.7]), jnp.asarray(turned)])
-    law = controls.Hover.of(model, jnp.array([0.0, 0.0, 2.0]), thrust_limit=25.0, attitude=150.0, spin=22.0)
+    law = controls.Hover.from_model(model, jnp.array([0.0, 0.0, 2.0]), thrust_limit=25.0, attitude=150.0, spin=22.0)
     rollout = mc.Rollout(model, q, dt=0.02, steps=500, control=law, save_every=10)
     return jax.jit(lambda: rollout({})[1:])(), rollout
 

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 import lgsim
 from lgsim import montecarlo as mc
-from lgsim.montecarlo.body_distributions import factor, scaled
+from lgsim.montecarlo.body_distributions import perturb, pseudo_inertia_factor
 from lgsim.multibody import inertia
 from tests.montecarlo import studies
 
@@ -82,15 +82,15 @@ def test_bodies_about_a_body():
     rng = np.random.default_rng(3)
     A = rng.normal(size=(4, 4))
     parameters = np.asarray(inertia.from_pseudo_inertia(jnp.asarray(A @ A.T)))
-    U = factor(parameters)
+    U = pseudo_inertia_factor(parameters)
     np.testing.assert_allclose(U @ U.T, A @ A.T, atol=1e-13)
     np.testing.assert_array_equal(U, np.triu(U))
     a, d1, d2, d3, s12, s23, s13, t1, t2, t3 = c = rng.normal(size=10)
     e1, e2, e3 = np.exp([d1, d2, d3])
     E = np.exp(a) * np.array([[e1, s12, s13, t1], [0, e2, s23, t2], [0, 0, e3, t3], [0, 0, 0, 1]])
-    found = inertia.pseudo_inertia(scaled(jnp.asarray(U), jnp.asarray(c)))
+    found = inertia.pseudo_inertia(perturb(jnp.asarray(U), jnp.asarray(c)))
     np.testing.assert_allclose(found, U @ E @ E.T @ U.T, rtol=1e-12)
-    np.testing.assert_allclose(scaled(jnp.asarray(U), jnp.zeros(10)), parameters, rtol=1e-12)
+    np.testing.assert_allclose(perturb(jnp.asarray(U), jnp.zeros(10)), parameters, rtol=1e-12)
 
 
 def test_inertias_are_those_of_bodies():
@@ -122,7 +122,7 @@ BAD = {
     "inconsistent": (lambda m: mc.InertiaDispersion(m.inertias.at[1, 4].set(9.0), 0.1), "body 1 .*triangle inequality"),
     "spread": (
         lambda m: mc.InertiaDispersion(m.inertias, -0.1),
-        "spread: expected finite numbers of at least zero, got -0.1",
+        "std: expected finite numbers of at least zero, got -0.1",
     ),
     "median": (lambda m: mc.LogNormal(-2.0, 0.1), "median: expected positive numbers, got -2.0"),
     "bounds": (lambda m: mc.Uniform(1.0, 0.0), "high: expected at least low, got 0.0"),
@@ -133,7 +133,10 @@ BAD = {
     "std": (lambda m: mc.Normal(jnp.zeros(2), jnp.ones(3)), r"a number or shape \(2,\), got \(3,\)"),
     "mean": (lambda m: mc.TangentNormal(m, jnp.zeros(3), 0.1), r"mean: expected shape \(11,\), got \(3,\)"),
     "joint": (lambda m: mc.Haar(m, ["elbow"]), "spherical joints, of which there are .'root_joint', 'shoulder'"),
-    "ou": (lambda m: mc.OrnsteinUhlenbeck(1.0, 0.0, 0.1, 5), "time: expected finite numbers above zero, got 0.0"),
+    "ou": (
+        lambda m: mc.OrnsteinUhlenbeck(1.0, 0.0, 0.1, 5),
+        "correlation_time: expected finite numbers above zero, got 0.0",
+    ),
     "scale": (lambda m: mc.ImportanceTilt(0.0, -1.0), "scale: expected positive numbers"),
 }
 

@@ -58,7 +58,9 @@ def test_a_sample_is_the_motion_that_rollout_gives(machine, whole):
     )
     np.testing.assert_allclose(whole.column("final_q")[i], motion.q[-1], atol=1e-13)
     np.testing.assert_allclose(whole.column("final_v")[i], motion.v[-1], atol=1e-12)
-    np.testing.assert_allclose(whole.column("Thinned")[i, 0], jnp.concatenate([values["q0"], values["v0"]]), atol=1e-14)
+    np.testing.assert_allclose(
+        whole.column("Subsampled")[i, 0], jnp.concatenate([values["q0"], values["v0"]]), atol=1e-14
+    )
     torques = np.array([control(0.0, motion.q[k], motion.v[k], model) for k in (0, 4, 8)])
     np.testing.assert_allclose(whole.column("peak_torque")[i], np.abs(torques).max(axis=0), atol=1e-12)
     R = lgsim.forward_kinematics(model, motion.q[-1])[0, :3, :3]
@@ -86,7 +88,7 @@ def test_bits_do_not_depend_on_the_cut(machine, whole):
         np.testing.assert_array_equal(parts.column(name), column)
         np.testing.assert_array_equal(middle.columns[name], column[16:32])
         np.testing.assert_array_equal(more.column(name)[:40], column)
-        for one in ("mean", "deviation", "low", "high"):
+        for one in ("mean", "squared_deviations", "low", "high"):
             np.testing.assert_array_equal(getattr(parts.moments(name), one), getattr(whole.moments(name), one))
 
 
@@ -126,7 +128,7 @@ def test_divergent_samples_are_counted_and_poison_nothing():
     """Those of the definition, by NumPy, with their numbers; moments are those of the others."""
     study = studies.plain(2000)
     found = mc.run(study)
-    x = np.concatenate([np.asarray(mc.study._draw(study.sampler, jnp.arange(2000, dtype=jnp.uint32)).values["x"])])
+    x = np.concatenate([np.asarray(mc.study._draw_tile(study.sampler, jnp.arange(2000, dtype=jnp.uint32)).values["x"])])
     lost, blown = x[:, 0] > 2, x[:, 0] < -0.2
     assert found.diverged == {**dict.fromkeys(np.flatnonzero(lost), "not finite"),
                               **dict.fromkeys(np.flatnonzero(blown), "blown up")}  # fmt: skip
@@ -145,7 +147,7 @@ def test_a_motion_that_diverges_is_noticed_whatever_is_kept_of_it():
     """A pendulum with a spring far too stiff for the step, of which only the start is kept."""
     model = studies.pendulum()
     run = mc.Rollout(model, [0.5], dt=0.1, steps=60, control=lgsim.controls.PD(jnp.zeros(1), 1.0, 0.0))
-    study = mc.Study({"control.stiffness": mc.LogNormal(1e2, 8.0)}, run, {"start": lambda flight: flight.q[0]},
+    study = mc.Study({"control.stiffness": mc.LogNormal(1e2, 8.0)}, run, {"start": lambda motion: motion.q[0]},
                      samples=16, tile=16)  # fmt: skip
     found = mc.run(study)
     stiff = np.array([float(study.sample(i).values["control.stiffness"]) for i in range(16)])
@@ -157,7 +159,7 @@ def test_a_motion_that_diverges_is_noticed_whatever_is_kept_of_it():
 
 def test_it_stops_when_the_interval_is_narrow():
     """At the first tile where it holds, whatever the chunks; checked against NumPy's standard error of each prefix."""
-    rule = mc.StopAtConfidence("sum", 0.5, level=0.9, least=100)
+    rule = mc.StopAtConfidence("sum", 0.5, level=0.9, min_samples=100)
     study = studies.plain(5000, stop=rule)
     found = [mc.run(study, chunk=chunk) for chunk in (16, 480, None)]
     assert {each.samples for each in found} == {found[0].samples}
@@ -242,7 +244,7 @@ BAD = {
     "sample": (lambda m, r: studies.plain().sample(300), "i: expected a sample from 0 to 299, got 300"),
     "chunk": (lambda m, r: mc.run(studies.plain(), chunk=40), "chunk: expected a multiple of 16"),
     "part": (lambda m, r: mc.run_chunk(studies.plain(), 8, 32), "chunk: expected samples from a multiple of 16"),
-    "thinned": (lambda m, r: mc.Subsampled(1), "count: expected at least 2 states"),
+    "subsampled": (lambda m, r: mc.Subsampled(1), "count: expected at least 2 states"),
     "replay": (lambda m, r: studies.plain().replay(0), "replay: the rollout is a function"),
 }
 

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.stats import qmc
 
 from lgsim import montecarlo as mc
-from lgsim.montecarlo.low_discrepancy import permuted
+from lgsim.montecarlo.low_discrepancy import permute
 from tests.montecarlo import studies
 
 
@@ -40,7 +40,7 @@ def test_latin_hypercube_has_one_sample_in_each_cell(samples):
 def test_permutations():
     """Each is one, they differ, and they map all numbers alike: a chi-squared test on where zero goes."""
     words = jnp.asarray(np.random.default_rng(0).integers(0, 2**32, (2000, 8)), jnp.uint32)
-    all_of = jax.jit(jax.vmap(lambda w: jax.vmap(lambda i: permuted(i, w, 11))(jnp.arange(11, dtype=jnp.uint32))))
+    all_of = jax.jit(jax.vmap(lambda w: jax.vmap(lambda i: permute(i, w, 11))(jnp.arange(11, dtype=jnp.uint32))))
     found = np.asarray(all_of(words))
     np.testing.assert_array_equal(np.sort(found, axis=1), np.broadcast_to(np.arange(11), found.shape))
     for start in (0, 10):

@@ -21,10 +21,10 @@ jax.config.update("jax_enable_x64", True)
 port, process, seed, store, samples = sys.argv[1:]
 jax.distributed.initialize(f"127.0.0.1:{port}", num_processes=2, process_id=int(process))
 from lgsim import montecarlo as mc
-from lgsim.montecarlo import distributed
+from lgsim.montecarlo import multihost
 from tests.montecarlo import studies
 study = studies.plain(int(samples), seed=int(seed))
-results = distributed.run(study, store, chunk=32, resume=True)
+results = multihost.run(study, store, chunk=32, resume=True)
 assert (results is None) == (process == "1")
 """
 

@@ -13,7 +13,7 @@ def test_ornstein_uhlenbeck_has_its_covariance():
     """Paths are linear in the normal numbers, so the covariance of all nodes is exact: ``std^2 exp(-|t-s|/T)``."""
     std, T, dt = np.array([2.0, 0.5]), np.array([0.3, 1.5]), 0.1
     process = mc.OrnsteinUhlenbeck(std, T, dt, 12)
-    assert process.process and process.dim == 24
+    assert process.is_process and process.dim == 24
     J = np.asarray(jax.jit(jax.jacobian(process))(jnp.zeros(24)))
     t = dt * np.arange(12)
     for k in range(2):
@@ -27,7 +27,7 @@ def test_gusts_are_straight_lines():
     wind = mc.Wind("arm", jnp.array([1.0, 2.0, 3.0]), gusts, dt=0.2, t0=0.5)
     for t in (0.5, 0.6, 1.23, 1.5, 9.0, -1.0):
         wanted = [np.interp(t, 0.5 + 0.2 * np.arange(6), gusts[:, k]) for k in range(3)]
-        np.testing.assert_allclose(wind.air(jnp.asarray(t)), np.array([1.0, 2.0, 3.0]) + wanted, rtol=1e-12)
+        np.testing.assert_allclose(wind.air_velocity(jnp.asarray(t)), np.array([1.0, 2.0, 3.0]) + wanted, rtol=1e-12)
 
 
 def test_wind_on_a_frame_is_the_drag_of_the_air_that_passes():

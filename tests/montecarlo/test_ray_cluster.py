@@ -78,7 +78,7 @@ def test_a_killed_worker_and_a_lost_node_lose_nothing(nodes, tmp_path, monkeypat
     assert results.finished and results.samples == 960
     for name in ("final_q", "diverged"):
         np.testing.assert_array_equal(results.column(name), local.column(name))
-    for one in ("mean", "deviation", "low", "high"):
+    for one in ("mean", "squared_deviations", "low", "high"):
         np.testing.assert_array_equal(getattr(results.moments("final_q"), one), getattr(local.moments("final_q"), one))
     mc.run(wanted, tmp_path / "local", chunk=32)
     for one, other in zip(store.files(), mc.Store(tmp_path / "local").files(), strict=True):
@@ -87,7 +87,7 @@ def test_a_killed_worker_and_a_lost_node_lose_nothing(nodes, tmp_path, monkeypat
 
 def test_it_goes_on_and_stops_where_the_local_engine_stops(nodes, tmp_path):
     """An interrupted study is resumed on the cluster; with a rule to stop it ends at the same sample."""
-    rule = mc.StopAtConfidence("final_q", 0.004, least=64)
+    rule = mc.StopAtConfidence("final_q", 0.004, min_samples=64)
     wanted = study(4096, stop=rule)
     engine, local = mc.Engine(wanted), mc.run(wanted)
     assert 200 < local.samples < 3000

@@ -106,7 +106,7 @@ def test_sobol_indices_of_ishigami():
     np.testing.assert_allclose([found.first[name] for name in "abc"], theirs.first_order.ravel(), atol=1e-10)
     np.testing.assert_allclose([found.total[name] for name in "abc"], theirs.total_order.ravel(), atol=1e-10)
     pairs = results.study.sampler.draw(jnp.uint32(5)).values
-    alone = study.play(study.sampler.sample({name: x[0] for name, x in pairs.items()}))
+    alone = study.evaluate(study.sampler.sample({name: x[0] for name, x in pairs.items()}))
     np.testing.assert_allclose(columns[" A"][5], alone["y"], rtol=1e-13)
 
 

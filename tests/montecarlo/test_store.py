@@ -125,7 +125,7 @@ def test_results_of_a_store_are_those_in_memory(finished):
     kept, memory = mc.Results.open(study, finished), mc.run(study)
     assert kept.finished
     for name in ("sum", "pair", "failed high"):
-        for one in ("mean", "deviation", "low", "high", "count"):
+        for one in ("mean", "squared_deviations", "low", "high", "count"):
             np.testing.assert_array_equal(getattr(kept.moments(name), one), getattr(memory.moments(name), one))
     assert kept.diverged == memory.diverged
     np.testing.assert_array_equal(kept.failures("high").indices, memory.failures("high").indices)
@@ -285,22 +285,38 @@ def test_chunks_in_any_order(finished, tmp_path):
         mc.Store(path).write(3, engine.chunk(0, 16))
 
 
-def test_an_interruption_keeps_what_is_there(tmp_path):
-    """Ctrl-C between two chunks."""
+def test_an_interruption_keeps_what_is_there(tmp_path, monkeypatch):
+    """Ctrl-C between two chunks, and within the statistics of one; after the last one the study is done."""
 
-    def stop(running):
-        if running.samples >= 160:
-            raise KeyboardInterrupt
+    def stop(after):
+        def progress(running):
+            if running.samples >= after:
+                raise KeyboardInterrupt
+
+        return progress
 
     for store in (None, tmp_path / "s"):
-        found = mc.run(studies.plain(800), store, chunk=16, progress=stop)
+        found = mc.run(studies.plain(800), store, chunk=16, progress=stop(160))
         assert (found.samples, found.finished) == (160, False)
-    assert mc.run(studies.plain(800), tmp_path / "s", resume=True).samples == 800
+    add = mc.RunningStatistics.add
+
+    def pressed(running, chunk):
+        add(running, chunk)
+        if chunk.start == 320:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mc.RunningStatistics, "add", pressed)
+        part = mc.run(studies.plain(800), tmp_path / "s", resume=True)
+    assert (part.samples, part.finished) == (336, False)
+    whole = mc.run(studies.plain(800), tmp_path / "s", resume=True, progress=stop(800))
+    assert (whole.samples, whole.finished) == (800, True)
+    np.testing.assert_array_equal(whole.moments("sum").mean, mc.run(studies.plain(800)).moments("sum").mean)
 
 
 def test_a_stopped_study_has_the_samples_that_count(tmp_path):
     """Less than its last chunk; the same as in memory."""
-    rule = mc.StopAtConfidence("sum", 1.0, least=50)
+    rule = mc.StopAtConfidence("sum", 1.0, min_samples=50)
     study = studies.plain(800, stop=rule)
     memory, kept = mc.run(study, chunk=16), mc.run(study, tmp_path / "s", chunk=400)
     again = mc.Results.open(study, tmp_path / "s")

@@ -6,11 +6,17 @@ import numpy as np
 from lgsim.lie import so3
 from lgsim.multibody import joints
 from lgsim.multibody.builder import ModelBuilder
-from lgsim.multibody.joint import Row
+from lgsim.multibody.joint import GroupJoint, Row
 
 COMPOUND = joints.Compound((Row(True, 2), Row(False, 0), Row(True, 1)))
 
-KINDS = {kind.__name__.lower(): kind() for kind in joints.JOINTS if kind is not joints.Fixed} | {"compound": COMPOUND}
+
+def kinds_of(register):
+    """A joint of each type that moves, by the type's name."""
+    return {kind.__name__.lower(): kind() for kind in register if kind is not joints.Fixed} | {"compound": COMPOUND}
+
+
+KINDS = kinds_of(joints.JOINTS)
 
 
 def rotation(rng):
@@ -137,17 +143,37 @@ def configuration(model, rng):
 
 CHAIN = [-1, 0, 1, 2, 3, 4, 5]
 BRANCHED = [-1, 0, 0, 1, 1, 2, 2]
-CASES = {
-    "revolute chain": (["revolute"] * 7, CHAIN),
-    "revolute tree": (["revolute"] * 7, BRANCHED),
-    "two roots": (["revolute", "prismatic", "revolute", "helical"], [-1, 0, -1, 2]),
-    "screws": (
-        ["helical", "prismatic", "cylindrical", "universal", "translational", "compound", "continuous"],
-        BRANCHED,
-    ),
-    "groups": (["spherical", "planar", "free", "spherical", "revolute", "planar", "free"], BRANCHED),
-    "floating": (["free", "revolute", "prismatic", "spherical", "helical", "planar", "universal"], BRANCHED),
-    "floating chain": (["free", "revolute", "revolute", "spherical"], [-1, 0, 1, 2]),
-    "one free body": (["free"], [-1]),
-    "two free bodies": (["free", "free", "revolute"], [-1, -1, 1]),
-}
+
+
+def cases_of(kinds):
+    """Machines that between them have a joint of every kind: one of none of those listed hangs on the others."""
+    listed = {
+        "revolute chain": (["revolute"] * 7, CHAIN),
+        "revolute tree": (["revolute"] * 7, BRANCHED),
+        "two roots": (["revolute", "prismatic", "revolute", "helical"], [-1, 0, -1, 2]),
+        "screws": (
+            ["helical", "prismatic", "cylindrical", "universal", "translational", "compound", "continuous"],
+            BRANCHED,
+        ),
+        "groups": (["spherical", "planar", "free", "spherical", "revolute", "planar", "free"], BRANCHED),
+        "floating": (["free", "revolute", "prismatic", "spherical", "helical", "planar", "universal"], BRANCHED),
+        "floating chain": (["free", "revolute", "revolute", "spherical"], [-1, 0, 1, 2]),
+        "one free body": (["free"], [-1]),
+        "two free bodies": (["free", "free", "revolute"], [-1, -1, 1]),
+    }
+    known = {name for names, _ in listed.values() for name in names}
+    for name in [name for name in kinds if name not in known]:
+        case = "groups" if isinstance(kinds[name], GroupJoint) else "screws"
+        names, parents = listed[case]
+        listed[case] = [*names, name], [*parents, (len(parents) - 1) // 2]
+    return listed
+
+
+CASES = cases_of(KINDS)
+
+
+def scattered(seed):
+    """Kinds and parents of a random tree with one joint of every kind, in any order."""
+    rng = np.random.default_rng(seed)
+    kinds = [str(kind) for kind in rng.permutation(sorted(KINDS))]
+    return kinds, [int(rng.integers(-1, i)) for i in range(len(kinds))]

@@ -67,7 +67,9 @@ def test_a_machine_gets_lags_and_loses_them(without_import_hook):
     """By any name of the number; without lags there are no forces to start from."""
     plain = slide()
     for model in (plain.replace(actuator_time=0.1), plain.replace(drives=plain.drives.at[:, -1].set(0.1))):
-        assert model.topology.lags and rollout(model, jnp.zeros(1), jnp.zeros(1), dt=0.1, steps=1).held.shape == (2, 1)
+        assert model.topology.lags and rollout(
+            model, jnp.zeros(1), jnp.zeros(1), dt=0.1, steps=1
+        ).drive_forces.shape == (2, 1)
     lost = model.replace(actuator_time=0.0)
     assert lost.topology == plain.topology
     with pytest.raises(ValueError, match="tau0: no drive of the model lags"):
@@ -90,7 +92,7 @@ def test_it_is_the_filter_of_mujoco():
         mujoco.mj_step(theirs, data)
     close(out.q[-1], data.qpos, 1e-12)
     close(out.v[-1], data.qvel, 1e-12)
-    close(out.held[-1], data.act, 1e-12)
+    close(out.drive_forces[-1], data.act, 1e-12)
 
 
 def test_without_a_time_constant_there_is_no_lag():
@@ -99,7 +101,7 @@ def test_without_a_time_constant_there_is_no_lag():
     plain = arm()
     run = jax.jit(lambda model, **more: rollout(model, q0, v0, dt=0.002, steps=100, control=law, **more))
     right = run(plain)
-    assert right.held is None and not plain.topology.lags and not plain.replace(actuator_time=0.0).topology.lags
+    assert right.drive_forces is None and not plain.topology.lags and not plain.replace(actuator_time=0.0).topology.lags
     half = plain.replace(actuator_time=jnp.array([0.0, 1e9]))
     found = run(half, tau0=jnp.array([7.0, -1.0]))
     motion = simulate(half, q0, v0, duration=0.2, dt=0.002, control=law, tau0=jnp.array([7.0, -1.0]))
@@ -121,7 +123,7 @@ def test_gradient_in_time_constants_and_in_the_forces_at_the_start():
         there = model.replace(actuator_time=T)
         out = rollout(there, jnp.array([0.3, -0.4]), jnp.zeros(2), dt=0.01, steps=30, torques=torques, control=law,
                       tau0=tau0, checkpoint=checkpoint)  # fmt: skip
-        return jnp.sum(out.q[-1] ** 2) + jnp.sum(out.held[15] * out.v[15])
+        return jnp.sum(out.q[-1] ** 2) + jnp.sum(out.drive_forces[15] * out.v[15])
 
     at = jnp.array([0.05, 0.08]), jnp.array([0.3, -0.6])
     value, slopes = jax.jit(lambda *x: loss(*x, None)), jax.jit(jax.grad(lambda *x: loss(*x, "step"), (0, 1)))(*at)
@@ -164,5 +166,5 @@ def test_float32():
     model = trees.build(["free", "revolute"], [-1, 0], dtype=jnp.float32).replace(actuator_time=0.1)
     q0, v0, _ = trees.state(model)
     out = rollout(model, q0, v0, dt=0.01, steps=5, torques=jnp.ones(7, jnp.float32))
-    assert out.held.dtype == jnp.float32
-    np.testing.assert_allclose(out.held[-1], 1 - np.exp(-0.5), rtol=1e-5)
+    assert out.drive_forces.dtype == jnp.float32
+    np.testing.assert_allclose(out.drive_forces[-1], 1 - np.exp(-0.5), rtol=1e-5)

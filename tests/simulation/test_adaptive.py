@@ -1,5 +1,6 @@
 """Machines with adaptive steps: closed forms, the tolerance, events, and how a motion ended."""
 
+import itertools
 import subprocess
 import sys
 
@@ -20,6 +21,8 @@ pin = pytest.importorskip("pinocchio")
 adaptive = pytest.importorskip("lgsim.integrators.adaptive")
 
 G = 9.81
+# the module, which its function of the same name hides
+ADAPTIVE = sys.modules["lgsim.simulation.simulate_adaptive"]
 
 
 def weight(dtype=None, mass=2.0):
@@ -39,10 +42,10 @@ def pendulum():
 
 
 @pytest.fixture
-def pieces(monkeypatch):
+def chunks(monkeypatch):
     """Looks at the motion after eight states or twenty steps, so that there is something to join."""
-    monkeypatch.setattr("lgsim.simulation.adaptive.SAVED", 8)
-    monkeypatch.setattr("lgsim.simulation.adaptive.STEPS", 20)
+    monkeypatch.setattr(ADAPTIVE, "SAVED", 8)
+    monkeypatch.setattr(ADAPTIVE, "STEPS", 20)
 
 
 def swing(model=None, **options):
@@ -53,7 +56,7 @@ def swing(model=None, **options):
     return simulate_adaptive(model, jnp.array([2.0]), **given, events=bottom)
 
 
-def test_pendulum_is_jacobis_elliptic_function(pieces):
+def test_pendulum_is_jacobis_elliptic_function(chunks):
     """sin(theta / 2) = k sn(K - w t), between the steps too, until it first hangs down, at w t = K."""
     w, k, seen = np.sqrt(G * 0.5 / 0.26), np.sin(1.0), []
     quarter = ellipk(k**2)
@@ -69,7 +72,7 @@ def test_pendulum_is_jacobis_elliptic_function(pieces):
     assert (run.method, run.version) == ("MK54, rtol 1e-10, atol 1e-12", lgsim.__version__) and np.isnan(run.dt)
 
 
-def test_what_was_computed_is_kept(pieces, tmp_path):
+def test_what_was_computed_is_kept(chunks, tmp_path, monkeypatch):
     """After an interrupt, too many steps, or a start whose acceleration is not finite; files keep the reason."""
 
     def stop(done, count):
@@ -78,6 +81,19 @@ def test_what_was_computed_is_kept(pieces, tmp_path):
 
     some = swing(progress=stop)
     assert 3 <= len(some) < 10 and some.result == f"interrupted at {some.time[-1]:g} s of 5 s"
+    calls, ended = itertools.count(), ADAPTIVE._ended
+
+    def pressed(*args):
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return ended(*args)
+
+    # within the third chunk: what was before it
+    with monkeypatch.context() as patch:
+        seen = []
+        patch.setattr(ADAPTIVE, "_ended", pressed)
+        some = swing(progress=lambda done, count: seen.append(done))
+    assert len(seen) == 2 and len(some) in (seen[-1], seen[-1] + 1) and some.result.startswith("interrupted at")
     few = swing(max_steps=20, rtol=1e-12)
     assert few.result.startswith(f"stopped at {few.time[-1]:.9g} s of 5 s after 20 steps: raise max_steps")
     assert 0 < few.time[-1] < 0.35 and few.q[-1, 0] < few.q[-2, 0]

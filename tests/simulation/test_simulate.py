@@ -1,6 +1,8 @@
 """Simulation as a user runs it: what is kept, what is said, and files."""
 
 import csv
+import itertools
+import sys
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,8 @@ from tests.dynamics.machines import close
 from tests.multibody import trees
 from tests.multibody.twin import Twin
 
+# the module, which its function of the same name hides
+SIMULATE = sys.modules["lgsim.simulation.simulate"]
 SMALL = ["free", "revolute", "spherical"]
 
 
@@ -37,7 +41,7 @@ def test_pieces_join(monkeypatch):
     model = lgsim.ModelBuilder().add_body("a", "world", joints.Revolute(), mass=1.0, center=[0.3, 0, 0]).build()
     torques = jnp.asarray(np.random.default_rng(0).normal(size=(30, 1)))
     whole = simulate(model, duration=0.3, dt=0.01, torques=torques, save_every=2)
-    monkeypatch.setattr("lgsim.simulation.pieces.CHUNK", 8)
+    monkeypatch.setattr(SIMULATE, "CHUNK", 8)
     seen = []
     parts = simulate(
         model,
@@ -159,16 +163,35 @@ def test_any_function_controls():
     np.testing.assert_array_equal(out.tau, 2.0)
 
 
-def test_an_interrupt_keeps_what_was_computed(monkeypatch):
+@pytest.mark.parametrize("place", ["progress", "forces", "last"])
+def test_an_interrupt_keeps_what_was_computed(place, monkeypatch):
+    """In progress what is computed, within a chunk what was before it; after the last chunk all is done."""
     model = lgsim.ModelBuilder().add_body("rod", "world", joints.Revolute(), mass=1.0, center=[0.3, 0, 0]).build()
-    monkeypatch.setattr("lgsim.simulation.pieces.CHUNK", 10)
+    monkeypatch.setattr(SIMULATE, "CHUNK", 10)
+    calls, forces = itertools.count(), SIMULATE._forces
+
+    def pressed(*args):
+        # of the first state, and of two chunks
+        if place == "forces" and next(calls) == 3:
+            raise KeyboardInterrupt
+        return forces(*args)
 
     def stop(done, steps):
-        if done == 20:
+        if done == {"progress": 20, "last": 100}.get(place):
             raise KeyboardInterrupt
 
+    monkeypatch.setattr(SIMULATE, "_forces", pressed)
     out = simulate(model, jnp.array([0.1]), duration=1.0, dt=0.01, progress=stop)
-    assert len(out) == 21 and out.result == "interrupted at 0.2 s of 1 s"
+    if place == "last":
+        assert len(out) == 101 and out.result == ""
+    else:
+        assert len(out) == 21 and out.result == "interrupted at 0.2 s of 1 s"
+
+
+def test_what_progress_raises_goes_through():
+    model = lgsim.ModelBuilder().add_body("rod", "world", joints.Revolute(), mass=1.0, center=[0.3, 0, 0]).build()
+    with pytest.raises(ZeroDivisionError):
+        simulate(model, jnp.array([0.1]), duration=1.0, dt=0.01, progress=lambda done, steps: 1 / 0)
 
 
 @pytest.mark.parametrize("name", ["duration", "dt"])

@@ -22,9 +22,9 @@ from lgsim.systems.quadrotor_control import (
     given_thrusts,
     track,
     track_by_forces,
-    tracking,
+    tracking_gains,
 )
-from lgsim.systems.quadrotors import rates_of
+from lgsim.systems.quadrotors import state_rates
 from tests.systems.checks import check_gradients, floats, solve
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "quadrotors.json").read_text())
@@ -74,7 +74,7 @@ def test_states_reach_the_reference(name):
 def test_accelerations_at_the_start(name):
     problem = two_quadrotors(**start(), **MADE[name])
     inputs = (MADE[name]["parameters"].forces, MADE[name]["parameters"].moments) if MADE[name] else None
-    load, spin, spin_dot, omega_dot = rates_of(problem.initial, problem.args[0], inputs)
+    load, spin, spin_dot, omega_dot = state_rates(problem.initial, problem.args[0], inputs)
     expected = {key: floats(value) for key, value in DATA["cases"][name]["rates"].items()}
     np.testing.assert_allclose(load[3:], expected["load"], rtol=0, atol=1e-14)
     np.testing.assert_allclose(spin_dot, expected["spin"], rtol=0, atol=1e-15)
@@ -97,7 +97,7 @@ def test_thrusts_push_along_the_third_axes():
 
 
 def test_the_path_is_its_polynomial():
-    goal = tracking(path=[[1.0, 2.0, 3.0], [0.5, 0.0, -1.0], [0.2, -0.3, 0.1], [0.0, 0.4, 0.6]])
+    goal = tracking_gains(path=[[1.0, 2.0, 3.0], [0.5, 0.0, -1.0], [0.2, -0.3, 0.1], [0.0, 0.4, 0.6]])
     coefficients = np.asarray(goal.path)[::-1]
     expected = [[np.polyval(np.polyder(c, k), 1.3) for c in coefficients.T] for k in range(5)]
     np.testing.assert_allclose(desired_path(jnp.array(1.3), goal), expected, rtol=1e-14, atol=1e-15)
@@ -105,7 +105,7 @@ def test_the_path_is_its_polynomial():
 
 def on_the_formation(offset, drift):
     """A start at which the links have their commanded directions and velocities; the load is off its path."""
-    goal = tracking()
+    goal = tracking_gains()
     path = desired_path(jnp.array(0.0), goal)
     load = jnp.concatenate([path[0] + offset, path[1] + drift])
     links = two_quadrotors().initial[3]
@@ -219,7 +219,7 @@ def test_bad_starts_are_named():
     with pytest.raises(ValueError, match="masses: expected a list of one number or more"):
         two_quadrotors(masses=1.0)
     with pytest.raises(ValueError, match=r"goal\.spread: expected shape \(2, 3\), got \(3, 3\)"):
-        two_quadrotors_tracking(goal=tracking(spread=np.zeros((3, 3)), heading=np.eye(3)))
+        two_quadrotors_tracking(goal=tracking_gains(spread=np.zeros((3, 3)), heading=np.eye(3)))
 
 
 @pytest.mark.float32

@@ -124,10 +124,10 @@ def test_picture_of_one_moment_is_a_scene_without_a_timeline(arm):
 
 def test_camera_sees_all_and_the_ground_lies_below(arm):
     moments = np.linspace(0.0, SECONDS, 40)
-    places = motion.places(arm, moments)
+    places = motion.frame_poses(arm, moments)
     shapes = {name: [(s, s.geometry.triangles()) for s in found] for name, found in read_visuals(arm7()).items()}
     names = arm.model.frame_names
-    place, target, _ = stage.camera(stage.corners(names, shapes, places))
+    place, target, _ = stage.camera_view(stage.corners(names, shapes, places))
     forward = (target - place) / np.linalg.norm(target - place)
     right = np.cross(forward, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(forward, [0.0, 0.0, 1.0]))
     reach = []
@@ -141,10 +141,10 @@ def test_camera_sees_all_and_the_ground_lies_below(arm):
                 reach.append(np.max(np.abs(points @ np.cross(right, forward)) / depth))
     # all of it within the vertical field of view, and not lost in it
     assert 0.7 * np.tan(stage.FIELD / 2) < max(reach) < np.tan(stage.FIELD / 2)
-    assert stage.floor(names, shapes, places) == pytest.approx(0.0, abs=1e-12)
+    assert stage.floor_height(names, shapes, places) == pytest.approx(0.0, abs=1e-12)
     hanging = motions.of_a_pendulum(11)
     drawn = {name: [(s, s.geometry.triangles()) for s in found] for name, found in skeleton(hanging.model).items()}
-    lowest = stage.floor(hanging.model.frame_names, drawn, motion.places(hanging, hanging.time))
+    lowest = stage.floor_height(hanging.model.frame_names, drawn, motion.frame_poses(hanging, hanging.time))
     # the rod ends half a metre below its axis
     assert -0.56 < lowest < -0.5
 
@@ -155,7 +155,7 @@ def motion_at(arm, moment):
 
 @pytest.mark.parametrize(("size", "expected"), [(1.0, 0.1), (1.9, 0.1), (2.0, 0.2), (6.0, 0.5), (30.0, 2.0)])
 def test_cells_of_the_ground_are_round(size, expected):
-    assert stage.cell(size) == pytest.approx(expected)
+    assert stage.grid_cell(size) == pytest.approx(expected)
 
 
 def test_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch, arm):
@@ -214,6 +214,13 @@ def test_missing_trimesh_names_its_extra(tmp_path, monkeypatch):
 def test_live_motion_has_a_slider_for_its_time(arm):
     with live(arm, arm7(), port=0) as shown:
         assert re.fullmatch(r"http://localhost:\d+", shown.url)
+        camera = shown.server.initial_camera
+        assert camera.fov == pytest.approx(stage.FIELD)
+        # between near and far lies all that is seen from where the camera stands
+        distance = np.linalg.norm(np.asarray(camera.position) - np.asarray(camera.look_at))
+        assert camera.near < 0.1 * distance and 10 * distance < camera.far
+        # with the size of the machine
+        assert camera.far == pytest.approx(1e4 * camera.near)
         handles = {handle.label: handle for handle in shown.server.gui._gui_input_handle_from_uuid.values()}
         assert {"time (s)", "play", "speed"} <= set(handles)
         handles["play"].value = False

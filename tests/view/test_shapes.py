@@ -14,7 +14,7 @@ from lgsim.data import arm7
 from lgsim.formats import FileError, FileWarning
 from lgsim.multibody.topology import ROOT
 from lgsim.view import Box, Capsule, Cylinder, Ellipsoid, Mesh, Sphere, read_visuals, skeleton
-from lgsim.view.shapes import along
+from lgsim.view.shapes import pose_between
 
 SOLIDS = {
     "box": (Box((1.0, 2.0, 0.5)), 1.0),
@@ -84,7 +84,7 @@ def test_surface_is_closed_and_encloses_the_volume(name):
 
 def test_rod_runs_from_one_point_to_the_other():
     start, end = np.array([0.1, -0.2, 0.3]), np.array([0.5, 0.7, -0.1])
-    pose, half = along(start, end), np.linalg.norm(end - start) / 2
+    pose, half = pose_between(start, end), np.linalg.norm(end - start) / 2
     np.testing.assert_allclose(pose[:3, :3] @ pose[:3, :3].T, np.eye(3), atol=1e-15)
     assert np.linalg.det(pose[:3, :3]) == pytest.approx(1.0)
     np.testing.assert_allclose(pose[:3, 3] + half * pose[:3, 2], end, atol=1e-15)

@@ -1,4 +1,4 @@
-"""The one interface of all ways to find a plant from records."""
+"""The one interface of all ways to find a plant from records, and of those that work in iterations."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.parameters import Parameters
 
@@ -25,40 +26,43 @@ class RESULTS(eqx.Enumeration):
         "belong to this machine."
     )
     nonfinite = "The cost is not finite at the prior. Look at the records and at the model's numbers."
+    interrupted = (
+        "The iterations were interrupted: this is the best point that they had. With a checkpoint, fit again to go on."
+    )
 
 
 class Estimate(NamedTuple):
     """What an estimator finds; arrays alone.
 
     Attributes:
-        x: Coordinates (p,).
-        covariance: Of x (p, p), zero along what the records do not show.
+        x: Coordinates of the unknowns (p,).
+        covariance: Covariance of x (p, p), zero along what the records do not show.
         information: Second derivatives of half the squared residuals in standard deviations (p, p), without priors.
-        noise: Standard deviation of each column of the residuals.
-        costs: Of each iteration, NaN after the last one.
-        path: Coordinates at each iteration.
-        iterations: How many were done.
-        status: ``RESULTS.successful``, or what went wrong.
-        starts: First states of the windows of estimators that simulate, else None.
+        noise: Standard deviation of each column of the residuals (columns,), in the records' units.
+        costs: Cost at the start of each iteration (iterations at most,), NaN after the last one.
+        path: Coordinates at the start of each iteration (iterations at most, p), x after the last one.
+        iterations: Number of iterations done.
+        status: ``RESULTS.successful`` or what went wrong.
+        starts: First states of the windows (windows, state) of estimators that simulate, else None.
     """
 
-    x: Array
-    covariance: Array
-    information: Array
-    noise: Array
-    costs: Array
-    path: Array
-    iterations: Array
+    x: Float[Array, " p"]
+    covariance: Float[Array, "p p"]
+    information: Float[Array, "p p"]
+    noise: Float[Array, " columns"]
+    costs: Float[Array, " iterations"]
+    path: Float[Array, "iterations p"]
+    iterations: Int[Array, ""]
     status: RESULTS
-    starts: Array | None = None
+    starts: Float[Array, "windows state"] | None = None
 
 
 class Estimator(eqx.Module):
-    """A way to find the coordinates of a plant from records of one kind, such as ``Samples`` or ``Records``."""
+    """A way to find the unknowns of a plant from records of one kind, ``TorqueSamples`` or ``SensorRecords``."""
 
     @abstractmethod
     def run(self, parameters: Parameters, samples: Any) -> Estimate:
-        """A pure function of arrays, for ``jit`` and ``vmap``."""
+        """The estimate of the unknowns from some records; a pure function of arrays, for ``jit`` and ``vmap``."""
 
     @abstractmethod
     def check(self, parameters: Parameters, samples: Any) -> int:
@@ -71,15 +75,55 @@ class Estimator(eqx.Module):
 
     @abstractmethod
     def columns(self, parameters: Parameters, samples: Any) -> list[str]:
-        """What the columns of the residuals are."""
+        """Names with units of the columns of the residuals."""
 
     @abstractmethod
-    def residuals(self, parameters: Parameters, x: Array, samples: Any) -> tuple[Array, Array]:
-        """(what the plant at x gives less what was recorded, its weights), each (n, columns), in the records' units."""
+    def residuals(
+        self, parameters: Parameters, x: Float[Array, " p"], samples: Any
+    ) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
+        """(what the plant at x gives less what was recorded, in the records' units; its weights)."""
 
     @abstractmethod
-    def deviations(self, parameters: Parameters, x: Array, covariance: Array, samples: Any) -> Array:
-        """Standard deviations (n, columns) of what the plant gives, that come from the uncertain x alone."""
+    def deviations(
+        self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: Any
+    ) -> Float[Array, "n columns"]:
+        """Standard deviations of what the plant at x gives, in the records' units, that the covariance of x brings."""
+
+
+class Iteration(NamedTuple):
+    """One iteration of an estimator, as plain numbers.
+
+    Attributes:
+        number: Number of the iteration, from 1, counted through all rounds.
+        cost: Cost after the iteration.
+        damping: Damping of the next iteration of the round.
+        round: Number of the round, from 1.
+        rounds: Number of rounds in all.
+    """
+
+    number: int
+    cost: float
+    damping: float
+    round: int
+    rounds: int
+
+
+class RoundState(NamedTuple):
+    """State of an estimator between two iterations: arrays that hold all that the next one needs.
+
+    Attributes:
+        round: Number of the round, from 0; the number of rounds after the last one.
+        iterations: Number of iterations done, in all rounds.
+        carry: What the rounds before give to this one.
+        state: State of the descent of this round.
+        found: Solution of each round (rounds, ...), zero for those to come.
+    """
+
+    round: Int[Array, ""]
+    iterations: Int[Array, ""]
+    carry: Any
+    state: Any
+    found: Any
 
 
 class FitRounds(eqx.Module):
@@ -88,30 +132,30 @@ class FitRounds(eqx.Module):
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many."""
+        """Number of rounds."""
 
     @abstractmethod
     def opening(self) -> Any:
         """What the first round starts from."""
 
     @abstractmethod
-    def descent(self, carry: Any, number: Array) -> Any:
-        """The method of a round, number from 0: with ``more``, ``step`` and ``end``."""
+    def descent(self, carry: Any, number: Int[Array, ""]) -> Any:
+        """The method of a round, numbered from 0: with ``more``, ``step`` and ``end``."""
 
     @abstractmethod
-    def begin(self, carry: Any, number: Array) -> tuple[Any, Any]:
+    def begin(self, carry: Any, number: Int[Array, ""]) -> tuple[Any, Any]:
         """(the method of a round, its first state)."""
 
     @abstractmethod
     def close(self, carry: Any, found: Any) -> Any:
-        """What the next round starts from."""
+        """What the next round starts from, after a round that found a solution."""
 
     @abstractmethod
     def conclude(self, carry: Any, found: Any) -> Estimate:
-        """The estimate, of what all rounds found (rounds, ...)."""
+        """The estimate, from the last carry and the solutions of all rounds (rounds, ...)."""
 
-    def whole(self) -> Estimate:
-        """All rounds in one go."""
+    def run(self) -> Estimate:
+        """The estimate after all rounds, as one program."""
 
         def once(carry: Any, number: Array) -> tuple[Any, Any]:
             descent, state = self.begin(carry, number)
@@ -120,20 +164,41 @@ class FitRounds(eqx.Module):
 
         return self.conclude(*jax.lax.scan(once, self.opening(), jnp.arange(self.count)))
 
+    def first_state(self) -> RoundState:
+        """The state before the first iteration."""
+        carry, zero = self.opening(), jnp.array(0)
+        descent, state = self.begin(carry, zero)
+        every = jax.tree.map(lambda x: jnp.zeros((self.count, *x.shape), x.dtype), descent.end(state))
+        return RoundState(zero, zero, carry, state, every)
+
+    def iterate(self, now: RoundState) -> RoundState:
+        """The state after one more iteration of the round."""
+        state = self.descent(now.carry, now.round).step(now.state)
+        return now._replace(state=state, iterations=now.iterations + 1)
+
+    def next_round(self, now: RoundState) -> RoundState:
+        """The state before the first iteration of the next round, which starts from where this one is."""
+        found = self.descent(now.carry, now.round).end(now.state)
+        every = jax.tree.map(lambda all, one: all.at[now.round].set(one), now.found, found)
+        carry, following = self.close(now.carry, found), now.round + 1
+        # past the last round the state counts for nothing
+        _, state = self.begin(carry, jnp.minimum(following, self.count - 1))
+        return RoundState(following, now.iterations, carry, state, every)
+
 
 class StepwiseEstimator(Estimator):
     """An estimator that works in rounds of iterations."""
 
     @abstractmethod
     def in_rounds(self, parameters: Parameters, samples: Any) -> FitRounds:
-        """Its rounds; a pure function of arrays."""
+        """The rounds on some records; a pure function of arrays."""
 
 
 class SummedCost(eqx.Module):
     """Records as pieces whose costs add up: samples, or windows with the states at their starts.
 
     Attributes:
-        start: All unknowns, the coordinates x first: (x, further arrays).
+        start: First values of all unknowns, the coordinates x first: (x, further arrays).
     """
 
     start: eqx.AbstractVar[tuple[Array, ...]]
@@ -144,12 +209,18 @@ class SummedCost(eqx.Module):
         """Number of pieces."""
 
     @abstractmethod
-    def cost(self, unknowns: tuple[Array, ...], chosen: Array) -> Array:
-        """Half the sum of the losses of some pieces, by their numbers (k,)."""
+    def cost(self, unknowns: tuple[Array, ...], chosen: Int[Array, " k"]) -> Float[Array, ""]:
+        """Half the sum of the losses of some pieces, given by their indices."""
 
     @abstractmethod
-    def conclude(self, unknowns: tuple[Array, ...], costs: Array, path: Array, status: RESULTS) -> Estimate:
-        """The estimate at the unknowns with its uncertainty."""
+    def conclude(
+        self,
+        unknowns: tuple[Array, ...],
+        costs: Float[Array, " iterations"],
+        path: Float[Array, "iterations p"],
+        status: RESULTS,
+    ) -> Estimate:
+        """The estimate at the unknowns with its uncertainty, after iterations with these costs and coordinates."""
 
 
 class SummedCostEstimator(Estimator):
@@ -157,4 +228,4 @@ class SummedCostEstimator(Estimator):
 
     @abstractmethod
     def pieces(self, parameters: Parameters, samples: Any) -> SummedCost:
-        """The records in pieces."""
+        """The records as pieces whose costs add up."""

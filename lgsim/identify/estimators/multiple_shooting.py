@@ -1,14 +1,15 @@
-"""Multiple shooting: motion of a plant from the first states of windows, its readings, and the gaps between windows."""
+"""Multiple shooting: motion of a plant simulated in windows, its readings, gaps between windows, normal equations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.dynamics.derivatives import forward_dynamics_by_jacobians
 from lgsim.dynamics.passive_forces import passive_forces
@@ -17,104 +18,146 @@ from lgsim.identify.estimators.records import Channel, Windows
 from lgsim.identify.estimators.sensors import Instant
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
-from lgsim.identify.unknowns.sensor_plant import HALO, InstrumentedPlant, instruments
+from lgsim.identify.unknowns.sensor_plant import MAX_DELAY_STEPS, InstrumentedPlant, with_instruments
 from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
-from lgsim.simulation.rollout import lagged, parts, state_space
+from lgsim.simulation.rollout import actuator_dynamics, split_state, state_space
+
+Inputs = tuple[Float[Array, "*steps nv"], Float[Array, "*steps bodies 6"] | None]
+"""Signals of the drives and external wrenches, constant over a step."""
 
 
 class Shooting(NamedTuple):
-    """What is the same for all windows.
+    """The problem of multiple shooting, apart from the windows of the records.
+
+    The states of a window's start are (state,): q, v, and the joint forces of drives that lag; their tangents (n,).
 
     Attributes:
         parameters: The unknowns of the plant.
-        channels: Of the records, of which sensors and deviations count here.
-        dt: Step, s.
-        method: Of integration.
-        loss: Of the squared residuals in standard deviations.
-        deviations: Of the gaps (2 nv + lagging drives,).
-        belief: Standard deviations of the first state of each data set about its guess, of that size, or None.
-        known: Whether these first states are the guesses themselves.
-        tile: Windows whose Jacobians are made at once, or None for all.
+        channels: The channels of the records, of which sensors and deviations count here.
+        dt: The step of the simulation, s.
+        method: The method of integration.
+        loss: The loss of the squared residuals in standard deviations.
+        gap_deviations: Standard deviations of the gaps between windows (n,), in the units of a tangent.
+        start_deviations: Standard deviations of the first state of each data set about its guess (n,), or None.
+        known_start: Whether these first states are the guesses themselves.
+        tile: Number of windows whose Jacobians are made at once, or None for all.
     """
 
     parameters: Parameters
     channels: Mapping[str, Channel]
-    dt: Array
+    dt: Float[Array, ""]
     method: Method
     loss: Loss
-    deviations: Array
-    belief: Array | None
-    known: bool
+    gap_deviations: Float[Array, " n"]
+    start_deviations: Float[Array, " n"] | None
+    known_start: bool
     tile: int | None
 
-    def free(self, windows: Windows) -> bool:
+    def has_free_starts(self, windows: Windows) -> bool:
         """Whether any first state is unknown."""
-        return not self.known or bool(windows.start.shape[0] > 1)
+        return not self.known_start or bool(windows.start.shape[0] > 1)
 
 
-def drive(t: Array, y: Array, args: Any) -> Array:
-    """(v, v', tau' of drives that lag) of a plant under signals and wrenches: args are (plant, (signals, wrenches))."""
+class ShootingNormalEquations(NamedTuple):
+    """Normal equations of plant and first states: cost, gradients and the blocks of the Gauss-Newton Hessian.
+
+    Attributes:
+        cost: Half the sum of the losses of records, gaps and priors.
+        gx: Gradient by the coordinates (p,).
+        gs: Gradient by tangents of the first states (windows, n); n = 0 where none is unknown.
+        xx: Hessian of the coordinates (p, p).
+        xs: Hessian of the coordinates and each window's first state (windows, p, n).
+        ss: Hessian of each window's first state (windows, n, n).
+        near: Hessian of the first states of a window and the next (windows, n, n), zero where none follows.
+        prior_hessian: The part of xx that the priors of the plant bring (p, p).
+        squares: Sums of weighted squares of each column, with robust weights, and of the weights (2, columns).
+        gap: Largest gap, in its standard deviations.
+    """
+
+    cost: Float[Array, ""]
+    gx: Float[Array, " p"]
+    gs: Float[Array, "windows n"]
+    xx: Float[Array, "p p"]
+    xs: Float[Array, "windows p n"]
+    ss: Float[Array, "windows n n"]
+    near: Float[Array, "windows n n"]
+    prior_hessian: Float[Array, "p p"]
+    squares: Float[Array, "2 columns"]
+    gap: Float[Array, ""]
+
+
+def equations_of_motion(
+    t: Float[Array, ""], y: Float[Array, " state"], args: tuple[Plant, Inputs]
+) -> Float[Array, " n"]:
+    """(v, v', tau' of drives that lag) of a plant in a state y under (signals, wrenches)."""
     plant, (signals, wrenches) = args
     model = plant.model
-    q, v, z = parts(model, y)
-    tau, rate = lagged(model, plant.scale * signals - plant.offset, z)
-    a = forward_dynamics_by_jacobians(model, q, v, tau + passive_forces(model, q, v) - plant.friction(v), wrenches)
+    q, v, z = split_state(model, y)
+    tau, rate = actuator_dynamics(model, plant.scale * signals - plant.offset, z)
+    forces = tau + passive_forces(model, q, v) - plant.stribeck_friction(v)
+    a = forward_dynamics_by_jacobians(model, q, v, forces, wrenches)
     return jnp.concatenate([v, a] if rate is None else [v, a, rate])
 
 
-def late(signals: Array, delay: Array, steps: int) -> Array:
-    """The means over each step (steps, nv) of signals (HALO + steps, nv), held over steps, that arrive later.
+def delay_signals(signals: Float[Array, "rows nv"], delay: Float[Array, ""], steps: int) -> Float[Array, "{steps} nv"]:
+    """The means over each step of signals that are constant over steps and arrive later.
 
     Args:
-        signals: With those of ``HALO`` steps before.
-        delay: In steps.
-        steps: How many.
+        signals: Signals of ``MAX_DELAY_STEPS + steps`` steps, those from before the window first.
+        delay: The delay in steps.
+        steps: Number of steps of the window.
     """
-    whole = jnp.clip(jnp.floor(delay), 0, HALO - 1)
+    whole = jnp.clip(jnp.floor(delay), 0, MAX_DELAY_STEPS - 1)
     part = delay - whole
-    first = HALO - whole.astype(int)
+    first = MAX_DELAY_STEPS - whole.astype(int)
     now = jax.lax.dynamic_slice_in_dim(signals, first, steps)
     before = jax.lax.dynamic_slice_in_dim(signals, first - 1, steps)
     return (1 - part) * now + part * before
 
 
-def motion(shooting: Shooting, plant: Plant, window: Windows, y0: Array) -> tuple[Array, Array]:
-    """(states at the nodes (steps + 1, ...), signals that drive each step (steps, nv)) of one window."""
-    steps = window.signals.shape[0] - HALO
-    signals = window.signals[HALO:]
+def simulate_window(
+    shooting: Shooting, plant: Plant, window: Windows, y0: Float[Array, " state"]
+) -> tuple[Float[Array, "nodes state"], Float[Array, "steps nv"]]:
+    """(states at the nodes of one window from its first state, signals that drive each step)."""
+    steps = window.signals.shape[0] - MAX_DELAY_STEPS
+    signals = window.signals[MAX_DELAY_STEPS:]
     if isinstance(plant, InstrumentedPlant):
-        signals = late(window.signals, plant.input_delay / shooting.dt, steps)
+        signals = delay_signals(window.signals, plant.input_delay / shooting.dt, steps)
     inputs = (signals, window.wrenches)
     zero = jnp.zeros((), y0.dtype)
     space = state_space(plant.model)
     ys = integrate(
-        shooting.method, space, drive, y0, t0=zero, dt=shooting.dt, steps=steps, args=plant, inputs=inputs,
-        checkpoint="step",
+        shooting.method, space, equations_of_motion, y0, t0=zero, dt=shooting.dt, steps=steps, args=plant,
+        inputs=inputs, checkpoint="step",
     ).ys  # fmt: skip
     return ys, signals
 
 
-def residuals(shooting: Shooting, plant: Plant, window: Windows, y0: Array) -> tuple[Array, Array]:
-    """(readings less measurements in standard deviations (steps + 1, columns), the last state) of one window."""
+def window_residuals(
+    shooting: Shooting, plant: Plant, window: Windows, y0: Float[Array, " state"]
+) -> tuple[Float[Array, "nodes columns"], Float[Array, " state"]]:
+    """(readings less measurements of one window in standard deviations, the last state)."""
     model = plant.model
-    ys, signals = motion(shooting, plant, window, y0)
+    ys, signals = simulate_window(shooting, plant, window, y0)
     perfect = not isinstance(plant, InstrumentedPlant)
-    own = instruments(plant)
-    q, v, _ = parts(model, ys)
-    needs = any(c.sensor.ACCELERATION for c in shooting.channels.values()) or bool(own.delays)
+    own = with_instruments(plant)
+    q, v, _ = split_state(model, ys)
+    needs_acceleration = any(c.sensor.ACCELERATION for c in shooting.channels.values()) or bool(own.delays)
     a = None
-    if needs:
+    if needs_acceleration:
         last = jnp.concatenate([signals, signals[-1:]])
         pushes = None if window.wrenches is None else jnp.concatenate([window.wrenches, window.wrenches[-1:]])
-        a = jax.vmap(lambda y, s, w: drive(y[0], y, (plant, (s, w)))[model.nv : 2 * model.nv],
+        a = jax.vmap(lambda y, s, w: equations_of_motion(y[0], y, (plant, (s, w)))[model.nv : 2 * model.nv],
                      in_axes=(0, 0, None if pushes is None else 0))(ys, last, pushes)  # fmt: skip
     columns = []
     for name, channel in shooting.channels.items():
 
-        def off(at: Instant, measured: Array, channel: Channel = channel, name: str = name) -> Array:
+        def off(
+            at: Instant, measured: Float[Array, "*shape"], channel: Channel = channel, name: str = name
+        ) -> Float[Array, " size"]:
             if not perfect and name in own.delays:
-                at = before(plant, at, own.delays[name])
+                at = earlier_instant(plant, at, own.delays[name])
             r = channel.sensor.difference(model, measured, channel.sensor.read(model, at))
             return (r + own.biases[name] if not perfect and name in own.biases else r) / channel.deviation
 
@@ -122,65 +165,49 @@ def residuals(shooting: Shooting, plant: Plant, window: Windows, y0: Array) -> t
     return jnp.concatenate(columns, axis=-1), ys[-1]
 
 
-def before(plant: Plant, at: Instant, delay: Array) -> Instant:
-    """The state some time before, by a parabola."""
+def earlier_instant(plant: Plant, at: Instant, delay: Float[Array, ""]) -> Instant:
+    """The state of a plant some time before, by a parabola."""
     assert at.a is not None
     q = plant.model.retract(at.q, -delay * at.v + delay**2 / 2 * at.a)
     return Instant(q, at.v - delay * at.a, at.a)
 
 
-def weights(shooting: Shooting, window: Windows) -> Array:
-    """Weights of the residuals, in their order (..., steps + 1, columns)."""
-    return jnp.concatenate([window.weights[name] for name in shooting.channels], axis=-1)
+def residual_weights(shooting: Shooting, windows: Windows) -> Float[Array, "*windows nodes columns"]:
+    """Weights of the residuals of one window or several, columns in the order of the residuals."""
+    return jnp.concatenate([windows.weights[name] for name in shooting.channels], axis=-1)
 
 
-class Linear(NamedTuple):
-    """Normal equations of plant and first states: cost, gradients and the blocks of the Gauss-Newton Hessian.
-
-    Attributes:
-        cost: Half the sum of the losses of records, gaps and beliefs.
-        gx: Gradient by the coordinates (p,).
-        gs: By tangents of the first states (windows, n); n = 0 where none is unknown.
-        xx: (p, p).
-        xs: (windows, p, n).
-        ss: Of each window (windows, n, n).
-        near: With the next window (windows, n, n), zero where none follows.
-        beliefs: What beliefs about the plant add to xx (p, p).
-        squares: Sums of weighted squares of each column, with robust weights, and of the weights (2, columns).
-        gap: Largest gap, in its deviations.
-    """
-
-    cost: Array
-    gx: Array
-    gs: Array
-    xx: Array
-    xs: Array
-    ss: Array
-    near: Array
-    beliefs: Array
-    squares: Array
-    gap: Array
-
-
-def slopes(
-    shooting: Shooting, window: Windows, x: Array, y0: Array, y1: Array, n: int
-) -> tuple[Array, Array, Array, Array]:
-    """(derivatives of residuals (steps + 1, columns, p + n) and gap, residuals, gap) of a window by (x, tangent of y0).
+def window_jacobian(
+    shooting: Shooting,
+    window: Windows,
+    x: Float[Array, " p"],
+    y0: Float[Array, " state"],
+    y1: Float[Array, " state"],
+    n: int,
+) -> tuple[
+    Float[Array, "nodes columns unknowns"],
+    Float[Array, "g unknowns"],
+    Float[Array, "nodes columns"],
+    Float[Array, " g"],
+]:
+    """(derivatives of residuals, of the gap, residuals, gap) of a window by (x, tangent of y0), p + n unknowns.
 
     Args:
-        shooting, window: The problem.
-        x: Coordinates (p,).
-        y0, y1: First states of this window and the next.
-        n: Of the space of states, or 0 to leave them out.
+        shooting: The problem.
+        window: The window.
+        x: Coordinates.
+        y0: First state of this window.
+        y1: First state of the next window.
+        n: Dimension of the space of states, or 0 to leave them out.
     """
     p = x.size
     space = state_space(shooting.parameters.plant.model)
     # a first state that is known does not move
-    moves = 1 - window.first if shooting.known else jnp.ones_like(window.first)
+    moves = 1 - window.first if shooting.known_start else jnp.ones_like(window.first)
 
-    def f(z: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    def f(z: Float[Array, " unknowns"]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         start = space.move(z[p:] * moves, y0) if n else y0
-        r, end = residuals(shooting, shooting.parameters.put(z[:p]), window, start)
+        r, end = window_residuals(shooting, shooting.parameters.plant_at(z[:p]), window, start)
         gap = space.difference(y1, end)
         return (r, gap), (r, gap)
 
@@ -188,18 +215,20 @@ def slopes(
     return J, A, r, gap
 
 
-def linearize(shooting: Shooting, windows: Windows, x: Array, starts: Array) -> Linear:
+def linearize(
+    shooting: Shooting, windows: Windows, x: Float[Array, " p"], starts: Float[Array, "windows state"]
+) -> ShootingNormalEquations:
     """Normal equations at coordinates x and first states, by forward mode over both, in one batch of all windows."""
-    p, free = x.size, shooting.free(windows)
+    p, free = x.size, shooting.has_free_starts(windows)
     space = state_space(shooting.parameters.plant.model)
     n = space.dim if free else 0
     following = jnp.roll(starts, -1, axis=0)
-    gamma = 1 / shooting.deviations**2
+    gamma = 1 / shooting.gap_deviations**2
 
-    def one(part: tuple[Windows, Array, Array]) -> tuple[Array, ...]:
+    def one(part: tuple[Windows, Float[Array, " state"], Float[Array, " state"]]) -> tuple[Array, ...]:
         window, y0, y1 = part
-        J, A, r, gap = slopes(shooting, window, x, y0, y1, n)
-        w = weights(shooting, window)
+        J, A, r, gap = window_jacobian(shooting, window, x, y0, y1, n)
+        w = residual_weights(shooting, window)
         r, J = jnp.where(w > 0, r, 0), jnp.where((w > 0)[..., None], J, 0)
         s = r**2
         robust = w * shooting.loss.weight(s)
@@ -210,7 +239,7 @@ def linearize(shooting: Shooting, windows: Windows, x: Array, starts: Array) -> 
         squares = jnp.stack([jnp.sum(robust * s, axis=0), jnp.sum(w, axis=0)])
         if not n:
             return cost, g, H, squares, jnp.zeros((), x.dtype)
-        B = jax.jacfwd(lambda d: space.difference(space.move(d, y1), end_of(gap, y1)))(jnp.zeros(n, x.dtype))
+        B = jax.jacfwd(lambda d: space.difference(space.move(d, y1), space.move(gap, y1)))(jnp.zeros(n, x.dtype))
         linked = window.linked
         gap, A, B = gap * linked, A * linked, B * linked
         WA, WB = gamma[:, None] * A, gamma[:, None] * B
@@ -219,14 +248,11 @@ def linearize(shooting: Shooting, windows: Windows, x: Array, starts: Array) -> 
             jnp.max(jnp.abs(gap) * jnp.sqrt(gamma)), B.T @ (gamma * gap), B.T @ WB, WA.T @ B,
         )  # fmt: skip
 
-    def end_of(gap: Array, y1: Array) -> Array:
-        return space.move(gap, y1)
-
     given = (windows, starts, following)
     out = jax.lax.map(one, given, batch_size=shooting.tile) if shooting.tile else jax.vmap(one)(given)
     cost, g, H, squares, gap = out[:5]
-    r = shooting.parameters.beliefs_at(x)
-    J = jax.jacfwd(shooting.parameters.beliefs_at)(x)
+    r = shooting.parameters.prior_residuals(x)
+    J = jax.jacfwd(shooting.parameters.prior_residuals)(x)
     total, gx, xx = jnp.sum(cost) + r @ r / 2, jnp.sum(g[:, :p], axis=0) + J.T @ r, jnp.sum(H[:, :p, :p], axis=0)
     gs, xs, ss, near = g[:, p:], H[:, :p, p:], H[:, p:, p:], jnp.zeros((len(starts), n, n), x.dtype)
     if n:
@@ -235,22 +261,36 @@ def linearize(shooting: Shooting, windows: Windows, x: Array, starts: Array) -> 
         gs = gs + jnp.roll(next_g, 1, axis=0)
         ss = ss + jnp.roll(next_ss, 1, axis=0)
         xs = xs + jnp.roll(cross[:, :p], 1, axis=0)
-        if shooting.belief is not None:
-            given = partial(add_priors, shooting, shooting.belief)
-            each, add_g, add_H = jax.vmap(given)(windows.start, starts, windows.first)
+        if shooting.start_deviations is not None:
+            prior = partial(start_prior_terms, shooting, shooting.start_deviations)
+            each, add_g, add_H = jax.vmap(prior)(windows.start, starts, windows.first)
             total, gs, ss = total + jnp.sum(each), gs + add_g, ss + add_H
-        if shooting.known:
+        if shooting.known_start:
             ss = ss + windows.first[:, None, None] * jnp.eye(n, dtype=x.dtype)[None]
-    return Linear(total, gx, gs, xx + J.T @ J, xs, ss, near, J.T @ J, jnp.sum(squares, axis=0), jnp.max(gap))
+    return ShootingNormalEquations(
+        total, gx, gs, xx + J.T @ J, xs, ss, near, J.T @ J, jnp.sum(squares, axis=0), jnp.max(gap)
+    )
 
 
-def add_priors(
-    shooting: Shooting, deviations: Array, guess: Array, start: Array, first: Array
-) -> tuple[Array, Array, Array]:
-    """(cost, gradient, Hessian) of the belief about the first state of a data set."""
+def start_prior_terms(
+    shooting: Shooting,
+    deviations: Float[Array, " n"],
+    guess: Float[Array, " state"],
+    start: Float[Array, " state"],
+    first: Float[Array, ""],
+) -> tuple[Float[Array, ""], Float[Array, " n"], Float[Array, "n n"]]:
+    """(cost, gradient, Hessian) of the prior about the first state of a data set, zero for other windows.
+
+    Args:
+        shooting: The problem.
+        deviations: Standard deviations of the first state about its guess.
+        guess: The guess.
+        start: The first state.
+        first: 1 where the window starts a data set, else 0.
+    """
     space = state_space(shooting.parameters.plant.model)
 
-    def f(d: Array) -> Array:
+    def f(d: Float[Array, " n"]) -> Float[Array, " n"]:
         return first * space.difference(guess, space.move(d, start)) / deviations
 
     zero = jnp.zeros(space.dim, start.dtype)
@@ -258,35 +298,48 @@ def add_priors(
     return r @ r / 2, J.T @ r, J.T @ J
 
 
-def stacked(
-    shooting: Shooting, cut: Windows, x: Array, starts: Array, following: Array | None = None
-) -> tuple[Array, ...]:
-    """Vectors whose squares sum to twice the cost: of the sensors, the gaps, beliefs about the start and the plant.
+def residual_vectors(
+    shooting: Shooting,
+    windows: Windows,
+    x: Float[Array, " p"],
+    starts: Float[Array, "windows state"],
+    following: Float[Array, "windows state"] | None = None,
+) -> tuple[Float[Array, " ..."], ...]:
+    """Arrays whose squares sum to twice the cost: of the sensors, the gaps, priors about the start and the plant.
 
     Args:
         shooting: The problem.
-        cut: Windows.
+        windows: The windows.
         x: Coordinates.
         starts: First states of the windows.
-        following: Those of the windows after them, by default the next in the row.
+        following: First states of the windows after them, by default the next in the row.
     """
     space = state_space(shooting.parameters.plant.model)
-    plant = shooting.parameters.put(x)
+    plant = shooting.parameters.plant_at(x)
     after = jnp.roll(starts, -1, axis=0) if following is None else following
-    r, ends = jax.vmap(lambda w, s: residuals(shooting, plant, w, s))(cut, starts)
-    w = weights(shooting, cut)
+    r, ends = jax.vmap(lambda w, s: window_residuals(shooting, plant, w, s))(windows, starts)
+    w = residual_weights(shooting, windows)
     s = jnp.where(w > 0, r, 0) ** 2
     # of a robust loss the root, with the sign of the residual
-    bent = jnp.sqrt(jnp.where(s > 0, shooting.loss.cost(s) / jnp.where(s > 0, s, 1), 1))
-    gaps = jax.vmap(space.difference)(after, ends) * cut.linked[:, None]
-    out = [jnp.sqrt(w) * jnp.where(w > 0, r, 0) * bent, gaps / shooting.deviations[None]]
-    if shooting.belief is not None:
-        first = jax.vmap(space.difference)(cut.start, starts) * cut.first[:, None]
-        out.append(first / shooting.belief[None])
-    return (*out, shooting.parameters.beliefs_at(x))
+    robust = jnp.sqrt(jnp.where(s > 0, shooting.loss.cost(s) / jnp.where(s > 0, s, 1), 1))
+    gaps = jax.vmap(space.difference)(after, ends) * windows.linked[:, None]
+    out = [jnp.sqrt(w) * jnp.where(w > 0, r, 0) * robust, gaps / shooting.gap_deviations[None]]
+    if shooting.start_deviations is not None:
+        first = jax.vmap(space.difference)(windows.start, starts) * windows.first[:, None]
+        out.append(first / shooting.start_deviations[None])
+    return (*out, shooting.parameters.prior_residuals(x))
 
 
-def part_cost(shooting: Shooting, part: Windows, x: Array, starts: Array, following: Array) -> Array:
-    """The cost of some windows, of their gaps to those after them and of beliefs about the start."""
-    vectors = stacked(shooting, part, x, starts, following)[:-1]
+def windows_cost(
+    shooting: Shooting,
+    windows: Windows,
+    x: Float[Array, " p"],
+    starts: Float[Array, "windows state"],
+    following: Float[Array, "windows state"],
+) -> Float[Array, ""]:
+    """The cost of some windows, of their gaps to those after them and of priors about the start, but not the plant's.
+
+    Arguments are those of ``residual_vectors``.
+    """
+    vectors = residual_vectors(shooting, windows, x, starts, following)[:-1]
     return sum((jnp.sum(v**2) for v in vectors), jnp.zeros((), x.dtype)) / 2

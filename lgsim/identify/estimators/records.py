@@ -1,48 +1,57 @@
-"""Measurements on a grid of the simulation's steps: what estimators that simulate take."""
+"""Records of sensors on a grid of the simulation's steps, and their windows: what estimators that simulate take."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float, Int
 
 from lgsim.identify.estimators.sensors import ImuSensor, PositionSensor, Sensor, VelocitySensor
 from lgsim.identify.recording.recording import Recording
-from lgsim.identify.unknowns.sensor_plant import HALO
+from lgsim.identify.unknowns.plant import NumbersLike
+from lgsim.identify.unknowns.sensor_plant import MAX_DELAY_STEPS
 from lgsim.multibody.model import Model
 
 
 class Channel(eqx.Module):
-    """What one sensor measured.
+    """The measurements of one sensor; arrays may have a leading axis of data sets.
 
     Attributes:
-        sensor: What the numbers mean.
-        values: Its readings (nodes, ...), any finite numbers where the weight is zero.
-        deviation: Standard deviation of each degree of freedom of the readings (size,).
-        weight: How far each counts (nodes, size).
+        sensor: The meaning of the numbers.
+        values: Readings (nodes, ...), any finite numbers where the weight is zero.
+        deviation: Standard deviation of each degree of freedom of the readings, one number or (size,).
+        weight: How far each reading counts: one number, one for each node (nodes,), or all (nodes, size).
+
+    Raises:
+        TypeError: the sensor is none.
     """
 
     sensor: Sensor
-    values: Array
-    deviation: Array
-    weight: Array
+    values: Float[Array, " nodes *shape"]
+    deviation: Float[Array, " *size"]
+    weight: Float[Array, " *weights"]
 
-    def __init__(self, sensor: Sensor, values: Any, deviation: Any, weight: Any = 1.0):
-        """Weights may be one number, one for each node (nodes,), or all."""
+    def __init__(self, sensor: Sensor, values: ArrayLike, deviation: NumbersLike, weight: NumbersLike = 1.0) -> None:
         if not isinstance(sensor, Sensor):
-            raise TypeError(f"sensor: expected a sensor such as Positions(), got {type(sensor).__name__}")
+            raise TypeError(f"sensor: expected a sensor such as PositionSensor(), got {type(sensor).__name__}")
         self.sensor = sensor
         self.values = jnp.asarray(values)
         self.deviation = jnp.asarray(deviation, self.values.dtype)
         self.weight = jnp.asarray(weight, self.values.dtype)
 
-    def whole(self, model: Model, name: str) -> Channel:
-        """With arrays of full shape and a leading axis of data sets.
+    def broadcast(self, model: Model, name: str) -> Channel:
+        """The channel with arrays of full shape and a leading axis of data sets.
+
+        Args:
+            model: The machine.
+            name: The channel's name, for messages.
 
         Raises:
             ValueError: a shape is wrong, or a number with a weight is not finite.
@@ -79,41 +88,51 @@ class Channel(eqx.Module):
 class SensorRecords(eqx.Module):
     """Motion as sensors saw it at times ``t0 + k dt``, with what drove it; any sensors, at any of these times.
 
-    All arrays may have a leading axis of data sets of equal length, which share the plant.
+    All arrays may have a leading axis of data sets of equal length, which share the plant. There is one node more than
+    there are steps.
 
     Attributes:
         dt: The simulation's step, s.
-        channels: By name.
-        signals: Of the drives, held over each step (steps, nv); None: no drives.
-        wrenches: External wrenches on the bodies, held over each step in the bodies' frames (steps, bodies, 6), N and
-            N m; None: no wrenches.
-        states: Guesses of (q, v) at each node (steps + 1, nq + nv), from smoothing for instance; None: from a channel
-            of ``Positions``.
+        channels: Measurements by name.
+        signals: Signals of the drives, constant over each step (steps, nv), in the units of ``Plant.signals``; None: no
+            drives.
+        wrenches: External wrenches on the bodies, constant over each step in the bodies' frames (steps, bodies, 6), N
+            and N m, or None.
+        states: Guesses of the states (q, v) at the nodes (nodes, nq + nv); None: from the channel of a
+            ``PositionSensor``.
+
+    Raises:
+        ValueError: there is no channel.
     """
 
-    dt: Array
+    dt: Float[Array, ""]
     channels: dict[str, Channel]
-    signals: Array | None
-    wrenches: Array | None
-    states: Array | None
+    signals: Float[Array, "... steps nv"] | None
+    wrenches: Float[Array, "... steps bodies 6"] | None
+    states: Float[Array, "... nodes state"] | None
 
     def __init__(
-        self, dt: Any, channels: Mapping[str, Channel], signals: Any = None, wrenches: Any = None, states: Any = None
-    ):
+        self,
+        dt: ArrayLike,
+        channels: Mapping[str, Channel],
+        signals: ArrayLike | None = None,
+        wrenches: ArrayLike | None = None,
+        states: ArrayLike | None = None,
+    ) -> None:
         self.dt = jnp.asarray(dt)
         self.channels = dict(channels)
         if not self.channels:
-            raise ValueError("channels: expected at least one, such as {'q': Channel(Positions(), q, 1e-3)}")
+            raise ValueError("channels: expected at least one, such as {'q': Channel(PositionSensor(), q, 1e-3)}")
         self.signals, self.wrenches, self.states = (
             None if x is None else jnp.asarray(x) for x in (signals, wrenches, states)
         )
 
     @classmethod
-    def of(cls, recording: Recording, deviations: Mapping[str, Any]) -> SensorRecords:
-        """A recording with a regular clock.
+    def from_recording(cls, recording: Recording, deviations: Mapping[str, NumbersLike]) -> SensorRecords:
+        """The records of a recording with a regular clock.
 
         Args:
-            recording: Of which ``tau`` drives the joints: from one sample to the next, the mean of the two.
+            recording: A recording whose ``tau`` drives the joints: over each step the mean of its two samples.
             deviations: Standard deviations of the channels that are fitted: "q", "v", "imu <frame>".
 
         Raises:
@@ -138,13 +157,14 @@ class SensorRecords(eqx.Module):
         states = None if recording.v is None else np.concatenate([recording.q, recording.v], axis=-1)
         return cls(dt, channels, None if tau is None else (tau[1:] + tau[:-1]) / 2, states=states)
 
-    def whole(self, model: Model) -> SensorRecords:
-        """With a leading axis of data sets in all arrays, checked.
+    def broadcast(self, model: Model) -> SensorRecords:
+        """The records with a leading axis of data sets in all arrays, checked against a model.
 
         Raises:
-            ValueError, TypeError: an array does not fit the model or the others.
+            ValueError: a shape is wrong, a number with a weight is not finite, or nothing tells the first states.
+            TypeError: a dtype is not the model's.
         """
-        channels = {name: channel.whole(model, name) for name, channel in self.channels.items()}
+        channels = {name: channel.broadcast(model, name) for name, channel in self.channels.items()}
         first = next(iter(channels))
         sets, nodes = channels[first].weight.shape[:2]
         for name, channel in channels.items():
@@ -169,11 +189,11 @@ class SensorRecords(eqx.Module):
                 array = jnp.broadcast_to(array, (sets, *shape))
             out[name] = array
         if out["states"] is None and not any(isinstance(c.sensor, PositionSensor) for c in channels.values()):
-            raise ValueError("states: without a channel of Positions() the records need a guess of the states")
+            raise ValueError("states: without a channel of PositionSensor() the records need a guess of the states")
         return SensorRecords(self.dt.astype(model.dtype), channels, **out)
 
-    def count(self) -> int:
-        """Numbers with a weight, of whole records."""
+    def count_readings(self) -> int:
+        """Number of readings with a weight, of records that ``broadcast`` gave."""
         return sum(int(np.sum(np.asarray(c.weight) > 0)) for c in self.channels.values())
 
 
@@ -181,35 +201,42 @@ class Windows(NamedTuple):
     """Records in windows of equal length, those of all data sets in one row.
 
     Attributes:
-        start: Guesses of the first states (windows, nq + nv + lagging drives).
-        signals: (windows, HALO + steps, nv), the first rows being those before the window.
-        wrenches: (windows, steps, bodies, 6), or None.
-        values: By channel (windows, steps + 1, ...).
-        weights: By channel (windows, steps + 1, size), zero where a reading belongs to the next window.
-        linked: Whether the next window goes on from here (windows,), 1 or 0.
-        first: Whether a data set starts here (windows,), 1 or 0.
+        start: Guesses of the first states (windows, state): q, v, and the joint forces of drives that lag.
+        signals: Signals of the drives (windows, MAX_DELAY_STEPS + steps, nv), the first rows from before the window.
+        wrenches: External wrenches (windows, steps, bodies, 6), or None.
+        values: Readings by channel (windows, steps + 1, ...).
+        weights: Weights by channel (windows, steps + 1, size), zero where a reading belongs to the next window.
+        linked: 1 where the next window goes on from this one, else 0 (windows,).
+        first: 1 where a data set starts, else 0 (windows,).
     """
 
-    start: Array
-    signals: Array
-    wrenches: Array | None
-    values: dict[str, Array]
-    weights: dict[str, Array]
-    linked: Array
-    first: Array
+    start: Float[Array, "windows state"]
+    signals: Float[Array, "windows _ nv"]
+    wrenches: Float[Array, "windows steps bodies 6"] | None
+    values: dict[str, Float[Array, "windows _ *shape"]]
+    weights: dict[str, Float[Array, "windows _ size"]]
+    linked: Float[Array, " windows"]
+    first: Float[Array, " windows"]
 
 
-def windows(records: SensorRecords, model: Model, steps: int | None, reach: int) -> Windows:
-    """Whole records in windows of some steps, by default one; guesses of states by parabolas over +-reach nodes."""
+def cut_windows(records: SensorRecords, model: Model, steps: int | None, halfwidth: int) -> Windows:
+    """Records in windows.
+
+    Args:
+        records: Records that ``broadcast`` gave.
+        model: The machine.
+        steps: Number of steps of a window; None for one window for each data set.
+        halfwidth: As of ``guess_states``.
+    """
     sets, nodes = next(iter(records.channels.values())).weight.shape[:2]
     total = nodes - 1
     k = total if steps is None else min(steps, total)
     count = -(-total // k)
     node = k * np.arange(count)[:, None] + np.arange(k + 1)
     used = (node <= total) & ((np.arange(k + 1) < k) | (node == total))
-    step = k * np.arange(count)[:, None] + np.arange(-HALO, k)
+    step = k * np.arange(count)[:, None] + np.arange(-MAX_DELAY_STEPS, k)
 
-    def cut(x: Array, at: np.ndarray) -> Array:
+    def cut(x: Float[Array, "sets _ *shape"], at: Int[np.ndarray, "count k"]) -> Float[Array, "windows k *shape"]:
         return x[:, at].reshape(sets * count, *at.shape[1:], *x.shape[2:])
 
     at, during = np.clip(node, 0, total), np.clip(step, 0, total - 1)
@@ -217,12 +244,12 @@ def windows(records: SensorRecords, model: Model, steps: int | None, reach: int)
     weights = {name: jnp.where(own, cut(c.weight, at), 0) for name, c in records.channels.items()}
     signals = jnp.zeros((sets, total, model.nv), model.dtype) if records.signals is None else records.signals
     ends = np.tile(np.arange(count), sets)
-    start = guesses(records, model, at[:, 0], reach).reshape(sets * count, -1)
+    start = guess_states(records, model, at[:, 0], halfwidth).reshape(sets * count, -1)
     lag = jnp.zeros((sets * count, model.nv if model.topology.lags else 0), model.dtype)
     return Windows(
         jnp.concatenate([start, lag], axis=-1),
         cut(signals, during),
-        None if records.wrenches is None else cut(records.wrenches, during[:, HALO:]),
+        None if records.wrenches is None else cut(records.wrenches, during[:, MAX_DELAY_STEPS:]),
         {name: cut(c.values, at) for name, c in records.channels.items()},
         weights,
         jnp.asarray(ends < count - 1, model.dtype),
@@ -230,16 +257,25 @@ def windows(records: SensorRecords, model: Model, steps: int | None, reach: int)
     )
 
 
-def guesses(records: SensorRecords, model: Model, at: np.ndarray, reach: int) -> Array:
-    """(q, v) at nodes ``at``, (data sets, len(at), nq + nv)."""
+def guess_states(
+    records: SensorRecords, model: Model, at: Int[np.ndarray, " count"], halfwidth: int
+) -> Float[Array, "sets count state"]:
+    """The states (q, v) at some nodes: those of the records, or by parabolas through measured positions.
+
+    Args:
+        records: Records that ``broadcast`` gave.
+        model: The machine.
+        at: The nodes.
+        halfwidth: Number of nodes on either side that a parabola goes through.
+    """
     if records.states is not None:
         return records.states[:, at]
     channel = next(c for c in records.channels.values() if isinstance(c.sensor, PositionSensor))
     total = channel.values.shape[1] - 1
     # at the ends the parabola keeps its length
-    middle = np.clip(at, min(reach, total // 2), total - min(reach, total // 2))
-    near = np.clip(middle[:, None] + np.arange(-reach, reach + 1), 0, total)
-    span = max(reach, 1)
+    middle = np.clip(at, min(halfwidth, total // 2), total - min(halfwidth, total // 2))
+    near = np.clip(middle[:, None] + np.arange(-halfwidth, halfwidth + 1), 0, total)
+    span = max(halfwidth, 1)
     t = jnp.asarray((near - at[:, None]) / span, model.dtype)
     powers = jnp.stack([jnp.ones_like(t), t, t**2], axis=-1)
     base = channel.values[:, at]

@@ -1,8 +1,6 @@
-"""Recorded motion as arrays: what estimators from joint forces take."""
+"""Samples of states with joint forces: the records that estimators from joint forces take."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,45 +8,61 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.identify.recording.recording import Recording
+from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.multibody.model import Model
 
 
 class TorqueSamples(eqx.Module):
-    """States with what drove them, one row for each time; in any order but for uncertainties of correlated noise.
+    """States with the joint forces that drove them, one row for each of n times.
+
+    The order of the rows does not matter, but for uncertainties of correlated noise.
 
     Attributes:
-        q: Configurations (n, nq).
-        v: Velocities (n, nv).
-        a: Their time derivatives (n, nv).
-        signals: Recorded joint forces or currents (n, nv); of a floating base the wrench on it, zero in flight.
-        weight: Of each signal, 0 where there is none, (n, nv).
-        wrenches: External wrenches on the bodies (n, bodies, 6) in their frames, N and N m, or None.
+        q: Configurations (n, nq), rad or m.
+        v: Velocities (n, nv), rad/s or m/s.
+        a: Time derivatives of v (n, nv), rad/s^2 or m/s^2.
+        signals: Recorded joint forces or currents (n, nv), in the units of ``Plant.signals``; of a floating base the
+            wrench on it, zero in flight.
+        weight: How far each signal counts (n, nv), 0 where there is none.
+        wrenches: External wrenches (f, n) on the bodies in their frames (n, bodies, 6), N and N m, or None.
     """
 
-    q: Array
-    v: Array
-    a: Array
-    signals: Array
-    weight: Array
-    wrenches: Array | None = None
+    q: Float[Array, "*sets n nq"]
+    v: Float[Array, "*sets n nv"]
+    a: Float[Array, "*sets n nv"]
+    signals: Float[Array, "*sets n nv"]
+    weight: Float[Array, "*sets n nv"]
+    wrenches: Float[Array, "*sets n bodies 6"] | None = None
 
-    def __init__(self, q: Any, v: Any, a: Any, signals: Any, weight: Any = 1.0, wrenches: Any = None):
+    def __init__(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        signals: ArrayLike,
+        weight: NumbersLike = 1.0,
+        wrenches: ArrayLike | None = None,
+    ) -> None:
+        """Arrays as of the attributes; weights may be any that broadcast to the signals."""
         self.q, self.v, self.a, self.signals = (jnp.asarray(x) for x in (q, v, a, signals))
         self.weight = jnp.broadcast_to(jnp.asarray(weight, self.signals.dtype), self.signals.shape)
         self.wrenches = None if wrenches is None else jnp.asarray(wrenches)
 
     @classmethod
-    def of(cls, motion: Recording, signals: Recording | None = None) -> TorqueSamples:
+    def from_recording(cls, motion: Recording, signals: Recording | None = None) -> TorqueSamples:
         """The samples of a recording.
 
         A joint force depends on the whole motion: at a time when any degree of freedom does not count no signal does.
 
         Args:
-            motion: With q, v and a, such as ``smooth`` gives.
-            signals: With tau, or where it has none with current, at the same times; ``motion`` if None. The recording
-                before smoothing has noise that is still white, for which the reported deviations hold without ``lags``.
+            motion: A recording with q, v and a, such as ``smooth`` gives.
+            signals: A recording with tau, or where it has none with current, at the same times; ``motion`` if None. The
+                recording before smoothing has noise that is still white, for which the reported deviations hold without
+                ``lags``.
 
         Raises:
             ValueError: velocities, accelerations or signals are missing, or times differ.
@@ -66,6 +80,7 @@ class TorqueSamples(eqx.Module):
         return cls(*(jnp.asarray(x, motion.model.dtype) for x in arrays))
 
     def __len__(self) -> int:
+        """Number of samples n."""
         return self.q.shape[-2]
 
     def check(self, model: Model) -> None:
@@ -96,24 +111,27 @@ class TorqueSamples(eqx.Module):
                         f"{name}: row {bad[0]} is not finite and has a weight; give it weight 0 and any finite number"
                     )
 
-    def moving(self, speed: Any) -> TorqueSamples:
-        """With weight 0 at all times at which a joint is slower than ``speed``, one number or (nv,), rad/s or m/s.
+    def without_slow_samples(self, speed: NumbersLike) -> TorqueSamples:
+        """The samples with weight 0 at all times at which a joint is slower than a speed.
 
         Where joints turn back, dry friction is what no smooth model of it tells, and smoothing blurs what follows.
+
+        Args:
+            speed: The least speed, one number or (nv,), rad/s or m/s.
         """
         least = jnp.broadcast_to(jnp.asarray(speed, self.v.dtype), self.v.shape[-1:])
         fast = jnp.all(jnp.abs(self.v) >= least.reshape((1,) * (self.v.ndim - 1) + least.shape), axis=-1, keepdims=True)
         return eqx.tree_at(lambda s: s.weight, self, jnp.where(fast, self.weight, 0))
 
     def tiles(self, size: int) -> TorqueSamples:
-        """In tiles (count, size, ...) of which the last is filled with rows of weight zero."""
+        """The samples in tiles (count, size, ...), of which the last is filled with rows of weight zero."""
         count = -(-len(self) // size)
 
-        def cut(x: Array) -> Array:
+        def cut(x: Float[Array, " n *shape"]) -> Float[Array, "count size *shape"]:
             missing = count * size - len(x)
             filled = jnp.concatenate([x, jnp.broadcast_to(x[-1:], (missing, *x.shape[1:]))])
             return filled.reshape(count, size, *x.shape[1:])
 
-        cutted = jax.tree.map(cut, self)
+        tiles: TorqueSamples = jax.tree.map(cut, self)
         used = (jnp.arange(count * size) < len(self)).reshape(count, size, 1)
-        return eqx.tree_at(lambda s: s.weight, cutted, jnp.where(used, cutted.weight, 0))
+        return eqx.tree_at(lambda s: s.weight, tiles, jnp.where(used, tiles.weight, 0))

@@ -1,92 +1,101 @@
-"""What was measured in recorded motion, as functions of the state: predictions, and how far a measurement is off."""
+"""Sensors: what they measure as functions of the state, and how far a reading is from a measurement."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
+from lgsim.identify.recording.coordinates import dof_names
 from lgsim.lie import se3
 from lgsim.multibody.model import Model
 from lgsim.simulation.sensors import frame_pose, imu
 
 
 class Instant(NamedTuple):
-    """A machine at one time.
+    """The state of a machine at one time.
 
     Attributes:
-        q: Configuration (nq,).
-        v: Velocity (nv,).
-        a: Its derivative (nv,), or None where no sensor asks for it.
+        q: Configuration (nq,), rad or m.
+        v: Velocity (nv,), rad/s or m/s.
+        a: Time derivative of v (nv,), rad/s^2 or m/s^2, or None where no sensor asks for it.
     """
 
-    q: Array
-    v: Array
-    a: Array | None
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+    a: Float[Array, " nv"] | None
 
 
 class Sensor(eqx.Module):
-    """One kind of measurement; a new one is a subclass with three short functions."""
+    """One kind of measurement; a new one is a subclass with ``read``, ``labels`` and, for groups, ``difference``.
 
-    ACCELERATION = False
-    """Whether it depends on the acceleration."""
+    Attributes:
+        ACCELERATION: Whether a reading depends on the acceleration.
+    """
+
+    ACCELERATION: ClassVar[bool] = False
 
     @abstractmethod
-    def read(self, model: Model, at: Instant) -> Array:
-        """What it reads without noise."""
+    def read(self, model: Model, at: Instant) -> Float[Array, "*shape"]:
+        """The reading at one time, without noise, of shape ``shape(model)``."""
 
     @abstractmethod
     def labels(self, model: Model) -> list[str]:
-        """A name for each of its degrees of freedom."""
+        """A name for each degree of freedom of a reading."""
 
     def shape(self, model: Model) -> tuple[int, ...]:
-        """That of a reading."""
+        """The shape of a reading, by default one number for each degree of freedom."""
         return (len(self.labels(model)),)
 
-    def difference(self, model: Model, measured: Array, reading: Array) -> Array:
-        """Reading less measurement in the tangent space of the measurement, one number for each label."""
+    def difference(
+        self, model: Model, measured: Float[Array, "*shape"], reading: Float[Array, "*shape"]
+    ) -> Float[Array, " dofs"]:
+        """Reading less measurement, in the tangent space at the measurement, one number for each label."""
         return reading - measured
 
 
 class PositionSensor(Sensor):
-    """Configurations: joint encoders, and the pose of a floating base."""
+    """Configurations (nq,): joint encoders, and the pose of a floating base."""
 
-    def read(self, model: Model, at: Instant) -> Array:
+    def read(self, model: Model, at: Instant) -> Float[Array, " nq"]:
         return at.q
 
     def labels(self, model: Model) -> list[str]:
-        return [f"position {name}" for name in of_velocities(model)]
+        return [f"position {name}" for name in dof_names(model)]
 
     def shape(self, model: Model) -> tuple[int, ...]:
         return (model.nq,)
 
-    def difference(self, model: Model, measured: Array, reading: Array) -> Array:
+    def difference(
+        self, model: Model, measured: Float[Array, " nq"], reading: Float[Array, " nq"]
+    ) -> Float[Array, " nv"]:
         return model.difference(measured, reading)
 
 
 class VelocitySensor(Sensor):
-    """Velocities of all joints."""
+    """Velocities of all joints (nv,)."""
 
-    def read(self, model: Model, at: Instant) -> Array:
+    def read(self, model: Model, at: Instant) -> Float[Array, " nv"]:
         return at.v
 
     def labels(self, model: Model) -> list[str]:
-        return [f"velocity {name}" for name in of_velocities(model)]
+        return [f"velocity {name}" for name in dof_names(model)]
 
 
 class FramePoseSensor(Sensor):
     """The pose (4, 4) of a frame in the world, as motion capture gives it; differences are twists (v, w) in the frame.
 
     Attributes:
-        frame: Its name.
+        frame: Name of the frame.
     """
 
     frame: str = eqx.field(static=True)
 
-    def read(self, model: Model, at: Instant) -> Array:
+    def read(self, model: Model, at: Instant) -> Float[Array, "4 4"]:
         return frame_pose(model, self.frame, at.q)
 
     def labels(self, model: Model) -> list[str]:
@@ -95,33 +104,26 @@ class FramePoseSensor(Sensor):
     def shape(self, model: Model) -> tuple[int, ...]:
         return (4, 4)
 
-    def difference(self, model: Model, measured: Array, reading: Array) -> Array:
+    def difference(
+        self, model: Model, measured: Float[Array, "4 4"], reading: Float[Array, "4 4"]
+    ) -> Float[Array, " 6"]:
         return se3.log(se3.compose(se3.inverse(measured), reading))
 
 
 class ImuSensor(Sensor):
-    """Specific force and angular velocity (6,) in the axes of a frame: an IMU.
+    """An IMU: specific force, m/s^2, and angular velocity, rad/s, (6,) in the axes of a frame.
 
     Attributes:
-        frame: Its name.
+        frame: Name of the frame.
     """
 
-    ACCELERATION = True
+    ACCELERATION: ClassVar[bool] = True
     frame: str = eqx.field(static=True)
 
-    def read(self, model: Model, at: Instant) -> Array:
+    def read(self, model: Model, at: Instant) -> Float[Array, " 6"]:
         assert at.a is not None
         force, rate = imu(model, self.frame, at.q, at.v, at.a)
         return jnp.concatenate([force, rate])
 
     def labels(self, model: Model) -> list[str]:
         return [f"{c} of {self.frame}" for c in ("fx", "fy", "fz", "wx", "wy", "wz")]
-
-
-def of_velocities(model: Model) -> list[str]:
-    """A name for each entry of v."""
-    out = []
-    for name, part in model.v_slices.items():
-        count = part.stop - part.start
-        out += [name] if count == 1 else [f"{name}[{i}]" for i in range(count)]
-    return out

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int
 
 from lgsim.identify.estimators.estimator import (
     RESULTS,
@@ -20,15 +21,26 @@ from lgsim.identify.estimators.estimator import (
 )
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.minimizers import Minimizer, StructuredGaussNewton
-from lgsim.identify.estimators.multiple_shooting import Linear, Shooting, linearize, part_cost, residuals, slopes
-from lgsim.identify.estimators.records import SensorRecords, Windows, windows
+from lgsim.identify.estimators.multiple_shooting import (
+    Shooting,
+    ShootingNormalEquations,
+    linearize,
+    window_jacobian,
+    window_residuals,
+    windows_cost,
+)
+from lgsim.identify.estimators.records import SensorRecords, Windows, cut_windows
 from lgsim.identify.estimators.structured_descent import eliminate, state_sensitivities
 from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
 from lgsim.simulation.rollout import state_space
+
+Carry = tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"], Float[Array, " columns"]]
+"""Between rounds: x, first states, factors of the sensors' deviations, and those of the round before."""
 
 
 class SimulationFit(SummedCostEstimator, StepwiseEstimator):
@@ -38,177 +50,202 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
     window, in the tangent space:
 
     ``min 1/2 sum_w sum_k rho(|(h(y_wk) - measured_wk) / deviation|^2) + 1/2 sum_w |(y_w,end - s_w+1) / gap|^2
-    + 1/2 |beliefs(x)|^2``, y_w being the motion from s_w, minus being ``difference`` on the group. Short windows make
-    the problem nearly linear in the states, so that it converges from far and through unstable motion; gaps that are
-    small against the sensors make the windows one motion. Levenberg-Marquardt steps eliminate the states by a Schur
-    complement.
+    + 1/2 |prior_residuals(x)|^2``, y_w being the motion from s_w, minus being ``difference`` on the group. Short
+    windows make the problem nearly linear in the states, so that it converges from far and through unstable motion;
+    gaps that are small against the sensors make the windows one motion. Levenberg-Marquardt steps eliminate the states
+    by a Schur complement.
 
     Attributes:
-        steps: Steps of a window; None: one window for each data set.
-        gaps: Standard deviations of the gaps, rad or m; of velocities they are over the duration of a window. One round
-            of iterations for each, each starting where the one before ended.
+        window_steps: Number of steps of a window; None: one window for each data set.
+        gap_deviations: Standard deviations of the gaps, rad or m; of velocities they are over the duration of a window.
+            One round of iterations for each, each starting where the one before ended.
         known_start: Whether each data set starts at its guess exactly.
-        start_deviation: Belief about the first state of each data set: standard deviations (2 nv,) about its guess, or
-            None. States that no sensor shows need it.
+        start_deviation: Standard deviations (2 nv,), or one for all, of the first state of each data set about its
+            guess, or None. States that no sensor shows need it.
         estimate_noise: Whether the deviations of the sensors' columns are estimated from the residuals after each round
             and the last round repeated with them.
-        loss: Of the squared residuals of the sensors.
-        method: Of integration.
-        reach: Nodes on either side from whose positions first guesses of the states are made.
-        minimiser: ``ChainSteps()``, or a solver of optimistix.
-        tile: Windows whose Jacobians are in memory at once; None: all.
+        loss: The loss of the squared residuals of the sensors.
+        method: The method of integration.
+        guess_halfwidth: Number of nodes on either side from whose positions first guesses of the states are made.
+        minimizer: ``StructuredGaussNewton()``, or ``OptimistixLeastSquares()``.
+        tile: Number of windows whose Jacobians are in memory at once; None: all.
 
     Source: Bock 1983, Recent advances in parameter identification techniques for O.D.E., for multiple shooting.
     """
 
-    steps: int | None = eqx.field(static=True, default=None)
-    gaps: tuple[float, ...] = (1e-2, 1e-5)
+    window_steps: int | None = eqx.field(static=True, default=None)
+    gap_deviations: tuple[float, ...] = (1e-2, 1e-5)
     known_start: bool = eqx.field(static=True, default=False)
-    start_deviation: Any = None
+    start_deviation: NumbersLike | None = None
     estimate_noise: bool = eqx.field(static=True, default=False)
     loss: Loss = SquaredLoss()
     method: Method = MK4
-    reach: int = eqx.field(static=True, default=5)
-    minimiser: Minimizer = StructuredGaussNewton()
+    guess_halfwidth: int = eqx.field(static=True, default=5)
+    minimizer: Minimizer = StructuredGaussNewton()
     tile: int | None = eqx.field(static=True, default=None)
 
     def check(self, parameters: Parameters, samples: Any) -> int:
         if not isinstance(samples, SensorRecords):
-            raise TypeError(f"samples: expected Records, got {type(samples).__name__}; Records.of makes them")
-        self.minimiser.check(parameters)
-        return samples.whole(parameters.plant.model).count()
+            kind = type(samples).__name__
+            raise TypeError(f"samples: expected SensorRecords, got {kind}; SensorRecords.from_recording makes them")
+        self.minimizer.check(parameters)
+        return samples.broadcast(parameters.plant.model).count_readings()
 
     def run(self, parameters: Parameters, samples: SensorRecords) -> Estimate:
-        cut, rounds = self.prepared(parameters, samples)
+        windows, rounds = self.prepare(parameters, samples)
         x = jnp.zeros(parameters.size, parameters.dtype)
-        reached, factors = self.descend(rounds, cut, x, cut.start, parameters.bounds())
-        return concluded(reached, factors * units(rounds[0])[0, 0])
+        found, factors = self.minimize(rounds, windows, x, windows.start, parameters.bounds())
+        return simulation_estimate(found, factors * column_deviations(rounds[0]))
 
-    def prepared(self, parameters: Parameters, samples: SensorRecords) -> tuple[Windows, list[Shooting]]:
-        """(windows, what is solved in each round)."""
+    def prepare(self, parameters: Parameters, samples: SensorRecords) -> tuple[Windows, list[Shooting]]:
+        """(windows of the records, the problem of each round)."""
         model = parameters.plant.model
-        records = samples.whole(model)
-        cut = windows(records, model, self.steps, self.reach)
+        records = samples.broadcast(model)
+        windows = cut_windows(records, model, self.window_steps, self.guess_halfwidth)
         space = state_space(model)
-        steps = next(iter(cut.weights.values())).shape[1] - 1
+        steps = next(iter(windows.weights.values())).shape[1] - 1
         size = jnp.ones(space.dim, model.dtype).at[model.nv : 2 * model.nv].divide(steps * records.dt)
-        belief = None
+        start = None
         if self.start_deviation is not None:
-            belief = jnp.broadcast_to(jnp.asarray(self.start_deviation, model.dtype), (space.dim,))
-        chained = len(cut.start) > len(next(iter(records.channels.values())).values)
-        gaps = self.gaps if chained else self.gaps[-1:]
-        return cut, [
+            start = jnp.broadcast_to(jnp.asarray(self.start_deviation, model.dtype), (space.dim,))
+        chained = len(windows.start) > len(next(iter(records.channels.values())).values)
+        gaps = self.gap_deviations if chained else self.gap_deviations[-1:]
+        return windows, [
             Shooting(
-                parameters, records.channels, records.dt, self.method, self.loss, size * gap, belief, self.known_start,
+                parameters, records.channels, records.dt, self.method, self.loss, size * gap, start, self.known_start,
                 self.tile,
             )
             for gap in (*gaps, *(gaps[-1:] if self.estimate_noise else ()))
         ]  # fmt: skip
 
-    def descend(
-        self, rounds: list[Shooting], cut: Windows, x: Array, starts: Array, bounds: tuple[Array, Array]
-    ) -> tuple[Solution, Array]:
-        """Where the last round ends, with the costs of all of them, and its factors of the columns' deviations."""
-        gaps = jnp.stack([s.deviations for s in rounds])
+    def minimize(
+        self,
+        rounds: list[Shooting],
+        windows: Windows,
+        x: Float[Array, " p"],
+        starts: Float[Array, "windows state"],
+        bounds: tuple[Float[Array, " p"], Float[Array, " p"]],
+    ) -> tuple[Solution, Float[Array, " columns"]]:
+        """(the solution of the last round, with the costs of all, and its factors of the columns' deviations)."""
+        gaps = jnp.stack([s.gap_deviations for s in rounds])
 
-        def once(carry: tuple[Array, Array, Array], gap: Array) -> tuple[Any, tuple[Solution, Array]]:
+        def once(
+            carry: tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"]],
+            gap: Float[Array, " n"],
+        ) -> tuple[
+            tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"]],
+            tuple[Solution, Float[Array, " columns"]],
+        ]:
             x, starts, factor = carry
-            now = scaled(rounds[0]._replace(deviations=gap), factor)
-            reached = self.minimiser.find(now, cut, x, starts, bounds)
-            again = factor * spread(reached.normal) if self.estimate_noise else factor
-            return (reached.x, reached.rest, again), (reached, factor)
+            now = scale_deviations(rounds[0]._replace(gap_deviations=gap), factor)
+            found = self.minimizer.find(now, windows, x, starts, bounds)
+            again = factor * column_rms(found.normal) if self.estimate_noise else factor
+            return (found.x, found.rest, again), (found, factor)
 
         columns = sum(c.deviation.size for c in rounds[0].channels.values())
         _, (every, factors) = jax.lax.scan(once, (x, starts, jnp.ones(columns, x.dtype)), gaps)
-        return joined(every), factors[-1]
+        return concatenate_rounds(every), factors[-1]
 
     def in_rounds(self, parameters: Parameters, samples: SensorRecords) -> FitRounds:
-        if not isinstance(self.minimiser, StructuredGaussNewton):
-            raise TypeError(
-                f"minimiser: expected ChainSteps() for single iterations, got {type(self.minimiser).__name__}; take fit"
-            )
-        cut, rounds = self.prepared(parameters, samples)
-        return GapRounds(self, self.minimiser, cut, rounds[0], jnp.stack([s.deviations for s in rounds]))
+        if not isinstance(self.minimizer, StructuredGaussNewton):
+            kind = type(self.minimizer).__name__
+            raise TypeError(f"minimizer: expected StructuredGaussNewton() for single iterations, got {kind}; take fit")
+        windows, rounds = self.prepare(parameters, samples)
+        return GapRounds(self, self.minimizer, windows, rounds[0], jnp.stack([s.gap_deviations for s in rounds]))
 
     def pieces(self, parameters: Parameters, samples: SensorRecords) -> SummedCost:
-        cut, rounds = self.prepared(parameters, samples)
+        windows, rounds = self.prepare(parameters, samples)
         space = state_space(parameters.plant.model)
-        x, ds = jnp.zeros(parameters.size, parameters.dtype), jnp.zeros((len(cut.start), space.dim), parameters.dtype)
-        return Stretches(start=(x, ds), shooting=rounds[0], windows=cut)
+        x = jnp.zeros(parameters.size, parameters.dtype)
+        tangents = jnp.zeros((len(windows.start), space.dim), parameters.dtype)
+        return WindowCosts(start=(x, tangents), shooting=rounds[0], windows=windows)
 
     def columns(self, parameters: Parameters, samples: SensorRecords) -> list[str]:
         model = parameters.plant.model
         return [label for channel in samples.channels.values() for label in channel.sensor.labels(model)]
 
-    def residuals(self, parameters: Parameters, x: Array, samples: SensorRecords) -> tuple[Array, Array]:
-        cut, rounds = self.prepared(parameters, samples)
-        reached, _ = self.descend(rounds, cut, x, cut.start, (x, x))
-        plant = parameters.put(x)
-        r, _ = jax.vmap(lambda w, s: residuals(rounds[0], plant, w, s))(cut, reached.rest)
-        channels = samples.whole(parameters.plant.model).channels.values()
+    def residuals(
+        self, parameters: Parameters, x: Float[Array, " p"], samples: SensorRecords
+    ) -> tuple[Float[Array, "nodes columns"], Float[Array, "nodes columns"]]:
+        windows, rounds = self.prepare(parameters, samples)
+        found, _ = self.minimize(rounds, windows, x, windows.start, (x, x))
+        plant = parameters.plant_at(x)
+        r, _ = jax.vmap(lambda w, s: window_residuals(rounds[0], plant, w, s))(windows, found.rest)
+        channels = samples.broadcast(parameters.plant.model).channels.values()
         weight = jnp.concatenate([c.weight for c in channels], axis=-1)
-        return of_nodes(r * units(rounds[0]), weight), weight.reshape(-1, weight.shape[-1])
+        return by_nodes(r * column_deviations(rounds[0])[None, None], weight), weight.reshape(-1, weight.shape[-1])
 
-    def deviations(self, parameters: Parameters, x: Array, covariance: Array, samples: SensorRecords) -> Array:
-        cut, rounds = self.prepared(parameters, samples)
-        reached, _ = self.descend(rounds, cut, x, cut.start, (x, x))
-        now, starts = rounds[-1], reached.rest
-        n, p = reached.normal.gs.shape[1], x.size
-        J = jax.vmap(lambda w, y0, y1: slopes(now, w, x, y0, y1, n)[0])(cut, starts, jnp.roll(starts, -1, axis=0))
+    def deviations(
+        self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: SensorRecords
+    ) -> Float[Array, "nodes columns"]:
+        windows, rounds = self.prepare(parameters, samples)
+        found, _ = self.minimize(rounds, windows, x, windows.start, (x, x))
+        now, starts = rounds[-1], found.rest
+        n, p = found.normal.gs.shape[1], x.size
+        following = jnp.roll(starts, -1, axis=0)
+        J = jax.vmap(lambda w, y0, y1: window_jacobian(now, w, x, y0, y1, n)[0])(windows, starts, following)
         total = J[..., :p]
         if n:
-            states = state_sensitivities(eliminate(reached.normal, jnp.zeros_like(reached.normal.gs))[2])
+            states = state_sensitivities(eliminate(found.normal, jnp.zeros_like(found.normal.gs))[2])
             total = total + jnp.einsum("wkmn,wnp->wkmp", J[..., p:], states)
-        out = jnp.sqrt(jnp.maximum(jnp.einsum("wkmp,pq,wkmq->wkm", total, covariance, total), 0)) * units(now)
-        channels = samples.whole(parameters.plant.model).channels.values()
-        return of_nodes(out, jnp.concatenate([c.weight for c in channels], axis=-1))
+        variance = jnp.maximum(jnp.einsum("wkmp,pq,wkmq->wkm", total, covariance, total), 0)
+        out = jnp.sqrt(variance) * column_deviations(now)[None, None]
+        channels = samples.broadcast(parameters.plant.model).channels.values()
+        return by_nodes(out, jnp.concatenate([c.weight for c in channels], axis=-1))
 
 
 class GapRounds(FitRounds):
-    """Rounds with gaps of other sizes; they carry (x, starts, factors of the deviations, those of the round before)."""
+    """Rounds with gaps of other sizes, which carry ``Carry``.
+
+    Attributes:
+        fit: The estimator.
+        minimizer: Its minimizer.
+        windows: The windows of the records.
+        shooting: The problem of the first round.
+        gaps: Standard deviations of the gaps of each round (rounds, n).
+    """
 
     fit: SimulationFit
-    minimiser: StructuredGaussNewton
+    minimizer: StructuredGaussNewton
     windows: Windows
     shooting: Shooting
-    gaps: Array
+    gaps: Float[Array, "rounds n"]
 
     @property
     def count(self) -> int:
         return len(self.gaps)
 
-    def opening(self) -> tuple[Array, ...]:
+    def opening(self) -> Carry:
         parameters = self.shooting.parameters
         columns = sum(c.deviation.size for c in self.shooting.channels.values())
         one = jnp.ones(columns, parameters.dtype)
         return jnp.zeros(parameters.size, parameters.dtype), self.windows.start, one, one
 
-    def descent(self, carry: tuple[Array, ...], number: Array) -> LevenbergMarquardt:
-        now = scaled(self.shooting._replace(deviations=self.gaps[number]), carry[2])
-        return self.minimiser.descent(now, self.windows, self.shooting.parameters.bounds())
+    def descent(self, carry: Carry, number: Int[Array, ""]) -> LevenbergMarquardt:
+        now = scale_deviations(self.shooting._replace(gap_deviations=self.gaps[number]), carry[2])
+        return self.minimizer.descent(now, self.windows, self.shooting.parameters.bounds())
 
-    def begin(self, carry: tuple[Array, ...], number: Array) -> tuple[LevenbergMarquardt, State]:
+    def begin(self, carry: Carry, number: Int[Array, ""]) -> tuple[LevenbergMarquardt, State]:
         descent = self.descent(carry, number)
         return descent, descent.begin(carry[0], carry[1])
 
-    def close(self, carry: tuple[Array, ...], found: Solution) -> tuple[Array, ...]:
+    def close(self, carry: Carry, found: Solution) -> Carry:
         factor = carry[2]
-        again = factor * spread(found.normal) if self.fit.estimate_noise else factor
+        again = factor * column_rms(found.normal) if self.fit.estimate_noise else factor
         return found.x, found.rest, again, factor
 
-    def conclude(self, carry: tuple[Array, ...], found: Solution) -> Estimate:
-        return concluded(joined(found), carry[3] * units(self.shooting)[0, 0])
+    def conclude(self, carry: Carry, found: Solution) -> Estimate:
+        return simulation_estimate(concatenate_rounds(found), carry[3] * column_deviations(self.shooting))
 
 
-def joined(rounds: Solution) -> Solution:
-    """The last of some rounds (rounds, ...), with the costs and the points of all."""
-    last = jax.tree.map(lambda a: a[-1], rounds)
-    path = rounds.path.reshape(-1, last.x.size)
-    return last._replace(costs=rounds.costs.reshape(-1), path=path, iterations=jnp.sum(rounds.iterations))
+class WindowCosts(SummedCost):
+    """The cost of each window with its gap to the one after it; unknowns are x and tangents of the first states.
 
-
-class Stretches(SummedCost):
-    """Windows with the gaps to those after them."""
+    Attributes:
+        shooting: The problem.
+        windows: The windows of the records.
+        start: Coordinates of the prior and tangents at the guesses, all zero.
+    """
 
     shooting: Shooting
     windows: Windows
@@ -218,42 +255,66 @@ class Stretches(SummedCost):
     def count(self) -> int:
         return len(self.windows.start)
 
-    def cost(self, unknowns: tuple[Array, ...], chosen: Array) -> Array:
-        x, ds = unknowns
+    def cost(self, unknowns: tuple[Array, ...], chosen: Int[Array, " k"]) -> Float[Array, ""]:
+        x, tangents = unknowns
         after = jnp.where(chosen + 1 < self.count, chosen + 1, 0)
-        some, following = (self.starts(ds, at) for at in (chosen, after))
+        own, following = (self.starts(tangents, at) for at in (chosen, after))
         part = jax.tree.map(lambda a: a[chosen], self.windows)
-        return part_cost(self.shooting, part, x, some, following)
+        return windows_cost(self.shooting, part, x, own, following)
 
-    def starts(self, ds: Array, at: Array) -> Array:
-        """First states of windows ``at`` for tangents of all of them."""
-        moves = 1 - self.windows.first if self.shooting.known else jnp.ones_like(self.windows.first)
+    def starts(self, tangents: Float[Array, "windows n"], at: Int[Array, " k"]) -> Float[Array, "k state"]:
+        """First states of the windows at some indices, for tangents of all of them at their guesses."""
+        moves = 1 - self.windows.first if self.shooting.known_start else jnp.ones_like(self.windows.first)
         space = state_space(self.shooting.parameters.plant.model)
-        return jax.vmap(space.move)(ds[at] * moves[at][:, None], self.windows.start[at])
+        return jax.vmap(space.move)(tangents[at] * moves[at][:, None], self.windows.start[at])
 
-    def conclude(self, unknowns: tuple[Array, ...], costs: Array, path: Array, status: RESULTS) -> Estimate:
-        x, ds = unknowns
-        starts = self.starts(ds, jnp.arange(self.count))
+    def conclude(
+        self,
+        unknowns: tuple[Array, ...],
+        costs: Float[Array, " iterations"],
+        path: Float[Array, "iterations p"],
+        status: RESULTS,
+    ) -> Estimate:
+        x, tangents = unknowns
+        starts = self.starts(tangents, jnp.arange(self.count))
         linear = linearize(self.shooting, self.windows, x, starts)
-        steps, free = jnp.array(len(costs)), jnp.zeros(x.shape, bool)
-        return concluded(Solution(x, starts, linear, free, costs, path, steps, status), units(self.shooting)[0, 0])
+        steps, held = jnp.array(len(costs)), jnp.zeros(x.shape, bool)
+        end = Solution(x, starts, linear, held, costs, path, steps, status)
+        return simulation_estimate(end, column_deviations(self.shooting))
 
 
-def units(shooting: Shooting) -> Array:
-    """Deviations of all columns (1, 1, columns)."""
-    return jnp.concatenate([c.deviation for c in shooting.channels.values()])[None, None]
+def concatenate_rounds(rounds: Solution) -> Solution:
+    """The solution of the last of some rounds (rounds, ...), with the costs and coordinates of all of them in a row.
+
+    The costs of each round end with NaN where it did fewer iterations than it might.
+    """
+    last: Solution = jax.tree.map(lambda a: a[-1], rounds)
+    path = rounds.path.reshape(-1, last.x.size)
+    return last._replace(costs=rounds.costs.reshape(-1), path=path, iterations=jnp.sum(rounds.iterations))
 
 
-def of_nodes(rows: Array, like: Array) -> Array:
-    """What is given by windows (windows, steps + 1, columns), by nodes of all sets in one row (nodes, columns)."""
+def column_deviations(shooting: Shooting) -> Float[Array, " columns"]:
+    """Standard deviations of the columns of all channels, in the records' units."""
+    return jnp.concatenate([c.deviation for c in shooting.channels.values()])
+
+
+def by_nodes(
+    rows: Float[Array, "windows k columns"], like: Float[Array, "sets nodes columns"]
+) -> Float[Array, "rows columns"]:
+    """What is given for the nodes of windows, for all nodes of all data sets in one row.
+
+    Args:
+        rows: Numbers by window.
+        like: An array of the records, for its shape.
+    """
     sets, nodes, columns = like.shape
     k = rows.shape[1] - 1
     window = np.minimum(np.arange(nodes) // k, len(rows) // sets - 1)
     return rows.reshape(sets, -1, k + 1, columns)[:, window, np.arange(nodes) - k * window].reshape(-1, columns)
 
 
-def scaled(shooting: Shooting, factor: Array) -> Shooting:
-    """The problem with deviations of all columns of the sensors times factors."""
+def scale_deviations(shooting: Shooting, factor: Float[Array, " columns"]) -> Shooting:
+    """The problem with the standard deviations of all columns of the sensors times factors."""
     out, first = {}, 0
     for name, channel in shooting.channels.items():
         size = channel.deviation.size
@@ -262,19 +323,19 @@ def scaled(shooting: Shooting, factor: Array) -> Shooting:
     return shooting._replace(channels=out)
 
 
-def spread(linear: Linear) -> Array:
-    """Root mean squares of the residuals of each column, 1 where there is none."""
+def column_rms(linear: ShootingNormalEquations) -> Float[Array, " columns"]:
+    """Root mean squares of the residuals of each column in standard deviations, 1 where there is none."""
     squares, weight = linear.squares
     mean = squares / jnp.where(weight > 0, weight, 1)
     return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 1)
 
 
-def concluded(reached: Solution, noise: Array) -> Estimate:
-    """The estimate with its uncertainty: states are eliminated, so that theirs is counted."""
-    linear = reached.normal
+def simulation_estimate(found: Solution, noise: Float[Array, " columns"]) -> Estimate:
+    """The estimate at a solution with its uncertainty: states are eliminated, so that theirs is counted."""
+    linear = found.normal
     schur, _, _ = eliminate(linear, jnp.zeros_like(linear.gs))
-    status = RESULTS.where(jnp.all(jnp.isfinite(schur)), reached.result, RESULTS.nonfinite)
+    status = RESULTS.where(jnp.all(jnp.isfinite(schur)), found.result, RESULTS.nonfinite)
     return Estimate(
-        reached.x, covariance(schur, ~reached.held), schur - linear.beliefs, noise, reached.costs, reached.path,
-        reached.iterations, status, reached.rest,
+        found.x, covariance(schur, ~found.held), schur - linear.prior_hessian, noise, found.costs, found.path,
+        found.iterations, status, found.rest,
     )  # fmt: skip

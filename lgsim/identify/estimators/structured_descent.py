@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.linalg import solve_triangular
+from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.identify.estimators.estimator import RESULTS
-from lgsim.identify.estimators.multiple_shooting import Linear
+from lgsim.identify.estimators.multiple_shooting import ShootingNormalEquations
 from lgsim.linalg.box_qp import box_minimum
 from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Proposal
 
@@ -32,7 +33,7 @@ class Elimination(NamedTuple):
 
 
 def eliminate(
-    linear: Linear, damping: Float[Array, "windows n"]
+    linear: ShootingNormalEquations, damping: Float[Array, "windows n"]
 ) -> tuple[Float[Array, "p p"], Float[Array, " p"], Elimination]:
     """(Schur complement, gradient, factors) of the coordinates, the states being eliminated.
 
@@ -87,7 +88,9 @@ def _back(factors: Elimination, right: Float[Array, "windows n columns"]) -> Flo
     return jax.lax.scan(step, jnp.zeros_like(right[0]), (factors.diagonal, after, right), reverse=True)[1]
 
 
-def predicted_decrease(linear: Linear, dx: Float[Array, " p"], ds: Float[Array, "windows n"]) -> Float[Array, ""]:
+def predicted_decrease(
+    linear: ShootingNormalEquations, dx: Float[Array, " p"], ds: Float[Array, "windows n"]
+) -> Float[Array, ""]:
     """By how much the quadratic model of the cost falls along a step."""
     slope = linear.gx @ dx + jnp.sum(linear.gs * ds)
     curvature = dx @ linear.xx @ dx + 2 * jnp.einsum("p,wpn,wn->", dx, linear.xs, ds)
@@ -103,17 +106,17 @@ class StructuredStep(NamedTuple):
     of the plant, the other unknowns the first states of the windows.
     """
 
-    def gradient(self, normal: Linear) -> Float[Array, " p"]:
+    def gradient(self, normal: ShootingNormalEquations) -> Float[Array, " p"]:
         """The gradient of the cost by the coordinates."""
         return normal.gx
 
-    def diagonals(self, normal: Linear) -> tuple[Float[Array, " p"], Float[Array, "windows n"]]:
+    def diagonals(self, normal: ShootingNormalEquations) -> tuple[Float[Array, " p"], Float[Array, "windows n"]]:
         """The diagonal of the Hessian: of the coordinates, and of the states."""
         return jnp.diagonal(normal.xx), jnp.diagonal(normal.ss, axis1=1, axis2=2)
 
     def propose(
         self,
-        normal: Linear,
+        normal: ShootingNormalEquations,
         D: tuple[Float[Array, " p"], Float[Array, "windows n"]],
         mu: Float[Array, ""] | float,
         x: Float[Array, " p"],
@@ -129,12 +132,12 @@ class StructuredStep(NamedTuple):
 
 
 def structured_descent(
-    linearize: Callable[[Array, Array], Linear],
+    linearize: Callable[[Array, Array], ShootingNormalEquations],
     move: Callable[[Array, Array], Array],
     lower: Float[Array, " p"],
     upper: Float[Array, " p"],
     max_iterations: int,
-    tolerance: Float[Array, ""] | float | None,
+    tolerance: ArrayLike | None,
 ) -> LevenbergMarquardt:
     """The search over the coordinates of a plant and the first states of its windows.
 

@@ -1,4 +1,4 @@
-"""By how much recorded joint forces lag behind the motion, whatever the machine's numbers are."""
+"""The delay of recorded joint forces behind the motion, whatever the machine's dynamic parameters are."""
 
 from __future__ import annotations
 
@@ -13,61 +13,64 @@ from lgsim.identify.unknowns.joint_blocks import JointParameter, TorqueOffset
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 
-MOST = 1000
-"""Samples that are looked at."""
-_SMALL = 1e-9  # of the largest singular value: a combination of numbers that shows
+MAX_SAMPLES = 1000
+"""Largest number of samples that are looked at."""
+_RANK_TOLERANCE = 1e-9  # of the largest singular value: a combination of numbers that shows
 
 
-def torque_delay(recording: Recording, plant: Plant, longest: float = 0.2) -> tuple[float, float]:
-    """The delay of ``tau``, or of ``current`` where there is no tau, and the part of the signals that it leaves over.
+def torque_delay(recording: Recording, plant: Plant, max_delay: float = 0.2) -> tuple[float, float]:
+    """The delay of ``tau``, or of ``current`` where there is no tau, and the fraction of the signals that it leaves.
 
     For each delay d the signals at t + d are fitted by inverse dynamics at t, linear in all inertial parameters,
     damping, dry friction and offsets, which are free; the delay is where the least squares are left. Only the machine's
     geometry must be right.
 
     Args:
-        recording: After ``check``; its longest piece counts.
+        recording: A recording without NaN, such as ``check_recording`` gives; its longest segment counts.
         plant: The machine.
-        longest: The largest |d| to look at, s.
+        max_delay: The largest |d| to look at, s.
 
     Returns:
         (d in s, squares that are left over those of the signals without their means).
 
     Raises:
-        ValueError: there are no joint forces, or the piece is not four times as long as ``longest``.
+        ValueError: there are no joint forces, or the segment is not four times as long as ``max_delay``.
+        ModuleNotFoundError: scipy is missing.
     """
     name = "tau" if recording.tau is not None else "current"
     if name not in recording.channels:
         raise ValueError("recording: expected tau or current, got neither")
-    part = recording[max(recording.pieces, key=lambda piece: piece.stop - piece.start)]
+    part = recording[recording.longest_segment]
     dt = part.dt
-    if part.time[-1] - part.time[0] < 4 * longest:
-        raise ValueError(f"longest: expected at most a quarter of {part.time[-1] - part.time[0]:g} s, got {longest:g}")
+    if part.time[-1] - part.time[0] < 4 * max_delay:
+        duration = part.time[-1] - part.time[0]
+        raise ValueError(f"max_delay: expected at most a quarter of {duration:g} s, got {max_delay:g}")
     motion = smooth(part)
-    inner = np.flatnonzero((motion.time > part.time[0] + longest) & (motion.time < part.time[-1] - longest))
-    inner = inner[:: max(1, len(inner) // MOST)]
-    samples, time = TorqueSamples.of(motion[inner]), motion.time[inner]
+    inner = np.flatnonzero((motion.time > part.time[0] + max_delay) & (motion.time < part.time[-1] - max_delay))
+    inner = inner[:: max(1, len(inner) // MAX_SAMPLES)]
+    samples, time = TorqueSamples.from_recording(motion[inner]), motion.time[inner]
     own = Parameters(
         plant, [StandardParameters(), JointParameter("damping"), JointParameter("friction"), TorqueOffset()]
     )
     size = np.std(part.channels[name], axis=0)
     size = np.where(size > 0, size, 1)
-    Y = sensitivities(plant, np.asarray(own.affine), samples).reshape(len(time), -1, own.size) / size[:, None]
+    indices = np.asarray(own.affine_indices)
+    Y = sensitivities(plant, indices, samples.q, samples.v, samples.a).reshape(len(time), -1, own.size) / size[:, None]
     U, s, _ = np.linalg.svd(Y.reshape(-1, own.size), full_matrices=False)
-    U = U[:, s > _SMALL * s[0]]
+    U = U[:, s > _RANK_TOLERANCE * s[0]]
     rest = np.asarray(plant.signals(samples.q, samples.v, samples.a))
-    rest = rest / size - np.einsum("tjp,p->tj", Y, np.asarray(plant.numbers)[np.asarray(own.affine)])
+    rest = rest / size - np.einsum("tjp,p->tj", Y, np.asarray(plant.dynamic_parameters)[indices])
 
-    def left(d: float) -> float:
+    def squares_left(d: float) -> float:
         late = [np.interp(time + d, part.time, column) for column in part.channels[name].T]
         y = (np.stack(late, axis=1) / size - rest).reshape(-1)
         return float(y @ y - np.sum((U.T @ y) ** 2)) / (len(time) * len(size))
 
-    lags = dt * np.arange(-int(longest / dt), int(longest / dt) + 1)
-    costs = np.array([left(d) for d in lags])
+    lags = dt * np.arange(-int(max_delay / dt), int(max_delay / dt) + 1)
+    costs = np.array([squares_left(d) for d in lags])
     best = int(np.argmin(costs))
     if not 0 < best < len(lags) - 1:
         return float(lags[best]), float(costs[best])
     below, here, above = costs[best - 1 : best + 2]
-    bend = below - 2 * here + above
-    return float(lags[best] + (dt * (below - above) / (2 * bend) if bend > 0 else 0.0)), float(here)
+    curvature = below - 2 * here + above
+    return float(lags[best] + (dt * (below - above) / (2 * curvature) if curvature > 0 else 0.0)), float(here)

@@ -1,4 +1,4 @@
-"""Parameters from recorded joint forces: the inverse dynamics against the signals."""
+"""Nonlinear least squares of recorded joint forces: inverse dynamics against the signals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Int
 
 from lgsim.identify.estimators.estimator import (
     RESULTS,
@@ -20,154 +22,193 @@ from lgsim.identify.estimators.estimator import (
     SummedCostEstimator,
 )
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
-from lgsim.identify.estimators.normal_equations import (
-    TILE,
-    NormalEquationsSource,
-    deviations,
-    linearized,
-    normal_equations,
-    residual,
-)
 from lgsim.identify.estimators.samples import TorqueSamples
-from lgsim.identify.estimators.sensors import of_velocities
+from lgsim.identify.estimators.torque_objective import (
+    TILE,
+    TorqueObjective,
+    standard_deviations,
+    torque_objective,
+    torque_residual_jacobian,
+    torque_residuals,
+)
 from lgsim.identify.estimators.uncertainty import covariance
+from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, NormalEquations, Solution, State
 
 
-class OfJointForces(Estimator):
-    """What estimators from joint forces share: they take ``Samples``."""
+class TorqueEstimator(Estimator):
+    """An estimator from joint forces, which takes ``TorqueSamples``."""
 
     def check(self, parameters: Parameters, samples: Any) -> int:
         if not isinstance(samples, TorqueSamples):
-            raise TypeError(f"samples: expected Samples, got {type(samples).__name__}; Samples.of makes them")
+            kind = type(samples).__name__
+            raise TypeError(f"samples: expected TorqueSamples, got {kind}; TorqueSamples.from_recording makes them")
         samples.check(parameters.plant.model)
         return int(np.sum(np.asarray(samples.weight) > 0))
 
     def columns(self, parameters: Parameters, samples: TorqueSamples) -> list[str]:
-        return of_velocities(parameters.plant.model)
+        return dof_names(parameters.plant.model)
 
-    def residuals(self, parameters: Parameters, x: Array, samples: TorqueSamples) -> tuple[Array, Array]:
-        return residual(parameters, x, samples), samples.weight
+    def residuals(
+        self, parameters: Parameters, x: Float[Array, " p"], samples: TorqueSamples
+    ) -> tuple[Float[Array, "n nv"], Float[Array, "n nv"]]:
+        return torque_residuals(parameters, x, samples), samples.weight
 
-    def deviations(self, parameters: Parameters, x: Array, covariance: Array, samples: TorqueSamples) -> Array:
-        def one(tile: TorqueSamples) -> Array:
-            _, J = linearized(parameters, x, tile)
+    def deviations(
+        self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: TorqueSamples
+    ) -> Float[Array, "n nv"]:
+        def one(tile: TorqueSamples) -> Float[Array, "t nv"]:
+            _, J = torque_residual_jacobian(parameters, x, tile)
             return jnp.sqrt(jnp.maximum(jnp.einsum("tjp,pq,tjq->tj", J, covariance, J), 0))
 
         out = jax.lax.map(one, samples.tiles(TILE))
         return out.reshape(-1, out.shape[-1])[: len(samples)]
 
 
-class TorqueFit(OfJointForces, SummedCostEstimator, StepwiseEstimator):
+class TorqueFit(TorqueEstimator, SummedCostEstimator, StepwiseEstimator):
     """Weighted nonlinear least squares of the joint forces in the coordinates of any blocks.
 
-    ``min_x 1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2) + 1/2 |beliefs(x)|^2``, ``r = signals(q, v, a; x) - recorded``.
-    The noise of each joint is estimated from its residuals, in ``rounds``, unless it is given. With log-Cholesky
-    coordinates every iterate is a machine that can exist.
+    ``min_x 1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2) + 1/2 |prior_residuals(x)|^2``,
+    ``r = signals(q, v, a; x) - recorded``. The noise of each joint is estimated from its residuals after each round of
+    iterations, unless it is given. With log-Cholesky coordinates every iterate is a machine that can exist.
 
     Attributes:
-        loss: Of the squared residuals.
-        noise: Standard deviations (nv,), or None.
-        rounds: How often the noise is estimated.
-        lags: Samples over which the noise is correlated: the covariance then counts it (Newey and West 1987, A simple,
-            positive semi-definite, heteroskedasticity and autocorrelation consistent covariance matrix); 0 for white.
-        max_iterations: At most, in each round.
-        tolerance: See ``LevenbergMarquardt``; by default a thousandth of a residual's square.
+        loss: The loss of the squared residuals.
+        noise: Standard deviations of the signals (nv,), or None.
+        noise_updates: Number of rounds, each of which ends with an estimate of the noise.
+        lags: Number of samples over which the noise is correlated: the covariance then counts it; 0 for white noise.
+        max_iterations: Largest number of iterations of each round.
+        tolerance: As of ``LevenbergMarquardt``; by default a thousandth of a residual's square.
+
+    Source: Newey and West 1987, A simple, positive semi-definite, heteroskedasticity and autocorrelation consistent
+    covariance matrix, Econometrica 55(3), for correlated noise.
     """
 
     loss: Loss = SquaredLoss()
-    noise: Any = None
-    rounds: int = eqx.field(static=True, default=3)
+    noise: NumbersLike | None = None
+    noise_updates: int = eqx.field(static=True, default=3)
     lags: int = eqx.field(static=True, default=0)
     max_iterations: int = eqx.field(static=True, default=100)
-    tolerance: Any = None
+    tolerance: ArrayLike | None = None
 
     def run(self, parameters: Parameters, samples: TorqueSamples) -> Estimate:
-        return self.in_rounds(parameters, samples).whole()
+        return self.in_rounds(parameters, samples).run()
 
     def in_rounds(self, parameters: Parameters, samples: TorqueSamples) -> FitRounds:
         tolerance = 2e-3 / samples.signals.size if self.tolerance is None else self.tolerance
-        records = normal_equations(parameters, samples, self.loss)
-        return NoiseRounds(self, parameters, records, parameters.bounds(), first_noise(self.noise, samples), tolerance)
+        objective = torque_objective(parameters, samples, self.loss)
+        noise = initial_noise(self.noise, samples)
+        return NoiseRounds(self, parameters, objective, parameters.bounds(), noise, tolerance)
 
     def pieces(self, parameters: Parameters, samples: TorqueSamples) -> SummedCost:
         x = jnp.zeros(parameters.size, parameters.dtype)
-        records = normal_equations(parameters, samples, self.loss)
-        noise = first_noise(self.noise, samples)
+        objective = torque_objective(parameters, samples, self.loss)
+        noise = initial_noise(self.noise, samples)
         if self.noise is None:
-            noise = records.spread(x, noise, jnp.zeros((), x.dtype))
-        return Rows(start=(x,), fit=self, parameters=parameters, samples=samples, noise=noise)
+            noise = objective.residual_deviations(x, noise, jnp.zeros((), x.dtype))
+        return SampleCosts(start=(x,), fit=self, parameters=parameters, samples=samples, noise=noise)
 
 
 class NoiseRounds(FitRounds):
-    """Rounds after each of which the noise is estimated anew, unless it is given; they carry (x, noise)."""
+    """Rounds after each of which the noise is estimated anew, unless it is given; they carry (x, noise).
+
+    Attributes:
+        fit: The estimator.
+        parameters: The unknowns.
+        objective: The objective of the records.
+        bounds: Lower and upper bounds of x.
+        noise: Standard deviations of the signals (nv,) in the first round.
+        tolerance: As of ``LevenbergMarquardt``.
+    """
 
     fit: TorqueFit
     parameters: Parameters
-    records: NormalEquationsSource
-    bounds: tuple[Array, Array]
-    noise: Array
-    tolerance: Any
+    objective: TorqueObjective
+    bounds: tuple[Float[Array, " p"], Float[Array, " p"]]
+    noise: Float[Array, " nv"]
+    tolerance: ArrayLike
 
     @property
     def count(self) -> int:
-        return 1 if self.fit.noise is not None else self.fit.rounds
+        return 1 if self.fit.noise is not None else self.fit.noise_updates
 
-    def opening(self) -> tuple[Array, Array]:
+    def opening(self) -> tuple[Float[Array, " p"], Float[Array, " nv"]]:
         return jnp.zeros(self.parameters.size, self.parameters.dtype), self.noise
 
-    def descent(self, carry: tuple[Array, Array], number: Array) -> LevenbergMarquardt:
-        parameters, records, noise = self.parameters, self.records, carry[1]
+    def descent(
+        self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], number: Int[Array, ""]
+    ) -> LevenbergMarquardt:
+        parameters, objective, noise = self.parameters, self.objective, carry[1]
         return LevenbergMarquardt(
-            lambda x, _: with_beliefs(parameters, x, records.normal(x, noise)),
-            lambda x, _: beliefs_cost(parameters, x) + records.cost(x, noise),
+            lambda x, _: with_priors(parameters, x, objective.normal_equations(x, noise)),
+            lambda x, _: prior_cost(parameters, x) + objective.cost(x, noise),
             *self.bounds, self.fit.max_iterations, self.tolerance, results=RESULTS,
         )  # fmt: skip
 
-    def begin(self, carry: tuple[Array, Array], number: Array) -> tuple[LevenbergMarquardt, State]:
+    def begin(
+        self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], number: Int[Array, ""]
+    ) -> tuple[LevenbergMarquardt, State]:
         descent = self.descent(carry, number)
         return descent, descent.begin(carry[0])
 
-    def close(self, carry: tuple[Array, Array], found: Solution) -> tuple[Array, Array]:
+    def close(
+        self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], found: Solution
+    ) -> tuple[Float[Array, " p"], Float[Array, " nv"]]:
         if self.fit.noise is not None:
             return found.x, carry[1]
-        return found.x, again_noise(self.parameters, self.records, found.x, carry[1], ~found.held)
+        return found.x, estimate_noise(self.parameters, self.objective, found.x, carry[1], ~found.held)
 
-    def conclude(self, carry: tuple[Array, Array], found: Solution) -> Estimate:
-        return concluded(self.parameters, self.records, *carry, self.fit.lags, joined(found))
+    def conclude(self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], found: Solution) -> Estimate:
+        return torque_estimate(self.parameters, self.objective, *carry, self.fit.lags, concatenate_rounds(found))
 
 
-class Rows(SummedCost):
-    """Samples one by one; the first residuals set the noise where it is not given."""
+class SampleCosts(SummedCost):
+    """The cost of each sample, for standard deviations that the residuals of the prior set where none are given.
+
+    Attributes:
+        fit: The estimator whose cost it is.
+        parameters: The unknowns.
+        samples: The records.
+        noise: Standard deviations of the signals (nv,).
+        start: The coordinates of the prior, alone.
+    """
 
     fit: TorqueFit
     parameters: Parameters
     samples: TorqueSamples
-    noise: Array
+    noise: Float[Array, " nv"]
     start: tuple[Array, ...]
 
     @property
     def count(self) -> int:
         return len(self.samples)
 
-    def cost(self, unknowns: tuple[Array, ...], chosen: Array) -> Array:
-        some = jax.tree.map(lambda a: a[chosen], self.samples)
-        s = (residual(self.parameters, unknowns[0], some) / self.noise[None]) ** 2
-        return jnp.sum(some.weight * self.fit.loss.cost(s)) / 2
+    def cost(self, unknowns: tuple[Array, ...], chosen: Int[Array, " k"]) -> Float[Array, ""]:
+        batch: TorqueSamples = jax.tree.map(lambda a: a[chosen], self.samples)
+        s = (torque_residuals(self.parameters, unknowns[0], batch) / self.noise[None]) ** 2
+        return jnp.sum(batch.weight * self.fit.loss.cost(s)) / 2
 
-    def conclude(self, unknowns: tuple[Array, ...], costs: Array, path: Array, status: RESULTS) -> Estimate:
-        x, records = unknowns[0], normal_equations(self.parameters, self.samples, self.fit.loss)
+    def conclude(
+        self,
+        unknowns: tuple[Array, ...],
+        costs: Float[Array, " iterations"],
+        path: Float[Array, "iterations p"],
+        status: RESULTS,
+    ) -> Estimate:
+        x, objective = unknowns[0], torque_objective(self.parameters, self.samples, self.fit.loss)
         free = jnp.ones(x.shape, bool)
         given = self.fit.noise is not None
-        noise = self.noise if given else again_noise(self.parameters, records, x, self.noise, free)
-        end = Solution(x, None, records.normal(x, noise), ~free, costs, path, jnp.array(len(costs)), status)
-        return concluded(self.parameters, records, x, noise, self.fit.lags, end)
+        noise = self.noise if given else estimate_noise(self.parameters, objective, x, self.noise, free)
+        normal = objective.normal_equations(x, noise)
+        end = Solution(x, None, normal, ~free, costs, path, jnp.array(len(costs)), status)
+        return torque_estimate(self.parameters, objective, x, noise, self.fit.lags, end)
 
 
-def joined(rounds: Solution) -> Solution:
-    """The last of some rounds of iterations (rounds, ...), with the costs and the points of all."""
-    last = jax.tree.map(lambda a: a[-1], rounds)
+def concatenate_rounds(rounds: Solution) -> Solution:
+    """The solution of the last of some rounds (rounds, ...), with the costs and coordinates of all of them in a row."""
+    last: Solution = jax.tree.map(lambda a: a[-1], rounds)
     costs = rounds.costs.reshape(-1)
     # those of a round end with NaN
     order = jnp.argsort(jnp.isnan(costs), stable=True)
@@ -177,53 +218,72 @@ def joined(rounds: Solution) -> Solution:
     return last._replace(costs=costs, path=path, iterations=jnp.sum(rounds.iterations))
 
 
-def first_noise(given: Any, samples: TorqueSamples) -> Array:
-    """Standard deviations of the signals (nv,): those given, or the signals' own size."""
+def initial_noise(given: NumbersLike | None, samples: TorqueSamples) -> Float[Array, " nv"]:
+    """Standard deviations of the signals: those given, or the root mean squares of the signals."""
     if given is not None:
         return jnp.broadcast_to(jnp.asarray(given, samples.signals.dtype), samples.signals.shape[-1:])
     w = samples.weight
-    return deviations(jnp.sum(jnp.where(w > 0, samples.signals, 0) ** 2 * w, axis=0), jnp.sum(w, axis=0))
+    return standard_deviations(jnp.sum(jnp.where(w > 0, samples.signals, 0) ** 2 * w, axis=0), jnp.sum(w, axis=0))
 
 
-def again_noise(
-    parameters: Parameters, records: NormalEquationsSource, x: Array, noise: Array, free: Array, C: Array | None = None
-) -> Array:
+def estimate_noise(
+    parameters: Parameters,
+    objective: TorqueObjective,
+    x: Float[Array, " p"],
+    noise: Float[Array, " nv"],
+    free: Bool[Array, " p"],
+    C: Float[Array, "p p"] | None = None,
+) -> Float[Array, " nv"]:
     """Standard deviations of the residuals at x, for the number of unknowns that the records decide.
 
-    C is the covariance where it is known already.
+    Args:
+        parameters: The unknowns.
+        objective: The objective of the records.
+        x: Coordinates.
+        noise: Standard deviations so far.
+        free: The coordinates that no bound holds.
+        C: The covariance of x where it is known already.
     """
-    data = records.normal(x, noise)
-    C = covariance(with_beliefs(parameters, x, data).hessian, free) if C is None else C
-    return records.spread(x, noise, jnp.sum(C * data.hessian))
+    data = objective.normal_equations(x, noise)
+    C = covariance(with_priors(parameters, x, data).hessian, free) if C is None else C
+    return objective.residual_deviations(x, noise, jnp.sum(C * data.hessian))
 
 
-def beliefs_cost(parameters: Parameters, x: Array) -> Array:
-    """Half the squares of priors and beliefs."""
-    r = parameters.beliefs_at(x)
+def prior_cost(parameters: Parameters, x: Float[Array, " p"]) -> Float[Array, ""]:
+    """Half the sum of the squares of the prior residuals."""
+    r = parameters.prior_residuals(x)
     return r @ r / 2
 
 
-def with_beliefs(parameters: Parameters, x: Array, data: NormalEquations) -> NormalEquations:
-    """Normal equations of the records with those of priors and beliefs."""
-    r, J = parameters.beliefs_at(x), jax.jacfwd(parameters.beliefs_at)(x)
+def with_priors(parameters: Parameters, x: Float[Array, " p"], data: NormalEquations) -> NormalEquations:
+    """Normal equations of records and priors together, from those of the records."""
+    r, J = parameters.prior_residuals(x), jax.jacfwd(parameters.prior_residuals)(x)
     return NormalEquations(data.cost + r @ r / 2, data.gradient + J.T @ r, data.hessian + J.T @ J)
 
 
-def concluded(
-    parameters: Parameters, records: NormalEquationsSource, x: Array, noise: Array, lags: int, found: Solution
+def torque_estimate(
+    parameters: Parameters,
+    objective: TorqueObjective,
+    x: Float[Array, " p"],
+    noise: Float[Array, " nv"],
+    lags: int,
+    found: Solution,
 ) -> Estimate:
-    """The estimate at x with its uncertainty, for the noise found."""
-    data = records.normal(x, noise)
-    whole = with_beliefs(parameters, x, data)
-    meat = long_run(records.scores(x, noise), lags) + whole.hessian - data.hessian if lags else None
-    C = covariance(whole.hessian, ~found.held, meat)
+    """The estimate at the solution x with its uncertainty for the noise, correlated over some lags."""
+    data = objective.normal_equations(x, noise)
+    total = with_priors(parameters, x, data)
+    if lags:
+        scores = long_run_covariance(objective.scores(x, noise), lags) + total.hessian - data.hessian
+    else:
+        scores = None
+    C = covariance(total.hessian, ~found.held, scores)
     return Estimate(x, C, data.hessian, noise, found.costs, found.path, found.iterations, found.result)
 
 
-def long_run(scores: Array, lags: int) -> Array:
-    """The covariance (p, p) of the sum of scores (n, p) that are correlated over some lags, by Bartlett's window."""
+def long_run_covariance(scores: Float[Array, "n p"], lags: int) -> Float[Array, "p p"]:
+    """The covariance of the sum of scores that are correlated over some lags, by Bartlett's window."""
 
-    def add(total: Array, lag: Array) -> tuple[Array, None]:
+    def add(total: Float[Array, "p p"], lag: Int[Array, ""]) -> tuple[Float[Array, "p p"], None]:
         moved = jnp.roll(scores, -lag, axis=0)
         kept = (jnp.arange(len(scores)) < len(scores) - lag)[:, None]
         part = scores.T @ jnp.where(kept, moved, 0)

@@ -1,4 +1,4 @@
-"""How well numbers are known, and which combinations of them the records do not show."""
+"""Uncertainty of the unknowns: covariances, combinations that the records do not show, whiteness of residuals."""
 
 from __future__ import annotations
 
@@ -7,82 +7,100 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float
 
-INVISIBLE = 1e-7
+RANK_TOLERANCE = 1e-7
 """Relative singular value of the scaled sensitivities below which a combination is not seen in float64."""
 
+SHARE_TOLERANCE = 1e-6
+"""Square of the share in combinations that are not seen below which a coordinate counts as seen."""
 
-SHARE = 1e-6
-"""Square of the share in invisible combinations below which a coordinate is seen."""
 
-
-def covariance(hessian: Array, free: Array, meat: Array | None = None) -> Array:
-    """The covariance (p, p) of the free coordinates from the information about them: its inverse where there is any.
+def covariance(
+    information: Float[Array, "p p"], free: Bool[Array, " p"], score_covariance: Float[Array, "p p"] | None = None
+) -> Float[Array, "p p"]:
+    """The covariance of the free coordinates: the inverse of the information about them, zero where there is none.
 
     Args:
-        hessian: Information (p, p) of records and beliefs, for residuals in standard deviations.
-        free: Which coordinates no bound holds (p,).
-        meat: Covariance of the gradient where it is not the information, as for correlated noise.
+        information: Information of records and priors, for residuals in standard deviations.
+        free: The coordinates that no bound holds.
+        score_covariance: Covariance C of the gradient where it is not the information H, as for correlated noise; the
+            result is then ``H^-1 C H^-1``.
     """
-    inverse = visible(hessian, free)[0]
-    return inverse if meat is None else inverse @ meat @ inverse
+    inverse = scaled_spectrum(information, free)[0]
+    return inverse if score_covariance is None else inverse @ score_covariance @ inverse
 
 
-def visible(hessian: Array, free: Array | None = None) -> tuple[Array, Array, Array]:
-    """(pseudo-inverse (p, p), relative singular values (p,) falling, their directions (p, p) as rows).
+def scaled_spectrum(
+    information: Float[Array, "p p"], free: Bool[Array, " p"] | None = None
+) -> tuple[Float[Array, "p p"], Float[Array, " p"], Float[Array, "p p"]]:
+    """(pseudo-inverse, relative singular values falling, their directions as rows) of an information matrix.
 
-    Coordinates are scaled to unit information each, so that units do not matter.
+    Coordinates are scaled to unit information each, so that units do not matter. The singular values are the square
+    roots of the eigenvalues; of coordinates that are not free, or without information, they are zero.
     """
-    diagonal = jnp.diagonal(hessian)
-    seen = _felt(diagonal) if free is None else _felt(diagonal) & free
+    diagonal = jnp.diagonal(information)
+    seen = _has_information(diagonal) if free is None else _has_information(diagonal) & free
     scale = jnp.where(seen, 1 / jnp.sqrt(jnp.where(seen, diagonal, 1)), 0)
-    values, vectors = jnp.linalg.eigh(scale[:, None] * hessian * scale[None, :])
+    values, vectors = jnp.linalg.eigh(scale[:, None] * information * scale[None, :])
     values, vectors = values[::-1], vectors[:, ::-1]
     singular = jnp.sqrt(jnp.maximum(values, 0) / jnp.where(values[0] > 0, values[0], 1))
-    kept = singular > _limit(hessian.dtype)
+    kept = singular > _rank_tolerance(information.dtype)
     inverse = (vectors * jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)[None]) @ vectors.T
     return scale[:, None] * inverse * scale[None, :], singular, vectors.T
 
 
 class Identifiability(NamedTuple):
-    """What the records show.
+    """The combinations of the unknowns that records show, and those that they do not.
 
     Attributes:
-        singular_values: Of the sensitivities scaled to length one for each unknown, relative to the largest, falling.
-        rank: How many of them are seen.
-        invisible: For each combination that is not seen the unknowns in it with their shares, the largest first.
+        singular_values: Singular values of the sensitivities scaled to length one for each unknown, relative to the
+            largest, falling (p,).
+        rank: Number of combinations that are seen.
+        unidentifiable: For each combination that is not seen the unknowns in it with their shares, the largest first.
     """
 
-    singular_values: np.ndarray
+    singular_values: Float[np.ndarray, " p"]
     rank: int
-    invisible: list[dict[str, float]]
+    unidentifiable: list[dict[str, float]]
 
 
-def identifiability(information: Array, names: list[str]) -> Identifiability:
-    """Which combinations of unknowns the records show, from the information about them (p, p); outside ``jit``."""
-    singular = np.asarray(visible(information)[1])
-    alive = np.asarray(_felt(jnp.diagonal(information)))
-    invisible = [{names[i]: 1.0} for i in np.flatnonzero(~alive)]
+def identifiability(information: Float[Array, "p p"], names: list[str]) -> Identifiability:
+    """The combinations of unknowns that records show, from the information about them; outside of ``jit``.
+
+    Args:
+        information: Information of the records, without priors.
+        names: A name for each unknown.
+    """
+    singular = np.asarray(scaled_spectrum(information)[1])
+    alive = np.asarray(_has_information(jnp.diagonal(information)))
+    unidentifiable = [{names[i]: 1.0} for i in np.flatnonzero(~alive)]
     own = np.flatnonzero(alive)
     # without the dead ones, which degenerate directions would mix with others
-    _, values, directions = (np.asarray(x) for x in visible(information[np.ix_(own, own)]))
-    for row in directions[values <= _limit(information.dtype)]:
+    _, values, directions = (np.asarray(x) for x in scaled_spectrum(information[np.ix_(own, own)]))
+    for row in directions[values <= _rank_tolerance(information.dtype)]:
         order = np.argsort(-np.abs(row))
-        invisible.append({names[own[i]]: float(row[i]) for i in order if abs(row[i]) > 0.05 * abs(row[order[0]])})
-    return Identifiability(singular, len(names) - len(invisible), invisible)
+        unidentifiable.append({names[own[i]]: float(row[i]) for i in order if abs(row[i]) > 0.05 * abs(row[order[0]])})
+    return Identifiability(singular, len(names) - len(unidentifiable), unidentifiable)
 
 
-def unseen(information: Array) -> Array:
-    """Which coordinates take part in a combination that the records do not show (p,)."""
-    _, singular, directions = visible(information)
-    blind = jnp.where((singular <= _limit(information.dtype))[:, None], directions, 0)
-    return (jnp.sum(blind**2, axis=0) > SHARE) | ~_felt(jnp.diagonal(information))
+def undetermined(information: Float[Array, "p p"]) -> Bool[Array, " p"]:
+    """The coordinates that take part in a combination about which there is no information."""
+    _, singular, directions = scaled_spectrum(information)
+    blind = jnp.where((singular <= _rank_tolerance(information.dtype))[:, None], directions, 0)
+    return (jnp.sum(blind**2, axis=0) > SHARE_TOLERANCE) | ~_has_information(jnp.diagonal(information))
 
 
-def whiteness(residuals: np.ndarray, lags: int = 20) -> tuple[np.ndarray, float]:
-    """(autocorrelations (lags, columns), Ljung and Box's statistic over its mean for white noise) of residuals.
+def whiteness(
+    residuals: Float[np.ndarray, "n columns"], lags: int = 20
+) -> tuple[Float[np.ndarray, "lags columns"], float]:
+    """(autocorrelations of residuals, Ljung and Box's statistic over its mean for white noise).
 
-    Of residuals (n, columns). About 1 for white noise, larger for residuals that are explained by what came before.
+    The statistic is about 1 for white noise, larger for residuals that are explained by what came before.
+
+    Args:
+        residuals: Residuals at even times.
+        lags: Number of lags, from one sample on; less where there are fewer samples.
 
     Source: Ljung and Box 1978, On a measure of lack of fit in time series models, Biometrika 65(2).
     """
@@ -96,10 +114,10 @@ def whiteness(residuals: np.ndarray, lags: int = 20) -> tuple[np.ndarray, float]
     return rho, float(np.mean(statistic) / lags)
 
 
-def _felt(diagonal: Array) -> Array:
+def _has_information(diagonal: Float[Array, " p"]) -> Bool[Array, " p"]:
     """Which coordinates there is any information about; what rounding leaves of zero is none."""
     return diagonal > 10.0 ** (-1.6 * np.finfo(diagonal.dtype).precision) * jnp.max(diagonal)
 
 
-def _limit(dtype) -> float:
-    return INVISIBLE if dtype == np.float64 else 1e-3
+def _rank_tolerance(dtype: jnp.dtype) -> float:
+    return RANK_TOLERANCE if dtype == np.float64 else 1e-3

@@ -9,17 +9,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.support.extras import package
 
 
-class Progress(NamedTuple):
-    """How a search went.
+class SearchHistory(NamedTuple):
+    """The course of a search.
 
     Attributes:
-        values: The function after each round.
-        violations: The largest violated condition after each round.
-        evaluations: How often function and gradient were computed.
+        values: The function after each outer iteration.
+        violations: The largest violated constraint after each outer iteration.
+        evaluations: Number of evaluations of the function with its gradient.
     """
 
     values: tuple[float, ...] = ()
@@ -28,42 +29,67 @@ class Progress(NamedTuple):
 
 
 def maximize(
-    value: Callable[[Array], Array], conditions: Callable[[Array, Array], Array], x: np.ndarray, room: float, *,
-    iterations: int, rounds: int, tolerance: float = 1e-3, penalty: float = 10.0,
-) -> tuple[np.ndarray, Progress]:  # fmt: skip
-    """A local maximum of ``value(x)`` where ``conditions(x, room) <= 0``, to a tolerance; outside of ``jit``.
+    value: Callable[[Array], Array],
+    constraints: Callable[[Array, Array], Array],
+    x: Float[np.ndarray, " n"],
+    bound: float,
+    *,
+    iterations: int,
+    outer_iterations: int,
+    tolerance: float = 1e-3,
+    penalty: float = 10.0,
+) -> tuple[Float[np.ndarray, " n"], SearchHistory]:
+    """A local maximum of ``value(x)`` where ``constraints(x, bound) <= 0``; outside of ``jit``.
+
+    Args:
+        value: The function, of an array (n,).
+        constraints: An array (m,) of values that are to be zero at most.
+        x: The start of the search.
+        bound: A number that ``constraints`` takes, so that another one compiles nothing anew.
+        iterations: Largest number of quasi-Newton iterations in each outer one.
+        outer_iterations: Largest number of updates of multipliers and penalty.
+        tolerance: The violation of a constraint that is accepted.
+        penalty: The first penalty.
+
+    Returns:
+        (the point reached, the course of the search).
+
+    Raises:
+        ModuleNotFoundError: scipy is missing.
 
     Source: Nocedal and Wright, Numerical Optimization, 2nd ed., alg. 17.4 and eq. (17.65).
     """
     minimize = package("scipy.optimize", "identify").minimize
 
     @jax.jit
-    def merit(x: Array, multipliers: Array, rho: Array, room: Array) -> tuple[Array, Array]:
-        def lagrangian(x: Array) -> Array:
-            pushed = jnp.maximum(conditions(x, room) + multipliers / rho, 0)
-            return -value(x) + rho / 2 * jnp.sum(pushed**2 - (multipliers / rho) ** 2)
+    def merit(
+        x: Float[Array, " n"], multipliers: Float[Array, " m"], rho: Float[Array, ""], bound: Float[Array, ""]
+    ) -> tuple[Float[Array, ""], Float[Array, " n"]]:
+        def lagrangian(x: Float[Array, " n"]) -> Float[Array, ""]:
+            shifted = jnp.maximum(constraints(x, bound) + multipliers / rho, 0)
+            return -value(x) + rho / 2 * jnp.sum(shifted**2 - (multipliers / rho) ** 2)
 
         return jax.value_and_grad(lagrangian)(x)
 
     @jax.jit
-    def look(x: Array, room: Array) -> tuple[Array, Array]:
-        return value(x), conditions(x, room)
+    def evaluate(x: Float[Array, " n"], bound: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, " m"]]:
+        return value(x), constraints(x, bound)
 
-    limit = jnp.asarray(room)
-    multipliers = jnp.zeros_like(look(jnp.asarray(x), limit)[1])
+    limit = jnp.asarray(bound)
+    multipliers = jnp.zeros_like(evaluate(jnp.asarray(x), limit)[1])
     rho, worst = penalty, np.inf
     values, violations, evaluations = [], [], 0
-    for _ in range(rounds):
+    for _ in range(outer_iterations):
 
-        def flat(x: np.ndarray, m: Array = multipliers, rho: float = rho) -> tuple[float, np.ndarray]:
+        def merit_of_numpy(x: np.ndarray, m: Array = multipliers, rho: float = rho) -> tuple[float, np.ndarray]:
             f, g = merit(jnp.asarray(x), m, jnp.asarray(rho), limit)
             finite = np.isfinite(f) and np.all(np.isfinite(g))
             # beyond what the function is defined for: a wall that the line search steps back from
             return (float(f), np.asarray(g, float)) if finite else (1e30, np.zeros_like(x))
 
-        found = minimize(flat, x, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "maxcor": 20})
+        found = minimize(merit_of_numpy, x, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "maxcor": 20})
         x, evaluations = found.x, evaluations + found.nfev
-        reached, c = look(jnp.asarray(x), limit)
+        reached, c = evaluate(jnp.asarray(x), limit)
         multipliers = jnp.maximum(multipliers + rho * c, 0)
         before, worst = worst, float(jnp.max(jnp.maximum(c, 0), initial=0.0))
         values.append(float(reached))
@@ -71,4 +97,4 @@ def maximize(
         if worst <= tolerance:
             break
         rho = rho * 10 if worst > 0.25 * before else rho
-    return x, Progress(tuple(values), tuple(violations), evaluations)
+    return x, SearchHistory(tuple(values), tuple(violations), evaluations)

@@ -1,97 +1,99 @@
-"""How much an information matrix tells, as one number that a design can raise."""
+"""Criteria of optimal experiments: the worth of an information matrix as one number; and the noise of the signals."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
+
+from lgsim.identify.unknowns.plant import NumbersLike
 
 
 class Criterion(eqx.Module):
-    """The logarithm of the information for each unknown, from an information matrix (r, r)."""
+    """The logarithm of the information for each unknown, as a function of an information matrix."""
 
     @abstractmethod
-    def of_eigenvalues(self, values: Array) -> Array:
-        """From the logarithms of the eigenvalues (r,), rising."""
+    def from_log_eigenvalues(self, logs: Float[Array, " r"]) -> Float[Array, ""]:
+        """The criterion from the logarithms of the eigenvalues, rising."""
 
-    def __call__(self, information: Array) -> Array:
-        """The criterion; minus infinity or NaN for a singular matrix.
+    def __call__(self, information: Float[Array, "r r"]) -> Float[Array, ""]:
+        """The criterion of an information matrix; minus infinity or NaN for a singular one.
 
         A symmetric smooth function of the eigenvalues, so that it has a gradient where they cross as well.
         """
         _, vectors = jnp.linalg.eigh(jax.lax.stop_gradient(information))
         # to first order eigenvectors do not matter
         values = jnp.einsum("ik,ij,jk->k", vectors, information, vectors)
-        return self.of_eigenvalues(jnp.log(values))
+        return self.from_log_eigenvalues(jnp.log(values))
 
 
 class DOptimal(Criterion):
-    """``log det H / r``: the volume of the confidence ellipsoid."""
+    """The criterion ``log det H / r``: the volume of the confidence ellipsoid."""
 
-    def of_eigenvalues(self, values: Array) -> Array:
-        return jnp.mean(values)
+    def from_log_eigenvalues(self, logs: Float[Array, " r"]) -> Float[Array, ""]:
+        return jnp.mean(logs)
 
 
 class AOptimal(Criterion):
-    """``-log(tr H^-1 / r)``: the mean variance."""
+    """The criterion ``-log(tr H^-1 / r)``: the mean variance."""
 
-    def of_eigenvalues(self, values: Array) -> Array:
-        return -jax.nn.logsumexp(-values) + jnp.log(jnp.asarray(values.size, values.dtype))
+    def from_log_eigenvalues(self, logs: Float[Array, " r"]) -> Float[Array, ""]:
+        return -jax.nn.logsumexp(-logs) + jnp.log(jnp.asarray(logs.size, logs.dtype))
 
 
 class EOptimal(Criterion):
-    """``-log(tr H^-p) / p``: nearly the smallest eigenvalue, the worst known combination, but smooth.
+    """The criterion ``-log(tr H^-p) / p``: nearly the smallest eigenvalue, the worst known combination, but smooth.
 
     It is below the logarithm of the smallest eigenvalue, by at most ``log(r) / p``.
 
     Attributes:
-        power: p.
+        power: The power p.
     """
 
     power: float = 8.0
 
-    def of_eigenvalues(self, values: Array) -> Array:
-        return -jax.nn.logsumexp(-self.power * values) / self.power
+    def from_log_eigenvalues(self, logs: Float[Array, " r"]) -> Float[Array, ""]:
+        return -jax.nn.logsumexp(-self.power * logs) / self.power
 
 
 class Noise(eqx.Module):
-    """The noise that a design reckons with."""
+    """The noise of the signals that a design reckons with."""
 
     @abstractmethod
-    def deviations(self, signals: Array) -> Array:
-        """Standard deviations (nv,) of noise on signals (n, nv)."""
+    def deviations(self, signals: Float[Array, "n nv"]) -> Float[Array, " nv"]:
+        """Standard deviations of the noise on signals, in their units."""
 
 
 class AbsoluteNoise(Noise):
-    """The same whatever the motion.
+    """Noise that is the same whatever the motion.
 
     Attributes:
-        deviation: A number or (nv,), in units of the signals.
+        deviation: Standard deviations, one number or (nv,), in the units of the signals.
     """
 
-    deviation: Any = 1.0
+    deviation: NumbersLike = 1.0
 
-    def deviations(self, signals: Array) -> Array:
+    def deviations(self, signals: Float[Array, "n nv"]) -> Float[Array, " nv"]:
         return jnp.broadcast_to(jnp.asarray(self.deviation, signals.dtype), signals.shape[-1:])
 
 
 class RelativeNoise(Noise):
-    """A part of each signal's root mean square: large torques hide small ones.
+    """Noise that is a fraction of each signal's root mean square: large torques hide small ones.
 
     Attributes:
-        part: For example 0.05.
-        floor: What remains of it where a signal vanishes, such as the sensor's resolution, a number or (nv,).
+        fraction: The fraction, for example 0.05, one number or (nv,).
+        floor: The noise that remains where a signal vanishes, such as the sensor's resolution, one number or (nv,).
     """
 
-    part: Any = 0.05
-    floor: Any = 0.0
+    fraction: NumbersLike = 0.05
+    floor: NumbersLike = 0.0
 
-    def deviations(self, signals: Array) -> Array:
-        part, floor = (
-            jnp.broadcast_to(jnp.asarray(x, signals.dtype), signals.shape[-1:]) for x in (self.part, self.floor)
+    def deviations(self, signals: Float[Array, "n nv"]) -> Float[Array, " nv"]:
+        fraction, floor = (
+            jnp.broadcast_to(jnp.asarray(x, signals.dtype), signals.shape[-1:]) for x in (self.fraction, self.floor)
         )
-        return jnp.sqrt(part**2 * jnp.mean(signals**2, axis=0) + floor**2)
+        return jnp.sqrt(fraction**2 * jnp.mean(signals**2, axis=0) + floor**2)

@@ -1,4 +1,4 @@
-"""Motions that show the unknown numbers of a machine: optimal experiments within its limits."""
+"""Optimal experiments: motions within a machine's limits that show its unknown numbers."""
 
 from __future__ import annotations
 
@@ -6,65 +6,68 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Key
 
 from lgsim.dynamics.frame_distance import Capsule, frame_distance
-from lgsim.identify.estimators.normal_equations import linearized
 from lgsim.identify.estimators.samples import TorqueSamples
-from lgsim.identify.experiment.constrained_maximum import Progress, maximize
+from lgsim.identify.estimators.torque_objective import torque_residual_jacobian
+from lgsim.identify.experiment.constrained_maximum import SearchHistory, maximize
 from lgsim.identify.experiment.criteria import AbsoluteNoise, Criterion, DOptimal, Noise
-from lgsim.identify.experiment.fourier import Fourier, check_joints, motion
+from lgsim.identify.experiment.fourier import Fourier, check_joints
 from lgsim.identify.unknowns.base_parameters import random_states
 from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import Trajectory
 
 FINE = 8
-"""Times between two of the design's at which the limits are looked at in the end."""
+"""Factor by which the times at which the limits are looked at in the end are denser than the design's."""
 
 TOLERANCE = 1e-3
-"""Part of a limit by which the search may break it; the limits that it sees are tighter by as much."""
+"""Fraction of a limit by which the search may break it; the limits that it sees are tighter by as much."""
 
 ROUNDING = 1e-12
-"""Part of the largest sensitivity below which another is rounding of zero."""
+"""Fraction of the largest sensitivity below which another is rounding of zero."""
 
-VISIBLE = 1e-7
+RANK_TOLERANCE = 1e-7
 """Relative singular value of the sensitivities below which no motion shows a combination."""
 
 
 class ExcitationLimits(eqx.Module):
-    """What a motion must keep to; of joints one number or (nv,).
+    """The limits of a motion; of joints one number or (nv,).
 
     Positions, velocities and efforts have the limits of the model unless others are given.
 
     Attributes:
-        lower, upper: Positions, rad or m.
+        lower: Smallest positions, rad or m.
+        upper: Largest positions, rad or m.
         velocity: Largest |v|, rad/s or m/s.
         acceleration: Largest |a|, rad/s^2 or m/s^2.
         effort: Largest joint force, N m or N, of the prior plant.
-        pairs: Capsules that must stay apart, see ``lgsim.frame_distance``.
-        clearance: By how much, m.
+        pairs: Capsules that must stay apart, as of ``lgsim.frame_distance``.
+        clearance: The distance that they must keep, m.
     """
 
-    lower: Any = None
-    upper: Any = None
-    velocity: Any = None
-    acceleration: Any = np.inf
-    effort: Any = None
+    lower: NumbersLike | None = None
+    upper: NumbersLike | None = None
+    velocity: NumbersLike | None = None
+    acceleration: NumbersLike = np.inf
+    effort: NumbersLike | None = None
     pairs: Sequence[tuple[Capsule, Capsule]] = ()
-    clearance: Any = 0.0
+    clearance: ArrayLike = 0.0
 
-    def of(self, model: Model) -> dict[str, Array]:
-        """All limits of joints (nv,) by name.
+    def joint_limits(self, model: Model) -> dict[str, Float[Array, " nv"]]:
+        """The limits of all joints of a model: "lower", "upper", "velocity", "acceleration", "effort".
 
         Raises:
-            ValueError: a shape is wrong, or a joint has no room.
+            ValueError: a shape is wrong, or a lower limit is not below the upper one.
         """
         own = {
             "lower": model.lower, "upper": model.upper, "velocity": model.velocity_limit, "acceleration": np.inf,
@@ -88,64 +91,74 @@ class OptimalExcitation:
     """A motion that shows the unknowns.
 
     Attributes:
-        parameters: What it is to show.
-        series: Its form.
-        coefficients: (nv, size).
-        start: The criterion of the motion that the search began with.
+        parameters: The unknowns that it is to show.
+        series: The form of the motion.
+        coefficients: Coefficients of the series (nv, size).
+        initial_criterion: The criterion of the motion that the search began with.
         criterion: The criterion reached: logarithm of the information for each unknown.
-        margins: By limit the least room that is left, in its unit; not negative but for rounding.
-        progress: Of the search.
+        margins: By limit the least distance to it, in its unit; not negative but for rounding.
+        history: The course of the search.
     """
 
     parameters: Parameters
     series: Fourier
-    coefficients: Array
-    start: float
+    coefficients: Float[Array, "nv size"]
+    initial_criterion: float
     criterion: float
     margins: dict[str, float]
-    progress: Progress
+    history: SearchHistory
 
     @property
     def gain(self) -> float:
-        """By how much the information for each unknown has grown over that of the first motion."""
-        return float(np.exp(self.criterion - self.start))
+        """The factor by which the information for each unknown has grown over that of the first motion."""
+        return float(np.exp(self.criterion - self.initial_criterion))
 
-    def motion(self, t: Any) -> tuple[Array, Array, Array]:
-        """(q, v, a) at times t, (..., nv) each; it repeats after each period."""
-        return motion(self.series, self.coefficients, jnp.asarray(t, self.coefficients.dtype))
+    def motion(
+        self, t: ArrayLike
+    ) -> tuple[Float[Array, "*times nv"], Float[Array, "*times nv"], Float[Array, "*times nv"]]:
+        """(q, v, a) at times t, s; the motion repeats after each period."""
+        return self.series.motion(self.coefficients, jnp.asarray(t, self.coefficients.dtype))
 
     def trajectory(self, rate: float = 1000.0, periods: float = 1.0) -> Trajectory:
         """The motion with the joint forces of the prior plant, at even times, to be replayed.
 
         Args:
-            rate: Hz.
-            periods: How many.
+            rate: Samples for each second, Hz.
+            periods: Number of periods.
         """
         time = np.arange(round(periods * self.series.period * rate) + 1) / rate
         q, v, a = self.motion(time)
         plant = self.parameters.plant
-        arrays = (np.asarray(x) for x in (q, v, plant.forces(q, v, a)))
+        arrays = (np.asarray(x) for x in (q, v, plant.joint_forces(q, v, a)))
         return Trajectory(plant.model, time, *arrays, method="excitation", dt=1 / rate)
 
     def save(self, path: str | Path, rate: float = 1000.0) -> Path:
-        """Write ``trajectory(rate)`` as ``.csv``, ``.npz`` or ``.parquet``, whole or not at all."""
+        """Write ``trajectory(rate)`` as ``.csv``, ``.npz`` or ``.parquet``, whole or not at all.
+
+        Raises:
+            ValueError: the ending is another one.
+        """
         return self.trajectory(rate).save(path)
 
 
 class ExcitationProblem(eqx.Module):
-    """The problem: a criterion and the limits as functions of the coefficients (nv, size).
+    """The design of a motion: a criterion and limits as functions of the coefficients of a series (nv, size).
 
     Attributes:
-        parameters: What the motion is to show, linearised at the prior.
-        series: Form of the motion.
-        limits: See ``Limits``.
-        criterion: What is made large.
-        noise: Of the signals.
-        points: Even times of a period at which all is computed; at least ten for each harmonic.
-        limit: The limits of joints by name, (nv,) each.
-        visible: Combinations of the coordinates that some motion shows (p, r). Coordinates are counted in standard
-            deviations of their blocks' priors, and where there is none, so that joint forces are as sensitive to each:
-            ``AOptimal`` and ``EOptimal`` depend on that, ``DOptimal`` does not.
+        parameters: The unknowns that the motion is to show, linearized at the prior.
+        series: The form of the motion.
+        limits: The limits that the motion must keep, by default those of the model.
+        criterion: The criterion that is to be large, by default ``DOptimal()``.
+        noise: The noise of the signals, by default ``AbsoluteNoise()``.
+        points: Number of even times of a period at which all is computed; at least ten for each harmonic.
+        joint_limits: The limits of joints by name (nv,).
+        identifiable_basis: Combinations of the coordinates that some motion shows (p, r). Coordinates are counted in
+            standard deviations of their blocks' priors, and where there is none, so that joint forces are as sensitive
+            to each: ``AOptimal`` and ``EOptimal`` depend on that, ``DOptimal`` does not.
+
+    Raises:
+        ValueError: a joint has not one number for each degree of freedom, there are too few points, or a limit is
+            wrong.
     """
 
     parameters: Parameters
@@ -154,13 +167,18 @@ class ExcitationProblem(eqx.Module):
     criterion: Criterion
     noise: Noise
     points: int = eqx.field(static=True)
-    limit: dict[str, Array]
-    visible: Array
+    joint_limits: dict[str, Float[Array, " nv"]]
+    identifiable_basis: Float[Array, "p r"]
 
     def __init__(
-        self, parameters: Parameters, series: Fourier, limits: ExcitationLimits | None = None,
-        criterion: Criterion | None = None, noise: Noise | None = None, points: int | None = None,
-    ):  # fmt: skip
+        self,
+        parameters: Parameters,
+        series: Fourier,
+        limits: ExcitationLimits | None = None,
+        criterion: Criterion | None = None,
+        noise: Noise | None = None,
+        points: int | None = None,
+    ) -> None:
         check_joints(parameters.plant.model)
         self.parameters, self.series = parameters, series
         self.limits = ExcitationLimits() if limits is None else limits
@@ -169,40 +187,45 @@ class ExcitationProblem(eqx.Module):
         self.points = 20 * series.harmonics if points is None else points
         if self.points < 10 * series.harmonics:
             raise ValueError(f"points: expected at least {10 * series.harmonics}, ten for each harmonic, got {points}")
-        self.limit = self.limits.of(parameters.plant.model)
-        self.visible = jnp.asarray(_visible(parameters), parameters.dtype)
+        self.joint_limits = self.limits.joint_limits(parameters.plant.model)
+        self.identifiable_basis = jnp.asarray(_identifiable_basis(parameters), parameters.dtype)
 
     @property
-    def room(self) -> float:
-        """The part of symmetric limits of q, v and a that holds between the points if it holds at them.
+    def grid_fraction(self) -> float:
+        """The fraction of symmetric limits that q, v and a must keep at the points to keep the limits between them.
 
         Source: Ehlich and Zeller 1964, Schwankung von Polynomen zwischen Gitterpunkten: a trigonometric polynomial of
         degree K is at most ``1 / cos(pi K / n)`` times as large between n even points as at them.
         """
         return float(np.cos(np.pi * self.series.harmonics / self.points))
 
-    def information(self, coefficients: Array) -> Array:
-        """The information (r, r) of one period, for a sample at each of the points."""
-        q, v, a = motion(self.series, coefficients, self.times())
+    def information(self, coefficients: Float[Array, "nv size"]) -> Float[Array, "r r"]:
+        """The information of one period about ``identifiable_basis``, for a sample at each of the points."""
+        q, v, a = self.series.motion(coefficients, self.times())
         x = jnp.zeros(self.parameters.size, self.parameters.dtype)
-        signals, J = linearized(self.parameters, x, TorqueSamples(q, v, a, jnp.zeros_like(v)))
-        J = (J @ self.visible[None]) / self.noise.deviations(signals)[None, :, None]
+        signals, J = torque_residual_jacobian(self.parameters, x, TorqueSamples(q, v, a, jnp.zeros_like(v)))
+        J = (J @ self.identifiable_basis[None]) / self.noise.deviations(signals)[None, :, None]
         return jnp.einsum("tjp,tjq->pq", J, J)
 
-    def value(self, coefficients: Array) -> Array:
-        """The criterion."""
+    def criterion_value(self, coefficients: Float[Array, "nv size"]) -> Float[Array, ""]:
+        """The criterion of a motion, logarithm of the information for each unknown."""
         return self.criterion(self.information(coefficients))
 
-    def times(self, fine: int = 1) -> Array:
-        """The points of a period, or more of them."""
+    def times(self, fine: int = 1) -> Float[Array, " n"]:
+        """Times of a period, s: the points, or a multiple of their number."""
         n = fine * self.points
         return jnp.arange(n, dtype=self.parameters.dtype) * (self.series.period / n)
 
-    def margins(self, coefficients: Array, fine: int = 1) -> dict[str, Array]:
-        """Room left at the points, by limit, (n, nv) or (n, pairs); negative where one is broken."""
-        q, v, a = motion(self.series, coefficients, self.times(fine))
-        plant, limit = self.parameters.plant, {name: x[None] for name, x in self.limit.items()}
-        tau = plant.forces(q, v, a)
+    def margins(self, coefficients: Float[Array, "nv size"], fine: int = 1) -> dict[str, Float[Array, "n _"]]:
+        """Distances to the limits by name, (n, nv) or (n, pairs), in their units; negative where a limit is broken.
+
+        Args:
+            coefficients: Coefficients of the series.
+            fine: Factor by which the times are denser than the points.
+        """
+        q, v, a = self.series.motion(coefficients, self.times(fine))
+        plant, limit = self.parameters.plant, {name: x[None] for name, x in self.joint_limits.items()}
+        tau = plant.joint_forces(q, v, a)
         out = {
             "lower": q - limit["lower"], "upper": limit["upper"] - q, "velocity": limit["velocity"] - jnp.abs(v),
             "acceleration": limit["acceleration"] - jnp.abs(a), "effort": limit["effort"] - jnp.abs(tau),
@@ -211,29 +234,31 @@ class ExcitationProblem(eqx.Module):
             out["clearance"] = frame_distance(plant.model, q, self.limits.pairs) - self.limits.clearance
         return out
 
-    def violations(self, coefficients: Array, room: Array) -> Array:
-        """Conditions c <= 0 as parts of the limits, tightened to the part ``room`` of them; flat."""
-        q, v, a = motion(self.series, coefficients, self.times())
-        plant, limit = self.parameters.plant, {name: x[None] for name, x in self.limit.items()}
-        _, half = _middle(limit)
-        rows = [(q - limit["upper"]) / half + (1 - room), (limit["lower"] - q) / half + (1 - room)]
-        sizes = {"velocity": v, "acceleration": a, "effort": plant.forces(q, v, a)}
-        rows += [jnp.abs(x) / limit[name] - room for name, x in sizes.items()]
+    def constraints(
+        self, coefficients: Float[Array, "nv size"], fraction: Float[Array, ""]
+    ) -> Float[Array, " constraints"]:
+        """Values c at the points, where c <= 0 if the motion keeps to a fraction of the limits, as parts of them."""
+        q, v, a = self.series.motion(coefficients, self.times())
+        plant, limit = self.parameters.plant, {name: x[None] for name, x in self.joint_limits.items()}
+        _, half = _middle_and_half_range(limit)
+        rows = [(q - limit["upper"]) / half + (1 - fraction), (limit["lower"] - q) / half + (1 - fraction)]
+        sizes = {"velocity": v, "acceleration": a, "effort": plant.joint_forces(q, v, a)}
+        rows += [jnp.abs(x) / limit[name] - fraction for name, x in sizes.items()]
         if self.limits.pairs:
             gap = frame_distance(plant.model, q, self.limits.pairs) - self.limits.clearance
-            # a length that makes metres a number like the others
-            rows.append((1 - room) - gap / 0.1)
+            # a length that makes meters a number like the others
+            rows.append((1 - fraction) - gap / 0.1)
         return jnp.concatenate([row.reshape(-1) for row in rows])
 
-    def guess(self, key: Array, size: float = 0.5) -> Array:
-        """Random coefficients about the middle of the joints, of motions that reach a part of a limit.
+    def random_coefficients(self, key: Key[Array, ""], size: float = 0.5) -> Float[Array, "nv size"]:
+        """Random coefficients about the middle of the joints, of motions that reach a fraction ``size`` of a limit.
 
         Clearance and forces are not looked at.
         """
-        middle, half = _middle(self.limit)
+        middle, half = _middle_and_half_range(self.joint_limits)
         c = jax.random.normal(key, (middle.size, self.series.size), self.parameters.dtype).at[:, 0].set(0)
-        q, v, a = motion(self.series, c, self.times())
-        sizes = ((q, half), (v, self.limit["velocity"]), (a, self.limit["acceleration"]))
+        q, v, a = self.series.motion(c, self.times())
+        sizes = ((q, half), (v, self.joint_limits["velocity"]), (a, self.joint_limits["acceleration"]))
         parts = [jnp.abs(x) / most[None] for x, most in sizes]
         most = jnp.max(jnp.stack(parts), axis=(0, 1))
         return (c * (size / most)[:, None]).at[:, 0].set(middle)
@@ -242,10 +267,10 @@ class ExcitationProblem(eqx.Module):
 def design_excitation(
     problem: ExcitationProblem,
     *,
-    key: Array | None = None,
-    start: Array | None = None,
+    key: Key[Array, ""] | None = None,
+    start: Float[ArrayLike, "nv size"] | None = None,
     iterations: int = 300,
-    rounds: int = 8,
+    outer_iterations: int = 8,
 ) -> OptimalExcitation:
     """The motion with the most information that a search from a random one, or from ``start``, finds.
 
@@ -255,41 +280,43 @@ def design_excitation(
     limits.
 
     Args:
-        problem: What is sought.
-        key: Of the first motion, ``jax.random.key(0)`` if None.
-        start: Its coefficients (nv, size) instead.
-        iterations: Of quasi-Newton, in each round.
-        rounds: Of the augmented Lagrangian, and of tighter limits, at most.
+        problem: The criterion and the limits.
+        key: The random key of the first motion, ``jax.random.key(0)`` if None.
+        start: Coefficients of the first motion instead.
+        iterations: Largest number of quasi-Newton iterations in each outer one.
+        outer_iterations: Largest number of updates of the multipliers, and of the limits.
 
     Raises:
-        ValueError: no motion within the limits was found; its message names the limit.
-        ImportError: scipy is missing.
+        ValueError: no motion within the limits was found; its message names the limit. Or ``start`` has a wrong shape.
+        ModuleNotFoundError: scipy is missing.
     """
-    first = problem.guess(jax.random.key(0) if key is None else key) if start is None else jnp.asarray(start)
+    if start is None:
+        found = problem.random_coefficients(jax.random.key(0) if key is None else key)
+    else:
+        found = jnp.asarray(start)
     shape = (problem.parameters.plant.model.nv, problem.series.size)
-    if first.shape != shape:
-        raise ValueError(f"start: expected shape {shape}, got {first.shape}")
-    begin = float(_value(problem, first))
-    room, found, progress = problem.room - TOLERANCE, first, Progress()
+    if found.shape != shape:
+        raise ValueError(f"start: expected shape {shape}, got {found.shape}")
+    initial = float(_criterion_value(problem, found))
+    fraction, dtype = problem.grid_fraction - TOLERANCE, found.dtype
     margins: dict[str, float] = {}
-    for _ in range(rounds):
-        value, conditions = (partial(f, problem, shape) for f in (_objective, _conditions))
-        x, progress = maximize(
+    for _ in range(outer_iterations):
+        value, constraints = (partial(f, problem, shape) for f in (_flat_criterion, _flat_constraints))
+        x, history = maximize(
             value,
-            conditions,
+            constraints,
             np.asarray(found, float).reshape(-1),
-            room,
+            fraction,
             iterations=iterations,
-            rounds=rounds,
+            outer_iterations=outer_iterations,
             tolerance=TOLERANCE,
         )
-        found = jnp.asarray(x.reshape(shape), first.dtype)
-        margins = {name: float(np.min(m)) for name, m in _margins(problem, found).items()}
+        found = jnp.asarray(x.reshape(shape), dtype)
+        margins = {name: float(np.min(m)) for name, m in _fine_margins(problem, found).items()}
         if min(margins.values()) >= 0:
-            return OptimalExcitation(
-                problem.parameters, problem.series, found, begin, float(_value(problem, found)), margins, progress
-            )
-        room *= 0.98
+            reached = float(_criterion_value(problem, found))
+            return OptimalExcitation(problem.parameters, problem.series, found, initial, reached, margins, history)
+        fraction *= 0.98
     worst = min(margins, key=lambda name: margins[name])
     raise ValueError(
         f"limits: no motion within them was found; {worst} is broken by {-margins[worst]:.3g}. Start from a smaller"
@@ -298,24 +325,28 @@ def design_excitation(
 
 
 @eqx.filter_jit
-def _value(problem: ExcitationProblem, coefficients: Array) -> Array:
-    return problem.value(coefficients)
+def _criterion_value(problem: ExcitationProblem, coefficients: Float[Array, "nv size"]) -> Float[Array, ""]:
+    return problem.criterion_value(coefficients)
 
 
 @eqx.filter_jit
-def _margins(problem: ExcitationProblem, coefficients: Array) -> dict[str, Array]:
+def _fine_margins(problem: ExcitationProblem, coefficients: Float[Array, "nv size"]) -> dict[str, Float[Array, "n _"]]:
     return problem.margins(coefficients, FINE)
 
 
-def _objective(problem: ExcitationProblem, shape: tuple[int, int], x: Array) -> Array:
-    return problem.value(x.reshape(shape))
+def _flat_criterion(problem: ExcitationProblem, shape: tuple[int, int], x: Float[Array, " n"]) -> Float[Array, ""]:
+    return problem.criterion_value(x.reshape(shape))
 
 
-def _conditions(problem: ExcitationProblem, shape: tuple[int, int], x: Array, room: Array) -> Array:
-    return problem.violations(x.reshape(shape), room)
+def _flat_constraints(
+    problem: ExcitationProblem, shape: tuple[int, int], x: Float[Array, " n"], fraction: Float[Array, ""]
+) -> Float[Array, " m"]:
+    return problem.constraints(x.reshape(shape), fraction)
 
 
-def _middle(limit: dict[str, Array]) -> tuple[Array, Array]:
+def _middle_and_half_range(
+    limit: dict[str, Float[Array, "*one nv"]],
+) -> tuple[Float[Array, "*one nv"], Float[Array, "*one nv"]]:
     """(middle, half of the range) of the joints; the place next to zero, and 1, where a side has no limit."""
     low, high = limit["lower"], limit["upper"]
     bounded = jnp.isfinite(low) & jnp.isfinite(high)
@@ -323,17 +354,17 @@ def _middle(limit: dict[str, Array]) -> tuple[Array, Array]:
     return jnp.where(bounded, low + span / 2, jnp.clip(0, low, high)), span / 2
 
 
-def _visible(parameters: Parameters) -> np.ndarray:
-    """(p, r): a basis of the combinations that random states show, orthonormal in scaled coordinates."""
-    states = random_states(parameters.plant.model)
-    J = np.asarray(_sensitivities(parameters, states)).reshape(-1, parameters.size)
+def _identifiable_basis(parameters: Parameters) -> Float[np.ndarray, "p r"]:
+    """A basis of the combinations that random states show, orthonormal in scaled coordinates."""
+    q, v, a = random_states(parameters.plant.model)
+    J = np.asarray(_sensitivities(parameters, TorqueSamples(q, v, a, jnp.zeros_like(v)))).reshape(-1, parameters.size)
     size = np.sqrt(np.mean(J * J, axis=0))
-    felt = size > ROUNDING * np.max(size)
-    scale = np.where(felt, parameters.scales(1 / np.where(felt, size, 1)), 0)
+    seen = size > ROUNDING * np.max(size)
+    scale = np.where(seen, parameters.prior_deviations(1 / np.where(seen, size, 1)), 0)
     _, singular, rows = np.linalg.svd(J * scale, full_matrices=False)
-    return scale[:, None] * rows[singular > VISIBLE * singular[0]].T
+    return scale[:, None] * rows[singular > RANK_TOLERANCE * singular[0]].T
 
 
 @eqx.filter_jit
-def _sensitivities(parameters: Parameters, states: TorqueSamples) -> Array:
-    return linearized(parameters, jnp.zeros(parameters.size, parameters.dtype), states)[1]
+def _sensitivities(parameters: Parameters, states: TorqueSamples) -> Float[Array, "n nv p"]:
+    return torque_residual_jacobian(parameters, jnp.zeros(parameters.size, parameters.dtype), states)[1]

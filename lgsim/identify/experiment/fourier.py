@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
 
 
 class Fourier(eqx.Module):
-    """``q_j(t) = c_j0 + sum_k (A_jk sin(k w t) + B_jk cos(k w t)) / k``, w = 2 pi / period, k = 1 ... harmonics.
+    """The series ``q_j(t) = c_j0 + sum_k (A_jk sin(k w t) + B_jk cos(k w t)) / k``, k = 1 ... harmonics.
 
-    The coefficients are combinations of a basis in which velocity and acceleration are zero at t = 0 and at the end of
-    each period, so that a machine at rest can begin and stop.
+    ``w = 2 pi / period``. The coefficients (nv, size) are combinations of a basis in which velocity and acceleration
+    are zero at t = 0 and at the end of each period, so that a machine at rest can begin and stop.
 
     Attributes:
-        period: s.
-        harmonics: How many.
+        period: The period, s.
+        harmonics: Number of harmonics.
+
+    Raises:
+        ValueError: the period is not positive, or there are less than three harmonics.
 
     Source: Swevers, Ganseman, Tukel, De Schutter and Van Brussel 1997, Optimal robot excitation and identification,
     IEEE Transactions on Robotics and Automation 13(5), eq. (12).
@@ -31,7 +34,7 @@ class Fourier(eqx.Module):
     period: float = eqx.field(static=True, default=10.0)
     harmonics: int = eqx.field(static=True, default=5)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if not self.period > 0:
             raise ValueError(f"period: expected a positive time in s, got {self.period}")
         if self.harmonics < 3:
@@ -42,8 +45,10 @@ class Fourier(eqx.Module):
         """Number of coefficients of each joint, the first of which is the mean."""
         return 2 * self.harmonics - 1
 
-    def basis(self, t: Any) -> tuple[Array, Array, Array]:
-        """Values, first and second derivatives of the basis (..., size) at times t."""
+    def basis(
+        self, t: ArrayLike
+    ) -> tuple[Float[Array, "*times size"], Float[Array, "*times size"], Float[Array, "*times size"]]:
+        """(values, first, second time derivatives) of the functions of the basis at times, s."""
         k, w = np.arange(1, self.harmonics + 1), 2 * np.pi / self.period
         t = jnp.asarray(t)
         K = jnp.asarray(k.reshape((1,) * t.ndim + k.shape), t.dtype)
@@ -56,21 +61,22 @@ class Fourier(eqx.Module):
             jnp.concatenate([none, -w * w * (K * sine) @ S, -w * w * (K * cosine) @ C], axis=-1),
         )
 
+    def motion(
+        self, coefficients: Float[Array, "nv size"], t: ArrayLike
+    ) -> tuple[Float[Array, "*times nv"], Float[Array, "*times nv"], Float[Array, "*times nv"]]:
+        """(q, v, a) at times t, s, of coefficients; q in rad or m."""
+        q, v, a = (basis @ coefficients.T for basis in self.basis(t))
+        return q, v, a
+
     @property
-    def _combinations(self) -> tuple[np.ndarray, np.ndarray]:
+    def _combinations(self) -> tuple[Float[np.ndarray, "k m"], Float[np.ndarray, "k m"]]:
         """Orthonormal (A, B) with sum A_k = 0 and sum k B_k = 0: no velocity, no acceleration at t = 0."""
         k = np.arange(1.0, self.harmonics + 1)
         return scipy.linalg.null_space(np.ones((1, len(k)))), scipy.linalg.null_space(k[None])
 
 
-def motion(series: Fourier, coefficients: Array, t: Any) -> tuple[Array, Array, Array]:
-    """(q, v, a) at times t, (..., nv) each, of coefficients (nv, size)."""
-    q, v, a = (basis @ coefficients.T for basis in series.basis(t))
-    return q, v, a
-
-
 def check_joints(model: Model) -> None:
-    """Raise where a joint is no number for each degree of freedom.
+    """Raise where a joint has not one number for each degree of freedom.
 
     Raises:
         ValueError: a joint is spherical, planar or free.

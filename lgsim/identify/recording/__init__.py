@@ -1,1 +1,24 @@
-"""Recorded motion: read, checked, mended and smoothed."""
+"""Recorded motion: reading, checks that mend or name what is wrong, delays, smoothing."""
+
+from lgsim.identify.recording.delays import estimate_delay, shift_signal
+from lgsim.identify.recording.filters import Butterworth, Smoother, Spline
+from lgsim.identify.recording.plausibility import check_recording
+from lgsim.identify.recording.reading import RecordingMapError, read_recording
+from lgsim.identify.recording.recording import Recording
+from lgsim.identify.recording.report import Finding, Report
+from lgsim.identify.recording.smoothing import smooth
+
+__all__ = [
+    "Butterworth",
+    "Finding",
+    "Recording",
+    "RecordingMapError",
+    "Report",
+    "Smoother",
+    "Spline",
+    "check_recording",
+    "estimate_delay",
+    "read_recording",
+    "shift_signal",
+    "smooth",
+]

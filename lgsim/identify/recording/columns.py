@@ -1,4 +1,4 @@
-"""Units of measured columns, as factors to SI."""
+"""Names of measured columns: their units as factors to SI, and the place in a recording that a name means."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lgsim.identify.recording.coordinates import has_quaternion
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.model import Model
 
 
 class Unit(NamedTuple):
-    """A factor to SI units, and what it measures."""
+    """A unit of measurement.
+
+    Attributes:
+        factor: SI units in one of it.
+        dimension: The kind of quantity that it measures, such as "angle" or "length/time^2".
+    """
 
     factor: float
     dimension: str
@@ -22,16 +28,13 @@ _BASE_UNITS = {
     "angle": {"rad": 1.0, "mrad": 1e-3, "deg": math.pi / 180, "rev": 2 * math.pi},
     "length": {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "in": 0.0254},
 }
-_PER = {
-    "": "", "/s": "/time", "/min": "/time", "/s^2": "/time^2",
-}  # fmt: skip
-_SECONDS = {"": 1.0, "/s": 1.0, "/min": 1 / 60, "/s^2": 1.0}
+_RATES = {"": ("", 1.0), "/s": ("/time", 1.0), "/min": ("/time", 1 / 60), "/s^2": ("/time^2", 1.0)}
 
 UNITS = {
-    f"{name}{per}": Unit(factor * _SECONDS[per], dimension + suffix)
+    f"{name}{per}": Unit(factor * scale, dimension + suffix)
     for dimension, names in _BASE_UNITS.items()
     for name, factor in names.items()
-    for per, suffix in _PER.items()
+    for per, (suffix, scale) in _RATES.items()
 } | {
     "rpm": Unit(2 * math.pi / 60, "angle/time"),
     "g": Unit(9.80665, "length/time^2"),
@@ -42,7 +45,7 @@ UNITS = {
     "A": Unit(1.0, "current"), "mA": Unit(1e-3, "current"),
     "-": Unit(1.0, "number"), "1": Unit(1.0, "number"),
 }  # fmt: skip
-"""By name, in the spelling that ``unit`` makes of others."""
+"""All units by name, in the spelling that ``parse_unit`` makes of others."""
 
 _SPELLINGS = {
     " ": "", "·": "", "*": "", ".": "", "°": "deg", "µ": "u", "μ": "u", "²": "^2", "/sec": "/s", "/s/s": "/s^2",
@@ -50,8 +53,8 @@ _SPELLINGS = {
 }  # fmt: skip
 
 
-def unit(name: str) -> Unit | None:
-    """The unit of a name such as "deg/s", "N m" or "rad/s²"; None where it is none."""
+def parse_unit(name: str) -> Unit | None:
+    """The unit that a text such as "deg/s", "N m" or "rad/s²" names; None where it names none."""
     plain = name.strip()
     for spelling, own in sorted(_SPELLINGS.items(), key=lambda pair: -len(pair[0])):
         plain = plain.replace(spelling, own)
@@ -59,13 +62,19 @@ def unit(name: str) -> Unit | None:
     return UNITS.get(plain)
 
 
-def known(dimension: str) -> str:
-    """The names of the units that measure it, for messages."""
+def units_of(dimension: str) -> str:
+    """The names of the units of a dimension, separated by commas."""
     return ", ".join(name for name, one in UNITS.items() if one.dimension == dimension)
 
 
 class Slot(NamedTuple):
-    """A place for a column: a channel, the joint or frame that owns it, and which of the owner's numbers."""
+    """The place in a recording that a column fills.
+
+    Attributes:
+        channel: A name of ``recording.CHANNELS``, of ``SENSORS``, or "time".
+        owner: The joint or frame that the numbers belong to; "" for the time.
+        index: The place of the number among those of its owner, from 0.
+    """
 
     channel: str
     owner: str
@@ -77,7 +86,7 @@ class Slot(NamedTuple):
 
 TIME = Slot("time", "", 0)
 SENSORS = {"accelerometer": 0, "gyroscope": 3}
-"""The channels of an IMU, and where they begin in its six numbers."""
+"""The channels of an IMU, with the place of each one's first number among the IMU's six."""
 
 _CHANNELS = {
     "q": "q pos position positions angle angles coordinate",
@@ -90,8 +99,7 @@ _CHANNELS = {
     "time": "time t timestamp stamp",
 }
 _WORDS = {channel: frozenset(words.split()) for channel, words in _CHANNELS.items()}
-# words that change nothing
-_NOISE = frozenset("joint joints state states measured actual meas msr encoder sensor sensors robot imu data".split())
+_IGNORED = frozenset("joint joints state states measured actual meas msr encoder sensor sensors robot imu data".split())
 _KINDS = {
     "quaternion": "q", "quat": "q", "orientation": "q", "rotation": "q", "linear": "v", "lin": "v", "angular": "w",
     "ang": "w",
@@ -100,14 +108,16 @@ _LETTERED = frozenset(["x", "y", "z", "w"] + [kind + axis for kind in "pqvwfn" f
 _BASES = ("base", "floating_base", "root")
 
 
-def labels(joint: Joint, channel: str) -> list[tuple[str, ...]]:
-    """The names that each number of a joint may have, apart from its index; () where it has one number alone."""
+def number_labels(joint: Joint, channel: str) -> list[tuple[str, ...]]:
+    """The labels, such as "x" or "qw", of each number that a joint has in a channel.
+
+    An empty tuple stands for a number that only its index tells from others, or that is the only one.
+    """
     if joint.nv == 1:
         return [()]
-    turned = joint.nq != joint.nv  # by a quaternion
     rows = [("xyz"[row.axis], row.turns) for row in joint.rows]
     same = len({turns for _, turns in rows}) == 1
-    if channel == "q" and turned:
+    if channel == "q" and has_quaternion(joint):
         slides = [(axis, f"p{axis}") for axis, turns in rows if not turns]
         return slides + [(f"q{axis}", axis) if same else (f"q{axis}",) for axis in "wxyz"]
     if len(set(rows)) < len(rows):  # two screws of a kind about one axis: only the index tells them apart
@@ -118,17 +128,20 @@ def labels(joint: Joint, channel: str) -> list[tuple[str, ...]]:
 
 
 def split_unit(name: str) -> tuple[str, str | None]:
-    """A name without its unit in brackets, and the unit: "q j1 [deg]" gives ("q j1", "deg")."""
+    """(name without its unit in brackets, the unit's text or None): "q j1 [deg]" gives ("q j1", "deg")."""
     found = re.fullmatch(r"(.*?)\s*[\[(]([^\[\]()]+)[\])]\s*", name)
-    if found and unit(found[2]) is not None and not found[2].strip().isdigit():
+    if found and parse_unit(found[2]) is not None and not found[2].strip().isdigit():
         return found[1], found[2]
     return name, None
 
 
-def slots(name: str, model: Model, quaternion: str = "wxyz") -> list[Slot]:
-    """The places that a column's name without unit may mean; none where lgsim cannot read it, one where it is clear.
+def parse_name(name: str, model: Model, quaternion_order: str = "wxyz") -> list[Slot]:
+    """The places that a column's name may mean: none where it cannot be read, one where it is clear.
 
-    ``quaternion`` is the order of the numbers of a quaternion that have an index and no letter.
+    Args:
+        name: The name without its unit.
+        model: The machine whose joints and frames own the columns.
+        quaternion_order: "wxyz" or "xyzw", the order of the numbers of a quaternion that have an index and no letter.
     """
     if name.strip().lower() in _WORDS["time"]:
         return [TIME]
@@ -136,14 +149,14 @@ def slots(name: str, model: Model, quaternion: str = "wxyz") -> list[Slot]:
     for owner, alias, is_frame in _owners(model):
         rest = re.sub(rf"(?<![A-Za-z0-9]){re.escape(alias)}(?![A-Za-z0-9])", " ", name, count=1)
         if rest != name:
-            found += [(len(alias), slot) for slot in _read_name(rest, owner, is_frame, model, quaternion)]
+            found += [(len(alias), slot) for slot in _owner_slots(rest, owner, is_frame, model, quaternion_order)]
     # the longest name wins: "arm_left" is not the "arm" of a side
     longest = max((length for length, _ in found), default=0)
     return sorted({slot for length, slot in found if length == longest})
 
 
 def _owners(model: Model) -> Iterator[tuple[str, str, bool]]:
-    """(owner, how it may be called, whether it is a frame)."""
+    """(owner, a name that columns call it by, whether it is a frame) of all joints and frames."""
     tree = model.topology
     for name, joint, mimic in zip(tree.joint_names, tree.joints, tree.mimics, strict=True):
         if mimic is None and joint.nv:
@@ -154,9 +167,10 @@ def _owners(model: Model) -> Iterator[tuple[str, str, bool]]:
         yield name, name, True
 
 
-def _read_name(rest: str, owner: str, is_frame: bool, model: Model, order: str) -> list[Slot]:
+def _owner_slots(rest: str, owner: str, is_frame: bool, model: Model, quaternion_order: str) -> list[Slot]:
+    """The places of one owner that the rest of a column's name may mean."""
     words = [word.lower() for word in re.split(r"[^A-Za-z0-9]+", rest.replace("q_dot", "qdot")) if word]
-    words = [word for word in words if word not in _NOISE]
+    words = [word for word in words if word not in _IGNORED]
     channels = [c for c, names in _WORDS.items() if (c in SENSORS) == is_frame and c != "time" and names & set(words)]
     if is_frame and "gyroscope" not in channels and "angular" in words:
         channels = ["gyroscope"]
@@ -175,12 +189,12 @@ def _read_name(rest: str, owner: str, is_frame: bool, model: Model, order: str) 
             bool(left) and (left[0] in ("x", "y", "z", "0", "1", "2"))
         )
     joint = model.topology.joints[model.topology.joint_names.index(owner)]
-    return [Slot(channel, owner, i) for i in _number_names(joint, channel, left, kind, order)]
+    return [Slot(channel, owner, i) for i in _number_indices(joint, channel, left, kind, quaternion_order)]
 
 
-def _number_names(joint: Joint, channel: str, left: list[str], kind: str | None, order: str) -> list[int]:
-    """Which numbers of a joint the word that is left may mean."""
-    named = labels(joint, channel)
+def _number_indices(joint: Joint, channel: str, left: list[str], kind: str | None, quaternion_order: str) -> list[int]:
+    """The numbers of a joint that the word which is left of a name may mean."""
+    named = number_labels(joint, channel)
     if not left:
         return [0] if len(named) == 1 else []
     word = left[0]
@@ -188,15 +202,15 @@ def _number_names(joint: Joint, channel: str, left: list[str], kind: str | None,
         kind = {"v": "f", "w": "n"}.get(kind, kind)
     if word.isdigit() and len(named) > 1:
         among = [i for i, own in enumerate(named) if kind is None or any(len(x) == 2 and x[0] == kind for x in own)]
-        return [indexed(joint, channel, among[int(word)], order)] if int(word) < len(among) else []
+        return [file_to_own_index(joint, channel, among[int(word)], quaternion_order)] if int(word) < len(among) else []
     if kind is not None and len(word) == 1:
         word = kind + word
     return [i for i, own in enumerate(named) if word in own]
 
 
-def indexed(joint: Joint, channel: str, index: int, order: str) -> int:
-    """Where a number goes whose place in a file is ``index``: quaternions may come in another order."""
+def file_to_own_index(joint: Joint, channel: str, index: int, quaternion_order: str) -> int:
+    """The index in lgsim's order of a joint's number whose index in a file is given."""
     first = joint.nq - 4
-    if channel != "q" or joint.nq == joint.nv or index < first:
+    if channel != "q" or not has_quaternion(joint) or index < first:
         return index
-    return first + "wxyz".index(order[index - first])
+    return first + "wxyz".index(quaternion_order[index - first])

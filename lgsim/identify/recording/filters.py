@@ -1,33 +1,53 @@
-"""Smooth curves through samples: zero-phase Butterworth filters and least-squares splines of order five."""
+"""Smoothers of sampled columns: least-squares splines of degree five and zero-phase Butterworth filters."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from lgsim.support.extras import package
 
 DEGREE = 5
-"""Of all splines here: four derivatives are continuous."""
+"""Degree of all splines here: four derivatives are continuous."""
 
 _EVEN = 1e-3  # a clock is even where no step differs by more than this part
 
 
+@runtime_checkable
+class Curve(Protocol):
+    """A curve with derivatives, such as a ``scipy.interpolate.BSpline``."""
+
+    def __call__(self, time: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
+        """The points of the curve at times, s."""
+        ...
+
+    def derivative(self, order: int = 1) -> Curve:
+        """The time derivative of some order, as a curve."""
+        ...
+
+
 class Smoother(ABC):
-    """How samples become a curve with derivatives."""
+    """A method that turns samples into a curve with derivatives."""
 
     @abstractmethod
-    def curve(self, time: np.ndarray, x: np.ndarray, weights: np.ndarray) -> Any:
-        """The curve through samples as ``scipy.interpolate.BSpline``.
+    def curve(
+        self, time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"]
+    ) -> Curve:
+        """The curve through samples of k columns.
 
         Args:
-            time: s, (n,), rising.
-            x: (n, k).
-            weights: (n, k); 0 for what does not count.
+            time: Rising times (n,), s.
+            x: Samples (n, k).
+            weights: Weights (n, k); 0 for a sample that does not count.
+
+        Raises:
+            ValueError: the method does not fit the clock.
+            ModuleNotFoundError: scipy is missing.
         """
 
     @property
@@ -37,11 +57,13 @@ class Smoother(ABC):
 
     @property
     @abstractmethod
-    def reference(self) -> float:
-        """Spacing of the knots of a spline that the method leaves as it is, s."""
+    def reference_spacing(self) -> float:
+        """The spacing of knots, s, of a spline that the method leaves as it is."""
 
-    def settled(self, time: np.ndarray, x: np.ndarray, weights: np.ndarray) -> Smoother:
-        """The same with all that the data decide."""
+    def tune(
+        self, time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"]
+    ) -> Smoother:
+        """The same method with the settings that samples, as ``curve`` takes them, decide."""
         del time, x, weights
         return self
 
@@ -55,9 +77,12 @@ class Butterworth(Smoother):
     uneven, a cubic spline first gives even samples; what does not count is replaced by straight lines. Within about
     ``1/cutoff`` of both ends the derivatives are less exact.
 
-    Args:
-        cutoff: Hz.
-        order: Of one pass.
+    Attributes:
+        cutoff: The frequency of half power, Hz.
+        order: The order of the filter of one pass.
+
+    Raises:
+        ValueError: the cutoff is not positive.
 
     Source: scipy.signal.sosfiltfilt; the correction is that of D. A. Winter, Biomechanics and Motor Control of Human
     Movement, 4th ed. 2009, chapter 3.
@@ -76,14 +101,15 @@ class Butterworth(Smoother):
         return 0.5 / self.cutoff
 
     @property
-    def reference(self) -> float:
+    def reference_spacing(self) -> float:
         """A period at the cutoff."""
         return 1 / self.cutoff
 
-    def curve(self, time: np.ndarray, x: np.ndarray, weights: np.ndarray) -> Any:
-        """See ``Smoother.curve``."""
+    def curve(
+        self, time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"]
+    ) -> Curve:
         signal, interpolate = package("scipy.signal", "identify"), package("scipy.interpolate", "identify")
-        x = np.stack([_bridged(time, *pair) for pair in zip(x.T, weights.T, strict=True)], axis=1)
+        x = np.stack([_bridge(time, *pair) for pair in zip(x.T, weights.T, strict=True)], axis=1)
         grid = np.linspace(time[0], time[-1], round((time[-1] - time[0]) / np.median(np.diff(time))) + 1)
         rate = (len(grid) - 1) / (grid[-1] - grid[0])
         if len(grid) != len(time) or np.max(np.abs(time - grid)) * rate > _EVEN:
@@ -103,9 +129,12 @@ class Spline(Smoother):
     Error of the curve O(spacing^6), of its second derivative O(spacing^4); noise of variance s^2 becomes about
     ``s^2 dt / spacing``. Knots are left out where there are less than three samples between them.
 
-    Args:
-        spacing: Of the knots, s; None for the one with the least generalised cross-validation
+    Attributes:
+        spacing: The spacing of the knots, s; None for the one with the least generalized cross-validation
             ``n RSS / (n - p)^2``, p coefficients, summed as logarithms over the columns.
+
+    Raises:
+        ValueError: the spacing is not positive.
 
     Source: P. Craven and G. Wahba, Smoothing noisy data with spline functions, Numerische Mathematik 31, 1979;
     scipy.interpolate.make_lsq_spline.
@@ -126,50 +155,51 @@ class Spline(Smoother):
         return math.nan if self.spacing is None else self.spacing
 
     @property
-    def reference(self) -> float:
+    def reference_spacing(self) -> float:
         """The spacing of the knots."""
         return self.resolution
 
-    def curve(self, time: np.ndarray, x: np.ndarray, weights: np.ndarray) -> Any:
-        """See ``Smoother.curve``."""
+    def curve(
+        self, time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"]
+    ) -> Curve:
         if self.spacing is None:
-            return self.settled(time, x, weights).curve(time, x, weights)
-        parts = [(columns, _fit(time, x[:, columns], w, self.spacing)) for columns, w in _alike(weights)]
-        if len(parts) == 1:
-            return parts[0][1]
-        return _Columns([(columns, curve) for columns, curve in parts], x.shape[1])
+            return self.tune(time, x, weights).curve(time, x, weights)
+        parts = [(columns, _fit(time, x[:, columns], w, self.spacing)[0]) for columns, w in _by_weights(weights)]
+        return parts[0][1] if len(parts) == 1 else _ColumnCurves(parts, x.shape[1])
 
-    def settled(self, time: np.ndarray, x: np.ndarray, weights: np.ndarray) -> Spline:
-        """The same with the spacing that cross-validation finds."""
+    def tune(
+        self, time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"]
+    ) -> Spline:
+        """The same with the spacing that cross-validation finds, where none is given."""
         if self.spacing is not None:
             return self
-        dt, whole = float(np.median(np.diff(time))), float(time[-1] - time[0])
-        count = max(1, math.floor(2 * math.log2(max(whole / (12 * dt), 1))) + 1)
+        dt, duration = float(np.median(np.diff(time))), float(time[-1] - time[0])
+        count = max(1, math.floor(2 * math.log2(max(duration / (12 * dt), 1))) + 1)
         choices = [3 * dt * 2 ** (i / 2) for i in range(count)]
         scores = np.array([_cross_validation(time, x, weights, h) for h in choices])
         telling = np.all(np.isfinite(scores), axis=0)
         return Spline(choices[int(np.argmin(scores[:, telling].sum(axis=1)))])
 
 
-class _Columns:
-    """Curves of columns whose knots differ, as one."""
+class _ColumnCurves:
+    """Curves of groups of columns, whose knots differ, as one curve of all columns."""
 
-    def __init__(self, parts: list[tuple[np.ndarray, Any]], width: int) -> None:
+    def __init__(self, parts: list[tuple[Int[np.ndarray, " _"], Curve]], width: int) -> None:
         self.parts, self.width = parts, width
 
-    def __call__(self, time: np.ndarray) -> np.ndarray:
+    def __call__(self, time: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
         out = np.empty((len(time), self.width))
         for columns, curve in self.parts:
             out[:, columns] = curve(time)
         return out
 
-    def derivative(self, order: int = 1) -> _Columns:
-        """The derivative of each."""
-        return _Columns([(columns, curve.derivative(order)) for columns, curve in self.parts], self.width)
+    def derivative(self, order: int = 1) -> _ColumnCurves:
+        """The curve whose columns are the derivatives of the columns."""
+        return _ColumnCurves([(columns, curve.derivative(order)) for columns, curve in self.parts], self.width)
 
 
-def _alike(weights: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(columns, their weights) of columns with the same weights."""
+def _by_weights(weights: Float[np.ndarray, "n k"]) -> list[tuple[Int[np.ndarray, " _"], Float[np.ndarray, " n"]]]:
+    """(columns, their weights) of each group of columns with the same weights."""
     left, found = list(range(weights.shape[1])), []
     while left:
         same = [i for i in left if np.array_equal(weights[:, i], weights[:, left[0]])]
@@ -178,17 +208,21 @@ def _alike(weights: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     return found
 
 
-def _fit(time: np.ndarray, x: np.ndarray, weights: np.ndarray, spacing: float) -> Any:
+def _fit(
+    time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"], spacing: float
+) -> tuple[Curve, int]:
+    """(the spline of least weighted squares with knots at a spacing, its number of coefficients per column)."""
     interpolate = package("scipy.interpolate", "identify")
     counts = weights > 0
     if np.count_nonzero(counts) <= 2 * DEGREE:  # nothing to fit: the numbers as they are, which count for nothing
         counts, weights = np.ones(len(time), bool), np.ones(len(time))
     knots = _knots(time, time[counts], spacing)
-    return interpolate.make_lsq_spline(time[counts], x[counts], knots, DEGREE, np.sqrt(weights[counts]))
+    curve = interpolate.make_lsq_spline(time[counts], x[counts], knots, DEGREE, np.sqrt(weights[counts]))
+    return curve, len(knots) - DEGREE - 1
 
 
-def _knots(time: np.ndarray, samples: np.ndarray, spacing: float) -> np.ndarray:
-    """Knots with three samples at least between neighbours, the ends repeated."""
+def _knots(time: Float[np.ndarray, " n"], samples: Float[np.ndarray, " m"], spacing: float) -> Float[np.ndarray, " l"]:
+    """Knots with three samples at least between neighbors, the ends repeated."""
     start, end = min(time[0], samples[0]), max(time[-1], samples[-1])
     even = np.linspace(start, end, max(1, round((end - start) / spacing)) + 1)
     before = np.searchsorted(samples, even)
@@ -201,19 +235,23 @@ def _knots(time: np.ndarray, samples: np.ndarray, spacing: float) -> np.ndarray:
     return np.concatenate([[start] * (DEGREE + 1), kept, [end] * (DEGREE + 1)])
 
 
-def _cross_validation(time: np.ndarray, x: np.ndarray, weights: np.ndarray, spacing: float) -> np.ndarray:
-    """``log(n RSS / (n - p)^2)`` of each column."""
+def _cross_validation(
+    time: Float[np.ndarray, " n"], x: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "n k"], spacing: float
+) -> Float[np.ndarray, " k"]:
+    """The score ``log(n RSS / (n - p)^2)`` of each column, infinite where there are too many coefficients."""
     scores = np.empty(x.shape[1])
-    for columns, w in _alike(weights):
-        curve = _fit(time, x[:, columns], w, spacing)
-        n, p = np.count_nonzero(w), len(curve.t) - DEGREE - 1
+    for columns, w in _by_weights(weights):
+        curve, p = _fit(time, x[:, columns], w, spacing)
+        n = np.count_nonzero(w)
         rss = np.sum(w[:, None] * (x[:, columns] - curve(time)) ** 2, axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             scores[columns] = np.log(n * rss / (n - p) ** 2) if n > p else np.inf
     return scores
 
 
-def _bridged(time: np.ndarray, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Samples that do not count, replaced by straight lines between those that do."""
+def _bridge(
+    time: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    """The samples with straight lines in the place of those that do not count."""
     counts = weights > 0
     return np.interp(time, time[counts], x[counts]) if counts.any() else x

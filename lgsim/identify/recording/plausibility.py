@@ -1,30 +1,48 @@
-"""Columns that cannot be what they are called: compared with limits and with the motion."""
+"""The check of a recording: faults of single samples are mended, columns that are implausible are named.
+
+Each check of ``CHECKS`` mends one kind of fault. Then the motion as a whole is compared with the machine's limits, its
+derivatives with the measured velocities, and the model's inverse dynamics with the measured torques.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 
 from lgsim.identify.recording import channel_checks, clock_checks
+from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.recording.delays import estimate_delay
 from lgsim.identify.recording.filters import Spline
 from lgsim.identify.recording.recording import Recording
 from lgsim.identify.recording.report import Finding
-from lgsim.identify.recording.smoothing import SHORTEST, settled, smooth
+from lgsim.identify.recording.smoothing import MIN_SAMPLES, smooth, tune
 from lgsim.identify.recording.torque_plausibility import (
     ALIKE,
     ANSWER,
     BETTER,
-    LONGEST_DELAY,
+    MAX_DELAY,
     UNLIKE,
-    Motion,
+    SmoothMotion,
+    check_torques,
     correlations,
-    torques,
 )
-from lgsim.multibody.model import Model
 
-_LOOKED_AT = 8192  # samples
+CHECKS = (
+    clock_checks.sort_rows,
+    channel_checks.normalize_quaternions,
+    channel_checks.unwrap_angles,
+    clock_checks.remove_jumps,
+    clock_checks.report_gaps,
+    channel_checks.bridge_missing_values,
+    channel_checks.exclude_stuck_encoders,
+    channel_checks.exclude_saturated_torques,
+    channel_checks.add_missing_velocities,
+)
+"""The checks that mend, in order; each returns the recording with its findings, and relies on those before it."""
+
+_MAX_SAMPLES = 8192  # of the longest segment that are compared
 _SCALE = 1.2  # velocities that are by so much too large or too small are no noise
 _MOVES = 0.02  # of the fastest joint's speed: slower ones tell nothing
 _FILLS = 0.01  # of the range of a joint: what motion in the right unit fills
@@ -36,45 +54,63 @@ _FACTORS = {
 }  # fmt: skip
 
 
-def diagnose(recording: Recording) -> list[Finding]:
-    """What the motion as a whole tells about single columns; all need an answer."""
-    found = _beyond_limits(recording)
-    piece = max(recording.pieces, key=lambda piece: piece.stop - piece.start)
-    part = recording[piece][:_LOOKED_AT]
-    if len(part) < 4 * SHORTEST:
+def check_recording(recording: Recording) -> Recording:
+    """The recording, mended where that is safe, with a ``report`` of all that was found.
+
+    Mended: rows without time, repeated or out of order; clocks that were set; signs and norms of quaternions; whole
+    turns; missing numbers (bridged, weight 0); stuck encoders and saturated torques (weight 0); missing velocities
+    (differences, weight 0). Named only, ``Finding.open``, for the data do not say which answer is right: implausible
+    units, wrong signs, shuffled columns, delays. For these the motion is smoothed, its derivatives compared with the
+    measured velocities, and the model's inverse dynamics, friction of any size added, with the measured torques of a
+    machine on a fixed base; the model's numbers may be rough. Gaps and uneven clocks are named; ``smooth`` copes.
+
+    Args:
+        recording: A recording, NaN where a number is missing.
+
+    Returns:
+        The recording without NaN; findings are added to those that it had.
+
+    Raises:
+        ValueError: there are less than two different times.
+        ModuleNotFoundError: scipy is missing.
+    """
+    findings = []
+    for check in CHECKS:
+        recording, found = check(recording)
+        findings += found
+    report = recording.report + findings + implausible_columns(recording)
+    return replace(recording, report=report).with_history("checked")
+
+
+def implausible_columns(recording: Recording) -> list[Finding]:
+    """Findings about columns that do not fit the motion as a whole; all of them need an answer."""
+    found = _check_limits(recording)
+    part = recording[recording.longest_segment][:_MAX_SAMPLES]
+    if len(part) < 4 * MIN_SAMPLES:
         return found
-    method = settled(part, Spline())
+    method = tune(part, Spline())
     curve = smooth(part, method).channels
-    motion = Motion(part, curve["q"], curve["v"], curve["a"], method, _column_names(part.model))
+    motion = SmoothMotion(part, curve["q"], curve["v"], curve["a"], method, dof_names(part.model))
     if recording.v is not None and recording.valid("v").any():
-        found += _velocities(motion, {finding.where.split()[-1] for finding in found})
+        found += _check_velocities(motion, {finding.where.split()[-1] for finding in found})
     if part.tau is None or part.model.topology.floats or found:
         return found
-    return torques(motion)
+    return check_torques(motion)
 
 
-def _column_names(model: Model) -> list[str]:
-    """Of the degrees of freedom."""
-    out = []
-    for name, part in model.v_slices.items():
-        n = part.stop - part.start
-        out += [name] if n == 1 else [f"{name}[{i}]" for i in range(n)]
-    return out
-
-
-def _beyond_limits(recording: Recording) -> list[Finding]:
+def _check_limits(recording: Recording) -> list[Finding]:
     """Positions and velocities far beyond limits, and with which sign or unit they would be within."""
     model, found = recording.model, []
     speed = np.asarray(model.velocity_limit)
     limits = {"q": (np.asarray(model.lower), np.asarray(model.upper)), "v": (-speed, speed)}
-    places = {"q": {}, "v": {i: i for i in range(model.nv)}}
+    columns = {"q": {}, "v": {i: i for i in range(model.nv)}}
     for name, part in model.q_slices.items():
         v = model.v_slices[name]
         if part.stop - part.start == v.stop - v.start:
-            places["q"] |= {v.start + i: part.start + i for i in range(v.stop - v.start)}
-    names = _column_names(model)
+            columns["q"] |= {v.start + i: part.start + i for i in range(v.stop - v.start)}
+    names = dof_names(model)
     for channel in [name for name in limits if name in recording.channels]:
-        for i, at in places[channel].items():
+        for i, at in columns[channel].items():
             lower, upper = (limit[i] for limit in limits[channel])
             x = recording.channels[channel][recording.valid(channel)[:, i], at]
             if not np.isfinite([lower, upper]).all() or not len(x):
@@ -99,11 +135,11 @@ def _beyond_limits(recording: Recording) -> list[Finding]:
     return found
 
 
-def _velocities(motion: Motion, suspects: set[str]) -> list[Finding]:
-    """Measured velocities against the derivatives of the positions."""
-    raw, d = motion.raw, motion.v
+def _check_velocities(motion: SmoothMotion, suspects: set[str]) -> list[Finding]:
+    """Measured velocities against the derivatives of the positions; those of suspects, by name, are not looked at."""
+    raw, d = motion.recording, motion.v
     time = raw.time - raw.time[0]
-    measured = motion.method.curve(time, raw.channels["v"], raw.weights["v"])(time)
+    measured = motion.smoother.curve(time, raw.channels["v"], raw.weights["v"])(time)
     known = raw.valid("v").any(axis=0)
     size = np.std(d, axis=0)
     usual = np.std(measured, axis=0)
@@ -129,12 +165,12 @@ def _velocities(motion: Motion, suspects: set[str]) -> list[Finding]:
             found.append(Finding("shuffled columns", where, len(raw), seen, ANSWER, True))
         elif own > ALIKE:
             scales[int(i)] = float(measured[:, i] @ d[:, i] / (d[:, i] @ d[:, i]))
-            found += _late(motion, int(i), measured[:, i], d[:, i])
-    return found + _scales(motion, scales)
+            found += _check_delay(motion, int(i), measured[:, i], d[:, i])
+    return found + _check_scales(motion, scales)
 
 
-def _scales(motion: Motion, scales: dict[int, float]) -> list[Finding]:
-    """Velocities that go with their positions but are by a factor too large or too small; one for all: it is time."""
+def _check_scales(motion: SmoothMotion, scales: dict[int, float]) -> list[Finding]:
+    """Velocities that are a wrong multiple of the positions' derivatives; if all are by one factor, it is the time."""
     odd = {i: scale for i, scale in scales.items() if not 1 / _SCALE < scale < _SCALE}
     if not odd:
         return []
@@ -150,53 +186,12 @@ def _scales(motion: Motion, scales: dict[int, float]) -> list[Finding]:
     return found
 
 
-def _late(motion: Motion, i: int, v: np.ndarray, d: np.ndarray) -> list[Finding]:
-    """The delay of a velocity that goes with its own position."""
-    where, found, dt = f"v {motion.names[i]}", [], motion.raw.dt
-    delay, alike = estimate_delay(d, v, dt, min(LONGEST_DELAY, len(v) * dt / 8))
+def _check_delay(motion: SmoothMotion, i: int, v: Float[np.ndarray, " n"], d: Float[np.ndarray, " n"]) -> list[Finding]:
+    """The delay of a velocity behind the derivative d of its own position."""
+    where, found, dt = f"v {motion.names[i]}", [], motion.recording.dt
+    delay, alike = estimate_delay(d, v, dt, min(MAX_DELAY, len(v) * dt / 8))
     now = float(np.corrcoef(d, v)[0, 1])
     if abs(delay) > dt and (1 - alike) < (1 - now) / BETTER:
         seen = f"{1e3 * delay:.3g} ms behind the derivative of the position"
-        found.append(Finding("delay", where, 0, seen, "not changed: shift moves a channel", True))
+        found.append(Finding("delay", where, 0, seen, "not changed: shift_signal moves a channel", True))
     return found
-
-
-STEPS = (
-    clock_checks.order,
-    channel_checks.unit_quaternions,
-    channel_checks.whole_turns,
-    clock_checks.jumps,
-    clock_checks.gaps,
-    channel_checks.missing_values,
-    channel_checks.stuck_encoders,
-    channel_checks.saturated_torques,
-    channel_checks.missing_velocities,
-)
-"""Each takes a recording and gives it mended, with its findings. Each may count on those before it."""
-
-
-def check_recording(recording: Recording) -> Recording:
-    """The recording with what could be mended, and with a ``report`` of all that was found.
-
-    Mended: rows without time, repeated or out of order; clocks that were set; signs and norms of quaternions; whole
-    turns; missing numbers (bridged, weight 0); stuck encoders and saturated torques (weight 0); missing velocities
-    (differences, weight 0). Named only, ``Finding.open``, for the data do not say which answer is right: implausible
-    units, wrong signs, shuffled columns, delays. For these the motion is smoothed, its derivatives compared with the
-    measured velocities, and the model's inverse dynamics, friction of any size added, with the measured torques of a
-    machine on a fixed base; the model's numbers may be rough. Gaps and uneven clocks are named; ``smooth`` copes.
-
-    Args:
-        recording: What was recorded; NaN where a number is missing.
-
-    Returns:
-        The recording without NaN; findings are added to those that it had.
-
-    Raises:
-        ValueError: there are less than two different times.
-    """
-    findings = []
-    for step in STEPS:
-        recording, found = step(recording)
-        findings += found
-    report = recording.report + findings + diagnose(recording)
-    return replace(recording, report=report).noted("checked")

@@ -1,4 +1,4 @@
-"""Recorded motion from files, by the names of their columns."""
+"""Recordings from files, by the names of their columns and a map for names that cannot be read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,19 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
-from lgsim.identify.recording import columns
-from lgsim.identify.recording.columns import SENSORS, TIME, Slot, known, unit
+from lgsim.identify.recording.columns import (
+    SENSORS,
+    TIME,
+    Slot,
+    file_to_own_index,
+    parse_name,
+    parse_unit,
+    split_unit,
+    units_of,
+)
+from lgsim.identify.recording.coordinates import has_quaternion
 from lgsim.identify.recording.plausibility import check_recording
 from lgsim.identify.recording.recording import CHANNELS, Recording
 from lgsim.identify.recording.report import Finding, Report
@@ -24,12 +34,12 @@ from lgsim.multibody.model import Model
 
 
 class RecordingMapError(ValueError):
-    """What a file or its map says of a column, and cannot be.
+    """A file or its map says something of a column that cannot be.
 
     Attributes:
-        column: Its name, or that of a constant.
+        column: The column's name, or that of a constant.
         key: The key of the column's table in the map that is wrong; "" where it is all of it.
-        reason: The fault alone.
+        reason: The fault alone, without the file.
     """
 
     def __init__(self, place: str, column: str, key: str, reason: str) -> None:
@@ -38,25 +48,25 @@ class RecordingMapError(ValueError):
 
 
 class _Fault(ValueError):
-    """A fault before it is known where: (key, reason)."""
+    """A fault as (key, reason), before the file and the column are known."""
 
 
 class _Entry(NamedTuple):
-    """A column and where it goes: number = scale * cell."""
+    """A column of a file with its place in the recording: number = scale * cell."""
 
     column: str
     slot: Slot
     scale: float
 
 
-class _Twist(NamedTuple):
-    """Which parts of a floating base's twist a file has in world axes."""
+class _WorldAxes(NamedTuple):
+    """The parts of a floating base's twist that a file has in world axes."""
 
     linear: bool
     angular: bool
 
 
-_TWISTS = {"body": _Twist(False, False), "world": _Twist(True, True), "mixed": _Twist(True, False)}
+_TWISTS = {"body": _WorldAxes(False, False), "world": _WorldAxes(True, True), "mixed": _WorldAxes(True, False)}
 _OPTIONS = {"quaternion": "wxyz", "twist": "body", "automatic": True, "constants": {}}
 _FIELDS = ("joint", "frame", "quantity", "index", "unit", "sign", "scale")
 
@@ -64,7 +74,7 @@ _FIELDS = ("joint", "frame", "quantity", "index", "unit", "sign", "scale")
 def read_recording(
     path: str | Path, model: Model, map: Mapping[str, Any] | str | Path | None = None, *, checked: bool = True
 ) -> Recording:
-    """Recorded motion from a ``.csv``, ``.parquet`` or ``.npz`` file, by the names of its columns in any order.
+    """A recording from a ``.csv``, ``.parquet`` or ``.npz`` file, by the names of its columns in any order.
 
     lgsim reads names that hold a joint's name and a quantity, with a unit in brackets where it is not SI:
     ``q joint1 [deg]``, ``joint1_position``, ``vel.joint1``, ``/joint_states/joint1/effort``, ``base_qw``,
@@ -72,7 +82,7 @@ def read_recording(
 
     - ``joint`` or ``frame``, none for the time;
     - ``quantity``: time, q, v, a, tau, current; of a frame accelerometer, gyroscope;
-    - ``index``: which number of a joint with several, from 0;
+    - ``index``: the place among the numbers of a joint with several, from 0;
     - ``unit``, ``sign`` (1 or -1), ``scale``: number = sign scale cell, in that unit; SI if none is given;
 
     or "ignore". The key ``options`` of the map is a table of
@@ -89,49 +99,50 @@ def read_recording(
             model's order.
         model: The machine.
         map: A map, or the path of a TOML file that is one.
-        checked: Whether to ``check`` the recording; else it is as the file has it, NaN where a number is missing.
+        checked: Whether ``check_recording`` mends the recording; else it is as the file has it, NaN where a number is
+            missing.
 
     Returns:
         The recording, its ``report`` with all that was found and done.
 
     Raises:
         FileNotFoundError: there is no such file.
-        MapError: a ValueError: a column may mean several things or two mean one, the map names what there is not, or a
-            unit is unknown or measures something else.
+        RecordingMapError: a ValueError: a column may mean several things or two mean one, the map names what there is
+            not, or a unit is unknown or measures something else.
         ValueError: time or the position of a joint is missing, an option is wrong, or a cell is no number.
     """
     path = Path(path)
-    table, (plan, options) = read_table(path), _plan(map)
-    for column in plan:
+    table, (mapped, options) = read_table(path), _split_map(map)
+    for column in mapped:
         if column not in table.columns:
             reason = f"the map has column {column!r}; the file has {', '.join(table.columns)}"
             raise RecordingMapError(str(path), column, "", reason)
     order = options["quaternion"]
-    entries, unused = [], list(table.findings)
+    entries, findings = [], list(table.findings)
     for column in table.columns:
-        if plan.get(column) == "ignore":
+        if mapped.get(column) == "ignore":
             continue
-        automatic = column not in plan
-        with _placed(f"{path}: column {column!r}", column):
-            found = _entry(column, column if automatic else plan[column], model, order, automatic)
+        automatic = column not in mapped
+        with _faults_at(f"{path}: column {column!r}", column):
+            found = _entry(column, column if automatic else mapped[column], model, order, automatic)
         if found is not None and (options["automatic"] or not automatic):
             entries.append(found)
         else:
-            unused.append(Finding("unused column", column, 0, "its name says no joint and quantity", "not read"))
+            findings.append(Finding("unused column", column, 0, "its name says no joint and quantity", "not read"))
     columns = {entry.slot: entry.scale * table.columns[entry.column] for entry in entries}
-    _distinct(path, entries)
-    unused += _unnamed(path, table, model, order, columns)
+    _check_distinct(path, entries)
+    findings += _add_unnamed(path, table, model, order, columns)
     for name, value in options["constants"].items():
-        with _placed(f"{path}: constant {name!r}", name):
+        with _faults_at(f"{path}: constant {name!r}", name):
             entry = _entry(name, name, model, order, False)
-        columns[entry.slot] = np.full(_length(table), entry.scale * float(value))  # pyright: ignore
-    raw = _assembled(path, model, columns, unused)
-    raw = _in_body_axes(raw, _TWISTS[options["twist"]])
+        columns[entry.slot] = np.full(table.rows, entry.scale * float(value))  # pyright: ignore
+    raw = _assemble(path, model, columns, findings)
+    raw = _with_twists_in_body_axes(raw, _TWISTS[options["twist"]])
     return check_recording(raw) if checked else raw
 
 
-def _plan(map: Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(what the map says of columns, its options)."""
+def _split_map(map: Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(the map's entries by column, its options)."""
     where = "map"
     if isinstance(map, str | Path):
         where = str(map)
@@ -141,34 +152,37 @@ def _plan(map: Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], d
             map = tomllib.loads(Path(map).read_text(encoding="utf-8"))
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"{where}: expected a TOML file: {error}") from None
-    plan = dict(map or {})
-    options = _OPTIONS | plan.pop("options", {})
+    mapped = dict(map or {})
+    options = _OPTIONS | mapped.pop("options", {})
     for name in options:
         if name not in _OPTIONS:
             raise ValueError(f"{where}: there is no option {name!r}; there are {', '.join(_OPTIONS)}")
     for name, allowed in (("quaternion", ("wxyz", "xyzw")), ("twist", tuple(_TWISTS))):
         if options[name] not in allowed:
             raise ValueError(f"{where}: {name}: expected one of {', '.join(allowed)}, got {options[name]!r}")
-    return plan, options
+    return mapped, options
 
 
 @contextmanager
-def _placed(place: str, column: str) -> Iterator[None]:
-    """Faults inside, at their column."""
+def _faults_at(place: str, column: str) -> Iterator[None]:
+    """Faults raised inside become errors that name their column."""
     try:
         yield
     except _Fault as error:
         raise RecordingMapError(place, column, *error.args) from None
 
 
-def _entry(column: str, spec: Any, model: Model, order: str, automatic: bool) -> _Entry | None:
-    """Where a column goes; None where its own name does not say it."""
+def _entry(column: str, spec: Any, model: Model, quaternion_order: str, automatic: bool) -> _Entry | None:
+    """The entry of a column from a name or a table; None where its own name does not say enough."""
     fields = {"name": spec} if isinstance(spec, str) else dict(spec)
     for name in fields:
         if name not in (*_FIELDS, "name"):
             raise _Fault(name, f"there is no {name!r}; there are {', '.join(_FIELDS)}")
-    name, written = columns.split_unit(fields.get("name", ""))
-    found = columns.slots(name, model, order) if "name" in fields else [_slot(fields, model, order)]
+    name, unit = split_unit(fields.get("name", ""))
+    if "name" in fields:
+        found = parse_name(name, model, quaternion_order)
+    else:
+        found = [_slot_of_table(fields, model, quaternion_order)]
     if not found and automatic:
         return None
     if len(found) != 1:
@@ -180,11 +194,11 @@ def _entry(column: str, spec: Any, model: Model, order: str, automatic: bool) ->
         )
     slot = found[0]
     scale = float(fields.get("scale", 1.0)) * float(fields.get("sign", 1))
-    return _Entry(column, slot, scale * _factor(fields.get("unit", written), slot, model))
+    return _Entry(column, slot, scale * _factor_to_si(fields.get("unit", unit), slot, model))
 
 
-def _slot(fields: Mapping[str, Any], model: Model, order: str) -> Slot:
-    """The place that a table names."""
+def _slot_of_table(fields: Mapping[str, Any], model: Model, quaternion_order: str) -> Slot:
+    """The place that a table of the map names."""
     channel, index = fields.get("quantity"), int(fields.get("index", 0))
     if channel == "time":
         return TIME
@@ -202,25 +216,27 @@ def _slot(fields: Mapping[str, Any], model: Model, order: str) -> Slot:
     count = 3 if joint is None else joint.nq if channel == "q" else joint.nv
     if not 0 <= index < count:
         raise _Fault("index", f"index: expected 0 to {count - 1}, got {index}")
-    return Slot(str(channel), owner, index if joint is None else columns.indexed(joint, str(channel), index, order))
+    own = index if joint is None else file_to_own_index(joint, str(channel), index, quaternion_order)
+    return Slot(str(channel), owner, own)
 
 
-def _factor(written: str | None, slot: Slot, model: Model) -> float:
-    """The factor to SI of a unit as written."""
+def _factor_to_si(written: str | None, slot: Slot, model: Model) -> float:
+    """The number of SI units in one of a unit as it is written, 1 where none is."""
     if written is None:
         return 1.0
-    found, expected = unit(written), _dimension(slot, model)
+    found, expected = parse_unit(written), _dimension(slot, model)
     if found is None or found.dimension != expected:
-        raise _Fault("unit", f"expected a unit of {expected} for {slot}: {known(expected)}, got {written!r}")
+        raise _Fault("unit", f"expected a unit of {expected} for {slot}: {units_of(expected)}, got {written!r}")
     return found.factor
 
 
 def _dimension(slot: Slot, model: Model) -> str:
+    """The kind of quantity that belongs into a place."""
     fixed = {"time": "time", "current": "current", "accelerometer": "length/time^2", "gyroscope": "angle/time"}
     if slot.channel in fixed:
         return fixed[slot.channel]
     joint = model.topology.joints[model.joint_names.index(slot.owner)]
-    if slot.channel == "q" and joint.nq != joint.nv and slot.index >= joint.nq - 4:
+    if slot.channel == "q" and has_quaternion(joint) and slot.index >= joint.nq - 4:
         return "number"
     turns = joint.rows[slot.index].turns
     if slot.channel == "tau":
@@ -228,7 +244,7 @@ def _dimension(slot: Slot, model: Model) -> str:
     return ("angle" if turns else "length") + {"v": "/time", "a": "/time^2"}.get(slot.channel, "")
 
 
-def _distinct(path: Path, entries: list[_Entry]) -> None:
+def _check_distinct(path: Path, entries: list[_Entry]) -> None:
     taken: dict[Slot, str] = {}
     for entry in entries:
         if entry.slot in taken:
@@ -237,35 +253,35 @@ def _distinct(path: Path, entries: list[_Entry]) -> None:
         taken[entry.slot] = entry.column
 
 
-def _unnamed(path: Path, table: Table, model: Model, order: str, by_slot: dict[Slot, np.ndarray]) -> list[Finding]:
-    """Take arrays of several columns in the model's order."""
+def _add_unnamed(
+    path: Path, table: Table, model: Model, quaternion_order: str, columns: dict[Slot, Float[np.ndarray, " n"]]
+) -> list[Finding]:
+    """Add arrays of several columns, which are taken in the model's order, to the columns; the findings."""
     findings = []
     for name, array in table.arrays.items():
         if name not in CHANNELS:
             findings.append(Finding("unused column", name, 0, "its name says no quantity", "not read"))
             continue
         slots = [
-            Slot(name, model.joint_names[i], columns.indexed(joint, name, k, order))
+            Slot(name, model.joint_names[i], file_to_own_index(joint, name, k, quaternion_order))
             for i, joint in enumerate(model.topology.joints)
             if model.topology.mimics[i] is None
             for k in range(joint.nq if name == "q" else joint.nv)
         ]
         if array.shape[1] != len(slots):
             raise ValueError(f"{path}: {name}: expected {len(slots)} columns, got {array.shape[1]}")
-        if not set(slots).isdisjoint(by_slot):
+        if not set(slots).isdisjoint(columns):
             raise ValueError(f"{path}: {name}: expected this array or columns with names, got both")
-        by_slot |= {slot: array[:, i] for i, slot in enumerate(slots)}
+        columns |= {slot: array[:, i] for i, slot in enumerate(slots)}
         seen = f"{len(slots)} columns without joint_names"
         findings.append(Finding("unnamed columns", name, 0, seen, "taken in the model's order"))
     return findings
 
 
-def _length(table: Table) -> int:
-    return len(next(iter((table.columns | table.arrays).values()), ()))
-
-
-def _assembled(path: Path, model: Model, columns: Mapping[Slot, np.ndarray], findings: list[Finding]) -> Recording:
-    """The arrays of a recording of the columns by place."""
+def _assemble(
+    path: Path, model: Model, columns: Mapping[Slot, Float[np.ndarray, " n"]], findings: list[Finding]
+) -> Recording:
+    """The recording whose arrays the columns fill; ValueError where the time or a position is missing."""
     unread = [finding.where for finding in findings if finding.kind == "unused column"]
     hint = f"; columns that were not read: {', '.join(unread)}" if unread else ""
     if TIME not in columns:
@@ -297,17 +313,17 @@ def _assembled(path: Path, model: Model, columns: Mapping[Slot, np.ndarray], fin
     return Recording(model, columns[TIME], imu=imu, source=source, report=Report(tuple(findings)), **arrays)
 
 
-def _in_body_axes(recording: Recording, twist: _Twist) -> Recording:
-    """The same with the velocities of free joints in the body's axes."""
-    if recording.v is None or not any(twist):
+def _with_twists_in_body_axes(recording: Recording, world: _WorldAxes) -> Recording:
+    """The recording with the velocities of free joints, some of them in world axes so far, in the body's axes."""
+    if recording.v is None or not any(world):
         return recording
     v = recording.v.copy()
-    for joint, q_places, v_places in kinds(recording.model.topology):
+    for joint, q_columns, v_columns in kinds(recording.model.topology):
         if joint.nq != 7 or joint.nv != 6:
             continue
-        for at_q, at_v in zip(q_places.T, v_places.T, strict=True):
+        for at_q, at_v in zip(q_columns.T, v_columns.T, strict=True):
             R = np.asarray(quaternion.Ad(jnp.asarray(recording.q[:, at_q[3:]])))
-            for given, part in zip(twist, (at_v[:3], at_v[3:]), strict=True):
-                if given:
+            for in_world, part in zip(world, (at_v[:3], at_v[3:]), strict=True):
+                if in_world:
                     v[:, part] = np.einsum("nji,nj->ni", R, v[:, part])
-    return recording._with({"v": v})
+    return recording.with_channels({"v": v})

@@ -1,63 +1,73 @@
-"""Recorded motion: what sensors gave, by joint, with weights that say how far each number counts."""
+"""Recorded motion of one machine: what sensors gave, by joint, with weights that say how far each number counts."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
-from lgsim.identify.recording import recording_files
-from lgsim.identify.recording.report import Report
-from lgsim.multibody.configuration import kinds
+from lgsim.identify import model_files
+from lgsim.identify.recording.coordinates import coordinate_mask, dof_mask
+from lgsim.identify.recording.report import Finding, Report
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import Topology
-from lgsim.simulation.trajectory import Trajectory
+from lgsim.simulation.trajectory import Trajectory, q_names, tau_names, v_names
+from lgsim.support.extras import package
+from lgsim.support.files import write_whole
 
 CHANNELS = ("q", "v", "a", "tau", "current")
-"""What a recording has of each joint."""
+"""The channels that a recording may have of each joint."""
 
-LONGEST_STEP = 10.0
-"""Samples hang together where the step is at most this many times the usual one."""
+MAX_GAP = 10.0
+"""Usual steps between two samples from which on they belong to different segments."""
+
+_FORMAT = "lgsim recording 1"
+_ARRAYS = ("time", *CHANNELS)
 
 
 @dataclass(frozen=True)
 class Recording:
     """Motion of one machine as sensors gave it; arrays of numpy in SI units, angles in radians and not wrapped.
 
-    The pose of a floating base is that of its joint in ``q``, its twist in ``v``. Where a number is missing or not to
-    be trusted, an array holds a plausible one and the weight is 0.
+    The pose of a floating base is that of its joint in ``q``, its twist in ``v``, in the body's axes. Where a number is
+    missing or not to be trusted, an array holds a plausible one and the weight is 0.
 
     Attributes:
-        model: The machine whose joints name the columns; of its numbers only ``check`` makes use.
-        time: s, (n,).
-        q: Configurations (n, nq).
-        v: Velocities (n, nv), or None.
-        a: Their derivatives (n, nv), or None.
+        model: The machine whose joints name the columns; its numbers matter to ``check_recording`` alone.
+        time: Times of the samples (n,), s.
+        q: Configurations (n, nq), rad or m.
+        v: Velocities (n, nv), rad/s or m/s, or None.
+        a: Time derivatives of v (n, nv), rad/s^2 or m/s^2, or None.
         tau: Joint forces of the drives (n, nv), N m or N, or None.
         current: Currents of the drives (n, nv), A, or None.
         imu: By frame (n, 6): specific force, m/s^2, and angular velocity, rad/s, in the frame's axes.
-        weights: By channel, those of ``CHANNELS`` and "imu <frame>", (n, nv) or (n, 6): how far each number counts.
-            0: not at all. Of q there is one for each degree of freedom; of a quaternion the three are equal. What is
-            not given is 1, and 0 where the number is NaN.
-        source: Where the data come from.
-        history: What was done to them, in order.
-        report: What was found in them.
+        weights: By channel, those of ``CHANNELS`` and "imu <frame>", (n, nv) or (n, 6): how far each number counts, 0
+            for not at all. Of q there is one for each degree of freedom; the three of a quaternion are equal. Channels
+            that are not given have the weight 1, and 0 where a number is NaN.
+        source: Where the data come from, as a phrase.
+        history: The steps of processing so far, in order, as phrases.
+        report: The findings so far.
+
+    Raises:
+        ValueError: a shape is wrong, a weight is negative, or a frame or channel does not exist.
     """
 
     model: Model
-    time: np.ndarray
-    q: np.ndarray
-    v: np.ndarray | None = None
-    a: np.ndarray | None = None
-    tau: np.ndarray | None = None
-    current: np.ndarray | None = None
-    imu: Mapping[str, np.ndarray] = field(default_factory=dict)
-    weights: Mapping[str, np.ndarray] = field(default_factory=dict)
+    time: Float[np.ndarray, " n"]
+    q: Float[np.ndarray, "n nq"]
+    v: Float[np.ndarray, "n nv"] | None = None
+    a: Float[np.ndarray, "n nv"] | None = None
+    tau: Float[np.ndarray, "n nv"] | None = None
+    current: Float[np.ndarray, "n nv"] | None = None
+    imu: Mapping[str, Float[np.ndarray, "n 6"]] = field(default_factory=dict)
+    weights: Mapping[str, Float[np.ndarray, "n _"]] = field(default_factory=dict)
     source: str = ""
     history: tuple[str, ...] = ()
     report: Report = field(default_factory=Report)
@@ -71,19 +81,20 @@ class Recording:
         unknown = set(self.imu) - set(self.model.frame_names)
         if unknown:
             raise ValueError(f"imu: the machine has no frame {sorted(unknown)[0]!r}; add_frame makes one")
-        whole = {}
+        weights = {}
         for name, array in self.channels.items():
-            given, valid = self.weights.get(name), _valid(self.model.topology, name, array)
-            whole[name] = valid.astype(float) if given is None else given
-            if whole[name].shape != valid.shape or not np.all(whole[name] >= 0):
-                raise ValueError(f"weights {name!r}: expected shape {valid.shape}, no number below 0, got {given}")
-        if spare := set(self.weights) - set(whole):
-            raise ValueError(f"weights: there is no channel {sorted(spare)[0]!r}; there are {', '.join(whole)}")
-        object.__setattr__(self, "weights", whole)
+            finite, given = np.isfinite(array), self.weights.get(name)
+            finite = dof_mask(self.model.topology, finite) if name == "q" else finite
+            weights[name] = finite.astype(float) if given is None else given
+            if weights[name].shape != finite.shape or not np.all(weights[name] >= 0):
+                raise ValueError(f"weights {name!r}: expected shape {finite.shape}, no number below 0, got {given}")
+        if spare := set(self.weights) - set(weights):
+            raise ValueError(f"weights: there is no channel {sorted(spare)[0]!r}; there are {', '.join(weights)}")
+        object.__setattr__(self, "weights", weights)
 
     @classmethod
-    def of(cls, motion: Trajectory) -> Recording:
-        """A computed motion as if it had been recorded: time, q, v and tau."""
+    def from_trajectory(cls, motion: Trajectory) -> Recording:
+        """A computed motion as if it had been recorded, with time, q, v and tau."""
         source = f"lgsim {motion.version} {motion.method}".strip()
         return cls(motion.model, motion.time, motion.q, motion.v, tau=motion.tau, source=source)
 
@@ -91,40 +102,49 @@ class Recording:
         """Number of samples."""
         return len(self.time)
 
-    def __getitem__(self, part: slice | np.ndarray) -> Recording:
-        """A part, by a slice or by indices or a mask (n,) of the samples."""
+    def __getitem__(self, part: slice | Int[np.ndarray, " k"] | Bool[np.ndarray, " n"]) -> Recording:
+        """The samples of a slice, of indices (k,), or of a mask (n,).
+
+        Raises:
+            TypeError: the part is neither a slice nor an array.
+        """
         if not isinstance(part, slice | np.ndarray):
             raise TypeError(f"recording: expected a slice such as [10:20] or an array, got {part!r}")
         arrays = {name: x[part] for name, x in self.channels.items()}
         weights = {name: x[part] for name, x in self.weights.items()}
-        return self._with(arrays, time=self.time[part], weights=weights)
+        return self.with_channels(arrays, time=self.time[part], weights=weights)
 
     @property
-    def channels(self) -> dict[str, np.ndarray]:
-        """What there is, by the names that ``weights`` has."""
+    def channels(self) -> dict[str, Float[np.ndarray, "n _"]]:
+        """The arrays that are there, by the names of ``CHANNELS`` and "imu <frame>"."""
         given = {name: getattr(self, name) for name in CHANNELS}
         present = {name: x for name, x in given.items() if x is not None}
         return present | {f"imu {frame}": x for frame, x in self.imu.items()}
 
     @property
     def dt(self) -> float:
-        """The usual step, s: the median."""
+        """The usual step, s: the median; NaN for a single sample."""
         return float(np.median(np.diff(self.time))) if len(self) > 1 else float("nan")
 
     @cached_property
-    def pieces(self) -> list[slice]:
-        """The stretches without a step above ``LONGEST_STEP`` usual ones."""
+    def segments(self) -> list[slice]:
+        """The longest parts in which time rises and no step is above ``MAX_GAP`` usual ones."""
         steps = np.diff(self.time)
-        ends = np.flatnonzero(~((steps > 0) & (steps <= LONGEST_STEP * self.dt))) + 1
+        ends = np.flatnonzero(~((steps > 0) & (steps <= MAX_GAP * self.dt))) + 1
         bounds = [0, *ends.tolist(), len(self)]
         return [slice(a, b) for a, b in pairwise(bounds) if b > a]
 
-    def valid(self, channel: str) -> np.ndarray:
-        """Where the weight of a channel is not 0."""
+    @property
+    def longest_segment(self) -> slice:
+        """The segment with the most samples, the first of several."""
+        return max(self.segments, key=lambda part: part.stop - part.start)
+
+    def valid(self, channel: str) -> Bool[np.ndarray, "n _"]:
+        """Where the weight of a channel is not 0, (n, nv) or (n, 6)."""
         return self.weights[channel] > 0
 
-    def joint(self, channel: str, name: str) -> np.ndarray:
-        """The part of a channel of ``CHANNELS`` that belongs to a joint, (n, k).
+    def joint(self, channel: str, name: str) -> Float[np.ndarray, "n k"]:
+        """The k columns of a channel of ``CHANNELS`` that belong to a joint.
 
         Raises:
             KeyError: there is no such channel or joint.
@@ -135,15 +155,15 @@ class Recording:
     def split(self, validation: float = 0.3, blocks: int = 1) -> tuple[Recording, Recording]:
         """(train, validation): the last part of each of some blocks of equal length is kept for validation.
 
-        Neighbours in time resemble each other, so samples are never drawn one by one. Split before smoothing, or a
-        few samples at the seams know the other side.
+        Neighbors in time resemble each other, so samples are never drawn one by one. Split before smoothing, or a few
+        samples at the seams know the other side.
 
         Args:
-            validation: The part kept, between 0 and 1.
-            blocks: Into how many stretches the motion is cut first; more of them show more of the motion to both.
+            validation: The fraction kept, between 0 and 1.
+            blocks: Number of blocks into which the motion is cut; more of them show more of the motion to both.
 
         Raises:
-            ValueError: the part is not between 0 and 1, or a piece would have less than two samples.
+            ValueError: the fraction is not between 0 and 1, or a part would have less than two samples.
         """
         if not 0 < validation < 1:
             raise ValueError(f"validation: expected a part between 0 and 1, got {validation}")
@@ -155,25 +175,28 @@ class Recording:
                 raise ValueError(f"blocks: {blocks} of {len(self)} samples leave less than two for a part; take fewer")
             train[middle:last] = False
         word = f"{validation:g} of each of {blocks} blocks for validation"
-        return self[train].noted(f"split for training, {word}"), self[~train].noted(f"split for validation, {word}")
+        return (
+            self[train].with_history(f"split for training, {word}"),
+            self[~train].with_history(f"split for validation, {word}"),
+        )
 
-    def noted(self, *done: str) -> Recording:
-        """The same with lines more in ``history``."""
-        return replace(self, history=self.history + done)
+    def with_history(self, *steps: str) -> Recording:
+        """The same recording with further lines in ``history``."""
+        return replace(self, history=self.history + steps)
 
-    def _with(self, arrays: Mapping[str, np.ndarray], **others: Any) -> Recording:
-        """The same with other channels and fields."""
+    def with_channels(self, arrays: Mapping[str, np.ndarray], **fields: Any) -> Recording:
+        """The same recording with other channels, by the names of ``channels``, and other fields."""
         named = {name: x for name, x in arrays.items() if name in CHANNELS}
         imu = {frame: arrays.get(f"imu {frame}", x) for frame, x in self.imu.items()}
-        return replace(self, **named, imu=imu, **others)
+        return replace(self, **named, imu=imu, **fields)
 
     def _width(self, channel: str) -> int:
         return {"q": self.model.nq}.get(channel, 6 if channel.startswith("imu ") else self.model.nv)
 
     @property
-    def columns(self) -> dict[str, np.ndarray]:
-        """All that changes with time, by name with unit, NaN where the weight is 0."""
-        return recording_files.columns(self)
+    def columns(self) -> dict[str, Float[np.ndarray, " n"]]:
+        """Time and the columns of all channels, by name with unit; NaN where the weight is 0."""
+        return _columns(self)
 
     def save(self, path: str | Path) -> Path:
         """Write the recording, whole or not at all.
@@ -184,7 +207,11 @@ class Recording:
         Raises:
             ValueError: the ending is another one.
         """
-        return recording_files.save(self, Path(path))
+        path = Path(path)
+        if path.suffix not in _WRITERS:
+            raise ValueError(f"{path}: expected a name that ends in {' or '.join(_WRITERS)}, got {path.suffix!r}")
+        write_whole(path, _WRITERS[path.suffix](self))
+        return path
 
     @classmethod
     def load(cls, path: str | Path) -> Recording:
@@ -192,32 +219,77 @@ class Recording:
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: it is no such file.
+            ValueError: the file holds no recording.
         """
-        return cls(**recording_files.load(Path(path)))
+        return cls(**model_files.read(Path(path), _FORMAT, "recording", _fields))
 
 
-def _valid(topology: Topology, channel: str, array: np.ndarray) -> np.ndarray:
-    """Which degrees of freedom have all their numbers."""
-    finite = np.isfinite(array)
-    return by_velocity(topology, finite) if channel == "q" else finite
+def _columns(recording: Recording) -> dict[str, Float[np.ndarray, " n"]]:
+    model = recording.model
+    names = {
+        "q": q_names(model),
+        "v": v_names(model),
+        "a": [name.replace("/s]", "/s^2]") for name in v_names(model)],
+        "tau": tau_names(model),
+        "current": [f"{name.rpartition(' [')[0]} [A]" for name in tau_names(model)],
+    }
+    named = {"time [s]": recording.time}
+    for channel, array in recording.channels.items():
+        valid = recording.valid(channel)
+        if channel in names:
+            valid = coordinate_mask(model.topology, valid) if channel == "q" else valid
+            titles = [f"{channel} {name}" for name in names[channel]]
+        else:
+            frame = channel.removeprefix("imu ")
+            titles = [f"accelerometer {frame}[{i}] [m/s^2]" for i in range(3)]
+            titles += [f"gyroscope {frame}[{i}] [rad/s]" for i in range(3)]
+        named |= {title: np.where(valid[:, i], array[:, i], np.nan) for i, title in enumerate(titles)}
+    return named
 
 
-def by_velocity(topology: Topology, of_q: np.ndarray) -> np.ndarray:
-    """What is true of coordinates (n, nq), for degrees of freedom (n, nv): of a quaternion where of all four."""
-    out = np.ones((len(of_q), topology.nv), bool)
-    for joint, q, v in kinds(topology):
-        plain = joint.nv if joint.nq == joint.nv else joint.nq - 4
-        out[:, v[:plain]] = of_q[:, q[:plain]]
-        out[:, v[plain:]] = np.all(of_q[:, q[plain:]], axis=1, keepdims=True)
-    return out
+def _fields(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    return {
+        "model": model,
+        **{name: arrays[name] for name in _ARRAYS if name in arrays},
+        "imu": _prefixed("imu.", arrays),
+        "weights": _prefixed("weights.", arrays),
+        "source": about["source"],
+        "history": tuple(about["history"]),
+        "report": Report(tuple(Finding(**finding) for finding in about["report"])),
+    }
 
 
-def quaternions(topology: Topology) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """(name, places in q (4,), places in v (3,)) of each joint that has a quaternion."""
-    found = []
-    for i, (name, joint) in enumerate(zip(topology.joint_names, topology.joints, strict=True)):
-        if topology.mimics[i] is None and joint.nq != joint.nv:
-            q, v = topology.q_slice(i), topology.v_slice(i)
-            found.append((name, np.arange(q.stop - 4, q.stop), np.arange(v.stop - 3, v.stop)))
-    return found
+def _prefixed(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)}
+
+
+def _to_npz(recording: Recording) -> bytes:
+    about = {
+        "source": recording.source,
+        "history": recording.history,
+        "report": [asdict(finding) for finding in recording.report],
+    }
+    arrays = {"time": recording.time}
+    arrays |= {name: x for name, x in recording.channels.items() if name in _ARRAYS}
+    arrays |= {f"imu.{name}": x for name, x in recording.imu.items()}
+    arrays |= {f"weights.{name}": x for name, x in recording.weights.items()}
+    return model_files.to_bytes(_FORMAT, about, recording.model, arrays)
+
+
+def _to_csv(recording: Recording) -> bytes:
+    file = io.StringIO()
+    rows = csv.writer(file, lineterminator="\n")
+    rows.writerow(recording.columns)
+    lists = [["" if x != x else x for x in column.tolist()] for column in recording.columns.values()]
+    rows.writerows(zip(*lists, strict=True))
+    return file.getvalue().encode()
+
+
+def _to_parquet(recording: Recording) -> bytes:
+    arrow, parquet = package("pyarrow", "data"), package("pyarrow.parquet", "data")
+    file = io.BytesIO()
+    parquet.write_table(arrow.table(recording.columns), file)
+    return file.getvalue()
+
+
+_WRITERS = {".npz": _to_npz, ".csv": _to_csv, ".parquet": _to_parquet}

@@ -1,9 +1,17 @@
-"""What was found in recorded motion, and what was done about it."""
+"""Findings in recorded motion, and the report that gathers them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+KINDS = (
+    "unused column", "unnamed columns", "truncated file", "invalid time", "duplicate", "unordered time", "clock jump",
+    "gap", "irregular clock", "missing values", "missing channel", "quaternion sign", "quaternion norm", "wraparound",
+    "stuck encoder", "saturated torque", "missing velocity", "implausible units", "wrong sign", "shuffled columns",
+    "delay", "motion does not fit the model", "short piece",
+)  # fmt: skip
+"""All kinds of findings; files of recordings hold them, so that none is ever renamed."""
 
 
 @dataclass(frozen=True)
@@ -11,12 +19,15 @@ class Finding:
     """One remark on recorded motion.
 
     Attributes:
-        kind: What it is, in the words of ``KINDS``.
+        kind: One of ``KINDS``.
         where: The channel and joint that it is about, e.g. "tau joint3", or "time".
-        count: Number of samples concerned.
-        seen: What the data show.
-        done: What was done about it.
+        count: Number of samples concerned, 0 where the remark concerns no single samples.
+        seen: What the data show, as a phrase.
+        done: What was done about it, as a phrase.
         open: Whether the data stayed as they came and an answer is due: another map, another model, another recording.
+
+    Raises:
+        ValueError: the kind is none of ``KINDS``.
     """
 
     kind: str
@@ -27,35 +38,25 @@ class Finding:
     open: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"kind: expected one of {', '.join(KINDS)}, got {self.kind!r}")
+        _check_kind(self.kind)
 
     def __str__(self) -> str:
         samples = f" ({self.count} sample{'s' * (self.count != 1)})" if self.count else ""
         return f"{self.kind}, {self.where}: {self.seen}{samples}; {self.done}"
 
 
-KINDS = (
-    "unused column", "unnamed columns", "truncated file", "invalid time", "duplicate", "unordered time", "clock jump",
-    "gap", "irregular clock", "missing values", "missing channel", "quaternion sign", "quaternion norm", "wraparound",
-    "stuck encoder", "saturated torque", "missing velocity", "implausible units", "wrong sign", "shuffled columns",
-    "delay", "motion does not fit the model", "short piece",
-)  # fmt: skip
-"""All kinds of findings."""
-
-
 @dataclass(frozen=True)
 class Report:
-    """All that was found; ``print(report)`` shows it, reports add up.
+    """All findings of a recording; ``print(report)`` shows them, ``report + findings`` has more of them.
 
     Attributes:
-        findings: In the order in which they were made.
+        findings: The findings in the order in which they were made.
     """
 
     findings: tuple[Finding, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
-        """The findings."""
+        """The findings, one after the other."""
         return iter(self.findings)
 
     def __len__(self) -> int:
@@ -63,17 +64,16 @@ class Report:
         return len(self.findings)
 
     def __add__(self, more: Iterable[Finding]) -> Report:
-        """The findings of both."""
+        """A report with the findings of both."""
         return Report(self.findings + tuple(more))
 
-    def of(self, kind: str) -> tuple[Finding, ...]:
-        """The findings of a kind.
+    def of_kind(self, kind: str) -> tuple[Finding, ...]:
+        """The findings of one kind.
 
         Raises:
-            ValueError: there is no such kind.
+            ValueError: the kind is none of ``KINDS``.
         """
-        if kind not in KINDS:
-            raise ValueError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
+        _check_kind(kind)
         return tuple(finding for finding in self.findings if finding.kind == kind)
 
     @property
@@ -86,3 +86,8 @@ class Report:
             return "nothing to report"
         parts = {"needs an answer": self.open, "done": [f for f in self.findings if not f.open]}
         return "\n".join("\n  ".join([f"{title}:", *map(str, found)]) for title, found in parts.items() if found)
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise ValueError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Shaped
 
 from lgsim.identify.recording.report import Finding
 from lgsim.support.extras import package
@@ -17,23 +18,32 @@ _MISSING = frozenset(["", "nan", "na", "n/a", "null", "none"])
 
 
 class Table(NamedTuple):
-    """What a file holds.
+    """The columns of a file; a number that is missing is NaN.
 
-    A number that is missing is NaN. An array of several columns has names only where the file says which joint each is
-    of.
+    Attributes:
+        columns: Columns (n,) by name.
+        arrays: Arrays of k columns (n, k) by name, of which the file does not say which joint each belongs to.
+        findings: Remarks on the file.
     """
 
-    columns: dict[str, np.ndarray]
-    arrays: dict[str, np.ndarray]
+    columns: dict[str, Float[np.ndarray, " n"]]
+    arrays: dict[str, Float[np.ndarray, "n k"]]
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Number of rows n."""
+        return len(next(iter((self.columns | self.arrays).values()), ()))
 
 
 def read_table(path: Path) -> Table:
-    """The columns of a file.
+    """The columns of a csv, parquet or npz file.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: its ending is another one, or it is no such file; what is wrong in a csv file has its line.
+        ValueError: the ending is another one, or the content is not what the ending says; for a csv file the message
+            has the line.
+        ModuleNotFoundError: the package that reads parquet files is missing.
     """
     if path.suffix.lower() not in _READERS:
         raise ValueError(f"{path}: expected a name that ends in {' or '.join(_READERS)}, got {path.suffix!r}")
@@ -129,7 +139,7 @@ def _npz(path: Path) -> Table:
     return Table(columns, arrays, tuple(findings))
 
 
-def _floats(array: np.ndarray) -> np.ndarray:
+def _floats(array: Shaped[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     return np.array(array, float)
 
 

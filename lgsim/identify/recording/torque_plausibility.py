@@ -1,4 +1,4 @@
-"""Measured torques against the model's inverse dynamics: order, signs, delays."""
+"""The check of measured torques against the model's inverse dynamics: order of the columns, signs, delays."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int
 
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_forces
@@ -18,55 +19,66 @@ from lgsim.multibody.model import Model
 
 ALIKE, UNLIKE = 0.9, 0.5  # correlation coefficients
 BETTER = 4.0  # times less is left unexplained
-LONGEST_DELAY = 0.1  # s
+MAX_DELAY = 0.1  # s
 ANSWER = "not changed: mend the map"
 
-_WEIGHTY = 0.3  # of a torque's variation: what the model must explain for its sign to tell something
+_DYNAMIC = 0.3  # of a torque's variation: what the model must explain for its sign to tell something
 _SIGNIFICANT = 25.0  # variances
 _WORTH = 0.05  # of what is left unexplained, for a delay
 _REVERSES = 0.4  # of a joint's usual speed: slower is near a reversal
 _AGREE = 0.4  # of a delay: by so much may that of a joint differ
 
 
-class Motion(NamedTuple):
-    """A piece of a recording and its smooth motion."""
+class SmoothMotion(NamedTuple):
+    """A segment of a recording with its smooth motion.
 
-    raw: Recording
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    method: Smoother
-    """What made it smooth."""
+    Attributes:
+        recording: The segment (n samples).
+        q: Smooth configurations (n, nq).
+        v: Their velocities (n, nv).
+        a: The derivatives of v (n, nv).
+        smoother: The method that made the motion smooth.
+        names: A name for each degree of freedom.
+    """
+
+    recording: Recording
+    q: Float[np.ndarray, "n nq"]
+    v: Float[np.ndarray, "n nv"]
+    a: Float[np.ndarray, "n nv"]
+    smoother: Smoother
     names: list[str]
-    """Of the degrees of freedom."""
 
 
-def correlations(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Correlation coefficients (k, l) of columns (n, k) and (n, l); 0 for constant ones."""
+def correlations(x: Float[np.ndarray, "n k"], y: Float[np.ndarray, "n l"]) -> Float[np.ndarray, "k l"]:
+    """Correlation coefficients of all pairs of columns; 0 for constant ones."""
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     size = np.linalg.norm(x, axis=0)[:, None] * np.linalg.norm(y, axis=0)
     return np.divide(x.T @ y, size, out=np.zeros_like(size), where=size > 0)
 
 
 @jax.jit
-def _forces(model: Model, q: Array, v: Array, a: Array) -> Array:
-    """Of the drives, apart from dampers and friction."""
+def _forces(
+    model: Model, q: Float[Array, "n nq"], v: Float[Array, "n nv"], a: Float[Array, "n nv"]
+) -> Float[Array, "n nv"]:
+    """Joint forces of the drives, apart from dampers and friction."""
     return inverse_dynamics(model, q, v, a) - passive_forces(model, q, jnp.zeros_like(v))
 
 
-def _predicted(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+def _predict(
+    model: Model, q: Float[np.ndarray, "n nq"], v: Float[np.ndarray, "n nv"], a: Float[np.ndarray, "n nv"]
+) -> Float[np.ndarray, "n nv"]:
     """The torques of the drives by the model, the batch padded to a power of two."""
     length = 2 ** int(np.ceil(np.log2(len(q))))
     padded = [jnp.asarray(np.pad(x, ((0, length - len(x)), (0, 0)), mode="edge"), model.dtype) for x in (q, v, a)]
     return np.asarray(_forces(model, *padded))[: len(q)]
 
 
-def torques(motion: Motion) -> list[Finding]:
-    """Measured torques against the model's, friction of any size allowed for."""
-    raw = motion.raw
+def check_torques(motion: SmoothMotion) -> list[Finding]:
+    """Findings about torques that the model does not explain, whatever the friction; all of them need an answer."""
+    raw = motion.recording
     known = np.flatnonzero(raw.valid("tau").any(axis=0))
-    predicted = _predicted(raw.model, motion.q, motion.v, motion.a)
-    now, mistaken = _positions(motion, known, predicted)
+    predicted = _predict(raw.model, motion.q, motion.v, motion.a)
+    now, mistaken = _check_positions(motion, known, predicted)
     if mistaken:
         return mistaken
     P, share = _explained(raw, motion.v, predicted, known)
@@ -79,7 +91,7 @@ def torques(motion: Motion) -> list[Finding]:
             seen = f"goes with what the model says of {motion.names[j]} (correlation {P[row, j]:.2f}), not of its own"
             seen += f" ({own:.2f})"
             found.append(Finding("shuffled columns", where, len(raw), seen, ANSWER, True))
-        elif own < -ALIKE and share[row] > _WEIGHTY:
+        elif own < -ALIKE and share[row] > _DYNAMIC:
             seen = f"the model says the opposite (correlation {own:.2f})"
             found.append(Finding("wrong sign", where, len(raw), seen, ANSWER, True))
         elif abs(own) < ALIKE and _driven_by_friction(motion, int(i), predicted[:, i]):
@@ -91,51 +103,54 @@ def torques(motion: Motion) -> list[Finding]:
         seen = f"{100 * now:.2g} % of the torques' variation is left unexplained, whatever the friction"
         done = "not changed: look at the order of columns, units, and the model"
         return [Finding("motion does not fit the model", "tau", len(raw), seen, done, True)]
-    clear = [int(i) for row, i in enumerate(known) if P[row, i] > ALIKE and share[row] > _WEIGHTY]
-    return _delay(motion, clear, predicted) if clear else []
+    clear = [int(i) for row, i in enumerate(known) if P[row, i] > ALIKE and share[row] > _DYNAMIC]
+    return _check_delay(motion, clear, predicted) if clear else []
 
 
-def _friction(model: Model, i: int, v: np.ndarray) -> np.ndarray:
-    """What friction and an offset may add to the torque of a degree of freedom: 1, v, sign v, and the model's bend."""
+def _friction_regressor(model: Model, i: int, v: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
+    """Columns that an offset and friction may add to a torque: 1, v, sign v, and tanh(v / friction speed)."""
     speed = float(model.friction_speed[i])
     return np.stack([np.ones_like(v), v, np.sign(v), *([np.tanh(v / speed)] if speed > 0 else [])], axis=1)
 
 
-def _without(design: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """What is left of x beside a least-squares fit."""
+def _residual(design: Float[np.ndarray, "n k"], x: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "n ..."]:
+    """The residual of the least-squares fit of x by the columns of a design."""
     return x - design @ np.linalg.lstsq(design, x, rcond=None)[0]
 
 
-def _driven_by_friction(motion: Motion, i: int, predicted: np.ndarray) -> bool:
+def _driven_by_friction(motion: SmoothMotion, i: int, predicted: Float[np.ndarray, " n"]) -> bool:
     """Whether friction explains a torque, but only with the wrong sign."""
-    valid = motion.raw.valid("tau")[:, i]
+    raw = motion.recording
+    valid = raw.valid("tau")[:, i]
     v = motion.v[valid, i]
     others = np.column_stack([np.ones_like(v), motion.a[valid, i], predicted[valid]])
-    left = _without(others, motion.raw.channels["tau"][valid, i])
-    friction = left - _without(_without(others, _friction(motion.raw.model, i, v)[:, 1:]), left)
+    left = _residual(others, raw.channels["tau"][valid, i])
+    friction = left - _residual(_residual(others, _friction_regressor(raw.model, i, v)[:, 1:]), left)
     return bool(np.sum(friction**2) > ALIKE**2 * np.sum(left**2) and friction @ v < 0)
 
 
 def _explained(
-    raw: Recording, v: np.ndarray, predicted: np.ndarray, known: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """(partial correlations (k, nv) of k measured torques with all predicted ones, the part that is not friction)."""
+    raw: Recording, v: Float[np.ndarray, "n nv"], predicted: Float[np.ndarray, "n nv"], known: Int[np.ndarray, " k"]
+) -> tuple[Float[np.ndarray, "k nv"], Float[np.ndarray, " k"]]:
+    """(partial correlations of measured torques with all predicted ones, the fraction that is not friction)."""
     P, share = np.zeros((len(known), predicted.shape[1])), np.zeros(len(known))
     for row, i in enumerate(known):
         valid = raw.valid("tau")[:, i]
         tau = raw.channels["tau"][valid, i]
         for j in range(predicted.shape[1]):
-            friction = _friction(raw.model, j, v[valid, j])
-            left, model = _without(friction, tau), _without(friction, predicted[valid, j])
+            friction = _friction_regressor(raw.model, j, v[valid, j])
+            left, model = _residual(friction, tau), _residual(friction, predicted[valid, j])
             P[row, j] = correlations(left[:, None], model[:, None])[0, 0]
             if j == i and np.std(tau) > 0:
                 share[row] = np.std(left) / np.std(tau)
     return P, share
 
 
-def _positions(motion: Motion, known: np.ndarray, predicted: np.ndarray) -> tuple[float, list[Finding]]:
-    """What the model leaves unexplained, and which order or sign of the positions would make it explain the torques."""
-    raw, nv = motion.raw, motion.raw.model.nv
+def _check_positions(
+    motion: SmoothMotion, known: Int[np.ndarray, " k"], predicted: Float[np.ndarray, "n nv"]
+) -> tuple[float, list[Finding]]:
+    """(the fraction that the model leaves unexplained, the order or sign of positions that would explain it)."""
+    raw, nv = motion.recording, motion.recording.model.nv
     now = _unexplained(raw, motion.v, predicted, known)
     if now < 1 - ALIKE or raw.model.nq != nv:
         return now, []
@@ -151,7 +166,7 @@ def _positions(motion: Motion, known: np.ndarray, predicted: np.ndarray) -> tupl
     scores = []
     for _, _, order, signs in choices:
         q, v, a = (signs * x[:, order] for x in (motion.q, motion.v, motion.a))
-        scores.append(_unexplained(raw, v, _predicted(raw.model, q, v, a), known))
+        scores.append(_unexplained(raw, v, _predict(raw.model, q, v, a), known))
     best = int(np.argmin(scores))
     kind, which, *_ = choices[best]
     if scores[best] >= min(now / BETTER, 1 - ALIKE):
@@ -162,57 +177,61 @@ def _positions(motion: Motion, known: np.ndarray, predicted: np.ndarray) -> tupl
     return now, [Finding(kind, where, len(raw), seen, ANSWER, True)]
 
 
-def _unexplained(raw: Recording, v: np.ndarray, predicted: np.ndarray, known: np.ndarray) -> float:
-    """The part of the torques' variation that neither the model, by any positive factor, nor friction explains."""
-    left = whole = 0.0
+def _unexplained(
+    raw: Recording, v: Float[np.ndarray, "n nv"], predicted: Float[np.ndarray, "n nv"], known: Int[np.ndarray, " k"]
+) -> float:
+    """The fraction of the torques' variation that neither the model, by any positive factor, nor friction explains."""
+    left = total = 0.0
     for i in known:
         valid = raw.valid("tau")[:, i]
         tau = raw.channels["tau"][valid, i]
-        design = np.column_stack([_friction(raw.model, int(i), v[valid, i]), predicted[valid, i]])
+        design = np.column_stack([_friction_regressor(raw.model, int(i), v[valid, i]), predicted[valid, i]])
         positive = np.linalg.lstsq(design, tau, rcond=None)[0][-1] > 0
-        left += float(np.sum(_without(design if positive else design[:, :-1], tau) ** 2))
-        whole += float(np.sum((tau - tau.mean()) ** 2))
-    return left / whole if whole > 0 else 0.0
+        left += float(np.sum(_residual(design if positive else design[:, :-1], tau) ** 2))
+        total += float(np.sum((tau - tau.mean()) ** 2))
+    return left / total if total > 0 else 0.0
 
 
-def _delay(motion: Motion, which: list[int], predicted: np.ndarray) -> list[Finding]:
+def _check_delay(motion: SmoothMotion, joints: list[int], predicted: Float[np.ndarray, "n nv"]) -> list[Finding]:
     """The delay with which the model, any friction and any armature explain all torques best, if joints agree on it."""
-    dt, n = motion.raw.dt, len(motion.v)
-    most = min(int(LONGEST_DELAY / dt), n // 8)
+    dt, n = motion.recording.dt, len(motion.v)
+    most = min(int(MAX_DELAY / dt), n // 8)
     stride = max(most // 10, 1)
     lags = np.arange(-(most // stride) * stride, most + 1, stride)
-    coarse = [_profile(motion, i, predicted, lags, most) for i in which]
+    coarse = [_squares_by_lag(motion, i, predicted, lags, most) for i in joints]
     middle = int(lags[np.argmin(np.sum([left / left.min() for left in coarse], axis=0))])
     fine = np.arange(max(middle - 2 * stride, -most), min(middle + 2 * stride, most) + 1)
-    left = np.array([_profile(motion, i, predicted, fine, most) for i in which])
+    left = np.array([_squares_by_lag(motion, i, predicted, fine, most) for i in joints])
     left /= left.min(axis=1, keepdims=True)  # in units of the noise
-    whole = left.sum(axis=0)
-    delay = dt * _lowest(fine, whole)
+    delay = dt * _parabola_minimum(fine, left.sum(axis=0))
     now = sum(float(np.interp(0, lags, x) / x.min()) for x in coarse)
-    own = [dt * _lowest(lags, x) for x in coarse]
+    own = [dt * _parabola_minimum(lags, x) for x in coarse]
     agree = np.mean([abs(d - delay) < _AGREE * abs(delay) + dt for d in own])
-    gain = now - len(which)
-    if abs(delay) <= dt or gain < max(_WORTH * len(which), _SIGNIFICANT / n) or agree <= 1 / 2:
+    gain = now - len(joints)
+    if abs(delay) <= dt or gain < max(_WORTH * len(joints), _SIGNIFICANT / n) or agree <= 1 / 2:
         return []
     seen = f"{1e3 * delay:.3g} ms behind what the motion needs, joint by joint "
     seen += ", ".join(f"{1e3 * d:.2g}" for d in own) + " ms"
-    return [Finding("delay", "tau", 0, seen, "not changed: shift moves a channel", True)]
+    return [Finding("delay", "tau", 0, seen, "not changed: shift_signal moves a channel", True)]
 
 
-def _profile(motion: Motion, i: int, predicted: np.ndarray, lags: np.ndarray, most: int) -> np.ndarray:
-    """The squares that are left of a torque if it lags by whole numbers of samples."""
-    tau, inner = motion.raw.channels["tau"][:, i], slice(most, len(motion.v) - most)
-    basis = np.column_stack([_friction(motion.raw.model, i, motion.v[:, i]), motion.a[:, i], predicted[:, i]])[inner]
+def _squares_by_lag(
+    motion: SmoothMotion, i: int, predicted: Float[np.ndarray, "n nv"], lags: Int[np.ndarray, " l"], most: int
+) -> Float[np.ndarray, " l"]:
+    """The squares that are left of a torque if it lags by whole numbers of samples, at most ``most``."""
+    raw = motion.recording
+    tau, inner = raw.channels["tau"][:, i], slice(most, len(motion.v) - most)
+    basis = np.column_stack([_friction_regressor(raw.model, i, motion.v[:, i]), motion.a[:, i], predicted[:, i]])[inner]
     # dry friction turns over gradually, on either side of a reversal: that is no delay
-    valid = motion.raw.valid("tau")[:, i] & (np.abs(motion.v[:, i]) > _REVERSES * np.std(motion.v[:, i]))
+    valid = raw.valid("tau")[:, i] & (np.abs(motion.v[:, i]) > _REVERSES * np.std(motion.v[:, i]))
     basis, places = basis[valid[inner]], np.arange(len(tau))[inner][valid[inner]]
     frame = np.linalg.qr(basis / np.linalg.norm(basis, axis=0))[0]
     late = tau[places[:, None] + lags]
     return np.sum(late**2, axis=0) - np.sum((frame.T @ late) ** 2, axis=0)
 
 
-def _lowest(lags: np.ndarray, left: np.ndarray) -> float:
-    """Where the parabola through the lowest value and its neighbours is lowest."""
+def _parabola_minimum(lags: Int[np.ndarray, " l"], left: Float[np.ndarray, " l"]) -> float:
+    """The lag at which the parabola through the lowest value and its neighbors is lowest."""
     at = int(np.clip(np.argmin(left), 1, len(lags) - 2))
     before, least, after = left[at - 1 : at + 2]
     bend = before - 2 * least + after

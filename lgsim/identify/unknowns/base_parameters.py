@@ -1,4 +1,4 @@
-"""Base parameters: the combinations of standard parameters on which joint forces depend."""
+"""Base parameters: the combinations of dynamic parameters on which joint forces depend."""
 
 from __future__ import annotations
 
@@ -9,50 +9,55 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jax import Array
+from jaxtyping import Float, Int
 
-from lgsim.identify.estimators.estimator import Estimate
-from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
 
-STATES, TOLERANCE, ZERO = 400, 1e-9, 1e-8
+RANDOM_STATES = 400
+"""Number of random states at which sensitivities are looked at."""
+
+_RANK_TOLERANCE = 1e-9  # of the largest diagonal entry of R
+_ZERO = 1e-8  # coefficients of combinations that are rounding
 
 
 class BaseParameters(NamedTuple):
-    """``beta = n[independent] + combination @ n[dependent]``: all that joint forces show of numbers n of a plant.
+    """``beta = n[independent] + combination @ n[dependent]``: all that joint forces show of p dynamic parameters n.
 
     Attributes:
-        places: Where the numbers stand in ``Plant.numbers``, rising (p,).
-        independent: Which of these numbers stay (r,).
-        dependent: The others (p - r,).
-        combination: (r, p - r).
-        names: Each base parameter as a sum of numbers' names.
+        indices: The places of the p parameters in ``Plant.dynamic_parameters``, rising.
+        independent: The places among these of the r that stay.
+        dependent: The places among these of the others, which are regrouped with them.
+        combination: Coefficients of the others (r, p - r).
+        names: Each base parameter as a sum of parameters' names.
     """
 
-    places: tuple[int, ...]
+    indices: tuple[int, ...]
     independent: tuple[int, ...]
     dependent: tuple[int, ...]
-    combination: np.ndarray
+    combination: Float[np.ndarray, "r _"]
     names: list[str]
 
-    def of(self, plant: Plant) -> Array:
-        """The base parameters of a plant (r,)."""
-        return jnp.asarray(self.matrix, plant.model.dtype) @ plant.numbers[np.array(self.places)]
+    def values(self, plant: Plant) -> Float[Array, " r"]:
+        """The base parameters of a plant."""
+        return jnp.asarray(self.matrix, plant.model.dtype) @ plant.dynamic_parameters[np.array(self.indices)]
 
-    def covariance(self, parameters: Parameters, estimate: Estimate) -> Array:
-        """The covariance (r, r) of the base parameters of an estimate in any coordinates."""
-        J = jax.jacfwd(lambda x: self.of(parameters.put(x)))(estimate.x)
-        return J @ estimate.covariance @ J.T
+    def covariance(
+        self, parameters: Parameters, x: Float[Array, " size"], covariance: Float[Array, "size size"]
+    ) -> Float[Array, "r r"]:
+        """The covariance of the base parameters at coordinates x of any blocks, from the covariance of x."""
+        J = jax.jacfwd(lambda x: self.values(parameters.plant_at(x)))(x)
+        return J @ covariance @ J.T
 
     @property
     def rank(self) -> int:
-        """Their number."""
+        """Number r of the base parameters."""
         return len(self.independent)
 
     @property
-    def matrix(self) -> np.ndarray:
-        """B (r, p) with ``beta = B x``."""
+    def matrix(self) -> Float[np.ndarray, "r p"]:
+        """The matrix B with ``beta = B n``."""
         B = np.zeros((self.rank, self.rank + len(self.dependent)))
         B[np.arange(self.rank), list(self.independent)] = 1
         B[:, list(self.dependent)] = self.combination
@@ -60,9 +65,13 @@ class BaseParameters(NamedTuple):
 
 
 def base_parameters(parameters: Parameters, seed: int = 0) -> BaseParameters:
-    """The base parameters of the numbers that blocks move, from random states: a matter of structure alone.
+    """The base parameters of the numbers that blocks move, by QR with pivoting of sensitivities at random states.
 
-    By a rank-revealing QR decomposition of the sensitivities at random states.
+    They are a matter of the machine's structure alone.
+
+    Args:
+        parameters: The unknowns, in any coordinates.
+        seed: Seed of the random states.
 
     Raises:
         ValueError: the signals are not affine in what the blocks move.
@@ -70,51 +79,65 @@ def base_parameters(parameters: Parameters, seed: int = 0) -> BaseParameters:
     Source: Gautier 1991, Numerical calculation of the base inertial parameters of robots, Journal of Robotic Systems
     8(4).
     """
-    places = parameters.affine
-    if places is None:
+    indices = parameters.affine_indices
+    if indices is None:
         raise ValueError(
             "blocks: joint forces are not affine in all that they move, so that there are no base parameters; leave out"
             " scales, speeds of friction, placements and the direction of gravity"
         )
-    J = sensitivities(parameters.plant, places, random_states(parameters.plant.model, seed))
+    J = sensitivities(parameters.plant, indices, *random_states(parameters.plant.model, seed))
     factors: Any = scipy.linalg.qr(J, mode="economic", pivoting=True)
     _, R, order = factors
     size = np.abs(np.diagonal(R))
-    rank = int(np.sum(size > TOLERANCE * size[0]))
+    rank = int(np.sum(size > _RANK_TOLERANCE * size[0]))
     combination = scipy.linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:])
-    combination[np.abs(combination) < ZERO] = 0
+    combination[np.abs(combination) < _ZERO] = 0
     place = np.argsort(order[:rank])
     independent, dependent = order[:rank][place], order[rank:]
     combination = combination[place]
-    every = parameters.plant.number_names
-    names = [every[place] for place in places]
+    every = parameters.plant.dynamic_parameter_names
+    names = [every[index] for index in indices]
     sums = [
         names[i] + "".join(f" {k:+.4g} {names[j]}" for k, j in zip(row, dependent, strict=True) if k)
         for i, row in zip(independent, combination, strict=True)
     ]
     return BaseParameters(
-        tuple(places.tolist()), tuple(independent.tolist()), tuple(dependent.tolist()), combination, sums
+        tuple(indices.tolist()), tuple(independent.tolist()), tuple(dependent.tolist()), combination, sums
     )
 
 
-def random_states(model: Model, seed: int = 0) -> TorqueSamples:
-    """``STATES`` random states without signals."""
+def random_states(
+    model: Model, seed: int = 0
+) -> tuple[Float[Array, "n nq"], Float[Array, "n nv"], Float[Array, "n nv"]]:
+    """(q, v, a) of ``RANDOM_STATES`` random states; velocities and accelerations are normal with deviation 2."""
     kq, kv, ka = jax.random.split(jax.random.key(seed), 3)
-    q = model.random(kq, (STATES,))
-    v, a = (2 * jax.random.normal(k, (STATES, model.nv), model.dtype) for k in (kv, ka))
-    return TorqueSamples(q, v, a, jnp.zeros((STATES, model.nv), model.dtype))
+    q = model.random(kq, (RANDOM_STATES,))
+    v, a = (2 * jax.random.normal(k, (RANDOM_STATES, model.nv), model.dtype) for k in (kv, ka))
+    return q, v, a
 
 
-def sensitivities(plant: Plant, places: np.ndarray, samples: TorqueSamples) -> np.ndarray:
-    """Derivatives of all signals by some of ``Plant.numbers``, (n nv, p)."""
-    return np.asarray(_jacobian(plant, jnp.asarray(places), samples)).reshape(-1, len(places))
+def sensitivities(
+    plant: Plant,
+    indices: Int[np.ndarray, " p"],
+    q: Float[Array, "n nq"],
+    v: Float[Array, "n nv"],
+    a: Float[Array, "n nv"],
+) -> Float[np.ndarray, "rows p"]:
+    """Derivatives of all signals of n states by the dynamic parameters at some indices, rows = n nv."""
+    return np.asarray(_jacobian(plant, jnp.asarray(indices), q, v, a)).reshape(-1, len(indices))
 
 
 @jax.jit
-def _jacobian(plant: Plant, places: Array, samples: TorqueSamples) -> Array:
-    numbers = plant.numbers
+def _jacobian(
+    plant: Plant,
+    indices: Int[Array, " p"],
+    q: Float[Array, "n nq"],
+    v: Float[Array, "n nv"],
+    a: Float[Array, "n nv"],
+) -> Float[Array, "n nv p"]:
+    all_parameters = plant.dynamic_parameters
 
-    def signals(part: Array) -> Array:
-        return plant.with_numbers(numbers.at[places].set(part)).signals(samples.q, samples.v, samples.a)
+    def signals(part: Float[Array, " p"]) -> Float[Array, "n nv"]:
+        return plant.with_dynamic_parameters(all_parameters.at[indices].set(part)).signals(q, v, a)
 
-    return jax.jacfwd(signals)(numbers[places])
+    return jax.jacfwd(signals)(all_parameters[indices])

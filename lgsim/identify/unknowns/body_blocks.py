@@ -1,32 +1,34 @@
-"""What can be identified of bodies, as coordinates that are zero at the prior."""
+"""Blocks of unknowns: what any block is, and those of bodies, as coordinates that are zero at the prior plant."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Int
 
-from lgsim.identify.unknowns.plant import Plant
+from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody import inertia
 from lgsim.multibody.inertia import COORDINATES, from_log_cholesky
 from lgsim.multibody.model import Model
 
 
 class Block(eqx.Module):
-    """Some numbers of a plant, as coordinates x (size,) that are zero at the prior.
+    """Unknown numbers of a plant of one kind, as coordinates x (size,) that are zero at the prior plant.
 
     Attributes:
-        prior: Standard deviation of the coordinates about the prior, one number or (size,); None for no belief.
+        prior_deviation: Standard deviation of the coordinates about the prior, one number or (size,); None where
+            nothing is known beforehand.
     """
 
     # no field here, so that bodies and joints are the first arguments of blocks
-    prior = None
+    prior_deviation = None
 
     @abstractmethod
     def labels(self, plant: Plant) -> list[str]:
@@ -37,72 +39,80 @@ class Block(eqx.Module):
         """
 
     @abstractmethod
-    def put(self, plant: Plant, x: Array) -> Plant:
-        """The plant with its numbers moved by x from those it has."""
+    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
+        """The plant with its numbers moved by coordinates x from those it has."""
 
     @abstractmethod
-    def values(self, plant: Plant) -> dict[str, Array]:
-        """The physical numbers behind the coordinates by name and unit."""
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
+        """The physical numbers of the plant behind the coordinates, by name and unit, e.g. "m of fore, kg"."""
 
-    def affine(self, model: Model) -> np.ndarray | None:
-        """Which of ``Plant.numbers`` it moves; None where it moves others, in which signals are not affine."""
+    def affine_indices(self, model: Model) -> Int[np.ndarray, " moved"] | None:
+        """The places in ``Plant.dynamic_parameters`` of all numbers that the block moves.
+
+        None where it moves others, in which the signals are not affine.
+        """
         return None
 
     @property
-    def linear(self) -> bool:
-        """Whether its coordinates are the numbers ``affine`` themselves, less those of the prior."""
+    def is_linear(self) -> bool:
+        """Whether the coordinates are the numbers at ``affine_indices`` themselves, less those of the prior."""
         return False
 
-    def bounds(self, plant: Plant) -> tuple[Any, Any]:
-        """(lower, upper) of the coordinates; infinite by default."""
+    def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
+        """(lower, upper) bounds of the coordinates, numbers or (size,); infinite by default."""
         return -np.inf, np.inf
 
 
-class _OfBodies(Block):
-    """Numbers of bodies.
+class BodyBlock(Block):
+    """Unknown inertial parameters of bodies.
 
     Attributes:
-        bodies: Their names, by default all.
+        bodies: Names of the bodies, by default all.
     """
 
     bodies: Sequence[str] | None = eqx.field(static=True, default=None)
-    prior: Any = None
+    prior_deviation: NumbersLike | None = None
 
     def names(self, model: Model) -> list[str]:
-        return named("bodies", self.bodies, model.body_names)
+        """The names of the bodies; ValueError where one does not exist."""
+        return select_names("bodies", self.bodies, model.body_names)
 
-    def places(self, model: Model) -> np.ndarray:
+    def indices(self, model: Model) -> Int[np.ndarray, " bodies"]:
+        """The places of the bodies in the model."""
         return np.array([model.body_names.index(name) for name in self.names(model)])
 
-    def affine(self, model: Model) -> np.ndarray:
-        return (10 * self.places(model)[:, None] + np.arange(10)).reshape(-1)
+    def affine_indices(self, model: Model) -> Int[np.ndarray, " moved"]:
+        return (10 * self.indices(model)[:, None] + np.arange(10)).reshape(-1)
 
 
-class Inertias(_OfBodies):
-    """All ten parameters of bodies, always physically consistent: log-Cholesky coordinates about the prior.
+class Inertias(BodyBlock):
+    """All ten inertial parameters of bodies, always physically consistent: log-Cholesky coordinates about the prior.
 
     The pseudo-inertia of a body is ``U L(x) L(x)^T U^T``, where ``U U^T`` is its prior and ``L L^T`` the matrix that
-    ``lgsim.multibody.inertia_chart`` makes of x: coordinates without units, the same for large bodies and small ones.
-    The mass is ``exp(2 alpha)`` times the prior's, and t moves the centre of mass in parts of the body's own spread.
+    ``lgsim.multibody.inertia.from_log_cholesky`` makes of x: coordinates without units, the same for large bodies and
+    small ones. The mass is ``exp(2 alpha)`` times the prior's, and t moves the center of mass in parts of the body's
+    own radii of gyration.
 
     Attributes:
-        prior: By default 1, a weak belief: the mass is known to a factor of seven. It keeps what the records do not
-            show where it was; None for no belief.
+        prior_deviation: Standard deviation of the coordinates, by default 1, a weak prior: the mass is known to a
+            factor of seven. It keeps what the records do not show where it was; None for no prior.
+
+    Source: Rucker and Wensing 2022, Smooth parameterization of rigid-body inertia, IEEE RA-L 7(2), for the coordinates.
     """
 
-    prior: Any = 1.0
+    prior_deviation: NumbersLike | None = 1.0
 
     def labels(self, plant: Plant) -> list[str]:
         return [f"{c} of {name}" for name in self.names(plant.model) for c in COORDINATES]
 
-    def put(self, plant: Plant, x: Array) -> Plant:
-        at = self.places(plant.model)
+    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
+        at = self.indices(plant.model)
         U = upper_factor(inertia.pseudo_inertia(plant.model.inertias[at]))
         middle = inertia.pseudo_inertia(from_log_cholesky(x.reshape(-1, 10)))
-        return _with_rows(plant, at, inertia.from_pseudo_inertia(U @ middle @ U.mT))
+        return _with_inertias(plant, at, inertia.from_pseudo_inertia(U @ middle @ U.mT))
 
-    def values(self, plant: Plant) -> dict[str, Array]:
-        rows = plant.model.inertias[self.places(plant.model)]
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
+        rows = plant.model.inertias[self.indices(plant.model)]
         units = ("kg", *["kg m"] * 3, *["kg m^2"] * 6)
         return {
             f"{symbol} of {name}, {unit}": rows[i, k]
@@ -111,74 +121,83 @@ class Inertias(_OfBodies):
         }
 
 
-class StandardParameters(_OfBodies):
-    """All ten parameters of bodies as they are: joint forces are linear in them, and nothing keeps them physical."""
+class StandardParameters(BodyBlock):
+    """The ten standard inertial parameters of bodies: joint forces are linear in them, nothing keeps them physical."""
 
     @property
-    def linear(self) -> bool:
+    def is_linear(self) -> bool:
         return True
 
     def labels(self, plant: Plant) -> list[str]:
         return [f"{c} of {name}" for name in self.names(plant.model) for c in inertia.PARAMETERS]
 
-    def put(self, plant: Plant, x: Array) -> Plant:
-        at = self.places(plant.model)
-        return _with_rows(plant, at, plant.model.inertias[at] + x.reshape(-1, 10))
+    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
+        at = self.indices(plant.model)
+        return _with_inertias(plant, at, plant.model.inertias[at] + x.reshape(-1, 10))
 
-    def values(self, plant: Plant) -> dict[str, Array]:
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         return Inertias(self.bodies).values(plant)
 
 
-class Masses(_OfBodies):
-    """Masses of bodies whose centres of mass and inertias for each kg are known: the logarithm of the mass."""
+class Masses(BodyBlock):
+    """Masses of bodies whose centers of mass and inertias for each kg are known: the logarithms of the masses."""
 
     def labels(self, plant: Plant) -> list[str]:
         return [f"log mass of {name}" for name in self.names(plant.model)]
 
-    def put(self, plant: Plant, x: Array) -> Plant:
-        at = self.places(plant.model)
-        return _with_rows(plant, at, plant.model.inertias[at] * jnp.exp(x)[:, None])
+    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
+        at = self.indices(plant.model)
+        return _with_inertias(plant, at, plant.model.inertias[at] * jnp.exp(x)[:, None])
 
-    def values(self, plant: Plant) -> dict[str, Array]:
-        rows = plant.model.inertias[self.places(plant.model)]
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
+        rows = plant.model.inertias[self.indices(plant.model)]
         return {f"m of {name}, kg": rows[i, 0] for i, name in enumerate(self.names(plant.model))}
 
 
-class CentersOfMass(_OfBodies):
-    """Centres of mass of bodies whose masses and central inertias are known, m."""
+class CentersOfMass(BodyBlock):
+    """Centers of mass, m, in the bodies' frames, of bodies whose masses and central inertias are known."""
 
     def labels(self, plant: Plant) -> list[str]:
         return [f"{axis} of the centre of {name}" for name in self.names(plant.model) for axis in "xyz"]
 
-    def put(self, plant: Plant, x: Array) -> Plant:
-        at = self.places(plant.model)
+    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
+        at = self.indices(plant.model)
         mass, center, central = inertia.mass_center_inertia(plant.model.inertias[at])
-        return _with_rows(plant, at, inertia.parameters(mass, center + x.reshape(-1, 3), central))
+        return _with_inertias(plant, at, inertia.parameters(mass, center + x.reshape(-1, 3), central))
 
-    def values(self, plant: Plant) -> dict[str, Array]:
-        _, center, _ = inertia.mass_center_inertia(plant.model.inertias[self.places(plant.model)])
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
+        _, center, _ = inertia.mass_center_inertia(plant.model.inertias[self.indices(plant.model)])
         names = self.names(plant.model)
         return {f"{c} of {name}, m": center[i, k] for i, name in enumerate(names) for k, c in enumerate("xyz")}
 
 
-def upper_factor(matrix: Array) -> Array:
-    """U, upper triangular with ``U U^T`` a positive definite matrix (..., n, n)."""
+def upper_factor(matrix: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n"]:
+    """The upper triangular U with ``U U^T`` a positive definite matrix."""
     # the Cholesky factor of the matrix in reverse order
     return jnp.flip(jnp.linalg.cholesky(jnp.flip(matrix, (-2, -1))), (-2, -1))
 
 
-def named(argument: str, wanted: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    """The names wanted, by default all known ones; ValueError where one does not exist."""
-    if wanted is None:
+def select_names(argument: str, names: Sequence[str] | None, known: Sequence[str]) -> list[str]:
+    """The names given, or all known ones for None.
+
+    Args:
+        argument: What the message of an error calls the names.
+        names: Some of the known names, or None.
+        known: All names that exist.
+
+    Raises:
+        ValueError: a name does not exist, or a single text came in the place of a list.
+    """
+    if names is None:
         return list(known)
-    if isinstance(wanted, str):
-        raise ValueError(f"{argument}: expected a list of names, got the text {wanted!r}; write [{wanted!r}]")
-    for name in wanted:
+    if isinstance(names, str):
+        raise ValueError(f"{argument}: expected a list of names, got the text {names!r}; write [{names!r}]")
+    for name in names:
         if name not in known:
             near = get_close_matches(name, known) or known
             raise ValueError(f"{argument}: there is no {name!r}; expected some of {', '.join(near)}")
-    return list(wanted)
+    return list(names)
 
 
-def _with_rows(plant: Plant, at: np.ndarray, rows: Array) -> Plant:
+def _with_inertias(plant: Plant, at: Int[np.ndarray, " bodies"], rows: Float[Array, "bodies 10"]) -> Plant:
     return eqx.tree_at(lambda p: p.model.inertias, plant, plant.model.inertias.at[at].set(rows))

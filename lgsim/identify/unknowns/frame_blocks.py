@@ -1,59 +1,60 @@
-"""Placements of joints, the direction of gravity, and blocks that share their coordinates."""
+"""Blocks of unknowns of frames: placements of joints, the direction of gravity; and blocks that share coordinates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Int
 
-from lgsim.identify.unknowns.body_blocks import Block, named
-from lgsim.identify.unknowns.plant import Plant
+from lgsim.identify.unknowns.body_blocks import Block, select_names
+from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.lie import se3, so3
 from lgsim.multibody.model import Model
 
 
 class Placements(Block):
-    """Poses of joints in their parents: the twist (v, w) from the prior, in the joint's frame, m and rad.
+    """Poses of joints in their parents: the twists (v, w) from the prior poses, in the joints' frames, m and rad.
 
     Attributes:
-        joints: Their names, by default all.
+        joints: Names of the joints, by default all.
     """
 
     joints: Sequence[str] | None = eqx.field(static=True, default=None)
-    prior: Any = None
+    prior_deviation: NumbersLike | None = None
 
-    def places(self, model: Model) -> np.ndarray:
-        """Where the joints stand in the model."""
-        return np.array([model.joint_names.index(n) for n in named("joints", self.joints, model.joint_names)])
+    def indices(self, model: Model) -> Int[np.ndarray, " joints"]:
+        """The places of the joints in the model; ValueError where one does not exist."""
+        return np.array([model.joint_names.index(n) for n in select_names("joints", self.joints, model.joint_names)])
 
     def labels(self, plant: Plant) -> list[str]:
-        names = named("joints", self.joints, plant.model.joint_names)
+        names = select_names("joints", self.joints, plant.model.joint_names)
         return [f"{c} of the placement of {name}" for name in names for c in ("x", "y", "z", "rx", "ry", "rz")]
 
-    def put(self, plant: Plant, x: Array) -> Plant:
-        at = self.places(plant.model)
+    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
+        at = self.indices(plant.model)
         moved = plant.model.placements[at] @ se3.exp(x.reshape(-1, 6))
         return eqx.tree_at(lambda p: p.model.placements, plant, plant.model.placements.at[at].set(moved))
 
-    def values(self, plant: Plant) -> dict[str, Array]:
-        names = named("joints", self.joints, plant.model.joint_names)
-        origins = plant.model.placements[self.places(plant.model), :3, 3]
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
+        names = select_names("joints", self.joints, plant.model.joint_names)
+        origins = plant.model.placements[self.indices(plant.model), :3, 3]
         return {f"{c} of {n}, m": origins[i, k] for i, n in enumerate(names) for k, c in enumerate("xyz")}
 
 
 class GravityDirection(Block):
-    """The direction of gravity at its known strength: the angles by which it turns about two axes normal to it, rad."""
+    """The direction of gravity at its known strength: the angles, rad, by which it turns about two normal axes."""
 
-    prior: Any = None
+    prior_deviation: NumbersLike | None = None
 
     def labels(self, plant: Plant) -> list[str]:
         return ["first tilt of gravity", "second tilt of gravity"]
 
-    def put(self, plant: Plant, x: Array) -> Plant:
+    def apply(self, plant: Plant, x: Float[Array, " 2"]) -> Plant:
         g = plant.model.gravity
         least = jnp.eye(3, dtype=g.dtype)[jnp.argmin(jnp.abs(g))]
         first = jnp.cross(g, least)
@@ -61,7 +62,7 @@ class GravityDirection(Block):
         axes = jnp.stack([first / jnp.linalg.norm(first), second / jnp.linalg.norm(second)], axis=1)
         return eqx.tree_at(lambda p: p.model.gravity, plant, so3.exp(axes @ x) @ g)
 
-    def values(self, plant: Plant) -> dict[str, Array]:
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         return {f"gravity along {c}, m/s^2": plant.model.gravity[k] for k, c in enumerate("xyz")}
 
 
@@ -69,18 +70,24 @@ class SharedBlock(Block):
     """A block whose bodies or joints all have the same coordinates, as left and right legs.
 
     Attributes:
-        block: With at least two names, all of one kind.
-        members: How many they are.
-        signs: +1 or -1 for each coordinate of the block, (members, each): of mirrored bodies; by default +1.
+        block: A block of at least two bodies or joints of one kind.
+        members: Number of the bodies or joints.
+        signs: +1 or -1 for each coordinate (members, size), for mirrored bodies; by default +1.
     """
 
     block: Block
     members: int = eqx.field(static=True)
-    signs: Any
-    prior: Any
+    signs: NumbersLike
+    prior_deviation: NumbersLike | None
 
-    def __init__(self, block: Block, members: int = 2, signs: Any = 1.0, prior: Any = None):
-        self.block, self.members, self.signs, self.prior = block, members, signs, prior
+    def __init__(
+        self,
+        block: Block,
+        members: int = 2,
+        signs: NumbersLike = 1.0,
+        prior_deviation: NumbersLike | None = None,
+    ) -> None:
+        self.block, self.members, self.signs, self.prior_deviation = block, members, signs, prior_deviation
 
     def labels(self, plant: Plant) -> list[str]:
         own = self.block.labels(plant)
@@ -89,17 +96,17 @@ class SharedBlock(Block):
         each = len(own) // self.members
         return [" and ".join(own[i::each]) for i in range(each)]
 
-    def put(self, plant: Plant, x: Array) -> Plant:
-        whole = jnp.broadcast_to(x[None], (self.members, x.size)) * jnp.asarray(self.signs, x.dtype)
-        return self.block.put(plant, whole.reshape(-1))
+    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
+        every = jnp.broadcast_to(x[None], (self.members, x.size)) * jnp.asarray(self.signs, x.dtype)
+        return self.block.apply(plant, every.reshape(-1))
 
-    def values(self, plant: Plant) -> dict[str, Array]:
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         return self.block.values(plant)
 
-    def affine(self, model: Model) -> np.ndarray | None:
-        return self.block.affine(model)
+    def affine_indices(self, model: Model) -> Int[np.ndarray, " moved"] | None:
+        return self.block.affine_indices(model)
 
-    def bounds(self, plant: Plant) -> tuple[Any, Any]:
+    def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
         size = len(self.block.labels(plant))
         own = (jnp.broadcast_to(jnp.asarray(b), (size,)) for b in self.block.bounds(plant))
         low, high = (b.reshape(self.members, -1) for b in own)

@@ -1,149 +1,171 @@
-"""What can be identified of joints, their drives and their signals."""
+"""Blocks of unknowns of joints: their drives, their friction, and the scale and offset of their signals."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import ClassVar
 
 import equinox as eqx
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Int
 
-from lgsim.identify.unknowns.body_blocks import Block, named
-from lgsim.identify.unknowns.plant import AFFINE, Plant, freedoms, place
+from lgsim.identify.recording.coordinates import dof_names
+from lgsim.identify.unknowns.body_blocks import Block, select_names
+from lgsim.identify.unknowns.plant import AFFINE_JOINTS, NumbersLike, Plant, first_index
 from lgsim.multibody.model import DRIVES, Model
 
 UNITS = {
     "armature": "kg m^2", "damping": "N m s/rad", "friction": "N m", "stiffness": "N m/rad", "rest": "rad",
     "friction_speed": "rad/s", "limit_stiffness": "N m/rad", "limit_damping": "N m s/rad^2", "actuator_time": "s",
 }  # fmt: skip
-"""Of the numbers of a drive that turns."""
+"""Units of the numbers of a joint that turns."""
 
 
-class _OfJoints(Block):
-    """Numbers of degrees of freedom.
+class JointBlock(Block):
+    """Unknown numbers of one kind, one for each degree of freedom of some joints.
 
     Attributes:
-        joints: Their joints' names, by default all.
-        lower, upper: Bounds of the numbers themselves.
+        joints: Names of the joints, by default all.
+        lower: Lower bounds of the numbers themselves, one number or one for each.
+        upper: Upper bounds of the numbers themselves, one number or one for each.
     """
 
     joints: Sequence[str] | None = eqx.field(static=True, default=None)
-    prior: Any = None
-    lower: Any = -np.inf
-    upper: Any = np.inf
+    prior_deviation: NumbersLike | None = None
+    lower: ArrayLike = -np.inf
+    upper: ArrayLike = np.inf
 
     @property
     @abstractmethod
-    def what(self) -> str:
-        """Name of the number."""
+    def kind(self) -> str:
+        """The name of the kind of number."""
 
     @abstractmethod
-    def read(self, plant: Plant) -> Array:
-        """All its values (nv,)."""
+    def read(self, plant: Plant) -> Float[Array, " nv"]:
+        """The numbers of all degrees of freedom."""
 
     @abstractmethod
-    def write(self, plant: Plant, values: Array) -> Plant:
-        """The plant with other values (nv,)."""
+    def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
+        """The plant with other numbers of all degrees of freedom."""
 
     def names(self, model: Model) -> list[str]:
-        return freedoms(model, named("joints", self.joints, model.joint_names))
+        """The names of the degrees of freedom; ValueError where a joint does not exist."""
+        return dof_names(model, select_names("joints", self.joints, model.joint_names))
 
-    def places(self, model: Model) -> np.ndarray:
-        slices = [model.v_slices[name] for name in named("joints", self.joints, model.joint_names)]
+    def indices(self, model: Model) -> Int[np.ndarray, " size"]:
+        """The places of the degrees of freedom in v."""
+        slices = [model.v_slices[name] for name in select_names("joints", self.joints, model.joint_names)]
         return np.concatenate([np.arange(s.start, s.stop) for s in slices])
 
-    def affine(self, model: Model) -> np.ndarray | None:
-        return place(model, self.what) + self.places(model) if self.linear else None
+    def affine_indices(self, model: Model) -> Int[np.ndarray, " moved"] | None:
+        return first_index(model, self.kind) + self.indices(model) if self.is_linear else None
 
     @property
-    def linear(self) -> bool:
-        return self.what in (*AFFINE, "stribeck", "offset")
+    def is_linear(self) -> bool:
+        return self.kind in AFFINE_JOINTS
 
     def labels(self, plant: Plant) -> list[str]:
-        return [f"{self.what} of {name}" for name in self.names(plant.model)]
+        return [f"{self.kind} of {name}" for name in self.names(plant.model)]
 
-    def put(self, plant: Plant, x: Array) -> Plant:
+    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
         values = self.read(plant)
-        return self.write(plant, values.at[self.places(plant.model)].add(x))
+        return self.write(plant, values.at[self.indices(plant.model)].add(x))
 
-    def values(self, plant: Plant) -> dict[str, Array]:
-        numbers = self.read(plant)[self.places(plant.model)]
-        unit = UNITS.get(self.what, "1")
-        return {f"{self.what} of {n}, {unit}": numbers[i] for i, n in enumerate(self.names(plant.model))}
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
+        numbers = self.read(plant)[self.indices(plant.model)]
+        unit = UNITS.get(self.kind, "1")
+        return {f"{self.kind} of {n}, {unit}": numbers[i] for i, n in enumerate(self.names(plant.model))}
 
-    def bounds(self, plant: Plant) -> tuple[Any, Any]:
-        start = self.read(plant)[self.places(plant.model)]
+    def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
+        start = self.read(plant)[self.indices(plant.model)]
         return self.lower - start, self.upper - start
 
 
-class JointParameter(_OfJoints):
-    """One kind of number of the drives, such as ``Drive("damping")``: a name of ``lgsim.multibody.model.DRIVES``.
+class JointParameter(JointBlock):
+    """One kind of number of the joints' drives, such as ``JointParameter("damping")``.
 
     Those that are friction, inertia or stiffness have the lower bound zero by default.
+
+    Attributes:
+        parameter: A name of ``lgsim.multibody.model.DRIVES``.
+
+    Raises:
+        ValueError: there is no such parameter.
     """
 
-    number: str = eqx.field(static=True, default="damping")
+    parameter: str = eqx.field(static=True, default="damping")
 
-    def __init__(self, number: str, joints: Sequence[str] | None = None, prior: Any = None, lower: Any = None,
-                 upper: Any = np.inf):  # fmt: skip
-        if number not in DRIVES:
-            near = get_close_matches(number, DRIVES) or DRIVES
-            raise ValueError(f"number: there is no {number!r} of a drive; expected {' or '.join(near)}")
-        self.number, self.joints, self.prior, self.upper = number, joints, prior, upper
-        free = ("rest", "lower", "upper")
-        self.lower = lower if lower is not None else -np.inf if number in free else 0.0
+    def __init__(
+        self,
+        parameter: str,
+        joints: Sequence[str] | None = None,
+        prior_deviation: NumbersLike | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike = np.inf,
+    ) -> None:
+        if parameter not in DRIVES:
+            near = get_close_matches(parameter, DRIVES) or DRIVES
+            raise ValueError(f"parameter: there is no {parameter!r} of a joint; expected {' or '.join(near)}")
+        self.parameter, self.joints, self.prior_deviation, self.upper = parameter, joints, prior_deviation, upper
+        unbounded = ("rest", "lower", "upper")
+        self.lower = lower if lower is not None else -np.inf if parameter in unbounded else 0.0
 
     @property
-    def what(self) -> str:
-        return self.number
+    def kind(self) -> str:
+        return self.parameter
 
-    def read(self, plant: Plant) -> Array:
-        return getattr(plant.model, self.number)
+    def read(self, plant: Plant) -> Float[Array, " nv"]:
+        return getattr(plant.model, self.parameter)
 
-    def write(self, plant: Plant, values: Array) -> Plant:
+    def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
         # straight into the array, since a traced number of Model.replace may change the topology
-        drives = plant.model.drives.at[:, DRIVES.index(self.number)].set(values)
+        drives = plant.model.drives.at[:, DRIVES.index(self.parameter)].set(values)
         return eqx.tree_at(lambda p: p.model.drives, plant, drives)
 
 
-class _OfSignals(_OfJoints):
-    """Numbers of the recorded signals."""
+class SignalBlock(JointBlock):
+    """Unknown numbers of the recorded signals: a field of ``Plant``.
 
-    FIELD = ""
+    Attributes:
+        FIELD: Its name.
+    """
+
+    FIELD: ClassVar[str] = ""
 
     @property
-    def what(self) -> str:
-        return type(self).FIELD
+    def kind(self) -> str:
+        return self.FIELD
 
-    def read(self, plant: Plant) -> Array:
-        return getattr(plant, self.what)
+    def read(self, plant: Plant) -> Float[Array, " nv"]:
+        return getattr(plant, self.kind)
 
-    def write(self, plant: Plant, values: Array) -> Plant:
-        return eqx.tree_at(lambda p: getattr(p, self.what), plant, values)
-
-
-class SignalScale(_OfSignals):
-    """N m or N for each unit of a joint's signal: gear ratio times motor constant."""
-
-    FIELD = "scale"
+    def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
+        return eqx.tree_at(lambda p: getattr(p, self.kind), plant, values)
 
 
-class TorqueOffset(_OfSignals):
-    """What a joint's signal shows without any force, N m or N."""
+class SignalScale(SignalBlock):
+    """The joint force for each unit of a joint's signal, N m or N: gear ratio times motor constant."""
 
-    FIELD = "offset"
+    FIELD: ClassVar[str] = "scale"
 
 
-class Stribeck(_OfSignals):
+class TorqueOffset(SignalBlock):
+    """The joint force that a joint's signal shows where there is none, N m or N."""
+
+    FIELD: ClassVar[str] = "offset"
+
+
+class Stribeck(SignalBlock):
     """Breakaway friction less dry friction, N m or N."""
 
-    FIELD = "stribeck"
+    FIELD: ClassVar[str] = "stribeck"
 
 
-class StribeckSpeed(_OfSignals):
-    """The speed at which the Stribeck part is gone, rad/s or m/s."""
+class StribeckSpeed(SignalBlock):
+    """The speed at which the Stribeck part of friction has fallen to 1/e, rad/s or m/s."""
 
-    FIELD = "stribeck_speed"
+    FIELD: ClassVar[str] = "stribeck_speed"

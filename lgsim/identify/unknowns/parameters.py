@@ -1,16 +1,17 @@
-"""The unknowns of an identification: one vector of coordinates that stands for a plant."""
+"""The unknowns of an identification: one vector of coordinates that stands for a plant, and priors about it."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.body_blocks import Block
 from lgsim.identify.unknowns.plant import Plant
@@ -18,44 +19,44 @@ from lgsim.multibody.model import Model
 
 
 class Prior(eqx.Module):
-    """What is known of a plant beside the records."""
+    """Knowledge of a plant beside the records, as residuals with standard deviation one."""
 
     @abstractmethod
-    def residual(self, plant: Plant) -> Array:
-        """(rows,), each with standard deviation one."""
+    def residual(self, plant: Plant) -> Float[Array, " rows"]:
+        """The residuals of a plant, each divided by its standard deviation."""
 
 
 class TotalMass(Prior):
-    """The mass of all bodies, from a scale.
+    """The mass of all bodies together, from a scale.
 
     Attributes:
-        mass: kg.
-        deviation: Standard deviation, kg.
+        mass: The mass weighed, kg.
+        deviation: Standard deviation of the scale, kg.
     """
 
-    mass: Any
-    deviation: Any
+    mass: ArrayLike
+    deviation: ArrayLike
 
-    def residual(self, plant: Plant) -> Array:
+    def residual(self, plant: Plant) -> Float[Array, " 1"]:
         return (jnp.sum(plant.model.inertias[:, :1], axis=0) - self.mass) / self.deviation
 
 
 class Parameters(eqx.Module):
-    """Coordinates x (size,) of a plant: zero is the prior, ``put(x)`` the plant.
+    """The unknowns of a plant as coordinates x (size,): zero is the prior plant, ``plant_at(x)`` another one.
 
     Attributes:
-        plant: The prior.
-        blocks: What is unknown.
-        beliefs: What else is known.
+        plant: The prior plant.
+        blocks: The blocks of unknowns.
+        priors: Further knowledge of the plant.
         sizes: Number of coordinates of each block.
     """
 
     plant: Plant
     blocks: tuple[Block, ...]
-    beliefs: tuple[Prior, ...] = ()
+    priors: tuple[Prior, ...] = ()
     sizes: tuple[int, ...] = eqx.field(static=True, default=())
 
-    def __init__(self, plant: Plant | Model, blocks: Sequence[Block] | Block, beliefs: Sequence[Prior] = ()):
+    def __init__(self, plant: Plant | Model, blocks: Sequence[Block] | Block, priors: Sequence[Prior] = ()) -> None:
         """The unknowns ``blocks`` of a plant, or of a model.
 
         Raises:
@@ -64,16 +65,16 @@ class Parameters(eqx.Module):
         """
         self.plant = plant if isinstance(plant, Plant) else Plant(plant)
         self.blocks = (blocks,) if isinstance(blocks, Block) else tuple(blocks)
-        self.beliefs = tuple(beliefs)
+        self.priors = tuple(priors)
         for i, block in enumerate(self.blocks):
             if not isinstance(block, Block):
                 raise TypeError(f"blocks[{i}]: expected a block such as Masses(), got {type(block).__name__}")
-        for i, belief in enumerate(self.beliefs):
-            if not isinstance(belief, Prior):
-                raise TypeError(f"beliefs[{i}]: expected a belief such as TotalMass(), got {type(belief).__name__}")
+        for i, prior in enumerate(self.priors):
+            if not isinstance(prior, Prior):
+                raise TypeError(f"priors[{i}]: expected a prior such as TotalMass(), got {type(prior).__name__}")
         labels = [block.labels(self.plant) for block in self.blocks]
         self.sizes = tuple(len(names) for names in labels)
-        names = [name for some in labels for name in some]
+        names = [name for own in labels for name in own]
         if not names:
             raise ValueError("blocks: expected at least one unknown, such as Masses()")
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -86,17 +87,23 @@ class Parameters(eqx.Module):
         return sum(self.sizes)
 
     @property
-    def affine(self) -> np.ndarray | None:
-        """Which of ``Plant.numbers`` move with x; None where the signals are not affine in all that moves."""
-        places = [block.affine(self.plant.model) for block in self.blocks]
-        found = [p for p in places if p is not None]
-        return np.unique(np.concatenate(found)) if len(found) == len(places) else None
+    def affine_indices(self) -> Int[np.ndarray, " moved"] | None:
+        """The places, rising, in ``Plant.dynamic_parameters`` of all numbers that move with x.
+
+        None where others move too, in which the signals are not affine.
+        """
+        indices = [block.affine_indices(self.plant.model) for block in self.blocks]
+        found = [p for p in indices if p is not None]
+        return np.unique(np.concatenate(found)) if len(found) == len(indices) else None
 
     @property
-    def linear(self) -> np.ndarray | None:
-        """The place in ``Plant.numbers`` of each coordinate, where coordinates are such numbers less the prior's."""
-        places = [block.affine(self.plant.model) for block in self.blocks if block.linear]
-        found = [p for p in places if p is not None]
+    def linear_indices(self) -> Int[np.ndarray, " size"] | None:
+        """The place in ``Plant.dynamic_parameters`` of each coordinate.
+
+        None where coordinates are not such numbers less those of the prior.
+        """
+        indices = [block.affine_indices(self.plant.model) for block in self.blocks if block.is_linear]
+        found = [p for p in indices if p is not None]
         return np.concatenate(found) if len(found) == len(self.blocks) else None
 
     @property
@@ -106,26 +113,26 @@ class Parameters(eqx.Module):
 
     @property
     def dtype(self) -> jnp.dtype:
-        """That of the model."""
+        """The dtype of the model and of x."""
         return self.plant.model.dtype
 
-    def put(self, x: Array) -> Plant:
-        """The plant at coordinates x (size,)."""
+    def plant_at(self, x: Float[Array, " size"]) -> Plant:
+        """The plant at coordinates x."""
         plant = self.plant
         for block, part in zip(self.blocks, self.split(x), strict=True):
-            plant = block.put(plant, part)
+            plant = block.apply(plant, part)
         return plant
 
-    def split(self, x: Array) -> list[Array]:
+    def split(self, x: Float[Array, " size"]) -> list[Float[Array, " _"]]:
         """The coordinates of each block."""
         ends = np.cumsum(self.sizes)
         return [x[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
 
-    def bounds(self) -> tuple[Array, Array]:
-        """(lower, upper) of the coordinates, (size,) each.
+    def bounds(self) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
+        """(lower, upper) bounds of the coordinates.
 
         Raises:
-            ValueError: the prior is outside of its bounds.
+            ValueError: the prior plant is outside of its bounds.
         """
         sides: tuple[list[Array], list[Array]] = ([], [])
         for block, size in zip(self.blocks, self.sizes, strict=True):
@@ -138,25 +145,25 @@ class Parameters(eqx.Module):
                     raise ValueError(f"blocks: the prior of {name} is outside of its bounds by {max(low, -high):.3g}")
         return lower, upper
 
-    def beliefs_at(self, x: Array) -> Array:
-        """Residuals of all priors and beliefs, each with standard deviation one, (rows,)."""
+    def prior_residuals(self, x: Float[Array, " size"]) -> Float[Array, " rows"]:
+        """Residuals of all prior knowledge, that of the blocks first, each with standard deviation one."""
         rows = [jnp.zeros(0, self.dtype)]
         for block, part in zip(self.blocks, self.split(x), strict=True):
-            if block.prior is not None:
-                rows.append(part / jnp.broadcast_to(jnp.asarray(block.prior, part.dtype), part.shape))
-        plant = self.put(x)
-        return jnp.concatenate([*rows, *(belief.residual(plant) for belief in self.beliefs)])
+            if block.prior_deviation is not None:
+                rows.append(part / jnp.broadcast_to(jnp.asarray(block.prior_deviation, part.dtype), part.shape))
+        plant = self.plant_at(x)
+        return jnp.concatenate([*rows, *(prior.residual(plant) for prior in self.priors)])
 
-    def scales(self, otherwise: np.ndarray) -> np.ndarray:
-        """Standard deviations of the blocks' priors (p,), and other numbers (p,) where there is none."""
+    def prior_deviations(self, default: Float[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+        """Standard deviations of the blocks' priors, and default numbers where a block has none."""
         ends = np.cumsum(self.sizes)
-        out = np.array(otherwise, float)
+        out = np.array(default, float)
         for block, end, size in zip(self.blocks, ends, self.sizes, strict=True):
-            if block.prior is not None:
-                out[end - size : end] = np.asarray(block.prior)
+            if block.prior_deviation is not None:
+                out[end - size : end] = np.asarray(block.prior_deviation)
         return out
 
-    def values(self, x: Array) -> dict[str, Array]:
+    def values(self, x: Float[Array, " size"]) -> dict[str, Float[Array, ""]]:
         """The physical numbers behind the coordinates, by name and unit."""
-        plant = self.put(x)
+        plant = self.plant_at(x)
         return {name: value for block in self.blocks for name, value in block.values(plant).items()}

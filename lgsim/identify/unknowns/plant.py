@@ -1,115 +1,143 @@
-"""What is identified: a machine and the numbers of its drives that a model does not have."""
+"""The plant that is identified: a machine and the numbers of its joints that a model does not have."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_forces
+from lgsim.identify.recording.coordinates import dof_names
 from lgsim.multibody import inertia
 from lgsim.multibody.model import DRIVES, Model
 
-AFFINE = ("armature", "damping", "friction", "stiffness")
-"""The numbers of the drives in which joint forces are affine."""
+NumbersLike = ArrayLike | Sequence[ArrayLike] | Sequence[Sequence[ArrayLike]]
+"""What ``jax.numpy.asarray`` makes an array of: a number, an array, or lists of numbers."""
+
+AFFINE_DRIVES = ("armature", "damping", "friction", "stiffness")
+"""The numbers of ``lgsim.multibody.model.DRIVES`` in which joint forces are affine."""
+
+AFFINE_JOINTS = (*AFFINE_DRIVES, "stribeck", "offset")
+"""All numbers of degrees of freedom in which signals are affine, in the order of ``Plant.dynamic_parameters``."""
 
 
 class Plant(eqx.Module):
     """A machine whose joint forces are recorded as signals: ``scale signal = tau + offset``.
 
-    ``tau`` is what the joint gives: inverse dynamics less passive forces plus ``stribeck tanh(v / friction_speed)
-    exp(-(v / stribeck_speed)^2)``, the part of dry friction that a moving joint loses.
+    ``tau`` is the joint force of the drive: inverse dynamics less passive forces plus the Stribeck part of friction,
+    ``stribeck tanh(v / friction_speed) exp(-(v / stribeck_speed)^2)``, which a moving joint loses.
 
     Attributes:
         model: The machine.
-        scale: N m or N for each unit of the signal (nv,): gear ratio times motor constant; 1 for torques.
-        offset: (nv,), N m or N.
+        scale: Joint force for each unit of the signal (nv,), N m or N: gear ratio times motor constant; 1 for torques.
+        offset: What the signal shows beside the joint force (nv,), N m or N.
         stribeck: Breakaway friction less dry friction (nv,), N m or N.
-        stribeck_speed: (nv,), rad/s or m/s.
+        stribeck_speed: The speed at which the Stribeck part has fallen to 1/e (nv,), rad/s or m/s.
+
+    Raises:
+        TypeError: the model is none.
+        ValueError: a number is neither a single one nor one for each joint force.
 
     Source: Bittencourt and Gunnarsson 2012, Static friction in a robot joint, J. Dyn. Sys. Meas. Control 134(5),
     eq. (3), for the friction.
     """
 
     model: Model
-    scale: Array
-    offset: Array
-    stribeck: Array
-    stribeck_speed: Array
+    scale: Float[Array, " nv"]
+    offset: Float[Array, " nv"]
+    stribeck: Float[Array, " nv"]
+    stribeck_speed: Float[Array, " nv"]
 
     def __init__(
-        self, model: Model, scale: Any = 1.0, offset: Any = 0.0, stribeck: Any = 0.0, stribeck_speed: Any = 0.1
-    ):
+        self,
+        model: Model,
+        scale: NumbersLike = 1.0,
+        offset: NumbersLike = 0.0,
+        stribeck: NumbersLike = 0.0,
+        stribeck_speed: NumbersLike = 0.1,
+    ) -> None:
+        """Numbers may be one for all degrees of freedom or (nv,)."""
         if not isinstance(model, Model):
             raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
         self.model = model
         given = {"scale": scale, "offset": offset, "stribeck": stribeck, "stribeck_speed": stribeck_speed}
         self.scale, self.offset, self.stribeck, self.stribeck_speed = (
-            _numbers(name, value, model) for name, value in given.items()
+            _for_each_dof(name, value, model) for name, value in given.items()
         )
 
-    def friction(self, v: Array) -> Array:
-        """The Stribeck part of the joint forces (..., nv) at speeds v (..., nv)."""
-        wide = jnp.tanh(v / _rows(self.model.friction_speed, v))
-        return _rows(self.stribeck, v) * wide * jnp.exp(-((v / _rows(self.stribeck_speed, v)) ** 2))
+    def stribeck_friction(self, v: Float[Array, "*batch nv"]) -> Float[Array, "*batch nv"]:
+        """The Stribeck part of the joint forces at velocities v, N m or N."""
+        wide = jnp.tanh(v / _broadcast(self.model.friction_speed, v))
+        return _broadcast(self.stribeck, v) * wide * jnp.exp(-((v / _broadcast(self.stribeck_speed, v)) ** 2))
 
-    def forces(self, q: Array, v: Array, a: Array, wrenches: Array | None = None) -> Array:
-        """The joint forces tau (..., nv) behind an acceleration, N m or N."""
-        return inverse_dynamics(self.model, q, v, a, wrenches) - passive_forces(self.model, q, v) + self.friction(v)
+    def joint_forces(
+        self,
+        q: Float[Array, "*batch nq"],
+        v: Float[Array, "*batch nv"],
+        a: Float[Array, "*batch nv"],
+        wrenches: Float[Array, "*batch bodies 6"] | None = None,
+    ) -> Float[Array, "*batch nv"]:
+        """The joint forces tau of the drives behind an acceleration, N m or N.
 
-    def signals(self, q: Array, v: Array, a: Array, wrenches: Array | None = None) -> Array:
-        """What is recorded (..., nv) of such joint forces."""
-        tau = self.forces(q, v, a, wrenches)
-        return (tau + _rows(self.offset, tau)) / _rows(self.scale, tau)
+        Args:
+            q: Configurations, rad or m.
+            v: Velocities, rad/s or m/s.
+            a: Time derivatives of v, rad/s^2 or m/s^2.
+            wrenches: External wrenches (f, n) on the bodies in their frames, N and N m.
+        """
+        passive = passive_forces(self.model, q, v)
+        return inverse_dynamics(self.model, q, v, a, wrenches) - passive + self.stribeck_friction(v)
+
+    def signals(
+        self,
+        q: Float[Array, "*batch nq"],
+        v: Float[Array, "*batch nv"],
+        a: Float[Array, "*batch nv"],
+        wrenches: Float[Array, "*batch bodies 6"] | None = None,
+    ) -> Float[Array, "*batch nv"]:
+        """The recorded signals ``(tau + offset) / scale`` behind an acceleration, arguments as of ``joint_forces``."""
+        tau = self.joint_forces(q, v, a, wrenches)
+        return (tau + _broadcast(self.offset, tau)) / _broadcast(self.scale, tau)
 
     @property
-    def numbers(self) -> Array:
-        """All numbers in which the signals are affine while the others stay, as one vector; ``number_names`` in order.
+    def dynamic_parameters(self) -> Float[Array, " parameters"]:
+        """All numbers in which the signals are affine while the others stay, as one vector.
 
-        Inertias body by body, then the drives' armature, damping, dry friction, stiffness, then stribeck, offset.
+        The ten standard inertial parameters body by body, then armature, damping, dry friction, stiffness, Stribeck
+        friction and offset, each of all degrees of freedom; ``dynamic_parameter_names`` in order.
         """
-        drives = self.model.drives[:, np.array([DRIVES.index(name) for name in AFFINE])]
+        drives = self.model.drives[:, np.array([DRIVES.index(name) for name in AFFINE_DRIVES])]
         return jnp.concatenate([self.model.inertias.reshape(-1), drives.T.reshape(-1), self.stribeck, self.offset])
 
     @property
-    def number_names(self) -> list[str]:
-        """A name for each of ``numbers``."""
+    def dynamic_parameter_names(self) -> list[str]:
+        """A name for each of ``dynamic_parameters``."""
         names = [f"{symbol} of {body}" for body in self.model.body_names for symbol in inertia.PARAMETERS]
-        joints = freedoms(self.model)
-        return names + [f"{what} of {joint}" for what in (*AFFINE, "stribeck", "offset") for joint in joints]
+        return names + [f"{what} of {joint}" for what in AFFINE_JOINTS for joint in dof_names(self.model)]
 
-    def with_numbers(self, numbers: Array) -> Plant:
-        """The plant with other ``numbers``."""
+    def with_dynamic_parameters(self, values: Float[Array, " parameters"]) -> Plant:
+        """The plant with other ``dynamic_parameters``."""
         bodies, nv = self.model.inertias.size, self.model.nv
-        columns = numbers[bodies:].reshape(-1, nv)
+        columns = values[bodies:].reshape(-1, nv)
         drives = self.model.drives
-        for name, column in zip(AFFINE, columns, strict=False):
+        for name, column in zip(AFFINE_DRIVES, columns, strict=False):
             drives = drives.at[:, DRIVES.index(name)].set(column)
-        new = (numbers[:bodies].reshape(-1, 10), drives, columns[-2], columns[-1])
+        new = (values[:bodies].reshape(-1, 10), drives, columns[-2], columns[-1])
         return eqx.tree_at(lambda p: (p.model.inertias, p.model.drives, p.stribeck, p.offset), self, new)
 
 
-def place(model: Model, what: str) -> int:
-    """Where the first of a kind of number of the joints stands in ``Plant.numbers``."""
-    return model.inertias.size + (*AFFINE, "stribeck", "offset").index(what) * model.nv
+def first_index(model: Model, what: str) -> int:
+    """The place in ``Plant.dynamic_parameters`` of the first number of a kind of ``AFFINE_JOINTS``."""
+    return model.inertias.size + AFFINE_JOINTS.index(what) * model.nv
 
 
-def freedoms(model: Model, joints: Sequence[str] | None = None) -> list[str]:
-    """A name for each degree of freedom of some joints, by default all."""
-    out = []
-    for name in model.joint_names if joints is None else joints:
-        part = model.v_slices[name]
-        count = part.stop - part.start
-        out += [name] if count == 1 else [f"{name}[{i}]" for i in range(count)]
-    return out
-
-
-def _numbers(name: str, value: Any, model: Model) -> Array:
+def _for_each_dof(name: str, value: NumbersLike, model: Model) -> Float[Array, " nv"]:
     array = jnp.asarray(value, model.dtype)
     if array.shape not in ((), (model.nv,)):
         raise ValueError(
@@ -118,5 +146,6 @@ def _numbers(name: str, value: Any, model: Model) -> Array:
     return jnp.broadcast_to(array, (model.nv,))
 
 
-def _rows(numbers: Array, like: Array) -> Array:
+def _broadcast(numbers: Float[Array, " nv"], like: Float[Array, "*batch nv"]) -> Float[Array, "*ones nv"]:
+    """Numbers with leading axes of length one, of as many axes as an array has."""
     return numbers.reshape((1,) * (like.ndim - 1) + numbers.shape)

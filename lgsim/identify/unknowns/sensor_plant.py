@@ -1,45 +1,49 @@
-"""Biases and delays of sensors, and the delay of the drives, as numbers of a plant."""
+"""The plant with its instruments: biases and delays of sensors, the delay of the drives, and blocks of them."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.identify.unknowns.body_blocks import Block
-from lgsim.identify.unknowns.plant import Plant
+from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody.model import Model
 
-HALO = 8
-"""Steps by which a drive may be late at most."""
+MAX_DELAY_STEPS = 8
+"""Number of steps by which a drive may be late at most."""
 
 
 class InstrumentedPlant(Plant):
-    """A plant with what its instruments do to signals and measurements.
+    """A plant with the faults of its sensors and drives.
 
     Attributes:
-        biases: By channel of the records: what its sensor shows too much, one number for each degree of freedom.
-        delays: By channel, s: the sensor shows the state that was so long before, by a parabola in time; for delays of
-            a step or so. Larger ones are for ``estimate_delay`` and ``shift``.
-        input_delay: Time after which signals drive the joints, s, at most ``HALO`` steps.
+        biases: By channel of the records the constant (size,) that its sensor shows too much, in its unit.
+        delays: By channel the delay of its sensor, s: it shows the state that was so long before, by a parabola in
+            time; for delays of a step or so. Larger ones are for ``estimate_delay`` and ``shift_signal``.
+        input_delay: Time after which signals drive the joints, s, at most ``MAX_DELAY_STEPS`` steps.
+
+    Raises:
+        ValueError: biases of a channel are no row of numbers.
     """
 
-    biases: dict[str, Array]
-    delays: dict[str, Array]
-    input_delay: Array
+    biases: dict[str, Float[Array, " _"]]
+    delays: dict[str, Float[Array, ""]]
+    input_delay: Float[Array, ""]
 
     def __init__(
         self,
         plant: Plant | Model,
-        biases: Mapping[str, Any] | None = None,
-        delays: Mapping[str, Any] | None = None,
-        input_delay: Any = 0.0,
-    ):
+        biases: Mapping[str, NumbersLike] | None = None,
+        delays: Mapping[str, ArrayLike] | None = None,
+        input_delay: ArrayLike = 0.0,
+    ) -> None:
         given = plant if isinstance(plant, Plant) else Plant(plant)
         super().__init__(given.model, given.scale, given.offset, given.stribeck, given.stribeck_speed)
         dtype = given.model.dtype
@@ -51,31 +55,31 @@ class InstrumentedPlant(Plant):
                 raise ValueError(f"biases: expected one row of numbers for {name!r}, got shape {bias.shape}")
 
 
-def instruments(plant: Plant) -> InstrumentedPlant:
-    """The plant's instruments; those of a plain plant are perfect."""
+def with_instruments(plant: Plant) -> InstrumentedPlant:
+    """The plant with its instruments; those of a plain plant are perfect."""
     return plant if isinstance(plant, InstrumentedPlant) else InstrumentedPlant(plant)
 
 
-class _OfChannel(Block):
-    """Numbers of one channel.
+class ChannelBlock(Block):
+    """Unknown numbers of the sensor of one channel.
 
     Attributes:
-        channel: Its name in the records.
+        channel: The name of the channel in the records.
     """
 
     channel: str = eqx.field(static=True)
-    prior: Any
+    prior_deviation: NumbersLike | None
 
-    def __init__(self, channel: str, prior: Any = None):
-        self.channel, self.prior = channel, prior
+    def __init__(self, channel: str, prior_deviation: NumbersLike | None = None) -> None:
+        self.channel, self.prior_deviation = channel, prior_deviation
 
-    def part(self, plant: Plant) -> Array:
-        """Those numbers of the plant.
+    def read(self, plant: Plant) -> Float[Array, " ..."]:
+        """The numbers of the channel that the plant has.
 
         Raises:
             ValueError: the plant has none for this channel.
         """
-        known = self.among(plant)
+        known = self.read_all(plant)
         if self.channel not in known:
             raise ValueError(
                 f"channel: the plant has no {type(self).__name__} of {self.channel!r}; there are {sorted(known)};"
@@ -84,64 +88,64 @@ class _OfChannel(Block):
         return known[self.channel]
 
     @abstractmethod
-    def among(self, plant: Plant) -> dict[str, Array]:
-        """Those numbers of all channels."""
+    def read_all(self, plant: Plant) -> dict[str, Float[Array, " ..."]]:
+        """The numbers of all channels that the plant has."""
 
 
-class SensorBias(_OfChannel):
-    """What a channel's sensor shows too much."""
+class SensorBias(ChannelBlock):
+    """The constant that a channel's sensor shows too much, in its unit."""
 
-    def among(self, plant: Plant) -> dict[str, Array]:
-        return instruments(plant).biases
-
-    def labels(self, plant: Plant) -> list[str]:
-        return [f"bias {i} of {self.channel}" for i in range(self.part(plant).size)]
-
-    def put(self, plant: Plant, x: Array) -> Plant:
-        own = instruments(plant)
-        return eqx.tree_at(lambda p: p.biases[self.channel], own, self.part(plant) + x)
-
-    def values(self, plant: Plant) -> dict[str, Array]:
-        return dict(zip(self.labels(plant), self.part(plant), strict=True))
-
-
-class SensorDelay(_OfChannel):
-    """How late a channel's sensor is, s."""
-
-    def among(self, plant: Plant) -> dict[str, Array]:
-        return instruments(plant).delays
+    def read_all(self, plant: Plant) -> dict[str, Float[Array, " ..."]]:
+        return with_instruments(plant).biases
 
     def labels(self, plant: Plant) -> list[str]:
-        return [f"delay of {self.channel}" for _ in [self.part(plant)]]
+        return [f"bias {i} of {self.channel}" for i in range(self.read(plant).size)]
 
-    def put(self, plant: Plant, x: Array) -> Plant:
-        own = instruments(plant)
-        return eqx.tree_at(lambda p: p.delays[self.channel], own, self.part(plant) + x[0])
+    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
+        own = with_instruments(plant)
+        return eqx.tree_at(lambda p: p.biases[self.channel], own, self.read(plant) + x)
 
-    def values(self, plant: Plant) -> dict[str, Array]:
-        return {f"delay of {self.channel}, s": self.part(plant)}
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
+        return dict(zip(self.labels(plant), self.read(plant), strict=True))
+
+
+class SensorDelay(ChannelBlock):
+    """The delay of a channel's sensor, s."""
+
+    def read_all(self, plant: Plant) -> dict[str, Float[Array, " ..."]]:
+        return with_instruments(plant).delays
+
+    def labels(self, plant: Plant) -> list[str]:
+        return [f"delay of {self.channel}" for _ in [self.read(plant)]]
+
+    def apply(self, plant: Plant, x: Float[Array, " 1"]) -> Plant:
+        own = with_instruments(plant)
+        return eqx.tree_at(lambda p: p.delays[self.channel], own, self.read(plant) + x[0])
+
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
+        return {f"delay of {self.channel}, s": self.read(plant)}
 
 
 class InputDelay(Block):
-    """How late the drives follow their signals, s: between zero and ``HALO`` steps.
+    """The delay of the drives behind their signals, s: between zero and ``MAX_DELAY_STEPS`` steps.
 
     Attributes:
-        longest: Upper bound, s.
+        max_delay: Upper bound of the delay, s.
     """
 
-    prior: Any = None
-    longest: Any = np.inf
+    prior_deviation: NumbersLike | None = None
+    max_delay: ArrayLike = np.inf
 
     def labels(self, plant: Plant) -> list[str]:
         return ["delay of the drives"]
 
-    def put(self, plant: Plant, x: Array) -> Plant:
-        own = instruments(plant)
+    def apply(self, plant: Plant, x: Float[Array, " 1"]) -> Plant:
+        own = with_instruments(plant)
         return eqx.tree_at(lambda p: p.input_delay, own, own.input_delay + x[0])
 
-    def values(self, plant: Plant) -> dict[str, Array]:
-        return {"delay of the drives, s": instruments(plant).input_delay}
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
+        return {"delay of the drives, s": with_instruments(plant).input_delay}
 
-    def bounds(self, plant: Plant) -> tuple[Any, Any]:
-        start = instruments(plant).input_delay
-        return -start, self.longest - start
+    def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
+        start = with_instruments(plant).input_delay
+        return -start, self.max_delay - start

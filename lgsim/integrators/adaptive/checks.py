@@ -1,7 +1,8 @@
-"""Checks of the arguments of an adaptive integration, and what they stand for where they are None."""
+"""Checks of the arguments of an adaptive integration, and the defaults of those that are None."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,16 +12,23 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.integrators.adaptive.events import Event
-from lgsim.integrators.method import Method
+from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import METHODS
 from lgsim.integrators.validation import scalar
 from lgsim.lie.action import Action, Point
 
 
-def usable(method: Method, action: Action, between: bool) -> None:
-    """Raise unless the method can take adaptive steps with the action, and knows states between them if asked for."""
+def check_method(method: Method, action: Action, between: bool) -> None:
+    """Raise unless the method can take adaptive steps with the action, and gives states ``between`` them if asked for.
+
+    Raises:
+        TypeError: an argument is of the wrong kind, or the action lacks what the method needs.
+        ValueError: the method has no error estimate, or its coordinates give no states between the steps.
+    """
     if not isinstance(method, Method):
         raise TypeError(f"method: expected a method such as lgsim.MK54, got {type(method).__name__}")
     if method.embedded_order is None:
@@ -38,8 +46,14 @@ def usable(method: Method, action: Action, between: bool) -> None:
         )
 
 
-def saved_times(save_at: Any, save_steps: bool, t0: Array, t1: Array) -> Array | None:
-    """The times (n,) of ``save_at``, which must be in order, or None."""
+def saved_times(
+    save_at: ArrayLike | Sequence[float] | None, save_steps: bool, t0: Float[Array, ""], t1: Float[Array, ""]
+) -> Float[Array, " n"] | None:
+    """The times of ``save_at`` as an array (n,) in the dtype of t0, or None without any.
+
+    Raises:
+        ValueError: they are not of shape (n,) with n > 0, not in order from t0 to t1, or come with ``save_steps``.
+    """
     if save_at is None:
         return None
     if save_steps:
@@ -48,14 +62,19 @@ def saved_times(save_at: Any, save_steps: bool, t0: Array, t1: Array) -> Array |
     if times.ndim != 1 or not times.size:
         raise ValueError(f"save_at: expected times of shape (n,), got shape {times.shape}")
     if not any(isinstance(a, Tracer) for a in (times, t0, t1)):
-        way = np.diff([float(t0), *np.asarray(times, float), float(t1)])
-        if not (np.all(way >= 0) or np.all(way <= 0)):
+        gaps = np.diff([float(t0), *np.asarray(times, float), float(t1)])
+        if not (np.all(gaps >= 0) or np.all(gaps <= 0)):
             raise ValueError(f"save_at: expected times in order from t0 = {t0} to t1 = {t1}, got {np.asarray(times)}")
     return times
 
 
-def checked_events(events: Event | tuple[Event, ...], t0: Array, y0: Point, args: Any) -> tuple[Event, ...]:
-    """The events as a tuple, each with a condition that is one number."""
+def check_events(events: Event | tuple[Event, ...], t0: Float[Array, ""], y0: Point, args: Any) -> tuple[Event, ...]:
+    """The events as a tuple, each with a condition that is one number of the dtype of t0.
+
+    Raises:
+        TypeError: one is no ``Event``.
+        ValueError: a condition gives something else than one number of that dtype.
+    """
     events = (events,) if isinstance(events, Event) else tuple(events)
     for position, event in enumerate(events):
         if not isinstance(event, Event):
@@ -68,11 +87,16 @@ def checked_events(events: Event | tuple[Event, ...], t0: Array, y0: Point, args
 
 def step_controller(
     controller: diffrax.AbstractStepSizeController | None,
-    rtol: float | Array,
-    atol: float | Array,
+    rtol: Number,
+    atol: Number,
     dtype: jnp.dtype,
 ) -> diffrax.AbstractStepSizeController:
-    """The controller, or diffrax's for the tolerances."""
+    """The controller, or ``diffrax.PIDController`` with the tolerances where it is None.
+
+    Raises:
+        TypeError: the controller is of the wrong kind.
+        ValueError: a tolerance is not a positive number.
+    """
     if controller is None:
         return diffrax.PIDController(rtol=_tolerance("rtol", rtol, dtype), atol=_tolerance("atol", atol, dtype))
     if not isinstance(controller, diffrax.AbstractStepSizeController):
@@ -83,15 +107,21 @@ def step_controller(
     return controller
 
 
-def _tolerance(name: str, value: float | Array, dtype: jnp.dtype) -> Array:
+def _tolerance(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
+    """``value`` as one positive number of the dtype, the argument that errors call ``name``."""
     tolerance = scalar(name, value, dtype)
     if not isinstance(tolerance, Tracer) and not float(tolerance) > 0:
         raise ValueError(f"{name}: expected a positive tolerance, got {float(tolerance)}")
     return tolerance
 
 
-def usable_adjoint(adjoint: diffrax.AbstractAdjoint | None) -> diffrax.AbstractAdjoint:
-    """The adjoint, or the default one; those that take a state for a vector are refused."""
+def check_adjoint(adjoint: diffrax.AbstractAdjoint | None) -> diffrax.AbstractAdjoint:
+    """The adjoint, or ``diffrax.RecursiveCheckpointAdjoint()`` where it is None.
+
+    Raises:
+        TypeError: it is no adjoint of diffrax.
+        ValueError: it takes the state for a vector of R^n.
+    """
     if adjoint is None:
         return diffrax.RecursiveCheckpointAdjoint()
     if isinstance(adjoint, diffrax.BacksolveAdjoint | diffrax.ImplicitAdjoint):

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
 
+Scalar = int | float | Float[Array, ""] | Float[np.ndarray, ""]
+Truth = bool | Bool[Array, ""] | Bool[np.ndarray, ""]
+FieldFunction = Callable[[diffrax.AbstractTerm, Scalar, Point, Any], Float[Array, " algebra"]]
+"""``func(terms, t, y, args)``, the field as diffrax gives it to a controller."""
+
 
 class AlgebraController(diffrax.AbstractStepSizeController):
-    """Lets a step controller of diffrax see algebra vectors: the error e, and the sizes w of ``action.sizes`` as state.
+    """A step controller of diffrax that sees algebra vectors: the error e, and as the state the sizes ``action.sizes``.
 
-    So ``diffrax.PIDController`` keeps ``rms(e_i / (atol + rtol max(|w_i(y0)|, |w_i(y1)|))) < 1``. Where the estimate is
-    a distance of points (commutator-free methods), the size is the Euclidean norm of all entries of the point. A step
-    that is not finite is rejected; a step too short to change the time ends the integration with
+    With the sizes w ``diffrax.PIDController`` keeps ``rms(e_i / (atol + rtol max(|w_i(y0)|, |w_i(y1)|))) < 1``. Where
+    the estimate is a distance of points (commutator-free methods), the size is the Euclidean norm of all entries of the
+    point. A step that is not finite is rejected; a step too short to change the time ends the integration with
     ``diffrax.RESULTS.dt_min_reached``.
 
     Attributes:
@@ -31,33 +39,48 @@ class AlgebraController(diffrax.AbstractStepSizeController):
     controller: diffrax.AbstractStepSizeController
     action: Action
 
-    def wrap(self, direction: Any) -> AlgebraController:
-        """The controller for one direction of time."""
+    def wrap(self, direction: int | Int[Array, ""]) -> AlgebraController:
+        """The controller for one direction of time, 1 or -1."""
         return AlgebraController(self.controller.wrap(direction), self.action)
 
     def init(
-        self, terms: Any, t0: Any, t1: Any, y0: Point, dt0: Any, args: Any, func: Any, error_order: Any
-    ) -> tuple[Any, Any]:
+        self,
+        terms: diffrax.AbstractTerm,
+        t0: Scalar,
+        t1: Scalar,
+        y0: Point,
+        dt0: Scalar | None,
+        args: Any,
+        func: FieldFunction,
+        error_order: Scalar | None,
+    ) -> tuple[Scalar, PyTree]:
         """The end of the first step and the controller's state; the field is probed in coordinates about y0."""
         origin = self.action.sizes(y0)
 
-        def field(terms: Any, t: Any, coordinates: Array, args: Any) -> Array:
+        def field(
+            terms: diffrax.AbstractTerm, t: Scalar, coordinates: Float[Array, " algebra"], args: Any
+        ) -> Float[Array, " algebra"]:
             return func(terms, t, self.action.move(coordinates - origin, y0), args)
 
         return self.controller.init(terms, t0, t1, origin, dt0, args, field, error_order)
 
     def adapt_step_size(
         self,
-        t0: Any,
-        t1: Any,
+        t0: Scalar,
+        t1: Scalar,
         y0: Point,
         y1_candidate: Point,
         args: Any,
-        y_error: Array | None,
-        error_order: Any,
-        controller_state: Any,
-    ) -> tuple[Any, Any, Any, Any, Any, diffrax.RESULTS]:
-        """Whether the step is kept, and the next one."""
+        y_error: Float[Array, "*estimate"] | None,
+        error_order: Scalar,
+        controller_state: PyTree,
+    ) -> tuple[Truth, Scalar, Scalar, Truth, PyTree, diffrax.RESULTS]:
+        """Decide on a step from t0 to t1 with the error estimate ``y_error``, an algebra vector or a distance.
+
+        Returns:
+            Whether the step is kept, the start and the end of the next one, whether it starts at a jump, the
+            controller's state, and how the control went.
+        """
         finite = _all_finite(y1_candidate)
         size = _size if y_error is None or y_error.ndim == 0 else self.action.sizes
         before = size(y0)
@@ -72,11 +95,13 @@ class AlgebraController(diffrax.AbstractStepSizeController):
         return keep, start, end, jump, state, diffrax.RESULTS.where(stalled, diffrax.RESULTS.dt_min_reached, result)
 
 
-def _all_finite(y: Point) -> Array:
+def _all_finite(y: Point) -> Bool[Array, ""]:
+    """Whether all entries of a point are finite."""
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(y)]))
 
 
-def _size(y: Point) -> Array:
+def _size(y: Point) -> Float[Array, ""]:
+    """The Euclidean norm of all entries of a point."""
     return norm(jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(y)]))
 
 
@@ -94,7 +119,7 @@ class ElementaryController(diffrax.AbstractStepSizeController):
         solve(MK54, action, field, y0, t1=3.0, controller=ElementaryController(1e-6))
 
     Attributes:
-        tolerance: what e is kept below, in the units of the algebra or of the state's entries.
+        tolerance: the bound of e, a scalar in the units of the algebra or of the state's entries.
         safety: the safety factor, usually between 0.8 and 0.9.
         shrink: the smallest h_next/h; the rule itself has no bound and would stop at an error that is not finite.
         grow: the largest h_next/h; the rule itself would take an infinite step after an error of zero.
@@ -102,7 +127,7 @@ class ElementaryController(diffrax.AbstractStepSizeController):
     Source: Celledoni et al. 2021, (33) and the algorithm below it; Hairer, Norsett, Wanner, Solving ODEs I, (II.4.12).
     """
 
-    tolerance: Array = eqx.field(converter=lambda value: jnp.asarray(value, float))
+    tolerance: Float[Array, ""] = eqx.field(converter=lambda value: jnp.asarray(value, float))
     safety: float = 0.85
     shrink: float = 0.1
     grow: float = 10.0
@@ -115,33 +140,48 @@ class ElementaryController(diffrax.AbstractStepSizeController):
         if not 0 < self.shrink < 1 < self.grow:
             raise ValueError(f"shrink, grow: expected 0 < shrink < 1 < grow, got {self.shrink} and {self.grow}")
 
-    def wrap(self, direction: Any) -> ElementaryController:
+    def wrap(self, direction: int | Int[Array, ""]) -> ElementaryController:
         """The controller for one direction of time: itself."""
         return self
 
     def init(
-        self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any
-    ) -> tuple[Any, None]:
-        """The end of the first step: dt0, or one chosen from the field for the tolerance."""
+        self,
+        terms: diffrax.AbstractTerm,
+        t0: Scalar,
+        t1: Scalar,
+        y0: PyTree,
+        dt0: Scalar | None,
+        args: Any,
+        func: FieldFunction,
+        error_order: Scalar | None,
+    ) -> tuple[Scalar, None]:
+        """The end of the first step, of length dt0 or of one chosen from the field for the tolerance, and no state."""
         if dt0 is not None:
             return t0 + dt0, None
-        first = diffrax.PIDController(rtol=0.0, atol=self.tolerance.astype(t0.dtype)).init(
+        first = diffrax.PIDController(rtol=0.0, atol=self.tolerance.astype(jnp.result_type(t0))).init(
             terms, t0, t1, y0, None, args, func, error_order
         )
         return first[0], None
 
     def adapt_step_size(
         self,
-        t0: Any,
-        t1: Any,
-        y0: Any,
-        y1_candidate: Any,
+        t0: Scalar,
+        t1: Scalar,
+        y0: PyTree,
+        y1_candidate: PyTree,
         args: Any,
-        y_error: Any,
-        error_order: Any,
+        y_error: Float[Array, "*estimate"] | None,
+        error_order: Scalar,
         controller_state: None,
-    ) -> tuple[Any, Any, Any, Any, None, diffrax.RESULTS]:
-        """Whether the step is kept, and the next one."""
+    ) -> tuple[Truth, Scalar, Scalar, Truth, None, diffrax.RESULTS]:
+        """Decide on a step from t0 to t1 by the size of its error estimate ``y_error``.
+
+        Returns:
+            Whether the step is kept, the start and the end of the next one, False for no jump, no state, and success.
+
+        Raises:
+            ValueError: the method has no error estimate.
+        """
         if y_error is None:
             raise ValueError("controller: ElementaryController needs a method with an error estimate")
         error = jax.lax.stop_gradient(norm(jnp.ravel(y_error)))

@@ -1,4 +1,4 @@
-"""Events: a function of the state crosses zero, and the integration ends there."""
+"""Events: the zero crossings of a function of time and state, which end an integration."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Int
 
 from lgsim.lie.action import Point
 
+Condition = Callable[[Float[Array, ""], Point, Any], Float[Array, ""]]
+"""``condition(t, y, args)``: a scalar of the state's dtype, whose zero crossings are looked for."""
+
 
 class Event(eqx.Module):
-    """The integration ends where ``condition(t, y, args)`` crosses zero.
+    """An event that ends an integration where ``condition(t, y, args)`` crosses zero.
 
     The crossing is looked for at the ends of the steps, so two of them inside one step go unseen. A condition that is
     zero at t0 counts as one that crosses there: when you restart from an event, give its ``rising``.
@@ -24,24 +28,33 @@ class Event(eqx.Module):
         rising: True for crossings upwards only, False for downwards only, None for both, along the integration.
     """
 
-    condition: Callable[[Any, Point, Any], Array]
+    condition: Condition
     rising: bool | None = eqx.field(static=True, default=None)
 
 
-class Directed(eqx.Module):
-    """A condition as diffrax calls it: in its own time, which is ``sign`` times the user's."""
+class DirectedCondition(eqx.Module):
+    """The condition of an event as diffrax calls it: in diffrax's own time, which is ``sign`` times the user's.
+
+    Attributes:
+        event: the event.
+        sign: the direction of the integration, 1 or -1, shape ().
+    """
 
     event: Event
-    sign: Array
+    sign: Float[Array, ""]
 
-    def __call__(self, t: Any, y: Point, args: Any, **_: Any) -> Array:
-        """The condition's value."""
+    def __call__(self, t: Float[Array, ""], y: Point, args: Any, **_: Any) -> Float[Array, ""]:
+        """The condition's value at diffrax's time t."""
         return self.event.condition(self.sign * t, y, args)
 
 
-def locate(
-    events: tuple[Event, ...], partial_step: Callable[[Array], Point], t0: Array, t1: Array, args: Any
-) -> tuple[Array, Point, Array]:
+def locate_event(
+    events: tuple[Event, ...],
+    partial_step: Callable[[Float[Array, ""]], Point],
+    t0: Float[Array, ""],
+    t1: Float[Array, ""],
+    args: Any,
+) -> tuple[Float[Array, ""], Point, Bool[Array, " events"]]:
     """The first crossing inside the step from t0 to t1, by bisection to the last bit of the fraction of the step.
 
     The state in between is a shorter step of the method, so the crossing is as exact as the step. Derivatives follow
@@ -50,41 +63,42 @@ def locate(
     Args:
         events: one or more events.
         partial_step: the state after a given signed time from the start of the step.
-        t0: the start of the step.
-        t1: its end.
-        args: what the conditions take.
+        t0: the time at the start of the step.
+        t1: the time at its end.
+        args: anything the conditions need.
 
     Returns:
-        The time, the state there, and which event it was, shape (events,).
+        The time of the crossing, the state at it, and which event it was, shape (events,).
     """
     dt = t1 - t0
     conditions = [
         lambda s, condition=event.condition: condition(t0 + s * dt, partial_step(s * dt), args) for event in events
     ]
 
-    def value(index: Array, s: Array) -> Array:
+    def value(index: Int[Array, ""], s: Float[Array, ""]) -> Float[Array, ""]:
         return jax.lax.switch(index, conditions, s)
 
     zero, one = jnp.zeros_like(dt), jnp.ones_like(dt)
 
-    def fraction(index: Array) -> tuple[Array, Array]:
+    def crossing(index: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """The fraction of the step at which a condition crosses zero, and twice the direction of the crossing."""
         begin, end = value(index, zero), value(index, one)
 
-        def halve(_: Array, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
+        def halve(_: Int[Array, ""], bracket: tuple[Float[Array, ""], Float[Array, ""]]) -> tuple[Array, Array]:
             lower, upper = bracket
             middle = (lower + upper) / 2
-            before = jnp.sign(value(index, middle)) == jnp.sign(begin)
-            return jnp.where(before, middle, lower), jnp.where(before, upper, middle)
+            same_side = jnp.sign(value(index, middle)) == jnp.sign(begin)
+            return jnp.where(same_side, middle, lower), jnp.where(same_side, upper, middle)
 
         bits = jnp.finfo(dt.dtype).nmant + 1
-        _, found = jax.lax.stop_gradient(jax.lax.fori_loop(0, bits, halve, (zero, one)))
-        at, slope = jax.jvp(lambda s: value(index, s), (found,), (one,))
-        at, slope = at - jax.lax.stop_gradient(at), jax.lax.stop_gradient(slope)
-        return found - at / slope, jnp.sign(end) - jnp.sign(begin)
+        _, root = jax.lax.stop_gradient(jax.lax.fori_loop(0, bits, halve, (zero, one)))
+        height, slope = jax.jvp(lambda s: value(index, s), (root,), (one,))
+        height, slope = height - jax.lax.stop_gradient(height), jax.lax.stop_gradient(slope)
+        return root - height / slope, jnp.sign(end) - jnp.sign(begin)
 
-    fractions, turns = jax.vmap(fraction)(jnp.arange(len(events)))
-    ways = jnp.asarray([0 if event.rising is None else 1 if event.rising else -1 for event in events], dt.dtype)
-    wanted = (turns != 0) & (turns * ways >= 0)
+    fractions, directions = jax.vmap(crossing)(jnp.arange(len(events)))
+    rising = jnp.asarray([0 if event.rising is None else 1 if event.rising else -1 for event in events], dt.dtype)
+    wanted = (directions != 0) & (directions * rising >= 0)
     first = jnp.argmin(jnp.where(wanted, fractions, jnp.inf))
     s = fractions[first]
     return t0 + s * dt, partial_step(s * dt), (jnp.arange(len(events)) == first) & jnp.any(wanted)

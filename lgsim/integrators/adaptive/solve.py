@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import diffrax
@@ -9,13 +10,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
 
-from lgsim.integrators.adaptive.checks import checked_events, saved_times, step_controller, usable, usable_adjoint
+from lgsim.integrators.adaptive.checks import check_adjoint, check_events, check_method, saved_times, step_controller
 from lgsim.integrators.adaptive.controller import AlgebraController
-from lgsim.integrators.adaptive.events import Directed, Event, locate
+from lgsim.integrators.adaptive.events import DirectedCondition, Event, locate_event
 from lgsim.integrators.adaptive.solution import RESULTS, Solution
 from lgsim.integrators.adaptive.solver import AlgebraTerm, GroupSolver, LastStep
-from lgsim.integrators.method import Field, Method
+from lgsim.integrators.method import Field, Method, Number
 from lgsim.integrators.validation import check_field, count, scalar, state
 from lgsim.lie.action import Action, Point
 
@@ -26,13 +29,13 @@ def solve(
     field: Field,
     y0: Point,
     *,
-    t0: float | Array = 0.0,
-    t1: float | Array,
+    t0: Number = 0.0,
+    t1: Number,
     args: Any = None,
-    rtol: float | Array = 1e-6,
-    atol: float | Array = 1e-9,
-    dt0: float | Array | None = None,
-    save_at: Any = None,
+    rtol: Number = 1e-6,
+    atol: Number = 1e-9,
+    dt0: Number | None = None,
+    save_at: Real[ArrayLike, " n"] | Sequence[float] | None = None,
     save_steps: bool = False,
     dense: bool = False,
     events: Event | tuple[Event, ...] = (),
@@ -79,7 +82,7 @@ def solve(
     Source: Hairer, Norsett, Wanner, Solving ODEs I, section II.4 (step control with local extrapolation).
     """
     between = dense or save_at is not None
-    usable(method, action, between)
+    check_method(method, action, between)
     y0, dtype = state(y0)
     t0, t1 = scalar("t0", t0, dtype), scalar("t1", t1, dtype)
     first = None if dt0 is None else scalar("dt0", dt0, dtype)
@@ -89,23 +92,24 @@ def solve(
         GroupSolver(method, action, dense=between),
         AlgebraController(step_controller(controller, rtol, atol, dtype), action),
         AlgebraTerm(field), y0, t0, t1, first, args, saved_times(save_at, save_steps, t0, t1), save_steps, dense,
-        checked_events(events, t0, y0, args), count("max_steps", max_steps), usable_adjoint(adjoint),
+        check_events(events, t0, y0, args), count("max_steps", max_steps), check_adjoint(adjoint),
     )  # fmt: skip
 
 
 @eqx.filter_jit
 def _run(
-    solver: GroupSolver, controller: AlgebraController, term: AlgebraTerm, y0: Point, t0: Array, t1: Array,
-    dt0: Array | None, args: Any, times: Array | None, save_steps: bool, dense: bool, events: tuple[Event, ...],
-    max_steps: int, adjoint: diffrax.AbstractAdjoint,
+    solver: GroupSolver, controller: AlgebraController, term: AlgebraTerm, y0: Point, t0: Float[Array, ""],
+    t1: Float[Array, ""], dt0: Float[Array, ""] | None, args: Any, times: Float[Array, " n"] | None,
+    save_steps: bool, dense: bool, events: tuple[Event, ...], max_steps: int, adjoint: diffrax.AbstractAdjoint,
 ) -> Solution:  # fmt: skip
+    """``solve`` of checked arguments: the call of diffrax, the event's exact place, and the words for the end."""
     sign = jnp.where(t0 < t1, 1, -1).astype(t0.dtype)
     subs = {"end": diffrax.SubSaveAt(t1=True)}
     if times is not None:
         subs["saved"] = diffrax.SubSaveAt(ts=times)
     elif save_steps:
         subs["saved"] = diffrax.SubSaveAt(t0=True, steps=True)
-    found = diffrax.diffeqsolve(
+    run = diffrax.diffeqsolve(
         term,
         solver,
         t0,
@@ -120,41 +124,40 @@ def _run(
         max_steps=max_steps,
         throw=False,
     )
-    at, states, last = cast(dict, found.ts), cast(dict, found.ys), cast(LastStep, found.solver_state)
-    t, y = jax.tree.map(lambda a: a[0], (at["end"], states["end"]))
-    ts, ys = at.get("saved"), states.get("saved")
-    occurred = found.result == diffrax.RESULTS.event_occurred
+    times_by_name, states_by_name, last = cast(dict, run.ts), cast(dict, run.ys), cast(LastStep, run.solver_state)
+    t, y = jax.tree.map(lambda a: a[0], (times_by_name["end"], states_by_name["end"]))
+    ts, ys = times_by_name.get("saved"), states_by_name.get("saved")
+    occurred = run.result == diffrax.RESULTS.event_occurred
     which = None
     if events:
         start = sign * last.t
 
-        def partial_step(dt: Array) -> Point:
+        def partial_step(dt: Float[Array, ""]) -> Point:
             return solver.method.step(solver.action, term.field, start, last.y, dt, args)[0]
 
         t, y, which = jax.lax.cond(
             occurred,
-            lambda: locate(events, partial_step, start, t, args),
+            lambda: locate_event(events, partial_step, start, t, args),
             lambda: (t, y, jnp.zeros(len(events), bool)),
         )
         if ts is not None:
             late = sign * (ts - t) > 0
             ts = jnp.where(late, sign * jnp.inf, ts)
             ys = jax.tree.map(lambda a: jnp.where(late.reshape(-1, *[1] * (a.ndim - 1)), jnp.inf, a), ys)
-    result = RESULTS.where(
-        found.result == diffrax.RESULTS.max_steps_reached, RESULTS.max_steps_reached, RESULTS.stalled
-    )
-    result = RESULTS.where(found.result == diffrax.RESULTS.successful, RESULTS.successful, result)
+    result = RESULTS.where(run.result == diffrax.RESULTS.max_steps_reached, RESULTS.max_steps_reached, RESULTS.stalled)
+    result = RESULTS.where(run.result == diffrax.RESULTS.successful, RESULTS.successful, result)
     result = RESULTS.where(occurred, RESULTS.event_occurred, result)
     finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(y)]))
     result = RESULTS.where(finite, result, RESULTS.nonfinite)
-    stats = found.stats
+    stats = run.stats
     return Solution(
-        t, y, ts, ys, stats["num_accepted_steps"], stats["num_rejected_steps"], which, result, found.interpolation,
+        t, y, ts, ys, stats["num_accepted_steps"], stats["num_rejected_steps"], which, result, run.interpolation,
         save_steps,
     )  # fmt: skip
 
 
-def _diffrax_event(events: tuple[Event, ...], sign: Array) -> diffrax.Event | None:
+def _diffrax_event(events: tuple[Event, ...], sign: Float[Array, ""]) -> diffrax.Event | None:
+    """The events as diffrax takes them; None without any."""
     if not events:
         return None
-    return diffrax.Event([Directed(e, sign) for e in events], direction=[e.rising for e in events])
+    return diffrax.Event([DirectedCondition(e, sign) for e in events], direction=[e.rising for e in events])

@@ -1,91 +1,120 @@
-"""The parts that diffrax asks of a solver, on a manifold: a term, a solver and a local interpolation."""
+"""A solver for ``diffrax.diffeqsolve`` on manifolds: the term, the solver and its local interpolation."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float
 
-from lgsim.integrators.hermite import along, quartic
+from lgsim.integrators.hermite import chain_hermite, quartic_bump
 from lgsim.integrators.method import Field, Method
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau
 from lgsim.lie.action import Action, Point
 
+Time = Float[Array, ""]
+Vector = Float[Array, " algebra"]
+
 
 class AlgebraTerm(diffrax.AbstractTerm):
-    """The field ``field(t, y, args)`` with values in the algebra, (action.dim,), which need not have y's structure."""
+    """A field with values in the algebra, which need not have the structure of y.
+
+    Attributes:
+        field: ``field(t, y, args)``, the algebra vector (action.dim,).
+    """
 
     field: Field
 
-    def vf(self, t: Any, y: Point, args: Any) -> Array:
-        """The algebra vector at (t, y)."""
+    def vf(self, t: Time, y: Point, args: Any) -> Vector:
+        """The algebra vector (action.dim,) at (t, y)."""
         return self.field(t, y, args)
 
-    def contr(self, t0: Any, t1: Any, **kwargs: Any) -> Array:
-        """The time between t0 and t1."""
+    def contr(self, t0: Time, t1: Time, **kwargs: Any) -> Time:
+        """The time from t0 to t1."""
         return t1 - t0
 
-    def prod(self, vf: Array, control: Array) -> Array:
-        """The algebra vector of a motion for the time ``control``."""
+    def prod(self, vf: Vector, control: Time) -> Vector:
+        """The algebra vector (action.dim,) of a motion with the velocity ``vf`` for the time ``control``."""
         return vf * control
 
 
 class AlgebraInterpolation(diffrax.AbstractLocalInterpolation):
-    """The quartic of ``lgsim.integrators.hermite.along`` over one step, whose arguments are the attributes."""
+    """The quartic of ``lgsim.integrators.hermite.chain_hermite`` over one step.
 
-    t0: Any
-    t1: Any
+    Attributes:
+        t0: the time at the start of the step.
+        t1: the time at its end.
+        action: how the algebra moves the state.
+        y0: the point at the start.
+        exponentials: the exponentials that lead to the end, in the order in which they act, (J, action.dim).
+        slope0: the field at the start times the step, (action.dim,).
+        slope1: the field at the end times the step, (action.dim,).
+        bump: the vector that makes the cubic a quartic, (action.dim,).
+    """
+
+    t0: Time
+    t1: Time
     action: Action
     y0: Point
-    exponentials: Array
-    slope0: Array
-    slope1: Array
-    bump: Array
+    exponentials: Float[Array, "exponentials algebra"]
+    slope0: Vector
+    slope1: Vector
+    bump: Vector
 
-    def evaluate(self, t0: Any, t1: Any = None, left: bool = True) -> Point:
-        """The point at the time ``t0``; points have no increments, so ``t1`` must be None."""
+    def evaluate(self, t0: Time, t1: Time | None = None, left: bool = True) -> Point:
+        """The point at the time ``t0``; points have no increments, so ``t1`` must be None.
+
+        Raises:
+            TypeError: ``t1`` is not None.
+        """
         if t1 is not None:
             raise TypeError("t1: the points of a manifold have no difference; evaluate at two times")
         length = self.t1 - self.t0
         s = (t0 - self.t0) / jnp.where(length == 0, 1, length)
-        return along(self.action, self.y0, self.exponentials, self.slope0, self.slope1, s, self.bump)
+        return chain_hermite(self.action, self.y0, self.exponentials, self.slope0, self.slope1, s, self.bump)
 
 
 class NoInterpolation(diffrax.AbstractLocalInterpolation):
-    """Where nothing between the steps is asked for, and so nothing is computed."""
+    """The interpolation of a solver that computes nothing between its steps.
 
-    t0: Any
-    t1: Any
+    Attributes:
+        t0: the time at the start of the step.
+        t1: the time at its end.
+    """
 
-    def evaluate(self, t0: Any, t1: Any = None, left: bool = True) -> Point:
-        """Refused."""
+    t0: Time
+    t1: Time
+
+    def evaluate(self, t0: Time, t1: Time | None = None, left: bool = True) -> Point:
+        """Raise ValueError: there is no state between the steps."""
         raise ValueError("dense: the solver was made with dense=False, so it knows no states between its steps")
 
 
-class _Interpolations(eqx.Module):
+class _InterpolationMaker(eqx.Module):
     action: Action
 
-    def __call__(self, *, t0: Any, t1: Any, **info: Any) -> AlgebraInterpolation:
+    def __call__(self, *, t0: Time, t1: Time, **info: Any) -> AlgebraInterpolation:
         return AlgebraInterpolation(t0=t0, t1=t1, action=self.action, **info)
 
 
 class LastStep(eqx.Module):
-    """What the solver keeps of the last accepted step.
+    """The last accepted step, which the solver keeps as its state.
 
     Attributes:
-        t: the time at its start, in the direction of the integration.
-        y: the point at its start.
-        slope: the field at its end; None without dense output.
+        t: the time at the start of the step, in the direction of the integration, ().
+        y: the point at the start of the step.
+        slope: the field at the end of the step, (action.dim,); None without dense output.
     """
 
-    t: Array
+    t: Time
     y: Point
-    slope: Array | None
+    slope: Vector | None
 
 
 class GroupSolver(diffrax.AbstractAdaptiveSolver):
@@ -110,26 +139,37 @@ class GroupSolver(diffrax.AbstractAdaptiveSolver):
     term_structure: ClassVar = AlgebraTerm
 
     @property
-    def interpolation_cls(self) -> Any:
-        """Makes the interpolation of one step."""
-        return _Interpolations(self.action) if self.dense else NoInterpolation
+    def interpolation_cls(self) -> Callable[..., diffrax.AbstractLocalInterpolation]:
+        """The function that makes the interpolation of one step, as diffrax calls it."""
+        return _InterpolationMaker(self.action) if self.dense else NoInterpolation
 
-    def order(self, terms: Any) -> int:
-        """Order of the method."""
+    def order(self, terms: diffrax.AbstractTerm) -> int:
+        """The order of the method."""
         return self.method.order
 
-    def error_order(self, terms: Any) -> int | None:
-        """Order of the local error estimate, one more than that of the embedded scheme; None without one."""
+    def error_order(self, terms: diffrax.AbstractTerm) -> int | None:
+        """The order of the local error estimate, one more than that of the embedded scheme; None without one."""
         return None if self.method.embedded_order is None else self.method.embedded_order + 1
 
-    def init(self, terms: Any, t0: Any, t1: Any, y0: Point, args: Any) -> LastStep:
-        """The state before the first step."""
+    def init(self, terms: diffrax.AbstractTerm, t0: Time, t1: Time, y0: Point, args: Any) -> LastStep:
+        """The solver's state before the first step."""
         return LastStep(t0, y0, _field(terms, t0)(t0, y0, args) if self.dense else None)
 
     def step(
-        self, terms: Any, t0: Any, t1: Any, y0: Point, args: Any, solver_state: LastStep, made_jump: Any
-    ) -> tuple[Point, Array | None, dict[str, Any], LastStep, diffrax.RESULTS]:
-        """One step of the method, and what the dense output needs."""
+        self,
+        terms: diffrax.AbstractTerm,
+        t0: Time,
+        t1: Time,
+        y0: Point,
+        args: Any,
+        solver_state: LastStep,
+        made_jump: bool | Bool[Array, ""],
+    ) -> tuple[Point, Float[Array, "*estimate"] | None, dict[str, Any], LastStep, diffrax.RESULTS]:
+        """Take one step of the method from t0 to t1.
+
+        Returns:
+            The point at t1, the error estimate, the arguments of the interpolation, the solver's state, and success.
+        """
         dt, field = t1 - t0, _field(terms, t0)
         if not self.dense:
             y1, error = self.method.step(self.action, field, t0, y0, dt, args)
@@ -138,23 +178,26 @@ class GroupSolver(diffrax.AbstractAdaptiveSolver):
         (y1, exponentials), error = self.method.step(
             recording, lambda t, point, args: field(t, point[0], args), t0, recording.start(y0), dt, args
         )
-        before = solver_state.slope
+        before = cast(Array, solver_state.slope)
         if made_jump is not False:
             before = jax.lax.cond(made_jump, lambda: field(t0, y0, args), lambda: before)
         after = field(t1, y1, args)
         info = {"y0": y0, "exponentials": exponentials, "slope0": dt * before, "slope1": dt * after}
-        bump = quartic(self.action, **info, slope_at=lambda s, y: dt * field(t0 + s * dt, y, args))
+        bump = quartic_bump(self.action, **info, slope_at=lambda s, y: dt * field(t0 + s * dt, y, args))
         return y1, error, {**info, "bump": bump}, LastStep(t0, y0, after), diffrax.RESULTS.successful
 
-    def func(self, terms: Any, t0: Any, y0: Point, args: Any) -> Array:
-        """The field."""
+    def func(self, terms: diffrax.AbstractTerm, t0: Time, y0: Point, args: Any) -> Vector:
+        """The field's algebra vector (action.dim,) at (t0, y0)."""
         return _field(terms, t0)(t0, y0, args)
 
 
-def _field(terms: Any, t: Array) -> Field:
+def _field(terms: diffrax.AbstractTerm, t: Time) -> Field:
     """The field per unit of diffrax's own time, which runs forwards also where the user's runs backwards."""
     unit = terms.contr(jnp.zeros_like(t), jnp.ones_like(t))
     return lambda t, y, args: terms.vf_prod(t, y, args, unit)
+
+
+RecordedPoint = tuple[Point, Float[Array, "exponentials algebra"]]
 
 
 class _Recording(Action):
@@ -167,20 +210,20 @@ class _Recording(Action):
     def dim(self) -> int:
         return self.action.dim
 
-    def start(self, y: Point) -> tuple[Point, Array]:
+    def start(self, y: Point) -> RecordedPoint:
         return y, jnp.zeros((self.length, self.dim), jax.tree.leaves(y)[0].dtype)
 
-    def move(self, xi: Array, y: tuple[Point, Array]) -> tuple[Point, Array]:
-        point, done = y
-        return self.action.move(xi, point), jnp.concatenate([done[1:], xi[None]])
+    def move(self, xi: Vector, y: RecordedPoint) -> RecordedPoint:
+        point, exponentials = y
+        return self.action.move(xi, point), jnp.concatenate([exponentials[1:], xi[None]])
 
-    def dexpinv(self, sigma: Array, xi: Array) -> Array:
+    def dexpinv(self, sigma: Vector, xi: Vector) -> Vector:
         return self.action.dexpinv(sigma, xi)
 
-    def bracket(self, a: Array, b: Array) -> Array:
+    def bracket(self, a: Vector, b: Vector) -> Vector:
         return self.action.bracket(a, b)
 
-    def distance(self, y0: tuple[Point, Array], y1: tuple[Point, Array]) -> Array:
+    def distance(self, y0: RecordedPoint, y1: RecordedPoint) -> Float[Array, ""]:
         return self.action.distance(y0[0], y1[0])
 
 
@@ -200,8 +243,8 @@ def _(tableau: ButcherTableau) -> int:
 
 @chain_length.register
 def _(tableau: CommutatorFreeTableau) -> int:
-    path, count = tableau.update, len(tableau.update.rows)
-    while path.base:
-        path = tableau.stages[path.base]
-        count += len(path.rows)
+    word, count = tableau.update, len(tableau.update.rows)
+    while word.base:
+        word = tableau.stages[word.base]
+        count += len(word.rows)
     return count

@@ -1,0 +1,122 @@
+"""Files that the commands read and write: machines, runs and the places for results."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+from numpy import ndarray
+
+from lgsim.cli.errors import BadInput, bad_input, needs
+from lgsim.cli.terminal import note
+from lgsim.formats import Report
+from lgsim.multibody import Model
+from lgsim.scenarios import machine
+from lgsim.scenarios.machine import ONLY_URDF, TRAJECTORIES, first_tag
+from lgsim.scenarios.trajectory_file import read_trajectory
+from lgsim.simulation import Trajectory
+from lgsim.support.messages import counted
+
+
+def use_float64() -> None:
+    """Let JAX make arrays of float64; the dtype of a machine still decides."""
+    jax.config.update("jax_enable_x64", True)
+
+
+def keep_compiled() -> None:
+    """Let JAX keep what takes longer than a second to compile in the user's cache, unless a place is set already."""
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lgsim" / "jax"))
+
+
+def read_machine(
+    path: Path, *, floating_base: bool = False, gravity: Float[ndarray, " 3"] | None = None, float32: bool = False
+) -> tuple[Model, Report]:
+    """Read a machine, see ``lgsim.scenarios.machine.read_machine``; float64 from here on.
+
+    Raises:
+        FileError: the file describes no machine.
+        BadInput: a floating base is asked of an MJCF file.
+        Stop: mujoco is missing.
+    """
+    use_float64()
+    if first_tag(path) == "mujoco":
+        needs("mujoco", "mjcf", "an MJCF file")
+        if floating_base:
+            raise BadInput(f"--floating-base: {ONLY_URDF}")
+    dtype = jnp.float32 if float32 else jnp.float64
+    return machine.read_machine(path, floating_base=floating_base, gravity=gravity, dtype=dtype)
+
+
+def remark(report: Report | None, floating_base: bool) -> None:
+    """Write one line to a user who does not look at the report, where the motion itself may be wrong."""
+    if report is None:
+        return
+    odd = {"with an inertia that no body has": report.inertias, "that moves without mass of its own": report.massless}
+    found = [f"{counted(len(findings), 'link')} {text}" for text, findings in odd.items() if findings]
+    if found:
+        option = " --floating-base" if floating_base else ""
+        note(f"{' and '.join(found)}; shown by: lgsim info {report.file}{option}")
+
+
+def load(path: Path) -> Trajectory:
+    """Read a run.
+
+    Raises:
+        BadInput: the file holds none.
+        Stop: pyarrow is missing.
+    """
+    use_float64()
+    if path.suffix == ".parquet":
+        needs("pyarrow", "data", "a .parquet file")
+    with bad_input():
+        return read_trajectory(path)
+
+
+def check_out(option: str, path: Path) -> Path:
+    """Return a path that a run can be written to.
+
+    Raises:
+        BadInput: its ending is unknown, or its folder is missing or cannot be written.
+        Stop: pyarrow is missing.
+    """
+    if path.suffix not in TRAJECTORIES:
+        raise BadInput(
+            f"{option}: expected a name that ends in {' or '.join(TRAJECTORIES)}, got {path.name!r}"
+            f" ({f'ending {path.suffix}' if path.suffix else 'no ending'})"
+        )
+    if path.suffix == ".parquet":
+        needs("pyarrow", "data", "a .parquet file")
+    return check_file(option, path)
+
+
+def check_file(option: str, path: Path) -> Path:
+    """Return a path that a file can be written to.
+
+    Raises:
+        BadInput: it is a folder, or its folder is missing or cannot be written.
+    """
+    if path.is_dir():
+        raise BadInput(f"{option}: expected a file, got the folder {str(path)!r}")
+    check_folder(option, path.parent)
+    return path
+
+
+def check_folder(option: str, folder: Path) -> Path:
+    """Return a folder that files can be written to.
+
+    Raises:
+        BadInput: it is missing or cannot be written.
+    """
+    if not folder.is_dir():
+        raise BadInput(f"{option}: there is no folder {str(folder)!r}")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise BadInput(f"{option}: the folder {str(folder)!r} cannot be written: {error.strerror}") from error

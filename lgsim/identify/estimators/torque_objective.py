@@ -1,0 +1,214 @@
+"""The least-squares objective of joint forces as a function of the unknowns, streamed over samples or compressed."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.identify.estimators.loss import Loss, SquaredLoss
+from lgsim.identify.estimators.samples import TorqueSamples
+from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.linalg.levenberg_marquardt import NormalEquations
+
+TILE = 512
+"""Number of samples whose Jacobians are in memory at once."""
+
+
+class TorqueObjective(eqx.Module):
+    """Half the weighted sum of losses of the residuals in standard deviations, as a function of the coordinates x.
+
+    ``1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2)``, ``r = signals(q, v, a; x) - recorded``, without priors.
+
+    Attributes:
+        parameters: The unknowns.
+        tiles: The records, by ``TorqueSamples.tiles``.
+        loss: The loss of the squared residuals.
+    """
+
+    parameters: Parameters
+    tiles: TorqueSamples
+    loss: Loss
+
+    @abstractmethod
+    def cost(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, ""]:
+        """The objective at x for standard deviations ``noise`` of the signals."""
+
+    @abstractmethod
+    def normal_equations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> NormalEquations:
+        """The objective with its gradient and Gauss-Newton Hessian, robust weights counted."""
+
+    @abstractmethod
+    def residual_deviations(
+        self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
+    ) -> Float[Array, " nv"]:
+        """Standard deviations of the residuals, outliers counted as the loss does.
+
+        Args:
+            x: Coordinates.
+            noise: Standard deviations by which the loss tells outliers.
+            unknowns: Number of degrees of freedom of the residuals that the unknowns have taken up.
+        """
+
+    def scores(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "n p"]:
+        """The gradients of the samples' costs, filled up with zeros to whole tiles."""
+
+        def one(tile: TorqueSamples) -> Float[Array, "t p"]:
+            r, J = torque_residual_jacobian(self.parameters, x, tile)
+            w = tile.weight * self.loss.weight((r / noise[None]) ** 2) / noise[None] ** 2
+            return jnp.einsum("tj,tjp->tp", w * r, J)
+
+        return jax.lax.map(one, self.tiles).reshape(-1, x.size)
+
+
+class StreamedObjective(TorqueObjective):
+    """The objective for any unknowns and losses: each evaluation goes through all samples, a tile at a time."""
+
+    def cost(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, ""]:
+        def add(total: Float[Array, ""], tile: TorqueSamples) -> tuple[Float[Array, ""], None]:
+            s = (torque_residuals(self.parameters, x, tile) / noise[None]) ** 2
+            return total + jnp.sum(tile.weight * self.loss.cost(s)) / 2, None
+
+        return jax.lax.scan(add, jnp.zeros((), x.dtype), self.tiles)[0]
+
+    def normal_equations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> NormalEquations:
+        def add(total: NormalEquations, tile: TorqueSamples) -> tuple[NormalEquations, None]:
+            r, J = torque_residual_jacobian(self.parameters, x, tile)
+            s = (r / noise[None]) ** 2
+            w = tile.weight * self.loss.weight(s) / noise[None] ** 2
+            part = NormalEquations(
+                jnp.sum(tile.weight * self.loss.cost(s)) / 2, jnp.einsum("tj,tjp->p", w * r, J),
+                jnp.einsum("tjp,tjq->pq", w[..., None] * J, J),
+            )  # fmt: skip
+            return jax.tree.map(jnp.add, total, part), None
+
+        p = x.size
+        zero = NormalEquations(jnp.zeros((), x.dtype), jnp.zeros(p, x.dtype), jnp.zeros((p, p), x.dtype))
+        return jax.lax.scan(add, zero, self.tiles)[0]
+
+    def residual_deviations(
+        self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
+    ) -> Float[Array, " nv"]:
+        def add(total: tuple[Array, Array], tile: TorqueSamples) -> tuple[tuple[Array, Array], None]:
+            r = torque_residuals(self.parameters, x, tile)
+            w = tile.weight * self.loss.weight((r / noise[None]) ** 2)
+            return (total[0] + jnp.sum(w * r**2, axis=0), total[1] + jnp.sum(w, axis=0)), None
+
+        zero = jnp.zeros_like(noise)
+        (squares, weight), _ = jax.lax.scan(add, (zero, zero), self.tiles)
+        return standard_deviations(squares, weight, unknowns)
+
+
+class CompressedObjective(TorqueObjective):
+    """The objective for squares of signals that are affine in all unknown numbers: the samples are read once.
+
+    With dynamic parameters theta (k,) that the unknowns move by d, ``sum_t w r_j^2 = c_j + 2 b_j . d + d . G_j d`` for
+    each signal j: an iteration costs the same for any number of samples. Rounding errors are those of normal equations
+    about the prior.
+
+    Attributes:
+        gram: The matrices G (nv, k, k).
+        slope: The vectors b (nv, k).
+        constant: The numbers c (nv,).
+        weight: Sum of the weights of each signal (nv,).
+    """
+
+    gram: Float[Array, "nv k k"]
+    slope: Float[Array, "nv k"]
+    constant: Float[Array, " nv"]
+    weight: Float[Array, " nv"]
+
+    def cost(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, ""]:
+        return jnp.sum(self._squares(self._change(x)) / noise**2) / 2
+
+    def normal_equations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> NormalEquations:
+        d, T = self._change(x), jax.jacfwd(self._change)(x)
+        G = jnp.einsum("jkl,j->kl", self.gram, 1 / noise**2)
+        gradient = (self.slope.T @ (1 / noise**2) + G @ d) @ T
+        return NormalEquations(jnp.sum(self._squares(d) / noise**2) / 2, gradient, T.T @ G @ T)
+
+    def residual_deviations(
+        self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
+    ) -> Float[Array, " nv"]:
+        return standard_deviations(self._squares(self._change(x)), self.weight, unknowns)
+
+    def _squares(self, d: Float[Array, " k"]) -> Float[Array, " nv"]:
+        """The weighted sum of squares of each signal, for parameters changed by d."""
+        # rounding must not leave less than nothing
+        return jnp.maximum(self.constant + 2 * self.slope @ d + jnp.einsum("k,jkl,l->j", d, self.gram, d), 0)
+
+    def _change(self, x: Float[Array, " p"]) -> Float[Array, " k"]:
+        """The dynamic parameters at x less those of the prior."""
+        indices = self.parameters.affine_indices
+        return (
+            self.parameters.plant_at(x).dynamic_parameters[indices]
+            - (self.parameters.plant.dynamic_parameters[indices])
+        )
+
+
+def torque_objective(parameters: Parameters, samples: TorqueSamples, loss: Loss) -> TorqueObjective:
+    """The objective of samples: compressed where the signals are affine in the unknowns and the loss is quadratic."""
+    tiles = samples.tiles(TILE)
+    indices = parameters.affine_indices
+    if indices is None or not isinstance(loss, SquaredLoss):
+        return StreamedObjective(parameters, tiles, loss)
+    plant = parameters.plant
+    theta = plant.dynamic_parameters
+
+    def signals(part: Float[Array, " k"], tile: TorqueSamples) -> tuple[Float[Array, "t nv"], Float[Array, "t nv"]]:
+        moved = plant.with_dynamic_parameters(theta.at[indices].set(part))
+        out = moved.signals(tile.q, tile.v, tile.a, tile.wrenches)
+        return out, out
+
+    def add(total: tuple[Array, ...], tile: TorqueSamples) -> tuple[tuple[Array, ...], None]:
+        Y, predicted = jax.jacfwd(signals, has_aux=True)(theta[indices], tile)
+        w, r = tile.weight, predicted - tile.signals
+        part = (
+            jnp.einsum("tjk,tjl->jkl", w[..., None] * Y, Y), jnp.einsum("tj,tjk->jk", w * r, Y),
+            jnp.sum(w * r**2, axis=0), jnp.sum(w, axis=0),
+        )  # fmt: skip
+        return jax.tree.map(jnp.add, total, part), None
+
+    nv, k = samples.signals.shape[-1], len(indices)
+    zero = tuple(jnp.zeros(shape, theta.dtype) for shape in ((nv, k, k), (nv, k), (nv,), (nv,)))
+    gram, slope, constant, weight = jax.lax.scan(add, zero, tiles)[0]
+    return CompressedObjective(parameters, tiles, loss, gram, slope, constant, weight)
+
+
+def torque_residuals(parameters: Parameters, x: Float[Array, " p"], samples: TorqueSamples) -> Float[Array, "n nv"]:
+    """Signals that the plant at x would give less the recorded ones, in the records' units."""
+    return parameters.plant_at(x).signals(samples.q, samples.v, samples.a, samples.wrenches) - samples.signals
+
+
+def torque_residual_jacobian(
+    parameters: Parameters, x: Float[Array, " p"], samples: TorqueSamples
+) -> tuple[Float[Array, "n nv"], Float[Array, "n nv p"]]:
+    """(``torque_residuals``, their derivatives by x)."""
+
+    def f(x: Float[Array, " p"]) -> tuple[Float[Array, "n nv"], Float[Array, "n nv"]]:
+        r = torque_residuals(parameters, x, samples)
+        return r, r
+
+    J, r = jax.jacfwd(f, has_aux=True)(x)
+    return r, J
+
+
+def standard_deviations(
+    squares: Float[Array, " nv"], weight: Float[Array, " nv"], unknowns: Float[Array, ""] | float = 0.0
+) -> Float[Array, " nv"]:
+    """Standard deviations from weighted sums of squares.
+
+    Args:
+        squares: The sum of squares of each signal.
+        weight: The sum of the weights of each signal.
+        unknowns: Number of degrees of freedom taken up, which the signals share by their weights.
+    """
+    total = jnp.sum(weight)
+    left = 1 - unknowns / jnp.where(total > unknowns, total, jnp.inf)
+    mean = squares / jnp.where(weight > 0, weight * left, 1)
+    # a joint without any signal, or with a perfect one, must not divide by zero
+    return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 1)

@@ -1,0 +1,69 @@
+"""Files that hold a model with what belongs to it: npz with a header in JSON, the model's numbers, and named arrays."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lgsim.multibody.model import Model
+from lgsim.multibody.serialization import from_record, to_record
+
+Content = TypeVar("Content")
+_PREFIX = "model."
+
+
+def to_bytes(kind: str, about: Mapping[str, Any], model: Model, arrays: Mapping[str, Any]) -> bytes:
+    """The content of a file.
+
+    Args:
+        kind: What it holds and in which version, such as "lgsim recording 1".
+        about: The other entries of the header, plain values for JSON.
+        model: The machine.
+        arrays: Arrays by name.
+    """
+    topology, numbers = to_record(model)
+    header = json.dumps({"format": kind, "topology": topology, **about})
+    named: dict[str, Any] = {name: np.asarray(x) for name, x in arrays.items()}
+    named |= {f"{_PREFIX}{name}": x for name, x in numbers.items()}
+    file = io.BytesIO()
+    np.savez_compressed(file, about=np.array(header), **named)
+    return file.getvalue()
+
+
+def read(
+    path: Path,
+    kind: str,
+    what: str,
+    build: Callable[[dict[str, Any], Model, dict[str, np.ndarray]], Content],
+) -> Content:
+    """What ``build(about, model, arrays)`` makes of a file's header, model and arrays.
+
+    Args:
+        path: The file.
+        kind: As it was given to ``to_bytes``.
+        what: What was expected, for the message.
+        build: Makes the content; may raise KeyError or TypeError where something is missing.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is a file of another kind.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            stored = {name: file[name] for name in file}
+        about = json.loads(str(stored.pop("about")))
+        if about["format"] != kind:
+            raise KeyError(about["format"])
+        numbers = {name.removeprefix(_PREFIX): x for name, x in stored.items() if name.startswith(_PREFIX)}
+        arrays = {name: x for name, x in stored.items() if not name.startswith(_PREFIX)}
+        return build(about, from_record(about["topology"], numbers), arrays)
+    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
+        raise ValueError(f"{path}: expected a {what} that lgsim wrote, got something else") from None

@@ -1,0 +1,34 @@
+"""The named methods, a file for each family, and their registers, which are collected from these files.
+
+A new method is one statement in the file of its family: its tableau, its source, its name. It is then in its register,
+in ``lgsim.__all__`` and in the tests that are generated from the registers.
+"""
+
+from lgsim.integrators.implicit_munthe_kaas import ImplicitMuntheKaas
+from lgsim.integrators.method import Method
+from lgsim.integrators.methods import commutator_free, crouch_grossman, gauss, munthe_kaas, symplectic
+from lgsim.integrators.methods.commutator_free import *  # noqa: F403
+from lgsim.integrators.methods.crouch_grossman import *  # noqa: F403
+from lgsim.integrators.methods.gauss import *  # noqa: F403
+from lgsim.integrators.methods.munthe_kaas import *  # noqa: F403
+from lgsim.integrators.methods.symplectic import *  # noqa: F403
+from lgsim.integrators.symplectic import Symplectic
+
+_FAMILIES = (munthe_kaas, commutator_free, crouch_grossman, gauss, symplectic)
+_NAMED: dict[str, Method] = {name: vars(family)[name] for family in _FAMILIES for name in family.__all__}
+
+SYMPLECTIC_METHODS = {name: method for name, method in _NAMED.items() if isinstance(method, Symplectic)}
+"""Symplectic methods for cotangent bundles and dual algebras, by name."""
+
+IMPLICIT_METHODS = {name: method for name, method in _NAMED.items() if isinstance(method, ImplicitMuntheKaas)}
+"""Implicit methods for any action, symmetric in time, by name."""
+
+_EXPLICIT = {name: method for name, method in _NAMED.items() if name not in SYMPLECTIC_METHODS | IMPLICIT_METHODS}
+
+COORDINATE_METHODS = {name: method for name, method in _EXPLICIT.items() if not method.by_exponentials}
+"""Explicit methods in other coordinates than exponential ones, by name."""
+
+METHODS = {name: method for name, method in _EXPLICIT.items() if method.by_exponentials}
+"""The explicit methods in exponentials, by name; tests are generated from it."""
+
+__all__ = [*_NAMED]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -1,0 +1,94 @@
+"""Stores of studies with the file that was run and the machine in them: all that a report needs, wherever they go."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+
+from lgsim.montecarlo import Results, Store
+from lgsim.multibody.serialization import from_record, to_record
+from lgsim.scenarios.scenario_error import ScenarioError
+from lgsim.scenarios.study import StudyScenario, load_study
+from lgsim.support.files import write_whole
+from lgsim.support.messages import one_line
+
+STUDY, MACHINE = "study.toml", "machine.json"
+"""The files in a store beside the samples: the study, and the machine with the place of its file."""
+
+
+class StoredStudy(NamedTuple):
+    """A study with the samples in its store.
+
+    Attributes:
+        path: The store.
+        scenario: The study, its machine and what a report shows of it.
+        results: The samples and their statistics.
+        text: The content of the study file.
+    """
+
+    path: Path
+    scenario: StudyScenario
+    results: Results
+    text: str
+
+
+def describe_study(store: Store, scenario: StudyScenario, text: bytes) -> None:
+    """Write the study file and the machine into a store.
+
+    Args:
+        store: The store.
+        scenario: The study of the store.
+        text: The content of the study file.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    topology, numbers = to_record(scenario.machine.model)
+    about = {
+        "file": str(scenario.machine.path),
+        "topology": topology,
+        "numbers": {name: x.tolist() for name, x in numbers.items()},
+    }
+    write_whole(store.path / STUDY, text)
+    write_whole(store.path / MACHINE, json.dumps(about).encode())
+
+
+def open_study(path: str | PathLike[str]) -> StoredStudy:
+    """Open a store that ``lgsim montecarlo`` made, whether its study is done or not.
+
+    The files of the study and of the machine may be gone; a path of the machine that is there no more is kept.
+
+    Args:
+        path: The folder.
+
+    Returns:
+        The study and its samples.
+
+    Raises:
+        ScenarioError: a ValueError: there is no such store, or it is damaged or has numbers of another type than JAX.
+        ModuleNotFoundError: the package pyarrow is missing.
+    """
+    folder = Path(path)
+    try:
+        store = Store(folder)
+        about = json.loads((folder / MACHINE).read_text(encoding="utf-8"))
+        text = (folder / STUDY).read_text(encoding="utf-8")
+        kinds = {kind for kind, _ in store.about.columns.values()}
+        if "float64" in kinds and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+            raise ValueError("the store has numbers of float64: set jax.config.update('jax_enable_x64', True) before")
+        model = from_record(about["topology"], about["numbers"])
+        found = load_study(folder / STUDY, samples=store.about.samples, seed=store.about.seed, model=model)
+        machine = found.machine._replace(path=Path(about["file"]))
+        results = Results.open(found.study, folder)
+    except ScenarioError:
+        raise
+    except FileNotFoundError as error:
+        missing = f"it has no {Path(error.filename).name}" if error.filename else one_line(error)
+        raise ScenarioError(folder, None, "", f"expected a store that lgsim montecarlo made; {missing}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ScenarioError(folder, None, "", one_line(error).removeprefix(f"{folder}: ")) from error
+    return StoredStudy(folder, found._replace(machine=machine), results, text)

@@ -1,0 +1,42 @@
+"""Words of error messages: names that are nearly right, lists, counts, one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+LISTED_NAMES = 12
+"""Names that a message lists at most."""
+
+
+def unknown_name(what: str, name: str, names: Sequence[str]) -> str:
+    """The message about a name that is none of some names: ``what, got 'name'; did you mean 'names'?``.
+
+    Args:
+        what: Who takes the name and what it should be, such as "--q: expected names of joints".
+        name: The name that was given.
+        names: The names that there are; they are listed where none is near.
+    """
+    return f"{what}, got {name!r}; {hint(name, names)}"
+
+
+def hint(name: str, names: Sequence[str]) -> str:
+    """The names that are spelled like ``name`` as a question, or else a list of all names."""
+    near = get_close_matches(name, names, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {listed(names)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas between; of more than ``LISTED_NAMES`` the first ones and the number of the others."""
+    more = f" and {len(names) - LISTED_NAMES} more" if len(names) > LISTED_NAMES else ""
+    return ", ".join(names[:LISTED_NAMES]) + more
+
+
+def counted(count: int, what: str) -> str:
+    """A number with its noun: "1 state", "2 states"."""
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def one_line(error: BaseException) -> str:
+    """The text of an error without line breaks."""
+    return " ".join(str(error).split())

@@ -1,0 +1,223 @@
+"""Parameters from the error of simulation: data by closed-form equations and DOP853, slopes by finite differences."""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lgsim
+from lgsim.identify.estimators.minimizers import OptimistixLeastSquares, StructuredGaussNewton
+from lgsim.identify.estimators.multiple_shooting import linearize, window_jacobian, window_residuals
+from lgsim.identify.estimators.records import Channel, SensorRecords
+from lgsim.identify.estimators.sensors import FramePoseSensor, ImuSensor, PositionSensor, VelocitySensor
+from lgsim.identify.estimators.simulation_fit import SimulationFit
+from lgsim.identify.estimators.structured_descent import eliminate, state_sensitivities, substitute
+from lgsim.identify.fit import fit
+from lgsim.identify.unknowns.body_blocks import Inertias, Masses
+from lgsim.identify.unknowns.joint_blocks import JointParameter
+from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.sensor_plant import InputDelay, InstrumentedPlant, SensorBias, SensorDelay
+from lgsim.simulation.rollout import state_space
+from tests.identify.machines import BODY, body, body_motion, pendulum, pendulum_angles, poses
+
+DT, STEPS = 2.5e-3, 400
+TRUE = np.array([1.2, 0.05, 0.05])
+FIT = SimulationFit(window_steps=80, minimizer=StructuredGaussNewton(tolerance=1e-13))
+
+
+def unknowns(**damping):
+    return Parameters(
+        pendulum(second=1.9, damping=0.02), [Masses(bodies=("lower",)), JointParameter("damping", **damping)]
+    )
+
+
+def angles(noise=0.0, seed=0, weight=1.0):
+    q = pendulum_angles(STEPS, DT)
+    noisy = q + noise * np.random.default_rng(seed).standard_normal(q.shape)
+    return SensorRecords(DT, {"encoders": Channel(PositionSensor(), noisy, noise or 1e-3, weight)})
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return fit(unknowns(), angles(1e-3), FIT, validation=angles(1e-3, seed=7))
+
+
+def test_a_double_pendulum_from_positions_alone():
+    """Neither torques nor velocities: mass and damping of exact angles to 1e-6."""
+    found = fit(unknowns(), angles(), FIT)
+    assert found.message == ""
+    np.testing.assert_allclose(list(found.values.values()), TRUE, rtol=1e-6, atol=2e-7)
+
+
+def test_noise_is_answered_by_deviations(noisy):
+    """Within three deviations of the truth; residuals are as large as the noise, and white."""
+    off = (np.array(list(noisy.values.values())) - TRUE) / np.array(list(noisy.deviations.values()))
+    assert np.all(np.abs(off) < 3) and np.all(np.array(list(noisy.deviations.values())) < 0.02)
+    np.testing.assert_allclose(noisy.rmse(), 1e-3, rtol=0.15)
+    np.testing.assert_allclose(noisy.rmse(noisy.validation), 1e-3, rtol=0.15)
+    assert 0.6 < noisy.whiteness()[1] < 1.5
+    assert noisy.identifiability.rank == 3
+    assert "position lower" in noisy.summary() and "held-out" in noisy.summary()
+
+
+def test_deviations_are_those_of_many_records(noisy):
+    """The covariance against the spread over 40 seeds in one mapped call, which agree to the sampling error."""
+    records = [angles(1e-3, seed=s) for s in range(40)]
+    stack = jax.tree.map(lambda *a: jnp.stack(a), *records)
+    run = eqx.filter_jit(eqx.filter_vmap(lambda r: FIT.run(unknowns(), r)))
+    x = np.asarray(run(stack).x)
+    np.testing.assert_allclose(x[0], noisy.estimate.x, rtol=1e-6, atol=1e-8)
+    expected = np.sqrt(np.diag(noisy.estimate.covariance))
+    np.testing.assert_allclose(x.std(axis=0, ddof=1), expected, rtol=0.35)
+
+
+def test_gaps_in_the_records_cost_little():
+    """Two of three angles are missing, with nonsense in their place."""
+    weight = np.arange(STEPS + 1) % 3 == 0
+    records = angles(weight=weight.astype(float))
+    q = jnp.where(jnp.asarray(weight)[:, None], records.channels["encoders"].values, 17.0)
+    broken = eqx.tree_at(lambda r: r.channels["encoders"].values, records, q)
+    found = fit(unknowns(), broken, FIT)
+    np.testing.assert_allclose(list(found.values.values()), TRUE, rtol=1e-5, atol=1e-6)
+
+
+def test_optimistix_finds_the_same_minimum(noisy):
+    """Its Levenberg-Marquardt method behind the same interface; it says that it keeps no bounds."""
+    pytest.importorskip("optimistix")
+    other = eqx.tree_at(lambda f: f.minimizer, FIT, OptimistixLeastSquares())
+    with pytest.raises(ValueError, match="Optimistix keeps no bounds, but damping of upper has some"):
+        fit(unknowns(), angles(1e-3), other)
+    found = fit(unknowns(lower=-np.inf), angles(1e-3), other)
+    assert found.message == ""
+    shift = (found.estimate.x - noisy.estimate.x) / jnp.sqrt(jnp.diag(noisy.estimate.covariance))
+    np.testing.assert_allclose(shift, 0, atol=1e-2)
+
+
+@pytest.fixture(scope="module")
+def floating():
+    """(records of the body's pose, its twist) with the wrenches on it."""
+    q, v, F = body_motion(80, 0.01)
+    states = np.concatenate([q, v], axis=1)
+    channels = {"pose": Channel(FramePoseSensor("body"), poses(q), np.array([1e-3] * 6))}
+    return SensorRecords(0.01, channels, wrenches=F[:, None], states=states)
+
+
+def test_all_inertia_of_a_floating_body(floating):
+    """Ten numbers on SE(3) from poses and known wrenches alone, data by Newton's and Euler's equations."""
+    prior = body(mass=1.5, center=np.zeros(3), inertia=0.1 * np.eye(3))
+    estimator = SimulationFit(window_steps=20, minimizer=StructuredGaussNewton(tolerance=1e-13))
+    found = fit(Parameters(prior, Inertias(prior_deviation=None)), floating, estimator)
+    m, c = BODY["mass"], BODY["center"]
+    inertia = BODY["inertia"] + m * (c @ c * np.eye(3) - np.outer(c, c))
+    true = [m, *(m * c), inertia[0, 0], inertia[0, 1], inertia[1, 1], inertia[0, 2], inertia[1, 2], inertia[2, 2]]
+    np.testing.assert_allclose(list(found.values.values()), true, rtol=2e-6, atol=2e-7)
+
+
+def test_slopes_are_those_of_finite_differences(floating):
+    """Of pose and IMU with bias and delay, by inertia, instruments and the state at the start, on the group."""
+    q, v, F = body_motion(80, 0.01)
+    rng = np.random.default_rng(3)
+    readings = {
+        "pose": floating.channels["pose"],
+        "imu": Channel(ImuSensor("body"), rng.normal(size=(81, 6)), np.full(6, 0.1)),
+        "twist": Channel(VelocitySensor(), v, 0.01),
+    }
+    records = SensorRecords(0.01, readings, wrenches=F[:, None], states=np.concatenate([q, v], axis=1))
+    plant = InstrumentedPlant(body(), biases={"imu": np.zeros(6)}, delays={"pose": 0.004})
+    parameters = Parameters(plant, [Inertias(), SensorBias("imu"), SensorDelay("pose")])
+    cut, rounds = SimulationFit(window_steps=20).prepare(parameters, records)
+    window = jax.tree.map(lambda a: a[1], cut)
+    space = state_space(plant.model)
+    x = jnp.asarray(0.05 * rng.normal(size=parameters.size))
+
+    @jax.jit
+    def off(z):
+        y0 = space.move(z[x.size :], window.start)
+        return window_residuals(rounds[0], parameters.plant_at(z[: x.size]), window, y0)[0]
+
+    J = jax.jit(lambda: window_jacobian(rounds[0], window, x, window.start, cut.start[2], 12)[0])()
+    z = np.concatenate([x, np.zeros(12)])
+    for i in [*rng.permutation(z.size)[:8].tolist(), parameters.size - 1]:
+        step = 1e-6 * np.eye(z.size)[i]
+        numeric = (off(jnp.asarray(z + step)) - off(jnp.asarray(z - step))) / 2e-6
+        np.testing.assert_allclose(J[..., i], numeric, atol=2e-6 * max(1, float(jnp.max(jnp.abs(numeric)))))
+
+
+def test_elimination_is_the_solution_of_the_whole_system():
+    """Schur complement, gradient, steps and derivatives of states against a dense matrix of numpy."""
+    parameters, records = unknowns(), angles(1e-3)
+    cut, rounds = FIT.prepare(parameters, records)
+    at = jax.jit(lambda: linearize(rounds[0], cut, jnp.zeros(3), cut.start))()
+    count, n = at.gs.shape
+    H = np.zeros((3 + count * n, 3 + count * n))
+    H[:3, :3] = at.xx
+    for w in range(count):
+        own = slice(3 + w * n, 3 + (w + 1) * n)
+        H[:3, own], H[own, :3], H[own, own] = at.xs[w], at.xs[w].T, at.ss[w]
+        if w + 1 < count:
+            after = slice(3 + (w + 1) * n, 3 + (w + 2) * n)
+            H[own, after], H[after, own] = at.near[w], at.near[w].T
+    g = np.concatenate([at.gx, np.ravel(at.gs)])
+    d = np.linalg.solve(H, -g)
+    schur, gradient, factors = eliminate(at, jnp.zeros_like(at.gs))
+    np.testing.assert_allclose(np.linalg.inv(schur), np.linalg.inv(H)[:3, :3], rtol=1e-6)
+    dx = -np.linalg.solve(schur, gradient)
+    np.testing.assert_allclose(dx, d[:3], rtol=1e-6)
+    np.testing.assert_allclose(np.ravel(substitute(factors, jnp.asarray(dx))), d[3:], rtol=1e-5, atol=1e-9)
+    expected = -np.linalg.solve(H[3:, 3:], H[3:, :3])
+    np.testing.assert_allclose(np.reshape(state_sensitivities(factors), (-1, 3)), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_late_drives_are_found():
+    """The delay of held inputs, not a whole number of steps, with damping; the delayed motion is exact for a wheel."""
+    dt, steps, delay, inertia, damping = 0.01, 160, 0.033, 0.5, 0.3
+    rng = np.random.default_rng(2)
+    u = np.repeat(rng.normal(size=steps // 8), 8)
+    times = dt * np.arange(steps + 1)
+    # v' = (u(t - delay) - damping v) / inertia, piece by piece between all switching times
+    knots = np.unique(np.concatenate([times, times[:-1] + delay]))
+    knots = knots[knots <= times[-1] + 1e-12]
+    angle, speed, q = 0.0, 0.0, [0.0]
+    k = damping / inertia
+    for a, b in itertools.pairwise(knots):
+        place = int(np.floor(((a + b) / 2 - delay) / dt))
+        push = u[max(place, 0)] / damping
+        decay = np.exp(-k * (b - a))
+        angle += push * (b - a) + (speed - push) * (1 - decay) / k
+        speed = push + (speed - push) * decay
+        if np.min(np.abs(times - b)) < 1e-12:
+            q.append(angle)
+    wheel = lgsim.ModelBuilder(gravity=[0, 0, 0]).add_body(
+        "wheel", "world", lgsim.joints.Revolute(), mass=1.0, inertia=inertia * np.eye(3), damping=0.1
+    ).build()  # fmt: skip
+    plant = InstrumentedPlant(wheel, input_delay=0.02)
+    parameters = Parameters(plant, [JointParameter("damping"), InputDelay(max_delay=0.1)])
+    records = SensorRecords(dt, {"q": Channel(PositionSensor(), np.array(q)[:, None], 1e-3)}, signals=u[:, None])
+    found = fit(parameters, records, SimulationFit(window_steps=40))
+    values = list(found.values.values())
+    # a mean over each step in place of a switch inside of it
+    np.testing.assert_allclose(values, [damping, delay], rtol=2e-3)
+
+
+def test_bad_records_are_named():
+    """Shapes, numbers that are not finite, and what is missing."""
+    q = pendulum_angles(STEPS, DT)
+    with pytest.raises(ValueError, match=r"encoders: expected values of shape \(nodes, 2,\), got \(401, 1\)"):
+        fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), q[:, :1], 1.0)}), FIT)
+    bad = q.copy()
+    bad[5, 1] = np.nan
+    with pytest.raises(ValueError, match="encoders: row 5 is not finite and has a weight"):
+        fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), bad, 1.0)}), FIT)
+    with pytest.raises(ValueError, match="states: without a channel of PositionSensor"):
+        fit(unknowns(), SensorRecords(DT, {"rates": Channel(VelocitySensor(), q, 1.0)}), FIT)
+    with pytest.raises(TypeError, match="samples: expected SensorRecords, got int"):
+        fit(unknowns(), 3, FIT)
+    with pytest.raises(ValueError, match="deviations above zero"):
+        fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), q, 0.0)}), FIT)
+    with pytest.raises(ValueError, match=r"signals: expected shape \(400, 2\)"):
+        fit(unknowns(), SensorRecords(DT, {"encoders": Channel(PositionSensor(), q, 1.0)}, signals=q), FIT)
+    with pytest.raises(ValueError, match="the plant has no SensorBias of 'gyro'"):
+        Parameters(pendulum(), SensorBias("gyro"))

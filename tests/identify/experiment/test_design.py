@@ -1,0 +1,127 @@
+"""Designed motions: their form, the criteria, the limits between all points, and what is gained."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lgsim
+from lgsim.dynamics.frame_distance import Capsule, sphere
+from lgsim.identify.experiment.criteria import AbsoluteNoise, AOptimal, DOptimal, EOptimal, RelativeNoise
+from lgsim.identify.experiment.design import ExcitationLimits, ExcitationProblem, design_excitation
+from lgsim.identify.experiment.fourier import Fourier
+from lgsim.identify.unknowns.body_blocks import StandardParameters
+from lgsim.identify.unknowns.joint_blocks import JointParameter
+from lgsim.identify.unknowns.parameters import Parameters
+from tests.identify import arms
+
+SERIES = Fourier(period=4.0, harmonics=4)
+WALL = (sphere(None, [0.5, 0.0, 0.4], 0.15), Capsule("fore", [0.0, 0, 0], [0, 0, 0.3], 0.05))
+
+
+@pytest.fixture(scope="module")
+def problem():
+    p = Parameters(arms.planar(damping=0.2), [StandardParameters(), JointParameter("damping")])
+    limits = ExcitationLimits(acceleration=[20.0, 30.0], pairs=[WALL], clearance=0.02)
+    return ExcitationProblem(p, SERIES, limits, noise=AbsoluteNoise([0.5, 0.2]))
+
+
+@pytest.fixture(scope="module")
+def found(problem):
+    return design_excitation(problem, key=jax.random.key(0), iterations=60)
+
+
+def test_series_starts_and_ends_at_rest_and_its_derivatives_are_those():
+    c = jnp.asarray(np.random.default_rng(0).normal(size=(2, SERIES.size)))
+    for t in (0.0, 4.0, 8.0):
+        _, v, a = SERIES.motion(c, jnp.asarray(t))
+        np.testing.assert_allclose(v, 0, atol=1e-12)
+        np.testing.assert_allclose(a, 0, atol=1e-11)
+    t, h = jnp.linspace(0.1, 3.9, 7), 1e-5
+    q, v, a = SERIES.motion(c, t)
+    (after, fast, _), (before, slow, _) = SERIES.motion(c, t + h), SERIES.motion(c, t - h)
+    np.testing.assert_allclose(v, (after - before) / (2 * h), atol=1e-7)
+    np.testing.assert_allclose(a, (fast - slow) / (2 * h), atol=1e-6)
+    assert q.shape == (7, 2)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "value"),
+    [(DOptimal(), lambda w: np.mean(np.log(w))), (AOptimal(), lambda w: -np.log(np.mean(1 / w))),
+     (EOptimal(), lambda w: -np.log(np.sum(w**-8.0)) / 8)],
+    ids=["D", "A", "E"],
+)  # fmt: skip
+def test_criteria_are_functions_of_eigenvalues_with_exact_gradients(criterion, value):
+    """Also where two eigenvalues are equal."""
+    A = np.random.default_rng(0).normal(size=(4, 4))
+    Q = np.linalg.qr(A)[0]
+    H = Q @ np.diag([0.5, 2.0, 2.0, 3.0]) @ Q.T
+    np.testing.assert_allclose(criterion(jnp.asarray(H)), value(np.linalg.eigvalsh(H)), rtol=1e-10)
+    D = A + A.T
+    h = 1e-6
+    slope = (value(np.linalg.eigvalsh(H + h * D)) - value(np.linalg.eigvalsh(H - h * D))) / (2 * h)
+    np.testing.assert_allclose(jnp.sum(jax.grad(criterion)(jnp.asarray(H)) * D), slope, rtol=1e-6)
+
+
+def test_noise_that_grows_with_signals():
+    signals = jnp.array([[3.0, 0.0], [-3.0, 0.0]])
+    np.testing.assert_allclose(RelativeNoise(0.1, 0.4).deviations(signals), [0.5, 0.4])
+
+
+def test_information_is_that_of_the_base_parameters(problem):
+    assert problem.identifiable_basis.shape == (22, 8)
+
+
+def test_gradient_is_that_of_finite_differences(problem):
+    c = problem.random_coefficients(jax.random.key(3))
+    step = jax.random.normal(jax.random.key(4), c.shape)
+    value = eqx.filter_jit(lambda c: problem.criterion_value(c))
+    h = 1e-5
+    slope = (value(c + h * step) - value(c - h * step)) / (2 * h)
+    np.testing.assert_allclose(jnp.sum(jax.jit(jax.grad(problem.criterion_value))(c) * step), slope, rtol=1e-6)
+
+
+def test_limits_hold_between_all_points_and_no_random_motion_tells_a_third_as_much(problem, found):
+    margins = eqx.filter_jit(lambda c: problem.margins(c, fine=25))(found.coefficients)
+    assert set(margins) == {"lower", "upper", "velocity", "acceleration", "effort", "clearance"}
+    assert min(float(np.min(m)) for m in margins.values()) >= 0
+    assert min(found.margins.values()) >= 0
+    value = eqx.filter_jit(lambda c: (problem.criterion_value(c), problem.margins(c, 8)))
+    feasible = []
+    for key in jax.random.split(jax.random.key(7), 40):
+        reached, room = value(problem.random_coefficients(key, 0.5))
+        if min(float(np.min(m)) for m in room.values()) >= 0:
+            feasible.append(float(reached))
+    assert len(feasible) >= 5 and np.exp(found.criterion - np.max(feasible)) > 3
+    assert found.gain == pytest.approx(np.exp(found.criterion - found.initial_criterion))
+
+
+def test_motion_is_saved_for_replay(found, tmp_path):
+    replay = found.trajectory(rate=100.0, periods=1.5)
+    assert len(replay) == 601 and replay.time[-1] == 6.0
+    np.testing.assert_allclose(replay.v[[0, 400]], 0, atol=1e-11)
+    q, v, a = found.motion(replay.time)
+    np.testing.assert_allclose(replay.tau, found.parameters.plant.joint_forces(q, v, a), atol=1e-9)
+    lines = found.save(tmp_path / "motion.csv", rate=50.0).read_text().splitlines()
+    assert len(lines) == 202 and "shoulder" in lines[0]
+
+
+def test_what_cannot_be_designed_is_told(problem, without_import_hook):
+    ball = lgsim.ModelBuilder().add_body("ball", "world", lgsim.joints.Spherical(), mass=1.0, inertia=jnp.eye(3))
+    with pytest.raises(ValueError, match=r"joint 'ball': expected joints with one number.*got Spherical; lock it"):
+        ExcitationProblem(Parameters(ball.build(), StandardParameters()), SERIES)
+    with pytest.raises(ValueError, match="harmonics: expected at least 3"):
+        Fourier(4.0, 2)
+    with pytest.raises(ValueError, match="period: expected a positive time in s, got 0"):
+        Fourier(0.0, 4)
+    with pytest.raises(ValueError, match="points: expected at least 40, ten for each harmonic, got 20"):
+        ExcitationProblem(problem.parameters, SERIES, points=20)
+    with pytest.raises(ValueError, match=r"velocity: expected a number or shape \(2,\), got \(3,\)"):
+        dataclasses.replace(ExcitationLimits(), velocity=np.ones(3)).joint_limits(problem.parameters.plant.model)
+    with pytest.raises(ValueError, match="lower, upper: shoulder has no room between 1 and 0"):
+        ExcitationLimits(lower=1.0, upper=0.0).joint_limits(problem.parameters.plant.model)
+    with pytest.raises(ValueError, match=r"start: expected shape \(2, 7\), got \(1, 7\)"):
+        design_excitation(problem, start=jnp.zeros((1, 7)))

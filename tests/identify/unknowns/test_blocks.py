@@ -1,0 +1,162 @@
+"""Every block against changes of a plant by hand: names, values, bounds and the plant it puts."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lgsim
+from lgsim.identify.unknowns.body_blocks import (
+    CentersOfMass,
+    Inertias,
+    Masses,
+    StandardParameters,
+    select_names,
+    upper_factor,
+)
+from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements, SharedBlock
+from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, Stribeck, StribeckSpeed, TorqueOffset
+from lgsim.identify.unknowns.plant import Plant
+from lgsim.lie import se3, so3
+from lgsim.multibody import inertia
+from tests.identify import arms
+
+
+@pytest.fixture(scope="module")
+def plant():
+    return Plant(arms.planar(damping=0.2, friction=0.3), scale=2.0, offset=0.1, stribeck=0.05)
+
+
+def test_masses_scale_all_ten_parameters(plant):
+    block = Masses(["fore"])
+    assert block.labels(plant) == ["log mass of fore"]
+    moved = block.apply(plant, jnp.array([np.log(1.5)]))
+    np.testing.assert_allclose(moved.model.inertias[1], 1.5 * plant.model.inertias[1])
+    np.testing.assert_array_equal(moved.model.inertias[0], plant.model.inertias[0])
+    assert {k: round(float(v), 12) for k, v in block.values(moved).items()} == {"m of fore, kg": 1.8}
+    assert block.bounds(plant) == (-np.inf, np.inf)
+
+
+def test_centers_keep_mass_and_central_inertia(plant):
+    block, step = CentersOfMass(["upper"]), jnp.array([0.01, -0.02, 0.03])
+    mass, center, central = inertia.mass_center_inertia(plant.model.inertias[0])
+    moved = inertia.mass_center_inertia(block.apply(plant, step).model.inertias[0])
+    for found, expected in zip(moved, (mass, center + step, central), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-14)
+    assert block.labels(plant)[2] == "z of the centre of upper" and "y of upper, m" in block.values(plant)
+
+
+def test_standard_parameters_are_added(plant):
+    block, step = StandardParameters(["fore"]), jnp.arange(10.0)
+    np.testing.assert_allclose(block.apply(plant, step).model.inertias[1], plant.model.inertias[1] + step)
+    assert block.labels(plant)[4] == "Ixx of fore"
+    assert block.is_linear and block.affine_indices(plant.model).tolist() == [*range(10, 20)]
+    assert block.values(plant)["Izz of fore, kg m^2"] == plant.model.inertias[1, 9]
+
+
+def test_inertias_start_at_the_prior_and_are_always_physical(plant):
+    """The mass is exp(2 alpha) times the prior's; t is the shift of the centre in parts of the body's spread."""
+    block = Inertias()
+    np.testing.assert_allclose(block.apply(plant, jnp.zeros(20)).model.inertias, plant.model.inertias, atol=1e-15)
+    x = jnp.zeros(20).at[0].set(0.2).at[7].set(0.1)
+    mass, center, _ = inertia.mass_center_inertia(block.apply(plant, x).model.inertias[0])
+    before, start, _ = inertia.mass_center_inertia(plant.model.inertias[0])
+    np.testing.assert_allclose(mass, before * np.exp(0.4))
+    pseudo = np.asarray(inertia.pseudo_inertia(plant.model.inertias[0]))
+    spread = pseudo[:3, :3] / pseudo[3, 3] - np.outer(start, start)
+    S = np.asarray(upper_factor(jnp.asarray(spread)))
+    np.testing.assert_allclose(center - start, 0.1 * S[:, 0], atol=1e-12)
+    for step in 2 * np.random.default_rng(0).normal(size=(5, 20)):
+        for row in np.asarray(block.apply(plant, jnp.asarray(step)).model.inertias):
+            assert np.linalg.eigvalsh(np.asarray(inertia.pseudo_inertia(jnp.asarray(row))))[0] > 0
+    assert block.labels(plant)[11] == "d1 of fore" and block.prior_deviation == 1.0
+
+
+def test_upper_factor_gives_the_matrix_back():
+    A = np.random.default_rng(0).normal(size=(3, 4, 4))
+    A = jnp.asarray(A @ A.transpose(0, 2, 1))
+    U = upper_factor(A)
+    np.testing.assert_allclose(U @ U.mT, A, atol=1e-12)
+    np.testing.assert_array_equal(np.tril(U, -1), 0)
+
+
+def test_drives_are_added_to_with_bounds_of_their_own(plant):
+    block = JointParameter("damping", ["elbow"])
+    moved = block.apply(plant, jnp.array([0.3]))
+    np.testing.assert_allclose(moved.model.damping, [0.2, 0.5])
+    np.testing.assert_array_equal(moved.model.friction, plant.model.friction)
+    low, high = block.bounds(plant)
+    np.testing.assert_allclose(low, [-0.2])
+    np.testing.assert_array_equal(high, [np.inf])
+    assert block.labels(plant) == ["damping of elbow"]
+    assert [*block.values(moved)] == ["damping of elbow, N m s/rad"] and block.is_linear
+    assert (
+        not JointParameter("friction_speed").is_linear
+        and JointParameter("friction_speed").affine_indices(plant.model) is None
+    )
+    assert np.all(np.isneginf(JointParameter("rest").bounds(plant)[0]))
+
+
+@pytest.mark.parametrize(
+    ("block", "field", "linear"),
+    [(SignalScale(), "scale", False), (TorqueOffset(), "offset", True), (Stribeck(), "stribeck", True),
+     (StribeckSpeed(), "stribeck_speed", False)],
+)  # fmt: skip
+def test_numbers_of_signals_are_added_to(plant, block, field, linear):
+    moved = block.apply(plant, jnp.array([0.1, -0.2]))
+    np.testing.assert_allclose(getattr(moved, field), getattr(plant, field) + np.array([0.1, -0.2]))
+    assert block.labels(plant) == [f"{field} of shoulder", f"{field} of elbow"] and block.is_linear is linear
+    if linear:
+        step = np.zeros(plant.dynamic_parameters.shape)
+        step[block.affine_indices(plant.model)] = [0.1, -0.2]
+        np.testing.assert_allclose(moved.dynamic_parameters - plant.dynamic_parameters, step, atol=1e-15)
+
+
+def test_placements_move_in_the_joints_frame(plant):
+    block, twist = Placements(["elbow"]), jnp.array([0.01, 0.02, 0.03, 0.1, -0.2, 0.3])
+    moved = block.apply(plant, twist)
+    np.testing.assert_allclose(moved.model.placements[1], plant.model.placements[1] @ se3.exp(twist), atol=1e-15)
+    np.testing.assert_array_equal(moved.model.placements[0], plant.model.placements[0])
+    assert block.labels(plant)[3] == "rx of the placement of elbow" and block.affine_indices(plant.model) is None
+    assert float(block.values(plant)["z of elbow, m"]) == arms.LENGTH
+
+
+def test_gravity_turns_about_two_axes_normal_to_it(plant):
+    block, x = GravityDirection(), jnp.array([0.02, -0.03])
+    moved = block.apply(plant, x).model.gravity
+    np.testing.assert_allclose(jnp.linalg.norm(moved), 9.81)
+    angle = jnp.linalg.norm(so3.log(so3.exp(jnp.array([0.0, 0.0, 0.0]))))
+    assert angle == 0
+    cosine = moved @ plant.model.gravity / 9.81**2
+    np.testing.assert_allclose(jnp.arccos(cosine), np.hypot(0.02, 0.03), rtol=1e-9)
+    assert len(block.labels(plant)) == 2 and block.values(plant)["gravity along z, m/s^2"] == -9.81
+
+
+def test_tied_blocks_share_coordinates_with_mirrored_signs():
+    """Left and right: equal masses, and centres with opposite y."""
+    builder = lgsim.ModelBuilder()
+    for side in ("left", "right"):
+        builder.add_body(side, "world", lgsim.joints.Revolute(), mass=1.0, inertia=0.1 * jnp.eye(3))
+    plant = Plant(builder.build())
+    masses = SharedBlock(Masses(["left", "right"]))
+    assert masses.labels(plant) == ["log mass of left and log mass of right"]
+    np.testing.assert_allclose(masses.apply(plant, jnp.array([np.log(2)])).model.inertias[:, 0], [2, 2])
+    centers = SharedBlock(CentersOfMass(["left", "right"]), signs=[[1, 1, 1], [1, -1, 1]])
+    moved = centers.apply(plant, jnp.array([0.1, 0.2, 0.3])).model.inertias
+    np.testing.assert_allclose(moved[:, 1:4], [[0.1, 0.2, 0.3], [0.1, -0.2, 0.3]])
+    assert masses.affine_indices(plant.model).size == 20 and not masses.is_linear
+    offsets = SharedBlock(JointParameter("damping", lower=-1.0, upper=3.0), signs=[[1], [-1]])
+    low, high = offsets.bounds(plant)
+    np.testing.assert_allclose([low[0], high[0]], [-1, 1])  # x and -x both in [-1, 3]
+    with pytest.raises(ValueError, match="members: expected a divisor of the block's 2 coordinates, got 3"):
+        SharedBlock(Masses(["left", "right"]), members=3).labels(plant)
+
+
+def test_what_does_not_exist_is_named(plant, without_import_hook):
+    with pytest.raises(ValueError, match=r"bodies: there is no 'for'; expected some of fore"):
+        Masses(["for"]).labels(plant)
+    with pytest.raises(ValueError, match=r"joints: there is no 'wrist'; expected some of shoulder, elbow"):
+        JointParameter("damping", ["wrist"]).labels(plant)
+    with pytest.raises(ValueError, match=r"expected a list of names, got the text 'fore'; write \['fore'\]"):
+        select_names("bodies", "fore", ["fore"])
+    with pytest.raises(ValueError, match=r"parameter: there is no 'dampin' of a joint; expected damping"):
+        JointParameter("dampin")
