@@ -14,7 +14,7 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
   ``sensors`` read it; ``simulate_adaptive`` with ``events``, and on any manifold ``lgsim.integrators.adaptive``
   (extra ``adaptive``);
 - trajectory optimisation, inverse kinematics, model predictive control: ``optimize`` (extra ``optimize`` for the
-  minimisers of optimistix);
+  minimizers of optimistix);
 - identification from recorded motion: ``identify`` (extra ``identify``);
 - dispersions: ``montecarlo`` samples states, parameters and disturbances, on groups (extra ``montecarlo``);
 - pictures: ``view`` (extras ``plot`` and ``view``); an arm to try things on: ``data.arm7()``;

@@ -59,8 +59,7 @@ def run_identification(asked: IdentificationRequest) -> int:
     import jax.numpy as jnp
 
     from lgsim.cli import files, identify_preparation
-    from lgsim.identify import Parameters, Plant
-    from lgsim.linalg.levenberg_marquardt import RESULTS
+    from lgsim.identify import RESULTS, Parameters, Plant
     from lgsim.scenarios import load_recording_map
 
     _check_words(asked)

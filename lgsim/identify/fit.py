@@ -17,6 +17,7 @@ from jax.core import Tracer
 
 from lgsim.identify import model_files
 from lgsim.identify.estimators.estimator import (
+    RESULTS,
     Estimate,
     Estimator,
     FitRounds,
@@ -28,7 +29,6 @@ from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
-from lgsim.linalg.levenberg_marquardt import RESULTS
 from lgsim.multibody.model import Model
 from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.checkpoint_format_1 import fingerprint_1

@@ -19,7 +19,7 @@ from lgsim.multibody.topology import WORLD
 from lgsim.optimize.constraints import Constraint, EndConstraint
 from lgsim.optimize.cost import Residual
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import Result
+from lgsim.optimize.solver import Solution
 from lgsim.optimize.standard_costs import FrameAttitude, FramePath, FramePose, FramePosePath, FramePosition, Posture
 from lgsim.scenarios.scenario_error import ScenarioError
 from lgsim.scenarios.states import numbers, unit_quaternions
@@ -68,7 +68,7 @@ class Task(NamedTuple):
         """The condition of an exact task: all residuals with a weight are zero at the end."""
         return EndConstraint(function=_WeightedRows(self.cost))
 
-    def errors(self, problem: Problem, result: Result) -> list[tuple[float, str]]:
+    def errors(self, problem: Problem, result: Solution) -> list[tuple[float, str]]:
         """The distances of a solution from the task.
 
         Args:

@@ -95,7 +95,7 @@ def test_summary_table_and_files(solved):
     assert off == pytest.approx(np.linalg.norm(tip(found) - GOAL), rel=0.06)
     assert "% of their limits" in text and "compiling and the first iteration" in text
     assert "reach.toml: tip to a position; arm.urdf, 2 drives, 8 steps of 0.1 s, by ilqr" in squeezed(result.stderr)
-    assert "iteration cost gradient feasibility step regularisation" in squeezed(result.stderr)
+    assert "iteration cost gradient feasibility step regularization" in squeezed(result.stderr)
     names = {"run.npz", "run-joints.png", "run-energy.png", "run-momentum.png"}
     names |= {"run.html"} if find_spec("viser") else set()
     assert {path.name for path in folder.iterdir()} == names

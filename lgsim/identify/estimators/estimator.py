@@ -12,7 +12,23 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.linalg.levenberg_marquardt import RESULTS
+
+
+class RESULTS(eqx.Enumeration):
+    """How the search of an estimator ended; the text says what to do."""
+
+    successful = ""
+    max_iterations = (
+        "All iterations were used while the cost still fell. Give more iterations, a better prior or fewer unknowns."
+    )
+    stalled = (
+        "No step lowers the cost though its gradient is not small. The prior may be far off, or the records may not "
+        "belong to this machine."
+    )
+    nonfinite = "The cost is not finite at the prior. Look at the records and at the model's numbers."
+    interrupted = (
+        "The iterations were interrupted: this is the best point that they had. With a checkpoint, fit again to go on."
+    )
 
 
 class Estimate(NamedTuple):
