@@ -88,6 +88,8 @@ def open_study(path: str | PathLike[str]) -> StoredStudy:
         raise
     except FileNotFoundError as error:
         missing = f"it has no {Path(error.filename).name}" if error.filename else one_line(error)
+        if Store.exists(folder):
+            missing += "; that of montecarlo.run is opened by montecarlo.Results.open(study, path)"
         raise ScenarioError(folder, None, "", f"expected a store that lgsim montecarlo made; {missing}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise ScenarioError(folder, None, "", one_line(error).removeprefix(f"{folder}: ")) from error

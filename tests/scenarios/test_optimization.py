@@ -304,6 +304,11 @@ REFUSED = {
         ":11: time.duration: expected a whole number of steps of 0.1 s, got 2.5 of them",
     ),
     "long": (changed("horizon = 8", "duration = 1e9"), ":11: time.duration: expected at most 1000000 steps, got 1e+10"),
+    "infinite": (
+        changed("horizon = 8", "duration = 1e300").replace("dt = 0.1", "dt = 1e-300"),
+        ":11: time.duration: expected at most 1000000 steps, got inf",
+    ),
+    "many": (changed("horizon = 8", "horizon = 2000000"), ":11: time.horizon: expected at most 1000000 steps, got 2e"),
     "method": (changed("dt = 0.1", 'dt = 0.1\nmethod = "RK4"'), ":11: time.method: expected one of "),
     "no task": (REACH[: REACH.index("[[reach]]")], "expected a task: a table [[reach]], [[posture]], [[follow]]"),
     "frame": (changed('"tip"', '"tp"'), ":14: reach[1].frame: expected the name of a frame, got 'tp'; did you mean"),

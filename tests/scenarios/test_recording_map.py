@@ -96,10 +96,8 @@ friction = { joints = ["elbow"] }
     np.testing.assert_array_equal(given.scale, [8.2, 1.0])
     assert given.priors == (TotalMass(12.3, 0.01),)
     plant = Plant(model, scale=given.scale)
-    wanted = {
-        "masses": Masses(bodies=["fore"], prior_deviation=0.5),
-        "friction": JointParameter("friction", joints=["elbow"]),
-    }
+    masses, friction = Masses(bodies=["fore"], prior_deviation=0.5), JointParameter("friction", joints=["elbow"])
+    wanted = {"masses": masses, "friction": friction}
     assert given.blocks(plant) == wanted
     assert given.blocks(plant, ["friction", "centres"]) == {"friction": wanted["friction"], "centers": CentersOfMass()}
     spline = load_recording_map(write("[smoothing]\nspacing = 0.05\n", "map.toml"), model)

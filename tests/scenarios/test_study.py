@@ -27,6 +27,8 @@ def test_a_study_is_the_one_made_by_hand(write, folder):
     assert found.machine.path == folder / "arm.urdf"
     again = load_study(write(STUDY), samples=7, seed=11).study
     assert (again.samples, again.seed, again.tile) == (7, 11, 16)
+    with pytest.raises(ValueError, match=r"^samples: expected a whole number from 1 on, got 0$"):
+        load_study(write(STUDY), samples=0)
 
 
 def hover_by_hand():
@@ -268,7 +270,7 @@ def test_stores_that_are_refused(stored, tmp_path):
     for name in ("study.toml", "machine.json"):
         (store / name).rename(store / "away")
         try:
-            assert reason(store) == f"{store}: {lacking}it has no {name}"
+            assert reason(store).startswith(f"{store}: {lacking}it has no {name}; that of montecarlo.run is opened by ")
         finally:
             (store / "away").rename(store / name)
     text = (store / "machine.json").read_text()
