@@ -88,7 +88,7 @@ def run_identification(asked: IdentificationRequest) -> int:
     if found is None:
         return INTERRUPTED
     wall = time.perf_counter() - start
-    if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.status == RESULTS.nonfinite):
+    if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.result == RESULTS.nonfinite):
         failed = Stop(f"{asked.motion}: {found.message or 'the numbers found are not finite.'}")
         failed.code = DIVERGED
         raise failed
@@ -188,7 +188,7 @@ def _found(
             found = fit(parameters, motion.samples, estimator, motion.validation, progress=watch, checkpoint=kept)
         except CheckpointError as error:
             raise BadInput(f"{one_line(error)}; --restart begins anew") from error
-    if bool(found.estimate.status == RESULTS.interrupted):
+    if bool(found.estimate.result == RESULTS.interrupted):
         done = counted(int(found.estimate.iterations), "iteration")
         note(f"interrupted after {done}; the search is kept in {kept}, and the same command goes on")
         return None

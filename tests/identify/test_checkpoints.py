@@ -91,7 +91,7 @@ def test_interrupted_in_every_iteration_and_resumed_it_is_the_same_fit(case, tmp
     for after in range(1, len(rows)):
         path, more = tmp_path / f"{after}.npz", []
         part = fit(*case, progress=stop(after), checkpoint=path)
-        assert bool(part.estimate.status == RESULTS.interrupted) and "interrupted" in part.message
+        assert bool(part.estimate.result == RESULTS.interrupted) and "interrupted" in part.message
         assert int(part.estimate.iterations) == after
         again = fit(*case, progress=more.append, checkpoint=path)
         assert more == rows[after:]
@@ -112,7 +112,7 @@ def test_what_an_interrupted_fit_gives(torque_case, monkeypatch, tmp_path):
 
     monkeypatch.setattr(FIT, "_iterate", pressed)
     first = fit(*torque_case, checkpoint=tmp_path / "state.npz")
-    assert bool(first.estimate.status == RESULTS.interrupted) and int(first.estimate.iterations) == 0
+    assert bool(first.estimate.result == RESULTS.interrupted) and int(first.estimate.iterations) == 0
     assert first.values == first.prior and np.isnan(first.estimate.costs).all()
     later = fit(*torque_case, checkpoint=tmp_path / "state.npz")
     assert int(later.estimate.iterations) == 2 and np.isfinite(later.estimate.costs).sum() == 2

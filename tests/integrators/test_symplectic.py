@@ -141,7 +141,10 @@ def spin(t, momentum, args):
     return -momentum / jnp.array([1.0, 2.0, 3.0])
 
 
-def last(action, field, start, args=jnp.array(0.7)):
+PULL = jnp.array(0.7)
+
+
+def last(action, field, start, args=PULL):
     """The state after 40 steps."""
     ys = lgsim.integrate(named.SymplecticMidpoint, action, field, start, dt=0.1, steps=40, args=args).ys
     return jax.tree.map(lambda a: a[-1], ys)

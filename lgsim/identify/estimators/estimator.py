@@ -42,7 +42,7 @@ class Estimate(NamedTuple):
         costs: Cost at the start of each iteration (iterations at most,), NaN after the last one.
         path: Coordinates at the start of each iteration (iterations at most, p), x after the last one.
         iterations: Number of iterations done.
-        status: ``RESULTS.successful`` or what went wrong.
+        result: ``RESULTS.successful`` or what went wrong.
         starts: First states of the windows (windows, state) of estimators that simulate, else None.
     """
 
@@ -53,7 +53,7 @@ class Estimate(NamedTuple):
     costs: Float[Array, " iterations"]
     path: Float[Array, "iterations p"]
     iterations: Int[Array, ""]
-    status: RESULTS
+    result: RESULTS
     starts: Float[Array, "windows state"] | None = None
 
 
@@ -75,7 +75,7 @@ class Estimator(eqx.Module):
 
     @abstractmethod
     def columns(self, parameters: Parameters, samples: Any) -> list[str]:
-        """Names with units of the columns of the residuals."""
+        """A name for each column of the residuals."""
 
     @abstractmethod
     def residuals(
@@ -218,7 +218,7 @@ class SummedCost(eqx.Module):
         unknowns: tuple[Array, ...],
         costs: Float[Array, " iterations"],
         path: Float[Array, "iterations p"],
-        status: RESULTS,
+        result: RESULTS,
     ) -> Estimate:
         """The estimate at the unknowns with its uncertainty, after iterations with these costs and coordinates."""
 

@@ -273,13 +273,13 @@ class WindowCosts(SummedCost):
         unknowns: tuple[Array, ...],
         costs: Float[Array, " iterations"],
         path: Float[Array, "iterations p"],
-        status: RESULTS,
+        result: RESULTS,
     ) -> Estimate:
         x, tangents = unknowns
         starts = self.starts(tangents, jnp.arange(self.count))
         linear = linearize(self.shooting, self.windows, x, starts)
         steps, held = jnp.array(len(costs)), jnp.zeros(x.shape, bool)
-        end = Solution(x, starts, linear, held, costs, path, steps, status)
+        end = Solution(x, starts, linear, held, costs, path, steps, result)
         return simulation_estimate(end, column_deviations(self.shooting))
 
 
@@ -334,8 +334,8 @@ def simulation_estimate(found: Solution, noise: Float[Array, " columns"]) -> Est
     """The estimate at a solution with its uncertainty: states are eliminated, so that theirs is counted."""
     linear = found.normal
     schur, _, _ = eliminate(linear, jnp.zeros_like(linear.gs))
-    status = RESULTS.where(jnp.all(jnp.isfinite(schur)), found.result, RESULTS.nonfinite)
+    result = RESULTS.where(jnp.all(jnp.isfinite(schur)), found.result, RESULTS.nonfinite)
     return Estimate(
         found.x, covariance(schur, ~found.held), schur - linear.prior_hessian, noise, found.costs, found.path,
-        found.iterations, status, found.rest,
+        found.iterations, result, found.rest,
     )  # fmt: skip

@@ -195,14 +195,14 @@ class SampleCosts(SummedCost):
         unknowns: tuple[Array, ...],
         costs: Float[Array, " iterations"],
         path: Float[Array, "iterations p"],
-        status: RESULTS,
+        result: RESULTS,
     ) -> Estimate:
         x, objective = unknowns[0], torque_objective(self.parameters, self.samples, self.fit.loss)
         free = jnp.ones(x.shape, bool)
         given = self.fit.noise is not None
         noise = self.noise if given else estimate_noise(self.parameters, objective, x, self.noise, free)
         normal = objective.normal_equations(x, noise)
-        end = Solution(x, None, normal, ~free, costs, path, jnp.array(len(costs)), status)
+        end = Solution(x, None, normal, ~free, costs, path, jnp.array(len(costs)), result)
         return torque_estimate(self.parameters, objective, x, noise, self.fit.lags, end)
 
 
