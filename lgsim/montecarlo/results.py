@@ -14,9 +14,8 @@ import numpy as np
 from jaxtyping import Float, Integer, Shaped
 
 from lgsim.lie.group import LieGroup
-from lgsim.montecarlo.engine import Chunk
 from lgsim.montecarlo.spaces import IntrinsicMoments, Space, intrinsic_moments
-from lgsim.montecarlo.store import Store, flat_names
+from lgsim.montecarlo.store import Chunk, Store, flat_names
 from lgsim.montecarlo.study import DIVERGED, FAILED, SAMPLE, WEIGHT, Study
 from lgsim.multibody.model import Model
 from lgsim.simulation import Trajectory
@@ -218,7 +217,7 @@ def stored_quantiles(
     compute, acero, dataset = (
         package(f"pyarrow.{module}", "montecarlo", "a store") for module in ("compute", "acero", "dataset")
     )
-    _, shape = store.about.columns[name]
+    _, shape = store.metadata.columns[name]
     flat = flat_names(name, shape)
     field = compute.field
     counts = (field(DIVERGED) == 0) & (field(SAMPLE) < samples)
@@ -303,8 +302,8 @@ class Results:
         """
         store = Store(path)
         kinds = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
-        if kinds != store.about.columns or study.tile != store.about.tile:
-            raise ValueError(f"{path}: the store has other columns or tiles than the study: {store.about.columns}")
+        if kinds != store.metadata.columns or study.tile != store.metadata.tile:
+            raise ValueError(f"{path}: the store has other columns or tiles than the study: {store.metadata.columns}")
         return cls(study, store, store.finished is not None)
 
     def chunks(self) -> Iterator[Chunk]:
