@@ -25,7 +25,7 @@ def test_numbers_in_closures_and_defaults_are_leaves():
             return k if n == 0 else recursive(n - 1)
 
         found = opened({"f": twice, "g": len, "h": lambda x: x, "r": recursive})
-        assert isinstance(found["f"], Opened) and len(jax.tree.leaves(found["f"])) == 3
+        assert isinstance(found["f"], Opened) and len(jax.tree.leaves(found["f"])) == 2
         assert found["g"] is len and not isinstance(found["h"], Opened)
         assert isinstance(found["r"], Opened)
         moved = jax.tree.map(lambda leaf: leaf + 1 if isinstance(leaf, jax.core.Tracer) else leaf, found["f"])
@@ -44,7 +44,7 @@ def test_a_function_may_be_called_with_several_shapes():
             return k * jnp.sum(x)
 
         converted = eqx.filter_closure_convert(f, jnp.zeros(2))
-        with pytest.raises(ValueError, match="shape"):
+        with pytest.raises(ValueError, match="different dynamic arguments"):
             converted(jnp.ones(3))
         own = opened(f)
         return own(jnp.ones(2)) + own(jnp.ones(3))

@@ -17,7 +17,7 @@ from lgsim.identify.fit import Fit, fit
 from lgsim.identify.unknowns.body_blocks import Masses
 from lgsim.identify.unknowns.joint_blocks import JointParameter
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.linalg.levenberg_marquardt import RESULTS
+from lgsim.identify import RESULTS
 from tests.identify.machines import pendulum, pendulum_angles, pendulum_field
 
 
