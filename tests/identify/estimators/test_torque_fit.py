@@ -69,7 +69,6 @@ def many(unknowns, true):
         "noisy": noisy,
         "hidden": with_rows(noisy, signals=signals, weight=weight),
         "twice": with_rows(noisy, **again, weight=halves),
-        "outliers": outliers(noisy),
     }
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *records.values())
     found = eqx.filter_jit(eqx.filter_vmap(lambda s: TorqueFit().run(unknowns, s)))(stacked)
@@ -104,10 +103,11 @@ def test_rows_without_weight_do_not_count(many):
 @pytest.mark.parametrize(
     "loss", [Huber(), pytest.param(Cauchy(), marks=pytest.mark.exhaustive)], ids=["Huber", "Cauchy"]
 )
-def test_robust_losses_see_through_outliers(run, unknowns, many, loss):
-    each, records = many
-    robust = run(TorqueFit(loss=loss), unknowns, records["outliers"])
-    assert np.max(np.abs(robust.x - X)) < 0.25 * np.max(np.abs(each["outliers"]["x"] - X))
+def test_robust_losses_see_through_outliers(run, unknowns, true, loss):
+    """With half the records an offset could not be told from outliers that are all on one side."""
+    records = outliers(arms.samples(true, 2 * COUNT, noise=0.1))
+    robust, plain = (run(estimator, unknowns, records).x for estimator in (TorqueFit(loss=loss), TorqueFit()))
+    assert np.max(np.abs(robust - X)) < 0.25 * np.max(np.abs(plain - X))
 
 
 def test_numbers_that_signals_are_not_affine_in_are_recovered(run):
