@@ -195,7 +195,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_studies(case, write):
+def test_bad_studies(case, write, without_import_hook):
     """File, line and key; nothing is compiled."""
     (old, new), message = BAD[case]
     text = changed((old, new))

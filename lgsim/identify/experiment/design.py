@@ -327,10 +327,10 @@ def design_excitation(
 @eqx.filter_jit
 def _motion_with_forces(
     plant: Plant, series: Fourier, coefficients: Float[Array, "nv size"], t: Float[Array, " n"]
-) -> tuple[Float[Array, "n nv"], Float[Array, "n nv"], Float[Array, "n nv"], Float[Array, "n nv"]]:
-    """(q, v, a, joint forces) at times."""
+) -> tuple[Float[Array, "n nv"], Float[Array, "n nv"], Float[Array, "n nv"]]:
+    """(q, v, joint forces) at times."""
     q, v, a = series.motion(coefficients, t)
-    return q, v, a, plant.joint_forces(q, v, a)
+    return q, v, plant.joint_forces(q, v, a)
 
 
 @eqx.filter_jit

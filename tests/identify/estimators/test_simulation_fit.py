@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import lgsim
+from lgsim.identify import RESULTS
 from lgsim.identify.estimators.minimizers import OptimistixLeastSquares, StructuredGaussNewton
 from lgsim.identify.estimators.multiple_shooting import linearize, window_jacobian, window_residuals
 from lgsim.identify.estimators.records import Channel, SensorRecords
@@ -20,7 +21,6 @@ from lgsim.identify.unknowns.body_blocks import Inertias, Masses
 from lgsim.identify.unknowns.joint_blocks import JointParameter
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.sensor_plant import InputDelay, InstrumentedPlant, SensorBias, SensorDelay
-from lgsim.identify import RESULTS
 from lgsim.simulation.rollout import state_space
 from tests.identify.machines import BODY, body, body_motion, pendulum, pendulum_angles, poses
 

@@ -7,6 +7,7 @@ import optax
 import pytest
 
 import lgsim
+from lgsim.identify import RESULTS
 from lgsim.identify.estimators.records import Channel, SensorRecords
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.sensors import PositionSensor
@@ -17,7 +18,6 @@ from lgsim.identify.fit import Fit, fit
 from lgsim.identify.unknowns.body_blocks import Masses
 from lgsim.identify.unknowns.joint_blocks import JointParameter
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.identify import RESULTS
 from tests.identify.machines import pendulum, pendulum_angles, pendulum_field
 
 

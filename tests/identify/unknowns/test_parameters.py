@@ -1,5 +1,6 @@
 """Coordinates of a plant: how blocks and priors make one vector."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,7 +49,7 @@ def test_priors_are_residuals_in_standard_deviations(model):
     p = Parameters(
         model, [Masses(prior_deviation=0.5), TorqueOffset(prior_deviation=[0.1, 0.2])], [TotalMass(3.5, 0.01)]
     )
-    residuals = jax.jit(p.prior_residuals)(np.array([0.0, np.log(2), 0.3, -0.4]))
+    residuals = eqx.filter_jit(p.prior_residuals)(jnp.array([0.0, np.log(2), 0.3, -0.4]))
     np.testing.assert_allclose(residuals, [0, np.log(2) / 0.5, 3, -2, (2 + 2.4 - 3.5) / 0.01], atol=1e-9)
     assert Parameters(model, TorqueOffset()).prior_residuals(jnp.zeros(2)).shape == (0,)
     np.testing.assert_allclose(p.prior_deviations(np.ones(4)), [0.5, 0.5, 0.1, 0.2])
