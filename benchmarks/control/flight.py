@@ -70,7 +70,7 @@ def _flight(name, dynamics, horizon, goal, more, turns) -> Task:
     )
 
     def errors(result):
-        end = np.abs(np.asarray(arrive.at_end(0.0, result.ys[-1], None)))
+        end = np.abs(np.asarray(arrive.end_residual(0.0, result.ys[-1], None)))
         return {
             "position [m]": float(np.max(end[:3])), "attitude [rad]": float(np.max(end[3:6])),
             "speed [m/s, rad/s]": float(np.max(end[6:])), "missing turns": float(abs(turned(result) - turns)),

@@ -47,7 +47,7 @@ def quadruped(quick: bool = False) -> Task:
     def errors(result):
         end = result.ys[-1]
         return {
-            "attitude [rad]": _largest(upright.at_end(0.0, end, None)),
+            "attitude [rad]": _largest(upright.end_residual(0.0, end, None)),
             "posture [rad]": _largest(end[7:19] - STAND),
             "joint speed [rad/s]": _largest(end[model.nq + 6 :]),
         } | common(problem, result)  # fmt: skip

@@ -56,7 +56,7 @@ def _reach(name: str, model: lgsim.Model, frame: str, quick: bool, substeps: int
 
     def errors(result):
         end = result.ys[-1]
-        gap, speed = (np.abs(np.asarray(r.at_end(0.0, end, None))) for r in (arrive, rest))
+        gap, speed = (np.abs(np.asarray(r.end_residual(0.0, end, None))) for r in (arrive, rest))
         return {
             "position [m]": float(np.max(gap[:3])), "attitude [rad]": float(np.max(gap[3:])),
             "speed [rad/s]": float(np.max(speed)),

@@ -54,7 +54,7 @@ def satellite(quick: bool = False) -> Task:
     )
 
     def errors(result):
-        attitude = np.asarray(arrive.at_end(0.0, result.ys[-1], None))
+        attitude = np.asarray(arrive.end_residual(0.0, result.ys[-1], None))
         rates = np.asarray(result.ys[:, model.nq : model.nq + 3])
         return {
             "attitude [rad]": float(np.max(np.abs(attitude))), "rate [rad/s]": float(np.max(np.abs(rates[-1]))),
@@ -85,7 +85,7 @@ def falling_cat(quick: bool = False) -> Task:
     )
 
     def errors(result):
-        attitude = np.asarray(arrive.at_end(0.0, result.ys[-1], None))
+        attitude = np.asarray(arrive.end_residual(0.0, result.ys[-1], None))
         return {
             "attitude [rad]": float(np.max(np.abs(attitude))),
             "joint rates [rad/s]": float(np.max(np.abs(result.ys[-1, -2:]))),
