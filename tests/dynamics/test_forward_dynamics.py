@@ -35,6 +35,7 @@ def test_equals_pinocchio(name):
     assert largest(forward_dynamics(model, q, v, tau, external), right) < max(1e-12, 1e-15 * condition)
 
 
+@pytest.mark.quick
 def test_batches_and_tiles_are_single_states():
     model = trees.build(*trees.CASES["floating chain"])
     q, v, tau = trees.state(model, batch=(7,))

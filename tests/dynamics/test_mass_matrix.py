@@ -59,6 +59,7 @@ def test_joints_that_mimic_equal_pinocchio():
     close(inverse_dynamics(model, q, v, a), pin.rnea(free, data, *(np.asarray(x) for x in (q, v, a))))
 
 
+@pytest.mark.quick
 def test_columns_are_inverse_dynamics_on_a_base_with_mimicry():
     builder = ModelBuilder()
     rng = np.random.default_rng(4)

@@ -44,6 +44,7 @@ def agrees(text, path, floating=False):
     return model
 
 
+@pytest.mark.quick
 def test_all_types_of_joints_move_as_they_do_in_pinocchio(tmp_path):
     text = robot(
         ("revolute", '<axis xyz="1 -2 0.5"/><limit lower="-1" upper="1" effort="1" velocity="1"/>'),

@@ -50,6 +50,7 @@ def each_method_on_a_problem():
 
 
 @pytest.mark.parametrize(("name", "problem"), each_method_on_a_problem())
+@pytest.mark.quick
 def test_order_of_convergence(name, problem):
     """The slope of the final error and, for a pair, that of the estimate of one step: h^(embedded order + 1)."""
     method, case = lgsim.METHODS[name], PROBLEMS[problem]()
@@ -113,6 +114,7 @@ def test_the_tableau_refuses_swapped_factors():
         (lgsim.MK6.tableau, 5, 6),
     ],
 )
+@pytest.mark.quick
 def test_truncated_dexpinv(tableau, commutators, order):
     """Order p needs p - 1 commutators, of which the last odd ones have a zero coefficient."""
     method = MuntheKaas(tableau, TruncatedDexpinv(commutators))
@@ -121,6 +123,7 @@ def test_truncated_dexpinv(tableau, commutators, order):
 
 
 @pytest.mark.parametrize("name", default(["MK4TwoCommutators", "MK4", "CF4"], ("MK4TwoCommutators", "MK4")))
+@pytest.mark.quick
 def test_left_translation_of_se3(name):
     """The right translation is among PROBLEMS; the sign of a bracket that is wrong on one side costs two orders."""
     method = lgsim.METHODS[name]

@@ -119,6 +119,7 @@ def pair():
     return model, mujoco.MjModel.from_xml_string(text)
 
 
+@pytest.mark.quick
 def test_accelerations_are_those_of_mujoco(pair):
     model, theirs = pair
     data, tool, (q, v, tau) = mujoco.MjData(theirs), interop.mujoco, state(model)

@@ -201,6 +201,7 @@ SERIES = {
 
 
 @pytest.mark.parametrize("name", SERIES)
+@pytest.mark.quick
 def test_any_function_of_ad(name):
     """phi(ad_u) v by the formula of section 2.3 equals the matrix series, at zero, small, large and pure rotations."""
     taylor = SERIES[name]

@@ -44,6 +44,7 @@ def test_nine_published_twists(row):
 
 @pytest.mark.parametrize("name", oracle.ALGEBRAS)
 @pytest.mark.parametrize("angle", [0.0, 1e-300, 1e-9, 0.7, 3.1, 6.28, 50.0])
+@pytest.mark.quick
 def test_matrix_functions_against_mpmath(name, angle):
     algebra = oracle.ALGEBRAS[name]
     rng = np.random.default_rng(3)

@@ -27,6 +27,7 @@ def rosenbrock(x):
     return jnp.stack([10 * (x[1] - x[0] ** 2), 1 - x[0]])
 
 
+@pytest.mark.quick
 def test_rosenbrocks_valley_is_followed_to_its_end():
     found = solve(rosenbrock, [-1.2, 1.0])
     np.testing.assert_allclose(found.x, [1, 1], atol=1e-6)

@@ -69,6 +69,7 @@ def test_a_sample_is_the_motion_that_rollout_gives(machine, whole):
     )
 
 
+@pytest.mark.quick
 def test_replay(machine, whole):
     """The motion of one sample alone, with its model."""
     motion = machine.replay(21)

@@ -83,6 +83,7 @@ def test_a_fixed_joint_has_no_motion():
 
 
 @each(KINDS)
+@pytest.mark.quick
 def test_lengths(joint):
     q, v = points(joint)
     assert (joint.nq, joint.nv) == (q.shape[-1], v.shape[-1]) == (len(joint.neutral), len(joint.rows))
@@ -97,6 +98,7 @@ def test_neutral_is_where_the_frames_coincide(joint):
 
 
 @each(MOVING)
+@pytest.mark.quick
 def test_retract_and_difference_undo_each_other(joint):
     q, dv = points(joint)
     q = jnp.concatenate([q, jnp.array([joint.neutral])])
@@ -146,6 +148,7 @@ def test_retract_is_the_exponential_of_the_body_twist(joint):
 
 
 @each(MOVING)
+@pytest.mark.quick
 def test_rate_is_the_derivative_of_retract(joint):
     q, v = points(joint)
     q, v = jnp.concatenate([q, jnp.array([joint.neutral])]), jnp.concatenate([v, v[:1]])

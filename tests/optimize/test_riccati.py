@@ -41,6 +41,7 @@ def random_problem(dtype=float):
 SOLVE = jax.jit(lambda lq: (riccati(lq), parallel_riccati(lq)))
 
 
+@pytest.mark.quick
 def test_both_solve_the_optimality_conditions():
     """Time-varying, with cross terms, gaps and linear terms: both find the controls of the dense system."""
     lq = random_problem()

@@ -38,6 +38,7 @@ def motion(model, count=5, **changes):
     return Trajectory(model, time, **arrays, method="MK4", dt=0.01)
 
 
+@pytest.mark.quick
 def test_limits_facts_and_plots(arm, still, tmp_path):
     """Shares of the limits by hand: 1 rad is 1.25 from the middle of -2 and 1.5, whose half length is 1.75."""
     with pytest.warns(UserWarning, match="the report plays no motions: pip install 'lgsim.view.'"):

@@ -48,6 +48,7 @@ def test_bracket_is_the_commutator_of_two_motions(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.quick
 def test_difference_undoes_a_motion(name):
     _, action, y, sigma, _ = point(name)
     np.testing.assert_allclose(action.difference(y, action.move(sigma, y)), sigma, rtol=0, atol=1e-14)

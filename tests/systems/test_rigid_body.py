@@ -23,6 +23,7 @@ def solved(make, case):
 
 
 @CASES
+@pytest.mark.quick
 def test_attitude_and_rates_follow_jacobi(case):
     attitude, omega = solved(free_rigid_body, case)
     np.testing.assert_allclose(omega, floats(case["angular_velocity"]), rtol=0, atol=2e-13)

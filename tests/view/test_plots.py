@@ -35,6 +35,7 @@ def free():
 
 
 @pytest.mark.float32
+@pytest.mark.quick
 def test_each_joint_has_a_row_of_three(arm, tmp_path):
     figure = plots.joints(arm)
     axes = np.array(figure.axes).reshape(7, 3)

@@ -46,6 +46,7 @@ def test_one_loop(reverse):
 
 
 @pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.quick
 def test_a_batch(size):
     """Few problems, whose preparation is done before the loop, and many; what is mapped and what is not, mixed."""
     scales = jnp.linspace(0.5, 1.5, size)
