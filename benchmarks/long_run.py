@@ -12,7 +12,7 @@ are MuJoCo's RK4, and left out. All at one step size and from one state, without
 are lgsim's, computed in float64 from their states.
 
 A drift is the largest change along the run: of the energy in parts of the largest kinetic energy, of the linear
-momentum and of the angular one about the centre of mass, both in the world's axes, in parts of their size. The error of
+momentum and of the angular one about the center of mass, both in the world's axes, in parts of their size. The error of
 the state is that after ``early`` steps, against MK8 at the same step. The arm starts near hanging, so that round-off
 decides nothing in its first 10 s. Later it is chaotic, as the ball joint is: a million steps of them tell the size of
 the drift alone, and for the ball joint a change of 1e-13 at the start makes it up to three times as large or small.
@@ -244,7 +244,7 @@ def hanging(model: lgsim.Model) -> str:
 
 @jax.jit
 def conserved(model: lgsim.Model, q, v):
-    """Energy, kinetic energy, and the momenta (linear, angular about the centre of mass) along states."""
+    """Energy, kinetic energy, and the momenta (linear, angular about the center of mass) along states."""
     kinetic = lgsim.kinetic_energy(model, q, v)
     momentum = lgsim.centroidal_momentum(model, q, v)
     return kinetic + lgsim.potential_energy(model, q), kinetic, momentum[:, :3], momentum[:, 3:]

@@ -1,4 +1,4 @@
-"""Trajectory optimisation beside Crocoddyl's FDDP and BoxFDDP: costs, iterations and their time on one core, float64.
+"""Trajectory optimization beside Crocoddyl's FDDP and BoxFDDP: costs, iterations and their time on one core, float64.
 
     benchmarks/peers/setup                     once: among others the environment of Crocoddyl and its Pinocchio
     python benchmarks/trajopt.py --quick       the pendulum, and small problems that must be solved
@@ -26,7 +26,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from peers import client, optimisers
+from peers import client, optimizers
 from trajectories import problems
 
 import lgsim
@@ -160,11 +160,11 @@ class Study:
 
 def beside(report, names, batches):
     """The problems that Crocoddyl solves too."""
-    found = optimisers.available()
+    found = optimizers.available()
     if not found:
         print(f"not built: crocoddyl; {BUILD}")
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        peers = [stack.enter_context(optimisers.Optimiser(*item)) for item in found.items()]
+        peers = [stack.enter_context(optimizers.Optimizer(*item)) for item in found.items()]
         for peer in peers:
             report.table("Peer", ["", "version", "Pinocchio"], [[peer.name, *peer.about()]])
         study = Study(report, Path(folder), peers[0] if peers else None)

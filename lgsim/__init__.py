@@ -8,13 +8,13 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
   ``SYMPLECTIC_METHODS IMPLICIT_METHODS COORDINATE_METHODS``), ``HamiltonianField`` and other fields from an energy;
 - machines: ``load_urdf``, ``ModelBuilder`` with ``joints``, ``Model``;
 - their dynamics: ``forward_dynamics``, ``inverse_dynamics``, ``mass_matrix`` ... (all of them: ``dynamics``);
-  derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``batched``,
-  ``compiler_options``;
+  derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``tiled_vmap``,
+  ``xla_options``;
 - motion: ``simulate`` gives a ``Trajectory``, ``rollout`` is the pure function under it, ``controls`` drive a machine,
   ``sensors`` read it; ``simulate_adaptive`` with ``events``, and on any manifold ``lgsim.integrators.adaptive``
   (extra ``adaptive``);
-- trajectory optimisation, inverse kinematics, model predictive control: ``optimize`` (extra ``optimize`` for the
-  minimisers of optimistix);
+- trajectory optimization, inverse kinematics, model predictive control: ``optimize`` (extra ``optimize`` for the
+  minimizers of optimistix);
 - identification from recorded motion: ``identify`` (extra ``identify``);
 - dispersions: ``montecarlo`` samples states, parameters and disturbances, on groups (extra ``montecarlo``);
 - pictures: ``view`` (extras ``plot`` and ``view``); an arm to try things on: ``data.arm7()``;

@@ -42,7 +42,7 @@ def pytest_configure(config):
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         jax.config.update("jax_compilation_cache_dir", str(CACHE))
-        # small programs too: half of what compiles is a single operation that other files and the other worker also need
+        # small programs too: half of what compiles is a single operation that other files and the other worker need
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     # before the first import of lgsim, or its functions would stay unchecked
     install_import_hook("lgsim", "beartype.beartype")
@@ -52,7 +52,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish():
-    """Tracing makes millions of objects that live as long as a test; looking for cycles among them took a sixth of it."""
+    """Tracing makes millions of objects that live as long as a test: a search for cycles among them takes a sixth."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 10, 20)

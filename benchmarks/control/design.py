@@ -37,13 +37,13 @@ def link_lengths(quick: bool = False) -> Task:
     value_and_slope = jax.jit(jax.value_and_grad(cost, has_aux=True))
 
     def run():
-        optimiser = optax.adam(0.02)
+        optimizer = optax.adam(0.02)
         lengths = jnp.asarray(FIRST)
-        memory, values = optimiser.init(lengths), []
+        memory, values = optimizer.init(lengths), []
         for _ in range(60 if quick else 300):
             (value, found), slope = value_and_slope(lengths)
             with jax.numpy_dtype_promotion("standard"):  # optax mixes integer types of its own
-                update, memory = optimiser.update(slope, memory)
+                update, memory = optimizer.update(slope, memory)
             values.append((float(value), np.asarray(lengths), np.asarray(found.q), np.asarray(found.error)))
             lengths = lengths + update
         return values

@@ -17,7 +17,7 @@ from lgsim.optimize import (
 )
 
 MASS, ARM, DRAG, LIMIT = 0.5, 0.17, 0.016, 4.0
-"""kg; m from the centre to a rotor; torque about the rotor's axis by its thrust, m; N of one rotor."""
+"""kg; m from the center to a rotor; torque about the rotor's axis by its thrust, m; N of one rotor."""
 
 
 def quadrotor(dt: float) -> MultibodyDynamics:

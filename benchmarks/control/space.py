@@ -94,7 +94,7 @@ def falling_cat(quick: bool = False) -> Task:
 
     bounds = {"attitude [rad]": POSE, "joint rates [rad/s]": POSE} | COMMON
     bounds |= {} if quick else {"momentum": MOMENTUM}
-    solver = AugmentedLagrangian(ILQR(max_iterations=100, second_order=True))
+    solver = AugmentedLagrangian(ILQR(max_iterations=100, exact_hessian=True))
     return Task("falling cat", problem, solver, errors, bounds)
 
 

@@ -65,5 +65,5 @@ def _swing_up(name: str, dynamics: MultibodyDynamics, horizon: int, limit: float
             problem, result
         )
 
-    solver = AugmentedLagrangian(ILQR(second_order=True))
+    solver = AugmentedLagrangian(ILQR(exact_hessian=True))
     return Task(name, problem, solver, errors, {"pose [rad, m]": POSE, "speed [rad/s, m/s]": POSE} | COMMON)

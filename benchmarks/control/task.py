@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import lgsim
-from lgsim.optimize import Problem, Result, Solver, solve, to_trajectory
+from lgsim.optimize import Problem, Solution, Solver, solve, to_trajectory
 
 POSE, CONDITION = 1e-4, 1e-6
 """Bounds of a final pose, m and rad, and of all conditions, in their units."""
@@ -57,7 +57,7 @@ class Task:
         return to_trajectory(self.problem, result)
 
 
-def common(problem: Problem, result: Result) -> dict[str, float]:
+def common(problem: Problem, result: Solution) -> dict[str, float]:
     """What every solution is asked: conditions, bounds of the controls, and states that follow the dynamics."""
     us = np.asarray(result.us)
     over = np.maximum(us - np.asarray(problem.upper), np.asarray(problem.lower) - us)
@@ -74,11 +74,11 @@ COMMON = {"conditions": CONDITION, "controls": 0.0, "gaps": CONDITION}
 """The bounds of those."""
 
 
-def steps_of(result: Result) -> int:
+def steps_of(result: Solution) -> int:
     """Iterations of the solver: of an augmented Lagrangian those inside, all together."""
     count = int(result.iterations)
     inner = np.asarray(result.history.step[:count])
-    return int(np.sum(inner)) if np.all(np.asarray(result.history.regularisation[:count]) > 0) else count
+    return int(np.sum(inner)) if np.all(np.asarray(result.history.regularization[:count]) > 0) else count
 
 
 def quaternion(axis: Any, angle: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Work and precision: adaptive methods of lgsim beside diffrax's with renormalisation and scipy's in R^n."""
+"""Work and precision: adaptive methods of lgsim beside diffrax's with renormalization and scipy's in R^n."""
 
 import harness
 
@@ -37,7 +37,7 @@ def chain_rate(t, y, numbers):
     return jnp.concatenate([jnp.cross(y[:, 3:], y[:, :3]), pendulum_accelerations(y, numbers)], axis=-1)
 
 
-class Renormalised(diffrax.AbstractWrappedSolver):
+class Renormalized(diffrax.AbstractWrappedSolver):
     """A solver of diffrax whose states are brought back to the manifold after each step."""
 
     solver: diffrax.AbstractSolver
@@ -99,7 +99,7 @@ def by_diffrax(name: str, problem: InitialValueProblem, rate: Callable, time: fl
     @jax.jit
     def run(tolerance):
         found = diffrax.diffeqsolve(
-            term, Renormalised(solver, problem.action), 0.0, time, None, problem.initial, problem.args,
+            term, Renormalized(solver, problem.action), 0.0, time, None, problem.initial, problem.args,
             stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance), max_steps=MOST,
         )  # fmt: skip
         return jax.tree.map(lambda leaf: leaf[0], found.ys), found.stats["num_steps"]
@@ -140,7 +140,7 @@ def measured(report: harness.Report, problem: InitialValueProblem, rate: Callabl
     ours = OURS[:1] if report.quick else OURS
     runs = {f"lgsim {name}": by_lgsim(name, problem, time) for name in ours}
     peers = ("Tsit5",) if report.quick else ("Tsit5", "Dopri8")
-    runs |= {f"diffrax {name}, renormalised": by_diffrax(name, problem, rate, time) for name in peers}
+    runs |= {f"diffrax {name}, renormalized": by_diffrax(name, problem, rate, time) for name in peers}
     runs["scipy DOP853, in R^n"] = by_dop853(problem, rate, time)
     tolerances = 10.0 ** -np.arange(3, 10 if report.quick else 12, 2 if report.quick else 1)
     found = {}
@@ -191,7 +191,7 @@ def work(report: harness.Report, page: Page) -> None:
         report.table(
             f"Work for an error: {case}, t = {time:g} s (nan: outside of what was run)", ["solver", *columns], rows
         )
-    ours, theirs = curves["heavy top"]["lgsim MK54"], curves["heavy top"]["diffrax Tsit5, renormalised"]
+    ours, theirs = curves["heavy top"]["lgsim MK54"], curves["heavy top"]["diffrax Tsit5, renormalized"]
     ratio = work_for(1e-6, ours[2], ours[1]) / work_for(1e-6, theirs[2], theirs[1])
     report.figure("heavy top, error 1e-6: evaluations of MK54", ratio, "x Tsit5")
 

@@ -75,7 +75,7 @@ def _gap(study, count):
 
 
 def _bodies(parameters):
-    """Masses, centres, principal axes as quaternions and principal moments of bodies (samples, n, 10)."""
+    """Masses, centers, principal axes as quaternions and principal moments of bodies (samples, n, 10)."""
     mass, center, inertia = (np.asarray(x) for x in jax.vmap(jax.vmap(mass_center_inertia))(parameters))
     moments, axes = np.linalg.eigh(inertia)
     axes = axes * np.sign(np.linalg.det(axes))[..., None, None]

@@ -1,4 +1,4 @@
-"""Crocoddyl in a process and an environment of its own, which benchmarks/peers/optimisers.py starts and talks to.
+"""Crocoddyl in a process and an environment of its own, which benchmarks/peers/optimizers.py starts and talks to.
 
     <environment>/bin/python benchmarks/peers/worker_crocoddyl.py crocoddyl
 

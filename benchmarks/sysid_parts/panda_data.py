@@ -82,7 +82,7 @@ def record(motion, seconds=10.0, seed=0, model=None):
     """``Recorded`` along a motion.
 
     Args:
-        motion: From times (n,) to (q, v, a), each (n, 7), such as ``Excitation.motion``.
+        motion: From times (n,) to (q, v, a), each (n, 7), such as ``OptimalExcitation.motion``.
         seconds: Duration.
         seed: Of the torques' noise.
         model: The robot, by default ``true_model()``.
@@ -90,7 +90,7 @@ def record(motion, seconds=10.0, seed=0, model=None):
     model = true_model() if model is None else model
     machine, data = simulator(model)
     steps = round(seconds * RATE) * SUBSTEPS
-    q, v, a = motion(jnp.arange(steps) / (RATE * SUBSTEPS))
+    q, v, a = jax.jit(motion)(jnp.arange(steps) / (RATE * SUBSTEPS))
     forward = np.asarray(_forward(model.replace(friction_speed=COMPENSATION), q, v, a))
     q, v = np.asarray(q), np.asarray(v)
     limit, kp, kd = np.asarray(model.effort_limit), GAINS, 2 * np.sqrt(GAINS)

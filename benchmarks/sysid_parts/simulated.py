@@ -24,7 +24,7 @@ from lgsim.identify.unknowns.parameters import Parameters
 
 G = 9.81
 PAYLOAD = (4.0, np.array([0.10, -0.05, 0.12]), np.diag([0.03, 0.05, 0.06]))
-"""Mass, centre in the base and inertia about it."""
+"""Mass, center in the base and inertia about it."""
 
 
 def rods(second, damping):
@@ -98,11 +98,11 @@ def _none(x):
 
 CENTRAL = np.array([[0.05, 0.004, -0.003], [0.004, 0.07, 0.002], [-0.003, 0.002, 0.06]])
 BODY = (2.0, np.array([0.05, -0.02, 0.08]), CENTRAL)
-"""Mass, centre of mass and inertia about it of a body that floats without gravity."""
+"""Mass, center of mass and inertia about it of a body that floats without gravity."""
 
 
 def newton_euler(t, y, push):
-    """Motion of such a body about its centre of mass by hand: p, p', quaternion (w first), angular velocity."""
+    """Motion of such a body about its center of mass by hand: p, p', quaternion (w first), angular velocity."""
     m, c, inertia = BODY
     (f, n), (a, b), w = (push[:3], push[3:]), (y[6], y[7:10]), y[10:]
     turn = np.linalg.solve(inertia, n - np.cross(c, f) - np.cross(w, inertia @ w))

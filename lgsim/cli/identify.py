@@ -59,8 +59,7 @@ def run_identification(asked: IdentificationRequest) -> int:
     import jax.numpy as jnp
 
     from lgsim.cli import files, identify_preparation
-    from lgsim.identify import Parameters, Plant
-    from lgsim.linalg.levenberg_marquardt import RESULTS
+    from lgsim.identify import RESULTS, Parameters, Plant
     from lgsim.scenarios import load_recording_map
 
     _check_words(asked)
@@ -89,7 +88,7 @@ def run_identification(asked: IdentificationRequest) -> int:
     if found is None:
         return INTERRUPTED
     wall = time.perf_counter() - start
-    if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.status == RESULTS.nonfinite):
+    if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.result == RESULTS.nonfinite):
         failed = Stop(f"{asked.motion}: {found.message or 'the numbers found are not finite.'}")
         failed.code = DIVERGED
         raise failed
@@ -189,7 +188,7 @@ def _found(
             found = fit(parameters, motion.samples, estimator, motion.validation, progress=watch, checkpoint=kept)
         except CheckpointError as error:
             raise BadInput(f"{one_line(error)}; --restart begins anew") from error
-    if bool(found.estimate.status == RESULTS.interrupted):
+    if bool(found.estimate.result == RESULTS.interrupted):
         done = counted(int(found.estimate.iterations), "iteration")
         note(f"interrupted after {done}; the search is kept in {kept}, and the same command goes on")
         return None

@@ -21,7 +21,7 @@ Row = TypeVar("Row")
 
 SHOWN = 16
 """Number of rows of a table: the latest iterations."""
-UNITS = ("iteration", "cost", "gradient", "feasibility", "step", "regularisation")
+UNITS = ("iteration", "cost", "gradient", "feasibility", "step", "regularization")
 OUTER = ("outer iteration", "cost", "gradient", "violation", "inner iterations", "penalty")
 FIT = ("iteration", "cost", "falls by", "damping", "round")
 

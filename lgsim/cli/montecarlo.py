@@ -82,7 +82,7 @@ def run_study(asked: StudyRequest) -> int:
 
 def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
     """Compute what the store lacks, show a table, and return the exit code."""
-    from lgsim.montecarlo.run import fill
+    from lgsim.montecarlo.engine import fill
 
     known = [store.bounds(k) for k in range(store.chunks) if store.has(k)]
     watch = SampleWatch(engine.study, sum(stop - start for start, stop in known))

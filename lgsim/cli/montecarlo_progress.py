@@ -1,4 +1,4 @@
-"""How far a study is: a bar with its rate, the time that remains, and an estimate with its interval of confidence."""
+"""A bar that shows how far a study is: its rate, the time left, an estimate with its interval of confidence."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, TextColumn
 
-from lgsim.cli.progress import Barred
+from lgsim.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from lgsim.montecarlo import RunningStatistics, Study
 
 
-class SampleWatch(Barred):
-    """``progress`` of a study: shows a bar, measures, and ends the study between two chunks on Ctrl-C.
+class SampleWatch(ProgressBar):
+    """``progress`` of a study: it shows a bar, measures, and ends the study between two chunks on Ctrl-C.
 
     Args:
         study: The study.
@@ -35,11 +35,11 @@ class SampleWatch(Barred):
             total=study.samples,
             fields=["rate", "left", "estimate"],
         )
-        self.study, self.known, self.shown = study, known, watched(study)
+        self.study, self.known, self.shown = study, known, shown_output(study)
         self._marks: list[tuple[float, int]] = []
 
     def __call__(self, running: RunningStatistics) -> None:
-        """Takes note of what is done.
+        """Take note of what is done.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed, and there is more to do.
@@ -67,7 +67,7 @@ class SampleWatch(Barred):
         return LEVEL if self.study.stop is None else self.study.stop.level
 
     def expected(self, running: RunningStatistics) -> int:
-        """How many samples there will be: where an interval of confidence is asked for, by ``half_width ~ n^-1/2``."""
+        """The number of samples at the end; by ``half_width ~ n^-1/2`` where an interval of confidence is asked for."""
         import numpy as np
 
         rule = self.study.stop
@@ -81,7 +81,7 @@ class SampleWatch(Barred):
 
     @property
     def rate(self) -> float | None:
-        """Samples per second after the first chunk that was computed; None before the second."""
+        """Number of samples per second after the first chunk that was computed; None before the second."""
         if len(self._marks) < 2:
             return None
         (start, first), (end, last) = self._marks[0], self._marks[-1]
@@ -89,12 +89,12 @@ class SampleWatch(Barred):
 
     @property
     def wall(self) -> float:
-        """Seconds until the last chunk was there."""
+        """Time until the last chunk was there, s."""
         return (self._marks[-1][0] if self._marks else time.perf_counter()) - self._start
 
 
-def watched(study: Study) -> str:
-    """The name that a user looks at: what the rule to stop asks for, else a failure, else the smallest output."""
+def shown_output(study: Study) -> str:
+    """The name of the shown output: that of the rule to stop, else a failure, else the smallest output."""
     from lgsim.montecarlo.study import FAILED
 
     if study.stop is not None:

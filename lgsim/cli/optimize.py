@@ -14,7 +14,7 @@ from lgsim.cli.terminal import console, note
 from lgsim.support.messages import counted, one_line, unknown_name
 
 if TYPE_CHECKING:
-    from lgsim.optimize import Result
+    from lgsim.optimize import Solution
     from lgsim.scenarios import Scenario
 
 
@@ -104,7 +104,7 @@ def _summary(wanted: Scenario) -> str:
     return f"{names}; {wanted.machine.path.name}, {steps}, by {wanted.solver_kind}"
 
 
-def _show(wanted: Scenario, result: Result, watch: IterationWatch, wall: float, made: list[Path]) -> None:
+def _show(wanted: Scenario, result: Solution, watch: IterationWatch, wall: float, made: list[Path]) -> None:
     """Write a table about the solution and the time that it took."""
     import numpy as np
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""A bar that shows how far a simulation is, and Ctrl-C that ends it where its result is whole."""
+"""Bars that show how far long work is, and Ctrl-C that ends it where its result is whole."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Own = TypeVar("Own", bound="Interruptible")
 
 
 class Interruptible:
-    """What hears Ctrl-C, in a ``with`` block; a second Ctrl-C ends the program at once.
+    """Work that Ctrl-C ends where its result is whole, in a ``with`` block; a second Ctrl-C ends the program at once.
 
     Attributes:
         interrupted: Whether Ctrl-C was pressed.
-        where: The next place where it stops.
+        where: The next place where the work stops, for the message.
     """
 
     where = "the next state that is saved"
@@ -44,10 +44,10 @@ class Interruptible:
             signal.signal(signal.SIGINT, self._before)
 
     def _show(self) -> None:
-        """What is to be seen within the block."""
+        """Begin to show what the block shows."""
 
     def _hide(self) -> None:
-        """The end of it."""
+        """End what ``_show`` began."""
 
     def _pressed(self, number: int, frame: FrameType | None) -> None:
         if self.interrupted:
@@ -57,13 +57,13 @@ class Interruptible:
         os.write(2, f"\nstopping at {self.where}; Ctrl-C again stops at once\n".encode())
 
 
-class Barred(Interruptible):
-    """The same with a bar on a terminal, which says what is done before the columns.
+class ProgressBar(Interruptible):
+    """``Interruptible`` with a bar on a terminal, which says what is done before the columns.
 
     Args:
-        columns: Of the bar.
-        total: What it counts to.
-        fields: Of the columns, empty at first.
+        columns: Columns of the bar.
+        total: Number that the bar counts to.
+        fields: Names of the fields of the columns, empty at first.
     """
 
     def __init__(self, *columns: ProgressColumn, total: int, fields: Iterable[str]) -> None:
@@ -82,8 +82,8 @@ class Barred(Interruptible):
         self._bar.stop()
 
 
-class Watch(Barred):
-    """``progress`` of a simulation: shows a bar, measures, and ends the simulation between two pieces on Ctrl-C."""
+class Watch(ProgressBar):
+    """``progress`` of a simulation: it shows a bar, measures, and ends the simulation between two chunks on Ctrl-C."""
 
     def __init__(self, steps: int) -> None:
         super().__init__(
@@ -98,7 +98,7 @@ class Watch(Barred):
         self._last = (self._start, 0)
 
     def __call__(self, done: int, steps: int) -> None:
-        """Takes note of what is done.
+        """Take note of what is done.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed, and there is more to do.
@@ -112,22 +112,22 @@ class Watch(Barred):
 
     @property
     def compiling(self) -> float:
-        """Seconds until the first piece was there."""
+        """Time until the first chunk was there, s."""
         return (self._first or self._last)[0] - self._start
 
     @property
     def first_steps(self) -> int:
-        """Steps of the first piece."""
+        """Number of steps of the first chunk."""
         return (self._first or self._last)[1]
 
     @property
     def wall(self) -> float:
-        """Seconds until the last piece was there."""
+        """Time until the last chunk was there, s."""
         return self._last[0] - self._start
 
     @property
     def rate(self) -> float | None:
-        """Steps per second after the first piece; None before."""
+        """Number of steps per second after the first chunk; None before."""
         if self._first is None or self._last[1] == self._first[1]:
             return None
         return (self._last[1] - self._first[1]) / (self._last[0] - self._first[0])

@@ -1,4 +1,4 @@
-"""The machine as a whole: centre of mass, momentum about it, and the matrix that gives it."""
+"""The machine as a whole: center of mass, momentum about it, and the matrix that gives it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lgsim.xla import batch_last, fusion_barrier
 
 
 def center_of_mass(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 3"]:
-    """The centre of mass in the world, ``c = sum_i m_i c_i / sum_i m_i``.
+    """The center of mass in the world, ``c = sum_i m_i c_i / sum_i m_i``.
 
     Args:
         model: The machine.
@@ -39,7 +39,7 @@ def center_of_mass(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "
 def center_of_mass_velocity(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch 3"]:
-    """The velocity of the centre of mass in the world: linear momentum over mass.
+    """The velocity of the center of mass in the world: linear momentum over mass.
 
     Args:
         model: The machine.
@@ -57,7 +57,7 @@ def center_of_mass_velocity(
 
 
 def center_of_mass_jacobian(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 3 nv"]:
-    """The Jacobian of the centre of mass: ``c' = J(q) v``.
+    """The Jacobian of the center of mass: ``c' = J(q) v``.
 
     Args:
         model: The machine.
@@ -76,7 +76,7 @@ def center_of_mass_jacobian(model: Model, q: Float[Array, "*batch nq"]) -> Float
 def centroidal_momentum(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch 6"]:
-    """The momentum (linear, angular) of all bodies about the centre of mass, in the world's axes: ``A(q) v``.
+    """The momentum (linear, angular) of all bodies about the center of mass, in the world's axes: ``A(q) v``.
 
     The armature, which has no place in space, is no part of it.
 
@@ -102,7 +102,7 @@ def centroidal_momentum_rate(
 ) -> Float[Array, "*batch 6"]:
     """The time derivative of ``centroidal_momentum``, ``A a + A' v``.
 
-    It is the wrench of all forces from outside about the centre of mass. Gravity is one of those forces, and in free
+    It is the wrench of all forces from outside about the center of mass. Gravity is one of those forces, and in free
     flight the only one: then the rate is ``(m g, 0)``.
 
     Args:
@@ -122,7 +122,7 @@ def centroidal_momentum_rate(
 
 
 def centroidal_momentum_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 6 nv"]:
-    """The matrix A(q) of the momentum about the centre of mass: ``centroidal_momentum = A(q) v``.
+    """The matrix A(q) of the momentum about the center of mass: ``centroidal_momentum = A(q) v``.
 
     Column j is the momentum ``I_j S_j`` of all that joint j carries, as one rigid body that moves at its rate 1.
 
@@ -201,7 +201,7 @@ def _summed(model: Model, m: mc.Machine, base: Force | None, rows: Force) -> For
 
 
 def _centered(model: Model, m: mc.Machine, F: Force) -> Force:
-    """A wrench about the base's or world's origin, about the centre of mass in the world's axes."""
+    """A wrench about the base's or world's origin, about the center of mass in the world's axes."""
     mass, h = mass_moment(model, m)
     n = F.n - (h * (1 / mass)).cross(F.f)
     return Force(F.f, n) if m.base is None else Force(m.base.pose.R @ F.f, m.base.pose.R @ n)

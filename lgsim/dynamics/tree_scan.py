@@ -1,6 +1,6 @@
 """Recursions over the rows of a tree: outward from the root, inward from the leaves, one ``lax.scan`` each.
 
-The program does not grow with the number of bodies. In a chain a row passes what it knows to its neighbour; in a tree
+The program does not grow with the number of bodies. In a chain a row passes what it knows to its neighbor; in a tree
 that goes through arrays over the rows, with one more place at the end for what carries the roots.
 """
 
@@ -29,7 +29,7 @@ class Sweep:
         if not self.length:
             return self._nothing(step, root, xs)
         if self.is_chain:
-            return self._neighbour(step, root, xs, batch, reverse=False)[1]
+            return self._neighbor(step, root, xs, batch, reverse=False)[1]
 
         def one(values: Any, x: Any) -> tuple[Any, Any]:
             i, parent, x = x
@@ -44,7 +44,7 @@ class Sweep:
         if not self.length:
             return jax.tree.map(lambda z: jnp.broadcast_to(z, batch), zero), self._nothing(step, zero, xs)
         if self.is_chain:
-            return self._neighbour(step, zero, xs, batch, reverse=True)
+            return self._neighbor(step, zero, xs, batch, reverse=True)
 
         def one(sums: Any, x: Any) -> tuple[Any, Any]:
             i, parent, x = x
@@ -81,7 +81,7 @@ class Sweep:
         wide = jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])]), values)
         return jax.tree.map(lambda x: x[:-1], f(0, wide))
 
-    def _neighbour(self, step: Step, start: Any, xs: Any, batch: tuple[int, ...], reverse: bool) -> tuple[Any, Any]:
+    def _neighbor(self, step: Step, start: Any, xs: Any, batch: tuple[int, ...], reverse: bool) -> tuple[Any, Any]:
         def one(value: Any, x: Any) -> tuple[Any, Any]:
             value, result = step(value, x)
             return jax.tree.map(lambda v: jnp.broadcast_to(v, batch), value), result

@@ -1,16 +1,17 @@
-"""What a model does not represent of an MJCF file."""
+"""Models from MJCF files, and reports of what a model does not represent of them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Float
 
-from lgsim.formats.mjcf_compiled import INCLUDED, Compiled, compiled
-from lgsim.formats.mjcf_joints import BALL, FREE, SPEEDS, chain, pose
+from lgsim.formats.mjcf_compiled import UNKNOWN_LINE, CompiledFile, compile_file
+from lgsim.formats.mjcf_joints import BALL, FREE, SPEEDS, joint_chain, pose
 from lgsim.formats.report import Finding, Inertia, Report
 from lgsim.formats.xml import FileError
 from lgsim.multibody.builder import ModelBuilder, ten_parameters
@@ -20,51 +21,9 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, ModelError
 
 
-def ignored(file: Compiled) -> Iterator[Finding]:
-    """Elements and attributes that say something about the motion and were not read."""
-    model = file.model
-    if model.opt.density or model.opt.viscosity:
-        yield Finding(1, "<option>", "density and viscosity: forces of a fluid are not represented")
-    if file.enabled("CONSTRAINT", "CONTACT"):
-        for geom in np.flatnonzero(model.geom_contype | model.geom_conaffinity).tolist():
-            yield file.finding("geom", geom, "can touch others; contacts are not represented")
-        for pair in range(model.npair):
-            yield file.finding("pair", pair, "contacts are not represented")
-    for kind in ("equality", "tendon", "actuator", "flex", "plugin"):
-        for index, _ in enumerate(file.names[kind]):
-            yield file.finding(kind, index, "is not represented")
-    for body in range(model.nbody):
-        if model.body_mocapid[body] >= 0:
-            yield file.finding("body", body, "is moved from outside (mocap); it is fixed here")
-        if model.body_gravcomp[body]:
-            yield file.finding("body", body, "gravcomp is not represented")
-    for joint in range(model.njnt):
-        for text in _of_joint(file, joint):
-            yield file.finding("joint", joint, text)
-
-
-def _of_joint(file: Compiled, j: int) -> Iterator[str]:
-    model, kind = file.model, int(file.model.jnt_type[j])
-    dofs = slice(model.jnt_dofadr[j], model.jnt_dofadr[j] + SPEEDS[kind])
-    if kind in (FREE, BALL) and model.jnt_stiffness[j] and file.enabled("PASSIVE", "SPRING"):
-        yield "stiffness of a joint with a quaternion is not represented"
-    if kind == FREE and np.any(model.dof_armature[dofs][:3]):
-        yield "armature of a free joint acts on the velocity in the body's axes, in MuJoCo on that in world axes"
-    if np.any(_attribute(model, "jnt_stiffnesspoly", j)) or np.any(_attribute(model, "dof_dampingpoly", dofs)):
-        yield "polynomial damping and stiffness are not represented; the first coefficient was taken"
-    if np.any(_attribute(model, "jnt_springyield", j)):
-        yield "plasticity of the spring is not represented"
-    if model.jnt_actfrclimited[j] and np.sum(model.jnt_actfrcrange[j]):
-        yield "actuatorfrcrange is not symmetric; the larger bound was taken"
-
-
-def _attribute(model: object, name: str, index: int | slice) -> Any:
-    """Zero where this version of MuJoCo lacks it."""
-    found = getattr(model, name, None)
-    return 0.0 if found is None else found[index]
-
-
-def load_mjcf(path: str | os.PathLike[str] | None = None, *, text: str | None = None, dtype: Any = None) -> Model:
+def load_mjcf(
+    path: str | os.PathLike[str] | None = None, *, text: str | None = None, dtype: DTypeLike | None = None
+) -> Model:
     """The model of a machine from an MJCF file.
 
     The file is compiled by MuJoCo, so that defaults, classes, angles, orientations and inertias from geometry are its
@@ -99,7 +58,7 @@ def load_mjcf(path: str | os.PathLike[str] | None = None, *, text: str | None = 
 
 
 def read_mjcf(
-    path: str | os.PathLike[str] | None = None, *, text: str | None = None, dtype: Any = None
+    path: str | os.PathLike[str] | None = None, *, text: str | None = None, dtype: DTypeLike | None = None
 ) -> tuple[Model, Report]:
     """(model, report): ``load_mjcf`` with what was odd in the file, and what of it the model does not represent.
 
@@ -111,11 +70,9 @@ def read_mjcf(
         dtype: float32 or float64; None for JAX's default float.
 
     Raises:
-        FileError: as ``load_mjcf``.
-        ImportError: as ``load_mjcf``.
-        TypeError: as ``load_mjcf``.
+        FileError, ImportError, TypeError: see ``load_mjcf``.
     """
-    file = compiled(path, text)
+    file = compile_file(path, text)
     # what numbers near the largest float overflow to is found by checks: numpy need not warn
     with np.errstate(all="ignore"):
         reader = _Reader(file, dtype)
@@ -125,14 +82,14 @@ def read_mjcf(
             reader.add_site(site)
         if not file.model.njnt:
             raise FileError(file.file, None, "nothing moves: expected at least one joint")
-        with reader.placed("body", 0):
+        with reader.errors_at("body", 0):
             model = reader.builder.build()
     report = Report(
         file.file,
         inertias=tuple(reader.inertias),
         clashes=tuple(reader.clashes),
-        assumed=(*(Finding(INCLUDED, "MuJoCo:", warning) for warning in file.warnings), *reader.assumed),
-        ignored=tuple(sorted(ignored(file), key=lambda finding: finding.line)),
+        assumed=(*(Finding(UNKNOWN_LINE, "MuJoCo:", warning) for warning in file.warnings), *reader.assumed),
+        ignored=tuple(sorted(_ignored(file), key=lambda finding: finding.line)),
     )
     return model, report
 
@@ -140,7 +97,7 @@ def read_mjcf(
 class _Reader:
     """Gives the elements of a compiled file to a builder."""
 
-    def __init__(self, file: Compiled, dtype: Any) -> None:
+    def __init__(self, file: CompiledFile, dtype: DTypeLike | None) -> None:
         gravity = np.array(file.model.opt.gravity) * file.enabled("GRAVITY")
         self.file = file
         self.builder = ModelBuilder(gravity, dtype, physical=False)
@@ -150,19 +107,19 @@ class _Reader:
         self.assumed: list[Finding] = []
 
     def add_body(self, body: int) -> None:
-        """A body and its joints."""
+        """Adds a body and its joints."""
         file, model = self.file, self.file.model
         name, at = file.names["body"][body], file.names["body"][model.body_parentid[body]]
-        steps, rest = chain(file, body)
+        steps, rest = joint_chain(file, body)
         # the body's own frame is that of the last joint unless its anchor is somewhere else
-        whole = bool(steps) and np.array_equal(rest, np.eye(4))
+        is_last = bool(steps) and np.array_equal(rest, np.eye(4))
         for step in steps:
             joint, first = "+".join(file.names["joint"][j] for j in step.members), step.members[0]
-            last = whole and step is steps[-1]
-            carried = name if last else self._free(f"{name}:{joint}")
+            last = is_last and step is steps[-1]
+            carried = name if last else self._unused_name(f"{name}:{joint}")
             if len(step.members) > 1:
                 self.assumed.append(file.finding("joint", first, f"and the next are one joint, {joint!r}"))
-            with self.placed("joint", first):
+            with self.errors_at("joint", first):
                 self.builder.add_body(
                     carried,
                     at,
@@ -174,32 +131,33 @@ class _Reader:
                     **step.numbers,
                 )
             at = carried
-        if not whole:
-            with self.placed("body", body):
+        if not is_last:
+            with self.errors_at("body", body):
                 self.builder.add_body(name, at, Fixed(), placement=rest, parameters=self._parameters(body))
 
     def add_site(self, site: int) -> None:
-        """A frame at a site."""
+        """Adds a frame at a site."""
         file, model = self.file, self.file.model
         name = file.names["site"][site]
         if name in self.taken or name == ROOT:
-            frame = self._free(f"site:{name}")
+            frame = self._unused_name(f"site:{name}")
             self.clashes.append(file.finding("site", site, f"has the name of a body; its frame is {frame!r}"))
             name = frame
         self.taken.add(name)
         body = file.names["body"][model.site_bodyid[site]]
-        with self.placed("site", site):
+        with self.errors_at("site", site):
             self.builder.add_frame(name, body, pose(model.site_pos[site], model.site_quat[site]))
 
     @contextmanager
-    def placed(self, kind: str, index: int) -> Iterator[None]:
-        """Faults that the builder finds, at the element that brought them."""
+    def errors_at(self, kind: str, index: int) -> Iterator[None]:
+        """Raises the errors of the builder at the element that caused them."""
         try:
             yield
         except ModelError as error:
             raise self.file.error(kind, index, str(error)) from error
 
-    def _parameters(self, body: int) -> np.ndarray:
+    def _parameters(self, body: int) -> Float[np.ndarray, " 10"]:
+        """The ten parameters of a body; a remark where no body has them."""
         model = self.file.model
         turn = pose(model.body_ipos[body], model.body_iquat[body])[:3, :3]
         inertia = turn @ np.diag(model.body_inertia[body]) @ turn.T
@@ -210,8 +168,54 @@ class _Reader:
             self.inertias.append(Inertia(remark.line, remark.subject, remark.text, values))
         return values
 
-    def _free(self, name: str) -> str:
+    def _unused_name(self, name: str) -> str:
+        """A name that no other frame has, with "_" behind it as often as needed."""
         while name in self.taken:
             name += "_"
         self.taken.add(name)
         return name
+
+
+def _ignored(file: CompiledFile) -> Iterator[Finding]:
+    """Remarks on elements and attributes that say something about the motion and were not read."""
+    model = file.model
+    if model.opt.density or model.opt.viscosity:
+        yield Finding(1, "<option>", "density and viscosity: forces of a fluid are not represented")
+    if file.enabled("CONSTRAINT", "CONTACT"):
+        for geom in np.flatnonzero(model.geom_contype | model.geom_conaffinity).tolist():
+            yield file.finding("geom", geom, "can touch others; contacts are not represented")
+        for pair in range(model.npair):
+            yield file.finding("pair", pair, "contacts are not represented")
+    for kind in ("equality", "tendon", "actuator", "flex", "plugin"):
+        for index, _ in enumerate(file.names[kind]):
+            yield file.finding(kind, index, "is not represented")
+    for body in range(model.nbody):
+        if model.body_mocapid[body] >= 0:
+            yield file.finding("body", body, "is moved from outside (mocap); it is fixed here")
+        if model.body_gravcomp[body]:
+            yield file.finding("body", body, "gravcomp is not represented")
+    for joint in range(model.njnt):
+        for text in _ignored_of_joint(file, joint):
+            yield file.finding("joint", joint, text)
+
+
+def _ignored_of_joint(file: CompiledFile, j: int) -> Iterator[str]:
+    """The texts of the remarks on a joint."""
+    model, kind = file.model, int(file.model.jnt_type[j])
+    dofs = slice(model.jnt_dofadr[j], model.jnt_dofadr[j] + SPEEDS[kind])
+    if kind in (FREE, BALL) and model.jnt_stiffness[j] and file.enabled("PASSIVE", "SPRING"):
+        yield "stiffness of a joint with a quaternion is not represented"
+    if kind == FREE and np.any(model.dof_armature[dofs][:3]):
+        yield "armature of a free joint acts on the velocity in the body's axes, in MuJoCo on that in world axes"
+    if np.any(_attribute(model, "jnt_stiffnesspoly", j)) or np.any(_attribute(model, "dof_dampingpoly", dofs)):
+        yield "polynomial damping and stiffness are not represented; the first coefficient was taken"
+    if np.any(_attribute(model, "jnt_springyield", j)):
+        yield "plasticity of the spring is not represented"
+    if model.jnt_actfrclimited[j] and np.sum(model.jnt_actfrcrange[j]):
+        yield "actuatorfrcrange is not symmetric; the larger bound was taken"
+
+
+def _attribute(model: object, name: str, index: int | slice) -> ArrayLike:
+    """Entries of an array of MuJoCo's model; zero where this version of MuJoCo has no such array."""
+    found = getattr(model, name, None)
+    return 0.0 if found is None else found[index]

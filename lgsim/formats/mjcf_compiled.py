@@ -1,4 +1,4 @@
-"""An MJCF file as MuJoCo compiles it: its numbers, and the name and the line of each element."""
+"""MJCF files as MuJoCo compiles them: the numbers, and the name and the line of each element."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
@@ -30,35 +31,37 @@ KINDS = {
 }
 """Kinds of elements: their list in MuJoCo's description of the file, and their number in the compiled model."""
 
-INCLUDED = 0
-"""The line of what MuJoCo gives none for, such as elements of included files."""
+UNKNOWN_LINE = 0
+"""The line of elements for which MuJoCo gives none, such as those of included files."""
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledFile:
     """A compiled file.
 
     Attributes:
-        file: Its name.
-        mujoco: The package.
-        model: Its ``MjModel``.
-        warnings: What MuJoCo had to say.
+        file: Name of the file.
+        mujoco: The package ``mujoco``.
+        model: The compiled model, an ``MjModel``.
+        warnings: The warnings of MuJoCo's compiler.
+        names: Names of the elements by their kind, see ``KINDS``.
+        lines: Lines of the elements by their kind.
     """
 
     file: str
-    mujoco: Any
+    mujoco: ModuleType
     model: Any
     warnings: tuple[str, ...]
     names: dict[str, list[str]] = field(default_factory=dict)
     lines: dict[str, list[int]] = field(default_factory=dict)
 
     def enabled(self, *flags: str) -> bool:
-        """Whether the file has disabled none of these flags; one that this version of MuJoCo lacks is not disabled."""
+        """Whether the file disables none of these flags; a flag that this version of MuJoCo lacks is not disabled."""
         bits = [getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{flag}", 0) for flag in flags]
         return not any(self.model.opt.disableflags & int(bit) for bit in bits)
 
     def subject(self, kind: str, index: int) -> str:
-        """The element in words."""
+        """An element in words."""
         return f"{kind} {self.names[kind][index]!r}"
 
     def finding(self, kind: str, index: int, text: str) -> Finding:
@@ -70,8 +73,8 @@ class Compiled:
         return FileError(self.file, self.lines[kind][index] or None, f"{self.subject(kind, index)}: {message}")
 
 
-def compiled(path: str | os.PathLike[str] | None, text: str | None) -> Compiled:
-    """The file, from a path or from MJCF itself.
+def compile_file(path: str | os.PathLike[str] | None, text: str | None) -> CompiledFile:
+    """The compiled file of a path or of MJCF itself.
 
     Raises:
         FileError: the file cannot be read, is no MJCF file, or MuJoCo's compiler refuses it.
@@ -83,12 +86,12 @@ def compiled(path: str | os.PathLike[str] | None, text: str | None) -> Compiled:
     mujoco = package("mujoco", "mjcf", "an MJCF file")
     file = TEXT if path is None else os.fspath(path)
     _check_root(file, _content(file, text))
-    with _heard(mujoco) as warnings:
+    with _collected_warnings(mujoco) as warnings:
         try:
             model = mujoco.MjModel.from_xml_path(file) if text is None else mujoco.MjModel.from_xml_string(text)
         except (ValueError, RuntimeError) as error:
             raise _refusal(file, str(error)) from error
-        found = Compiled(file, mujoco, model, tuple(dict.fromkeys(warnings)))
+        found = CompiledFile(file, mujoco, model, tuple(dict.fromkeys(warnings)))
         spec = _spec(mujoco, file, text)
     for kind, (elements, number) in KINDS.items():
         names = [_name(mujoco, model, kind, i) for i in range(getattr(model, number, 0))]
@@ -97,12 +100,17 @@ def compiled(path: str | os.PathLike[str] | None, text: str | None) -> Compiled:
     starts = model.body_jntadr
     for body, start in enumerate(starts):
         # MuJoCo gives no line for <freejoint>
-        if start >= 0 and found.lines["joint"][start] == INCLUDED:
+        if start >= 0 and found.lines["joint"][start] == UNKNOWN_LINE:
             found.lines["joint"][start] = found.lines["body"][body]
     return found
 
 
 def _content(file: str, text: str | None) -> bytes:
+    """The content of a file or of a text.
+
+    Raises:
+        FileError: the file cannot be read.
+    """
     if text is not None:
         return text.encode("utf-8", "surrogatepass")
     if file.lstrip().startswith("<"):
@@ -115,7 +123,11 @@ def _content(file: str, text: str | None) -> bytes:
 
 
 def _check_root(file: str, content: bytes) -> None:
-    """MuJoCo also reads URDF, by rules of its own: that is left to ``load_urdf``. Other faults are MuJoCo's to find."""
+    """Checks that the root is that of MJCF: MuJoCo also reads URDF, by rules of its own. Other faults MuJoCo finds.
+
+    Raises:
+        FileError: the root element is another one.
+    """
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False)
     try:
         root = etree.fromstring(content, parser)
@@ -129,28 +141,28 @@ def _check_root(file: str, content: bytes) -> None:
 
 
 @contextmanager
-def _heard(mujoco: Any) -> Iterator[list[str]]:
+def _collected_warnings(mujoco: ModuleType) -> Iterator[list[str]]:
     """MuJoCo's warnings in a list, which it else prints and writes to a file in the working directory."""
-    heard: list[str] = []
+    collected: list[str] = []
     before = getattr(mujoco, "get_mju_user_warning", lambda: None)()
-    mujoco.set_mju_user_warning(lambda message: heard.append(" ".join(str(message).split())))
+    mujoco.set_mju_user_warning(lambda message: collected.append(" ".join(str(message).split())))
     try:
-        yield heard
+        yield collected
     finally:
         mujoco.set_mju_user_warning(before)
 
 
 def _refusal(file: str, message: str) -> FileError:
-    """MuJoCo's message in one line, the number of the line at the front."""
+    """The error of MuJoCo's message, in one line, with the line that it names."""
     place = re.search(r",? ?line (?:number=)?(\d+)", message, re.IGNORECASE)
-    line = int(place[1]) if place else INCLUDED
+    line = int(place[1]) if place else UNKNOWN_LINE
     if place:
         message = message[: place.start()] + message[place.end() :]
     parts = [re.sub(r"^(XML )?(Error: )+", "", part.strip()) for part in message.splitlines()]
     return FileError(file, line or None, f"MuJoCo: {'; '.join(filter(None, parts))}")
 
 
-def _spec(mujoco: Any, file: str, text: str | None) -> Any:
+def _spec(mujoco: ModuleType, file: str, text: str | None) -> Any:
     """MuJoCo's description of the file before it is compiled, which knows lines; None where a version has none."""
     reader = getattr(getattr(mujoco, "MjSpec", None), "from_file" if text is None else "from_string", None)
     try:
@@ -159,12 +171,13 @@ def _spec(mujoco: Any, file: str, text: str | None) -> Any:
         return None
 
 
-def _name(mujoco: Any, model: Any, kind: str, index: int) -> str:
+def _name(mujoco: ModuleType, model: Any, kind: str, index: int) -> str:
+    """The name of an element; empty where it has none."""
     return mujoco.mj_id2name(model, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), index) or ""
 
 
 def _distinct(kind: str, names: list[str]) -> list[str]:
-    """Names for all: kind and number where there is none, "_" behind what is taken."""
+    """Names for all elements: kind and number for those without one, with "_" behind names that are taken."""
     taken, out = set(names), []
     for index, name in enumerate(names):
         if not name:
@@ -177,8 +190,8 @@ def _distinct(kind: str, names: list[str]) -> list[str]:
 
 
 def _lines(elements: list[Any], names: list[str]) -> list[int]:
-    """Their lines, where the elements are those of the compiled model one by one."""
+    """The lines of elements; unknown where the elements are not those of the compiled model one by one."""
     if [element.name for element in elements] != names:
-        return [INCLUDED] * len(names)
+        return [UNKNOWN_LINE] * len(names)
     found = [re.search(r"line (\d+)", element.info) for element in elements]
-    return [INCLUDED if line is None else int(line[1]) for line in found]
+    return [UNKNOWN_LINE if line is None else int(line[1]) for line in found]

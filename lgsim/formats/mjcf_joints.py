@@ -1,13 +1,15 @@
-"""The joints of one MJCF body as joints of lgsim, one behind the other."""
+"""The joints of one MJCF body as a chain of joints of lgsim."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
-from lgsim.formats.mjcf_compiled import Compiled
+from lgsim.formats.mjcf_compiled import CompiledFile
 from lgsim.multibody import joints
 from lgsim.multibody.joint import Joint, Row
 
@@ -15,39 +17,47 @@ FREE, BALL, SLIDE, HINGE = range(4)
 """MuJoCo's types of joints, by ``MjModel.jnt_type``."""
 
 SPEEDS = {FREE: 6, BALL: 3, SLIDE: 1, HINGE: 1}
+"""Degrees of freedom of MuJoCo's types of joints."""
 
 
 @dataclass(frozen=True)
-class Step:
-    """One joint of lgsim.
+class ChainJoint:
+    """One joint of a chain.
 
     Attributes:
-        members: The joints of the file that it stands for.
-        joint: Its type.
-        placement: Pose of its frame in that of the step before, of the first one in the parent body, (4, 4).
-        axes: (k, 3), or None for those of the type.
-        numbers: What ``ModelBuilder.add_body`` takes.
+        members: Indices of the joints of the file that it stands for.
+        joint: The joint of lgsim.
+        placement: Pose of its frame in that of the joint before, of the first one in the parent body, (4, 4).
+        axes: Axes of its degrees of freedom, (k, 3), or None for those of the joint's type.
+        numbers: Limits and forces of its degrees of freedom, by the names of ``ModelBuilder.add_body``.
     """
 
     members: tuple[int, ...]
     joint: Joint
-    placement: np.ndarray
-    axes: np.ndarray | None
+    placement: Float[np.ndarray, "4 4"]
+    axes: Float[np.ndarray, "k 3"] | None
     numbers: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class _Screw:
-    """A joint when all coordinates are zero, in the frame that the body has at MuJoCo's reference configuration."""
+    """A joint when all coordinates are zero, in the frame that the body has at MuJoCo's reference configuration.
+
+    Attributes:
+        index: Index of the joint in the file.
+        kind: Its type in MuJoCo.
+        point: A point of the axis, (3,), m.
+        axis: Direction of the axis, (3,).
+    """
 
     index: int
     kind: int
-    point: np.ndarray
-    axis: np.ndarray
+    point: Float[np.ndarray, " 3"]
+    axis: Float[np.ndarray, " 3"]
 
 
-def chain(file: Compiled, body: int) -> tuple[list[Step], np.ndarray]:
-    """(the steps, pose (4, 4) of the body in the frame of the last one, or in the parent where there are none).
+def joint_chain(file: CompiledFile, body: int) -> tuple[list[ChainJoint], Float[np.ndarray, "4 4"]]:
+    """(the joints of a body, pose of the body in the frame of the last one, or in the parent where there are none).
 
     At MuJoCo's reference q0 the body stands at its place P in the parent, and its joints move it by screws s fixed in
     the body: ``T = P exp(s_1 (q_1 - r_1)) ... exp(s_k (q_k - r_k))``, r the references. With
@@ -61,7 +71,7 @@ def chain(file: Compiled, body: int) -> tuple[list[Step], np.ndarray]:
     if not members:
         return [], place
     if model.jnt_type[members[0]] == FREE:
-        return [Step((members[0],), joints.Free(), np.eye(4), None, _numbers(file, members))], np.eye(4)
+        return [ChainJoint((members[0],), joints.Free(), np.eye(4), None, _numbers(file, members))], np.eye(4)
     screws, moved = _screws(model, members)
     at, steps = np.eye(4), []
     for run in _runs(screws):
@@ -72,13 +82,15 @@ def chain(file: Compiled, body: int) -> tuple[list[Step], np.ndarray]:
         step = place @ frame if not steps else _shift(frame[:3, :3].T @ (frame[:3, 3] - at[:3, 3]))
         axes = None if run[0].kind == BALL else np.array([screw.axis for screw in run]) @ frame[:3, :3]
         indices = tuple(screw.index for screw in run)
-        steps.append(Step(indices, _joint(run), step, axes, _numbers(file, indices)))
+        steps.append(ChainJoint(indices, _joint(run), step, axes, _numbers(file, indices)))
         at = frame
     return steps, _shift(at[:3, :3].T @ (moved[:3, 3] - at[:3, 3]))
 
 
-def pose(position: Any, quaternion: Any) -> np.ndarray:
-    """The pose (4, 4) of a position and a quaternion wxyz."""
+def pose(
+    position: Float[np.ndarray, " 3"], quaternion: Float[np.ndarray, " 4"] | Sequence[float]
+) -> Float[np.ndarray, "4 4"]:
+    """The pose of a position and a quaternion wxyz of any length."""
     out = np.eye(4)
     w, *v = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
     v = np.array(v)
@@ -88,8 +100,8 @@ def pose(position: Any, quaternion: Any) -> np.ndarray:
     return out
 
 
-def _screws(model: Any, members: range) -> tuple[list[_Screw], np.ndarray]:
-    """The screws s' and ``G_k``, the pose of the body at q = 0 in its frame at the reference."""
+def _screws(model: Any, members: range) -> tuple[list[_Screw], Float[np.ndarray, "4 4"]]:
+    """(the screws s', the pose ``G_k`` of the body at q = 0 in its frame at the reference)."""
     moved, out = np.eye(4), []
     for j in members:
         kind, axis, point = int(model.jnt_type[j]), model.jnt_axis[j], model.jnt_pos[j]
@@ -106,7 +118,7 @@ def _screws(model: Any, members: range) -> tuple[list[_Screw], np.ndarray]:
 
 
 def _runs(screws: list[_Screw]) -> list[list[_Screw]]:
-    """Joints one after another that one joint of lgsim can stand for: slides, and turns about axes through a point."""
+    """The screws in runs that one joint of lgsim can stand for: slides, and rotations about axes through one point."""
     runs: list[list[_Screw]] = []
     for screw in screws:
         points = [other.point for other in runs[-1] if other.kind != SLIDE] if runs else []
@@ -120,25 +132,28 @@ def _runs(screws: list[_Screw]) -> list[list[_Screw]]:
 
 
 def _joint(run: list[_Screw]) -> Joint:
+    """The joint of lgsim that stands for a run of screws."""
     single = {BALL: joints.Spherical(), SLIDE: joints.Prismatic(), HINGE: joints.Revolute()}
     if len(run) == 1:
         return single[run[0].kind]
     return joints.Compound(tuple(Row(screw.kind == HINGE, int(np.argmax(np.abs(screw.axis)))) for screw in run))
 
 
-def _shift(position: np.ndarray) -> np.ndarray:
+def _shift(position: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "4 4"]:
+    """The pose at a position with the axes of its parent."""
     out = np.eye(4)
     out[:3, 3] = position
     return out
 
 
-def _numbers(file: Compiled, members: Any) -> dict[str, np.ndarray]:
-    """What is known of each degree of freedom."""
-    parts = [_of_joint(file, j) for j in members]
+def _numbers(file: CompiledFile, members: Iterable[int]) -> dict[str, Float[np.ndarray, " k"]]:
+    """Limits and forces of the degrees of freedom of joints, by the names of ``ModelBuilder.add_body``."""
+    parts = [_numbers_of_joint(file, j) for j in members]
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
-def _of_joint(file: Compiled, j: int) -> dict[str, np.ndarray]:
+def _numbers_of_joint(file: CompiledFile, j: int) -> dict[str, Float[np.ndarray, " k"]]:
+    """Limits and forces of one joint's degrees of freedom."""
     model, kind = file.model, int(file.model.jnt_type[j])
     count, at = SPEEDS[kind], model.jnt_dofadr[j]
     dofs = slice(at, at + count)

@@ -1,4 +1,4 @@
-"""What a reader found in a file that a user may want to know."""
+"""Reports of readers: the remarks on a file that a user may want to know."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from lgsim.multibody.inertia import nearest_physical
 
@@ -19,9 +20,9 @@ class Finding:
     """One remark.
 
     Attributes:
-        line: Where in the file, from 1.
-        subject: The element, e.g. "link 'hand'".
-        text: What is odd about it.
+        line: Line of the element in the file, from 1.
+        subject: The element in words, e.g. "link 'hand'".
+        text: What is odd about the element.
     """
 
     line: int
@@ -37,28 +38,28 @@ class Inertia(Finding):
     """A link whose inertia no body has.
 
     Attributes:
-        parameters: The ten parameters (10,) in the link's frame as the file has them.
+        parameters: The ten inertial parameters (10,) in the link's frame as the file has them.
     """
 
-    parameters: np.ndarray
+    parameters: Float[np.ndarray, " 10"]
 
     @property
-    def nearest(self) -> np.ndarray:
+    def nearest(self) -> Float[np.ndarray, " 10"]:
         """The nearest ten parameters that a body can have; see ``lgsim.multibody.inertia.nearest_physical``."""
         return self.parameters if self.parameters[0] == 0 else nearest_physical(self.parameters)
 
 
 @dataclass(frozen=True)
 class Report:
-    """What is odd in a file; ``print(report)`` shows it.
+    """All remarks on a file; ``print(report)`` shows them.
 
     Attributes:
-        file: Its name.
-        inertias: Links whose inertia no body has.
-        massless: Joints that move no mass.
-        clashes: Names that a link and a joint share.
-        assumed: What the file left open, and what was taken.
-        ignored: Elements and attributes that were not read.
+        file: Name of the file.
+        inertias: Remarks on links whose inertia no body has.
+        massless: Remarks on links that move without mass.
+        clashes: Remarks on names that two elements share.
+        assumed: Remarks on what the file left open, and what was taken.
+        ignored: Remarks on elements and attributes that were not read.
     """
 
     file: str
@@ -74,7 +75,7 @@ class Report:
             yield from part
 
     def __len__(self) -> int:
-        """Number of remarks."""
+        """The number of remarks."""
         return len(list(iter(self)))
 
     @property
@@ -96,12 +97,12 @@ class Report:
             if findings:
                 text += [f"  {title}:", *(f"    line {finding}" for finding in findings)]
         if self.ignored:
-            text += ["  ignored:", *(f"    {line}" for line in _gathered(self.ignored))]
+            text += ["  ignored:", *(f"    {line}" for line in _grouped(self.ignored))]
         return "\n".join(text)
 
 
-def _gathered(findings: Iterable[Finding]) -> Iterator[str]:
-    """Remarks of the same text as one line."""
+def _grouped(findings: Iterable[Finding]) -> Iterator[str]:
+    """One line for all remarks of the same text."""
     places: dict[str, list[Finding]] = {}
     for finding in findings:
         places.setdefault(finding.text, []).append(finding)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Float
 
 from lgsim.formats import urdf_elements, urdf_tree
 from lgsim.formats.report import FileWarning, Finding, Inertia, Report
@@ -31,8 +32,8 @@ def load_urdf(
     floating_base: bool = False,
     *,
     text: str | None = None,
-    gravity: Any = GRAVITY,
-    dtype: Any = None,
+    gravity: ArrayLike | Sequence[float | int] = GRAVITY,
+    dtype: DTypeLike | None = None,
     physical: str = "warn",
 ) -> Model:
     """The model of a robot from a URDF file.
@@ -52,7 +53,7 @@ def load_urdf(
         physical: What happens to links whose inertia no body has. "warn" keeps the numbers and gives a
             ``FileWarning`` that counts them, and moving links without mass behind which nothing has mass; "report"
             keeps them without a word (``read_urdf`` gives the report); "nearest" takes the nearest inertia that a body
-            can have, with the same mass and centre of mass; "error" refuses them.
+            can have, with the same mass and center of mass; "error" refuses them.
 
     Returns:
         The model.
@@ -82,8 +83,8 @@ def read_urdf(
     floating_base: bool = False,
     *,
     text: str | None = None,
-    gravity: Any = GRAVITY,
-    dtype: Any = None,
+    gravity: ArrayLike | Sequence[float | int] = GRAVITY,
+    dtype: DTypeLike | None = None,
     physical: str = "report",
 ) -> tuple[Model, Report]:
     """(model, report): ``load_urdf`` with what was odd in the file; it gives no warnings.
@@ -97,9 +98,7 @@ def read_urdf(
         physical: "report", "nearest" or "error"; see ``load_urdf``.
 
     Raises:
-        FileError: as ``load_urdf``.
-        ValueError: as ``load_urdf``.
-        TypeError: as ``load_urdf``.
+        FileError, ValueError, TypeError: see ``load_urdf``.
     """
     if physical not in TREATMENTS:
         raise ValueError(f"physical: expected one of {', '.join(TREATMENTS)}, got {physical!r}")
@@ -126,33 +125,33 @@ def read_urdf(
     return model, report
 
 
-def _kept(link: Link, inertia: Inertia) -> np.ndarray:
+def _as_given(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
     del link
     return inertia.parameters
 
 
-def _nearest(link: Link, inertia: Inertia) -> np.ndarray:
+def _nearest_physical(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
     del link
     return inertia.nearest
 
 
-def _refused(link: Link, inertia: Inertia) -> np.ndarray:
+def _refuse(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
     raise link.element.error(f"it {inertia.text}")
 
 
-TREATMENTS: dict[str, Callable[[Link, Inertia], np.ndarray]] = {
-    "warn": _kept,
-    "report": _kept,
-    "nearest": _nearest,
-    "error": _refused,
+TREATMENTS: dict[str, Callable[[Link, Inertia], Float[np.ndarray, " 10"]]] = {
+    "warn": _as_given,
+    "report": _as_given,
+    "nearest": _nearest_physical,
+    "error": _refuse,
 }
-"""What becomes of an inertia that no body has."""
+"""What gives, for each word of ``physical``, the parameters (10,) in place of an inertia that no body has."""
 
 
 def _parameters(
-    robot: Robot, treat: Callable[[Link, Inertia], np.ndarray]
-) -> tuple[dict[str, np.ndarray], list[Inertia]]:
-    """The ten parameters of each link, and those that no body has."""
+    robot: Robot, treat: Callable[[Link, Inertia], Float[np.ndarray, " 10"]]
+) -> tuple[dict[str, Float[np.ndarray, " 10"]], list[Inertia]]:
+    """(the ten parameters of each link by its name, remarks on those that no body has)."""
     found, odd = {}, []
     for link in robot.links.values():
         values = ten_parameters(np.array(link.mass), link.center, link.inertia)
@@ -167,8 +166,10 @@ def _parameters(
     return found, odd
 
 
-def _build(robot: Robot, root: Link, floating: bool, parameters: dict[str, np.ndarray], builder: ModelBuilder) -> Model:
-    """The model; what the builder refuses gets the line of the element."""
+def _build(
+    robot: Robot, root: Link, floating: bool, parameters: dict[str, Float[np.ndarray, " 10"]], builder: ModelBuilder
+) -> Model:
+    """The model; an error of the builder is raised with the line of the element that caused it."""
     if ROOT in robot.links and root.name != ROOT:
         raise robot.links[ROOT].element.error("expected another name: this one is kept for what does not move")
     if floating and root.name == ROOT:
@@ -182,11 +183,11 @@ def _build(robot: Robot, root: Link, floating: bool, parameters: dict[str, np.nd
             raise clash.element.error("expected another name: this one is kept for the joint of the floating base")
     if root.name != ROOT:
         kind, name = (joints.Free(), ROOT_JOINT) if floating else (joints.Fixed(), None)
-        with _placed(root.element):
+        with _errors_at(root.element):
             builder.add_body(root.name, ROOT, kind, joint_name=name, parameters=parameters[root.name])
     for joint in robot.joints.values():
         mimic = joint.mimic
-        with _placed(joint.element):
+        with _errors_at(joint.element):
             builder.add_body(
                 joint.child,
                 joint.parent,
@@ -200,13 +201,13 @@ def _build(robot: Robot, root: Link, floating: bool, parameters: dict[str, np.nd
             )
     if not floating and all(joint.joint.nv == 0 for joint in robot.joints.values()):
         raise robot.element.error("nothing moves: expected at least one joint that is not fixed, or floating_base=True")
-    with _placed(robot.element):
+    with _errors_at(robot.element):
         return builder.build()
 
 
 @contextmanager
-def _placed(element: Element) -> Iterator[None]:
-    """Faults that the builder finds, at the element that brought them."""
+def _errors_at(element: Element) -> Iterator[None]:
+    """Raises the errors of the builder at the element that caused them."""
     try:
         yield
     except ModelError as error:
@@ -214,7 +215,7 @@ def _placed(element: Element) -> Iterator[None]:
 
 
 def _massless(robot: Robot, model: Model) -> Iterator[Finding]:
-    """The bodies without mass, those on fixed joints of theirs counted in."""
+    """Remarks on the bodies without mass, links on their fixed joints counted in."""
     inertias, carried = np.asarray(model.inertias), model.topology.carried
     for body, name in enumerate(model.body_names):
         if inertias[body, 0] == 0:

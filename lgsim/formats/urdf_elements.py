@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from lgsim.formats.report import Finding
 from lgsim.formats.xml import Element, is_bound, is_size
@@ -22,28 +23,43 @@ TYPES: dict[str, Joint] = {
     "spherical": joints.Spherical(),
     "ball": joints.Spherical(),
 }
-"""What a joint's type means; the last two are a common extension."""
+"""The joint of each type; the last two types are a common extension."""
 
 QUIET = frozenset({"transmission", "gazebo", "visual", "collision", "material"})
-"""Tags that say nothing about the motion."""
+"""Tags of elements that say nothing about the motion."""
 
 MACRO = "xacro"
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link: mass (kg), centre of mass (m) in its frame, inertia about it (kg m^2) in the link's axes."""
+    """A link.
+
+    Attributes:
+        name: Name of the link.
+        element: The element of the file.
+        mass: Mass, kg.
+        center: Center of mass in the link's frame, (3,), m.
+        inertia: Inertia about the center of mass in the link's axes, (3, 3), kg m^2.
+    """
 
     name: str
     element: Element
     mass: float
-    center: np.ndarray
-    inertia: np.ndarray
+    center: Float[np.ndarray, " 3"]
+    inertia: Float[np.ndarray, "3 3"]
 
 
 @dataclass(frozen=True)
 class Mimic:
-    """``q = multiplier q_joint + offset``."""
+    """A coordinate that follows another joint's: ``q = multiplier q_joint + offset``.
+
+    Attributes:
+        joint: Name of the joint that is followed.
+        multiplier: The factor.
+        offset: The offset, rad or m.
+        element: The element of the file.
+    """
 
     joint: str
     multiplier: float
@@ -53,7 +69,20 @@ class Mimic:
 
 @dataclass(frozen=True)
 class Connection:
-    """A joint; ``placement`` is the pose of its frame, and of the child's at rest, in the parent's."""
+    """A joint of the file.
+
+    Attributes:
+        name: Name of the joint.
+        element: The element of the file.
+        joint: The joint of lgsim.
+        parent: Name of the link that carries the joint.
+        child: Name of the link that it moves.
+        ends: The elements <parent> and <child>.
+        placement: Pose of the joint's frame, and of the child's at rest, in the parent's, (4, 4).
+        axis: Axis (3,), of a plane its three axes (3, 3); None where the joint has no axis.
+        numbers: Limits, damping and friction, by the names of ``ModelBuilder.add_body``.
+        mimic: The joint that it follows, or None.
+    """
 
     name: str
     element: Element
@@ -61,15 +90,23 @@ class Connection:
     parent: str
     child: str
     ends: tuple[Element, Element]
-    placement: np.ndarray
-    axis: np.ndarray | None
+    placement: Float[np.ndarray, "4 4"]
+    axis: Float[np.ndarray, " 3"] | Float[np.ndarray, "3 3"] | None
     numbers: dict[str, float]
     mimic: Mimic | None
 
 
 @dataclass(frozen=True)
 class Robot:
-    """All links and joints in the file's order, and remarks."""
+    """The links and joints of a file.
+
+    Attributes:
+        element: The root element.
+        links: The links by name, in the file's order.
+        joints: The joints by name, in the file's order.
+        assumed: Remarks on what the file left open.
+        ignored: Remarks on what was not read.
+    """
 
     element: Element
     links: dict[str, Link]
@@ -82,7 +119,7 @@ def robot(file: str, root: Element) -> Robot:
     """The links and joints of a file.
 
     Raises:
-        FileError: an element lacks something, or a number is none, or two links or joints share a name.
+        FileError: an element lacks something, an attribute is no number, or two links or joints share a name.
     """
     if root.tag != "robot":
         raise root.error(f"expected <robot>, the root of a URDF file, got <{root.tag}>")
@@ -110,6 +147,7 @@ def robot(file: str, root: Element) -> Robot:
 
 
 def _link(element: Element, out: Robot) -> Link:
+    """The link of a <link>."""
     name, mass, center, inertia = element.name(), 0.0, np.zeros(3), np.zeros((3, 3))
     inertial = element.child("inertial")
     if inertial is not None:
@@ -130,6 +168,7 @@ def _link(element: Element, out: Robot) -> Link:
 
 
 def _joint(element: Element, out: Robot) -> Connection:
+    """The joint of a <joint>."""
     name, kind = element.name(), element.text("type")
     if kind not in TYPES:
         raise element.error(f"type: expected one of {', '.join(TYPES)}, got {'none' if kind is None else repr(kind)}")
@@ -143,28 +182,28 @@ def _joint(element: Element, out: Robot) -> Connection:
     return Connection(name, element, joint, *names, (parent, child), placement, axis, numbers, mimic)
 
 
-def origin(owner: Element, out: Robot) -> np.ndarray:
-    """The pose (4, 4) of an <origin>; at the parent's where there is none."""
+def origin(owner: Element, out: Robot) -> Float[np.ndarray, "4 4"]:
+    """The pose that the <origin> of an element gives; the identity where it has none."""
     pose, element = np.eye(4), owner.child("origin")
     if element is None:
         return pose
     pose[:3, 3] = element.numbers("xyz", 3, (0.0, 0.0, 0.0))
     quaternion = element.text("quat_xyzw")
     if quaternion is None:
-        pose[:3, :3] = _rotation(*element.numbers("rpy", 3, (0.0, 0.0, 0.0)))
+        pose[:3, :3] = _rotation_from_rpy(*element.numbers("rpy", 3, (0.0, 0.0, 0.0)))
     elif element.text("rpy") is not None:
         raise element.error("expected either rpy or quat_xyzw, got both")
     else:
         x = np.array(element.numbers("quat_xyzw", 4, ()))
         if not np.any(x):
             raise element.error(f"quat_xyzw: expected numbers that are not all zero, got {quaternion!r}")
-        pose[:3, :3] = _turned(x)
+        pose[:3, :3] = _rotation_from_quaternion(x)
     out.ignored.extend(element.unread())
     return pose
 
 
-def _rotation(roll: float, pitch: float, yaw: float) -> np.ndarray:
-    """``Rz(yaw) Ry(pitch) Rx(roll)``: turns about the fixed axes x, y, z one after another."""
+def _rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Float[np.ndarray, "3 3"]:
+    """``Rz(yaw) Ry(pitch) Rx(roll)``: rotations about the fixed axes x, y, z one after another, rad."""
     (c, s), (d, t), (e, u) = ((math.cos(angle), math.sin(angle)) for angle in (roll, pitch, yaw))
     return np.array(
         [
@@ -175,7 +214,7 @@ def _rotation(roll: float, pitch: float, yaw: float) -> np.ndarray:
     )
 
 
-def _turned(quaternion: np.ndarray) -> np.ndarray:
+def _rotation_from_quaternion(quaternion: Float[np.ndarray, " 4"]) -> Float[np.ndarray, "3 3"]:
     """The rotation of a quaternion (x, y, z, w) of any length."""
     largest = quaternion / np.max(np.abs(quaternion))
     x, y, z, w = largest / np.linalg.norm(largest)
@@ -184,7 +223,7 @@ def _turned(quaternion: np.ndarray) -> np.ndarray:
     return (w * w - v @ v) * np.eye(3) + 2 * np.outer(v, v) + 2 * w * hat
 
 
-def _axis(element: Element, joint: Joint, out: Robot) -> np.ndarray | None:
+def _axis(element: Element, joint: Joint, out: Robot) -> Float[np.ndarray, " 3"] | Float[np.ndarray, "3 3"] | None:
     """The axis (3,), for a plane the three axes (3, 3) of which the last one is its normal; None without one."""
     given = element.child("axis")
     if not isinstance(joint, joints.Revolute | joints.Prismatic | joints.Planar):
@@ -194,11 +233,11 @@ def _axis(element: Element, joint: Joint, out: Robot) -> np.ndarray | None:
         out.ignored.extend(given.unread())
         if not np.any(axis):
             raise given.error(f"xyz: expected numbers that are not all zero, got {given.text('xyz')!r}")
-    return _plane(axis) if isinstance(joint, joints.Planar) else axis
+    return _plane_axes(axis) if isinstance(joint, joints.Planar) else axis
 
 
-def _plane(normal: np.ndarray) -> np.ndarray:
-    """Two directions of the plane and its normal: x, y, z turned by the shortest way that takes z to the normal.
+def _plane_axes(normal: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
+    """Two directions of the plane and its normal: x, y, z rotated by the shortest way that takes z to the normal.
 
     Where the normal is -z, every way is as short: the one about x is taken.
     """
@@ -213,6 +252,7 @@ def _plane(normal: np.ndarray) -> np.ndarray:
 
 
 def _limit(element: Element, joint: Joint, out: Robot) -> dict[str, float]:
+    """The numbers of a <limit> by the names of ``ModelBuilder.add_body``, in SI units."""
     limit = element.child("limit")
     if limit is None or joint.nv == 0:
         bounded = isinstance(joint, joints.Revolute | joints.Prismatic) and not isinstance(joint, joints.Continuous)
@@ -245,6 +285,7 @@ def _limit(element: Element, joint: Joint, out: Robot) -> dict[str, float]:
 
 
 def _dynamics(element: Element, joint: Joint, out: Robot) -> dict[str, float]:
+    """The damping and friction of a <dynamics>, in SI units."""
     dynamics = element.child("dynamics")
     if dynamics is None or joint.nv == 0:
         return {}
@@ -257,6 +298,7 @@ def _dynamics(element: Element, joint: Joint, out: Robot) -> dict[str, float]:
 
 
 def _mimic(element: Element, joint: Joint, out: Robot) -> Mimic | None:
+    """The joint that a <mimic> names; None where there is no such element, or a fixed joint has it."""
     mimic = element.child("mimic")
     if mimic is None:
         return None

@@ -7,7 +7,7 @@ from lgsim.formats.xml import FileError
 
 
 def root(robot: Robot) -> Link:
-    """The link that no joint moves.
+    """The root of the tree: the link that no joint moves.
 
     Raises:
         FileError: a joint joins links that are not there, a link is the child of two joints, there are two roots or
@@ -36,6 +36,7 @@ def root(robot: Robot) -> Link:
 
 
 def _check_ends(robot: Robot, joint: Connection) -> None:
+    """Checks that a joint joins two different links that are there."""
     for element, name in zip(joint.ends, (joint.parent, joint.child), strict=True):
         if name not in robot.links:
             raise element.error(f"there is no link {name!r}; links are {_listed(list(robot.links))}")
@@ -44,7 +45,7 @@ def _check_ends(robot: Robot, joint: Connection) -> None:
 
 
 def _check_circles(robot: Robot, holders: dict[str, Connection]) -> None:
-    """Every link must lead to a root."""
+    """Checks that every link leads to a root."""
     reached = {name for name in robot.links if name not in holders}
     for name in robot.links:
         way, at = [], name
@@ -59,7 +60,7 @@ def _check_circles(robot: Robot, holders: dict[str, Connection]) -> None:
 
 
 def _check_mimic(robot: Robot, joint: Connection) -> None:
-    """Every chain of joints that mimic must end at a joint with one coordinate of its own."""
+    """Checks that every chain of joints that mimic ends at a joint with one coordinate of its own."""
     seen, at = [joint.name], joint
     while at.mimic is not None:
         name = at.mimic.joint

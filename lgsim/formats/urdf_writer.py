@@ -1,13 +1,13 @@
-"""URDF files with other numbers: the text of a file, of which only what a model has otherwise is changed."""
+"""URDF files with the numbers of a model: the text of a file, in which only the numbers that differ are changed."""
 
 from __future__ import annotations
 
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats import urdf_elements, urdf_tree
@@ -20,7 +20,7 @@ from lgsim.multibody.model import DRIVES, Model
 from lgsim.support.files import write_whole
 
 PROLOGUE = re.compile(r"(?:\ufeff|\s|<\?.*?\?>|<!--.*?-->|<![^-\[>]*(?:\[.*?\])?\s*>)*", re.DOTALL)
-"""What may stand before the root element: declaration, comments, document type."""
+"""The text before a root element: declaration, comments, document type."""
 
 DYNAMICS = ("damping", "friction")
 """The numbers of a drive that a URDF file holds."""
@@ -30,19 +30,19 @@ def write_urdf(source: str | os.PathLike[str], model: Model, path: str | os.Path
     """Write a URDF file with the numbers of a model, whole or not at all.
 
     The rest of the file stays: names, comments, meshes, limits. Of each link with other inertial parameters, mass,
-    centre and inertia about it are replaced, in the link's axes; of each joint ``damping`` and ``friction``, and the
+    center and inertia about it are replaced, in the link's axes; of each joint ``damping`` and ``friction``, and the
     origin. Links on fixed joints keep their numbers, and the link that carries them gets the rest of the body's; where
     that is a body that cannot exist, it gets all, and they lose their ``<inertial>``. Numbers are written so that they
     are read back without any rounding.
 
     Args:
         source: The file that the model came from.
-        model: With the joints and bodies of that file, and other numbers.
-        path: Where the new file goes; it may be the source.
+        model: A model with the joints and bodies of that file, and other numbers.
+        path: Path of the new file; it may be the source.
 
     Returns:
         A sentence for each number that differs from the file and that a URDF file cannot hold, and for each link that
-        lost its inertial; empty where the new file says all.
+        lost its inertial; empty where the new file holds all numbers of the model.
 
     Raises:
         FileError: the source cannot be read, or has other joints or bodies than the model.
@@ -56,15 +56,19 @@ def write_urdf(source: str | os.PathLike[str], model: Model, path: str | os.Path
         raise FileError(file, None, "expected the file that the model came from, got one with other joints or bodies")
     if not all(np.all(np.isfinite(np.asarray(x))) for x in (model.inertias, model.placements, model.gravity)):
         raise ValueError("model: expected finite numbers, got NaN or infinity")
-    tree = _text(file, source)
-    sheet = _Sheet(tree, robot, before, model)
-    remarks = [*sheet.bodies(), *sheet.origins(), *sheet.drives(), *_others(before, model)]
+    tree = _tree_with_comments(file, source)
+    writer = _Writer(tree, robot, before, model)
+    remarks = [*writer.bodies(), *writer.origins(), *writer.drives(), *_unwritable(before, model)]
     write_whole(Path(path), _content(tree, Path(source).read_bytes()))
     return tuple(remarks)
 
 
-def _text(file: str, source: str | os.PathLike[str]) -> Any:
-    """The file with its comments, which the reader of machines leaves out."""
+def _tree_with_comments(file: str, source: str | os.PathLike[str]) -> etree._ElementTree:
+    """The elements of a file with its comments, which ``xml.read`` leaves out.
+
+    Raises:
+        FileError: the file cannot be read.
+    """
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False)
     try:
         return etree.parse(os.fspath(source), parser)
@@ -72,8 +76,8 @@ def _text(file: str, source: str | os.PathLike[str]) -> Any:
         raise FileError(file, None, f"the file cannot be read: {error}") from error
 
 
-def _content(tree: Any, before: bytes) -> bytes:
-    """The new file; what stands before the root element as it was."""
+def _content(tree: etree._ElementTree, before: bytes) -> bytes:
+    """The content of the new file; the text before the root element stays as it was."""
     encoding = tree.docinfo.encoding or "UTF-8"
     root = tree.getroot()
     pieces = [etree.tostring(node, encoding="unicode") for node in (root, *root.itersiblings())]
@@ -81,18 +85,18 @@ def _content(tree: Any, before: bytes) -> bytes:
     return ((prologue[0] if prologue else "") + "\n".join(pieces).rstrip() + "\n").encode(encoding)
 
 
-class _Sheet:
-    """The file to write on, and what it is to say."""
+class _Writer:
+    """Changes the elements of a file where its model and another one differ."""
 
-    def __init__(self, tree: Any, robot: Robot, before: Model, model: Model) -> None:
+    def __init__(self, tree: etree._ElementTree, robot: Robot, before: Model, model: Model) -> None:
         self.robot, self.before, self.model = robot, before, model
         self.links = {node.get("name"): node for node in tree.getroot().iterchildren("link")}
         self.joints = {node.get("name"): node for node in tree.getroot().iterchildren("joint")}
         self.holders = {joint.child: joint for joint in robot.joints.values()}
         self.root = urdf_tree.root(robot).name
 
-    def carrier(self, link: str) -> tuple[str, np.ndarray]:
-        """(the link whose frame is that of the body, or the root; the pose of a link in it)."""
+    def carrier(self, link: str) -> tuple[str, Float[np.ndarray, "4 4"]]:
+        """(name of the link, with a body's frame, that carries a link on fixed joints; pose of the link in it)."""
         pose = np.eye(4)
         while link not in self.model.body_names and link in self.holders:
             holder = self.holders[link]
@@ -100,7 +104,7 @@ class _Sheet:
         return link, pose
 
     def bodies(self) -> list[str]:
-        """Write the inertials."""
+        """Writes the inertials; returns remarks on links that lost theirs."""
         remarks = []
         for i, name in enumerate(self.model.body_names):
             old, new = (np.asarray(m.inertias[i], float) for m in (self.before, self.model))
@@ -118,17 +122,17 @@ class _Sheet:
                     f"link {name!r} has all of the mass of its body now: without {', '.join(heavy)}, fixed to it, what"
                     " is left could not exist"
                 )
-            _inertial(self.links[name], rest)
+            _write_inertial(self.links[name], rest)
         return remarks
 
-    def _carried(self, link: str) -> np.ndarray:
+    def _carried(self, link: str) -> Float[np.ndarray, " 10"]:
         """The ten parameters of a fixed link about the origin of the body that carries it."""
         own, (_, pose) = self.robot.links[link], self.carrier(link)
         R, p = pose[:3, :3], pose[:3, 3]
         return ten_parameters(np.array(own.mass), R @ own.center + p, R @ own.inertia @ R.T)
 
     def origins(self) -> list[str]:
-        """Write the places of joints."""
+        """Writes the origins of joints; returns remarks on placements that no joint of the file has."""
         remarks = []
         for i, name in enumerate(self.model.joint_names):
             old, new = (np.asarray(m.placements[i], float) for m in (self.before, self.model))
@@ -138,11 +142,11 @@ class _Sheet:
                 remarks.append(f"the placement of joint {name!r}: the file has no such joint")
                 continue
             carrier = self.carrier(self.robot.joints[name].parent)[1]
-            _origin(self.joints[name], np.linalg.solve(carrier, new))
+            _write_origin(self.joints[name], np.linalg.solve(carrier, new))
         return remarks
 
     def drives(self) -> list[str]:
-        """Write damping and friction."""
+        """Writes damping and friction; returns remarks on other numbers of the drives that differ."""
         changed: dict[str, list[str]] = {}
         for name, part in self.model.v_slices.items():
             for k in range(part.start, part.stop):
@@ -151,7 +155,7 @@ class _Sheet:
                     if old == new:
                         continue
                     if what in DYNAMICS and part.stop - part.start == 1 and np.isfinite(new):
-                        _child(self.joints[name], "dynamics").set(what, _shown(new))
+                        _child(self.joints[name], "dynamics").set(what, _text_of(new))
                     else:
                         changed.setdefault(what, []).append(f"{name} {new!r}")
         return [
@@ -160,8 +164,8 @@ class _Sheet:
         ]
 
 
-def _others(before: Model, model: Model) -> list[str]:
-    """What no URDF file can say."""
+def _unwritable(before: Model, model: Model) -> list[str]:
+    """Remarks on numbers that differ and that no URDF file holds."""
     remarks = []
     for what in ("screws", "mimic", "frames"):
         if not np.array_equal(np.asarray(getattr(before, what)), np.asarray(getattr(model, what))):
@@ -173,29 +177,29 @@ def _others(before: Model, model: Model) -> list[str]:
     return remarks
 
 
-def _shown(*values: float) -> str:
-    """Numbers that are read back as they are."""
+def _text_of(*values: float) -> str:
+    """The text of numbers, from which they are read back without rounding."""
     return " ".join(repr(float(x) + 0.0) for x in values)
 
 
-def _inertial(link: Any, parameters: np.ndarray) -> None:
-    """Write the ten parameters of a link."""
+def _write_inertial(link: etree._Element, parameters: Float[np.ndarray, " 10"]) -> None:
+    """Writes the ten parameters of a link."""
     mass, moment = float(parameters[0]), parameters[1:4]
     center = moment / mass if mass else np.zeros(3)
     central = parameters[PLACES] - mass * (center @ center * np.eye(3) - np.outer(center, center))
     inertial = _child(link, "inertial", first=True)
     origin = _child(inertial, "origin", first=True)
     origin.attrib.pop("quat_xyzw", None)
-    origin.set("xyz", _shown(*center))
+    origin.set("xyz", _text_of(*center))
     origin.set("rpy", "0 0 0")
-    _child(inertial, "mass").set("value", _shown(mass))
+    _child(inertial, "mass").set("value", _text_of(mass))
     inertia = _child(inertial, "inertia")
     for key, i, j in (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2)):
-        inertia.set(key, _shown(central[i, j]))
+        inertia.set(key, _text_of(central[i, j]))
 
 
-def _origin(joint: Any, pose: np.ndarray) -> None:
-    """Write the pose of a joint."""
+def _write_origin(joint: etree._Element, pose: Float[np.ndarray, "4 4"]) -> None:
+    """Writes the pose of a joint."""
     R = pose[:3, :3]
     pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
     level = np.hypot(R[0, 0], R[1, 0])
@@ -205,12 +209,12 @@ def _origin(joint: Any, pose: np.ndarray) -> None:
     )  # fmt: skip
     origin = _child(joint, "origin", first=True)
     origin.attrib.pop("quat_xyzw", None)
-    origin.set("xyz", _shown(*pose[:3, 3]))
-    origin.set("rpy", _shown(roll, pitch, yaw))
+    origin.set("xyz", _text_of(*pose[:3, 3]))
+    origin.set("rpy", _text_of(roll, pitch, yaw))
 
 
-def _child(node: Any, tag: str, first: bool = False) -> Any:
-    """The child of a tag, made where there is none."""
+def _child(node: etree._Element, tag: str, first: bool = False) -> etree._Element:
+    """The child of a tag; where there is none, a new one, as the first or the last child."""
     found = node.find(tag)
     if found is None:
         found = etree.Element(tag)

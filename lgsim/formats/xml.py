@@ -13,16 +13,16 @@ from lgsim.formats.report import Finding
 from lgsim.multibody.topology import ModelError
 
 TEXT = "<text>"
-"""What stands for the file's name where the text itself was given."""
+"""The name of the file in messages where the text itself was given."""
 
 
 class FileError(ModelError):
     """A file that describes no machine: ``file:line: element: what was expected and what came``.
 
     Attributes:
-        file: Its name.
-        line: Where, from 1; None where the fault is the whole file.
-        message: The fault.
+        file: Name of the file.
+        line: Line of the fault, from 1; None where the fault is the whole file.
+        message: What was expected and what came.
     """
 
     def __init__(self, file: str, line: int | None, message: str) -> None:
@@ -36,7 +36,12 @@ class FileError(ModelError):
 class Element:
     """An element of a file. What is asked for counts as read; ``unread`` names the rest.
 
-    Its line is exact up to 65535 lines and true to one or two beyond.
+    Attributes:
+        file: Name of the file.
+        node: The element of lxml.
+        tag: Tag of the element.
+        line: Line of the element; exact up to 65535 lines and true to one or two beyond.
+        subject: The element in words, for messages.
     """
 
     def __init__(self, file: str, node: etree._Element, subject: str | None = None) -> None:
@@ -44,17 +49,18 @@ class Element:
         self.node = node
         self.tag = str(node.tag)
         self.line = int(node.sourceline or 1)
-        self.subject = subject or self._own_name()
+        self.subject = subject or self._default_subject()
         self._read: set[str] = set()
         self._tags: set[str] = set()
         self._again: list[Element] = []
 
-    def _own_name(self) -> str:
+    def _default_subject(self) -> str:
+        """The tag and, where there is one, the name of the element."""
         name = self.node.get("name")
         return f"<{self.tag}>" if name is None else f"{self.tag} {name!r}"
 
     def error(self, message: str) -> FileError:
-        """The error to raise: this place and element, then the message."""
+        """The error to raise about this element: its file, line and subject, then the message."""
         return FileError(self.file, self.line, f"{self.subject}: {message}")
 
     def finding(self, text: str) -> Finding:
@@ -62,22 +68,22 @@ class Element:
         return Finding(self.line, self.subject, text)
 
     def children(self, tag: str) -> list[Element]:
-        """The children of that tag."""
+        """The children of a tag."""
         self._tags.add(tag)
         return [Element(self.file, node) for node in self.node.iterchildren(tag)]
 
     def child(self, tag: str) -> Element | None:
-        """The child of that tag, named after this element; further ones are not read."""
+        """The first child of a tag, with a subject after this element's; further ones are not read."""
         self._tags.add(tag)
         found = [Element(self.file, node, f"{self.subject}: <{tag}>") for node in self.node.iterchildren(tag)]
         self._again += found[1:]
         return found[0] if found else None
 
     def required(self, tag: str) -> Element:
-        """The only child of that tag.
+        """The only child of a tag.
 
         Raises:
-            FileError: there is none, or more than one.
+            FileError: there is no such child, or more than one.
         """
         found = self.child(tag)
         if found is None:
@@ -87,15 +93,15 @@ class Element:
         return found
 
     def text(self, attribute: str, default: str | None = None) -> str | None:
-        """An attribute as it is written."""
+        """The text of an attribute."""
         self._read.add(attribute)
         return self.node.get(attribute, default)
 
     def name(self, attribute: str = "name") -> str:
-        """An attribute that is a name.
+        """The text of an attribute that is a name.
 
         Raises:
-            FileError: it is missing or empty.
+            FileError: the attribute is missing or empty.
         """
         value = self.text(attribute)
         if not value or not value.strip():
@@ -103,10 +109,15 @@ class Element:
         return value
 
     def numbers(self, attribute: str, count: int, default: tuple[float, ...]) -> tuple[float, ...]:
-        """An attribute of so many finite numbers.
+        """The numbers of an attribute that holds ``count`` finite numbers.
+
+        Args:
+            attribute: Name of the attribute.
+            count: How many numbers it must hold.
+            default: The numbers where the attribute is missing.
 
         Raises:
-            FileError: it is something else.
+            FileError: the attribute holds something else.
         """
         value = self.text(attribute)
         if value is None:
@@ -122,10 +133,15 @@ class Element:
     def number(
         self, attribute: str, default: float | None = None, holds: Callable[[float], bool] = math.isfinite
     ) -> float:
-        """An attribute that is one number.
+        """The number that an attribute holds.
+
+        Args:
+            attribute: Name of the attribute.
+            default: The number where the attribute is missing; None where it must be there.
+            holds: Condition on the number.
 
         Raises:
-            FileError: it is something else, or missing without a default, or the condition fails.
+            FileError: the attribute holds something else, or is missing without a default, or the condition fails.
         """
         value = self.text(attribute)
         if value is None and default is not None:
@@ -139,7 +155,7 @@ class Element:
         return found
 
     def unread(self, quiet: frozenset[str] = frozenset()) -> Iterator[Finding]:
-        """Remarks on the children and attributes that nothing asked for, without the tags in ``quiet``."""
+        """Remarks on the children and attributes that were not read, but for children of the tags in ``quiet``."""
         for node in self.node.iterchildren(etree.Element):
             if node.tag not in self._tags | quiet:
                 yield Element(self.file, node, f"in {self.subject}").finding(f"<{node.tag}>")
@@ -151,12 +167,12 @@ class Element:
 
 
 def is_bound(value: float) -> bool:
-    """Whether it can be a limit: infinite ones count."""
+    """Whether a number can be a limit, which may be infinite."""
     return not math.isnan(value)
 
 
 def is_size(value: float) -> bool:
-    """Whether it is finite and not negative."""
+    """Whether a number is finite and not negative."""
     return 0 <= value < math.inf
 
 
@@ -168,7 +184,7 @@ _EXPECTED = {
 
 
 def read(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, etree._Element]:
-    """(name of the file, its root), from a path or from XML itself.
+    """(name of the file, its root element), from a path or from XML itself.
 
     Entities are not expanded, and neither the network nor any other file is opened.
 
@@ -194,6 +210,11 @@ def read(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, et
 
 
 def _root(file: str, content: bytes, encoding: str | None) -> etree._Element:
+    """The root element of XML.
+
+    Raises:
+        FileError: the content is not XML, or has entities.
+    """
     # recovery only so that tags with a prefix that nobody declared, which other readers take, are no error
     parser = etree.XMLParser(
         recover=True,
@@ -221,6 +242,7 @@ def _root(file: str, content: bytes, encoding: str | None) -> etree._Element:
 
 
 def _number(text: str) -> float:
+    """The number that a text is; ValueError where it is none."""
     # Python takes 1_000 and digits of all scripts, other readers do not
     if "_" in text or not text.isascii():
         raise ValueError

@@ -58,7 +58,7 @@ from lgsim.identify.estimators import (
     torque_delay,
     whiteness,
 )
-from lgsim.identify.estimators.estimator import Iteration
+from lgsim.identify.estimators.estimator import RESULTS, Iteration
 from lgsim.identify.experiment import (
     AbsoluteNoise,
     AOptimal,
@@ -111,7 +111,7 @@ from lgsim.identify.unknowns import (
     TotalMass,
     base_parameters,
 )
-from lgsim.linalg.levenberg_marquardt import RESULTS
+from lgsim.support.checkpoint import CheckpointError
 
 __all__ = [
     "RESULTS",
@@ -123,6 +123,7 @@ __all__ = [
     "Cauchy",
     "CentersOfMass",
     "Channel",
+    "CheckpointError",
     "DOptimal",
     "EOptimal",
     "Estimate",

@@ -14,9 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jaxtyping import Bool, Float
 
 from lgsim.identify import model_files
 from lgsim.identify.estimators.estimator import (
+    RESULTS,
     Estimate,
     Estimator,
     FitRounds,
@@ -28,7 +30,6 @@ from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
-from lgsim.linalg.levenberg_marquardt import RESULTS
 from lgsim.multibody.model import Model
 from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.checkpoint_format_1 import fingerprint_1
@@ -44,11 +45,11 @@ class Fit:
     """A plant identified from records, with how well it is known.
 
     Attributes:
-        parameters: The unknowns.
-        estimate: What the estimator found, as arrays.
+        parameters: The unknowns, with their prior.
+        estimate: The coordinates found with their covariance, as arrays.
         samples: The records that were fitted.
-        validation: Records that were held out, or None.
-        estimator: What found it.
+        validation: Records that were not fitted but are compared, or None.
+        estimator: The estimator that found the coordinates.
     """
 
     parameters: Parameters
@@ -59,68 +60,68 @@ class Fit:
 
     @property
     def message(self) -> str:
-        """What went wrong, as a sentence; empty where nothing did."""
-        return RESULTS[self.estimate.status]
+        """A sentence that says what went wrong and what to do; empty where nothing did."""
+        return RESULTS[self.estimate.result]
 
     @cached_property
     def plant(self) -> Plant:
-        """The plant found."""
+        """The plant at the coordinates found."""
         return self.parameters.plant_at(self.estimate.x)
 
     @property
     def model(self) -> Model:
-        """The machine found."""
+        """The machine with the numbers found."""
         return self.plant.model
 
     @cached_property
     def values(self) -> dict[str, float]:
         """The physical numbers found, by name and unit."""
-        return {name: float(value) for name, value in self.parameters.values(self.estimate.x).items()}
+        return self._values_at(self.estimate.x)
 
     @cached_property
     def prior(self) -> dict[str, float]:
-        """Those numbers before."""
-        start = jnp.zeros_like(self.estimate.x)
-        return {name: float(value) for name, value in self.parameters.values(start).items()}
+        """The same physical numbers of the prior, by name and unit."""
+        return self._values_at(jnp.zeros_like(self.estimate.x))
+
+    def _values_at(self, x: Float[Array, " p"]) -> dict[str, float]:
+        return dict(zip(_value_names(self.parameters), _values(self.parameters, x).tolist(), strict=True))
 
     @cached_property
     def deviations(self) -> dict[str, float]:
-        """Their standard deviations; infinite where the records and the priors do not determine them."""
-        J = np.asarray(_slopes(self.parameters, self.estimate.x))
+        """Standard deviations of ``values``, in their units; infinite where records and priors do not determine one."""
+        J, lost = (np.asarray(x) for x in _values_jacobian(self.parameters, self.estimate))
         variance = np.einsum("ip,pq,iq->i", J, np.asarray(self.estimate.covariance), J)
-        r = jax.jacfwd(self.parameters.prior_residuals)(self.estimate.x)
-        blind = np.asarray(undetermined(self.estimate.information + r.T @ r))
-        touched = np.any(np.abs(J[:, blind]) > ROUNDING, axis=1)
+        infinite = np.any(np.abs(J[:, lost]) > ROUNDING, axis=1)
         return {
-            name: float("inf") if lost else float(np.sqrt(max(s, 0)))
-            for name, s, lost in zip(self.values, variance, touched, strict=True)
+            name: float("inf") if unknown else float(np.sqrt(max(s, 0)))
+            for name, s, unknown in zip(self.values, variance, infinite, strict=True)
         }
 
     @cached_property
     def identifiability(self) -> Identifiability:
-        """Which combinations of the unknowns the records show, without priors."""
+        """The combinations of the unknowns that the records show, without priors."""
         return identifiability(self.estimate.information, self.parameters.names)
 
-    def residuals(self, samples: Any = None) -> Array:
-        """What the plant found gives less what was recorded (n, columns), by default of the fitted records."""
+    def residuals(self, samples: Any = None) -> Float[Array, "n columns"]:
+        """Signals of the plant found less recorded ones, in the records' units, by default of the fitted records."""
         return self._residuals(samples)[0]
 
-    def rmse(self, samples: Any = None) -> np.ndarray:
-        """Root mean square of each column of the residuals (columns,)."""
+    def rmse(self, samples: Any = None) -> Float[np.ndarray, " columns"]:
+        """Weighted root mean square of each column of ``residuals(samples)``."""
         r, w = map(np.asarray, self._residuals(samples))
         total = np.sum(w, axis=0)
         return np.sqrt(np.sum(np.where(w > 0, r, 0) ** 2 * w, axis=0) / np.where(total > 0, total, 1))
 
-    def signal_deviations(self, samples: Any = None) -> Array:
-        """Standard deviations of what the plant gives (n, columns), that come from the uncertain unknowns alone."""
+    def signal_deviations(self, samples: Any = None) -> Float[Array, "n columns"]:
+        """Standard deviations of what the plant gives, in the records' units, that come from the covariance alone."""
         given = self.samples if samples is None else samples
         return _deviations(self.estimator, self.parameters, self.estimate.x, self.estimate.covariance, given)
 
-    def whiteness(self) -> tuple[np.ndarray, float]:
-        """See ``lgsim.identify.uncertainty.whiteness``, of the fitted records."""
+    def whiteness(self) -> tuple[Float[np.ndarray, "lags columns"], float]:
+        """(autocorrelations, statistic) of the fitted records' residuals, by ``lgsim.identify.whiteness``."""
         return whiteness(np.asarray(self.residuals()))
 
-    def _residuals(self, samples: Any) -> tuple[Array, Array]:
+    def _residuals(self, samples: Any) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
         given = self.samples if samples is None else samples
         return _residuals(self.estimator, self.parameters, self.estimate.x, given)
 
@@ -148,8 +149,8 @@ class Fit:
         fits = ", ".join(f"{n} {r:.3g}" for n, r in zip(names, self.rmse(), strict=True))
         lines.append(f"residuals (rms): {fits}")
         if self.validation is not None:
-            held = ", ".join(f"{n} {r:.3g}" for n, r in zip(names, self.rmse(self.validation), strict=True))
-            lines.append(f"residuals of held-out records: {held}")
+            others = ", ".join(f"{n} {r:.3g}" for n, r in zip(names, self.rmse(self.validation), strict=True))
+            lines.append(f"residuals of held-out records: {others}")
         if self.message:
             lines.append(self.message)
         return "\n".join(lines)
@@ -210,7 +211,11 @@ def fit(
 
 
 def checked(parameters: Parameters, samples: Any, estimator: Estimator, validation: Any) -> None:
-    """Raise where these do not fit each other, see ``fit``."""
+    """Raise where the arguments of ``fit`` do not fit each other.
+
+    Raises:
+        ValueError, TypeError: as of ``fit``.
+    """
     if not isinstance(parameters, Parameters):
         raise TypeError(f"parameters: expected Parameters, got {type(parameters).__name__}")
     if not isinstance(estimator, Estimator):
@@ -218,7 +223,7 @@ def checked(parameters: Parameters, samples: Any, estimator: Estimator, validati
     used = estimator.check(parameters, samples)
     if validation is not None:
         estimator.check(parameters, validation)
-    used += len(parameters.prior_residuals(jnp.zeros(parameters.size, parameters.dtype)))
+    used += len(jax.eval_shape(parameters.prior_residuals, jnp.zeros(parameters.size, parameters.dtype)))
     if used < parameters.size:
         raise ValueError(f"samples: {used} numbers with a weight cannot determine {parameters.size} unknowns")
     parameters.bounds()
@@ -263,7 +268,7 @@ def _run_in_chunks(
         # of an interrupted search: the rounds that are left end where they start
         state = _next_round(rounds, state)
     estimate = _concluded(rounds, state)
-    return eqx.tree_at(lambda e: e.status, estimate, RESULTS.interrupted) if interrupted else estimate
+    return eqx.tree_at(lambda e: e.result, estimate, RESULTS.interrupted) if interrupted else estimate
 
 
 def _unfinished(state: Any) -> bool:
@@ -302,18 +307,43 @@ def _run(estimator: Estimator, parameters: Parameters, samples: Any) -> Estimate
 
 
 @eqx.filter_jit
-def _residuals(estimator: Estimator, parameters: Parameters, x: Array, samples: Any) -> tuple[Array, Array]:
+def _residuals(
+    estimator: Estimator, parameters: Parameters, x: Float[Array, " p"], samples: Any
+) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
     return estimator.residuals(parameters, x, samples)
 
 
 @eqx.filter_jit
-def _slopes(parameters: Parameters, x: Array) -> Array:
-    return jax.jacfwd(lambda x: jnp.stack(list(parameters.values(x).values())))(x)
+def _deviations(
+    estimator: Estimator, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: Any
+) -> Float[Array, "n columns"]:
+    return estimator.deviations(parameters, x, covariance, samples)
+
+
+def _value_names(parameters: Parameters) -> list[str]:
+    """The names of ``parameters.values``, in order, without computing any."""
+    names: list[str] = []
+
+    def trace(x: Float[Array, " p"]) -> Float[Array, " p"]:
+        names.extend(parameters.values(x))
+        return x
+
+    jax.eval_shape(trace, jnp.zeros(parameters.size, parameters.dtype))
+    return names
 
 
 @eqx.filter_jit
-def _deviations(estimator: Estimator, parameters: Parameters, x: Array, covariance: Array, samples: Any) -> Array:
-    return estimator.deviations(parameters, x, covariance, samples)
+def _values(parameters: Parameters, x: Float[Array, " p"]) -> Float[Array, " values"]:
+    return jnp.stack(list(parameters.values(x).values()))
+
+
+@eqx.filter_jit
+def _values_jacobian(parameters: Parameters, estimate: Estimate) -> tuple[Float[Array, "values p"], Bool[Array, " p"]]:
+    """(derivatives of the physical numbers by x, which coordinates records and priors do not determine)."""
+    x = estimate.x
+    J = jax.jacfwd(lambda x: jnp.stack(list(parameters.values(x).values())))(x)
+    r = jax.jacfwd(parameters.prior_residuals)(x)
+    return J, undetermined(estimate.information + r.T @ r)
 
 
 _FORMAT = "lgsim fit 1"

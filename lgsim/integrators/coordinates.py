@@ -286,7 +286,7 @@ def _(action: Coadjoint) -> CoordinateMap:
 def _(action: TangentSphere) -> CoordinateMap:
     cayley = group_cayley(SE3)
 
-    def move(sigma: Vector, y: Float[Array, 6]) -> Float[Array, 6]:
+    def move(sigma: Vector, y: Float[Array, " 6"]) -> Float[Array, " 6"]:
         # (omega, q) transforms like a twist (v, w)
         twist = SE3.Ad_action(cayley.cay(sigma), jnp.concatenate([y[..., 3:], y[..., :3]], axis=-1))
         return jnp.concatenate([twist[..., 3:], twist[..., :3]], axis=-1)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.interop import bodies
 from lgsim.interop.convention import Convention
@@ -39,10 +40,12 @@ tau_to, tau_from = _TOOL.tau_to, _TOOL.tau_from
 jacobian_to, jacobian_from = _TOOL.jacobian_to, _TOOL.jacobian_from
 
 
-def inertia_to(parameters: ArrayLike) -> tuple[Array, Array, Array]:
+def inertia_to(
+    parameters: ArrayLike,
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch 3"], Float[Array, "*batch 3 3"]]:
     """(mass, p_PScm_E, G_SP_E) for ``SpatialInertia`` of ten parameters (..., 10).
 
-    Centre of mass (..., 3); the unit inertia (..., 3, 3) is the inertia about the frame's ORIGIN by the mass. Of a
+    Center of mass (..., 3); the unit inertia (..., 3, 3) is the inertia about the frame's ORIGIN by the mass. Of a
     massless body, which has none, the inertia itself is given.
     """
     values = check.floating("parameters", parameters, 10)
@@ -50,32 +53,32 @@ def inertia_to(parameters: ArrayLike) -> tuple[Array, Array, Array]:
     return mass, center, rotational_inertia(values) / jnp.where(mass == 0, 1, mass)[..., None, None]
 
 
-def inertia_from(mass: ArrayLike, center: ArrayLike, unit_inertia: ArrayLike) -> Array:
+def inertia_from(mass: ArrayLike, center: ArrayLike, unit_inertia: ArrayLike) -> Float[Array, "*batch 10"]:
     """The ten parameters (..., 10) of what a ``SpatialInertia`` has: get_mass, get_com, get_unit_inertia."""
     mass, center, unit = check.arguments(mass=(mass, ()), center=(center, (3,)), unit_inertia=(unit_inertia, (3, 3)))
-    return bodies.of_origin(mass, center, mass[..., None, None] * unit)
+    return bodies.parameters_at_origin(mass, center, mass[..., None, None] * unit)
 
 
-def frame_to(T: ArrayLike) -> Array:
+def frame_to(T: ArrayLike) -> Float[Array, "*batch 7"]:
     """(quaternion wxyz, p) (..., 7) of a pose (..., 4, 4), which ``RigidTransform`` also takes as it is."""
-    p, q = bodies.split(check.floating("T", T, 4, 4))
+    p, q = bodies.split_pose(check.floating("T", T, 4, 4))
     return jnp.concatenate([q, p], axis=-1)
 
 
-def frame_from(x: ArrayLike) -> Array:
+def frame_from(x: ArrayLike) -> Float[Array, "*batch 4 4"]:
     """The pose (..., 4, 4) of (quaternion wxyz, p) (..., 7)."""
     x = check.floating("x", x, 7)
-    return bodies.assembled(x[..., 4:], x[..., :4])
+    return bodies.assemble_pose(x[..., 4:], x[..., :4])
 
 
-def twist_to(T: ArrayLike, V: ArrayLike) -> Array:
+def twist_to(T: ArrayLike, V: ArrayLike) -> Float[Array, "*batch 6"]:
     """(w, v) in world axes (..., 6), as ``SpatialVelocity``, of the body twist (v, w) of a frame at T (..., 4, 4).
 
     By the same function a wrench (f, n) in the frame becomes (n, f) in world axes at the frame's origin.
     """
-    return bodies.turned(jnp.asarray(T), jnp.asarray(V))
+    return bodies.rotate_and_swap(T, V)
 
 
-def twist_from(T: ArrayLike, V: ArrayLike) -> Array:
+def twist_from(T: ArrayLike, V: ArrayLike) -> Float[Array, "*batch 6"]:
     """The body twist (v, w) of (w, v) in world axes (..., 6), or the wrench (f, n) in the frame of (n, f)."""
-    return bodies.turned(jnp.asarray(T), jnp.asarray(V), back=True)
+    return bodies.rotate_and_swap(T, V, inverse=True)

@@ -1,9 +1,10 @@
-"""How other tools write the coordinates and velocities of one joint."""
+"""The forms in which other tools write the coordinates and velocities of one joint."""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.lie import conversions, quaternion
 from lgsim.lie.conversions import EulerAxes
@@ -11,7 +12,7 @@ from lgsim.multibody.joint import Joint
 
 
 class Form:
-    """The same numbers as lgsim's; other forms override what differs.
+    """The form of lgsim itself: the same numbers; other forms override what differs.
 
     Velocities are related by ``v_theirs = S(q) v`` with an orthogonal S, so that forces and the rows of a Jacobian
     transform by the same S, and accelerations by ``a_theirs = S a + bias(q, v)``. ``P`` is the pose (4, 4) of the
@@ -19,115 +20,139 @@ class Form:
     """
 
     def nq(self, joint: Joint) -> int:
-        """The length of the joint's part of their configuration."""
+        """The length of the joint's part of the tool's configuration."""
         return joint.nq
 
-    def q_to(self, P: Array, q: Array) -> Array:
-        """Their coordinates."""
+    def q_to(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nq_theirs"]:
+        """The tool's coordinates of lgsim's."""
         del P
         return q
 
-    def q_from(self, P: Array, q: Array) -> Array:
-        """The coordinates that lgsim has."""
+    def q_from(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq_theirs"]) -> Float[Array, "*batch nq"]:
+        """The coordinates of lgsim of the tool's."""
         del P
         return q
 
-    def turn(self, P: Array, q: Array, x: Array) -> Array:
-        """``S x``."""
+    def to_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        """``S x``: velocities or forces of the tool of lgsim's."""
         del P, q
         return x
 
-    def back(self, P: Array, q: Array, x: Array) -> Array:
-        """``S^T x``."""
+    def from_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        """``S^T x``: velocities or forces of lgsim of the tool's."""
         del P, q
         return x
 
-    def bias(self, P: Array, q: Array, v: Array) -> Array:
-        """``S' v``."""
+    def bias(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], v: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        """``S' v`` with the time derivative S' at the velocity v of lgsim."""
         del P, q
         return jnp.zeros_like(v)
 
 
 class ScalarLast(Form):
-    """Quaternions xyzw at the end of q."""
+    """A joint whose q ends with a quaternion, which the tool writes xyzw."""
 
-    def q_to(self, P: Array, q: Array) -> Array:
+    def q_to(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nq_theirs"]:
         return jnp.concatenate([q[..., :-4], q[..., -3:], q[..., -4:-3]], axis=-1)
 
-    def q_from(self, P: Array, q: Array) -> Array:
+    def q_from(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq_theirs"]) -> Float[Array, "*batch nq"]:
         return jnp.concatenate([q[..., :-4], q[..., -1:], q[..., -4:-1]], axis=-1)
 
 
 class Circle(Form):
-    """The last coordinate, an angle, as its cosine and sine; back it comes in (-pi, pi]."""
+    """A joint whose last coordinate is an angle, which the tool writes as cosine and sine; it is read in (-pi, pi]."""
 
     def nq(self, joint: Joint) -> int:
         return joint.nq + 1
 
-    def q_to(self, P: Array, q: Array) -> Array:
+    def q_to(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nq_theirs"]:
         angle = q[..., -1:]
         return jnp.concatenate([q[..., :-1], jnp.cos(angle), jnp.sin(angle)], axis=-1)
 
-    def q_from(self, P: Array, q: Array) -> Array:
+    def q_from(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq_theirs"]) -> Float[Array, "*batch nq"]:
         return jnp.concatenate([q[..., :-2], jnp.arctan2(q[..., -1:], q[..., -2:-1])], axis=-1)
 
 
 class PlaneInParent(Form):
     """A planar joint whose velocity is that of its coordinates (x, y, angle): v along the parent's axes."""
 
-    def turn(self, P: Array, q: Array, x: Array) -> Array:
-        return _in_plane(q[..., 2], x)
+    def to_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        return _rotate_in_plane(q[..., 2], x)
 
-    def back(self, P: Array, q: Array, x: Array) -> Array:
-        return _in_plane(-q[..., 2], x)
+    def from_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        return _rotate_in_plane(-q[..., 2], x)
 
-    def bias(self, P: Array, q: Array, v: Array) -> Array:
+    def bias(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], v: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
         w = v[..., 2]
-        return _in_plane(q[..., 2], jnp.stack([-w * v[..., 1], w * v[..., 0], jnp.zeros_like(w)], axis=-1))
+        return _rotate_in_plane(q[..., 2], jnp.stack([-w * v[..., 1], w * v[..., 0], jnp.zeros_like(w)], axis=-1))
 
 
 class FreeInWorld(Form):
     """A free joint whose q is the pose in the world, and whose v is (linear in world axes, angular in the body's)."""
 
-    def q_to(self, P: Array, q: Array) -> Array:
-        p = rotated(P[:3, :3], q[..., :3]) + jnp.broadcast_to(P[:3, 3], q[..., :3].shape)
-        return jnp.concatenate([p, quaternion.compose(_turn_of(P), q[..., 3:])], axis=-1)
+    def q_to(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nq_theirs"]:
+        p = rotate(P[:3, :3], q[..., :3]) + jnp.broadcast_to(P[:3, 3], q[..., :3].shape)
+        return jnp.concatenate([p, quaternion.compose(_quaternion_of(P), q[..., 3:])], axis=-1)
 
-    def q_from(self, P: Array, q: Array) -> Array:
-        p = rotated(P[:3, :3].T, q[..., :3] - jnp.broadcast_to(P[:3, 3], q[..., :3].shape))
-        return jnp.concatenate([p, quaternion.compose(quaternion.inverse(_turn_of(P)), q[..., 3:])], axis=-1)
+    def q_from(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq_theirs"]) -> Float[Array, "*batch nq"]:
+        p = rotate(P[:3, :3].T, q[..., :3] - jnp.broadcast_to(P[:3, 3], q[..., :3].shape))
+        return jnp.concatenate([p, quaternion.compose(quaternion.inverse(_quaternion_of(P)), q[..., 3:])], axis=-1)
 
-    def turn(self, P: Array, q: Array, x: Array) -> Array:
-        v = rotated(P[:3, :3], rotated(_rotation(q), x[..., :3]))
+    def to_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        v = rotate(P[:3, :3], rotate(_rotation(q), x[..., :3]))
         return jnp.concatenate([v, x[..., 3:]], axis=-1)
 
-    def back(self, P: Array, q: Array, x: Array) -> Array:
-        v = rotated(jnp.swapaxes(_rotation(q), -1, -2), rotated(P[:3, :3].T, x[..., :3]))
+    def from_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        v = rotate(jnp.swapaxes(_rotation(q), -1, -2), rotate(P[:3, :3].T, x[..., :3]))
         return jnp.concatenate([v, x[..., 3:]], axis=-1)
 
-    def bias(self, P: Array, q: Array, v: Array) -> Array:
-        return self.turn(P, q, _coriolis(v))
+    def bias(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], v: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        return self.to_theirs(P, q, _coriolis(v))
 
 
 class FreeAngularFirst(Form):
     """A free joint with ``q = (quaternion wxyz, p)``, ``v = (w, v)``, both in the axes of the joint's frame."""
 
-    def q_to(self, P: Array, q: Array) -> Array:
+    def q_to(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nq_theirs"]:
         return jnp.concatenate([q[..., 3:], q[..., :3]], axis=-1)
 
-    def q_from(self, P: Array, q: Array) -> Array:
+    def q_from(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq_theirs"]) -> Float[Array, "*batch nq"]:
         return jnp.concatenate([q[..., 4:], q[..., :4]], axis=-1)
 
-    def turn(self, P: Array, q: Array, x: Array) -> Array:
+    def to_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
         R = _rotation(q)
-        return jnp.concatenate([rotated(R, x[..., 3:]), rotated(R, x[..., :3])], axis=-1)
+        return jnp.concatenate([rotate(R, x[..., 3:]), rotate(R, x[..., :3])], axis=-1)
 
-    def back(self, P: Array, q: Array, x: Array) -> Array:
+    def from_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
         R = jnp.swapaxes(_rotation(q), -1, -2)
-        return jnp.concatenate([rotated(R, x[..., 3:]), rotated(R, x[..., :3])], axis=-1)
+        return jnp.concatenate([rotate(R, x[..., 3:]), rotate(R, x[..., :3])], axis=-1)
 
-    def bias(self, P: Array, q: Array, v: Array) -> Array:
-        return self.turn(P, q, _coriolis(v))
+    def bias(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], v: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        return self.to_theirs(P, q, _coriolis(v))
 
 
 class BallByAngles(Form):
@@ -139,38 +164,44 @@ class BallByAngles(Form):
     def nq(self, joint: Joint) -> int:
         return 3
 
-    def q_to(self, P: Array, q: Array) -> Array:
+    def q_to(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"]) -> Float[Array, "*batch nq_theirs"]:
         return conversions.euler_from_quaternion(q, EulerAxes.ZYX)[..., ::-1]
 
-    def q_from(self, P: Array, q: Array) -> Array:
+    def q_from(self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq_theirs"]) -> Float[Array, "*batch nq"]:
         return conversions.quaternion_from_euler(q[..., ::-1], EulerAxes.ZYX)
 
-    def turn(self, P: Array, q: Array, x: Array) -> Array:
-        return rotated(_rotation(q), x)
+    def to_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        return rotate(_rotation(q), x)
 
-    def back(self, P: Array, q: Array, x: Array) -> Array:
-        return rotated(jnp.swapaxes(_rotation(q), -1, -2), x)
+    def from_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        return rotate(jnp.swapaxes(_rotation(q), -1, -2), x)
 
 
-def rotated(R: Array, x: Array) -> Array:
+def rotate(R: Float[Array, "*#batch 3 3"], x: Float[Array, "*#batch 3"]) -> Float[Array, "*batch 3"]:
     """``R x`` over leading axes."""
     return jnp.einsum("...ij,...j->...i", R, x)
 
 
-def _rotation(q: Array) -> Array:
+def _rotation(q: Float[Array, "*batch nq"]) -> Float[Array, "*batch 3 3"]:
     """The rotation of the quaternion wxyz that q ends with."""
     return conversions.matrix_from_quaternion(q[..., -4:])
 
 
-def _turn_of(P: Array) -> Array:
+def _quaternion_of(P: Float[Array, "4 4"]) -> Float[Array, " 4"]:
+    """The quaternion wxyz of a pose."""
     return conversions.quaternion_from_matrix(P[:3, :3])
 
 
-def _in_plane(angle: Array, x: Array) -> Array:
+def _rotate_in_plane(angle: Float[Array, "*batch"], x: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+    """(x, y) rotated by an angle, rad; the third number stays."""
     c, s = jnp.cos(angle), jnp.sin(angle)
     return jnp.stack([c * x[..., 0] - s * x[..., 1], s * x[..., 0] + c * x[..., 1], x[..., 2]], axis=-1)
 
 
-def _coriolis(v: Array) -> Array:
-    """``(w x v, 0)``: what the velocity of the origin gains in axes that do not turn."""
+def _coriolis(v: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6"]:
+    """``(w x v, 0)`` of a body twist (v, w): the acceleration of the origin that rotating axes hide."""
     return jnp.concatenate([jnp.cross(v[..., 3:], v[..., :3]), jnp.zeros_like(v[..., 3:])], axis=-1)

@@ -23,6 +23,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.interop import bodies
 from lgsim.interop.convention import Convention
@@ -40,11 +41,13 @@ tau_to, tau_from = _TOOL.tau_to, _TOOL.tau_from
 jacobian_to, jacobian_from = _TOOL.jacobian_to, _TOOL.jacobian_from
 
 
-def inertia_to(parameters: ArrayLike) -> tuple[Array, Array, Array, Array]:
+def inertia_to(
+    parameters: ArrayLike,
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch 3"], Float[Array, "*batch 4"], Float[Array, "*batch 3"]]:
     """(body_mass, body_ipos, body_iquat, body_inertia) of ten parameters (..., 10).
 
-    Centre of mass (..., 3), quaternion wxyz (..., 4) of the principal axes, principal moments (..., 3), the largest one
-    first. Of a massless body the centre is the origin.
+    Center of mass (..., 3), quaternion wxyz (..., 4) of the principal axes, principal moments (..., 3), the largest one
+    first. Of a massless body the center is the origin.
     """
     mass, center, inertia = bodies.central(check.floating("parameters", parameters, 10))
     moments, axes = jnp.linalg.eigh(inertia)
@@ -53,7 +56,7 @@ def inertia_to(parameters: ArrayLike) -> tuple[Array, Array, Array, Array]:
     return mass, center, conversions.quaternion_from_matrix(axes), moments[..., ::-1]
 
 
-def inertia_from(mass: ArrayLike, ipos: ArrayLike, iquat: ArrayLike, inertia: ArrayLike) -> Array:
+def inertia_from(mass: ArrayLike, ipos: ArrayLike, iquat: ArrayLike, inertia: ArrayLike) -> Float[Array, "*batch 10"]:
     """The ten parameters (..., 10) of a compiled model's numbers, in the shapes of ``inertia_to``."""
     mass, ipos, iquat, inertia = check.arguments(
         mass=(mass, ()), ipos=(ipos, (3,)), iquat=(iquat, (4,)), inertia=(inertia, (3,))
@@ -62,25 +65,25 @@ def inertia_from(mass: ArrayLike, ipos: ArrayLike, iquat: ArrayLike, inertia: Ar
     return bodies.parameters(mass, ipos, (R * inertia[..., None, :]) @ jnp.swapaxes(R, -1, -2))
 
 
-def frame_to(T: ArrayLike) -> Array:
+def frame_to(T: ArrayLike) -> Float[Array, "*batch 7"]:
     """(p, quaternion wxyz) (..., 7) of a pose (..., 4, 4): ``xpos`` and ``xquat``, or the qpos of a free joint."""
-    return jnp.concatenate(bodies.split(check.floating("T", T, 4, 4)), axis=-1)
+    return jnp.concatenate(bodies.split_pose(check.floating("T", T, 4, 4)), axis=-1)
 
 
-def frame_from(x: ArrayLike) -> Array:
+def frame_from(x: ArrayLike) -> Float[Array, "*batch 4 4"]:
     """The pose (..., 4, 4) of (p, quaternion wxyz) (..., 7)."""
     x = check.floating("x", x, 7)
-    return bodies.assembled(x[..., :3], x[..., 3:])
+    return bodies.assemble_pose(x[..., :3], x[..., 3:])
 
 
-def twist_to(T: ArrayLike, V: ArrayLike) -> Array:
+def twist_to(T: ArrayLike, V: ArrayLike) -> Float[Array, "*batch 6"]:
     """(w, v) in world axes (..., 6), as ``mj_objectVelocity``, of the body twist (v, w) of a frame at T (..., 4, 4).
 
     By the same function a wrench (f, n) in the frame becomes (n, f) in world axes at the frame's origin.
     """
-    return bodies.turned(jnp.asarray(T), jnp.asarray(V))
+    return bodies.rotate_and_swap(T, V)
 
 
-def twist_from(T: ArrayLike, V: ArrayLike) -> Array:
+def twist_from(T: ArrayLike, V: ArrayLike) -> Float[Array, "*batch 6"]:
     """The body twist (v, w) of (w, v) in world axes (..., 6), or the wrench (f, n) in the frame of (n, f)."""
-    return bodies.turned(jnp.asarray(T), jnp.asarray(V), back=True)
+    return bodies.rotate_and_swap(T, V, inverse=True)

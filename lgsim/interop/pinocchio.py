@@ -20,6 +20,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import Float
 
 from lgsim.interop import bodies
 from lgsim.interop.convention import Convention
@@ -39,27 +40,29 @@ tau_to, tau_from = _TOOL.tau_to, _TOOL.tau_from
 jacobian_to, jacobian_from = _TOOL.jacobian_to, _TOOL.jacobian_from
 
 
-def inertia_to(parameters: ArrayLike) -> tuple[Array, Array, Array]:
+def inertia_to(
+    parameters: ArrayLike,
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch 3"], Float[Array, "*batch 3 3"]]:
     """(mass, lever, inertia) for ``pinocchio.Inertia`` of ten parameters (..., 10).
 
-    The lever (..., 3) is the centre of mass, the inertia (..., 3, 3) is about it. Of a massless body the lever is zero.
+    The lever (..., 3) is the center of mass, the inertia (..., 3, 3) is about it. Of a massless body the lever is zero.
     The ten parameters themselves are those of ``pinocchio.Inertia.FromDynamicParameters``, in the same order.
     """
     return bodies.central(check.floating("parameters", parameters, 10))
 
 
-def inertia_from(mass: ArrayLike, lever: ArrayLike, inertia: ArrayLike) -> Array:
+def inertia_from(mass: ArrayLike, lever: ArrayLike, inertia: ArrayLike) -> Float[Array, "*batch 10"]:
     """The ten parameters (..., 10) of what a ``pinocchio.Inertia`` has."""
     return bodies.parameters(*check.arguments(mass=(mass, ()), lever=(lever, (3,)), inertia=(inertia, (3, 3))))
 
 
-def frame_to(T: ArrayLike) -> Array:
+def frame_to(T: ArrayLike) -> Float[Array, "*batch 7"]:
     """(p, quaternion xyzw) (..., 7) of a pose (..., 4, 4), for ``pinocchio.XYZQUATToSE3``."""
-    p, q = bodies.split(check.floating("T", T, 4, 4))
+    p, q = bodies.split_pose(check.floating("T", T, 4, 4))
     return jnp.concatenate([p, q[..., 1:], q[..., :1]], axis=-1)
 
 
-def frame_from(x: ArrayLike) -> Array:
+def frame_from(x: ArrayLike) -> Float[Array, "*batch 4 4"]:
     """The pose (..., 4, 4) of what ``pinocchio.SE3ToXYZQUAT`` gives, (..., 7)."""
     x = check.floating("x", x, 7)
-    return bodies.assembled(x[..., :3], jnp.concatenate([x[..., 6:], x[..., 3:6]], axis=-1))
+    return bodies.assemble_pose(x[..., :3], jnp.concatenate([x[..., 6:], x[..., 3:6]], axis=-1))

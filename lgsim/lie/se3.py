@@ -1,7 +1,7 @@
 """se(3) and SE(3) on arrays: twists ``(v, w)`` (..., 6), linear part first, and homogeneous matrices (..., 4, 4).
 
 All functions broadcast over leading axes and follow the dtype (float32 or float64). They raise TypeError for other
-dtypes or mixed ones, and ValueError for wrong last axes, naming the argument. Lengths in metres, angles in radians.
+dtypes or mixed ones, and ValueError for wrong last axes, naming the argument. Lengths in meters, angles in radians.
 ``dexp`` is the space form, ``d/dt exp(u) = hat(dexp_u(u')) exp(u)``; the body form is ``dexp`` at ``-u``. The bottom
 row of an element is taken to be (0, 0, 0, 1).
 """

@@ -67,7 +67,7 @@ def quaternion_rate(q: Quat, dq: Quat) -> Vec:
 
 
 def quaternion(R: Mat) -> Quat:
-    """A quaternion of R, not normalised: the largest of its four components is well above zero (Shepperd 1978).
+    """A quaternion of R, not normalized: the largest of its four components is well above zero (Shepperd 1978).
 
     The norm is between 2 and 4; at an angle of pi the largest component is positive.
     """

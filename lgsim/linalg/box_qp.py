@@ -1,4 +1,7 @@
-"""The minimum of a small quadratic in a box, by a projected Newton method."""
+"""The minimum of a small convex quadratic in a box, ``min 1/2 u . H u + g . u`` for ``lower <= u <= upper``.
+
+A projected Newton method; by Cholesky for one problem, and as native functions for batches of small ones.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +10,41 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float
 
 from lgsim.linalg import dense
 from lgsim.xla import batch_last
 
 SolveFree = Callable[[Array, Array, Array], Array]
+"""``solve(H, rhs, free)``: ``H_ff^-1 rhs_f`` in the free rows f of rhs (m, *batch), zero in the others."""
+
 ITERATIONS = 32
-"""At most; each one is a full step on the free entries, and few are needed."""
+"""Largest number of Newton steps; each one is a full step on the free entries, and few are needed."""
 HALVINGS = 12
+"""Largest number of times that a step is halved."""
 ARMIJO = 0.1
+"""Share of the decrease by the slope that a step must bring."""
 
 
-def box_minimum(H: Array, g: Array, lower: Array, upper: Array, solve: SolveFree | None = None) -> tuple[Array, Array]:
-    """(u, which of its entries are free) that minimises ``1/2 u . H u + g . u`` for lower <= u <= upper.
+def box_minimum(
+    H: Float[Array, "m m *#batch"],
+    g: Float[Array, "m *#batch"],
+    lower: Float[Array, "m *#batch"],
+    upper: Float[Array, "m *#batch"],
+    solve: SolveFree | None = None,
+) -> tuple[Float[Array, "m *#batch"], Bool[Array, "m *#batch"]]:
+    """(u that minimizes ``1/2 u . H u + g . u`` in the box, which of its entries no bound fixes).
 
     Args:
-        H: Positive definite (m, m, *batch).
-        g: (m, *batch).
-        lower, upper: Bounds (m, *batch).
-        solve: ``H_ff^-1 rhs_f`` in the free rows of rhs (m, *batch), zero in the others; by default by Cholesky, for
-            one problem.
+        H: Positive definite Hessian.
+        g: Gradient at zero.
+        lower, upper: Bounds; infinite where there are none.
+        solve: Solution of the Newton step of the free entries; by default by Cholesky, for one problem without batch.
 
-    Source: Bertsekas 1982, Projected Newton methods for optimization problems with simple constraints.
+    Source: Bertsekas 1982, Projected Newton methods for optimization problems with simple constraints, SIAM J. Control
+    and Optimization 20.
     """
-    solve = _factored if solve is None else solve
+    solve = _solve_free_cholesky if solve is None else solve
 
     # loops instead of products of matrices, which in a batch call a library for each problem
     def slope_at(u: Array) -> Array:
@@ -40,85 +54,108 @@ def box_minimum(H: Array, g: Array, lower: Array, upper: Array, solve: SolveFree
         terms = u * (slope_at(u) + g)
         return jax.lax.fori_loop(0, len(g), lambda j, sum: sum + terms[j] / 2, jnp.zeros_like(g[0]))
 
-    def free_of(u: Array, slope: Array) -> Array:
+    def free_at(u: Array, slope: Array) -> Array:
         return ~(((u <= lower) & (slope > 0)) | ((u >= upper) & (slope < 0)))
 
-    def search(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def iterate(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         u, going, i = state
         slope = slope_at(u)
-        free, now = free_of(u, slope), value(u)
+        free, now = free_at(u, slope), value(u)
         direction = -solve(H, slope, free)
 
-        # whether to go on is part of the state: in a batch, computed once to end the loop and once to hold those that
+        # whether to go on is part of the state: in a batch, computed once to end the loop and once to freeze those that
         # are done, it could differ in its last digit, and the loop would not end
         def too_long(length: Array) -> Array:
             trial = jnp.clip(u + length[None] * direction, lower, upper)
-            return value(trial) > now + ARMIJO * _total(slope * (trial - u))
+            return value(trial) > now + ARMIJO * dense.sum_rows(slope * (trial - u))
 
-        def shorter(s: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        def shorten(s: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             length, halved, long = s
             length, halved = jnp.where(long, length / 2, length), jnp.where(long, halved + 1, halved)
             return length, halved, long & too_long(length) & (halved < HALVINGS)
 
         one = jnp.ones_like(now)
         first = (one, jnp.zeros(now.shape, int), too_long(one))
-        length, halved, _ = jax.lax.while_loop(lambda s: jnp.any(s[2]), shorter, first)
+        length, halved, _ = jax.lax.while_loop(lambda s: jnp.any(s[2]), shorten, first)
         trial = jnp.clip(u + length[None] * direction, lower, upper)
         found = halved < HALVINGS
         moved = jnp.where((going & found)[None], trial, u)
         # a full step that meets no new bound is the minimum
-        changed = _some(free_of(moved, slope_at(moved)) != free)
+        changed = _any(free_at(moved, slope_at(moved)) != free)
         return moved, going & found & (changed | (halved > 0)), i + 1
 
     start = jnp.clip(jnp.zeros_like(g), lower, upper)
     everywhere = jnp.ones(g.shape[1:], bool)
     u, _, _ = jax.lax.while_loop(
-        lambda s: jnp.any(s[1]) & (s[2] < ITERATIONS), search, (start, everywhere, jnp.array(0))
+        lambda s: jnp.any(s[1]) & (s[2] < ITERATIONS), iterate, (start, everywhere, jnp.array(0))
     )
-    return u, free_of(u, slope_at(u))
+    return u, free_at(u, slope_at(u))
 
 
-def _total(x: Array) -> Array:
-    return jax.lax.fori_loop(0, len(x), lambda j, sum: sum + x[j], jnp.zeros_like(x[0]))
+def box_step(
+    H: Float[Array, "m m *#batch"],
+    G: Float[Array, "m n *#batch"],
+    g: Float[Array, "m *#batch"],
+    lower: Float[Array, "m *#batch"],
+    upper: Float[Array, "m *#batch"],
+) -> tuple[Float[Array, "m n *#batch"], Float[Array, "m *#batch"], Bool[Array, "*#batch"]]:
+    """(K, k, whether H is positive definite), as part of a native function.
+
+    k minimizes ``1/2 u . H u + g . u`` in the box; ``K = -H_ff^-1 G_f`` in the rows f that no bound fixes, zero in the
+    others.
+
+    Args:
+        H: Hessian of the controls u.
+        G: Derivative of g by the state.
+        g: Gradient at u = 0.
+        lower, upper: Bounds between which zero lies.
+
+    Source: Tassa, Mansard and Todorov 2014, Control-limited differential dynamic programming, sec. III.
+    """
+    k, free = box_minimum(H, g, lower, upper, _solve_free)
+    share = free.astype(H.dtype)
+    return -dense.solve_free(H, G, share), k, dense.inverse_if_definite(H)[1]
 
 
-def _some(x: Array) -> Array:
-    return jax.lax.fori_loop(0, len(x), lambda j, some: some | x[j], jnp.zeros_like(x[0]))
+@batch_last
+def native_box_minimum(
+    H: Float[Array, "m m *#batch"],
+    g: Float[Array, "m *#batch"],
+    lower: Float[Array, "m *#batch"],
+    upper: Float[Array, "m *#batch"],
+) -> tuple[Float[Array, "m *#batch"], Bool[Array, "m *#batch"]]:
+    """``box_minimum`` of one problem as a native function; a batch enters by ``jax.vmap``."""
+    return box_minimum(H, g, lower, upper, _solve_free)
 
 
-def _factored(H: Array, rhs: Array, free: Array) -> Array:
+@batch_last
+def native_box_step(
+    H: Float[Array, "m m *#batch"],
+    G: Float[Array, "m n *#batch"],
+    g: Float[Array, "m *#batch"],
+    lower: Float[Array, "m *#batch"],
+    upper: Float[Array, "m *#batch"],
+) -> tuple[Float[Array, "m n *#batch"], Float[Array, "m *#batch"], Bool[Array, "*#batch"]]:
+    """``box_step`` of one problem as a native function; a batch enters by ``jax.vmap``."""
+    return box_step(H, G, g, lower, upper)
+
+
+def _solve_free(
+    H: Float[Array, "m m *#batch"], rhs: Float[Array, "m *#batch"], free: Bool[Array, "m *#batch"]
+) -> Float[Array, "m *#batch"]:
+    """The solution in the free rows by symmetric sweeps."""
+    return dense.solve_free(H, rhs[:, None], free.astype(H.dtype))[:, 0]
+
+
+def _solve_free_cholesky(
+    H: Float[Array, "m m"], rhs: Float[Array, " m"], free: Bool[Array, " m"]
+) -> Float[Array, " m"]:
+    """The solution in the free rows of one problem."""
     pair = free[:, None] & free[None, :]
     L = jnp.linalg.cholesky(jnp.where(pair, H, jnp.eye(len(H), dtype=H.dtype)))
     return jax.scipy.linalg.cho_solve((L, True), jnp.where(free, rhs, 0))
 
 
-def box_step(H: Array, G: Array, g: Array, lower: Array, upper: Array) -> tuple[Array, Array, Array]:
-    """``box_step`` of arrays whose batch is on the last axes, as part of a native function."""
-    k, free = box_minimum(H, g, lower, upper, _solve_free_rows)
-    share = free.astype(H.dtype)
-    return -dense.solve_free(H, G, share), k, dense.inverse_if_definite(H)[1]
-
-
-def _solve_free_rows(H: Array, rhs: Array, free: Array) -> Array:
-    return dense.solve_free(H, rhs[:, None], free.astype(H.dtype))[:, 0]
-
-
-@batch_last
-def native_box_minimum(H: Array, g: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """``box_minimum`` as one native function."""
-    return box_minimum(H, g, lower, upper, _solve_free_rows)
-
-
-@batch_last
-def native_box_step(H: Array, G: Array, g: Array, lower: Array, upper: Array) -> tuple[Array, Array, Array]:
-    """(K, k, whether H is definite): k minimises ``1/2 u . H u + g . u`` in the box; ``K = -H_ff^-1 G_f`` on free rows.
-
-    Args:
-        H: (m, m).
-        G: (m, n), how g changes with the state.
-        g: (m,).
-        lower, upper: Bounds (m,), such that zero lies between them.
-
-    Source: Tassa, Mansard and Todorov 2014, sec. III.
-    """
-    return box_step(H, G, g, lower, upper)
+def _any(x: Bool[Array, "m *#batch"]) -> Bool[Array, "*#batch"]:
+    """Whether an entry along the first axis is true."""
+    return jax.lax.fori_loop(0, len(x), lambda j, found: found | x[j], jnp.zeros_like(x[0]))

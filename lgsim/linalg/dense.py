@@ -1,65 +1,53 @@
-"""Small dense matrices (n, m, *batch) in loops and elementwise sums, as native functions on CPU want them."""
+"""Small dense matrices (n, m, *batch), general and symmetric in blocks, in loops and elementwise sums.
+
+XLA calls a library for each matrix of a batch to factor or to multiply it, which for small ones costs more than the
+arithmetic. What stands here becomes part of native functions on CPU, with the batch on the last axes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float, Num
 
 from lgsim.xla import batch_last, fusion_barrier
 
+Rows = TypeVar("Rows")
+
 TERMS = 8
-"""Of a sum that are added at once: with fewer what was added is moved more often, with more the code gets slow."""
+"""Terms of a sum that are added in one pass of a loop: with fewer the sum is moved more often, with more the code gets
+slow."""
 
 
-def pairs(f: Callable[[Any, Any], Array], x: Any, y: Any) -> Array:
-    """``out[i, j] = f(x_i, y_j)`` of components (n, *batch)."""
+def pairs(f: Callable[[Rows, Rows], Array], x: Rows, y: Rows) -> Array:
+    """``out[i, j] = f(x_i, y_j)``.
+
+    Args:
+        f: Elementwise function of two pytrees.
+        x: Pytree of arrays (n, *batch).
+        y: Pytree of arrays (m, *batch).
+
+    Returns:
+        Array (n, m, *batch).
+    """
     return f(jax.tree.map(lambda a: a[:, None], x), jax.tree.map(lambda a: a[None], y))
 
 
-def masked(mask: np.ndarray, array: Array) -> Array:
-    """The array where the static mask (n, m) holds, else zero."""
+def masked(mask: Bool[np.ndarray, "n m"], array: Num[Array, "n m *batch"]) -> Num[Array, "n m *batch"]:
+    """The array where the static mask holds, zero elsewhere."""
     if mask.all():
         return array
     return jnp.where(mask.reshape(mask.shape + (1,) * (array.ndim - 2)), array, 0)
 
 
-def inverse(A: Array) -> Array:
-    """Of positive definite matrices (n, n, *batch): n symmetric sweeps in place."""
-    n = A.shape[0]
-    index = np.arange(n).reshape((n,) + (1,) * (A.ndim - 2))
-
-    def sweep(k: Any, A: Array) -> Array:
-        row = fusion_barrier(A[k])
-        scale = fusion_barrier(1 / row[k])
-        column = fusion_barrier(row * scale[None])
-        A = fusion_barrier(A - row[:, None] * column[None])
-        column = jnp.where(index == k, -scale[None], column)
-        return A.at[:, k].set(column).at[k].set(column)
-
-    return -jax.lax.fori_loop(0, n, sweep, A)
-
-
-def times(A: Array, x: Array) -> Array:
-    """Matrix (n, m, *batch) times vector (m, *batch)."""
-    zero = jnp.zeros((A.shape[0], *jnp.broadcast_shapes(A.shape[2:], x.shape[1:])), x.dtype)
-    return summed(A.shape[1], lambda k: A[:, k] * x[k][None], zero)
-
-
-def product(A: Array, B: Array, start: Array | None = None) -> Array:
-    """Matrix (n, k, *batch) times matrix (k, m, *batch), added to ``start``."""
-    if start is None:
-        batch = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
-        start = jnp.zeros((A.shape[0], B.shape[1], *batch), B.dtype)
-    return summed(A.shape[1], lambda k: A[:, k][:, None] * B[k][None], start)
-
-
 def summed(count: int, term: Callable[[Any], Array], start: Array) -> Array:
-    """``start + term(0) + ... + term(count - 1)``, some terms at a time."""
+    """``start + term(0) + ... + term(count - 1)``, at most ``TERMS`` terms in one pass of a loop."""
     step = count // -(-count // TERMS) if count else 1
     loops = count // step
 
@@ -70,51 +58,130 @@ def summed(count: int, term: Callable[[Any], Array], start: Array) -> Array:
     return sum((term(k) for k in range(loops * step, count)), total)
 
 
-matvec = batch_last(times)
-"""A x of one matrix (n, m) and one vector (m,), as a native function."""
-
-
-def transpose(A: Array) -> Array:
-    """The transpose of (n, m, *batch)."""
-    return jnp.swapaxes(A, 0, 1)
-
-
-def sum_rows(x: Array) -> Array:
-    """The sum over the first axis."""
+def sum_rows(x: Num[Array, " n *rest"]) -> Num[Array, "*rest"]:
+    """The sum over the first axis, ``TERMS`` rows at a time."""
     return summed(len(x), lambda i: x[i], jnp.zeros_like(x[0]))
 
 
-def dot(x: Array, y: Array) -> Array:
-    """The scalar product of (n, *batch) and (n, *batch)."""
+def dot(x: Float[Array, "n *#batch"], y: Float[Array, "n *#batch"]) -> Float[Array, "*#batch"]:
+    """The scalar product of two vectors."""
     return summed(len(x), lambda i: x[i] * y[i], jnp.zeros_like(x[0] * y[0]))
 
 
-def inverse_if_definite(A: Array) -> tuple[Array, Array]:
-    """(inverse, whether it is positive definite) of symmetric matrices (m, m, *batch), by sweeps in place.
+def transpose(A: Num[Array, "n m *batch"]) -> Num[Array, "m n *batch"]:
+    """The transpose of a matrix."""
+    return jnp.swapaxes(A, 0, 1)
 
-    The pivots are those of an LDL factorization; what is not definite has an inverse that means nothing.
+
+def times(A: Float[Array, "n m *#batch"], x: Float[Array, "m *#batch"]) -> Float[Array, "n *#batch"]:
+    """The product of a matrix and a vector."""
+    zero = jnp.zeros((A.shape[0], *jnp.broadcast_shapes(A.shape[2:], x.shape[1:])), x.dtype)
+    return summed(A.shape[1], lambda k: A[:, k] * x[k][None], zero)
+
+
+matvec = batch_last(times)
+"""``A x`` of a matrix (n, m) and a vector (m,), as a native function; a batch enters by ``jax.vmap``."""
+
+
+def product(
+    A: Float[Array, "n k *#batch"], B: Float[Array, "k m *#batch"], start: Float[Array, "n m *#batch"] | None = None
+) -> Float[Array, "n m *#batch"]:
+    """``start + A B`` of two matrices; ``start`` is zero by default."""
+    if start is None:
+        batch = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
+        start = jnp.zeros((A.shape[0], B.shape[1], *batch), B.dtype)
+    return summed(A.shape[1], lambda k: A[:, k][:, None] * B[k][None], start)
+
+
+def inverse(A: Float[Array, "n n *batch"]) -> Float[Array, "n n *batch"]:
+    """The inverse of positive definite matrices, by n symmetric sweeps in place.
+
+    Source: Goodnight 1979, A tutorial on the SWEEP operator, The American Statistician 33.
     """
-    m = A.shape[0]
-    index = np.arange(m).reshape((m,) + (1,) * (A.ndim - 2))
+    return -jax.lax.fori_loop(0, len(A), lambda k, A: _swept(A, k)[0], A)
+
+
+def inverse_if_definite(A: Float[Array, "n n *batch"]) -> tuple[Float[Array, "n n *batch"], Bool[Array, "*batch"]]:
+    """(``inverse(A)``, whether A is positive definite) of symmetric matrices.
+
+    The pivots are those of an LDL factorization. The inverse of a matrix that is not definite means nothing.
+    """
 
     def sweep(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        A, good = state
-        row = fusion_barrier(A[k])
-        scale = fusion_barrier(1 / row[k])
-        column = fusion_barrier(row * scale[None])
-        good = good & (row[k] > 0)
-        A = fusion_barrier(A - row[:, None] * column[None])
-        column = jnp.where(index == k, -scale[None], column)
-        return A.at[:, k].set(column).at[k].set(column), good
+        A, definite = state
+        A, pivot = _swept(A, k)
+        return A, definite & (pivot > 0)
 
-    A, good = jax.lax.fori_loop(0, m, sweep, (A, jnp.ones(A.shape[2:], bool)))
-    return -A, good
+    A, definite = jax.lax.fori_loop(0, len(A), sweep, (A, jnp.ones(A.shape[2:], bool)))
+    return -A, definite
 
 
-def solve_free(H: Array, rhs: Array, free: Array) -> Array:
-    """``H_ff^-1 rhs_f`` in the rows where free (m, *batch) is 1, zero where it is 0; rhs (m, columns, *batch)."""
+def _swept(A: Float[Array, "n n *batch"], k: Any) -> tuple[Float[Array, "n n *batch"], Float[Array, "*batch"]]:
+    """(a symmetric matrix after the sweep of its entry k, the pivot); all n sweeps give ``-A^-1``."""
+    index = np.arange(len(A)).reshape((len(A),) + (1,) * (A.ndim - 2))
+    row = fusion_barrier(A[k])
+    scale = fusion_barrier(1 / row[k])
+    column = fusion_barrier(row * scale[None])
+    A = fusion_barrier(A - row[:, None] * column[None])
+    column = jnp.where(index == k, -scale[None], column)
+    return A.at[:, k].set(column).at[k].set(column), row[k]
+
+
+def solve_free(
+    H: Float[Array, "m m *#batch"], rhs: Float[Array, "m columns *#batch"], free: Float[Array, "m *#batch"]
+) -> Float[Array, "m columns *#batch"]:
+    """``H_ff^-1 rhs_f`` in the rows f where ``free`` is 1, zero in the rows where it is 0; H is positive definite."""
     m = H.shape[0]
     eye = jnp.eye(m, dtype=H.dtype).reshape((m, m) + (1,) * (H.ndim - 2))
-    held = fusion_barrier(H * (free[:, None] * free[None]) + eye * (1 - free)[None])
-    W, _ = inverse_if_definite(held)
+    fixed = fusion_barrier(H * (free[:, None] * free[None]) + eye * (1 - free)[None])
+    W, _ = inverse_if_definite(fixed)
     return product(fusion_barrier(W), fusion_barrier(rhs * free[:, None]))
+
+
+SymmetricBlocks = tuple[tuple[Array, ...], ...]
+"""A symmetric matrix as the blocks of its lower triangle: rows i of blocks j <= i, (n_i, n_j, *batch).
+
+What lies above the diagonal is neither made nor moved: a cost to go is by far the largest array of a search.
+"""
+
+
+def block_slices(sizes: Sequence[int]) -> list[slice]:
+    """The index ranges of blocks of these lengths, one after the other."""
+    return [slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))]
+
+
+def to_blocks(A: Float[Array, "n n *batch"], sizes: Sequence[int]) -> SymmetricBlocks:
+    """The lower blocks of a symmetric matrix; n is the sum of the sizes or more."""
+    at = block_slices(sizes)
+    return tuple(tuple(A[at[i], at[j]] for j in range(i + 1)) for i in range(len(at)))
+
+
+def from_blocks(V: SymmetricBlocks) -> Float[Array, "n n *batch"]:
+    """The symmetric matrix of lower blocks."""
+    n = len(V)
+    rows = [[V[i][j] if j <= i else transpose(V[j][i]) for j in range(n)] for i in range(n)]
+    return jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows])
+
+
+def times_blocks(V: SymmetricBlocks, x: Float[Array, "n *#batch"]) -> Float[Array, "n *#batch"]:
+    """The product of a symmetric matrix in blocks and a vector."""
+    at, n = _slices_of(V), len(V)
+    rows = [[times(V[i][j] if j <= i else transpose(V[j][i]), x[at[j]]) for j in range(n)] for i in range(n)]
+    return jnp.concatenate([sum(row[1:], row[0]) for row in rows])
+
+
+def add_symmetric_product(
+    V: SymmetricBlocks, F: Float[Array, "m n *#batch"], K: Float[Array, "m n *#batch"]
+) -> SymmetricBlocks:
+    """``V + F^T K`` of F and K for which the product is symmetric; diagonal blocks are made exactly symmetric."""
+    at = _slices_of(V)
+    rows = [[product(transpose(F[:, at[i]]), K[:, at[j]], start=V[i][j]) for j in range(i + 1)] for i in range(len(V))]
+    for i, row in enumerate(rows):
+        diagonal = fusion_barrier(row[i])
+        row[i] = (diagonal + transpose(diagonal)) / 2
+    return tuple(map(tuple, rows))
+
+
+def _slices_of(V: SymmetricBlocks) -> list[slice]:
+    """The index ranges of the blocks of a matrix."""
+    return block_slices([len(row[0]) for row in V])

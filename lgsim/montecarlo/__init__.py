@@ -34,7 +34,7 @@ from lgsim.montecarlo.distributions import (
     TangentNormal,
     Uniform,
 )
-from lgsim.montecarlo.engine import Chunk, Engine, run_chunk
+from lgsim.montecarlo.engine import Engine, collect, open_store, run, run_chunk
 from lgsim.montecarlo.linear_covariance import LinearCovariance, linear_covariance
 from lgsim.montecarlo.low_discrepancy import LatinHypercube, Sobol
 from lgsim.montecarlo.outputs import (
@@ -50,10 +50,9 @@ from lgsim.montecarlo.outputs import (
 from lgsim.montecarlo.processes import OrnsteinUhlenbeck, Wind
 from lgsim.montecarlo.results import Failures, Histogram, Moments, Results, RunningStatistics
 from lgsim.montecarlo.rollout import Rollout, SampledMotion
-from lgsim.montecarlo.run import collect, open_store, run
 from lgsim.montecarlo.sobol_indices import SobolIndices, sobol_indices, sobol_study
 from lgsim.montecarlo.spaces import ConfigurationSpace, GroupSpace, IntrinsicMoments, Space, VectorSpace
-from lgsim.montecarlo.store import Store, StoreMetadata
+from lgsim.montecarlo.store import Chunk, Store, StoreMetadata
 from lgsim.montecarlo.study import ImportanceTilt, Sample, Sampler, StopAtConfidence, Study
 
 __all__ = [

@@ -21,10 +21,9 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jaxtyping import Shaped
 
-from lgsim.montecarlo.engine import Chunk, Engine
+from lgsim.montecarlo.engine import Engine, Progress, collect, open_store
 from lgsim.montecarlo.results import Results, RunningStatistics
-from lgsim.montecarlo.run import Progress, collect, open_store
-from lgsim.montecarlo.store import Store
+from lgsim.montecarlo.store import Chunk, Store
 from lgsim.montecarlo.study import Study
 
 

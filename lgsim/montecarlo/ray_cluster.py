@@ -14,10 +14,9 @@ from typing import Any
 
 import jax
 
-from lgsim.montecarlo.engine import Chunk, Engine
+from lgsim.montecarlo.engine import Engine, Progress, collect, store_metadata
 from lgsim.montecarlo.results import Results, RunningStatistics
-from lgsim.montecarlo.run import Progress, collect, describe
-from lgsim.montecarlo.store import Store, StoreMetadata
+from lgsim.montecarlo.store import Chunk, Store, StoreMetadata
 from lgsim.montecarlo.study import Study
 from lgsim.support.extras import package
 
@@ -61,8 +60,8 @@ def fill(
         RuntimeError: a worker has other versions, or computes another study from what it was sent.
         ray.exceptions.RayTaskError: a chunk failed otherwise; the chunks that are there stay.
     """
-    study, about = engine.study, store.about
-    expected = describe(engine, about.chunk)
+    study = engine.study
+    expected = store_metadata(engine, store.metadata.chunk)
     running, index = RunningStatistics(study), 0
     pending: dict[Any, int] = {}
     try:
@@ -101,7 +100,7 @@ def _chunk(shared: tuple[Study, StoreMetadata], start: int, stop: int) -> Chunk:
     key = expected.study, study.samples
     if (engine := _engines.get(key)) is None:
         engine = Engine(study)
-        if (wrong := expected.differs(describe(engine, expected.chunk))) is not None:
+        if (wrong := expected.mismatch(store_metadata(engine, expected.chunk))) is not None:
             wrong = wrong.replace("the store is", "the worker is").replace("it has", "the study has")
             raise RuntimeError(f"{os.uname().nodename}: {wrong.replace('this run has', 'the worker has')}")
         _engines.clear()

@@ -14,9 +14,8 @@ import numpy as np
 from jaxtyping import Float, Integer, Shaped
 
 from lgsim.lie.group import LieGroup
-from lgsim.montecarlo.engine import Chunk
 from lgsim.montecarlo.spaces import IntrinsicMoments, Space, intrinsic_moments
-from lgsim.montecarlo.store import Store, flat_names
+from lgsim.montecarlo.store import Chunk, Store, flat_names
 from lgsim.montecarlo.study import DIVERGED, FAILED, SAMPLE, WEIGHT, Study
 from lgsim.multibody.model import Model
 from lgsim.simulation import Trajectory
@@ -112,10 +111,10 @@ def normal_quantile(level: float) -> float:
 
 
 def wilson(failures: float | int, count: float | int, level: float = 0.95) -> tuple[float, float]:
-    """The interval of confidence (low, high) of the probability of what happened in some of independent samples.
+    """The interval of confidence (low, high) of a probability, from independent samples that failed or did not.
 
     Args:
-        failures: Number of samples in which it happened.
+        failures: Number of samples that failed.
         count: Number of samples.
         level: Level of confidence, between 0 and 1.
 
@@ -218,7 +217,7 @@ def stored_quantiles(
     compute, acero, dataset = (
         package(f"pyarrow.{module}", "montecarlo", "a store") for module in ("compute", "acero", "dataset")
     )
-    _, shape = store.about.columns[name]
+    _, shape = store.metadata.columns[name]
     flat = flat_names(name, shape)
     field = compute.field
     counts = (field(DIVERGED) == 0) & (field(SAMPLE) < samples)
@@ -237,7 +236,7 @@ def stored_quantiles(
 
 
 class Failures(NamedTuple):
-    """How often something failed.
+    """The number and the estimated probability of a failure.
 
     Attributes:
         count: Number of samples that failed.
@@ -258,7 +257,7 @@ class Failures(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """How a number is distributed.
+    """A histogram of a number.
 
     Attributes:
         counts: Number of samples in each bin, (bins,); of a tilted study sums of weights.
@@ -303,8 +302,8 @@ class Results:
         """
         store = Store(path)
         kinds = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
-        if kinds != store.about.columns or study.tile != store.about.tile:
-            raise ValueError(f"{path}: the store has other columns or tiles than the study: {store.about.columns}")
+        if kinds != store.metadata.columns or study.tile != store.metadata.tile:
+            raise ValueError(f"{path}: the store has other columns or tiles than the study: {store.metadata.columns}")
         return cls(study, store, store.finished is not None)
 
     def chunks(self) -> Iterator[Chunk]:
@@ -398,7 +397,7 @@ class Results:
         return np.quantile(np.concatenate([values for values, _ in self._good(name)]), q, axis=0)
 
     def histogram(self, name: str, bins: int | Sequence[float] = 50) -> Histogram:
-        """How often an output falls into each of some bins.
+        """The histogram of an output.
 
         Args:
             name: Name of the output; of several numbers all count.
@@ -427,7 +426,7 @@ class Results:
         return found
 
     def failures(self, name: str, level: float = 0.95) -> Failures:
-        """How often one of the study's failures happened, and in which samples.
+        """The number, the probability and the samples of one of the study's failures.
 
         Args:
             name: Name of the failure.

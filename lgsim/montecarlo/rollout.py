@@ -162,7 +162,7 @@ class Rollout(eqx.Module):
         return jnp.concatenate([motion.q[-1], motion.v[-1]])
 
     def saved_torques(self) -> Float[Array, "saved nv"] | None:
-        """The given torques at the saved states, N m or N; of a row held for a step what acts just after the state."""
+        """The given torques at the saved states, N m or N; those of steps are taken as they act just after a state."""
         if self.torques is None:
             return None
         saved = self.steps // self.save_every + 1
@@ -185,7 +185,7 @@ def _compiled_motion(rollout: Rollout, values: dict[str, PyTree]) -> SampledMoti
 
 
 def _divergence(motion: SampledMotion) -> str:
-    """When a motion diverged, in words; empty where it did not."""
+    """The time at which a motion diverged, in words; empty where it did not."""
     bad = ~(np.isfinite(motion.q).all(axis=1) & np.isfinite(motion.v).all(axis=1))
     return f"diverged: the state is not finite at {float(motion.time[np.argmax(bad)]):g} s" if bad.any() else ""
 

@@ -108,7 +108,7 @@ def sobol_study(
         study: A study of d distributions, each of which counts as one variable.
         outputs: Names of its outputs.
         samples: Number of samples, by default that of the study.
-        sequence: By default plain random sampling; with ``Sobol()`` the estimates are much better.
+        sequence: A sequence of points, by default random ones; with ``Sobol()`` the estimates are much better.
 
     Raises:
         ValueError: there is no such output, or the study is tilted.

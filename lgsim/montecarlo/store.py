@@ -16,10 +16,11 @@ from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Shaped
 
-from lgsim.montecarlo.engine import Chunk
 from lgsim.montecarlo.study import SAMPLE
 from lgsim.support.extras import package
 from lgsim.support.files import write_whole
@@ -27,9 +28,31 @@ from lgsim.support.files import write_whole
 FORMAT = "lgsim montecarlo 1"
 
 
+class Chunk(NamedTuple):
+    """The results of samples ``start`` to ``start + count``.
+
+    Attributes:
+        start: The first sample.
+        columns: Arrays of NumPy (count, ...) by name.
+    """
+
+    start: int
+    columns: dict[str, Shaped[np.ndarray, "count ..."]]
+
+    @property
+    def count(self) -> int:
+        """The number of samples."""
+        return len(next(iter(self.columns.values())))
+
+    def part(self, first: int, stop: int) -> Chunk:
+        """The samples ``first`` to ``stop`` of the study, which this chunk must have."""
+        cut = slice(first - self.start, stop - self.start)
+        return Chunk(first, {name: x[cut] for name, x in self.columns.items()})
+
+
 @dataclass(frozen=True)
 class StoreMetadata:
-    """What a store says of its results.
+    """The study, the versions and the columns that the chunks of a store belong to.
 
     Attributes:
         study: Fingerprint of the study.
@@ -75,7 +98,7 @@ class StoreMetadata:
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"{file}: expected what lgsim.montecarlo wrote, got {type(error).__name__}") from None
 
-    def differs(self, other: StoreMetadata) -> str | None:
+    def mismatch(self, other: StoreMetadata) -> str | None:
         """Why the results of another run cannot be added, in words, or None where they can."""
         for name, what in (("model", "model"), ("study", "study"), ("versions", "version")):
             mine, theirs = getattr(self, name), getattr(other, name)
@@ -95,12 +118,12 @@ class Store:
 
     Attributes:
         path: The folder.
-        about: What the store says of its results.
+        metadata: The metadata.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.about = StoreMetadata.read(self.path)
+        self.metadata = StoreMetadata.read(self.path)
 
     @classmethod
     def exists(cls, path: Path) -> bool:
@@ -116,12 +139,12 @@ class Store:
         return files <= {"chunks", "lock"} and not any((path / "chunks").glob("*"))
 
     @classmethod
-    def create(cls, path: str | Path, about: StoreMetadata) -> Store:
+    def create(cls, path: str | Path, metadata: StoreMetadata) -> Store:
         """A new store in a vacant folder."""
         store = cls.__new__(cls)
         store.path = Path(path)
         (store.path / "chunks").mkdir(parents=True, exist_ok=True)
-        store.describe(about)
+        store.write_metadata(metadata)
         return store
 
     def clean(self) -> None:
@@ -130,20 +153,20 @@ class Store:
             for file in folder.glob(".*.*"):
                 file.unlink()
 
-    def describe(self, about: StoreMetadata) -> None:
+    def write_metadata(self, metadata: StoreMetadata) -> None:
         """Write the metadata."""
-        self._write(self.path / "study.json", json.dumps(asdict(about), indent=1).encode())
-        self.about = about
+        self._write(self.path / "study.json", json.dumps(asdict(metadata), indent=1).encode())
+        self.metadata = metadata
 
     def bounds(self, index: int) -> tuple[int, int]:
         """(first sample, the one after the last) of a chunk."""
-        start = index * self.about.chunk
-        return start, min(start + self.about.chunk, self.about.samples)
+        start = index * self.metadata.chunk
+        return start, min(start + self.metadata.chunk, self.metadata.samples)
 
     @property
     def chunks(self) -> int:
         """The number of chunks of the study."""
-        return -(-self.about.samples // self.about.chunk)
+        return -(-self.metadata.samples // self.metadata.chunk)
 
     def missing(self) -> list[int]:
         """The indices of the chunks that are not there yet or, in an extended study, have too few samples."""
@@ -182,7 +205,7 @@ class Store:
         file = self.file(index)
         if not file.exists():
             raise FileNotFoundError(f"{file}: the chunk is not there; resume the study")
-        return _decode(file, index * self.about.chunk, self.about.columns)
+        return _decode(file, index * self.metadata.chunk, self.metadata.columns)
 
     @property
     def finished(self) -> int | None:
@@ -200,7 +223,7 @@ class Store:
 
     def read_all(self) -> Iterator[Chunk]:
         """The chunks before the first one that is missing; of a finished study the samples that count."""
-        end = self.about.samples if self.finished is None else self.finished
+        end = self.metadata.samples if self.finished is None else self.finished
         for k in range(self.chunks):
             start, stop = self.bounds(k)
             if start >= end or not self.file(k).exists():
@@ -304,7 +327,7 @@ _TAKEN = (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK)
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[None]:
     """Hold a lock on a file for this process; the system frees it however the process ends.
 
     Args:

@@ -36,7 +36,7 @@ CPU_TILE, DEVICE_TILE = 64, 8192
 
 
 class Sample(NamedTuple):
-    """What differs from sample to sample.
+    """The values by which samples differ.
 
     Attributes:
         values: The value of each distribution, by its name.
@@ -200,7 +200,7 @@ class Study(eqx.Module):
     in chunks of any size and after any interruption.
 
     Attributes:
-        sampler: What varies.
+        sampler: The distributions of what varies, and their sequence.
         rollout: ``rollout(values)`` gives the motion of a sample: a ``Rollout``, or any function of the values by name.
         outputs: Functions of the motion by name; empty where the rollout itself gives a dictionary of arrays.
         failures: Functions of the outputs by name that say whether a sample failed.
@@ -249,7 +249,7 @@ class Study(eqx.Module):
             failures: See ``Study``.
             stop: A rule to stop, with plain random sampling alone, since only there an interval of confidence is known.
             bound: See ``Study``.
-            tile: By default 64 on CPU and 8192 on other devices.
+            tile: Number of samples computed together, by default 64 on CPU and 8192 on other devices.
 
         Raises:
             ValueError: samples, seed or tile is out of range; a name is unknown, or stands for something else; a value
@@ -290,7 +290,7 @@ class Study(eqx.Module):
         return jax.eval_shape(lambda i: self.evaluate(self.sampler.draw(i)), jnp.uint32(0))
 
     def evaluate(self, sample: Sample) -> Columns:
-        """What is kept of one sample: its outputs, whether it diverged and failed, its weight.
+        """The columns of one sample: its outputs, whether it diverged and failed, its weight.
 
         Raises:
             ValueError: an output has the name of a column that a study adds.

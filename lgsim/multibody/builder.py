@@ -74,7 +74,7 @@ class ModelBuilder:
             placement: Pose of the joint's frame in the parent's, (4, 4); the body's frame is the joint's at rest.
             axis: Axis of the joint, (3,), or one for each degree of freedom, (k, 3); by default the joint's own.
             pitch: Advance of a screw, m/rad.
-            mass, center, inertia: kg; centre of mass in the body's frame, m; inertia about it in the body's axes,
+            mass, center, inertia: kg; center of mass in the body's frame, m; inertia about it in the body's axes,
                 (3, 3), kg m^2.
             parameters: The ten parameters (10,) instead of those three.
             mimic: (joint, k, b) for ``q = k q_joint + b``; for joints of one degree of freedom. Armature, damping and

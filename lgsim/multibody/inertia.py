@@ -24,8 +24,8 @@ def parameters(
 
     Args:
         mass: kg.
-        center: Centre of mass in the body's frame, m.
-        inertia: About the centre of mass, in the body's axes, kg m^2; its upper triangle is read.
+        center: Center of mass in the body's frame, m.
+        inertia: About the center of mass, in the body's axes, kg m^2; its upper triangle is read.
     """
     h = mass[..., None] * center
     square = jnp.sum(center * center, axis=-1)
@@ -40,7 +40,7 @@ def parameters(
 def mass_center_inertia(
     parameters: Float[Array, "*batch 10"],
 ) -> tuple[Float[Array, "*batch"], Float[Array, "*batch 3"], Float[Array, "*batch 3 3"]]:
-    """Mass, centre of mass and inertia about it: the inverse of ``parameters``; not defined for a massless body."""
+    """Mass, center of mass and inertia about it: the inverse of ``parameters``; not defined for a massless body."""
     mass = parameters[..., 0]
     center = parameters[..., 1:4] / mass[..., None]
     about_origin = rotational_inertia(parameters)
@@ -106,10 +106,10 @@ def defect(parameters: np.ndarray) -> str | None:
 
 
 def nearest_physical(parameters: np.ndarray) -> np.ndarray:
-    """The parameters (10,) whose density about the same centre of mass has no negative principal moment.
+    """The parameters (10,) whose density about the same center of mass has no negative principal moment.
 
     The principal moments of the density, ``Sigma``, that are negative become zero: the nearest in the Frobenius norm
-    at fixed mass and centre.
+    at fixed mass and center.
     """
     mass = float(parameters[0])
     center, central = _central(np.asarray(parameters, float))
@@ -121,7 +121,7 @@ def nearest_physical(parameters: np.ndarray) -> np.ndarray:
 
 
 def _central(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Centre of mass and inertia about it, in float64 whatever JAX's default is."""
+    """Center of mass and inertia about it, in float64 whatever JAX's default is."""
     center = values[1:4] / values[0]
     return center, values[PLACES] - values[0] * (center @ center * np.eye(3) - np.outer(center, center))
 
@@ -131,7 +131,7 @@ def _list(values: np.ndarray) -> str:
 
 
 COORDINATES = ("alpha", "d1", "d2", "d3", "s12", "s23", "s13", "t1", "t2", "t3")
-"""The mass is ``exp(2 alpha)`` and t the centre of mass in m; d and s are the spread of the mass about it."""
+"""The mass is ``exp(2 alpha)`` and t the center of mass in m; d and s are the spread of the mass about it."""
 
 
 def from_log_cholesky(coordinates: Float[Array, "*batch 10"]) -> Float[Array, "*batch 10"]:

@@ -282,7 +282,7 @@ class Model:
     def add_payload(self, frame: str, parameters: Any) -> Model:
         """The machine with a load fixed to a frame, of ten parameters (10,) in the frame's axes about its origin.
 
-        ``lgsim.multibody.inertia.parameters`` makes them of mass, centre and inertia.
+        ``lgsim.multibody.inertia.parameters`` makes them of mass, center and inertia.
 
         Raises:
             ModelError: there is no such frame, the world carries it, no body has such parameters.

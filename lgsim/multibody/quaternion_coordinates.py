@@ -16,7 +16,7 @@ def quaternion(q: Components) -> Quat:
 
 
 def turned(q: Components, w: Vec) -> list[Array]:
-    """``q exp(w)``; an exponential has norm one to rounding, so nothing is normalised."""
+    """``q exp(w)``; an exponential has norm one to rounding, so nothing is normalized."""
     s, v = so3_components.quaternion_product(quaternion(q), so3_components.quaternion_exp(w))
     return [s, *v]
 

@@ -1,11 +1,15 @@
-"""Trajectory optimisation and inverse kinematics on groups.
+"""Trajectory optimization and inverse kinematics on groups.
 
 A ``Problem`` is data: dynamics, horizon, costs, a start, bounds and constraints. ``solve`` takes it to a locally
 optimal trajectory by a solver: ``ILQR`` (iterative LQR and differential dynamic programming, from controls or from
-states with gaps), ``DirectShooting`` (any optimiser of optax), ``ShootingMinimiser`` and ``ShootingLeastSquares``
+states with gaps), ``DirectShooting`` (any optimizer of optax), ``ShootingMinimizer`` and ``ShootingLeastSquares``
 (optimistix), or ``AugmentedLagrangian`` around any of them for general constraints. All work in tangent coordinates,
 under ``jax.jit`` and ``jax.vmap``. ``mpc`` solves again and again from where a machine is; ``inverse_kinematics``
 finds configurations.
+
+What a solver returns is a ``Solution`` (of inverse kinematics an ``InverseKinematicsSolution``), as from an integrator
+or a least-squares search: the unknowns that it found with all that is known of them. Its field ``result`` is a member
+of an enumeration ``RESULTS``, whose text says how the search ended and what to do.
 """
 
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
@@ -15,15 +19,17 @@ from lgsim.optimize.direct_shooting import DirectShooting, ShootingLeastSquares,
 from lgsim.optimize.dynamics import DiscreteDynamics, Dynamics, FieldDynamics, MultibodyDynamics, RateControlledDynamics
 from lgsim.optimize.euler_dynamics import SymplecticEulerDynamics
 from lgsim.optimize.ilqr import ILQR
-from lgsim.optimize.inverse_kinematics import INVERSE_KINEMATICS_RESULTS, InverseKinematicsResult, inverse_kinematics
-from lgsim.optimize.linearize import LinearQuadratic, linearize
+from lgsim.optimize.inverse_kinematics import (
+    INVERSE_KINEMATICS_RESULTS,
+    InverseKinematicsSolution,
+    inverse_kinematics,
+)
+from lgsim.optimize.linear_quadratic import LinearQuadratic, Policy, linearize, riccati, rollout_policy
 from lgsim.optimize.mpc import MPCController, MPCState, mpc
 from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import RESULTS, History, Result
-from lgsim.optimize.riccati import Policy, riccati, rollout_policy
 from lgsim.optimize.solve import Iteration, solve
-from lgsim.optimize.solver import IterativeSolver, Solver
+from lgsim.optimize.solver import RESULTS, History, IterativeSolver, Solution, Solver
 from lgsim.optimize.standard_costs import (
     CenterOfMass,
     ControlEffort,
@@ -63,7 +69,7 @@ __all__ = [
     "FunctionCost",
     "GeodesicDistance",
     "History",
-    "InverseKinematicsResult",
+    "InverseKinematicsSolution",
     "Iteration",
     "IterativeSolver",
     "JointVelocity",
@@ -78,9 +84,9 @@ __all__ = [
     "Problem",
     "RateControlledDynamics",
     "Residual",
-    "Result",
     "ShootingLeastSquares",
     "ShootingMinimizer",
+    "Solution",
     "Solver",
     "StateBounds",
     "StateDistance",

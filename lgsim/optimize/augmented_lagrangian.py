@@ -1,36 +1,42 @@
 """Conditions on states and controls by an augmented Lagrangian around any solver."""
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float, Int
 
 from lgsim.lie.action import Point
-from lgsim.optimize.constraints import Penalties
+from lgsim.optimize.constraints import Constraint, Penalties
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import RESULTS, History, Result
-from lgsim.optimize.solver import IterativeSolver, Solver
+from lgsim.optimize.solver import RESULTS, History, IterativeSolver, Solution, Solver, tolerance_of
+
+Rows = tuple[tuple[Float[Array, "horizon _"], ...], tuple[Float[Array, " _"], ...]]
+"""(rows of the constraints on the path, each (H, rows), rows of those at the end, each (rows,))."""
 
 
 class AugmentedLagrangian(IterativeSolver):
-    """Solve a row of problems without conditions whose costs have penalties with multipliers, each from the one before.
+    """Solve a sequence of problems without conditions whose costs have penalties with multipliers, each from the last.
 
     ``m <- m + rho c`` for equalities, ``max(m + rho c, 0)`` for inequalities ``c <= 0``; rho grows where the violation
-    did not fall enough. One row of the history is an outer iteration, with the penalty as its regularisation, the
+    did not fall enough. One row of the history is an outer iteration, with the penalty as its regularization, the
     violation as its feasibility and the number of inner iterations as its step.
 
     Attributes:
         inner: The solver of the problems without conditions.
-        max_iterations: Outer iterations, at most.
-        tolerance: Of the largest violation, in the constraints' units; by default 1e-6 in float64, 1e-3 in float32.
+        max_iterations: Largest number of outer iterations.
+        tolerance: Bound of the largest violation, in the constraints' units; by default 1e-6 in float64, 1e-3 in
+            float32.
         penalty: The first rho.
-        factor: By which rho grows.
-        progress: The share of the last violation above which rho grows.
-        largest: Of rho.
+        penalty_increase: Factor by which rho grows.
+        progress: Share of the last violation above which rho grows.
+        penalty_max: The largest rho.
 
     Source: Nocedal and Wright, Numerical Optimization, 2nd ed., alg. 17.4.
     """
@@ -39,9 +45,9 @@ class AugmentedLagrangian(IterativeSolver):
     max_iterations: int = eqx.field(static=True, default=20)
     tolerance: float | None = None
     penalty: float = 1.0
-    factor: float = 10.0
+    penalty_increase: float = 10.0
     progress: float = 0.25
-    largest: float = 1e8
+    penalty_max: float = 1e8
 
     @property
     def handles_constraints(self) -> bool:
@@ -51,63 +57,81 @@ class AugmentedLagrangian(IterativeSolver):
     def iteration_limit(self) -> int:
         return self.max_iterations
 
-    def begin(self, problem: Problem, us: Array, ys: Point | None) -> "_State":
+    def begin(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> _State:
         # the first problem starts from a trajectory of the dynamics or from the guess with its gaps
         ys = problem.rollout(us) if ys is None else ys
-        rows, end_rows = conditions(problem, ys, us)
+        rows, end_rows = constraint_values(problem, ys, us)
         zeros = Penalties(
             jax.tree.map(jnp.zeros_like, rows), jax.tree.map(jnp.zeros_like, end_rows),
             jnp.asarray(self.penalty, problem.dtype),
         )  # fmt: skip
         history = History.empty(self.max_iterations, problem.dtype)
         blank = jax.eval_shape(lambda: self.inner.run(with_penalties(problem, zeros), us, ys))
-        result = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), blank)
-        result = eqx.tree_at(lambda r: (r.us, r.ys, r.place), result, (us, ys, jnp.array(-1)))
+        solution = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), blank)
+        solution = eqx.tree_at(lambda r: (r.us, r.ys, r.bad_node), solution, (us, ys, jnp.array(-1)))
         infinite = jnp.asarray(jnp.inf, problem.dtype)
-        return _State(jnp.array(0), jnp.array(False), result, zeros, infinite, history)
+        return _State(jnp.array(0), jnp.array(False), solution, zeros, infinite, history)
 
-    def finish(self, problem: Problem, s: "_State") -> Result:
-        found = s.result
-        code = RESULTS.where(s.violation <= self._limit(problem), found.result, RESULTS.constraints_violated)
-        code = RESULTS.where(found.place >= 0, found.result, code)
-        ts = problem.time(jnp.arange(problem.horizon + 1))
-        return Result(
-            ts, found.ys, found.us, problem.cost(found.ys, found.us), found.gradient, found.feasibility,
-            s.violation, found.gains, s.history, s.i, code, found.place, found.quantity, s.penalties,
-        )  # fmt: skip
+    def finish(self, problem: Problem, s: _State) -> Solution:
+        inner = s.solution
+        met = s.violation <= tolerance_of(self.tolerance, 0.4, problem.dtype)
+        result = RESULTS.where(met, inner.result, RESULTS.constraints_violated)
+        return Solution(
+            ts=problem.time(jnp.arange(problem.horizon + 1)),
+            ys=inner.ys,
+            us=inner.us,
+            cost=problem.cost(inner.ys, inner.us),
+            gradient=inner.gradient,
+            feasibility=inner.feasibility,
+            violation=s.violation,
+            gains=inner.gains,
+            history=s.history,
+            iterations=s.i,
+            result=RESULTS.where(inner.bad_node >= 0, inner.result, result),
+            bad_node=inner.bad_node,
+            bad_quantity=inner.bad_quantity,
+            multipliers=s.penalties,
+        )
 
-    def iterate(self, problem: Problem, s: "_State") -> "_State":
+    def iterate(self, problem: Problem, s: _State) -> _State:
         penalties = s.penalties
-        result = self.inner.run(with_penalties(problem, penalties), s.result.us, s.result.ys)
-        rows, end_rows = conditions(problem, result.ys, result.us)
-        along = tuple(c for c in problem.constraints if c.along)
-        at_end = tuple(c for c in problem.constraints if c.end)
+        solution = self.inner.run(with_penalties(problem, penalties), s.solution.us, s.solution.ys)
+        rows, end_rows = constraint_values(problem, solution.ys, solution.us)
+        on_path = tuple(c for c in problem.constraints if c.on_path)
+        at_end = tuple(c for c in problem.constraints if c.at_end)
         rho = penalties.weight
-        worst = jnp.maximum(_violation(along, rows, rho), _violation(at_end, end_rows, rho))
+        worst = jnp.maximum(_violation(on_path, rows, rho), _violation(at_end, end_rows, rho))
         history = s.history.record(
-            s.i, cost=problem.cost(result.ys, result.us), gradient=result.gradient, feasibility=worst,
-            step=result.iterations.astype(problem.dtype), regularisation=rho,
+            s.i, cost=problem.cost(solution.ys, solution.us), gradient=solution.gradient, feasibility=worst,
+            step=solution.iterations.astype(problem.dtype), regularization=rho,
         )  # fmt: skip
         slow = worst > self.progress * s.violation
         after = Penalties(
-            tuple(_shifted(c, m, x, rho) for c, m, x in zip(along, penalties.along, rows, strict=True)),
-            tuple(_shifted(c, m, x, rho) for c, m, x in zip(at_end, penalties.end, end_rows, strict=True)),
-            jnp.where(slow, jnp.minimum(rho * self.factor, self.largest), rho),
+            tuple(_updated(c, m, x, rho) for c, m, x in zip(on_path, penalties.path, rows, strict=True)),
+            tuple(_updated(c, m, x, rho) for c, m, x in zip(at_end, penalties.end, end_rows, strict=True)),
+            jnp.where(slow, jnp.minimum(rho * self.penalty_increase, self.penalty_max), rho),
         )
-        done = (worst <= self._limit(problem)) | (result.place >= 0)
-        return _State(s.i + 1, done, result, after, worst, history)
-
-    def _limit(self, problem: Problem) -> Any:
-        """Of the largest violation."""
-        return 10.0 ** (-0.4 * np.finfo(problem.dtype).precision) if self.tolerance is None else self.tolerance
+        done = (worst <= tolerance_of(self.tolerance, 0.4, problem.dtype)) | (solution.bad_node >= 0)
+        return _State(s.i + 1, done, solution, after, worst, history)
 
 
 class _State(NamedTuple):
-    i: Array
-    done: Array
-    result: Result
+    """The state of ``AugmentedLagrangian``; its order is that of checkpoints.
+
+    Attributes:
+        i: Number of outer iterations done.
+        done: Whether nothing is left to do.
+        solution: The solution of the last inner problem.
+        penalties: Multipliers and penalty of the next one.
+        violation: Largest violation of the constraints in the last one.
+        history: The record of the outer iterations.
+    """
+
+    i: Int[Array, ""]
+    done: Bool[Array, ""]
+    solution: Solution
     penalties: Penalties
-    violation: Array
+    violation: Float[Array, ""]
     history: History
 
 
@@ -116,26 +140,32 @@ def with_penalties(problem: Problem, penalties: Penalties) -> Problem:
     return eqx.tree_at(lambda p: p.penalties, problem, penalties, is_leaf=lambda x: x is None)
 
 
-def conditions(problem: Problem, ys: Point, us: Array) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """The values of the constraints along the way, each (H, rows), and at the end, each (rows,)."""
+def constraint_values(problem: Problem, ys: Point, us: Float[Array, "horizon nu"]) -> Rows:
+    """The values of the constraints on a trajectory: those on the path, and those at the end."""
     ks = jnp.arange(problem.horizon)
     before, last = jax.tree.map(lambda y: y[:-1], ys), jax.tree.map(lambda y: y[-1], ys)
 
-    def along(c):
+    def on_path(c: Constraint) -> Array:
         return jax.vmap(lambda k, y, u: c.value(problem.time(k), y, u, problem.args))(ks, before, us)
 
     end = problem.time(problem.horizon)
     return (
-        tuple(along(c) for c in problem.constraints if c.along),
-        tuple(c.value(end, last, None, problem.args) for c in problem.constraints if c.end),
+        tuple(on_path(c) for c in problem.constraints if c.on_path),
+        tuple(c.value(end, last, None, problem.args) for c in problem.constraints if c.at_end),
     )
 
 
-def _violation(constraints, values, rho: Array) -> Array:
+def _violation(
+    constraints: Sequence[Constraint], values: Sequence[Float[Array, " ..."]], rho: Float[Array, ""]
+) -> Float[Array, ""]:
+    """The largest violation of constraints."""
     sizes = [jnp.max(jnp.abs(x) if c.equality else jnp.maximum(x, 0)) for c, x in zip(constraints, values, strict=True)]
     return jnp.max(jnp.stack([jnp.zeros_like(rho), *sizes]))
 
 
-def _shifted(constraint, multiplier: Array, value: Array, rho: Array) -> Array:
+def _updated(
+    constraint: Constraint, multiplier: Float[Array, "*rows"], value: Float[Array, "*rows"], rho: Float[Array, ""]
+) -> Float[Array, "*rows"]:
+    """The multipliers of a constraint after an outer iteration."""
     moved = multiplier + rho * value
     return moved if constraint.equality else jnp.maximum(moved, 0)

@@ -1,4 +1,4 @@
-"""Conditions on states and controls: equalities ``c = 0`` and inequalities ``c <= 0``, along the way or at the end."""
+"""Conditions on states and controls, along the path and at its end, and the penalties that stand for them."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -9,62 +9,74 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float, Int
 
+from lgsim.integrators.method import Number
 from lgsim.lie.action import Point
 from lgsim.multibody.model import Model
-from lgsim.optimize.cost import Cost, Residual, Sum
+from lgsim.optimize.cost import Control, Cost, Residual, Sum
 
 
 class Constraint(eqx.Module):
-    """A condition on a node, ``value(t, y, u, args)`` with values (rows,); u is None at the end of the horizon.
+    """A condition on a node, ``value = 0`` or ``value <= 0`` in each of its rows.
 
     Attributes:
         equality: Whether all rows are zero; else none is positive.
-        along: Whether it holds at the nodes with a control.
-        end: Whether it holds at the last node.
+        on_path: Whether it holds at the nodes with a control.
+        at_end: Whether it holds at the last node.
     """
 
     equality: eqx.AbstractVar[bool]
-    along: eqx.AbstractVar[bool]
-    end: eqx.AbstractVar[bool]
+    on_path: eqx.AbstractVar[bool]
+    at_end: eqx.AbstractVar[bool]
 
     @abstractmethod
-    def value(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
-        """The rows (rows,)."""
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+        """The rows at time t (s) in state y under the control u, which is None at the end of the horizon."""
 
-    def of_state(self, y: Point) -> Array | None:
+    def state_value(self, y: Point) -> Float[Array, " rows"] | None:
         """The rows where they depend on the state alone, else None: a start that breaks them is infeasible."""
         return None
 
 
 class PathConstraint(Constraint):
-    """``function(t, y, u, args)``, (rows,), at every node with a control."""
+    """A condition at every node with a control.
+
+    Attributes:
+        function: ``function(t, y, u, args)``, the rows (rows,).
+        equality: Whether all rows are zero; else none is positive.
+    """
 
     function: Callable[..., Any]
     equality: bool = eqx.field(static=True, default=True)
-    along: bool = eqx.field(static=True, default=True, init=False)
-    end: bool = eqx.field(static=True, default=False, init=False)
+    on_path: bool = eqx.field(static=True, default=True, init=False)
+    at_end: bool = eqx.field(static=True, default=False, init=False)
 
-    def value(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.function(t, y, u, args)
 
 
-def _at_end(condition: Any) -> Any:
-    return condition.at_end if isinstance(condition, Residual) else condition
+def _end_function(condition: Any) -> Any:
+    """The function (t, y, args) of a condition at the end, or of the residuals of a cost there."""
+    return condition.end_residual if isinstance(condition, Residual) else condition
 
 
 class EndConstraint(Constraint):
-    """``function(t, y, args)``, (rows,), at the last node; or a cost that is squares, whose residuals are the rows.
+    """A condition at the last node; ``EndConstraint(FramePose(model, "flange", target))`` puts a frame at a pose.
 
-    ``EndConstraint(FramePose(model, "flange", target))`` puts a frame at a pose. Weights count for nothing.
+    Attributes:
+        function: ``function(t, y, args)``, the rows (rows,); or a cost that is squares, of which the residuals before
+            weighting are the rows.
+        equality: Whether all rows are zero; else none is positive.
     """
 
-    function: Callable[..., Any] = eqx.field(converter=_at_end)
+    function: Callable[..., Any] = eqx.field(converter=_end_function)
     equality: bool = eqx.field(static=True, default=True)
-    along: bool = eqx.field(static=True, default=False, init=False)
-    end: bool = eqx.field(static=True, default=True, init=False)
+    on_path: bool = eqx.field(static=True, default=False, init=False)
+    at_end: bool = eqx.field(static=True, default=True, init=False)
 
-    def value(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.function(t, y, args)
 
 
@@ -72,41 +84,53 @@ class StateBounds(Constraint):
     """``lower <= coordinates(y) <= upper`` at every node.
 
     Attributes:
-        lower, upper: (entries,), finite numbers.
-        coordinates: The bounded numbers (entries,) in a state, by default the state itself, an array.
+        lower, upper: Bounds (entries,), finite numbers.
+        coordinates: ``coordinates(y)``, the bounded numbers (entries,) of a state; by default the state itself, an
+            array.
+
+    Raises:
+        ValueError: a lower bound lies above its upper one, or a bound is not finite.
     """
 
     lower: Any
     upper: Any
     coordinates: Callable[[Point], Array] | None = None
     equality: bool = eqx.field(static=True, default=False, init=False)
-    along: bool = eqx.field(static=True, default=True, init=False)
-    end: bool = eqx.field(static=True, default=True, init=False)
+    on_path: bool = eqx.field(static=True, default=True, init=False)
+    at_end: bool = eqx.field(static=True, default=True, init=False)
 
     def __check_init__(self):
-        ordered("state bounds", self.lower, self.upper)
+        check_order("state bounds", self.lower, self.upper)
         if not isinstance(self.lower, Tracer) and not np.all(np.isfinite(self.lower) & np.isfinite(self.upper)):
             raise ValueError("state bounds: expected finite numbers; choose the bounded ones by coordinates")
 
-    def value(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
-        return self.of_state(y)
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+        return self.state_value(y)
 
-    def of_state(self, y: Point) -> Array:
+    def state_value(self, y: Point) -> Float[Array, " rows"]:
+        """``(lower - coordinates, coordinates - upper)`` of a state."""
         x = y if self.coordinates is None else self.coordinates(y)
         return jnp.concatenate([jnp.asarray(self.lower, x.dtype) - x, x - jnp.asarray(self.upper, x.dtype)])
 
 
 class _Entries(eqx.Module):
+    """The numbers at given places of a state that is an array."""
+
     places: tuple[int, ...] = eqx.field(static=True)
 
-    def __call__(self, y: Array) -> Array:
+    def __call__(self, y: Float[Array, " n"]) -> Float[Array, " entries"]:
+        """The numbers."""
         return y[np.array(self.places)]
 
 
 def joint_limits(model: Model, velocities: bool = True) -> StateBounds:
-    """The limits of a machine's joints, and with ``velocities`` of their speeds, as bounds of the state (q, v).
+    """The position limits of a machine's joints, rad or m, and the limits of their speeds, as bounds of (q, v).
 
     Joints without a limit, and groups, which have none, are left out.
+
+    Args:
+        model: The machine.
+        velocities: Whether speeds are bounded too, by ``model.velocity_limit``, rad/s or m/s.
 
     Raises:
         ValueError: the model has no limit at all.
@@ -128,7 +152,7 @@ def joint_limits(model: Model, velocities: bool = True) -> StateBounds:
     return StateBounds(jnp.asarray(lower, model.dtype), jnp.asarray(upper, model.dtype), _Entries(tuple(places)))
 
 
-def ordered(name: str, lower: Any, upper: Any) -> None:
+def check_order(name: str, lower: ArrayLike, upper: ArrayLike) -> None:
     """Raise ValueError where a lower bound lies above its upper one; inside ``jit`` nothing happens."""
     if isinstance(lower, Tracer) or isinstance(upper, Tracer):
         return
@@ -143,7 +167,12 @@ def ordered(name: str, lower: Any, upper: Any) -> None:
 
 
 class Penalty(Residual):
-    """``rho/2 |c + m/rho|^2`` of equalities, and of inequalities its positive part; m are multipliers, rho the weight.
+    """``rho/2 |c + m/rho|^2`` of equalities c, and of inequalities the same of the positive part of ``c + m/rho``.
+
+    Attributes:
+        constraints: The conditions on one node.
+        multipliers: A multiplier m for each row, of each constraint (rows,).
+        weight: The penalty rho.
 
     Source: Nocedal and Wright, Numerical Optimization, 2nd ed., sec. 17.3 and 17.4.
     """
@@ -152,7 +181,7 @@ class Penalty(Residual):
     multipliers: tuple[Array, ...]
     weight: Array
 
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         rows = []
         for constraint, m in zip(self.constraints, self.multipliers, strict=True):
             shifted = constraint.value(t, y, u, args) + m / self.weight
@@ -161,28 +190,25 @@ class Penalty(Residual):
 
 
 class Penalties(eqx.Module):
-    """Multipliers of all nodes, and the weight of all penalties.
+    """The multipliers of all nodes, and the weight of all penalties.
 
     Attributes:
-        along: For each constraint along the way (H, rows).
-        end: For each constraint at the end (rows,).
+        path: Multipliers of each constraint on the path (H, rows).
+        end: Multipliers of each constraint at the end (rows,).
         weight: The penalty rho.
     """
 
-    along: tuple[Array, ...]
-    end: tuple[Array, ...]
-    weight: Array
+    path: tuple[Float[Array, "horizon _"], ...]
+    end: tuple[Float[Array, " _"], ...]
+    weight: Float[Array, ""]
 
-    def at(self, constraints: tuple[Constraint, ...], k: Any) -> Cost:
-        """The cost that is added at node k."""
-        held = tuple(c for c in constraints if c.along)
-        return (
-            Penalty(constraints=held, multipliers=tuple(m[k] for m in self.along), weight=self.weight)
-            if held
-            else Sum(())
-        )
+    def at_node(self, constraints: tuple[Constraint, ...], k: Int[Array, ""] | int) -> Cost:
+        """The cost that is added to the running cost of node k."""
+        active = tuple(c for c in constraints if c.on_path)
+        multipliers = tuple(m[k] for m in self.path)
+        return Penalty(constraints=active, multipliers=multipliers, weight=self.weight) if active else Sum(())
 
     def at_end(self, constraints: tuple[Constraint, ...]) -> Cost:
-        """The cost that is added at the last node."""
-        held = tuple(c for c in constraints if c.end)
-        return Penalty(constraints=held, multipliers=self.end, weight=self.weight) if held else Sum(())
+        """The cost that is added to the terminal cost."""
+        active = tuple(c for c in constraints if c.at_end)
+        return Penalty(constraints=active, multipliers=self.end, weight=self.weight) if active else Sum(())

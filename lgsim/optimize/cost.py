@@ -11,50 +11,64 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jaxtyping import Float
 
+from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Point
 from lgsim.linalg import dense
 from lgsim.linalg.dense import product, times
 from lgsim.xla import batch_last
 
+Control = Float[Array, " nu"] | None
+"""The control of a node; None at the end of the horizon, which has none."""
+
 
 class Quadratic(NamedTuple):
-    """``value + gradient . z + 1/2 z . hessian z`` about a node, z = (dx, du) or dx at the end."""
+    """The model ``value + gradient . z + 1/2 z . hessian z`` of a cost in tangent coordinates of a node.
 
-    value: Array
-    gradient: Array
-    hessian: Array
+    Attributes:
+        value: The cost at the node.
+        gradient: Its gradient (n,) by z = (dx, du), or by dx at the end of the horizon.
+        hessian: Its Hessian (n, n).
+    """
+
+    value: Float[Array, ""]
+    gradient: Float[Array, " n"]
+    hessian: Float[Array, "n n"]
 
 
 class Cost(eqx.Module):
-    """A cost of one node, ``value(t, y, u, args)``; u is None at the end of the horizon.
-
-    Costs add up (``a + b``) and scale (``2.0 * a``).
-    """
+    """A cost of one node of a trajectory. Costs add up (``a + b``) and scale (``2.0 * a``)."""
 
     @abstractmethod
-    def value(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
-        """One number."""
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
+        """The cost at time t (s) in state y under the control u, which is None at the end of the horizon."""
 
-    def quadratic(self, action: Action, t: Any, y: Point, u: Array | None, args: Any, full: bool) -> Quadratic:
-        """The model about (y, u) in ``z -> (move(dx, y), u + du)``: of second order, exact."""
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+        """The second-order model about (y, u) in the chart ``z -> (move(dx, y), u + du)``.
+
+        Args:
+            action: How tangent vectors move states.
+            t, y, u, args: The node, as in ``value``.
+            exact: Whether the Hessian is that of the cost; else a subclass may leave parts of it out.
+        """
 
         def f(z: Array) -> Array:
-            return self.value(t, *near(action, y, u, z), args)
+            return self.value(t, *move_node(action, y, u, z), args)
 
-        z = origin(action, y, u)
+        z = zero_tangent(action, y, u)
         value, gradient = jax.value_and_grad(f)(z)
         return Quadratic(value, gradient, jax.hessian(f)(z))
 
-    def rows(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
-        """Numbers (rows,) half of whose squares add up to the cost.
+    def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+        """Weighted residuals: half the sum of their squares is the cost.
 
         Raises:
             TypeError: the cost is no sum of squares.
         """
         raise TypeError(
-            f"cost: expected a sum of squares such as Effort or LeastSquares, got {type(self).__name__}; take another "
-            "solver, or write the cost as LeastSquares"
+            f"cost: expected a sum of squares such as ControlEffort or LeastSquares, got {type(self).__name__}; take "
+            "another solver, or write the cost as LeastSquares"
         )
 
     def __add__(self, other: Any) -> "Cost":
@@ -69,7 +83,7 @@ class Cost(eqx.Module):
 class Residual(Cost):
     """Half a weighted sum of squares, ``1/2 sum_i w_i r_i^2``, of residuals r(t, y, u, args).
 
-    Its quadratic model is that of Gauss and Newton, ``J^T W J``, never indefinite, unless the full one is asked for.
+    Its quadratic model is that of Gauss and Newton, ``J^T W J``, never indefinite, unless an exact one is asked for.
 
     Attributes:
         weight: One number or one for each residual, not negative.
@@ -78,136 +92,168 @@ class Residual(Cost):
     weight: eqx.AbstractVar[Any]
 
     @abstractmethod
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
-        """The residuals before weighting, (rows,)."""
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+        """The residuals before weighting, at a node as in ``value``."""
 
-    def at_end(self, t: Any, y: Point, args: Any) -> Array:
-        """The residuals at the end of the horizon, where there is no control."""
+    def end_residual(self, t: Number, y: Point, args: Any) -> Float[Array, " rows"]:
+        """The residuals before weighting at the end of the horizon, where there is no control."""
         return self.residual(t, y, None, args)
 
-    def value(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
         r = self.residual(t, y, u, args)
         return jnp.sum(self._weights(r) * r * r) / 2
 
-    def quadratic(self, action: Action, t: Any, y: Point, u: Array | None, args: Any, full: bool) -> Quadratic:
-        if full:
-            return super().quadratic(action, t, y, u, args, full)
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+        if exact:
+            return super().quadratic(action, t, y, u, args, exact)
         r, J = self.linear(action, t, y, u, args)
-        return of_squares(J, self._weights(r), r, J.shape[1])
+        return gauss_newton_model(J, self._weights(r), r, J.shape[1])
 
-    def linear(self, action: Action, t: Any, y: Point, u: Array | None, args: Any) -> tuple[Array, Array]:
-        """(r, J) about a node, J (rows, action.dim + controls).
+    def linear(
+        self, action: Action, t: Number, y: Point, u: Control, args: Any
+    ) -> tuple[Float[Array, " rows"], Float[Array, "rows n"]]:
+        """(residuals, their derivative by z = (dx, du)) at a node.
 
         By the mode of differentiation with fewer passes; a subclass that has its derivative at hand gives it here.
         """
 
         def f(z: Array) -> Array:
-            return self.residual(t, *near(action, y, u, z), args)
+            return self.residual(t, *move_node(action, y, u, z), args)
 
-        z = origin(action, y, u)
+        z = zero_tangent(action, y, u)
         r = f(z)
         return r, (jax.jacrev if r.size < z.size else jax.jacfwd)(f)(z)
 
-    def rows(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         r = self.residual(t, y, u, args)
         return jnp.sqrt(self._weights(r)) * r
 
-    def _weights(self, r: Array) -> Array:
+    def _weights(self, r: Float[Array, " rows"]) -> Float[Array, " rows"]:
         return jnp.broadcast_to(jnp.asarray(self.weight, r.dtype), r.shape)
 
 
-class OfState(Residual):
-    """Residuals of the state alone: their model has no derivative by the control."""
+class StateResidual(Residual):
+    """Squares of residuals of the state alone: their model has no derivative by the control."""
 
-    def quadratic(self, action: Action, t: Any, y: Point, u: Array | None, args: Any, full: bool) -> Quadratic:
-        model = super().quadratic(action, t, y, None, args, full)
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+        model = super().quadratic(action, t, y, None, args, exact)
         rest = 0 if u is None else u.size
         return Quadratic(model.value, jnp.pad(model.gradient, (0, rest)), jnp.pad(model.hessian, (0, rest)))
 
 
 class FunctionCost(Cost):
-    """Any function ``function(t, y, u, args)`` that JAX can trace and differentiate twice.
+    """Any function that JAX can trace and differentiate twice, as a cost.
 
     Keep the function and let its numbers come through ``args``: another function object, such as a new ``lambda`` with
     the same text, compiles again.
+
+    Attributes:
+        function: ``function(t, y, u, args)``, one number.
     """
 
     function: Callable[..., Any]
 
-    def value(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
         return self.function(t, y, u, args)
 
 
 class EndFunctionCost(Cost):
-    """A function ``function(t, y, args)`` as a cost of the end of the horizon."""
+    """A function as a cost of the end of the horizon.
+
+    Attributes:
+        function: ``function(t, y, args)``, one number.
+    """
 
     function: Callable[..., Any]
 
-    def value(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
         return self.function(t, y, args)
 
 
 class LeastSquares(Residual):
-    """Half the weighted squares of a function ``function(t, y, u, args)`` with values (rows,)."""
+    """Half the weighted squares of a function.
+
+    Attributes:
+        function: ``function(t, y, u, args)``, residuals (rows,).
+        weight: One number or (rows,), not negative.
+    """
 
     function: Callable[..., Any]
     weight: Any = 1.0
 
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.function(t, y, u, args)
 
 
 class Sum(Cost):
-    """The sum of costs; without any it is zero."""
+    """The sum of costs; without any it is zero.
+
+    Attributes:
+        costs: The costs.
+    """
 
     costs: tuple[Cost, ...]
 
-    def value(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
         zero = jnp.zeros((), jax.tree.leaves(y)[0].dtype)
         return sum((cost.value(t, y, u, args) for cost in self.costs), zero)
 
-    def quadratic(self, action: Action, t: Any, y: Point, u: Array | None, args: Any, full: bool) -> Quadratic:
-        z = origin(action, y, u)
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+        z = zero_tangent(action, y, u)
         total = Quadratic(jnp.zeros((), z.dtype), z, jnp.zeros((z.size, z.size), z.dtype))
         for cost in self.costs:
-            total = jax.tree.map(jnp.add, total, cost.quadratic(action, t, y, u, args, full))
+            total = jax.tree.map(jnp.add, total, cost.quadratic(action, t, y, u, args, exact))
         return total
 
-    def rows(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         none = jnp.zeros(0, jax.tree.leaves(y)[0].dtype)
         return jnp.concatenate([none, *(cost.rows(t, y, u, args) for cost in self.costs)])
 
 
 class Scaled(Cost):
-    """A cost times a number."""
+    """A cost times a number.
+
+    Attributes:
+        cost: The cost.
+        factor: The number.
+    """
 
     cost: Cost
     factor: Any
 
-    def value(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, ""]:
         value = self.cost.value(t, y, u, args)
         return value * jnp.asarray(self.factor, value.dtype)
 
-    def quadratic(self, action: Action, t: Any, y: Point, u: Array | None, args: Any, full: bool) -> Quadratic:
-        model = self.cost.quadratic(action, t, y, u, args, full)
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
+        model = self.cost.quadratic(action, t, y, u, args, exact)
         return jax.tree.map(lambda x: x * jnp.asarray(self.factor, x.dtype), model)
 
-    def rows(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def rows(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         rows = self.cost.rows(t, y, u, args)
         return rows * jnp.sqrt(jnp.asarray(self.factor, rows.dtype))
 
 
-def of_squares(J: Array, w: Array, r: Array, size: int) -> Quadratic:
-    """The model ``1/2 (r + J z)^T W (r + J z)`` of z (size,), of which J (m, n) knows the first n entries.
+def gauss_newton_model(
+    J: Float[Array, "m n"], w: Float[Array, " rows"], r: Float[Array, " rows"], size: int
+) -> Quadratic:
+    """The model ``1/2 (r + J z)^T W (r + J z)`` of z (size,).
 
-    Residuals beyond the m are entries of z themselves, the following ones.
+    Args:
+        J: Derivative of the first m residuals by the first n entries of z. Residuals beyond the m are entries of z
+            themselves, those that follow the n.
+        w: Diagonal of W.
+        r: Residuals at z = 0.
+        size: Length of z.
     """
-    return Quadratic(*_squares(size)(J, w, r))
+    return Quadratic(*_gauss_newton(size)(J, w, r))
 
 
 @cache
-def _squares(size: int) -> Callable[..., tuple[Array, Array, Array]]:
-    def core(J: Array, w: Array, r: Array) -> tuple[Array, Array, Array]:
+def _gauss_newton(size: int) -> Callable[..., tuple[Array, Array, Array]]:
+    """(value, gradient, hessian) of ``gauss_newton_model`` as one native function."""
+
+    def model(J: Array, w: Array, r: Array) -> tuple[Array, Array, Array]:
         m, n = J.shape[:2]
         g, Jt = w * r, dense.transpose(J)
         own = jnp.zeros((size, *g.shape[1:]), g.dtype)
@@ -216,11 +262,15 @@ def _squares(size: int) -> Callable[..., tuple[Array, Array, Array]]:
         diagonal = eye * own.at[n : n + len(r) - m].set(w[m:])[None]
         return dense.dot(g, r) / 2, gradient, diagonal.at[:n, :n].set(product(Jt, w[:m, None] * J))
 
-    return batch_last(core)
+    return batch_last(model)
 
 
 def as_cost(cost: Any, end: bool = False) -> Cost:
     """A cost from a cost, a function, or None for zero.
+
+    Args:
+        cost: The cost, ``function(t, y, u, args)``, or None.
+        end: Whether a function is ``function(t, y, args)``.
 
     Raises:
         TypeError: it is none of them.
@@ -234,19 +284,18 @@ def as_cost(cost: Any, end: bool = False) -> Cost:
     raise TypeError(f"cost: expected a cost of lgsim.optimize or a function, got {type(cost).__name__}")
 
 
-def near(action: Action, y: Point, u: Array | None, z: Array) -> tuple[Point, Array | None]:
-    """The state and control at tangent coordinates z = (dx, du) about a node."""
+def move_node(action: Action, y: Point, u: Control, z: Float[Array, " n"]) -> tuple[Point, Control]:
+    """The state and control at tangent coordinates z = (dx, du) of a node, or z = dx where it has no control."""
     n = action.dim
     return action.move(z[:n], y), None if u is None else u + z[n:]
 
 
-def origin(action: Action, y: Point, u: Array | None) -> Array:
-    """Zero tangent coordinates of a node."""
+def zero_tangent(action: Action, y: Point, u: Control) -> Float[Array, " n"]:
+    """The tangent coordinates of a node itself."""
     return jnp.zeros(action.dim + (0 if u is None else u.size), jax.tree.leaves(y)[0].dtype)
 
 
-def weight_of(owner: str, weight: Any) -> Any:
-    """``weight`` if none is negative or not finite; ValueError otherwise."""
+def check_weight(owner: str, weight: Any) -> None:
+    """Raise ValueError where a weight is negative or not finite; inside ``jit`` nothing happens."""
     if not isinstance(weight, Tracer) and not bool(np.all(np.isfinite(weight) & (np.asarray(weight) >= 0))):
         raise ValueError(f"weight: {owner} expected finite numbers that are not negative, got {weight}")
-    return weight

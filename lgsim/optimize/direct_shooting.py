@@ -1,4 +1,4 @@
-"""Direct shooting: the controls as one vector of unknowns for any first-order optimiser."""
+"""Direct shooting: the controls as one vector of unknowns for any first-order optimizer."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -10,28 +10,40 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
+from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim.lie.action import Point
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import RESULTS, History, Result, first_nonfinite
-from lgsim.optimize.solver import IterativeSolver, Solver
+from lgsim.optimize.solver import (
+    RESULTS,
+    History,
+    IterativeSolver,
+    Solution,
+    Solver,
+    nonfinite_values,
+    tolerance_of,
+)
 from lgsim.support.extras import package
+
+Target = Callable[[Array, Any], tuple[Array, None]]
+"""``target(us, args)`` gives (what a minimizer of optimistix lowers, None)."""
 
 
 class DirectShooting(IterativeSolver):
-    """Any optimiser of optax on the controls; the states follow by the dynamics, the gradient by reverse mode.
+    """Any optimizer of optax on the controls; the states follow by the dynamics, the gradient by reverse mode.
 
     Controls are put back into their bounds after each update: a projected gradient, which converges for first-order
-    optimisers; quasi-Newton ones such as L-BFGS may stall at a bound. A guess of states is not used. Keep the
-    optimiser: another one, even with equal numbers, compiles again.
+    optimizers; quasi-Newton ones such as L-BFGS may stall at a bound. A guess of states is not used. Keep the
+    optimizer: another one, even with equal numbers, compiles again.
 
     Attributes:
-        optimiser: Such as ``optax.adam(1e-2)``; ``optax.lbfgs()`` gets the value and the function for its line search.
-        max_iterations: At most.
-        gradient_tolerance: As in ``ILQR``.
+        optimizer: The optimizer, such as ``optax.adam(1e-2)``; ``optax.lbfgs()`` gets the value and the function for
+            its line search.
+        max_iterations: Largest number of iterations.
+        gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``.
     """
 
-    optimiser: optax.GradientTransformation = eqx.field(static=True)
+    optimizer: optax.GradientTransformation = eqx.field(static=True)
     max_iterations: int = eqx.field(static=True, default=1000)
     gradient_tolerance: float | None = None
 
@@ -39,18 +51,18 @@ class DirectShooting(IterativeSolver):
     def iteration_limit(self) -> int:
         return self.max_iterations
 
-    def begin(self, problem: Problem, us: Array, ys: Point | None) -> "_State":
+    def begin(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> "_State":
         history = History.empty(self.max_iterations, problem.dtype)
         unknown = jnp.asarray(jnp.inf, problem.dtype)
-        return _State(jnp.array(0), jnp.array(False), us, unknown, self.optimiser.init(us), history)
+        return _State(jnp.array(0), jnp.array(False), us, unknown, self.optimizer.init(us), history)
 
-    def finish(self, problem: Problem, s: "_State") -> Result:
-        small = s.gradient <= gradient_tolerance(self.gradient_tolerance, problem.dtype)
-        return shot(problem, s.us, s.gradient, s.history, s.i, small, s.done)
+    def finish(self, problem: Problem, s: "_State") -> Solution:
+        small = s.gradient <= tolerance_of(self.gradient_tolerance, 0.4, problem.dtype)
+        return shooting_solution(problem, s.us, s.gradient, s.history, s.i, small, s.done)
 
     def iterate(self, problem: Problem, s: "_State") -> "_State":
-        tolerance = gradient_tolerance(self.gradient_tolerance, problem.dtype)
-        optimiser = optax.with_extra_args_support(self.optimiser)
+        tolerance = tolerance_of(self.gradient_tolerance, 0.4, problem.dtype)
+        optimizer = optax.with_extra_args_support(self.optimizer)
 
         def cost(us: Array) -> Array:
             return problem.cost(problem.rollout(us), us)
@@ -59,70 +71,100 @@ class DirectShooting(IterativeSolver):
         size = jnp.max(jnp.abs(s.us - problem.clip(s.us - slope)))
         # optax mixes integer types of its own
         with jax.numpy_dtype_promotion("standard"):
-            update, after = optimiser.update(slope, s.memory, s.us, value=value, grad=slope, value_fn=cost)
+            update, after = optimizer.update(slope, s.memory, s.us, value=value, grad=slope, value_fn=cost)
         moved = problem.clip(s.us + cast(Array, update))
         finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(slope)) & jnp.all(jnp.isfinite(moved))
         done = (size <= tolerance) | ~finite
         step = jnp.where(done, 0, jnp.max(jnp.abs(moved - s.us)))
         zero = jnp.zeros_like(value)
-        history = s.history.record(s.i, cost=value, gradient=size, feasibility=zero, step=step, regularisation=zero)
+        history = s.history.record(s.i, cost=value, gradient=size, feasibility=zero, step=step, regularization=zero)
         moved, after = jax.tree.map(lambda a, b: jnp.where(done, b, a), (moved, after), (s.us, s.memory))
         return _State(s.i + 1, done, moved, size, after, history)
 
 
 class _State(NamedTuple):
-    i: Array
-    done: Array
-    us: Array
-    gradient: Array
-    memory: Any
+    """The state of ``DirectShooting``; its order is that of checkpoints.
+
+    Attributes:
+        i: Number of iterations done.
+        done: Whether nothing is left to do.
+        us: Controls (H, nu).
+        gradient: Largest entry of the gradient by the controls that the bounds leave free.
+        memory: The optimizer's own state.
+        history: The record of the iterations.
+    """
+
+    i: Int[Array, ""]
+    done: Bool[Array, ""]
+    us: Float[Array, "horizon nu"]
+    gradient: Float[Array, ""]
+    memory: PyTree
     history: History
 
 
-def shot(
-    problem: Problem, us: Array, gradient: Array, history: History, iterations: Array, small: Array, done: Array
-) -> Result:
-    """The result of a solver that knows the controls alone."""
+def shooting_solution(
+    problem: Problem,
+    us: Float[Array, "horizon nu"],
+    gradient: Float[Array, ""],
+    history: History,
+    iterations: Int[Array, ""],
+    small: Bool[Array, ""],
+    done: Bool[Array, ""],
+) -> Solution:
+    """The solution of a solver that knows the controls alone.
+
+    Args:
+        problem: The problem.
+        us: The controls found.
+        gradient: Largest entry of the gradient.
+        history, iterations: The record of the iterations, and their number.
+        small: Whether the gradient is within its tolerance.
+        done: Whether the iterations ended before their limit.
+    """
     ys = problem.rollout(us)
-    values = problem.running_values(ys, us)
-    last = jax.tree.map(lambda y: y[-1], ys)
-    end = problem.at_end().value(problem.time(problem.horizon), last, None, problem.args)
-    place, quantity = first_nonfinite({0: (ys, 0), 1: (values, 0), 2: (end[None], problem.horizon)})
-    code = RESULTS.where(small, RESULTS.successful, RESULTS.max_iterations)
-    code = RESULTS.where(done & ~small, RESULTS.nonfinite_derivative, code)
+    running, terminal = problem.running_values(ys, us), problem.terminal_value(ys)
+    bad_node, bad_quantity = nonfinite_values(ys, running, terminal)
+    result = RESULTS.where(small, RESULTS.successful, RESULTS.max_iterations)
+    result = RESULTS.where(done & ~small, RESULTS.nonfinite_derivative, result)
     # the derivative by the controls is not finite though the trajectory is: no node can be named
-    code = RESULTS.where(place >= 0, RESULTS.nonfinite_start, code)
+    result = RESULTS.where(bad_node >= 0, RESULTS.nonfinite_start, result)
     zero = jnp.zeros((), problem.dtype)
-    ts = problem.time(jnp.arange(problem.horizon + 1))
-    return Result(
-        ts, ys, us, jnp.sum(values) + end, gradient, zero, zero, None, history, iterations, code, place, quantity
+    return Solution(
+        ts=problem.time(jnp.arange(problem.horizon + 1)),
+        ys=ys,
+        us=us,
+        cost=jnp.sum(running) + terminal,
+        gradient=gradient,
+        feasibility=zero,
+        violation=zero,
+        gains=None,
+        history=history,
+        iterations=iterations,
+        result=result,
+        bad_node=bad_node,
+        bad_quantity=bad_quantity,
     )
 
 
-def gradient_tolerance(given: Any, dtype: Any) -> Any:
-    """The tolerance given, or 1e-6 in float64 and 4e-3 in float32."""
-    return 10.0 ** (-0.4 * np.finfo(dtype).precision) if given is None else given
-
-
 class _Shooting(Solver):
-    """The iterations that both share, through the interface ``init, step, terminate`` of optimistix.
+    """The iterations of both solvers, through the interface ``init, step, terminate`` of optimistix.
 
     A row of the history is one evaluation at a trial point, with step 0 where it was rejected.
     """
 
-    minimiser: eqx.AbstractVar[Any]
+    minimizer: eqx.AbstractVar[Any]
     max_iterations: eqx.AbstractVar[int]
     gradient_tolerance: eqx.AbstractVar[float | None]
 
     @abstractmethod
-    def target(self, problem: Problem) -> Callable[[Array, Any], tuple[Array, None]]:
-        """What the minimiser is given."""
+    def target(self, problem: Problem) -> Target:
+        """The function that the minimizer lowers."""
 
     @abstractmethod
-    def usual(self, optimistix: Any, **tolerances: float) -> Any:
-        """The minimiser where none was chosen."""
+    def default_minimizer(self, optimistix: Any, **tolerances: float) -> Any:
+        """The minimizer where none was chosen."""
 
-    def run(self, problem: Problem, us: Array, ys: Point | None) -> Result:
+    def run(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
         optimistix = package("optimistix", "optimize", "solver: this one")
         if problem.bounded:
             raise ValueError(
@@ -134,26 +176,27 @@ class _Shooting(Solver):
                 f"y0: {type(self).__name__} works in JAX's default precision, which is {jnp.zeros(()).dtype}, and the "
                 f"problem is of {problem.dtype}; change jax_enable_x64 or take ILQR()"
             )
-        tolerance = gradient_tolerance(self.gradient_tolerance, problem.dtype)
+        tolerance = tolerance_of(self.gradient_tolerance, 0.4, problem.dtype)
         rounding = 10.0 ** (-0.9 * np.finfo(problem.dtype).precision)
-        method = self.minimiser
+        method = self.minimizer
         if method is None:
-            method = self.usual(optimistix, rtol=rounding, atol=rounding)
+            method = self.default_minimizer(optimistix, rtol=rounding, atol=rounding)
         # optimistix mixes types and ranks of its own
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
             return _minimize(problem, us, method, self.target(problem), self.max_iterations, tolerance)
 
 
 class ShootingMinimizer(_Shooting):
-    """Any minimiser of optimistix on the controls, by default L-BFGS; the states follow by the dynamics.
+    """Any minimizer of optimistix on the controls, by default L-BFGS; the states follow by the dynamics.
 
     Without bounds of the controls: ``ILQR`` and ``DirectShooting`` keep them. A guess of states is not used. The
     problem must have JAX's default precision, in which optimistix works.
 
     Attributes:
-        minimiser: Such as ``optimistix.BFGS(rtol=1e-8, atol=1e-8)``, whose tolerances end the iterations too.
-        max_iterations: At most.
-        gradient_tolerance: As in ``ILQR``.
+        minimizer: The minimizer, such as ``optimistix.BFGS(rtol=1e-8, atol=1e-8)``, whose tolerances end the iterations
+            too.
+        max_iterations: Largest number of evaluations.
+        gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``.
 
     Raises:
         ModuleNotFoundError: optimistix is missing, the extra ``optimize``.
@@ -161,14 +204,14 @@ class ShootingMinimizer(_Shooting):
         TypeError: its dtype is not JAX's default one.
     """
 
-    minimiser: Any = None
+    minimizer: Any = None
     max_iterations: int = eqx.field(static=True, default=500)
     gradient_tolerance: float | None = None
 
-    def target(self, problem: Problem) -> Callable[[Array, Any], tuple[Array, None]]:
+    def target(self, problem: Problem) -> Target:
         return lambda us, _: (problem.cost(problem.rollout(us), us), None)
 
-    def usual(self, optimistix: Any, **tolerances: float) -> Any:
+    def default_minimizer(self, optimistix: Any, **tolerances: float) -> Any:
         return optimistix.LBFGS(**tolerances)
 
 
@@ -176,12 +219,13 @@ class ShootingLeastSquares(_Shooting):
     """Any least-squares solver of optimistix on the controls, by default Levenberg-Marquardt's.
 
     All costs must be residuals or sums of them. The Jacobian is dense, (all residuals, all controls): for short
-    horizons. Otherwise like ``ShootingMinimiser``.
+    horizons. Otherwise like ``ShootingMinimizer``.
 
     Attributes:
-        minimiser: Such as ``optimistix.GaussNewton(rtol=1e-8, atol=1e-8)``, whose tolerances end the iterations too.
-        max_iterations: At most.
-        gradient_tolerance: As in ``ILQR``.
+        minimizer: The solver, such as ``optimistix.GaussNewton(rtol=1e-8, atol=1e-8)``, whose tolerances end the
+            iterations too.
+        max_iterations: Largest number of evaluations.
+        gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``.
 
     Raises:
         ModuleNotFoundError: optimistix is missing, the extra ``optimize``.
@@ -189,31 +233,39 @@ class ShootingLeastSquares(_Shooting):
         ValueError: the problem has bounds of the controls.
     """
 
-    minimiser: Any = None
+    minimizer: Any = None
     max_iterations: int = eqx.field(static=True, default=200)
     gradient_tolerance: float | None = None
 
-    def target(self, problem: Problem) -> Callable[[Array, Any], tuple[Array, None]]:
-        end, ks = problem.at_end(), jnp.arange(problem.horizon)
+    def target(self, problem: Problem) -> Target:
+        end, ks = problem.end_cost(), jnp.arange(problem.horizon)
 
         def rows(us: Array, _: Any) -> tuple[Array, None]:
             ys = problem.rollout(us)
             before, last = jax.tree.map(lambda y: y[:-1], ys), jax.tree.map(lambda y: y[-1], ys)
 
             def node(k: Array, y: Point, u: Array) -> Array:
-                return problem.running_at(k).rows(problem.time(k), y, u, problem.args)
+                return problem.node_cost(k).rows(problem.time(k), y, u, problem.args)
 
-            along = jax.vmap(node)(ks, before, us)
+            on_path = jax.vmap(node)(ks, before, us)
             at_end = end.rows(problem.time(problem.horizon), last, None, problem.args)
-            return jnp.concatenate([along.ravel(), at_end]), None
+            return jnp.concatenate([on_path.ravel(), at_end]), None
 
         return rows
 
-    def usual(self, optimistix: Any, **tolerances: float) -> Any:
+    def default_minimizer(self, optimistix: Any, **tolerances: float) -> Any:
         return optimistix.LevenbergMarquardt(**tolerances)
 
 
-def _minimize(problem: Problem, us: Array, method: Any, target: Any, most: int, tolerance: Any) -> Result:
+def _minimize(
+    problem: Problem,
+    us: Float[Array, "horizon nu"],
+    method: Any,
+    target: Target,
+    limit: int,
+    tolerance: Float[Array, ""] | float,
+) -> Solution:
+    """The solution by a minimizer of optimistix after at most ``limit`` evaluations."""
     target = eqx.filter_closure_convert(target, us, None)
     shape, none = jax.eval_shape(target, us, None)
     state = method.init(target, us, None, {}, shape, none, frozenset())
@@ -224,7 +276,7 @@ def _minimize(problem: Problem, us: Array, method: Any, target: Any, most: int, 
         return jax.value_and_grad(lambda us: problem.cost(problem.rollout(us), us))(us)
 
     def going(s: tuple) -> Array:
-        return ~s[-1] & (s[0] < most)
+        return ~s[-1] & (s[0] < limit)
 
     def iterate(s: tuple) -> tuple:
         i, us, value, slope, moving, history, _, _ = s
@@ -238,15 +290,15 @@ def _minimize(problem: Problem, us: Array, method: Any, target: Any, most: int, 
         done = (size <= tolerance) | stuck | ~finite
         moved = jnp.where(done, us, moved)
         step, zero = jnp.max(jnp.abs(moved - us)), jnp.zeros_like(value)
-        history = history.record(i, cost=value, gradient=size, feasibility=zero, step=step, regularisation=zero)
+        history = history.record(i, cost=value, gradient=size, feasibility=zero, step=step, regularization=zero)
         value, slope = jax.lax.cond(step > 0, lambda: slope_at(moved), lambda: (value, slope))
         return i + 1, moved, value, slope, eqx.filter(after, eqx.is_array), history, finite, done
 
-    history = History.empty(most, problem.dtype)
+    history = History.empty(limit, problem.dtype)
     yes, no = jnp.array(True), jnp.array(False)
     first = (jnp.array(0), us, *slope_at(us), moving, history, yes, no)
     i, us, _, slope, _, history, finite, done = jax.lax.while_loop(going, iterate, first)
     size = jnp.max(jnp.abs(slope))
-    result = shot(problem, us, size, history, i, size <= tolerance, done)
+    solution = shooting_solution(problem, us, size, history, i, size <= tolerance, done)
     stalled = done & finite & (size > tolerance)
-    return eqx.tree_at(lambda r: r.result, result, RESULTS.where(stalled, RESULTS.stalled, result.result))
+    return eqx.tree_at(lambda s: s.result, solution, RESULTS.where(stalled, RESULTS.stalled, solution.result))

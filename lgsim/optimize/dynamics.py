@@ -1,7 +1,4 @@
-"""What one step does to small changes of the state and the control, in the form that costs least to work with.
-
-All arrays have their own axes first and any batch after them.
-"""
+"""Discrete-time dynamics on manifolds, and the matrices of their steps in the form that costs least to work with."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -11,14 +8,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.dynamics.derivatives import forward_dynamics_by_jacobians
-from lgsim.integrators.method import Method
+from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.integrators.validation import count
 from lgsim.lie.action import Action, Point, Product, Translation
-from lgsim.linalg.dense import matvec, product, transpose
-from lgsim.linalg.symmetric_blocks import SymmetricBlocks
+from lgsim.linalg.dense import SymmetricBlocks, matvec, product, transpose
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
@@ -28,35 +25,40 @@ from lgsim.simulation.state_space import StateSpace
 from lgsim.xla import batch_last, fusion_barrier
 
 Hessian = tuple[SymmetricBlocks, Array, Array]
-"""(F_xx (n, n), F_ux (m, n), F_uu (m, m)), the batch last."""
+"""(Qxx (n, n), Qux (m, n), Quu (m, m)), the batch last."""
 
 
 class Transition(eqx.Module):
-    """The matrix ``G = (A, B)`` of ``x_next = A x + B u``."""
+    """The matrix ``G = (A, B)`` of ``x_next = A x + B u``; all arrays have their own axes first and the batch last."""
 
     @abstractmethod
-    def pulled(self, v: Array) -> tuple[Array, Array]:
-        """(A^T v, B^T v) of columns v (n, columns)."""
+    def pullback(self, v: Float[Array, "n columns *#batch"]) -> tuple[Array, Array]:
+        """(A^T v, B^T v) of columns v: (n, columns, *batch), (m, columns, *batch)."""
 
     @abstractmethod
-    def around(self, V: SymmetricBlocks, H: Array) -> Hessian:
-        """``G^T V G + H``, V in the blocks of ``Dynamics.cuts``; none of H above its diagonal blocks is read."""
+    def congruence(self, V: SymmetricBlocks, H: Float[Array, "nz nz *#batch"]) -> Hessian:
+        """``G^T V G + H``, V in blocks of ``Dynamics.block_sizes``; none of H above its diagonal blocks is read."""
 
     @abstractmethod
     def matrices(self) -> tuple[Array, Array]:
-        """(A, B)."""
+        """(A (n, n, *batch), B (n, m, *batch))."""
 
 
 class Dense(Transition):
-    """Any A (n, n) and B (n, m)."""
+    """The matrices of a step as they are.
+
+    Attributes:
+        A: Derivative of the next state by the state (n, n, *batch).
+        B: Derivative of the next state by the control (n, m, *batch).
+    """
 
     A: Array
     B: Array
 
-    def pulled(self, v: Array) -> tuple[Array, Array]:
+    def pullback(self, v: Float[Array, "n columns *#batch"]) -> tuple[Array, Array]:
         return product(transpose(self.A), v), product(transpose(self.B), v)
 
-    def around(self, V: SymmetricBlocks, H: Array) -> Hessian:
+    def congruence(self, V: SymmetricBlocks, H: Float[Array, "nz nz *#batch"]) -> Hessian:
         n, At, Bt = len(self.A), transpose(self.A), transpose(self.B)
         VA, VB = fusion_barrier((product(V[0][0], self.A), product(V[0][0], self.B)))
         xx = product(At, VA, start=H[:n, :n])
@@ -66,18 +68,18 @@ class Dense(Transition):
         return self.A, self.B
 
 
-class Stepped(Transition):
-    """Of a machine whose new velocity moves its configuration: ``w = W (q, v, u)``, ``q_next = T q + S w``.
+class EulerTransition(Transition):
+    """The matrices of a machine whose new velocity w moves its configuration: ``w = W (q, v, u)``, ``q+ = T q + S w``.
 
     T and S are the identity and dt but for joints that are groups, where they are small matrices, so that
     ``G = ((1, S), (0, 1)) ((T, 0, 0), W)`` costs little more than W, its lower half: V is taken through the left factor
     and the products are those of W.
 
     Attributes:
-        W: (nv, 2 nv + controls).
-        turn, shift: T and S / dt by joints.
-        dt: The step, s.
-        topology: The tree.
+        W: Derivative of the new velocity (nv, 2 nv + controls, *batch).
+        turn, shift: T and S / dt by joints, see ``block_diagonal.Blocks``.
+        dt: Time of the step (*batch), s.
+        topology: The tree of the machine.
     """
 
     W: Array
@@ -86,12 +88,12 @@ class Stepped(Transition):
     dt: Array
     topology: Topology = eqx.field(static=True)
 
-    def pulled(self, v: Array) -> tuple[Array, Array]:
+    def pullback(self, v: Float[Array, "n columns *#batch"]) -> tuple[Array, Array]:
         nv = self.topology.nv
         back = product(transpose(self.W), fusion_barrier(v[nv:] + self._shifted_back(v[:nv])))
         return jnp.concatenate([back[:nv] + self._turned_back(v[:nv]), back[nv : 2 * nv]]), back[2 * nv :]
 
-    def around(self, V: SymmetricBlocks, H: Array) -> Hessian:
+    def congruence(self, V: SymmetricBlocks, H: Float[Array, "nz nz *#batch"]) -> Hessian:
         n = self.topology.nv
         (qq,), (vq, vv) = V
         # of ((1, S), (0, 1)), and of T with what is above
@@ -118,10 +120,12 @@ class Stepped(Transition):
         both = jnp.concatenate([above, self.W])
         return both[:, : 2 * n], both[:, 2 * n :]
 
-    def _turned_back(self, X: Array) -> Array:
+    def _turned_back(self, X: Float[Array, "nv columns *#batch"]) -> Float[Array, "nv columns *#batch"]:
+        """``T^T X``."""
         return block_diagonal.applied(self.topology, block_diagonal.transposed(self.turn), X)
 
-    def _shifted_back(self, X: Array) -> Array:
+    def _shifted_back(self, X: Float[Array, "nv columns *#batch"]) -> Float[Array, "nv columns *#batch"]:
+        """``S^T X``."""
         return block_diagonal.applied(self.topology, block_diagonal.transposed(self.shift), self.dt[None, None] * X)
 
 
@@ -142,7 +146,7 @@ class Dynamics(eqx.Module):
 
     Attributes:
         action: How tangent vectors move states; it must define ``difference``.
-        controls: Length of u.
+        controls: Number of controls, the length of u.
         dt: Time between nodes, s.
     """
 
@@ -151,30 +155,34 @@ class Dynamics(eqx.Module):
     dt: eqx.AbstractVar[Any]
 
     @property
-    def cuts(self) -> tuple[int, ...]:
-        """The lengths of the parts of tangent vectors that ``transition`` treats by themselves."""
+    def block_sizes(self) -> tuple[int, ...]:
+        """The lengths of the parts of tangent vectors in whose blocks ``transition`` takes symmetric matrices."""
         return (self.action.dim,)
 
     @abstractmethod
-    def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
-        """The state at t + dt, from y at t under the control u (controls,)."""
+    def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
+        """The state at t + dt, from y at t (s) under the control u."""
 
-    def linearized(self, t: Any, y: Point, u: Array, y_next: Point, args: Any) -> tuple[Array, Array, Array]:
+    def linearized(
+        self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
+    ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
         """(A, B, c) of ``difference(y_next, step(t, move(dx, y), u + du, args)) = A dx + B du + c``.
 
         By forward mode through the step; a subclass that has its derivatives at hand gives them here.
         """
-        return in_chart(self.action, lambda y, u: self.step(t, y, u, args), y, u, y_next)
+        return linearize_in_chart(self.action, lambda y, u: self.step(t, y, u, args), y, u, y_next)
 
-    def transition(self, t: Any, y: Point, u: Array, y_next: Point, args: Any) -> tuple[Transition, Array]:
-        """((A, B), c) of the same in the form that a solver works with, see ``Transition``."""
+    def transition(
+        self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
+    ) -> tuple[Transition, Float[Array, " n"]]:
+        """((A, B), c) of ``linearized``, with the matrices in the form that solvers work with."""
         A, B, c = self.linearized(t, y, u, y_next, args)
         return Dense(A, B), c
 
 
-def in_chart(
-    action: Action, step: Callable[[Point, Array], Point], y: Point, u: Array, y_next: Point
-) -> tuple[Array, Array, Array]:
+def linearize_in_chart(
+    action: Action, step: Callable[[Point, Array], Point], y: Point, u: Float[Array, " m"], y_next: Point
+) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
     """(A, B, c) of ``difference(y_next, step(move(dx, y), u + du)) = A dx + B du + c``, by forward mode."""
     n = action.dim
 
@@ -191,8 +199,8 @@ class DiscreteDynamics(Dynamics):
 
     Attributes:
         action: How tangent vectors move states.
-        function: ``function(t, y, u, args)``; differentiable.
-        controls: Length of u.
+        function: ``function(t, y, u, args)``, the next state; differentiable.
+        controls: Number of controls, the length of u.
         dt: Time between nodes, s; only costs that read the time see it.
     """
 
@@ -201,19 +209,19 @@ class DiscreteDynamics(Dynamics):
     controls: int = eqx.field(static=True)
     dt: Any = 1.0
 
-    def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
+    def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         return self.function(t, y, u, args)
 
 
 class FieldDynamics(Dynamics):
-    """A field in the Lie algebra, integrated with the control held over each step.
+    """A field in the Lie algebra, integrated with a control that is constant over each step.
 
     Attributes:
         action: How the algebra moves states.
         field: ``field(t, y, u, args)``, an algebra vector (action.dim,).
-        controls: Length of u.
+        controls: Number of controls, the length of u.
         dt: Time between nodes, s.
-        method: Of ``lgsim.METHODS``.
+        method: A method of ``lgsim.METHODS``.
         substeps: Steps of the method between nodes.
     """
 
@@ -224,12 +232,12 @@ class FieldDynamics(Dynamics):
     method: Method = MK4
     substeps: int = eqx.field(static=True, default=1)
 
-    def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
-        return _advance(self.method, self.action, _held, self.substeps, t, y, self.dt, (self.field, u, args))
+    def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
+        return _advance(self.method, self.action, _controlled, self.substeps, t, y, self.dt, (self.field, u, args))
 
 
 class Machine(Dynamics):
-    """A machine driven by joint forces that are held over each step: ``M(q) v' + h(q, v) = S u + passive forces``.
+    """A machine driven by joint forces S u that are constant over each step: ``M(q) v' + h(q, v) = S u + passive``.
 
     The state is the array (q, v), followed by the forces of drives that lag where the model has any.
 
@@ -261,13 +269,16 @@ class Machine(Dynamics):
         """The number of drives."""
         return self.model.nv if self.selection is None else self.selection.shape[1]
 
-    def state(self, q: Any = None, v: Any = None) -> Array:
-        """The state of q, by default neutral, and v, by default zero; drives that lag give no force."""
+    def state(self, q: Any = None, v: Any = None) -> Float[Array, " n"]:
+        """The state of a configuration q (nq,), by default neutral, and a velocity v (nv,), by default zero.
+
+        Drives that lag give no force in it.
+        """
         q = self.model.neutral() if q is None else jnp.asarray(q, self.model.dtype)
         v = jnp.zeros(self.model.nv, self.model.dtype) if v is None else jnp.asarray(v, self.model.dtype)
         return jnp.concatenate([q, v, jnp.zeros(self.action.further, self.model.dtype)])
 
-    def forces(self, u: Array) -> Array:
+    def forces(self, u: Float[Array, " m"]) -> Float[Array, " nv"]:
         """The joint forces S u, N m or N."""
         return u if self.selection is None else matvec(self.selection, u)
 
@@ -278,13 +289,13 @@ class MultibodyDynamics(Machine):
     Attributes:
         model: The machine; all its numbers may be differentiated.
         dt: Time between nodes, s.
-        method: Of ``lgsim.METHODS``.
+        method: A method of ``lgsim.METHODS``.
         selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
         substeps: Steps of the method between nodes.
     """
 
     model: Model
-    dt: Array
+    dt: Float[Array, ""]
     method: Method
     selection: Array | None
     substeps: int = eqx.field(static=True)
@@ -299,22 +310,25 @@ class MultibodyDynamics(Machine):
 
     @property
     def method_name(self) -> str:
-        """For the record of a motion."""
+        """Name of the method for the record of a motion."""
         return method_name(self.method)
 
     @property
-    def own_step(self) -> Array:
-        """The step of the method, s."""
+    def own_step(self) -> Float[Array, ""]:
+        """Step of the method, s."""
         return self.dt / self.substeps
 
-    def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
+    def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         return self._by(equations_of_motion, t, y, u)
 
-    def linearized(self, t: Any, y: Point, u: Array, y_next: Point, args: Any) -> tuple[Array, Array, Array]:
-        """From the Jacobians of the forward dynamics in closed form, once for each of the method's evaluations."""
-        return in_chart(self.action, lambda y, u: self._by(_driven_by_jacobians, t, y, u), y, u, y_next)
+    def linearized(
+        self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
+    ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
+        """(A, B, c) from the Jacobians of the forward dynamics in closed form, at each of the method's evaluations."""
+        return linearize_in_chart(self.action, lambda y, u: self._by(_driven_by_jacobians, t, y, u), y, u, y_next)
 
-    def _by(self, field: Any, t: Any, y: Point, u: Array) -> Point:
+    def _by(self, field: Any, t: Number, y: Point, u: Float[Array, " m"]) -> Point:
+        """The next state by a field of the machine's accelerations."""
         tau = self.forces(u)
         row = TorqueSegment(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
         given = ((self.model, None, None), row)
@@ -322,9 +336,9 @@ class MultibodyDynamics(Machine):
 
 
 class RateControlledDynamics(Dynamics):
-    """Dynamics whose control is a state and whose new control is its rate: an effort on it is smoothness of the old.
+    """Dynamics whose control became a state and whose new control is its rate: effort on it is smoothness of the old.
 
-    The state is (y, w), w being the control held at the start of a step; ``w_next = w + dt u`` drives the step.
+    The state is (y, w), w being the control before a step; ``w_next = w + dt u`` drives the step.
 
     Attributes:
         inner: The dynamics that w drives.
@@ -339,39 +353,45 @@ class RateControlledDynamics(Dynamics):
 
     @property
     def controls(self) -> int:
-        """As many as the inner dynamics have."""
+        """Number of controls, that of the inner dynamics."""
         return self.inner.controls
 
     @property
     def dt(self) -> Any:
-        """That of the inner dynamics, s."""
+        """Time between nodes, s, that of the inner dynamics."""
         return self.inner.dt
 
-    def step(self, t: Any, y: Point, u: Array, args: Any) -> Point:
+    def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         state, w = y
         w = w + jnp.asarray(self.dt, u.dtype) * u
         return self.inner.step(t, state, w, args), w
 
-    def linearized(self, t: Any, y: Point, u: Array, y_next: Point, args: Any) -> tuple[Array, Array, Array]:
-        """From those of the inner dynamics: ``w + dt u`` is their control, and the next state."""
+    def linearized(
+        self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
+    ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
+        """(A, B, c) from those of the inner dynamics: ``w + dt u`` is their control, and the next state."""
         (state, w), (after, w_after), h = y, y_next, jnp.asarray(self.dt, u.dtype)
         now = w + h * u
         A, B, c = self.inner.linearized(t, state, now, after, args)
         one = jnp.eye(u.size, dtype=u.dtype)
-        whole = jnp.block([[A, B], [jnp.zeros((u.size, A.shape[1]), u.dtype), one]])
-        return whole, h * jnp.concatenate([B, one]), jnp.concatenate([c, now - w_after])
+        A = jnp.block([[A, B], [jnp.zeros((u.size, A.shape[1]), u.dtype), one]])
+        return A, h * jnp.concatenate([B, one]), jnp.concatenate([c, now - w_after])
 
 
-def _driven_by_jacobians(t: Array, y: Array, args: Any) -> Array:
+def _driven_by_jacobians(t: Float[Array, ""], y: Float[Array, " ny"], args: Any) -> Float[Array, " n"]:
+    """The field of a machine whose derivative is that of the forward dynamics in closed form."""
     return equations_of_motion(t, y, args, forward_dynamics_by_jacobians)
 
 
-def _held(t: Any, y: Point, given: Any) -> Array:
+def _controlled(t: Number, y: Point, given: Any) -> Float[Array, " n"]:
+    """The field under a constant control, of given = (field, u, args)."""
     field, u, args = given
     return field(t, y, u, args)
 
 
-def _advance(method: Method, action: Action, field: Any, substeps: int, t: Any, y: Point, dt: Any, args: Any) -> Point:
+def _advance(
+    method: Method, action: Action, field: Any, substeps: int, t: Number, y: Point, dt: Number, args: Any
+) -> Point:
     """``substeps`` steps of a method over the time dt."""
     dtype = jax.tree.leaves(y)[0].dtype
     t, h = jnp.asarray(t, dtype), jnp.asarray(dt, dtype) / substeps

@@ -1,4 +1,4 @@
-"""A machine by symplectic Euler steps, with their derivatives in closed form: the cheapest steps of a search."""
+"""A machine by symplectic Euler steps with their derivatives in closed form, the cheapest steps of a search."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.dynamics import passive_forces
 from lgsim.dynamics.forward_dynamics import linearized
 from lgsim.dynamics.passive_forces import passive_derivatives
+from lgsim.integrators.method import Number
 from lgsim.lie.ad_functions import AD_EXP, DEXP, DEXPINV
 from lgsim.linalg.dense import product
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.optimize.dynamics import Machine, Stepped, matrices
+from lgsim.optimize.dynamics import EulerTransition, Machine, matrices
 from lgsim.simulation.rollout import acceleration
 from lgsim.xla import batch_last, fusion_barrier
 
@@ -26,7 +28,7 @@ class SymplecticEulerDynamics(Machine):
     """A machine by the symplectic Euler step: ``v+ = v + dt a(q, v, S u)``, then ``q+ = retract(q, dt v+)``.
 
     Of first order, with one evaluation of the dynamics a step and its derivatives in closed form: several times cheaper
-    in a search than ``MachineDynamics`` with a method of fourth order, at an error that grows with dt.
+    in a search than ``MultibodyDynamics`` with a method of fourth order, at an error that grows with dt.
 
     Attributes:
         model: The machine, without drives that lag; all its numbers may be differentiated.
@@ -38,8 +40,8 @@ class SymplecticEulerDynamics(Machine):
     """
 
     model: Model
-    dt: Array
-    selection: Array | None
+    dt: Float[Array, ""]
+    selection: Float[Array, "nv nu"] | None
 
     def __init__(self, model: Model, dt: Any, selection: Any = None):
         dtype = getattr(model, "dtype", None)
@@ -49,34 +51,42 @@ class SymplecticEulerDynamics(Machine):
 
     def __check_init__(self):
         if isinstance(self.model, Model) and self.model.topology.lags:
-            raise ValueError("model: some of its drives lag (actuator_time), which MachineDynamics takes into account")
+            raise ValueError(
+                "model: some of its drives lag (actuator_time), which MultibodyDynamics takes into account"
+            )
 
     @property
     def method_name(self) -> str:
-        """For the record of a motion."""
+        """Name of the method for the record of a motion."""
         return "symplectic Euler"
 
     @property
-    def own_step(self) -> Array:
-        """Dt."""
+    def own_step(self) -> Float[Array, ""]:
+        """Step of the method, s: the time between nodes."""
         return self.dt
 
     @property
-    def cuts(self) -> tuple[int, ...]:
-        """Those of the configuration and of the velocity."""
+    def block_sizes(self) -> tuple[int, ...]:
+        """The lengths of the tangents of the configuration and of the velocity."""
         return (self.model.nv, self.model.nv)
 
-    def step(self, t: Any, y: Array, u: Array, args: Any) -> Array:
+    def step(self, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"], args: Any) -> Float[Array, " ny"]:
         nq = self.model.nq
         a = acceleration(self.model, self.forces(u), None, t, y[:nq], y[nq:])
         return self.action.move(jnp.concatenate([self.dt * (y[nq:] + self.dt * a), self.dt * a]), y)
 
-    def linearized(self, t: Any, y: Array, u: Array, y_next: Array, args: Any) -> tuple[Array, Array, Array]:
+    def linearized(
+        self, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"], y_next: Float[Array, " ny"], args: Any
+    ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
         step, c = self.transition(t, y, u, y_next, args)
         return *matrices(step), c
 
-    def transition(self, t: Any, y: Array, u: Array, y_next: Array, args: Any) -> tuple[Stepped, Array]:
-        """With ``s = dt v+`` and the gap d of the configuration: ``q+ exp(Ad(exp(-s)) x)`` where q moves along x, and
+    def transition(
+        self, t: Number, y: Float[Array, " ny"], u: Float[Array, " m"], y_next: Float[Array, " ny"], args: Any
+    ) -> tuple[EulerTransition, Float[Array, " n"]]:
+        """(the matrices of the step in factored form, its gap).
+
+        With ``s = dt v+`` and the gap d of the configuration: ``q+ exp(Ad(exp(-s)) x)`` where q moves along x, and
         ``q+ exp(dexp(-s) dt w)`` where v+ does along w, seen from the next node by ``dexpinv(-d)``.
         """
         model, nq = self.model, self.model.nq
@@ -89,17 +99,18 @@ class SymplecticEulerDynamics(Machine):
         s = self.dt * w
         gap = model.difference(y_next[:nq], model.retract(q, s))
         W, turn, shift = _transition(model.topology)(self.dt, s, gap, (dq, by_q), (dv, by_v), inverse, selection)
-        return Stepped(W, turn, shift, self.dt, model.topology), jnp.concatenate([gap, w - y_next[nq:]])
+        return EulerTransition(W, turn, shift, self.dt, model.topology), jnp.concatenate([gap, w - y_next[nq:]])
 
 
 Pair = tuple[Array, Array]
+"""(derivative of the inverse dynamics, derivative of the passive forces), each (nv, nv)."""
 
 
 @cache
 def _transition(topology: Topology) -> Callable[..., tuple[Array, block_diagonal.Blocks, block_diagonal.Blocks]]:
-    """(W, turn, shift) of ``Stepped`` from the derivatives of the forces, as one native function."""
+    """(W, turn, shift) of ``EulerTransition`` from the derivatives of the forces, as one native function."""
 
-    def of(
+    def core(
         dt: Array, s: Array, gap: Array, by_q: Pair, by_v: Pair, inverse: Array, selection: Array
     ) -> tuple[Array, block_diagonal.Blocks, block_diagonal.Blocks]:
         n, h = topology.nv, dt[None, None]
@@ -112,4 +123,4 @@ def _transition(topology: Topology) -> Callable[..., tuple[Array, block_diagonal
         shift = block_diagonal.chained(near, block_diagonal.of_ad(topology, DEXP, s))
         return jnp.concatenate([h * dq, eye + h * dv, h * du], axis=1), turn, shift
 
-    return batch_last(of)
+    return batch_last(core)

@@ -1,5 +1,8 @@
-"""Trial steps of a trajectory along a policy, and the merit that accepts them."""
+"""Iterative LQR: the backward pass over a trajectory, the line search along its policy, and the iterations."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -7,46 +10,210 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float, Int
 
 from lgsim.lie.action import Point
 from lgsim.linalg.dense import matvec
-from lgsim.optimize.backward_pass import BackwardPass, backward_pass, parallel_backward_pass, second_order_backward_pass
-from lgsim.optimize.linearize import split_nodes
+from lgsim.optimize.linear_quadratic import (
+    BackwardStep,
+    CostToGo,
+    Node,
+    add_curvature,
+    all_finite,
+    backward_step,
+    bounded_backward_step,
+    expected_change,
+    linear_quadratic_at,
+    linearize,
+    nodes_of,
+    regularized,
+    split_nodes,
+)
+from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import RESULTS, History, Result, first_nonfinite
-from lgsim.optimize.solver import IterativeSolver
+from lgsim.optimize.solver import (
+    RESULTS,
+    History,
+    IterativeSolver,
+    Solution,
+    first_nonfinite,
+    nonfinite_values,
+    tolerance_of,
+)
 from lgsim.xla import scan_last, where_last, while_last
 
 ARMIJO = 1e-4
-"""Share of the predicted decrease that a step must bring."""
+"""Share of the expected decrease that a step must bring."""
 SHORTER = 0.25
 """Length of a step in parts of the one that was tried before."""
+MERIT_SHARE = 0.5
+"""Share of the gaps' weight that is above the least one with which a step descends."""
+ROUNDING = 4
+"""Units in the last decimal place by which rounding may raise the cost of a good step."""
+
+Place = tuple[Int[Array, ""], Int[Array, ""]]
+"""(node, quantity) of what is not finite, or (-1, -1)."""
+
+
+class BackwardPass(NamedTuple):
+    """A policy about a trajectory, and the change of the cost that it promises; the leading axis is time.
+
+    Attributes:
+        K, k: The policy ``du = K dx + k`` (H, m, n), (H, m).
+        gaps: Gaps of the steps (H, n).
+        definite: Whether the policy is a minimum.
+        linear, quadratic: Along a step of length s the cost is expected to change by ``s linear + s^2 quadratic / 2``.
+        gradient: Largest entry of the cost's gradient by the controls that the bounds leave free.
+        bad_node, bad_quantity: The first slope or derivative of a step that is not finite, else the last Hessian that
+            is not, else (-1, -1); see ``first_nonfinite``. By ``parallel_backward_pass`` the first of any kind.
+    """
+
+    K: Float[Array, "horizon m n"]
+    k: Float[Array, "horizon m"]
+    gaps: Float[Array, "horizon n"]
+    definite: Bool[Array, ""]
+    linear: Float[Array, ""]
+    quadratic: Float[Array, ""]
+    gradient: Float[Array, ""]
+    bad_node: Int[Array, ""]
+    bad_quantity: Int[Array, ""]
+
+
+def backward_pass(
+    problem: Problem, ys: Point, us: Float[Array, "horizon m"], regularization: Float[Array, ""], exact: bool
+) -> BackwardPass:
+    """The policy of the linear-quadratic problem about a trajectory, which is made as it is solved.
+
+    Args:
+        problem: The problem.
+        ys: States with the leading axis H + 1; they need not follow each other.
+        us: Controls.
+        regularization: Number that, times the mean of R's diagonal, is added to Quu.
+        exact: Exact second derivatives of costs that are squares instead of Gauss-Newton's.
+    """
+    before, after = split_nodes(ys)
+    xs = jnp.arange(problem.horizon), before, us, after
+
+    def prepare(x: tuple) -> tuple[Node, Array]:
+        k, y, u, y_next = x
+        return linear_quadratic_at(problem, k, y, u, y_next, exact), u
+
+    end = problem.end_model(ys, exact)
+    return _solved(problem, xs, prepare, end.hessian, end.gradient, problem.dynamics.block_sizes, regularization)
+
+
+def second_order_backward_pass(
+    problem: Problem, ys: Point, us: Float[Array, "horizon m"], regularization: Float[Array, ""], exact: bool
+) -> BackwardPass:
+    """The policy with the second derivatives of steps and costs where their model has a minimum, else without them.
+
+    Source: Jacobson and Mayne 1970, Differential dynamic programming.
+    """
+    lq, costates = linearize(problem, ys, us, exact)
+    newton = add_curvature(problem, ys, us, lq, costates, not exact)
+    plain, newton = (
+        _solved(problem, (nodes_of(x), us), lambda x: x, x.P, x.p, None, regularization) for x in (lq, newton)
+    )
+    return jax.tree.map(lambda a, b: jnp.where(newton.definite, a, b), newton, plain)
+
+
+def parallel_backward_pass(
+    problem: Problem, ys: Point, us: Float[Array, "horizon m"], regularization: Float[Array, ""], exact: bool
+) -> BackwardPass:
+    """The policy of ``backward_pass`` by associative scans over time; without bounds."""
+    lq, costates = linearize(problem, ys, us, exact)
+    policy = parallel_riccati(lq._replace(R=jax.vmap(regularized, (0, None))(lq.R, regularization)))
+    linear, quadratic = expected_change(lq, *parallel_rollout_policy(lq, policy.K, policy.k))
+    slope = lq.r + jnp.einsum("kij,ki->kj", lq.B, costates[1:])
+    place = first_nonfinite({
+        3: (jnp.concatenate([lq.q, lq.r], axis=1), 0), 4: ((lq.Q, lq.N, lq.R), 0), 5: (lq.A, 0), 6: (lq.B, 0)
+    })  # fmt: skip
+    place = _first(place, first_nonfinite({3: (lq.p[None], len(lq.q)), 4: (lq.P[None], len(lq.q))}))
+    gradient = jnp.max(jnp.abs(slope))
+    return BackwardPass(policy.K, policy.k, lq.c, policy.definite, linear, quadratic, gradient, *place)
+
+
+def _solved(
+    problem: Problem,
+    xs: Any,
+    prepare: Callable[[Any], tuple[Node, Array]],
+    P: Float[Array, "n n"],
+    p: Float[Array, " n"],
+    block_sizes: Sequence[int] | None,
+    regularization: Float[Array, ""],
+) -> BackwardPass:
+    """The Riccati solution backwards over what ``prepare`` gives: (Node, control) of each step."""
+
+    def back(ahead: CostToGo, x: tuple[Node, Array]) -> tuple[CostToGo, tuple]:
+        node, u = x
+        if problem.bounded:
+            now, step = bounded_backward_step(ahead, node, regularization, problem.lower - u, problem.upper - u)
+        else:
+            now, step = backward_step(ahead, node, regularization)
+        return now, (step, jnp.max(jnp.abs(u - problem.clip(u - step.slope))), node.c)
+
+    first, (steps, slopes, gaps) = scan_last(
+        back, CostToGo.at_end(P, p, block_sizes), xs, prepare=prepare, reverse=True
+    )
+    definite = jnp.all(steps.definite)
+    place = _nonfinite(steps, first, p)
+    return BackwardPass(steps.K, steps.k, gaps, definite, first.linear, first.quadratic, jnp.max(slopes), *place)
+
+
+def _nonfinite(steps: BackwardStep, first: CostToGo, p: Float[Array, " n"]) -> Place:
+    """The first slope or derivative of a step that is not finite; without any the Hessian that is not."""
+    derivatives = jnp.where(steps.finite_derivatives, 0.0, jnp.nan)
+    place = first_nonfinite({quantity: (derivatives[:, i], 0) for i, quantity in enumerate((3, 5, 6))})
+    place = _first(place, first_nonfinite({3: (p[None], len(derivatives))}))
+    # it spoils Vxx there and in all nodes before
+    hessians = jnp.concatenate([all_finite(first.Vxx)[None], steps.finite_hessian])
+    last = jnp.max(jnp.where(hessians, -1, jnp.arange(len(hessians))))
+    return _first(place, (last, jnp.where(last < 0, -1, 4)))
+
+
+def _first(a: Place, b: Place) -> Place:
+    """The place a, or b where a is none."""
+    return jnp.where(a[0] < 0, b[0], a[0]), jnp.where(a[0] < 0, b[1], a[1])
 
 
 class Trial(NamedTuple):
-    """A trajectory after a step of some length, with its cost."""
+    """A trajectory after a step of some length.
+
+    Attributes:
+        ys: States with the leading axis H + 1.
+        us: Controls (H, m).
+        cost: Cost of the trajectory.
+    """
 
     ys: Point
-    us: Array
-    cost: Array
+    us: Float[Array, "horizon m"]
+    cost: Float[Array, ""]
 
 
 class LineSearch(NamedTuple):
-    """The outcome: the last trial, its length, and whether it lowers the merit."""
+    """The outcome of a line search.
+
+    Attributes:
+        trial: The last trajectory tried.
+        length: Length of its step.
+        accepted: Whether it lowers the merit enough.
+    """
 
     trial: Trial
-    length: Array
-    accepted: Array
+    length: Float[Array, ""]
+    accepted: Bool[Array, ""]
 
 
-def trial(problem: Problem, ys: Point, us: Array, found: BackwardPass, length: Array) -> Trial:
+def forward_pass(
+    problem: Problem, ys: Point, us: Float[Array, "horizon m"], policy: BackwardPass, length: Float[Array, ""]
+) -> Trial:
     """The trajectory under ``u + length k + K difference(y, y_new)``, whose gaps are ``1 - length`` of the old ones.
 
     Args:
         problem: The problem.
         ys, us: The trajectory.
-        found: The feedback, and the gaps of the steps.
-        length: From 0 to 1.
+        policy: The feedback, and the gaps of the steps.
+        length: Length of the step, from 0 to 1.
 
     Source: Mastalli et al. 2020, Crocoddyl, sec. III (feasibility-driven DDP).
     """
@@ -59,30 +226,37 @@ def trial(problem: Problem, ys: Point, us: Array, found: BackwardPass, length: A
         after = action.move((length - 1) * gap, problem.step(i, now, u))
         return after, (after, u)
 
-    nodes = (jnp.arange(problem.horizon), before, us, found.gaps, found.K, found.k)
+    nodes = (jnp.arange(problem.horizon), before, us, policy.gaps, policy.K, policy.k)
     _, (rest, controls) = scan_last(step, problem.y0, nodes)
     states = jax.tree.map(lambda y, more: jnp.concatenate([y[None], more]), problem.y0, rest)
     return Trial(states, controls, problem.cost(states, controls))
 
 
-def search(
-    problem: Problem, ys: Point, us: Array, found: BackwardPass,
-    cost: Array, slope: Array, weight: Array, slack: Array, trials: Any,
-) -> LineSearch:  # fmt: skip
-    """Shorten the step until ``merit = cost + weight * sum |gaps|`` falls enough.
+def line_search(
+    problem: Problem,
+    ys: Point,
+    us: Float[Array, "horizon m"],
+    policy: BackwardPass,
+    cost: Float[Array, ""],
+    slope: Float[Array, ""],
+    weight: Float[Array, ""],
+    slack: Float[Array, ""],
+    trials: Int[Array, ""] | int,
+) -> LineSearch:
+    """The step, shortened until ``merit = cost + weight * sum |gaps|`` falls enough.
 
     Args:
-        problem, ys, us, found: See ``trial``.
-        cost: Of the trajectory.
-        slope: The derivative of the merit by the length at zero, negative.
-        weight: Of the gaps.
+        problem, ys, us, policy: As for ``forward_pass``.
+        cost: Cost of the trajectory.
+        slope: Derivative of the merit by the length at zero, negative.
+        weight: Weight of the gaps.
         slack: What rounding may add to the merit.
-        trials: Lengths, at most; with none the trajectory itself comes back.
+        trials: Largest number of lengths tried; with none the trajectory itself comes back.
     """
-    total = jnp.sum(jnp.abs(found.gaps))
+    total = jnp.sum(jnp.abs(policy.gaps))
 
     def attempt(length: Array) -> tuple[Trial, Array]:
-        tried = trial(problem, ys, us, found, length)
+        tried = forward_pass(problem, ys, us, policy, length)
         merit = tried.cost + weight * (1 - length) * total
         # a trial that is not finite fails every comparison
         enough = merit <= cost + weight * total + ARMIJO * length * slope + slack
@@ -100,16 +274,9 @@ def search(
         length = jnp.where(tried == 0, length, SHORTER * length)
         return (tried + 1, length, *attempt(length))
 
-    none = Trial(ys, us, cost)
-    first = (jnp.array(0), jnp.ones((), us.dtype), none, jnp.array(False))
+    first = (jnp.array(0), jnp.ones((), us.dtype), Trial(ys, us, cost), jnp.array(False))
     _, length, last, accepted = while_last(going, shorten, first)
     return LineSearch(last, length, accepted)
-
-
-MERIT_SHARE = 0.5
-"""Of the weight of the gaps: how far above the least one that makes a step a descent."""
-ROUNDING = 4
-"""By how many units in the last decimal place rounding may raise the cost of a good step."""
 
 
 class ILQR(IterativeSolver):
@@ -120,130 +287,157 @@ class ILQR(IterativeSolver):
     share s of them. Bounds of the controls are met at every iteration by a projected Newton step at each node.
 
     Attributes:
-        max_iterations: At most.
-        gradient_tolerance: Of the largest entry of the cost's gradient by the free controls, in the unit of the cost
-            by that of the controls; by default 1e-6 in float64 and 4e-3 in float32.
-        decrease_tolerance: Relative decrease of the cost that counts as rounding: a smaller predicted one ends the
+        max_iterations: Largest number of iterations.
+        gradient_tolerance: Bound of the largest entry of the cost's gradient by the free controls, in the unit of the
+            cost by that of the controls; by default 1e-6 in float64 and 4e-3 in float32.
+        decrease_tolerance: Relative decrease of the cost that counts as rounding: a smaller expected one ends the
             iterations; by default 1e-13 in float64 and 4e-6 in float32.
-        gap_tolerance: Of the largest gap; by default 1e-9 in float64 and 1e-4 in float32.
-        full_costs: Second derivatives of costs that are squares too; by default Gauss-Newton's.
-        second_order: Second derivatives of the steps, and of costs that are squares, as in differential dynamic
-            programming, wherever the model with them has a minimum; without them elsewhere.
+        gap_tolerance: Bound of the largest gap; by default 1e-9 in float64 and 1e-4 in float32.
+        exact_cost_hessian: Exact second derivatives of costs that are squares; by default Gauss-Newton's.
+        exact_hessian: Exact second derivatives of the steps and of all costs, as in differential dynamic programming,
+            wherever the model with them has a minimum; without them elsewhere.
         parallel: Solve the Riccati equation by an associative scan over time; not with bounds.
-        trials: Lengths of a step that are tried, at most: 1, 1/4, 1/16 and so on; where none is accepted,
-            regularisation grows. Few are best: a short step in a poor direction costs as much as a better direction.
-        regularisation: The first one, added to the Hessian of the controls; as all of them relative to the mean of the
-            running cost's second derivatives by the controls of the same node, so that its unit changes nothing.
-        least: What regularisation grows to at least, where no step is accepted.
-        smallest, largest: The least regularisation that is not zero, and the one at which the solver gives up.
-        growth: By which it grows, and more with each step in a row that is not accepted: growth, growth^2, ...
-        factor: By which it falls at most, where the cost falls as its model says; it does not where a step was short.
+        line_search_steps: Largest number of lengths of a step that are tried: 1, 1/4, 1/16 and so on; where none is
+            accepted, regularization grows. Few are best: a short step in a poor direction costs as much as a better
+            direction.
+        regularization: The first number added to the Hessian of the controls; as all of them relative to the mean of
+            the running cost's second derivatives by the controls of the same node, so that its unit changes nothing.
+        reg_restart: The least number that regularization grows to where no step is accepted.
+        reg_min: The least regularization that is not zero; below it there is none.
+        reg_max: The regularization above which the solver gives up.
+        reg_increase: Factor by which it grows, and more with each step in a row that is not accepted: reg_increase,
+            reg_increase^2, ...
+        reg_decrease: Factor by which it falls at most, where the cost falls as expected; it stays where a step was
+            shortened.
 
-    Source: Nielsen 1999, Damping parameter in Marquardt's method (the rule of the regularisation).
+    Raises:
+        ValueError: max_iterations or line_search_steps is less than 1.
+
+    Source: Li and Todorov 2004, Iterative linear quadratic regulator design for nonlinear biological movement systems;
+    Nielsen 1999, Damping parameter in Marquardt's method (the rule of the regularization).
     """
 
     max_iterations: int = eqx.field(static=True, default=200)
     gradient_tolerance: float | None = None
     decrease_tolerance: float | None = None
     gap_tolerance: float | None = None
-    full_costs: bool = eqx.field(static=True, default=False)
-    second_order: bool = eqx.field(static=True, default=False)
+    exact_cost_hessian: bool = eqx.field(static=True, default=False)
+    exact_hessian: bool = eqx.field(static=True, default=False)
     parallel: bool = eqx.field(static=True, default=False)
-    trials: int = eqx.field(static=True, default=2)
-    regularisation: float = 0.0
-    least: float = 10.0
-    smallest: float = 1e-3
-    largest: float = 1e8
-    growth: float = 4.0
-    factor: float = 3.0
+    line_search_steps: int = eqx.field(static=True, default=2)
+    regularization: float = 0.0
+    reg_restart: float = 10.0
+    reg_min: float = 1e-3
+    reg_max: float = 1e8
+    reg_increase: float = 4.0
+    reg_decrease: float = 3.0
 
     def __check_init__(self):
-        if self.max_iterations < 1 or self.trials < 1:
-            given = f"{self.max_iterations} and {self.trials}"
-            raise ValueError(f"max_iterations, trials: expected at least 1, got {given}")
+        if self.max_iterations < 1 or self.line_search_steps < 1:
+            given = f"{self.max_iterations} and {self.line_search_steps}"
+            raise ValueError(f"max_iterations, line_search_steps: expected at least 1, got {given}")
 
     @property
     def iteration_limit(self) -> int:
         return self.max_iterations
 
-    def begin(self, problem: Problem, us: Array, ys: Point | None) -> "_State":
+    def begin(self, problem: Problem, us: Float[Array, "horizon m"], ys: Point | None) -> _State:
         if self.parallel and problem.bounded:
             raise ValueError(
                 "solver: the parallel Riccati solution takes no bounds of the controls; use parallel=False"
             )
         ys = problem.rollout(us) if ys is None else ys
-        cost = problem.cost(ys, us)
-        place, quantity = _unusable(problem, ys, us)
-        code = RESULTS.where(place < 0, RESULTS.successful, RESULTS.nonfinite_start)
+        running, terminal = problem.running_values(ys, us), problem.terminal_value(ys)
+        bad_node, bad_quantity = nonfinite_values(ys, running, terminal)
+        result = RESULTS.where(bad_node < 0, RESULTS.successful, RESULTS.nonfinite_start)
         zero = jnp.zeros((), problem.dtype)
         n = problem.dynamics.action.dim
-        gains = jnp.zeros((problem.horizon, problem.controls, n), problem.dtype)
-        history = History.empty(self.max_iterations, problem.dtype)
-        reg = jnp.asarray(self.regularisation, problem.dtype)
         return _State(
-            jnp.array(0), place >= 0, ys, us, cost, zero, zero, reg, jnp.array(False), zero + self.growth, zero, gains,
-            history, code, place, quantity,
-        )  # fmt: skip
+            i=jnp.array(0),
+            done=bad_node >= 0,
+            ys=ys,
+            us=us,
+            cost=jnp.sum(running) + terminal,
+            gradient=zero,
+            feasibility=zero,
+            reg=jnp.asarray(self.regularization, problem.dtype),
+            flat=jnp.array(False),
+            reg_growth=zero + self.reg_increase,
+            weight=zero,
+            gains=jnp.zeros((problem.horizon, problem.controls, n), problem.dtype),
+            history=History.empty(self.max_iterations, problem.dtype),
+            result=result,
+            bad_node=bad_node,
+            bad_quantity=bad_quantity,
+        )
 
-    def finish(self, problem: Problem, s: "_State") -> Result:
-        zero = jnp.zeros((), problem.dtype)
-        code = RESULTS.where(s.done, s.code, RESULTS.max_iterations)
-        ts = problem.time(jnp.arange(problem.horizon + 1))
-        return Result(
-            ts, s.ys, s.us, s.cost, s.gradient, s.feasibility, zero, s.gains, s.history, s.i, code,
-            s.place, s.quantity,
-        )  # fmt: skip
+    def finish(self, problem: Problem, s: _State) -> Solution:
+        return Solution(
+            ts=problem.time(jnp.arange(problem.horizon + 1)),
+            ys=s.ys,
+            us=s.us,
+            cost=s.cost,
+            gradient=s.gradient,
+            feasibility=s.feasibility,
+            violation=jnp.zeros((), problem.dtype),
+            gains=s.gains,
+            history=s.history,
+            iterations=s.i,
+            result=RESULTS.where(s.done, s.result, RESULTS.max_iterations),
+            bad_node=s.bad_node,
+            bad_quantity=s.bad_quantity,
+        )
 
-    def iterate(self, problem: Problem, s: "_State") -> "_State":
-        way = (
+    def iterate(self, problem: Problem, s: _State) -> _State:
+        solve = (
             second_order_backward_pass
-            if self.second_order
+            if self.exact_hessian
             else parallel_backward_pass
             if self.parallel
             else backward_pass
         )
-        found = way(problem, s.ys, s.us, s.reg, self.full_costs)
-        s = s._replace(gradient=found.gradient, feasibility=jnp.max(jnp.abs(found.gaps)))
-        closed = s.feasibility <= self._tolerance("gap_tolerance", 0.6, problem.dtype)
-        small = closed & (s.gradient <= self._tolerance("gradient_tolerance", 0.4, problem.dtype))
-        broken = found.place >= 0
-        record = {"cost": s.cost, "gradient": s.gradient, "feasibility": s.feasibility}
+        policy = solve(problem, s.ys, s.us, s.reg, self.exact_cost_hessian)
+        s = s._replace(gradient=policy.gradient, feasibility=jnp.max(jnp.abs(policy.gaps)))
+        closed = s.feasibility <= tolerance_of(self.gap_tolerance, 0.6, problem.dtype)
+        small = closed & (s.gradient <= tolerance_of(self.gradient_tolerance, 0.4, problem.dtype))
+        broken = policy.bad_node >= 0
+        row = {"cost": s.cost, "gradient": s.gradient, "feasibility": s.feasibility}
         s = s._replace(
             done=small | broken,
-            gains=where_last(found.definite & ~broken, found.K, s.gains),
-            code=RESULTS.where(broken, RESULTS.nonfinite_derivative, s.code),
-            place=found.place,
-            quantity=found.quantity,
-            history=s.history.record(s.i, **record, step=jnp.zeros_like(s.cost), regularisation=s.reg),
+            gains=where_last(policy.definite & ~broken, policy.K, s.gains),
+            result=RESULTS.where(broken, RESULTS.nonfinite_derivative, s.result),
+            bad_node=policy.bad_node,
+            bad_quantity=policy.bad_quantity,
+            history=s.history.record(s.i, **row, step=jnp.zeros_like(s.cost), regularization=s.reg),
         )
-        return self._step(problem, s, found, closed)._replace(i=s.i + 1)
+        return self._step(problem, s, policy, closed)._replace(i=s.i + 1)
 
-    def _step(self, problem: Problem, s: "_State", found: BackwardPass, closed: Array) -> "_State":
-        """The step that the sweep found, or more regularisation where there is none; nothing where all is done."""
-        total = jnp.sum(jnp.abs(found.gaps))
-        need = found.down + jnp.maximum(found.bend, 0) / 2
+    def _step(self, problem: Problem, s: _State, policy: BackwardPass, closed: Bool[Array, ""]) -> _State:
+        """The step along the policy, or more regularization where none is accepted; nothing where all is done."""
+        total = jnp.sum(jnp.abs(policy.gaps))
+        need = policy.linear + jnp.maximum(policy.quadratic, 0) / 2
         least = jnp.where((need > 0) & (total > 0), need / ((1 - MERIT_SHARE) * jnp.where(total > 0, total, 1)), 0)
         weight = jnp.maximum(s.weight, least)
-        slope = found.down - weight * total
-        enough = self._tolerance("decrease_tolerance", 0.9, problem.dtype)
-        flat = found.definite & closed & (jnp.abs(slope) <= enough * jnp.abs(s.cost))
+        slope = policy.linear - weight * total
+        enough = tolerance_of(self.decrease_tolerance, 0.9, problem.dtype)
+        flat = policy.definite & closed & (jnp.abs(slope) <= enough * jnp.abs(s.cost))
         rounding = ROUNDING * 10.0 ** -np.finfo(problem.dtype).precision
         slack = jnp.maximum(enough, rounding) * jnp.abs(s.cost)
-        descends = found.definite & (slope < 0)
+        descends = policy.definite & (slope < 0)
 
         # one problem alone need not try what it does not take
-        trials = jnp.where(s.done | ~descends, 0, self.trials)
-        tried = search(problem, s.ys, s.us, found, s.cost, slope, weight, slack, trials)
+        trials = jnp.where(s.done | ~descends, 0, self.line_search_steps)
+        tried = line_search(problem, s.ys, s.us, policy, s.cost, slope, weight, slack, trials)
         better = tried.accepted
         length = jnp.where(better, tried.length, 0)
-        promised = -length * (slope + length * found.bend / 2)
+        expected = -length * (slope + length * policy.quadratic / 2)
         brought = s.cost - tried.trial.cost + weight * total * length
-        share = jnp.clip(jnp.where(promised > 0, brought / jnp.where(promised > 0, promised, 1), 1), 0, 1)
-        change = jnp.where(length < 1, 1, jnp.maximum(1 / self.factor, 1 - (2 * share - 1) ** 3))
-        calmer = jnp.where(s.reg * change < self.smallest, 0, s.reg * change)
-        reg = jnp.where(better, calmer, jnp.maximum(s.reg * s.rate, self.least))
+        share = jnp.clip(jnp.where(expected > 0, brought / jnp.where(expected > 0, expected, 1), 1), 0, 1)
+        change = jnp.where(length < 1, 1, jnp.maximum(1 / self.reg_decrease, 1 - (2 * share - 1) ** 3))
+        less = jnp.where(s.reg * change < self.reg_min, 0, s.reg * change)
+        reg = jnp.where(better, less, jnp.maximum(s.reg * s.reg_growth, self.reg_restart))
         reg = jnp.where(flat | s.done, s.reg, reg)
-        lost = reg > self.largest
+        lost = reg > self.reg_max
         ys, us, cost = where_last(better, tried.trial, Trial(s.ys, s.us, s.cost))
         return s._replace(
             # a first step that rounding hides from the cost still lowers the gradient
@@ -253,40 +447,40 @@ class ILQR(IterativeSolver):
             us=us,
             cost=cost,
             reg=reg,
-            rate=jnp.where(better, self.growth, s.rate * self.growth),
+            reg_growth=jnp.where(better, self.reg_increase, s.reg_growth * self.reg_increase),
             weight=weight,
             history=eqx.tree_at(lambda h: h.step, s.history, s.history.step.at[s.i].set(length)),
-            code=RESULTS.where(lost & ~s.done, RESULTS.stalled, s.code),
+            result=RESULTS.where(lost & ~s.done, RESULTS.stalled, s.result),
         )
-
-    def _tolerance(self, name: str, digits: float, dtype: Any) -> Any:
-        """The tolerance given, or 10 to the minus that share of the digits of the dtype."""
-        given = getattr(self, name)
-        return 10.0 ** (-digits * np.finfo(dtype).precision) if given is None else given
 
 
 class _State(NamedTuple):
-    i: Array
-    done: Array
+    """The state of ``ILQR``; its order is that of checkpoints.
+
+    Attributes:
+        i: Number of iterations done.
+        done: Whether nothing is left to do.
+        ys, us, cost: The best trajectory.
+        gradient, feasibility, gains, history, result, bad_node, bad_quantity: As in ``Solution``.
+        reg: The regularization of the next iteration.
+        flat: Whether the last step was expected to bring less than rounding.
+        reg_growth: Factor by which the regularization grows if the next step is not accepted.
+        weight: Weight of the gaps in the merit.
+    """
+
+    i: Int[Array, ""]
+    done: Bool[Array, ""]
     ys: Point
-    us: Array
-    cost: Array
-    gradient: Array
-    feasibility: Array
-    reg: Array
-    flat: Array
-    rate: Array
-    weight: Array
-    gains: Array
+    us: Float[Array, "horizon m"]
+    cost: Float[Array, ""]
+    gradient: Float[Array, ""]
+    feasibility: Float[Array, ""]
+    reg: Float[Array, ""]
+    flat: Bool[Array, ""]
+    reg_growth: Float[Array, ""]
+    weight: Float[Array, ""]
+    gains: Float[Array, "horizon m n"]
     history: History
-    code: RESULTS
-    place: Array
-    quantity: Array
-
-
-def _unusable(problem: Problem, ys: Point, us: Array) -> tuple[Array, Array]:
-    """(node, quantity) of what is not finite at the guess, or (-1, -1)."""
-    end = problem.at_end().value(problem.time(problem.horizon), jax.tree.map(lambda y: y[-1], ys), None, problem.args)
-    return first_nonfinite({
-        0: (ys, 0), 1: (problem.running_values(ys, us), 0), 2: (end[None], problem.horizon)
-    })  # fmt: skip
+    result: RESULTS
+    bad_node: Int[Array, ""]
+    bad_quantity: Int[Array, ""]

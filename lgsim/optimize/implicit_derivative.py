@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,22 +10,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float, PyTree
 
 from lgsim.lie.action import Point
-from lgsim.optimize.augmented_lagrangian import conditions, with_penalties
-from lgsim.optimize.constraints import Penalties
-from lgsim.optimize.cost import near, origin
-from lgsim.optimize.linearize import LinearQuadratic, costates, linearize_step, split_nodes, step_in_chart
+from lgsim.optimize.augmented_lagrangian import constraint_values, with_penalties
+from lgsim.optimize.constraints import Constraint, Penalties
+from lgsim.optimize.cost import move_node, zero_tangent
+from lgsim.optimize.linear_quadratic import (
+    LinearQuadratic,
+    costates,
+    linearize_step,
+    split_nodes,
+    step_in_chart,
+)
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import Result
-from lgsim.optimize.solver import Solver
+from lgsim.optimize.solver import Solution, Solver
 
 STIFFER = 1e3
-"""The penalty of the derivative by that of the search: how far each sweep brings the conditions' derivative to zero."""
+"""Penalty of the derivative by that of the search: how far each sweep brings the conditions' derivative to zero."""
 SWEEPS = 4
+"""Number of sweeps of the method of multipliers."""
+
+Moves = PyTree
+"""A tangent of a pytree: like it, with None where nothing moves."""
 
 
-def solution(problem: Problem, us: Array, ys: Point | None, solver: Solver) -> Result:
+def solution(problem: Problem, us: Float[Array, "horizon m"], ys: Point | None, solver: Solver) -> Solution:
     """``solver.run`` with the derivatives of the solution: ts, ys, us and cost by the problem's numbers.
 
     With the Lagrangian ``L = sum_k l_k + lambda_{k+1} . F_k``, the second-order conditions of the optimum, moved by a
@@ -37,6 +48,11 @@ def solution(problem: Problem, us: Array, ys: Point | None, solver: Solver) -> R
     memory grow linearly with the horizon and not with the iterations. Directions in which the optimum is not isolated
     do not move. Higher derivatives are not those of the solution.
 
+    Args:
+        problem: The problem.
+        us, ys: The guess, as for ``Solver.run``.
+        solver: The solver.
+
     Raises:
         ValueError: while differentiating, a function of the problem closes over a number that is differentiated.
 
@@ -45,7 +61,7 @@ def solution(problem: Problem, us: Array, ys: Point | None, solver: Solver) -> R
     """
     dynamic, static = eqx.partition((problem, us, ys, solver), eqx.is_array)
 
-    def run(dynamic: Any) -> Result:
+    def run(dynamic: Any) -> Solution:
         problem, us, ys, solver = eqx.combine(dynamic, static)
         return solver.run(problem, us, ys)
 
@@ -55,12 +71,14 @@ def solution(problem: Problem, us: Array, ys: Point | None, solver: Solver) -> R
 
 
 @eqx.filter_custom_jvp
-def _found(run: Any, static: Any, dynamic: Any, closed: list[Array]) -> Result:
+def _found(run: Any, static: PyTree, dynamic: PyTree, closed: list[Array]) -> Solution:
+    """What a solver found, of the arrays and of all else that it was given, and of the numbers it closes over."""
     return run(dynamic, *closed)
 
 
 @_found.def_jvp
-def _moved(primals: tuple, tangents: tuple) -> tuple[Result, Result]:
+def _moved(primals: tuple, tangents: tuple) -> tuple[Solution, Solution]:
+    """The solution and its derivative."""
     run, static, dynamic, closed = primals
     _, _, moves, closed_moves = tangents
     if any(move is not None for move in closed_moves):
@@ -75,31 +93,44 @@ def _moved(primals: tuple, tangents: tuple) -> tuple[Result, Result]:
 
 
 class _Forcing(NamedTuple):
-    """How a change of the problem moves its linear-quadratic model: the next states, and the slopes by (x, u)."""
+    """How a change of the problem moves its linear-quadratic model.
 
-    c: Array
-    slope: Array
-    end: Array
+    Attributes:
+        c: Change of the next states (H, n).
+        slope: Change of the gradients of the running costs by (x, u), (H, n + m).
+        end: Change of the gradient of the terminal cost (n,).
+    """
+
+    c: Float[Array, "horizon n"]
+    slope: Float[Array, "horizon nz"]
+    end: Float[Array, " n"]
 
 
 class _Model(NamedTuple):
-    """The linear-quadratic model at a solution, solved: V is the cost to go, ``inverse`` that of the free F_uu."""
+    """The linear-quadratic model at a solution, and its Riccati solution in the free controls.
+
+    Attributes:
+        lq: The model.
+        K: Feedback (H, m, n).
+        Vxx: Hessians of the costs to go (H + 1, n, n).
+        inverse: Pseudoinverse of Quu in the free controls (H, m, m).
+    """
 
     lq: LinearQuadratic
-    K: Array
-    V: Array
-    inverse: Array
+    K: Float[Array, "horizon m n"]
+    Vxx: Float[Array, "horizon+1 n n"]
+    inverse: Float[Array, "horizon m m"]
 
 
-def _change(problem: Problem, move: Any, found: Result) -> tuple[Array, Point, Array, Array]:
-    """The derivative of (ts, ys, us, cost) along a change of the problem."""
+def _change(problem: Problem, move: Moves, found: Solution) -> tuple[Array, Point, Array, Array]:
+    """The derivative of (ts, ys, us, cost) of a solution along a change of the problem."""
     ys, us = found.ys, found.us
     plain, stiff = problem, None
     if found.multipliers is not None:
         stiff = eqx.tree_at(lambda m: m.weight, found.multipliers, found.multipliers.weight * STIFFER)
         problem = with_penalties(problem, stiff)
     lq, forcing = _model(problem, move, ys, us)
-    free, held = _held(problem, move, us, lq.r)
+    free, bound_moves = _at_bounds(problem, move, us, lq.r)
     model = _solved(lq, free)
 
     def start(p: Problem) -> Array:
@@ -110,41 +141,43 @@ def _change(problem: Problem, move: Any, found: Result) -> tuple[Array, Point, A
         return p.time(jnp.arange(p.horizon + 1)), states, us + u, p.cost(states, us + u)
 
     x0 = _product_along(start, (problem,), (move,))
-    x, u = _response(model, held, x0, forcing)
+    x, u = _response(model, bound_moves, x0, forcing)
     if stiff is not None:
-        x, u = _kept(problem, stiff, move, ys, us, x, u, lambda f: _response(model, held, x0, f), forcing)
+        x, u = _conditions_kept(
+            problem, stiff, move, ys, us, x, u, lambda f: _response(model, bound_moves, x0, f), forcing
+        )
     return _product_along(moved, (plain, jnp.zeros_like(x), jnp.zeros_like(u)), (move, x, u))
 
 
-def _product_along(f: Any, primals: tuple, moves: tuple) -> Any:
-    """The derivative of f along moves, which are None where nothing moves."""
+def _product_along(f: Callable[..., Any], primals: tuple, moves: tuple) -> PyTree:
+    """The derivative of f along moves of its arguments."""
     g, leaves = _of_moving(f, primals, moves)
     return jax.jvp(g, (leaves,), (jax.tree.leaves(moves),))[1]
 
 
-def _of_moving(f: Any, primals: tuple, moves: tuple) -> tuple[Any, list[Array]]:
-    """(f as a function of the leaves that move, these leaves)."""
+def _of_moving(f: Callable[..., Any], primals: tuple, moves: tuple) -> tuple[Callable[..., Any], list[Array]]:
+    """(f as a function of the leaves of its arguments that move, these leaves)."""
     moving = jax.tree.map(lambda move: move is not None, moves, is_leaf=lambda x: x is None)
     active, rest = eqx.partition(primals, moving)
     leaves, shape = jax.tree.flatten(active)
     return lambda leaves: f(*eqx.combine(jax.tree.unflatten(shape, leaves), rest)), leaves
 
 
-def _model(problem: Problem, move: Any, ys: Point, us: Array) -> tuple[LinearQuadratic, _Forcing]:
-    """The second-order model of the Lagrangian at a trajectory, whose slopes are its own, and what the move adds."""
+def _model(problem: Problem, move: Moves, ys: Point, us: Float[Array, "horizon m"]) -> tuple[LinearQuadratic, _Forcing]:
+    """(the second-order model of the Lagrangian at a trajectory, what a move of the problem adds to it)."""
     action, ks = problem.dynamics.action, jnp.arange(problem.horizon)
     n, last = action.dim, jax.tree.map(lambda y: y[-1], ys)
     before, after = split_nodes(ys)
 
     def cost(p: Problem, k: Array, y: Point, u: Array, z: Array) -> Array:
-        return p.running_at(k).value(p.time(k), *near(action, y, u, z), p.args)
+        return p.node_cost(k).value(p.time(k), *move_node(action, y, u, z), p.args)
 
     def end(p: Problem, z: Array) -> Array:
-        return p.at_end().value(p.time(p.horizon), action.move(z, last), None, p.args)
+        return p.end_cost().value(p.time(p.horizon), action.move(z, last), None, p.args)
 
     def first(k: Array, y: Point, u: Array, y_next: Point) -> tuple[Array, Array]:
         A, _, _ = linearize_step(problem, k, y, u, y_next)
-        return A, jax.grad(lambda z: cost(problem, k, y, u, z))(origin(action, y, u))[:n]
+        return A, jax.grad(lambda z: cost(problem, k, y, u, z))(zero_tangent(action, y, u))[:n]
 
     def node(k: Array, y: Point, u: Array, y_next: Point, costate: Array) -> tuple[tuple, tuple, tuple]:
         def slopes(p: Problem, z: Array) -> tuple[Array, Array]:
@@ -154,7 +187,7 @@ def _model(problem: Problem, move: Any, ys: Point, us: Array) -> tuple[LinearQua
 
             return jax.grad(lagrangian, has_aux=True)(z)
 
-        return _linear(slopes, problem, move, origin(action, y, u))
+        return _linear(slopes, problem, move, zero_tangent(action, y, u))
 
     A, q = jax.vmap(first)(ks, before, us, after)
     p, P, end_slope = _linear(jax.grad(end, 1), problem, move, jnp.zeros(n, us.dtype))
@@ -167,8 +200,10 @@ def _model(problem: Problem, move: Any, ys: Point, us: Array) -> tuple[LinearQua
     return lq, _Forcing(change, more, end_slope)
 
 
-def _linear(f: Any, problem: Problem, move: Any, z: Array) -> tuple[Any, Any, Any]:
-    """(f(problem, z), its derivatives by z with rows in front, that along the move of the problem)."""
+def _linear(
+    f: Callable[..., Any], problem: Problem, move: Moves, z: Float[Array, " nz"]
+) -> tuple[PyTree, PyTree, PyTree]:
+    """(f(problem, z), its derivatives by z with a leading axis nz, its derivative along the move of the problem)."""
     g, leaves = _of_moving(lambda p: p, (problem,), (move,))
     value, push = jax.linearize(lambda leaves, z: f(g(leaves), z), leaves, z)
     still = jax.tree.map(jnp.zeros_like, leaves)
@@ -176,8 +211,10 @@ def _linear(f: Any, problem: Problem, move: Any, z: Array) -> tuple[Any, Any, An
     return value, by_z, push(jax.tree.leaves(move), jnp.zeros_like(z))
 
 
-def _held(problem: Problem, move: Any, us: Array, slope: Array) -> tuple[Array, Array]:
-    """(which controls no bound holds, how the others move with their bounds)."""
+def _at_bounds(
+    problem: Problem, move: Moves, us: Float[Array, "horizon m"], slope: Float[Array, "horizon m"]
+) -> tuple[Bool[Array, "horizon m"], Float[Array, "horizon m"]]:
+    """(which controls no bound fixes, how the others move with their bounds); ``slope`` is the cost's gradient."""
     if not problem.bounded:
         return jnp.ones(us.shape, bool), jnp.zeros_like(us)
 
@@ -190,17 +227,17 @@ def _held(problem: Problem, move: Any, us: Array, slope: Array) -> tuple[Array, 
     return ~(low | high), jnp.where(low, lower, jnp.where(high, upper, 0))
 
 
-def _solved(lq: LinearQuadratic, free: Array) -> _Model:
+def _solved(lq: LinearQuadratic, free: Bool[Array, "horizon m"]) -> _Model:
     """The Riccati equation of the free controls; directions without curvature get no step."""
     rtol = 10.0 ** (-0.8 * np.finfo(lq.p.dtype).precision)
 
     def back(V: Array, node: tuple) -> tuple[Array, tuple[Array, Array, Array]]:
         A, B, Q, R, N, free = node
-        Fxx, Fux, Fuu = Q + A.T @ V @ A, N.T + B.T @ V @ A, R + B.T @ V @ B
-        Fuu = jnp.where(free[:, None] & free[None, :], (Fuu + Fuu.T) / 2, 0)
-        inverse = jnp.linalg.pinv(Fuu, rtol=rtol, hermitian=True)
-        K = -inverse @ Fux
-        V = Fxx + Fux.T @ K
+        Qxx, Qux, Quu = Q + A.T @ V @ A, N.T + B.T @ V @ A, R + B.T @ V @ B
+        Quu = jnp.where(free[:, None] & free[None, :], (Quu + Quu.T) / 2, 0)
+        inverse = jnp.linalg.pinv(Quu, rtol=rtol, hermitian=True)
+        K = -inverse @ Qux
+        V = Qxx + Qux.T @ K
         V = (V + V.T) / 2
         return V, (K, V, inverse)
 
@@ -208,13 +245,15 @@ def _solved(lq: LinearQuadratic, free: Array) -> _Model:
     return _Model(lq, K, jnp.concatenate([V, lq.P[None]]), inverse)
 
 
-def _response(model: _Model, held: Array, x0: Array, forcing: _Forcing) -> tuple[Array, Array]:
-    """The minimum (x, u) of the model under a forcing, linear in (held, x0, forcing)."""
+def _response(
+    model: _Model, bound_moves: Float[Array, "horizon m"], x0: Float[Array, " n"], forcing: _Forcing
+) -> tuple[Float[Array, "nodes n"], Float[Array, "horizon m"]]:
+    """The minimum (x, u) of the model under a forcing, linear in (bound_moves, x0, forcing)."""
     lq, n = model.lq, x0.size
     # the controls that move with their bounds act like a forcing
-    c = forcing.c + jnp.einsum("kij,kj->ki", lq.B, held)
-    q = forcing.slope[:, :n] + jnp.einsum("kij,kj->ki", lq.N, held)
-    r = forcing.slope[:, n:] + jnp.einsum("kij,kj->ki", lq.R, held)
+    c = forcing.c + jnp.einsum("kij,kj->ki", lq.B, bound_moves)
+    q = forcing.slope[:, :n] + jnp.einsum("kij,kj->ki", lq.N, bound_moves)
+    r = forcing.slope[:, n:] + jnp.einsum("kij,kj->ki", lq.R, bound_moves)
 
     def back(v: Array, node: tuple) -> tuple[Array, Array]:
         A, B, K, V, inverse, c, q, r = node
@@ -228,24 +267,32 @@ def _response(model: _Model, held: Array, x0: Array, forcing: _Forcing) -> tuple
         x = A @ x + B @ u + c
         return x, (x, u)
 
-    _, k = jax.lax.scan(back, forcing.end, (lq.A, lq.B, model.K, model.V[1:], model.inverse, c, q, r), reverse=True)
+    _, k = jax.lax.scan(back, forcing.end, (lq.A, lq.B, model.K, model.Vxx[1:], model.inverse, c, q, r), reverse=True)
     _, (x, u) = jax.lax.scan(forth, x0, (lq.A, lq.B, model.K, k, c))
-    return jnp.concatenate([x0[None], x]), u + held
+    return jnp.concatenate([x0[None], x]), u + bound_moves
 
 
-def _kept(
-    problem: Problem, penalties: Penalties, move: Any, ys: Point, us: Array, x: Array, u: Array, respond: Any,
+def _conditions_kept(
+    problem: Problem,
+    penalties: Penalties,
+    move: Moves,
+    ys: Point,
+    us: Float[Array, "horizon m"],
+    x: Float[Array, "nodes n"],
+    u: Float[Array, "horizon m"],
+    respond: Callable[[_Forcing], tuple[Array, Array]],
     forcing: _Forcing,
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Float[Array, "nodes n"], Float[Array, "horizon m"]]:
     """(x, u) after sweeps of the method of multipliers that keep the active rows of the conditions at zero."""
     action, n = problem.dynamics.action, problem.dynamics.action.dim
-    along, end = (tuple(c for c in problem.constraints if getattr(c, name)) for name in ("along", "end"))
+    on_path = tuple(c for c in problem.constraints if c.on_path)
+    at_end = tuple(c for c in problem.constraints if c.at_end)
     before, last = split_nodes(ys)[0], jax.tree.map(lambda y: y[-1], ys)
 
     def values(p: Problem, x: Array, u: Array) -> tuple:
-        return conditions(p, jax.vmap(action.move)(x, ys), us + u)
+        return constraint_values(p, jax.vmap(action.move)(x, ys), us + u)
 
-    def weights(constraint: Any, multiplier: Array, value: Array) -> Array:
+    def weights(constraint: Constraint, multiplier: Array, value: Array) -> Array:
         active = multiplier + penalties.weight * value > 0
         return jnp.where(constraint.equality | active, penalties.weight, 0)
 
@@ -254,27 +301,28 @@ def _kept(
 
         def node(k: Array, y: Point, u: Array) -> Array:
             def cost(z: Array) -> Array:
-                return pulls.at(problem.constraints, k).value(problem.time(k), *near(action, y, u, z), problem.args)
+                penalty = pulls.at_node(problem.constraints, k)
+                return penalty.value(problem.time(k), *move_node(action, y, u, z), problem.args)
 
-            return jax.grad(cost)(origin(action, y, u))
+            return jax.grad(cost)(zero_tangent(action, y, u))
 
-        def at_end(z: Array) -> Array:
+        def end(z: Array) -> Array:
             cost = pulls.at_end(problem.constraints)
             return cost.value(problem.time(problem.horizon), action.move(z, last), None, problem.args)
 
-        return jax.vmap(node)(jnp.arange(problem.horizon), before, us), jax.grad(at_end)(jnp.zeros(n, us.dtype))
+        return jax.vmap(node)(jnp.arange(problem.horizon), before, us), jax.grad(end)(jnp.zeros(n, us.dtype))
 
-    held = (penalties.along, penalties.end)
-    pairs = zip((along, end), held, conditions(problem, ys, us), strict=True)
+    multipliers = (penalties.path, penalties.end)
+    pairs = zip((on_path, at_end), multipliers, constraint_values(problem, ys, us), strict=True)
     active = tuple(tuple(weights(*each) for each in zip(*pair, strict=True)) for pair in pairs)
 
     def sweep(state: tuple, _: None) -> tuple[tuple, None]:
         pull, x, u = state
         change = _product_along(values, (problem, jnp.zeros_like(x), jnp.zeros_like(u)), (move, x, u))
         pull = jax.tree.map(lambda m, weight, c: m + weight * c, pull, active, change)
-        slope, at_end = jax.jvp(slopes, (held,), (pull,))[1]
-        more = forcing._replace(slope=forcing.slope + slope, end=forcing.end + at_end)
+        slope, end = jax.jvp(slopes, (multipliers,), (pull,))[1]
+        more = forcing._replace(slope=forcing.slope + slope, end=forcing.end + end)
         return (pull, *respond(more)), None
 
-    (_, x, u), _ = jax.lax.scan(sweep, (jax.tree.map(jnp.zeros_like, held), x, u), None, length=SWEEPS)
+    (_, x, u), _ = jax.lax.scan(sweep, (jax.tree.map(jnp.zeros_like, multipliers), x, u), None, length=SWEEPS)
     return x, u

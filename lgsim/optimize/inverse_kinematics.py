@@ -1,4 +1,4 @@
-"""Damped least squares for many targets side by side: the search of ``inverse_kinematics``."""
+"""Configurations at which frames have given poses, by damped least squares for many targets side by side."""
 
 from __future__ import annotations
 
@@ -10,92 +10,173 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jax.typing import DTypeLike
+from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.lie.group import SE3
 from lgsim.linalg.box_qp import native_box_minimum
+from lgsim.linalg.levenberg_marquardt import FixedFactorDamping
 from lgsim.multibody.model import Model
-from lgsim.optimize.constraints import ordered
+from lgsim.optimize.constraints import check_order
 from lgsim.support import check
 
 LANES = 256
 """Searches that run side by side."""
 
+Targets = list[Array]
+"""For each frame a pose (4, 4) or a position (3,) in the world, m; or many, with a leading axis."""
+
+
+class INVERSE_KINEMATICS_RESULTS(eqx.Enumeration):
+    """How a search for a configuration ended; the text says what to do."""
+
+    successful = ""
+    out_of_reach = (
+        "No configuration near the guesses reaches the targets within the limits: q is where the error is least. Move "
+        "the target, give other or more guesses, or limits=False to see whether the limits are the reason."
+    )
+    max_iterations = (
+        "The search used all its iterations while the error still fell. Give more iterations or a better guess."
+    )
+
+
+class InverseKinematicsSolution(NamedTuple):
+    """What ``inverse_kinematics`` found; arrays have the leading axes of the targets.
+
+    Attributes:
+        q: Configuration (*batch, nq).
+        error: Length of each target's residual (*batch, targets): m, and of poses with rad.
+        gradient: Largest entry of the gradient of half the weighted squares by the joints that the limits leave free
+            (*batch).
+        iterations: Number of iterations done (*batch).
+        result: ``INVERSE_KINEMATICS_RESULTS.successful``, or what went wrong (*batch).
+    """
+
+    q: Float[Array, "*batch nq"]
+    error: Float[Array, "*batch targets"]
+    gradient: Float[Array, " *batch"]
+    iterations: Int[Array, " *batch"]
+    result: INVERSE_KINEMATICS_RESULTS
+
 
 class SearchOptions(eqx.Module):
-    """Numbers of a search."""
+    """Options of a search.
+
+    Attributes:
+        max_iterations: Largest number of iterations.
+        damping: The least mu, relative to the error.
+        tolerance: Bound of each target's error, m and rad.
+        limits: Whether the model's position limits hold.
+    """
 
     max_iterations: int = eqx.field(static=True)
-    damping: Array
-    tolerance: Array
+    damping: Float[Array, ""]
+    tolerance: Float[Array, ""]
     limits: bool = eqx.field(static=True)
 
 
 class PoseResiduals(eqx.Module):
-    """All that a residual depends on but the targets."""
+    """The residuals of frames at targets, and of the distance from a posture.
+
+    Attributes:
+        model: The machine.
+        weights: Weight of the squares of each frame's residual.
+        posture: Configuration (nq,).
+        posture_weight: Weight of the squares of the distance from it.
+        frames: The frames' places in ``model.frame_names``.
+    """
 
     model: Model
     weights: list[Array]
-    home: Array
-    pull: Array
+    posture: Float[Array, " nq"]
+    posture_weight: Float[Array, ""]
     frames: tuple[int, ...] = eqx.field(static=True)
 
-    def errors(self, targets: list[Array], q: Array) -> list[Array]:
-        """The residual of each target, before weighting."""
+    def errors(self, targets: Targets, q: Float[Array, " nq"]) -> list[Float[Array, " _"]]:
+        """The residual of each frame before weighting: (6,) for a pose, (3,) for a position; m and rad."""
         poses = forward_kinematics(self.model, q)
         return [_error(x, poses[i]) for i, x in zip(self.frames, targets, strict=True)]
 
-    def residual(self, errors: list[Array], q: Array) -> Array:
-        """All rows, weighted."""
+    def residual(self, errors: list[Float[Array, " _"]], q: Float[Array, " nq"]) -> Float[Array, " rows"]:
+        """All residuals, weighted; half the sum of their squares is what a search minimizes."""
         pairs = zip(self.weights, errors, strict=True)
         rows = [jnp.sqrt(jnp.broadcast_to(w, r.shape)) * r for w, r in pairs]
         # a square root of zero would have no derivative
-        pull = jnp.where(self.pull > 0, jnp.sqrt(jnp.where(self.pull > 0, self.pull, 1)), 0)
-        return jnp.concatenate([*rows, pull * self.model.difference(self.home, q)])
+        root = jnp.where(
+            self.posture_weight > 0, jnp.sqrt(jnp.where(self.posture_weight > 0, self.posture_weight, 1)), 0
+        )
+        return jnp.concatenate([*rows, root * self.model.difference(self.posture, q)])
 
 
 class IterationState(NamedTuple):
-    """One search from one guess."""
+    """The state of one search from one guess.
 
-    i: Array
-    q: Array
-    mu: Array
-    errors: Array
-    gradient: Array
-    held: Array
-    met: Array
-    stop: Array
+    Attributes:
+        i: Number of iterations done.
+        q: Configuration (nq,).
+        mu: Damping relative to the error.
+        errors: Length of each target's residual at the last linearization (targets,).
+        gradient: Largest entry of the gradient there by the joints that the limits leave free.
+        held: Whether a limit holds each joint there (nv,).
+        met: Whether the tolerance is met there.
+        stop: Whether the search has ended.
+    """
+
+    i: Int[Array, ""]
+    q: Float[Array, " nq"]
+    mu: Float[Array, ""]
+    errors: Float[Array, " targets"]
+    gradient: Float[Array, ""]
+    held: Bool[Array, " nv"]
+    met: Bool[Array, ""]
+    stop: Bool[Array, ""]
 
 
 class _Lanes(NamedTuple):
     """Searches that run side by side, and the best one of each target with the number of its guess.
 
     Job j is target ``j % targets`` from guess ``j // targets``; each lane takes the next one when it has ended.
+
+    Attributes:
+        states: The searches, with the leading axis of lanes.
+        job: The job of each lane (lanes,).
+        next: The next job that no lane has taken.
+        best: The best search of each target, with the leading axis of targets.
+        guess: The number of its guess (targets,).
     """
 
     states: IterationState
-    job: Array
-    next: Array
+    job: Int[Array, " lanes"]
+    next: Int[Array, ""]
     best: IterationState
-    guess: Array
+    guess: Int[Array, " targets"]
 
 
-def search_targets(task: PoseResiduals, targets: list[Array], guesses: Array, setting: SearchOptions) -> IterationState:
-    """The outcome for each target from the first guess that meets it, or else from the best one."""
+def search_targets(
+    task: PoseResiduals, targets: Targets, guesses: Float[Array, "guesses nq"], options: SearchOptions
+) -> IterationState:
+    """The last state for each target from the first guess that meets it, or else from the best one.
+
+    Args:
+        task: The residuals.
+        targets: The targets, with a leading axis.
+        guesses: Configurations to start from.
+        options: The options of the searches.
+    """
     count = len(targets[0])
     jobs = count * len(guesses)
 
     def start(job: Array) -> IterationState:
-        return jax.vmap(lambda q: _start(task, q, setting))(guesses[jnp.minimum(job // count, len(guesses) - 1)])
+        return jax.vmap(lambda q: _start(task, q, options))(guesses[jnp.minimum(job // count, len(guesses) - 1)])
 
     def advance(lanes: _Lanes) -> _Lanes:
         row, guess = lanes.job % count, lanes.job // count
-        states = jax.vmap(lambda aim, s: _step(task, aim, setting, s))([x[row] for x in targets], lanes.states)
+        states = jax.vmap(lambda goals, s: _step(task, goals, options, s))([x[row] for x in targets], lanes.states)
         known = jax.tree.map(lambda x: x[row], lanes.best)
         beaten = known.met & (lanes.guess[row] < guess)
-        ended = (states.stop | (states.i >= setting.max_iterations) | beaten) & (lanes.job < jobs)
-        # written so that what is not finite is told, and makes way for what is
+        ended = (states.stop | (states.i >= options.max_iterations) | beaten) & (lanes.job < jobs)
+        # written so that errors that are not finite show, and make way for finite ones
         less = ~(jnp.max(states.errors, axis=1) >= jnp.max(known.errors, axis=1))
         better = ended & ~beaten & (states.met | (~known.met & less))
         # of several for one target the first guess; the others end one iteration later
@@ -116,47 +197,53 @@ def search_targets(task: PoseResiduals, targets: list[Array], guesses: Array, se
     return jax.lax.while_loop(lambda s: jnp.any(s.job < jobs), advance, lanes).best
 
 
-def _chosen(where: Array, a: Array, b: Array) -> Array:
+def _chosen(where: Bool[Array, " lanes"], a: Array, b: Array) -> Array:
+    """The entries of a where a condition on the first axis holds, those of b elsewhere."""
     return jnp.where(where.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
 
 
-def _start(task: PoseResiduals, q: Array, setting: SearchOptions) -> IterationState:
+def _start(task: PoseResiduals, q: Float[Array, " nq"], options: SearchOptions) -> IterationState:
+    """The state before the first iteration."""
     zero, no = jnp.zeros((), q.dtype), jnp.array(False)
     errors, held = jnp.zeros(len(task.frames), q.dtype), jnp.zeros(task.model.nv, bool)
-    return IterationState(jnp.array(0), q, setting.damping, errors, zero, held, no, no)
+    return IterationState(jnp.array(0), q, options.damping, errors, zero, held, no, no)
 
 
-def _step(task: PoseResiduals, targets: list[Array], setting: SearchOptions, s: IterationState) -> IterationState:
-    """One iteration; the last one only looks."""
+def _step(task: PoseResiduals, targets: Targets, options: SearchOptions, s: IterationState) -> IterationState:
+    """The state after one more iteration, a step of the method of Levenberg and Marquardt; the last one takes none.
+
+    A lane that ends takes the next guess, so that a state holds the configuration and the damping and no normal
+    equations: these are made at the start of each iteration, and not, as by ``LevenbergMarquardt``, at its end.
+    """
     model, dtype = task.model, s.q.dtype
 
-    def along(dv: Array) -> tuple[Array, tuple[Array, Array]]:
+    def residual_at(dv: Array) -> tuple[Array, tuple[Array, Array]]:
         q = model.retract(s.q, dv)
         errors = task.errors(targets, q)
         r = task.residual(errors, q)
         return r, (r, jnp.stack([jnp.sum(e * e) for e in errors]))
 
-    J, (r, squares) = jax.jacfwd(along, has_aux=True)(jnp.zeros(model.nv, dtype))
+    J, (r, squares) = jax.jacfwd(residual_at, has_aux=True)(jnp.zeros(model.nv, dtype))
     g = J.T @ r
-    low, high = _room(model, s.q, setting.limits)
+    low, high = _room(model, s.q, options.limits)
     held = _held(g, low, high)
     gradient = jnp.max(jnp.abs(jnp.where(held, 0, g)))
-    met = jnp.where(task.pull > 0, gradient <= setting.tolerance, jnp.all(squares <= setting.tolerance**2))
+    met = jnp.where(task.posture_weight > 0, gradient <= options.tolerance, jnp.all(squares <= options.tolerance**2))
     # damping in proportion to the error keeps the convergence quadratic where the target is met, also where
     # the solution is not isolated
     add = s.mu * jnp.sqrt(r @ r) * jnp.eye(model.nv, dtype=dtype)
     dv, _ = native_box_minimum(J.T @ J + add, g, low, high)
     trial = model.retract(s.q, dv)
     after = task.residual(task.errors(targets, trial), trial)
-    better = after @ after < r @ r
-    stop = met | (~better & (s.mu > 1 / setting.damping**2))
+    rule = FixedFactorDamping(options.damping)
+    better, mu, _ = rule.judge(s.mu, rule.begin(dtype)[1], r @ r, after @ after, jnp.zeros((), dtype))
+    stop = met | (~better & rule.exhausted(s.mu))
     q = jnp.where(better & ~stop, trial, s.q)
-    mu = jnp.where(better, jnp.maximum(s.mu / 4, setting.damping), s.mu * 8)
     return IterationState(s.i + 1, q, mu, jnp.sqrt(squares), gradient, held, met, stop)
 
 
-def _room(model: Model, q: Array, limits: bool) -> tuple[Array, Array]:
-    """How far each joint may still move down and up (nv,); infinite for groups, which have no limits."""
+def _room(model: Model, q: Float[Array, " nq"], limits: bool) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+    """How far each joint may still move down and up, rad or m; infinite for groups, which have no limits."""
     wide = jnp.full(model.nv, jnp.inf, q.dtype)
     if not limits:
         return -wide, wide
@@ -165,7 +252,7 @@ def _room(model: Model, q: Array, limits: bool) -> tuple[Array, Array]:
     return low, wide.at[speeds].set(jnp.maximum(model.upper[speeds] - q[at], 0))
 
 
-def numbers_of(model: Model) -> tuple[np.ndarray, np.ndarray]:
+def numbers_of(model: Model) -> tuple[Int[np.ndarray, " joints"], Int[np.ndarray, " joints"]]:
     """The places in q and in v of all joints that are numbers, not groups."""
     at, speeds = [np.zeros(0, int)], [np.zeros(0, int)]
     for name, q in model.q_slices.items():
@@ -175,47 +262,16 @@ def numbers_of(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(at), np.concatenate(speeds)
 
 
-def _held(g: Array, low: Array, high: Array) -> Array:
-    """Which joints a limit holds: there the gradient points out of it."""
+def _held(g: Float[Array, " nv"], low: Float[Array, " nv"], high: Float[Array, " nv"]) -> Bool[Array, " nv"]:
+    """Whether a limit holds each joint: there the gradient points out of it."""
     return ((low >= 0) & (g > 0)) | ((high <= 0) & (g < 0))
 
 
-def _error(target: Array, pose: Array) -> Array:
-    """The twist to a pose from its target, or the gap to a position."""
+def _error(target: Float[Array, "4 4"] | Float[Array, " 3"], pose: Float[Array, "4 4"]) -> Float[Array, " _"]:
+    """The twist (6,) from a target pose to a pose, or the vector (3,) from a target position to its origin."""
     if target.ndim == 2:
         return SE3.log(SE3.compose(SE3.inverse(target), pose))
     return pose[:3, 3] - target
-
-
-class INVERSE_KINEMATICS_RESULTS(eqx.Enumeration):
-    """How a search for a configuration ended; the text says what to do."""
-
-    successful = ""
-    out_of_reach = (
-        "No configuration near the guesses reaches the targets within the limits: q is where the error is least. Move "
-        "the target, give other or more guesses, or limits=False to see whether the limits are the reason."
-    )
-    max_iterations = (
-        "The search used all its iterations while the error still fell. Give more iterations or a better guess."
-    )
-
-
-class InverseKinematicsResult(NamedTuple):
-    """What ``inverse_kinematics`` returns; arrays have the leading axes of the targets.
-
-    Attributes:
-        q: Configuration (nq,).
-        error: Length of each target's residual (targets,): m, and of poses with rad.
-        gradient: Largest entry of the gradient of half the weighted squares by the joints that the limits leave free.
-        iterations: How many were done.
-        result: ``REACH.successful`` or what went wrong.
-    """
-
-    q: Array
-    error: Array
-    gradient: Array
-    iterations: Array
-    result: INVERSE_KINEMATICS_RESULTS
 
 
 def inverse_kinematics(
@@ -231,7 +287,7 @@ def inverse_kinematics(
     damping: float = 1e-3,
     max_iterations: int = 100,
     tolerance: float | None = None,
-) -> InverseKinematicsResult:
+) -> InverseKinematicsSolution:
     """A configuration at which frames have given poses or positions, by damped least squares on the group:
     ``min 1/2 sum_i |W^1/2 log(target_i^-1 T_i(q))|^2 + w/2 |difference(posture, q)|^2`` with ``lower <= q <= upper``.
 
@@ -249,17 +305,17 @@ def inverse_kinematics(
         target: A pose (*batch, 4, 4) or a position (*batch, 3) in the world, m; for several frames a list of them.
         q0: Where to start, by default neutral put within the limits; several rows are tried until one meets
             the targets, else the best is taken.
-        weight: Of the residuals' squares: one number, (6,) or (3,); for several frames a list, one for each.
+        weight: Weight of the residuals' squares: one number, (6,) or (3,); for several frames a list, one for each.
         posture: Configuration (nq,) towards which freedom that is left is used; by default q0's first row.
-        posture_weight: Of its squares; the target is then met up to the compromise.
+        posture_weight: Weight of the squares of its distance; the target is then met up to the compromise.
         limits: Whether the model's position limits hold.
         damping: The least mu, relative to the error.
-        max_iterations: At most.
-        tolerance: Of each target's error; by default 1e-9 in float64 and 1e-4 in float32. With a posture the error is
-            what the compromise leaves, and the gradient is compared.
+        max_iterations: Largest number of iterations of a search.
+        tolerance: Bound of each target's error; by default 1e-9 in float64 and 1e-4 in float32. With a posture the
+            error is what the compromise leaves, and the gradient is compared.
 
     Returns:
-        Reach(q, error, gradient, iterations, result).
+        The configurations, with the errors that are left and a result code that is a sentence.
 
     Raises:
         ValueError: there is no such frame, a shape is wrong, or the limits are infeasible.
@@ -281,43 +337,39 @@ def inverse_kinematics(
     guesses = _guesses(model, q0, limits)
     home = guesses[0] if posture is None else check.floating("posture", posture, model.nq)
     weights = [jnp.asarray(w, model.dtype) for w in weights]
-    setting = SearchOptions(
+    options = SearchOptions(
         max_iterations, jnp.asarray(damping, model.dtype), _tolerance(tolerance, model.dtype), limits
     )
     task = PoseResiduals(model, weights, home, jnp.asarray(posture_weight, model.dtype), frames)
     batch = jnp.broadcast_shapes(*(x.shape[:k] for x, k in targets))
     flat = [jnp.broadcast_to(x, (*batch, *x.shape[k:])).reshape(-1, *x.shape[k:]) for x, k in targets]
-    out = _search(task, flat, guesses, setting)
+    out = _search(task, flat, guesses, options)
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), out)
 
 
 @eqx.filter_jit
 def _search(
-    task: PoseResiduals, targets: list[Array], guesses: Array, setting: SearchOptions
-) -> InverseKinematicsResult:
-    best = search_targets(*_stopped((task, targets, guesses, setting)))
+    task: PoseResiduals, targets: Targets, guesses: Float[Array, "guesses nq"], options: SearchOptions
+) -> InverseKinematicsSolution:
+    """The solutions for targets with one leading axis, compiled, with their derivatives."""
+    best = search_targets(*_stopped((task, targets, guesses, options)))
+    codes = INVERSE_KINEMATICS_RESULTS
 
-    def found(targets: list[Array], s: IterationState) -> InverseKinematicsResult:
+    def solution(targets: Targets, s: IterationState) -> InverseKinematicsSolution:
         q = _implicit(task, targets, s.q, ~s.held)
-        code = INVERSE_KINEMATICS_RESULTS.where(
-            s.stop, INVERSE_KINEMATICS_RESULTS.out_of_reach, INVERSE_KINEMATICS_RESULTS.max_iterations
-        )
-        return InverseKinematicsResult(
-            q,
-            s.errors,
-            s.gradient,
-            s.i,
-            INVERSE_KINEMATICS_RESULTS.where(s.met, INVERSE_KINEMATICS_RESULTS.successful, code),
-        )
+        result = codes.where(s.stop, codes.out_of_reach, codes.max_iterations)
+        return InverseKinematicsSolution(q, s.errors, s.gradient, s.i, codes.where(s.met, codes.successful, result))
 
-    return jax.vmap(found)(targets, best)
+    return jax.vmap(solution)(targets, best)
 
 
-def _implicit(task: PoseResiduals, targets: list[Array], q: Array, free: Array) -> Array:
-    """q, with the derivatives of the solution: those of one Newton step whose matrix is frozen."""
+def _implicit(
+    task: PoseResiduals, targets: Targets, q: Float[Array, " nq"], free: Bool[Array, " nv"]
+) -> Float[Array, " nq"]:
+    """The configuration q with the derivatives of the solution: those of one Newton step whose matrix is frozen."""
     model, q = task.model, jax.lax.stop_gradient(q)
 
-    def gradient(task: PoseResiduals, targets: list[Array], dv: Array) -> Array:
+    def gradient(task: PoseResiduals, targets: Targets, dv: Array) -> Array:
         def cost(dv: Array) -> Array:
             moved = model.retract(q, dv)
             r = task.residual(task.errors(targets, moved), moved)
@@ -334,12 +386,13 @@ def _implicit(task: PoseResiduals, targets: list[Array], q: Array, free: Array) 
     return model.retract(q, dv - jax.lax.stop_gradient(dv))
 
 
-def _stopped(tree: Any) -> Any:
+def _stopped(tree: PyTree) -> PyTree:
+    """The tree without derivatives."""
     return jax.tree.map(jax.lax.stop_gradient, tree)
 
 
 def _target(model: Model, name: str, value: Any) -> tuple[Array, int]:
-    """(a target, how many of its leading axes are batches)."""
+    """(a target, the number of its leading axes that are batches)."""
     x = check.floating(name, value)
     if x.dtype != model.dtype:
         raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {x.dtype}")
@@ -351,13 +404,14 @@ def _target(model: Model, name: str, value: Any) -> tuple[Array, int]:
 
 
 def _each(weight: Any, count: int, several: bool) -> list[Any]:
+    """The weight of each frame."""
     if not several:
         return [weight]
     return list(weight) if isinstance(weight, list | tuple) else [weight] * count
 
 
-def _guesses(model: Model, q0: Any, limits: bool) -> Array:
-    """The starts (guesses, nq), within the limits."""
+def _guesses(model: Model, q0: Any, limits: bool) -> Float[Array, "guesses nq"]:
+    """The starts, within the limits."""
     guesses = check.floating("q0", model.neutral() if q0 is None else q0, model.nq)
     if guesses.ndim > 2:
         raise ValueError(f"q0: expected shape ({model.nq},) or (guesses, {model.nq}), got {guesses.shape}")
@@ -366,15 +420,16 @@ def _guesses(model: Model, q0: Any, limits: bool) -> Array:
         return guesses
     at, speeds = numbers_of(model)
     low, high = model.lower[speeds], model.upper[speeds]
-    ordered("limits", low, high)
+    check_order("limits", low, high)
     low, high = (jnp.broadcast_to(x, (len(guesses), len(at))) for x in (low, high))
     return guesses.at[:, at].set(jnp.clip(guesses[:, at], low, high))
 
 
-def _tolerance(given: float | None, dtype: Any) -> Array:
+def _tolerance(given: float | None, dtype: DTypeLike) -> Float[Array, ""]:
+    """The bound of the errors, by default from the digits of the dtype."""
     return jnp.asarray(_digits(0.6, dtype) if given is None else given, dtype)
 
 
-def _digits(share: float, dtype: Any) -> float:
+def _digits(share: float, dtype: DTypeLike) -> float:
     """10 to the minus that share of the digits of a dtype."""
     return 10.0 ** (-share * np.finfo(dtype).precision)

@@ -9,87 +9,89 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Int
 
 from lgsim.lie.action import Point
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import RESULTS, Result
-from lgsim.optimize.solver import Solver, start
+from lgsim.optimize.solver import RESULTS, Solution, Solver, start
 from lgsim.xla.closures import opened
 
 ITERATIONS = 4
-"""Of the default solver at each step of the control."""
+"""Iterations of the default solver at each step of the control."""
 
 
 class MPCState(eqx.Module):
-    """What a controller keeps from one step to the next; its arrays are data for ``jit``, ``vmap`` and ``lax.scan``.
+    """The plan that a controller keeps from one step to the next; arrays for ``jit``, ``vmap`` and ``lax.scan``.
 
     Attributes:
         t: Time of the next measurement, s.
-        ys, us: The guess of the next problem: the last solution, shifted by one step.
-        cost, gradient, feasibility, violation, iterations, result, place, quantity: Of the last solution, as in
-            ``Result``. A solver of few iterations seldom ends with ``RESULTS.successful``; ``place`` is -1 where all
-            is finite.
+        ys, us: The guess of the next problem: the last solution, shifted by one step; leaves (H + 1, ...) and
+            (H, controls).
+        cost, gradient, feasibility, violation, iterations, result, bad_node, bad_quantity: Those of the last solution,
+            as in ``Solution``. A solver of few iterations seldom ends with ``RESULTS.successful``; ``bad_node`` is -1
+            where all is finite.
     """
 
-    t: Array
+    t: Float[Array, ""]
     ys: Point
-    us: Array
-    cost: Array
-    gradient: Array
-    feasibility: Array
-    violation: Array
-    iterations: Array
+    us: Float[Array, "horizon nu"]
+    cost: Float[Array, ""]
+    gradient: Float[Array, ""]
+    feasibility: Float[Array, ""]
+    violation: Float[Array, ""]
+    iterations: Int[Array, ""]
     result: RESULTS
-    place: Array
-    quantity: Array
+    bad_node: Int[Array, ""]
+    bad_quantity: Int[Array, ""]
 
     @classmethod
-    def of(cls, t: Array, ys: Point, us: Array, result: Result) -> MPCState:
-        """A guess for time t with what is known of the last solution."""
-        names = ("cost", "gradient", "feasibility", "violation", "iterations", "result", "place", "quantity")
-        return cls(t, ys, us, **{name: getattr(result, name) for name in names})
+    def of(cls, t: Float[Array, ""], ys: Point, us: Float[Array, "horizon nu"], solution: Solution) -> MPCState:
+        """The plan with a guess for time t and the outcome of the last solution."""
+        names = ("cost", "gradient", "feasibility", "violation", "iterations", "result", "bad_node", "bad_quantity")
+        return cls(t, ys, us, **{name: getattr(solution, name) for name in names})
 
 
 class MPCController(eqx.Module):
     """Receding horizon control of a problem; see ``mpc``.
 
     Attributes:
-        problem: What is solved, from new states and times.
-        solver: By which.
+        problem: The problem that is solved at each step, from the state and the time of the step.
+        solver: The solver of these problems.
     """
 
     problem: Problem
     solver: Solver
 
     def plan(self, y: Point | None = None, us: Any = None, ys: Any = None, *, solver: Solver | None = None) -> MPCState:
-        """The first plan: that of ``lgsim.optimize.solve``, by default with ``ILQR()`` to the end.
+        """The first plan: the solution of the problem, by default with ``ILQR()`` to the end.
 
         Args:
             y: The state at the problem's t0, by default its y0.
-            us, ys: Guesses, see ``solve``.
-            solver: By default one that converges, ``ILQR()``.
+            us, ys: Guesses of controls and states, as for ``solve``.
+            solver: The solver of this first problem, by default one that converges, ``ILQR()``.
 
         Raises:
-            TypeError, ValueError: see ``solve``.
+            TypeError: an argument is of the wrong kind.
+            ValueError: shapes do not fit, constraints that the solver does not handle, or a cost that is not finite.
         """
         problem = self.problem if y is None else _from(self.problem, self.problem.t0, y)
         solver = ILQR() if solver is None else solver
         us, ys = start(problem, solver, us, ys)
-        result = _solve(opened(problem), _numbers(problem, solver), us, ys)
-        return MPCState.of(problem.t0, result.ys, result.us, result)
+        solution = _solve(opened(problem), _numbers(problem, solver), us, ys)
+        return MPCState.of(problem.t0, solution.ys, solution.us, solution)
 
-    def step(self, plan: MPCState, y: Point) -> tuple[Array, MPCState]:
-        """(the control (controls,) from now to now + dt, the plan for then), from the state y measured now.
+    def step(self, plan: MPCState, y: Point) -> tuple[Float[Array, " nu"], MPCState]:
+        """(the control from now to now + dt, the plan for then), from the state y measured now.
 
         The problem is solved from y at ``plan.t``, starting from the shifted plan, whose states keep their gap to y
         (multiple shooting). Where the solution is not finite, the shifted plan is kept and its first control returned,
-        and ``result``, ``place`` and ``quantity`` of the plan say why. A pure function, compiled once.
+        and ``result``, ``bad_node`` and ``bad_quantity`` of the plan say why. A pure function, compiled once.
 
         Raises:
-            TypeError, ValueError: y is not like the problem's y0.
+            ValueError: y has another structure, shape or dtype than the problem's y0.
         """
-        return _step(self, plan, _state(self.problem, y))
+        return _step(self, plan, _checked_state(self.problem, y))
 
 
 def mpc(problem: Problem, solver: Solver | None = None) -> MPCController:
@@ -110,8 +112,9 @@ def mpc(problem: Problem, solver: Solver | None = None) -> MPCController:
     ``control`` of a simulation is evaluated at all stages of a method and keeps nothing, so that a controller is none.
 
     Args:
-        problem: dt of its dynamics is the time between two calls of ``step``.
-        solver: By default ``ILQR(max_iterations=4)``. One that takes no guess of states shoots from the controls.
+        problem: The problem; dt of its dynamics is the time between two calls of ``step``.
+        solver: The solver of each step, by default ``ILQR(max_iterations=4)``. One that takes no guess of states shoots
+            from the controls.
 
     Returns:
         The controller, an immutable module of arrays.
@@ -134,33 +137,37 @@ def _numbers(problem: Problem, solver: Solver) -> Solver:
 
 
 @eqx.filter_jit
-def _solve(problem: Problem, solver: Solver, us: Array, ys: Point | None) -> Result:
+def _solve(problem: Problem, solver: Solver, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
+    """The solution by a solver, compiled."""
     return solver.run(problem, us, ys)
 
 
 @eqx.filter_jit
-def _step(controller: MPCController, plan: MPCState, y: Point) -> tuple[Array, MPCState]:
+def _step(controller: MPCController, plan: MPCState, y: Point) -> tuple[Float[Array, " nu"], MPCState]:
+    """The step of a controller, compiled."""
     problem = _from(controller.problem, plan.t, y)
     ys = jax.tree.map(lambda nodes, first: nodes.at[0].set(first), plan.ys, y)
-    result = controller.solver.run(problem, plan.us, ys)
-    sound = result.place < 0
-    for leaf in jax.tree.leaves((result.ys, result.us)):
-        sound = sound & jnp.all(jnp.isfinite(leaf))
-    ys, us = jax.tree.map(lambda new, old: jnp.where(sound, new, old), (result.ys, result.us), (ys, plan.us))
+    solution = controller.solver.run(problem, plan.us, ys)
+    found = solution.ys, solution.us
+    finite = solution.bad_node < 0
+    for leaf in jax.tree.leaves(found):
+        finite = finite & jnp.all(jnp.isfinite(leaf))
+    ys, us = jax.tree.map(lambda new, old: jnp.where(finite, new, old), found, (ys, plan.us))
     u, last = us[0], us[-1]
     end = problem.step(problem.horizon, jax.tree.map(lambda nodes: nodes[-1], ys), last)
     ys = jax.tree.map(lambda nodes, end: jnp.concatenate([nodes[1:], end[None]]), ys, end)
     us = jnp.concatenate([us[1:], last[None]])
-    return u, MPCState.of(problem.time(1), ys, us, result)
+    return u, MPCState.of(problem.time(1), ys, us, solution)
 
 
-def _from(problem: Problem, t: Array, y: Point) -> Problem:
+def _from(problem: Problem, t: Float[Array, ""], y: Point) -> Problem:
     """The problem from another state and time, without the checks of a new one."""
     return eqx.tree_at(lambda p: (p.y0, p.t0), problem, (y, t))
 
 
-def _state(problem: Problem, y: Any) -> Point:
-    wanted, came = (jax.tree.map(lambda x: (np.shape(x), jnp.result_type(x)), tree) for tree in (problem.y0, y))
-    if wanted != came:
-        raise ValueError(f"y: expected a state like the problem's y0, {wanted}, got {came}")
+def _checked_state(problem: Problem, y: Any) -> Point:
+    """The measured state, if it is like the problem's y0."""
+    expected, got = (jax.tree.map(lambda x: (np.shape(x), jnp.result_type(x)), tree) for tree in (problem.y0, y))
+    if expected != got:
+        raise ValueError(f"y: expected a state like the problem's y0, {expected}, got {got}")
     return jax.tree.map(jnp.asarray, y)

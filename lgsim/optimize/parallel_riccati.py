@@ -7,28 +7,35 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
-from lgsim.optimize.linearize import LinearQuadratic
-from lgsim.optimize.riccati import CostToGo, Policy, backward_step, nodes_of
+from lgsim.optimize.linear_quadratic import CostToGo, LinearQuadratic, Policy, backward_step, nodes_of
 
 
 class Span(NamedTuple):
     """The least cost from x at one node to z at a later one, by its dual:
-    ``max_w -1/2 w . C w - w . (z - A x - b) + 1/2 x . J x - eta . x``.
+    ``max_w -1/2 w . C w - w . (z - A x - b) + 1/2 x . J x - eta . x``; leading axes are batches.
+
+    Attributes:
+        A: (n, n).
+        b: (n,).
+        C: (n, n).
+        eta: (n,).
+        J: (n, n).
     """
 
-    A: Array
-    b: Array
-    C: Array
-    eta: Array
-    J: Array
+    A: Float[Array, "*batch n n"]
+    b: Float[Array, "*batch n"]
+    C: Float[Array, "*batch n n"]
+    eta: Float[Array, "*batch n"]
+    J: Float[Array, "*batch n n"]
 
 
 def parallel_riccati(lq: LinearQuadratic) -> Policy:
-    """The same as ``riccati`` without bounds, by an associative scan over spans of time.
+    """The solution of ``riccati`` without bounds, by an associative scan over spans of time.
 
     Total work is a few times that of ``riccati``; it pays on an accelerator for long horizons. R must be positive
-    definite at every step (not only F_uu), else ``definite`` is False.
+    definite at every step (not only Quu), else ``definite`` is False.
 
     Source: Särkkä and García-Fernández 2023, Temporal parallelization of dynamic programming and linear quadratic
     control, IEEE Trans. Automatic Control 68(2), (33) and (40).
@@ -38,28 +45,30 @@ def parallel_riccati(lq: LinearQuadratic) -> Policy:
     cross = jnp.concatenate([jnp.swapaxes(lq.N, 1, 2), jnp.swapaxes(lq.B, 1, 2), lq.r[:, :, None]], axis=2)
     # R^-1 (N^T, B^T, r): what the control does by itself is taken out first
     own = jax.vmap(lambda L, x: jax.scipy.linalg.cho_solve((L, True), x))(L, cross)
-    of_x, of_w, of_one = own[:, :, :n], own[:, :, n : 2 * n], own[:, :, -1]
+    by_x, by_w, constant = own[:, :, :n], own[:, :, n : 2 * n], own[:, :, -1]
     steps = Span(
-        A=lq.A - lq.B @ of_x,
-        b=lq.c - _apply(lq.B, of_one),
-        C=lq.B @ of_w,
-        eta=-(lq.q - _apply(lq.N, of_one)),
-        J=lq.Q - lq.N @ of_x,
+        A=lq.A - lq.B @ by_x,
+        b=lq.c - _apply(lq.B, constant),
+        C=lq.B @ by_w,
+        eta=-(lq.q - _apply(lq.N, constant)),
+        J=lq.Q - lq.N @ by_x,
     )
     zero, square = jnp.zeros((1, n), lq.p.dtype), jnp.zeros((1, n, n), lq.p.dtype)
     end = Span(square, zero, square, -lq.p[None], lq.P[None])
     spans = jax.tree.map(lambda x, y: jnp.concatenate([x, y]), steps, end)
-    to_go = jax.lax.associative_scan(lambda late, early: _joined(early, late), spans, reverse=True)
-    V, v = to_go.J, -to_go.eta
-    still = jnp.zeros_like(lq.p[0])
-    _, steps = jax.vmap(lambda V, v, node: backward_step(CostToGo.at_end(V, v), node, still))(
-        V[1:], v[1:], nodes_of(lq)
+    to_go = jax.lax.associative_scan(lambda late, early: _join(early, late), spans, reverse=True)
+    Vxx, Vx = to_go.J, -to_go.eta
+    zero = jnp.zeros_like(lq.p[0])
+    _, steps = jax.vmap(lambda Vxx, Vx, node: backward_step(CostToGo.at_end(Vxx, Vx), node, zero))(
+        Vxx[1:], Vx[1:], nodes_of(lq)
     )
-    return Policy(steps.K, steps.k, V, v, jnp.all(steps.definite) & jnp.all(jnp.isfinite(V)))
+    return Policy(steps.K, steps.k, Vxx, Vx, jnp.all(steps.definite) & jnp.all(jnp.isfinite(Vxx)))
 
 
-def parallel_rollout_policy(lq: LinearQuadratic, K: Array, k: Array) -> tuple[Array, Array]:
-    """The same as ``follow``, by an associative scan over affine maps."""
+def parallel_rollout_policy(
+    lq: LinearQuadratic, K: Float[Array, "horizon m n"], k: Float[Array, "horizon m"]
+) -> tuple[Float[Array, "horizon+1 n"], Float[Array, "horizon m"]]:
+    """The trajectory (x, u) of ``rollout_policy``, by an associative scan over affine maps."""
     A, b = lq.A + lq.B @ K, lq.c + _apply(lq.B, k)
 
     def chain(early: tuple[Array, Array], late: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -70,8 +79,8 @@ def parallel_rollout_policy(lq: LinearQuadratic, K: Array, k: Array) -> tuple[Ar
     return x, _apply(K, x[:-1]) + k
 
 
-def _joined(early: Span, late: Span) -> Span:
-    """The span of two that follow each other; leading axes are batches."""
+def _join(early: Span, late: Span) -> Span:
+    """The span of two that follow each other."""
     n = early.b.shape[-1]
     eye = jnp.broadcast_to(jnp.eye(n, dtype=early.b.dtype), early.C.shape)
     M = jnp.swapaxes(eye + early.C @ late.J, -1, -2)
@@ -87,9 +96,11 @@ def _joined(early: Span, late: Span) -> Span:
     )
 
 
-def _apply(M: Array, x: Array) -> Array:
+def _apply(M: Float[Array, "*batch n m"], x: Float[Array, "*batch m"]) -> Float[Array, "*batch n"]:
+    """``M x`` of each matrix and vector."""
     return jnp.einsum("...ij,...j->...i", M, x)
 
 
-def _symmetric(M: Array) -> Array:
+def _symmetric(M: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n"]:
+    """The symmetric part of each matrix."""
     return (M + jnp.swapaxes(M, -1, -2)) / 2

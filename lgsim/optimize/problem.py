@@ -1,4 +1,4 @@
-"""An optimal control problem as data: what a solver is given."""
+"""An optimal control problem as data, which solvers are given."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jax.typing import DTypeLike
+from jaxtyping import Float, Int
 
 from lgsim.integrators.validation import count, state
 from lgsim.lie.action import Point
-from lgsim.optimize.constraints import Constraint, Penalties, ordered
+from lgsim.optimize.constraints import Constraint, Penalties, check_order
 from lgsim.optimize.cost import Cost, Quadratic, as_cost
 from lgsim.optimize.dynamics import Dynamics
 
 
 class Problem(eqx.Module):
-    """Minimise ``sum_k running(t_k, y_k, u_k) + terminal(t_H, y_H)`` under ``y_{k+1} = step(t_k, y_k, u_k)``.
+    """Minimize ``sum_k running(t_k, y_k, u_k) + terminal(t_H, y_H)`` under ``y_{k+1} = step(t_k, y_k, u_k)``.
 
     ``t_k = t0 + k dt``; y_0 is given. Bounds of the controls hold exactly in every solver; other constraints need
     ``AugmentedLagrangian``.
 
     Attributes:
-        dynamics: ``MachineDynamics``, ``EulerDynamics``, ``FieldDynamics`` or ``DiscreteDynamics``.
+        dynamics: ``MultibodyDynamics``, ``SymplecticEulerDynamics``, ``FieldDynamics`` or ``DiscreteDynamics``.
         y0: The initial state; its dtype is that of the problem.
-        running: A cost of ``lgsim.optimize.costs``, a sum of them, or a function ``f(t, y, u, args)``.
-        terminal: Likewise, or a function ``f(t, y, args)``.
+        running: A cost of ``lgsim.optimize``, a sum of them, or a function ``f(t, y, u, args)``.
+        terminal: The same for the last node, or a function ``f(t, y, args)``.
         horizon: Number of steps H.
         lower, upper: Bounds of the controls (controls,), infinite where there are none.
         constraints: Conditions on states and controls.
@@ -37,7 +39,7 @@ class Problem(eqx.Module):
             fields of costs: new ones never compile again, a new function object (each ``lambda`` anew) does.
         t0: Time of y_0, s.
         bounded: Whether a control has a bound.
-        penalties: What an augmented Lagrangian adds to the costs; its solver sets it.
+        penalties: Penalties and multipliers that an augmented Lagrangian adds to the costs; its solver sets them.
 
     Raises:
         TypeError: an argument is of the wrong kind, or dtypes do not fit.
@@ -50,11 +52,11 @@ class Problem(eqx.Module):
     running: Cost
     terminal: Cost
     horizon: int = eqx.field(static=True)
-    lower: Array
-    upper: Array
+    lower: Float[Array, " nu"]
+    upper: Float[Array, " nu"]
     constraints: tuple[Constraint, ...]
     args: Any
-    t0: Array
+    t0: Float[Array, ""]
     bounded: bool = eqx.field(static=True)
     penalties: Penalties | None = None
 
@@ -74,7 +76,8 @@ class Problem(eqx.Module):
     ):
         if not isinstance(dynamics, Dynamics):
             raise TypeError(
-                f"dynamics: expected MachineDynamics, FieldDynamics or DiscreteDynamics, got {type(dynamics).__name__}"
+                "dynamics: expected MultibodyDynamics, FieldDynamics or DiscreteDynamics, got "
+                f"{type(dynamics).__name__}"
             )
         if not dynamics.action.provides("difference"):
             raise TypeError(
@@ -89,7 +92,7 @@ class Problem(eqx.Module):
             _bound(name, value, fill, size, dtype)
             for name, value, fill in (("lower", lower, -np.inf), ("upper", upper, np.inf))
         )
-        ordered("lower, upper", self.lower, self.upper)
+        check_order("lower, upper", self.lower, self.upper)
         self.bounded = (lower is not None and _any_finite(self.lower)) or (
             upper is not None and _any_finite(self.upper)
         )
@@ -102,55 +105,61 @@ class Problem(eqx.Module):
 
     @property
     def dtype(self) -> jnp.dtype:
-        """That of the state."""
+        """The dtype of the state, and of all numbers that solvers return."""
         return jax.tree.leaves(self.y0)[0].dtype
 
     @property
     def controls(self) -> int:
-        """Length of u."""
+        """Number of controls, the length of u."""
         return self.dynamics.controls
 
-    def time(self, k: Any) -> Array:
+    def time(self, k: Int[Array | np.ndarray, "*batch"] | int) -> Float[Array, "*batch"]:
         """The time of node k, s."""
         return self.t0 + jnp.asarray(k).astype(self.dtype) * jnp.asarray(self.dynamics.dt, self.dtype)
 
-    def step(self, k: Any, y: Point, u: Array) -> Point:
-        """The state at node k + 1."""
+    def step(self, k: Int[Array, ""] | int, y: Point, u: Float[Array, " nu"]) -> Point:
+        """The state at node k + 1, from y at node k under the control u."""
         return self.dynamics.step(self.time(k), y, u, self.args)
 
-    def clip(self, us: Array) -> Array:
-        """The controls (..., controls) nearest to ``us`` that keep their bounds."""
+    def clip(self, us: Float[Array, "*batch nu"]) -> Float[Array, "*batch nu"]:
+        """The controls nearest to ``us`` that keep their bounds."""
         if not self.bounded:
             return us
         return jnp.clip(us, jnp.broadcast_to(self.lower, us.shape), jnp.broadcast_to(self.upper, us.shape))
 
-    def running_at(self, k: Any) -> Cost:
-        """The cost of node k, with its penalties."""
-        return self.running if self.penalties is None else self.running + self.penalties.at(self.constraints, k)
+    def node_cost(self, k: Int[Array, ""] | int) -> Cost:
+        """The running cost of node k, with its penalties."""
+        return self.running if self.penalties is None else self.running + self.penalties.at_node(self.constraints, k)
 
-    def at_end(self) -> Cost:
-        """The cost of the last node, with its penalties."""
+    def end_cost(self) -> Cost:
+        """The terminal cost, with its penalties."""
         return self.terminal if self.penalties is None else self.terminal + self.penalties.at_end(self.constraints)
 
-    def end_model(self, y: Point, full: bool) -> Quadratic:
-        """The quadratic model of the last node's cost at y; see ``Cost.quadratic``."""
-        return self.at_end().quadratic(self.dynamics.action, self.time(self.horizon), y, None, self.args, full)
+    def end_model(self, ys: Point, exact: bool) -> Quadratic:
+        """The quadratic model of the terminal cost about the last of the states; see ``Cost.quadratic``."""
+        y = jax.tree.map(lambda y: y[-1], ys)
+        return self.end_cost().quadratic(self.dynamics.action, self.time(self.horizon), y, None, self.args, exact)
 
-    def cost(self, ys: Point, us: Array) -> Array:
+    def cost(self, ys: Point, us: Float[Array, "horizon nu"]) -> Float[Array, ""]:
         """The cost of a trajectory: states with the leading axis H + 1, controls (H, controls)."""
-        end = self.at_end().value(self.time(self.horizon), jax.tree.map(lambda y: y[-1], ys), None, self.args)
+        end = self.terminal_value(ys)
         return jnp.sum(self.running_values(ys, us)) + end
 
-    def running_values(self, ys: Point, us: Array) -> Array:
-        """The running costs of the nodes (H,)."""
+    def running_values(self, ys: Point, us: Float[Array, "horizon nu"]) -> Float[Array, " horizon"]:
+        """The running costs of the nodes of a trajectory."""
 
         def value(k: Array, y: Point, u: Array) -> Array:
-            return self.running_at(k).value(self.time(k), y, u, self.args)
+            return self.node_cost(k).value(self.time(k), y, u, self.args)
 
         return jax.vmap(value)(jnp.arange(self.horizon), jax.tree.map(lambda y: y[:-1], ys), us)
 
-    def rollout(self, us: Array) -> Point:
-        """The states (H + 1) from y0 under the controls."""
+    def terminal_value(self, ys: Point) -> Float[Array, ""]:
+        """The terminal cost of the last of the states."""
+        y = jax.tree.map(lambda y: y[-1], ys)
+        return self.end_cost().value(self.time(self.horizon), y, None, self.args)
+
+    def rollout(self, us: Float[Array, "horizon nu"]) -> Point:
+        """The states, each leaf with the leading axis H + 1, from y0 under the controls."""
 
         def step(y: Point, node: tuple[Array, Array]) -> tuple[Point, Point]:
             after = self.step(node[0], y, node[1])
@@ -160,48 +169,58 @@ class Problem(eqx.Module):
         return jax.tree.map(lambda y, rest: jnp.concatenate([y[None], rest]), self.y0, ys)
 
     def replace(self, **changes: Any) -> Problem:
-        """The problem with other arguments, checked again."""
+        """The problem with other arguments, checked again.
+
+        Args:
+            changes: New values of arguments of ``Problem``, by name.
+
+        Raises:
+            TypeError: there is no such argument; else as ``Problem``.
+            ValueError: as ``Problem``.
+        """
         names = ("running", "terminal", "horizon", "lower", "upper", "constraints", "args", "t0")
         given = {name: getattr(self, name) for name in names} | {"y0": self.y0, "dynamics": self.dynamics}
         if not self.bounded:
             given |= {"lower": None, "upper": None}
         unknown = sorted(set(changes) - set(given))
         if unknown:
-            raise TypeError(f"replace: expected some of {', '.join(sorted(given))}, got {', '.join(unknown)}")
+            raise TypeError(f"replace: expected names among {', '.join(sorted(given))}, got {', '.join(unknown)}")
         return Problem(**(given | changes))
 
 
-def _bound(name: str, value: Any, fill: float, shape: tuple[int, ...], dtype: Any) -> Array:
+def _bound(name: str, value: Any, fill: float, shape: tuple[int, ...], dtype: DTypeLike) -> Float[Array, " nu"]:
+    """A bound of the controls, one number for each."""
     array = jnp.asarray(fill if value is None else value, dtype)
     if array.shape not in ((), shape):
         raise ValueError(f"{name}: expected one number or shape {shape}, one for each control, got {array.shape}")
     return jnp.broadcast_to(array, shape)
 
 
-def _any_finite(bound: Array) -> bool:
+def _any_finite(bound: Float[Array, " nu"]) -> bool:
+    """Whether a control has this bound, as far as can be known while tracing."""
     return isinstance(bound, Tracer) or bool(np.any(np.isfinite(bound)))
 
 
 def _check_shapes(problem: Problem) -> None:
-    """Trace everything once, without compiling."""
+    """Raise where a step, a cost or a constraint has another shape or dtype; everything is traced once."""
     u = jnp.zeros(problem.controls, problem.dtype)
     t = problem.time(0)
     after = eqx.filter_eval_shape(problem.dynamics.step, t, problem.y0, u, problem.args)
-    wanted, came = (jax.tree.map(lambda x: (jnp.shape(x), x.dtype), tree) for tree in (problem.y0, after))
-    if wanted != came:
-        raise ValueError(f"dynamics: expected a step to states like y0, {wanted}, got {came}")
+    expected, got = (jax.tree.map(lambda x: (jnp.shape(x), x.dtype), tree) for tree in (problem.y0, after))
+    if expected != got:
+        raise ValueError(f"dynamics: expected a step to states like y0, {expected}, got {got}")
     for name, cost, control in (("running", problem.running, u), ("terminal", problem.terminal, None)):
         value = eqx.filter_eval_shape(cost.value, t, problem.y0, control, problem.args)
         shape = getattr(value, "shape", None)
         if shape != ():
-            came = type(value).__name__ if shape is None else f"shape {shape}"
-            raise ValueError(f"{name}: expected a cost that is one number, got {came}; sum it, or use LeastSquares")
+            got = type(value).__name__ if shape is None else f"shape {shape}"
+            raise ValueError(f"{name}: expected a cost that is one number, got {got}; sum it, or use LeastSquares")
         if value.dtype != problem.dtype:
             raise TypeError(f"{name}: expected a cost of {problem.dtype}, the dtype of y0, got {value.dtype}")
     for i, c in enumerate(problem.constraints):
         if not isinstance(c, Constraint):
             raise TypeError(f"constraints[{i}]: expected a constraint of lgsim.optimize, got {type(c).__name__}")
-        control = u if c.along else None
+        control = u if c.on_path else None
         value = eqx.filter_eval_shape(c.value, t, problem.y0, control, problem.args)
         if getattr(value, "ndim", None) != 1:
             raise ValueError(
@@ -215,7 +234,7 @@ def _check_start(problem: Problem) -> None:
         return
     problem.dynamics.action.check_point(problem.y0, "y0")
     for i, c in enumerate(problem.constraints):
-        rows = c.of_state(problem.y0)
+        rows = c.state_value(problem.y0)
         if rows is not None and not bool(np.all(np.asarray(rows) <= 0)):
             raise ValueError(
                 f"constraints[{i}]: infeasible, y0 is outside of the state's bounds by {float(np.max(rows)):.3g}"

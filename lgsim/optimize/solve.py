@@ -18,8 +18,7 @@ from lgsim.lie.action import Point
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.implicit_derivative import solution
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import RESULTS, Result
-from lgsim.optimize.solver import IterativeSolver, Solver, start
+from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start
 from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.checkpoint_format_1 import VERSIONS, fingerprint_1
 from lgsim.support.chunks import paced, run_in_chunks
@@ -36,7 +35,7 @@ class Iteration(NamedTuple):
         gradient: Largest entry of the cost's gradient by the controls that the bounds leave free.
         feasibility: Largest gap of the trajectory; in outer iterations the largest violation of the constraints.
         step: Length of the step taken, 0 if none was; in outer iterations the number of inner iterations.
-        regularisation: Number added to the Hessian of the controls; in outer iterations the penalty.
+        regularization: Number added to the Hessian of the controls; in outer iterations the penalty.
     """
 
     number: int
@@ -44,7 +43,7 @@ class Iteration(NamedTuple):
     gradient: float
     feasibility: float
     step: float
-    regularisation: float
+    regularization: float
 
 
 Progress = Callable[[Iteration], Any]
@@ -59,7 +58,7 @@ def solve(
     solver: Solver | None = None,
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
-) -> Result:
+) -> Solution:
     """A locally optimal trajectory of a problem.
 
     Compiled once for each structure and horizon; new numbers (states, targets, models, bounds, tolerances) never
@@ -69,9 +68,9 @@ def solve(
     Differentiable in both modes by the implicit function theorem: ts, ys, us and cost of the result have the first
     derivatives of the optimum by all numbers of the problem (start, targets, weights, models, bounds, args, what costs
     and dynamics close over), found from one linear-quadratic problem with all second derivatives, see
-    ``implicit.solution``. The search is not differentiated; guesses and tolerances have no derivative. Controls at a
-    bound move with the bound alone, and active constraints of an ``AugmentedLagrangian`` stay active. The derivative
-    belongs to a converged solution: look at ``result.gradient``.
+    ``implicit_derivative.solution``. The search is not differentiated; guesses and tolerances have no derivative.
+    Controls at a bound move with the bound alone, and active constraints of an ``AugmentedLagrangian`` stay active. The
+    derivative belongs to a converged solution: look at ``solution.gradient``.
 
     Args:
         problem: What to solve.
@@ -114,7 +113,7 @@ def _run_in_chunks(
     solver: Solver,
     progress: Progress | None,
     path: str | Path | None,
-) -> Result:
+) -> Solution:
     """What ``solve`` does if it is given ``progress`` or ``checkpoint``."""
     if not isinstance(solver, IterativeSolver):
         raise TypeError(
@@ -154,7 +153,7 @@ def _rows_for(progress: Progress) -> Callable[[Any, Any], None]:
 
 
 @eqx.filter_jit
-def _run(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, solver: Solver) -> Result:
+def _run(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, solver: Solver) -> Solution:
     return solution(problem, us, ys, solver)
 
 
@@ -169,5 +168,5 @@ def _advance(problem: Problem, state: Any, solver: IterativeSolver, iterations: 
 
 
 @eqx.filter_jit
-def _finish(problem: Problem, state: Any, solver: IterativeSolver) -> Result:
+def _finish(problem: Problem, state: Any, solver: IterativeSolver) -> Solution:
     return solver.finish(problem, state)

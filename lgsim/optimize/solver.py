@@ -1,4 +1,6 @@
-"""What every solver of optimal control problems offers, and the front door ``solve``."""
+"""What solvers of optimal control problems share: the interface, the checked guess, the solution and its record."""
+
+from __future__ import annotations
 
 from abc import abstractmethod
 from typing import Any
@@ -9,64 +11,217 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jax.typing import DTypeLike
+from jaxtyping import Float, Int
 
 from lgsim.lie.action import Point
+from lgsim.optimize.constraints import Penalties
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import Result
 from lgsim.support import check
 from lgsim.xla import while_last
 from lgsim.xla.closures import opened
+
+
+class RESULTS(eqx.Enumeration):
+    """How an optimization ended; the text says what to do."""
+
+    successful = ""
+    max_iterations = (
+        "The solver used all its iterations before the gradient was small. Look at the history: if the cost still "
+        "falls, give more iterations or start from the trajectory found."
+    )
+    stalled = (
+        "No step along the search direction lowers the cost, at the largest regularization. Costs or dynamics may not "
+        "be smooth, or the gradient tolerance is below what rounding allows in this precision."
+    )
+    nonfinite_start = (
+        "A quantity is not finite at the initial guess. Give another guess, a shorter horizon or a smaller dt."
+    )
+    nonfinite_derivative = (
+        "A derivative is not finite on a trajectory of finite cost. Look for a square root, a norm or a division "
+        "at zero in that quantity."
+    )
+    constraints_violated = (
+        "The constraints are not met to the tolerance after all outer iterations. They may contradict each other or "
+        "the dynamics; else give more outer iterations or a longer horizon."
+    )
+    interrupted = (
+        "The solver was interrupted: this is the best trajectory that it had. With a checkpoint, solve again to go on."
+    )
+
+
+QUANTITIES = (
+    "the state after the step",
+    "the running cost",
+    "the terminal cost",
+    "the gradient of the cost",
+    "the Hessian of the cost",
+    "the derivative of the step by the state",
+    "the derivative of the step by the control",
+)
+"""What may fail to be finite, by the numbers of ``Solution.bad_quantity``."""
+
+
+class History(eqx.Module):
+    """The record of a solver, one row for each iteration; rows from ``Solution.iterations`` on are zero.
+
+    Attributes:
+        cost: Cost at the start of the iteration (rows,).
+        gradient: Largest entry of the gradient by the controls, of the part that the bounds leave free (rows,).
+        feasibility: Largest gap of the trajectory; in outer iterations the largest violation of the constraints
+            (rows,).
+        step: Length of the step taken, 0 where none was; in outer iterations the number of inner iterations (rows,).
+        regularization: Regularization of the Hessian of the controls; in outer iterations the penalty (rows,).
+    """
+
+    cost: Float[Array, " rows"]
+    gradient: Float[Array, " rows"]
+    feasibility: Float[Array, " rows"]
+    step: Float[Array, " rows"]
+    regularization: Float[Array, " rows"]
+
+    @classmethod
+    def empty(cls, length: int, dtype: DTypeLike) -> History:
+        """A record of zeros with room for ``length`` iterations."""
+        return cls(*(jnp.zeros(length, dtype) for _ in range(5)))
+
+    def record(self, i: Int[Array, ""], **numbers: Float[Array, ""]) -> History:
+        """The record with row i filled by the five numbers of an iteration."""
+        return History(**{name: getattr(self, name).at[i].set(value) for name, value in numbers.items()})
+
+
+class Solution(eqx.Module):
+    """The trajectory that a solver found, how it was found, and how the search ended.
+
+    Attributes:
+        ts: Times of the nodes (H + 1,), s.
+        ys: States, each leaf with the leading axis H + 1.
+        us: Controls (H, controls).
+        cost: Cost of the trajectory.
+        gradient: Largest entry of the gradient of the cost by the controls that the bounds leave free.
+        feasibility: Largest gap between a state and what the step before it gives; 0 for shooting.
+        violation: Largest violation of the constraints, 0 without any.
+        gains: Feedback (H, controls, action.dim) about the trajectory, ``u = us + gains . difference(ys, y)``; None
+            from solvers that find none.
+        history: The record of the iterations.
+        iterations: Number of iterations done.
+        result: ``RESULTS.successful``, or what went wrong.
+        bad_node: Number of the node at which something is not finite, or -1.
+        bad_quantity: Place in ``QUANTITIES`` of what is not finite there, or -1.
+        multipliers: Multipliers of the constraints, from an augmented Lagrangian; None from other solvers.
+    """
+
+    ts: Float[Array, " nodes"]
+    ys: Point
+    us: Float[Array, "nodes-1 nu"]
+    cost: Float[Array, ""]
+    gradient: Float[Array, ""]
+    feasibility: Float[Array, ""]
+    violation: Float[Array, ""]
+    gains: Float[Array, "nodes-1 nu n"] | None
+    history: History
+    iterations: Int[Array, ""]
+    result: RESULTS
+    bad_node: Int[Array, ""]
+    bad_quantity: Int[Array, ""]
+    multipliers: Penalties | None = None
+
+    @property
+    def message(self) -> str:
+        """How the search ended, as a sentence, with the node and the quantity that is not finite; outside ``jit``."""
+        text = RESULTS[self.result]
+        if int(self.bad_node) < 0:
+            return text
+        k = int(self.bad_node)
+        return f"{text} It is {QUANTITIES[int(self.bad_quantity)]} at node {k}, t = {float(self.ts[k]):.9g} s."
+
+
+def first_nonfinite(arrays: dict[int, tuple[Any, int]]) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """(node, quantity) of the first entry that is not finite, or (-1, -1).
+
+    Args:
+        arrays: For the number of a quantity a pair (pytree of arrays with a leading axis of nodes, number of the first
+            node).
+    """
+    node, quantity = jnp.array(-1), jnp.array(-1)
+    for number, (tree, first) in sorted(arrays.items(), reverse=True):
+        for leaf in jax.tree.leaves(tree):
+            bad = ~jnp.all(jnp.isfinite(leaf.reshape(leaf.shape[0], -1)), axis=1)
+            at = jnp.argmax(bad) + first
+            earlier = jnp.any(bad) & ((node < 0) | (at <= node))
+            node, quantity = jnp.where(earlier, at, node), jnp.where(earlier, number, quantity)
+    return node, quantity
+
+
+def nonfinite_values(
+    ys: Point, running: Float[Array, " horizon"], terminal: Float[Array, ""]
+) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """(node, quantity) of the first state, running cost or terminal cost that is not finite, or (-1, -1)."""
+    return first_nonfinite({0: (ys, 0), 1: (running, 0), 2: (terminal[None], len(running))})
+
+
+def tolerance_of(given: Float[Array, ""] | float | None, digits: float, dtype: DTypeLike) -> Float[Array, ""] | float:
+    """A tolerance, or if none is given 10 to the minus that share of the decimal digits of a dtype."""
+    return 10.0 ** (-digits * np.finfo(dtype).precision) if given is None else given
 
 
 class Solver(eqx.Module):
     """A way to solve a ``Problem``: numbers that change nothing but speed and tolerance."""
 
     @abstractmethod
-    def run(self, problem: Problem, us: Array, ys: Point | None) -> Result:
-        """From controls (H, controls) and states (H + 1) or None; a pure function for ``jit`` and ``vmap``."""
+    def run(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
+        """The solution from a guess; a pure function for ``jit`` and ``vmap``.
+
+        Args:
+            problem: The problem.
+            us: Controls within their bounds.
+            ys: States, each leaf with the leading axis H + 1, or None for those that the controls give.
+        """
 
     @property
     def handles_constraints(self) -> bool:
-        """Whether conditions beyond the bounds of the controls are met."""
+        """Whether the solver meets constraints beyond the bounds of the controls."""
         return False
 
 
 class IterativeSolver(Solver):
-    """A solver that runs in pieces: ``begin``, then ``advance`` any number of times, then ``finish``.
+    """A solver that can be interrupted: ``begin``, then ``advance`` any number of times, then ``finish``.
 
-    Pure functions for ``jit`` and ``vmap``; how the iterations are cut into pieces changes no number. A state is a
-    pytree with ``i``, the iterations done, ``done``, whether there is nothing left to do, and ``history``.
+    Pure functions for ``jit`` and ``vmap``; how the iterations are cut into calls of ``advance`` changes no number. A
+    state is a pytree with ``i``, the number of iterations done, ``done``, whether nothing is left to do, and
+    ``history``.
     """
 
     @property
     @abstractmethod
     def iteration_limit(self) -> int:
-        """Iterations at most, in all pieces together."""
+        """Largest number of iterations, in all calls of ``advance`` together."""
 
     @abstractmethod
-    def begin(self, problem: Problem, us: Array, ys: Point | None) -> Any:
-        """The state before the first iteration, from controls (H, controls) and states (H + 1) or None."""
+    def begin(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Any:
+        """The state before the first iteration, from the guess of ``run``."""
 
     @abstractmethod
     def iterate(self, problem: Problem, s: Any) -> Any:
         """The state after one more iteration."""
 
     @abstractmethod
-    def finish(self, problem: Problem, s: Any) -> Result:
-        """What has been found so far."""
+    def finish(self, problem: Problem, s: Any) -> Solution:
+        """The solution as it is known in a state."""
 
-    def advance(self, problem: Problem, s: Any, iterations: Any) -> Any:
+    def advance(self, problem: Problem, s: Any, iterations: Int[Array, ""] | int) -> Any:
         """The state after at most so many more iterations."""
         stop = jnp.minimum(s.i + iterations, self.iteration_limit)
         return while_last(lambda s: ~s.done & (s.i < stop), lambda s: self.iterate(problem, s), s)
 
-    def run(self, problem: Problem, us: Array, ys: Point | None) -> Result:
+    def run(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
+        """The solution after all iterations from a guess; see ``Solver.run``."""
         s = self.begin(problem, us, ys)
         return self.finish(problem, self.advance(problem, s, self.iteration_limit))
 
 
-def start(problem: Problem, solver: Solver, us: Any, ys: Any) -> tuple[Array, Point | None]:
-    """Checked guesses: controls (H, controls) within their bounds, and states (H + 1) that start at y0, or None.
+def start(problem: Problem, solver: Solver, us: Any, ys: Any) -> tuple[Float[Array, "horizon nu"], Point | None]:
+    """The checked guess: controls within their bounds, and states (H + 1) of which the first one is y0, or None.
 
     Raises:
         TypeError: an argument is of the wrong kind or dtype.
@@ -94,17 +249,18 @@ def start(problem: Problem, solver: Solver, us: Any, ys: Any) -> tuple[Array, Po
 
 
 def _states(problem: Problem, ys: Any) -> Point:
-    wanted = jax.tree.map(lambda y: (problem.horizon + 1, *y.shape), problem.y0)
-    came = jax.tree.map(jnp.shape, ys)
-    if wanted != came:
+    """States (H + 1) of the problem's shapes that start at y0."""
+    expected = jax.tree.map(lambda y: (problem.horizon + 1, *y.shape), problem.y0)
+    got = jax.tree.map(jnp.shape, ys)
+    if expected != got:
         raise ValueError(
-            f"ys: expected states with a leading axis of {problem.horizon + 1} nodes, {wanted}, got {came}"
+            f"ys: expected states with a leading axis of {problem.horizon + 1} nodes, {expected}, got {got}"
         )
     problem.dynamics.action.check_point(ys, "ys")
     return jax.tree.map(lambda y, first: jnp.asarray(y, first.dtype).at[0].set(first), ys, problem.y0)
 
 
-def _check_costs(problem: Problem, us: Array, ys: Point | None) -> None:
+def _check_costs(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> None:
     """Raise where a cost is not finite at the first node of the guess, or at its last one if that is given."""
     given = opened((problem, us, ys))
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(eqx.filter(given, eqx.is_array))):
@@ -122,6 +278,9 @@ def _check_costs(problem: Problem, us: Array, ys: Point | None) -> None:
 
 
 @eqx.filter_jit
-def _node_costs(problem: Problem, first: Point, last: Point, u: Array) -> tuple[Array, Array]:
+def _node_costs(
+    problem: Problem, first: Point, last: Point, u: Float[Array, " nu"]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """(running cost of the first node, terminal cost of the last one)."""
     running = problem.running.value(problem.time(0), first, u, problem.args)
     return running, problem.terminal.value(problem.time(problem.horizon), last, None, problem.args)

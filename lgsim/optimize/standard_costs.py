@@ -1,4 +1,4 @@
-"""The usual costs: distances on a group, effort, and what a machine's frames, posture and centre of mass should do."""
+"""The usual costs: distances on a group, effort, and goals of a machine's frames, posture and center of mass."""
 
 from __future__ import annotations
 
@@ -9,122 +9,149 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.dynamics.jacobians import frame_jacobian
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.dynamics.momentum import center_of_mass
+from lgsim.integrators.method import Number
 from lgsim.lie import se3
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import SE3, SO3, LieGroup
 from lgsim.multibody.model import Model
-from lgsim.optimize.cost import OfState, Quadratic, Residual, of_squares, weight_of
+from lgsim.optimize.cost import Control, Quadratic, Residual, StateResidual, check_weight, gauss_newton_model
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check
 
 
-class StateDistance(OfState):
-    """The tangent vector from a target state, ``r = difference(target, y)``; weights choose its components."""
+class StateDistance(StateResidual):
+    """The tangent vector from a target state, ``r = difference(target, y)``; weights choose its components.
+
+    Attributes:
+        action: How tangent vectors move states, such as ``problem.dynamics.action``.
+        target: A state.
+        weight: One number or (action.dim,).
+    """
 
     action: Action
     target: Point
     weight: Any = 1.0
 
     def __check_init__(self):
-        weight_of("StateDistance", self.weight)
+        check_weight("StateDistance", self.weight)
 
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.action.difference(self.target, y)
 
-    def quadratic(self, action: Action, t: Any, y: Point, u: Array | None, args: Any, full: bool) -> Quadratic:
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
         """By the Jacobian that the action has, where states are moved by that of the distance."""
-        if full or not _same(action, self.action):
-            return super().quadratic(action, t, y, u, args, full)
+        if exact or not _same(action, self.action):
+            return super().quadratic(action, t, y, u, args, exact)
         r, J = action.difference_jacobian(self.target, y)
-        return of_squares(J, self._weights(r), r, r.size + (0 if u is None else u.size))
+        return gauss_newton_model(J, self._weights(r), r, r.size + (0 if u is None else u.size))
 
 
-class GeodesicDistance(OfState):
-    """The shortest way on a group from a target, ``r = log(target^-1 g)``, g being ``of(y)``: an attitude, a pose.
+class GeodesicDistance(StateResidual):
+    """The shortest way on a group from a target, ``r = log(target^-1 g)``, g being an attitude or a pose in the state.
 
-    Half its squares with weight one are half the squared angle on SO(3).
+    With weight one the cost is half the squared angle on SO(3), rad^2.
 
     Attributes:
-        group: Such as ``lgsim.SO3``.
-        target: An element.
-        of: The element in a state, by default the state.
+        group: The group, such as ``lgsim.SO3``.
+        target: An element of the group.
+        element: ``element(y)``, the element g in a state; by default the state itself.
         weight: One number or (group.dim,).
     """
 
     group: LieGroup
     target: Any
-    of: Callable[[Point], Any] | None = None
+    element: Callable[[Point], Any] | None = None
     weight: Any = 1.0
 
     def __check_init__(self):
-        weight_of("GeodesicDistance", self.weight)
+        check_weight("GeodesicDistance", self.weight)
 
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
-        g = y if self.of is None else self.of(y)
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+        g = y if self.element is None else self.element(y)
         return self.group.log(self.group.compose(self.group.inverse(self.target), g))
 
 
 class ControlEffort(Residual):
-    """The control, or its gap to a reference (controls,): ``r = u - reference``; of ``RateControlled``: smoothness."""
+    """The control, or its gap to a reference: ``r = u - reference``; with ``RateControlledDynamics``: smoothness.
+
+    Attributes:
+        weight: One number or (controls,).
+        reference: One number or (controls,), in the unit of the controls.
+    """
 
     weight: Any = 1.0
     reference: Any = 0.0
 
     def __check_init__(self):
-        weight_of("Effort", self.weight)
+        check_weight("ControlEffort", self.weight)
 
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         if u is None:
-            raise ValueError("terminal: an Effort has no control at the end of the horizon; make it a running cost")
+            raise ValueError(
+                "terminal: a ControlEffort has no control at the end of the horizon; make it a running cost"
+            )
         return u - jnp.broadcast_to(jnp.asarray(self.reference, u.dtype), u.shape)
 
-    def quadratic(self, action: Action, t: Any, y: Point, u: Array | None, args: Any, full: bool) -> Quadratic:
+    def quadratic(self, action: Action, t: Number, y: Point, u: Control, args: Any, exact: bool) -> Quadratic:
         r = self.residual(t, y, u, args)
         w, n = self._weights(r), action.dim
         return Quadratic(jnp.sum(w * r * r) / 2, jnp.pad(w * r, (n, 0)), jnp.diag(jnp.pad(w, (n, 0))))
 
 
-class Posture(OfState):
-    """The tangent vector (nv,) from a configuration of a machine to its own; rad or m."""
+class Posture(StateResidual):
+    """The tangent vector (nv,) from a target configuration to that of a machine; rad or m.
+
+    Attributes:
+        model: The machine.
+        target: Configuration (nq,).
+        weight: One number or (nv,).
+    """
 
     model: Model
     target: Any
     weight: Any = 1.0
 
     def __check_init__(self):
-        weight_of("Posture", self.weight)
+        check_weight("Posture", self.weight)
         check.floating("target", self.target, self.model.nq)
 
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.model.difference(self.target, _q(self.model, y))
 
 
-class JointVelocity(OfState):
-    """The velocity (nv,) of a machine, or its gap to a target."""
+class JointVelocity(StateResidual):
+    """The velocity (nv,) of a machine, or its gap to a target; rad/s or m/s.
+
+    Attributes:
+        model: The machine.
+        weight: One number or (nv,).
+        target: One number or (nv,).
+    """
 
     model: Model
     weight: Any = 1.0
     target: Any = 0.0
 
     def __check_init__(self):
-        weight_of("JointVelocity", self.weight)
+        check_weight("JointVelocity", self.weight)
 
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         nq, nv = self.model.nq, self.model.nv
         return y[nq : nq + nv] - jnp.broadcast_to(jnp.asarray(self.target, y.dtype), (nv,))
 
 
-class FramePose(OfState):
-    """The twist from a pose in the world to that of a frame, ``r = log(target^-1 T(q))``, linear first; m and rad.
+class FramePose(StateResidual):
+    """The twist from a target pose to that of a frame, ``r = log(target^-1 T(q))`` (6,), linear first; m and rad.
 
     Attributes:
         model: The machine.
-        frame: Its name or place in ``model.frame_names``.
-        target: T (4, 4), m.
+        frame: Name of the frame, or its place in ``model.frame_names``.
+        target: Pose (4, 4) in the world, m.
         weight: One number or (6,).
     """
 
@@ -134,13 +161,15 @@ class FramePose(OfState):
     weight: Any = 1.0
 
     def __check_init__(self):
-        _checked(self, target=(4, 4))
+        _check_fields(self, target=(4, 4))
 
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return SE3.log(SE3.compose(SE3.inverse(self.target), _pose(self.model, self.frame, y)))
 
-    def linear(self, action: Action, t: Any, y: Point, u: Array | None, args: Any) -> tuple[Array, Array]:
-        """By the frame's Jacobian, where the action is that of a machine's states: ``r' = dexpinv(-r) J v``."""
+    def linear(
+        self, action: Action, t: Number, y: Point, u: Control, args: Any
+    ) -> tuple[Float[Array, " rows"], Float[Array, "rows n"]]:
+        """The residuals and their derivative, ``dexpinv(-r) J`` of the frame's Jacobian J if states are (q, v)."""
         if not isinstance(action, StateSpace) or u is not None:
             return super().linear(action, t, y, u, args)
         r = self.residual(t, y, u, args)
@@ -148,44 +177,60 @@ class FramePose(OfState):
         return r, jnp.pad(J, ((0, 0), (0, action.dim - self.model.nv)))
 
 
-class FrameAttitude(OfState):
-    """The rotation vector (3,) from an attitude in the world to that of a frame; rad."""
-
-    model: Model
-    frame: str | int = eqx.field(static=True)
-    target: Any
-    weight: Any = 1.0
-
-    def __check_init__(self):
-        _checked(self, target=(3, 3))
-
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
-        return SO3.log(SO3.compose(SO3.inverse(self.target), _pose(self.model, self.frame, y)[:3, :3]))
-
-
-class FramePosition(OfState):
-    """The gap (3,) from a point of the world to a frame's origin; m."""
-
-    model: Model
-    frame: str | int = eqx.field(static=True)
-    target: Any
-    weight: Any = 1.0
-
-    def __check_init__(self):
-        _checked(self, target=(3,))
-
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
-        return _pose(self.model, self.frame, y)[:3, 3] - self.target
-
-
-class FramePath(OfState):
-    """The gap (3,) from a path in the world to a frame's origin; m.
+class FrameAttitude(StateResidual):
+    """The rotation vector (3,) from a target attitude to that of a frame, in the target's axes; rad.
 
     Attributes:
         model: The machine.
-        frame: Its name or place in ``model.frame_names``.
-        times: Of the path's points (points,), s, rising; straight lines between them, held outside.
-        points: (points, 3), m.
+        frame: Name of the frame, or its place in ``model.frame_names``.
+        target: Rotation matrix (3, 3) from the frame's axes to the world's.
+        weight: One number or (3,).
+    """
+
+    model: Model
+    frame: str | int = eqx.field(static=True)
+    target: Any
+    weight: Any = 1.0
+
+    def __check_init__(self):
+        _check_fields(self, target=(3, 3))
+
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+        return SO3.log(SO3.compose(SO3.inverse(self.target), _pose(self.model, self.frame, y)[:3, :3]))
+
+
+class FramePosition(StateResidual):
+    """The vector (3,) from a target point to a frame's origin, in the world; m.
+
+    Attributes:
+        model: The machine.
+        frame: Name of the frame, or its place in ``model.frame_names``.
+        target: Point (3,) in the world, m.
+        weight: One number or (3,).
+    """
+
+    model: Model
+    frame: str | int = eqx.field(static=True)
+    target: Any
+    weight: Any = 1.0
+
+    def __check_init__(self):
+        _check_fields(self, target=(3,))
+
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+        return _pose(self.model, self.frame, y)[:3, 3] - self.target
+
+
+class FramePath(StateResidual):
+    """The vector (3,) from a point that moves along a path to a frame's origin, in the world; m.
+
+    Between its points the path is straight; before the first and after the last one it rests.
+
+    Attributes:
+        model: The machine.
+        frame: Name of the frame, or its place in ``model.frame_names``.
+        times: Times of the path's points (points,), s, rising.
+        points: Points (points, 3) in the world, m.
         weight: One number or (3,).
     """
 
@@ -196,22 +241,24 @@ class FramePath(OfState):
     weight: Any = 1.0
 
     def __check_init__(self):
-        _checked(self, points=(_count(self.times), 3))
+        _check_fields(self, points=(_length_of(self.times), 3))
 
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         now = jnp.asarray(t, y.dtype)
-        wanted = jnp.stack([jnp.interp(now, self.times, self.points[:, i]) for i in range(3)])
-        return _pose(self.model, self.frame, y)[:3, 3] - wanted
+        target = jnp.stack([jnp.interp(now, self.times, self.points[:, i]) for i in range(3)])
+        return _pose(self.model, self.frame, y)[:3, 3] - target
 
 
-class FramePosePath(OfState):
-    """The twist from a path of poses in the world to the pose of a frame, linear first; m and rad.
+class FramePosePath(StateResidual):
+    """The twist (6,) from a pose that moves along a path to the pose of a frame, linear first; m and rad.
+
+    Between its poses the path is a screw motion; before the first and after the last one it rests.
 
     Attributes:
         model: The machine.
-        frame: Its name or place in ``model.frame_names``.
-        times: Of the path's poses (poses,), s, rising; screw motions between them, held outside.
-        poses: (poses, 4, 4), m.
+        frame: Name of the frame, or its place in ``model.frame_names``.
+        times: Times of the path's poses (poses,), s, rising.
+        poses: Poses (poses, 4, 4) in the world, m.
         weight: One number or (6,).
     """
 
@@ -222,29 +269,35 @@ class FramePosePath(OfState):
     weight: Any = 1.0
 
     def __check_init__(self):
-        _checked(self, poses=(_count(self.times), 4, 4))
+        _check_fields(self, poses=(_length_of(self.times), 4, 4))
 
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         now = jnp.asarray(t, y.dtype)
         after = jnp.clip(jnp.searchsorted(self.times, now, side="right"), 1, len(self.times) - 1)
         start, stop = self.times[after - 1], self.times[after]
         share = jnp.clip((now - start) / (stop - start), 0, 1)
-        wanted = se3.interpolate(self.poses[after - 1], self.poses[after], share)
-        return SE3.log(SE3.compose(SE3.inverse(wanted), _pose(self.model, self.frame, y)))
+        target = se3.interpolate(self.poses[after - 1], self.poses[after], share)
+        return SE3.log(SE3.compose(SE3.inverse(target), _pose(self.model, self.frame, y)))
 
 
-class CenterOfMass(OfState):
-    """The gap (3,) from a point of the world to a machine's centre of mass; m."""
+class CenterOfMass(StateResidual):
+    """The vector (3,) from a target point to a machine's center of mass, in the world; m.
+
+    Attributes:
+        model: The machine.
+        target: Point (3,) in the world, m.
+        weight: One number or (3,).
+    """
 
     model: Model
     target: Any
     weight: Any = 1.0
 
     def __check_init__(self):
-        weight_of("CenterOfMass", self.weight)
+        check_weight("CenterOfMass", self.weight)
         check.floating("target", self.target, 3)
 
-    def residual(self, t: Any, y: Point, u: Array | None, args: Any) -> Array:
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return center_of_mass(self.model, _q(self.model, y)) - self.target
 
 
@@ -253,15 +306,17 @@ def _same(a: Action, b: Action) -> bool:
     return not jax.tree.leaves((a, b)) and jax.tree.structure(a) == jax.tree.structure(b)
 
 
-def _q(model: Model, y: Array) -> Array:
+def _q(model: Model, y: Float[Array, " n"]) -> Float[Array, " nq"]:
+    """The configuration in a state of a machine."""
     return y[: model.nq]
 
 
-def _pose(model: Model, frame: str | int, y: Array) -> Array:
+def _pose(model: Model, frame: str | int, y: Float[Array, " n"]) -> Float[Array, "4 4"]:
+    """The pose of a frame in the world in a state of a machine."""
     return forward_kinematics(model, _q(model, y))[frame_index(model.topology, frame)]
 
 
-def _count(times: Any) -> int:
+def _length_of(times: Any) -> int:
     """The number of times of a path."""
     times = check.floating("times", times)
     if times.ndim != 1 or len(times) < 2:
@@ -269,9 +324,9 @@ def _count(times: Any) -> int:
     return len(times)
 
 
-def _checked(cost: Any, **arrays: tuple[int, ...]) -> None:
+def _check_fields(cost: Any, **arrays: tuple[int, ...]) -> None:
     """Raise where the frame is unknown, a weight negative or an array has a wrong shape."""
-    weight_of(type(cost).__name__, cost.weight)
+    check_weight(type(cost).__name__, cost.weight)
     frame_index(cost.model.topology, cost.frame)
     for name, shape in arrays.items():
         check.floating(name, getattr(cost, name), *shape)

@@ -7,56 +7,60 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 
 from lgsim.optimize.dynamics import Dynamics, Machine, RateControlledDynamics
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import Result
+from lgsim.optimize.solver import Solution
 from lgsim.simulation.rollout import split_state
 from lgsim.simulation.simulate import drives
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.version import own_version
 
 
-def to_trajectory(problem: Problem, result: Result) -> Trajectory:
+def to_trajectory(problem: Problem, solution: Solution) -> Trajectory:
     """The motion that a solver found for a machine, one state for each node, with the forces of its drives.
 
     The last node, which has no control, keeps that of the step before it. ``trajectory.result`` is the solver's
     message, so that a motion which is no solution says so.
 
     Args:
-        problem: Its dynamics are ``MachineDynamics`` or ``EulerDynamics``, or ``RateControlled`` around them.
-        result: What ``solve`` returned for it; one problem, not a batch.
+        problem: The problem; its dynamics are ``MultibodyDynamics`` or ``SymplecticEulerDynamics``, or
+            ``RateControlledDynamics`` around them.
+        solution: The solution that ``solve`` returned for it; of one problem, not a batch.
 
     Raises:
         TypeError: the dynamics are not those of a machine.
-        ValueError: the result is a batch or belongs to another problem.
+        ValueError: the solution is a batch or belongs to another problem.
     """
-    machine, ys, us = _of_machine(problem.dynamics, result.ys, result.us)
-    wanted = (problem.horizon + 1, machine.action.length)
-    if ys.shape != wanted:
+    machine, ys, us = _of_machine(problem.dynamics, solution.ys, solution.us)
+    expected = (problem.horizon + 1, machine.action.length)
+    if ys.shape != expected:
         raise ValueError(
-            f"result: expected states of shape {wanted}, got {ys.shape}; take one of a batch by "
-            "jax.tree.map(lambda x: x[i], result)"
+            f"solution: expected states of shape {expected}, got {ys.shape}; take one of a batch by "
+            "jax.tree.map(lambda x: x[i], solution)"
         )
     u = jnp.concatenate([us, us[-1:]])
     tau = u if machine.selection is None else u @ machine.selection.T
     model = machine.model
     q, v, z = split_state(model, ys)
-    forces = drives(model, None, tau, result.ts, q, v, z)
-    time, q, v, forces = (np.asarray(x) for x in (result.ts, q, v, forces))
+    forces = drives(model, None, tau, solution.ts, q, v, z)
+    time, q, v, forces = (np.asarray(x) for x in (solution.ts, q, v, forces))
     name, step = machine.method_name, float(machine.own_step)
-    return Trajectory(model, time, q, v, forces, name, step, result.message, own_version())
+    return Trajectory(model, time, q, v, forces, name, step, solution.message, own_version())
 
 
-def _of_machine(dynamics: Dynamics, ys: Any, us: Array) -> tuple[Machine, Array, Array]:
-    """(the machine's dynamics, its states (H + 1, ...), its controls (H, ...))."""
+def _of_machine(
+    dynamics: Dynamics, ys: Any, us: Float[Array, "... nu"]
+) -> tuple[Machine, Float[Array, "... n"], Float[Array, "... nu"]]:
+    """(the machine's dynamics, its states (H + 1, n), its controls (H, nu)); leading axes may be a batch."""
     if isinstance(dynamics, RateControlledDynamics):
-        inner, held = ys
+        inner, controls = ys
         # a step is driven by the control at its end
-        return _of_machine(dynamics.inner, inner, held[..., 1:, :])
+        return _of_machine(dynamics.inner, inner, controls[..., 1:, :])
     if not isinstance(dynamics, Machine):
         raise TypeError(
-            "problem: expected MachineDynamics or EulerDynamics, alone or in RateControlled, got "
-            f"{type(dynamics).__name__}, whose states are no motion of a machine; read result.ts, ys and us"
+            "problem: expected MultibodyDynamics or SymplecticEulerDynamics, alone or in RateControlledDynamics, got "
+            f"{type(dynamics).__name__}, whose states are no motion of a machine; read solution.ts, ys and us"
         )
     return dynamics, ys, us

@@ -241,5 +241,5 @@ def _shown(value: Cell) -> str:
         return escape(str(value))
     if isinstance(value, Integral):
         return f"{value}".replace("-", "−")
-    number = float(value)
+    number = float(value) + 0.0  # no minus before zero
     return "–" if math.isnan(number) else f"{number:.{DIGITS}g}".replace("-", "−").replace("inf", "∞")

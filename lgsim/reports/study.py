@@ -133,7 +133,7 @@ def _title(results: Results, stored: StoredStudy | None) -> Page:
     machine = "" if stored is None else f" of {stored.scenario.machine.path.name or 'a machine'}"
     foot = f"Made by lgsim {own_version()}"
     if isinstance(results.source, Store):
-        about = results.source.about
+        about = results.source.metadata
         versions = ", ".join(f"{name} {number}" for name, number in about.versions.items())
         foot += f" from a store of {versions}; study {about.study}, model {about.model}"
     return Page(f"Dispersions: {name}", f"{results.samples:,} samples{machine}, seed {results.study.seed}", f"{foot}.")

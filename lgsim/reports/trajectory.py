@@ -53,7 +53,7 @@ def report_trajectory(
     _summary(page, trajectory, seen)
     if not len(seen):
         return page
-    _limits(page, seen)
+    add_limits(page, seen)
     page.add_section("Joints")
     page.add_figure(plots.joints(seen), "Limits that the motion comes near are dashed lines.")
     page.add_section("Energy")
@@ -112,8 +112,13 @@ def _summary(page: Page, trajectory: Trajectory, seen: Trajectory) -> None:
         page.add_text(f"Change of the energy: {energy_drift(seen)}.")
 
 
-def _limits(page: Page, motion: Trajectory) -> None:
-    """Add a table of the positions, speeds and forces of all degrees of freedom, and of the limits that they use."""
+def add_limits(page: Page, motion: Trajectory) -> None:
+    """Add a table of the positions, speeds and forces of all degrees of freedom, and the limits that they use.
+
+    Args:
+        page: The page.
+        motion: The motion, whose numbers are finite.
+    """
     rows: list[list[Cell]] = []
     beyond: list[str] = []
     model = motion.model

@@ -200,7 +200,10 @@ def _ilqr(table: Table, max_iterations: int, gradient_tolerance: float | None) -
     """Iterative LQR, with the second derivatives of dynamics and costs if asked for."""
     full = table.flag("second_order", False)
     return ILQR(
-        second_order=full, full_costs=full, max_iterations=max_iterations, gradient_tolerance=gradient_tolerance
+        exact_hessian=full,
+        exact_cost_hessian=full,
+        max_iterations=max_iterations,
+        gradient_tolerance=gradient_tolerance,
     )
 
 

@@ -75,8 +75,12 @@ def load_study(
 
     Raises:
         ScenarioError: a ValueError with file, line and key of what is wrong.
+        ValueError: ``samples`` or ``seed`` is too small.
         ModuleNotFoundError: a package is missing; the message names the extra.
     """
+    for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
+        if value is not None and value < least:
+            raise ValueError(f"{name}: expected a whole number from {least} on, got {value}")
     root = read(path).only(
         "machine", "start", "time", "control", "wind", "dispersions", "outputs", "failures", "sampling", "stop",
         "report",

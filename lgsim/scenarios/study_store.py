@@ -77,17 +77,19 @@ def open_study(path: str | PathLike[str]) -> StoredStudy:
         store = Store(folder)
         about = json.loads((folder / MACHINE).read_text(encoding="utf-8"))
         text = (folder / STUDY).read_text(encoding="utf-8")
-        kinds = {kind for kind, _ in store.about.columns.values()}
+        kinds = {kind for kind, _ in store.metadata.columns.values()}
         if "float64" in kinds and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
             raise ValueError("the store has numbers of float64: set jax.config.update('jax_enable_x64', True) before")
         model = from_record(about["topology"], about["numbers"])
-        found = load_study(folder / STUDY, samples=store.about.samples, seed=store.about.seed, model=model)
+        found = load_study(folder / STUDY, samples=store.metadata.samples, seed=store.metadata.seed, model=model)
         machine = found.machine._replace(path=Path(about["file"]))
         results = Results.open(found.study, folder)
     except ScenarioError:
         raise
     except FileNotFoundError as error:
         missing = f"it has no {Path(error.filename).name}" if error.filename else one_line(error)
+        if Store.exists(folder):
+            missing += "; that of montecarlo.run is opened by montecarlo.Results.open(study, path)"
         raise ScenarioError(folder, None, "", f"expected a store that lgsim montecarlo made; {missing}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise ScenarioError(folder, None, "", one_line(error).removeprefix(f"{folder}: ")) from error

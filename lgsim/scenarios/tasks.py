@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, PyTree
+from jaxtyping import ArrayLike, Float, PyTree
 
 from lgsim.dynamics.kinematics import frame_index
 from lgsim.lie import quaternion, so3
@@ -20,7 +19,7 @@ from lgsim.multibody.topology import WORLD
 from lgsim.optimize.constraints import Constraint, EndConstraint
 from lgsim.optimize.cost import Residual
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import Result
+from lgsim.optimize.solver import Solution
 from lgsim.optimize.standard_costs import FrameAttitude, FramePath, FramePose, FramePosePath, FramePosition, Posture
 from lgsim.scenarios.scenario_error import ScenarioError
 from lgsim.scenarios.states import numbers, unit_quaternions
@@ -69,7 +68,7 @@ class Task(NamedTuple):
         """The condition of an exact task: all residuals with a weight are zero at the end."""
         return EndConstraint(function=_WeightedRows(self.cost))
 
-    def errors(self, problem: Problem, result: Result) -> list[tuple[float, str]]:
+    def errors(self, problem: Problem, result: Solution) -> list[tuple[float, str]]:
         """The distances of a solution from the task.
 
         Args:
@@ -105,7 +104,7 @@ class _WeightedRows(eqx.Module):
 
     cost: Residual
 
-    def __call__(self, t: Float[Array, ""], y: Point, args: PyTree) -> Float[Array, " rows"]:
+    def __call__(self, t: Float[ArrayLike, ""], y: Point, args: PyTree) -> Float[Array, " rows"]:
         r = self.cost.residual(t, y, None, args)
         weight = jnp.broadcast_to(jnp.asarray(self.cost.weight, r.dtype), r.shape)
         return jnp.where(weight > 0, r, 0)

@@ -25,12 +25,11 @@ def read_time_steps(table: Table, count: str) -> tuple[float, int]:
     dt = table.needed_number("dt", above=0.0)
     if ("duration" in table) == (count in table):
         raise table.fault(None, f"expected either a duration, s, or {COUNTS[count]}")
-    if count in table:
-        key, steps = count, float(table.whole(count, 1))
-    else:
-        key, steps = "duration", table.needed_number("duration", above=0.0) / dt
-        if abs(steps - round(steps)) > SLACK * max(steps, 1) or round(steps) < 1:
-            raise table.fault(key, f"expected a whole number of steps of {dt:g} s, got {steps:.6g} of them")
+    key = count if count in table else "duration"
+    steps = float(table.whole(count, 1)) if count in table else table.needed_number(key, above=0.0) / dt
+    # before the quotient is rounded, for it may be infinite
     if not steps <= LONGEST:
         raise table.fault(key, f"expected at most {LONGEST} steps, got {steps:.3g}")
+    if abs(steps - round(steps)) > SLACK * max(steps, 1) or round(steps) < 1:
+        raise table.fault(key, f"expected a whole number of steps of {dt:g} s, got {steps:.6g} of them")
     return dt, round(steps)

@@ -145,16 +145,16 @@ class MotorLimits(ControlLaw):
 class Hover(ControlLaw):
     """Thrust along a floating base's z axis and moments that hold it at a position, with a heading.
 
-    ``F = m (-stiffness (p - position) - damping p' - g)``, thrust ``F . R e3`` between 0 and its limit, and moments
+    ``F = m (-stiffness (p - place) - damping p' - g)``, thrust ``F . R e3`` between 0 and its limit, and moments
     ``J (-attitude e_R - spin w) + w x J w`` with ``hat(e_R) = (R_d^T R - R^T R_d) / 2``, R_d e3 along F. Mass and
     inertia are those that the law assumes; those of the machine may differ, as in each sample of a study. The law is
     not defined where F vanishes or lies along the heading.
 
     Source: Lee, Leok, McClamroch, Geometric tracking control of a quadrotor UAV on SE(3), IEEE Conference on Decision
-    and Control, 2010, for a position that does not move; z up here.
+    and Control, 2010, for a place that does not move; z up here.
 
     Attributes:
-        position: The position to hold, of the body's origin in the world, (3,), m.
+        place: The position to hold, of the body's origin in the world, (3,), m.
         mass: The mass m that the law assumes, kg.
         inertia: The inertia J that it assumes, about the body's origin in its axes, (3, 3), kg m^2.
         gravity: The acceleration g of free fall, in the world, (3,), m/s^2.
@@ -166,10 +166,10 @@ class Hover(ControlLaw):
         heading: The desired angle of the x axis about the vertical, rad.
     """
 
-    position: Float[Array, 3] = eqx.field(converter=jnp.asarray)
+    place: Float[Array, " 3"] = eqx.field(converter=jnp.asarray)
     mass: Number
     inertia: Float[Array, "3 3"]
-    gravity: Float[Array, 3]
+    gravity: Float[Array, " 3"]
     stiffness: Number = 4.0
     damping: Number = 4.0
     attitude: Number = 100.0
@@ -178,12 +178,12 @@ class Hover(ControlLaw):
     heading: Number = 0.0
 
     @classmethod
-    def from_model(cls, model: Model, position: Float[ArrayLike, 3], **gains: Number) -> Hover:
+    def from_model(cls, model: Model, place: Float[ArrayLike, " 3"], **gains: Number) -> Hover:
         """The law that assumes the mass, the inertia and the gravity of a machine of one body.
 
         Args:
             model: A machine of a single body that moves freely.
-            position: The position to hold, in the world, (3,), m.
+            place: The position to hold, in the world, (3,), m.
             gains: The other attributes of the law by their names.
 
         Raises:
@@ -194,15 +194,15 @@ class Hover(ControlLaw):
         if len(model.inertias) != 1:
             raise ValueError(f"model: expected a single body, got {len(model.inertias)}")
         numbers = {name: jnp.asarray(x, model.dtype) for name, x in gains.items()}
-        body, position = model.inertias[0], jnp.asarray(position, model.dtype)
-        return cls(position, body[0], rotational_inertia(body), model.gravity, **numbers)
+        body, place = model.inertias[0], jnp.asarray(place, model.dtype)
+        return cls(place, body[0], rotational_inertia(body), model.gravity, **numbers)
 
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
         """The forces (nv,), which are zero but on the floating base: a body wrench (f, n), N and N m."""
         del t, model
         R, w = quaternion.Ad(q[3:7]), v[3:6]
         velocity = _rotate(R, v[:3])
-        demand = -self.stiffness * (q[:3] - self.position) - self.damping * velocity - self.gravity
+        demand = -self.stiffness * (q[:3] - self.place) - self.damping * velocity - self.gravity
         F = jnp.multiply(self.mass, demand)
         third = F / norm(F)
         first = jnp.stack([jnp.cos(self.heading), jnp.sin(self.heading), jnp.zeros_like(self.heading)])
@@ -228,7 +228,7 @@ class FrameWrench(eqx.Module):
     """
 
     frame: str = eqx.field(static=True)
-    wrench: Float[ArrayLike, 6] | Callable[[Number], Float[Array, 6]]
+    wrench: Float[ArrayLike, " 6"] | Callable[[Number], Float[Array, " 6"]]
     world: bool = eqx.field(static=True, default=False)
 
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Float[Array, "bodies 6"]:
@@ -265,6 +265,6 @@ def _zero_on_base(model: Model, tau: Force) -> Force:
     return tau.at[:6].set(0) if model.topology.floats else tau
 
 
-def _rotate(M: Float[Array, "3 3"], x: Float[Array, 3]) -> Float[Array, 3]:
+def _rotate(M: Float[Array, "3 3"], x: Float[Array, " 3"]) -> Float[Array, " 3"]:
     """The product M x of a matrix and a vector."""
     return jnp.sum(M * x[None, :], axis=1)

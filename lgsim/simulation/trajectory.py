@@ -221,7 +221,7 @@ def momenta(model: Model, q: Float[Array, "n nq"], v: Float[Array, "n nv"]) -> F
     kg m^2/s.
     """
 
-    def momentum_of_state(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, 6]:
+    def momentum_of_state(model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " 6"]:
         h = centroidal_momentum(model, q, v)
         return h.at[3:].add(jnp.cross(center_of_mass(model, q), h[:3]))
 

@@ -1,1 +1,1 @@
-"""What every floor leans on: checks of arguments, optional packages, the version, whole files, checkpoints."""
+"""What every floor leans on: argument checks, optional packages, the version, whole files, checkpoints, long work."""

@@ -58,7 +58,7 @@ def count(name: str, value: Numbers) -> int:
     return shape[0]
 
 
-def direction(name: str, value: Numbers, dtype: Dtype | None) -> Float[Array, 3]:
+def direction(name: str, value: Numbers, dtype: Dtype | None) -> Float[Array, " 3"]:
     """``value`` as a unit vector (3,).
 
     Raises:

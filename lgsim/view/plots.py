@@ -90,7 +90,7 @@ def energy(motion: MotionLike) -> Figure:
     error of the integration.
 
     Args:
-        motion: As for ``joints``.
+        motion: Any object with the attributes that ``joints`` takes.
 
     Returns:
         The figure.
@@ -129,7 +129,7 @@ def momentum(motion: MotionLike) -> Figure:
     """Linear and angular momentum over time, about the world's origin, in its axes.
 
     Args:
-        motion: As for ``joints``.
+        motion: Any object with the attributes that ``joints`` takes.
 
     Returns:
         The figure.
@@ -189,7 +189,7 @@ def phase(motion: MotionLike, joint: str) -> Figure:
     """The velocity of a joint over its coordinate; a filled dot where it starts, an open one where it ends.
 
     Args:
-        motion: As for ``joints``.
+        motion: Any object with the attributes that ``joints`` takes.
         joint: Name of a joint; of one with several numbers each has its own axes.
 
     Returns:

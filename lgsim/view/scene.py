@@ -47,7 +47,7 @@ def to_html(
 
     Args:
         motion: Any object with ``model``, ``time`` (N,), ``q`` (N, nq), such as an ``lgsim`` trajectory.
-        path: Where to write the file; it appears whole or not at all. None to write nothing.
+        path: Path of the file, which is written whole or not at all; None to write none.
         visuals: Shapes by the name of their frame (``read_visuals``), or the path of the URDF file that has them, or
             None for rods between the joints and ellipsoids of inertia.
         frames_per_second: Number of pictures in a second of watching.
@@ -150,7 +150,7 @@ def live(
 
     Args:
         shown: A motion (see ``to_html``), or a model, which starts in its neutral configuration.
-        visuals: As for ``to_html``.
+        visuals: Shapes, see ``to_html``.
         host: Address that the server listens on: by default only this computer can look.
         port: Port of the server; if it is taken, the next free one.
         frames_per_second: Number of pictures in a second of playing.

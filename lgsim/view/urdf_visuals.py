@@ -106,7 +106,7 @@ class _Reader:
         except Exception as error:  # readers of meshes raise all kinds
             self.missing.append(f"line {element.line}: {path} cannot be read: {error}")
             return
-        meshes = [(place, held[part]) for place, part, held in meshes if len(getattr(held[part], "faces", ()))]
+        meshes = [(place, parts[name]) for place, name, parts in meshes if len(getattr(parts[name], "faces", ()))]
         if not meshes:
             self.missing.append(f"line {element.line}: {path} cannot be read: it holds no triangles")
         for place, mesh in meshes:

@@ -1,4 +1,4 @@
-"""Functions that hold what JAX traces, with it made visible: a rule of differentiation must not close over it."""
+"""Functions that close over numbers that JAX traces, as pytrees of these: a rule of differentiation must see them."""
 
 from __future__ import annotations
 
@@ -9,39 +9,52 @@ import equinox as eqx
 import jax
 from jax import Array
 from jax.core import Tracer
+from jaxtyping import PyTree
 
 
+# not equinox.filter_closure_convert: it needs a function's arguments, and what it gives takes their shapes alone, while
+# functions in a problem are called at places and with shapes that only they know (tests/xla/test_closures.py)
 class Opened(eqx.Module):
     """A function whose traced numbers, in its closure and its defaults, are leaves.
 
     Attributes:
-        held: The numbers.
-        frame: The function and all else that it holds.
+        numbers: The traced numbers.
+        frame: The function, and all else that it closes over.
     """
 
-    held: list[Any]
-    frame: Any = eqx.field(static=True)
+    numbers: list[Any]
+    frame: _Frame = eqx.field(static=True)
 
     def __call__(self, *args: Any) -> Any:
-        """What the function returns."""
-        return self.frame.function(self.held)(*args)
+        """What the function returns with these numbers."""
+        return self.frame.function(self.numbers)(*args)
 
 
-def opened(tree: Any) -> Any:
-    """The tree with its functions opened where they hold tracers, themselves or through functions that they hold."""
+def opened(tree: PyTree) -> PyTree:
+    """The tree with an ``Opened`` in the place of each function that closes over tracers.
+
+    Tracers count that a function closes over itself or through functions in its closure, and those in its defaults. All
+    other leaves, and functions without tracers, stay as they are.
+    """
     return jax.tree.map(lambda leaf: _open(leaf, ()), tree)
 
 
 class _Frame:
-    """The function, and what it holds: a tree in which None stands for a traced number."""
+    """A function, and the contents of its closure and its defaults: leaves in which None stands for a traced number.
+
+    Args:
+        plain: The function.
+        rest: The leaves.
+        shape: Structure of the leaves, (contents of the closure, defaults, keyword defaults).
+    """
 
     def __init__(self, plain: FunctionType, rest: list[Any], shape: Any):
         self.plain, self.rest, self.shape = plain, rest, shape
 
-    def function(self, held: list[Array]) -> FunctionType:
-        """The function with other numbers."""
-        numbers = iter(held)
-        leaves = [next(numbers) if x is None else x for x in self.rest]
+    def function(self, numbers: list[Array]) -> FunctionType:
+        """The function with other numbers in its closure and its defaults."""
+        following = iter(numbers)
+        leaves = [next(following) if x is None else x for x in self.rest]
         contents, defaults, keywords = jax.tree.unflatten(self.shape, leaves)
         plain = self.plain
         cells = tuple(CellType(x) for x in contents)
@@ -51,6 +64,7 @@ class _Frame:
 
 
 def _open(leaf: Any, outer: tuple[Any, ...]) -> Any:
+    """A leaf, opened if it is a function that closes over tracers; ``outer`` are the functions around it."""
     # a function that calls itself holds itself
     if not isinstance(leaf, FunctionType) or any(leaf is x for x in outer):
         return leaf
@@ -62,7 +76,7 @@ def _open(leaf: Any, outer: tuple[Any, ...]) -> Any:
     given = (contents, leaf.__defaults__, leaf.__kwdefaults__)
     parts = jax.tree.map(lambda x: _open(x, (*outer, leaf)), given)
     leaves, shape = jax.tree.flatten(parts)
-    held = [x for x in leaves if isinstance(x, Tracer)]
-    if not held:
+    numbers = [x for x in leaves if isinstance(x, Tracer)]
+    if not numbers:
         return leaf
-    return Opened(held, _Frame(leaf, [None if isinstance(x, Tracer) else x for x in leaves], shape))
+    return Opened(numbers, _Frame(leaf, [None if isinstance(x, Tracer) else x for x in leaves], shape))

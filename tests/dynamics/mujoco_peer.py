@@ -95,7 +95,7 @@ class MuJoCo:
         return B.T @ (d.qfrc_inverse - applied)
 
     def about_center(self, body, wrench):
-        """A wrench in the body's frame as force and torque in world axes at its centre of mass."""
+        """A wrench in the body's frame as force and torque in world axes at its center of mass."""
         R, p = self.data.xmat[body].reshape(3, 3), self.data.xpos[body]
         force = R @ wrench[:3]
         return np.concatenate([force, R @ wrench[3:] + np.cross(p - self.data.xipos[body], force)])

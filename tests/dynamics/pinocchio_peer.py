@@ -58,7 +58,7 @@ class Pinocchio:
     def momenta(self, P, D, G, Q, V, X):
         pin.centerOfMass(P, D, Q, V)
         out = {"center": D.com[0].copy(), "center velocity": D.vcom[0].copy()}
-        # the rate of the map reads the velocity of the centre of mass, which the call before leaves
+        # the rate of the map reads the velocity of the center of mass, which the call before leaves
         out["momentum matrix rate"] = pin.computeCentroidalMapTimeVariation(P, D, Q, V) @ G
         out["momentum matrix"] = pin.computeCentroidalMap(P, D, Q) @ G
         out["momentum"] = pin.computeCentroidalMomentum(P, D, Q, V).vector.copy()

@@ -1,4 +1,4 @@
-"""Energy, centre of mass and momentum: against Pinocchio, and their balances."""
+"""Energy, center of mass and momentum: against Pinocchio, and their balances."""
 
 import jax
 import jax.numpy as jnp
@@ -97,7 +97,7 @@ def test_power_balance(case):
 
 
 def test_momentum_balance():
-    """The rate of the momentum of a floating machine is gravity and all wrenches about the centre of mass.
+    """The rate of the momentum of a floating machine is gravity and all wrenches about the center of mass.
 
     Without them it is zero while the joints move (crocoddyl issue 979).
     """
@@ -124,7 +124,7 @@ def test_springs():
 
 
 def test_far_from_the_worlds_origin():
-    """The momentum about the centre of mass does not depend on where the base is, to the last digit."""
+    """The momentum about the center of mass does not depend on where the base is, to the last digit."""
     model = trees.build(*trees.CASES["floating chain"])
     q, v, a = trees.state(model)
     far = q.at[:3].add(1e9)

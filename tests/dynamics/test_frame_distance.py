@@ -12,7 +12,7 @@ from tests.multibody import trees
 
 
 def search(p1, d1, p2, d2):
-    """The smallest distance of two segments by a bounded convex minimisation, from every corner."""
+    """The smallest distance of two segments by a bounded convex minimization, from every corner."""
 
     def square(x):
         gap = p2 + x[1] * d2 - p1 - x[0] * d1

@@ -127,7 +127,7 @@ def test_energies(machine, state):
 
 @each_state
 def test_rates_along_the_motion(machine, state):
-    """``M' = C + C^T``, ``T' = T hat(V)``, and the rates of twists, Jacobians, momenta and of the centre of mass."""
+    """``M' = C + C^T``, ``T' = T hat(V)``, and the rates of twists, Jacobians, momenta and of the center of mass."""
     x = machine.at(state)
     C = x["Coriolis"]
     machine.same_rate(C + C.T, "mass matrix", state)

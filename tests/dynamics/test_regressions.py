@@ -115,7 +115,7 @@ def test_calls_do_not_add_up(derivatives):
 
 
 def test_velocity_of_a_free_body_is_that_of_its_origin():
-    """Newton #1350, #2206: with the centre of mass elsewhere, twist, Jacobian and motion speak of the same point."""
+    """Newton #1350, #2206: with the center of mass elsewhere, twist, Jacobian and motion speak of the same point."""
     model = trees.build(["free"], [-1])
     center = np.array([0.3, -0.2, 0.5])
     mass = float(model.inertias[0, 0])
@@ -127,7 +127,7 @@ def test_velocity_of_a_free_body_is_that_of_its_origin():
     _, moved = jax.jvp(lambda q: forward_kinematics(model, q)[0], (q,), (model.rate(q, v),))
     close(moved[:3, 3], T[:3, :3] @ v[:3])
     close(moved, T @ se3.hat(v))
-    # the momentum is the mass times the velocity of the centre of mass, which is another one
+    # the momentum is the mass times the velocity of the center of mass, which is another one
     _, speed = jax.jvp(lambda q: center_of_mass(model, q), (q,), (model.rate(q, v),))
     close(speed, T[:3, :3] @ (v[:3] + jnp.cross(v[3:], jnp.asarray(center))))
     close(centroidal_momentum(model, q, v)[:3], mass * speed)

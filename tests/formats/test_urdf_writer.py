@@ -56,7 +56,7 @@ def changed(model, seed=0):
 
 
 def rows_near(found, expected):
-    """To a few rounding units of the body's largest moments, which is what centres and axes through them allow."""
+    """To a few rounding units of the body's largest moments, which is what centers and axes through them allow."""
     for one, other in zip(np.asarray(found), np.asarray(expected), strict=True):
         for part in (slice(0, 1), slice(1, 4), slice(4, 10)):
             np.testing.assert_allclose(one[part], other[part], rtol=0, atol=1e-14 * max(abs(other[part]).max(), 1e-3))

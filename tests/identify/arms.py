@@ -1,6 +1,8 @@
 """Small machines that tests of identification share, with what is known of them in closed form."""
 
-import jax
+import functools
+
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -22,22 +24,32 @@ PLANAR = """<robot name="arm"><link name="base"/>
 """Two links in the vertical plane."""
 
 
+@functools.cache
+def _read(dtype):
+    return lgsim.formats.read_urdf(text=PLANAR, dtype=dtype)[0]
+
+
 def planar(dtype=float, **numbers):
     """The arm of two links with numbers of its drives."""
-    return lgsim.formats.read_urdf(text=PLANAR, dtype=np.dtype(dtype).name)[0].replace(**numbers)
+    return _read(np.dtype(dtype).name).replace(**numbers)
 
 
 def states(model, count=200, seed=0, speed=2.0):
-    """Random (q, v, a), each (count, n)."""
-    kq, kv, ka = jax.random.split(jax.random.key(seed), 3)
-    v, a = (speed * jax.random.normal(k, (count, model.nv), model.dtype) for k in (kv, ka))
-    return model.random(kq, (count,)), v, 2 * a
+    """Random (q, v, a), each (count, n), within the limits of the positions."""
+    rng = np.random.default_rng([seed, 1])
+    q = rng.uniform(model.lower, model.upper, (count, model.nv))
+    v, a = (speed * rng.normal(size=(count, model.nv)) for _ in range(2))
+    return tuple(jnp.asarray(x, model.dtype) for x in (q, v, 2 * a))
+
+
+# one program for each number of states: what runs operation by operation compiles each of them
+signals = eqx.filter_jit(Plant.signals)
 
 
 def samples(plant, count=200, seed=0, noise=0.0, speed=2.0):
     """What a plant would record at random states, with white noise."""
     plant = plant if isinstance(plant, Plant) else Plant(plant)
     q, v, a = states(plant.model, count, seed, speed)
-    clean = plant.signals(q, v, a)
+    clean = signals(plant, q, v, a)
     rng = np.random.default_rng(seed)
     return TorqueSamples(q, v, a, clean + jnp.asarray(noise * rng.normal(size=clean.shape), clean.dtype))

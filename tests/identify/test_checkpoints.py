@@ -11,9 +11,11 @@ from lgsim.identify import (  # fmt: skip
     RESULTS,
     BaseParameters,
     Channel,
+    CheckpointError,
     JointParameter,
     LinearFit,
     Masses,
+    OptimistixLeastSquares,
     Parameters,
     Plant,
     PositionSensor,
@@ -25,7 +27,6 @@ from lgsim.identify import (  # fmt: skip
     fit,
     load_plant,
 )
-from lgsim.optimize import CheckpointError
 from tests.identify import arms
 from tests.identify.machines import pendulum, pendulum_angles
 
@@ -52,7 +53,7 @@ def simulation_case():
     return (
         Parameters(pendulum(damping=0.1), JointParameter("damping")),
         records,
-        SimulationFit(steps=20, estimate_noise=True),
+        SimulationFit(window_steps=20, estimate_noise=True),
     )
 
 
@@ -90,7 +91,7 @@ def test_interrupted_in_every_iteration_and_resumed_it_is_the_same_fit(case, tmp
     for after in range(1, len(rows)):
         path, more = tmp_path / f"{after}.npz", []
         part = fit(*case, progress=stop(after), checkpoint=path)
-        assert bool(part.estimate.status == RESULTS.interrupted) and "interrupted" in part.message
+        assert bool(part.estimate.result == RESULTS.interrupted) and "interrupted" in part.message
         assert int(part.estimate.iterations) == after
         again = fit(*case, progress=more.append, checkpoint=path)
         assert more == rows[after:]
@@ -111,7 +112,7 @@ def test_what_an_interrupted_fit_gives(torque_case, monkeypatch, tmp_path):
 
     monkeypatch.setattr(FIT, "_iterate", pressed)
     first = fit(*torque_case, checkpoint=tmp_path / "state.npz")
-    assert bool(first.estimate.status == RESULTS.interrupted) and int(first.estimate.iterations) == 0
+    assert bool(first.estimate.result == RESULTS.interrupted) and int(first.estimate.iterations) == 0
     assert first.values == first.prior and np.isnan(first.estimate.costs).all()
     later = fit(*torque_case, checkpoint=tmp_path / "state.npz")
     assert int(later.estimate.iterations) == 2 and np.isfinite(later.estimate.costs).sum() == 2
@@ -153,12 +154,15 @@ def test_other_parameters_records_and_estimators_do_not_go_on(torque_case, tmp_p
             fit(*other, checkpoint=path)
 
 
-def test_refused(torque_case):
+def test_refused(torque_case, simulation_case):
     unknown = Parameters(arms.planar(), StandardParameters())
     base = base_parameters(unknown)
     assert isinstance(base, BaseParameters)
     with pytest.raises(TypeError, match="estimator: LinearFit runs in one piece; without progress and checkpoint it"):
         fit(unknown, torque_case[1], LinearFit(base), progress=print)
+    whole = SimulationFit(minimizer=OptimistixLeastSquares(), window_steps=20)
+    with pytest.raises(TypeError, match="minimizer: OptimistixLeastSquares runs in one piece; without"):
+        fit(Parameters(pendulum(), Masses()), simulation_case[1], whole, progress=print)
     with pytest.raises(TypeError, match="samples: expected"):
         fit(unknown, 3, progress=print)
     with pytest.raises(CheckpointError, match="there is no such folder"):

@@ -11,6 +11,7 @@ from scipy.optimize import root
 import lgsim
 from lgsim import actions
 from lgsim.integrators import BodyMomentumHamiltonian, HamiltonianField, LiePoissonField
+from lgsim.systems.heavy_top import HeavyTop
 from tests.integrators.problems import BODIES, START_POSE, Problem, extrapolate, flat, hat, twist
 
 T_SO3 = actions.LeftTranslation(lgsim.Cotangent(lgsim.SO3))
@@ -33,8 +34,12 @@ CANONICAL = HamiltonianField(lgsim.SO3, BodyMomentumHamiltonian(lgsim.SO3, top_e
 REDUCED = LiePoissonField(reduced_energy)
 
 
+EXPLICIT = lgsim.systems.heavy_top_cotangent().field
+"""The field of ``CANONICAL`` written down, which compiles twice as fast as the one from the energy."""
+
+
 def top_numbers(name, dtype=float):
-    return tuple(jnp.asarray(BODIES["tops"][name][key], dtype) for key in ("inertia", "weight_moment", "up", "arm"))
+    return HeavyTop(*(jnp.asarray(BODIES["tops"][name][key], dtype) for key in HeavyTop._fields))
 
 
 def top_start(name, dtype=float):
@@ -43,12 +48,12 @@ def top_start(name, dtype=float):
 
 
 @cache
-def top(name="asymmetric") -> Problem:
+def top(name="asymmetric", field=EXPLICIT) -> Problem:
     """A heavy top on T*SO(3), (R, space momentum)."""
     data = BODIES["tops"][name]
     attitude, momentum = np.array(data["attitude"], float), np.array(data["momentum"], float)
     final = flat((attitude, attitude @ momentum))
-    return Problem(T_SO3, CANONICAL, top_start(name), top_numbers(name), 0.0, data["t"], final)
+    return Problem(T_SO3, field, top_start(name), top_numbers(name), 0.0, data["t"], final)
 
 
 @cache

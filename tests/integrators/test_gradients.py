@@ -7,6 +7,8 @@ import pytest
 
 import lgsim
 from lgsim.actions import Product, RightTranslation, Translation
+from tests.integrators.derivatives import Derivatives
+from tests.integrators.engines import EXHAUSTIVE, default
 
 ACTION = Product(RightTranslation(lgsim.SO3), Translation(3))
 TIME = 1.0
@@ -43,18 +45,11 @@ def at(steps):
     return jnp.zeros(6), ARGS, jnp.array(0.3), jnp.array(TIME / steps)
 
 
-def directions(inputs, count=4):
-    """Random directions in all inputs; dt moves relative to its size, so that the total time moves as much as t0."""
-    keys = jax.random.split(jax.random.key(5), len(inputs))
-    found = [jax.random.normal(key, (count, *jnp.shape(x))) for key, x in zip(keys, inputs, strict=True)]
-    return (*found[:-1], found[-1] * inputs[-1])
-
-
 def flat(gradients):
     return np.concatenate([np.ravel(g) for g in gradients])
 
 
-@pytest.mark.parametrize("name", lgsim.METHODS)
+@pytest.mark.parametrize("name", default(lgsim.METHODS))
 def test_reverse_is_forward_is_difference(name):
     """After 1, 10 and 1000 steps: one program of 1000 steps, of which one saved state is looked at."""
 
@@ -63,37 +58,22 @@ def test_reverse_is_forward_is_difference(name):
         ys = lgsim.integrate(lgsim.METHODS[name], ACTION, field, y0, t0=t0, dt=dt, steps=1000, args=args).ys
         return scalar(*(leaf[index] for leaf in ys))
 
-    gradient_of = jax.jit(jax.grad(value, (0, 1, 2, 3)))
-
-    @jax.jit
-    def push(inputs, along, index):
-        return jax.vmap(lambda *d: jax.jvp(lambda *x: value(*x, index), inputs, d)[1])(*along)
-
-    @jax.jit
-    def differences(inputs, along, index):
-        """Central differences with one Richardson step; the tangent moves the state on the group."""
-
-        def shifted(h):
-            moved = jax.vmap(lambda *d: value(*(x + h * e for x, e in zip(inputs, d, strict=True)), index))
-            return moved(*along)
-
-        h = 1e-3
-        up, down, up2, down2 = jax.vmap(shifted)(jnp.array([h, -h, 2 * h, -2 * h]))
-        return (8 * (up - down) - (up2 - down2)) / (12 * h)
-
+    derivatives = Derivatives(value)
     for steps, dt in ((1, 0.1), (10, 0.1), (1000, 1e-3)):
-        inputs = (jnp.zeros(6), ARGS, jnp.array(0.3), jnp.array(dt))
-        along = directions(inputs)
-        gradient = gradient_of(*inputs, jnp.array(steps))
-        assert np.all(np.isfinite(flat(gradient)))
-        reverse = sum(jnp.sum(g[None] * d, axis=tuple(range(1, d.ndim))) for g, d in zip(gradient, along, strict=True))
-        scale = jnp.max(jnp.abs(reverse))
-        assert jnp.max(jnp.abs(reverse - push(inputs, along, jnp.array(steps)))) < 1e-12 * scale
-        # truncation h^4 with derivatives of order one, and cancellation eps/h
-        assert jnp.max(jnp.abs(reverse - differences(inputs, along, jnp.array(steps)))) < 1e-9 * scale
+        derivatives.check((jnp.zeros(6), ARGS, jnp.array(0.3), jnp.array(dt)), (jnp.array(steps),), close=1e-9)
 
 
-@pytest.mark.parametrize(("name", "steps", "policies"), [("MK4", 29, ("step", 7, "recursive")), ("CF4", 24, (8,))])
+# What a policy keeps is no matter of the method, so these take the one that compiles quickest.
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "policies"),
+    [
+        ("LieEuler", 29, ("step", 7, "recursive")),
+        pytest.param("MK4", 29, ("step", 7, "recursive"), marks=EXHAUSTIVE),
+        pytest.param("CF4", 24, (8,), marks=EXHAUSTIVE),
+    ],
+)
 def test_checkpoint_policies_agree(name, steps, policies):
     values = {}
     for checkpoint in (None, *policies):
@@ -106,7 +86,7 @@ def test_checkpoint_policies_agree(name, steps, policies):
 def test_checkpoint_policies_agree_with_saved_states():
     def total(args, checkpoint, save_every):
         settings = {"dt": 0.05, "steps": 24, "save_every": save_every, "checkpoint": checkpoint}
-        _, w = lgsim.integrate(lgsim.MK4, ACTION, field, Y0, args=args, **settings).ys
+        _, w = lgsim.integrate(lgsim.LieEuler, ACTION, field, Y0, args=args, **settings).ys
         return jnp.sum(w[:: 24 // save_every] ** 3)
 
     gradient = jax.jit(jax.grad(total), static_argnums=(1, 2))
@@ -118,7 +98,7 @@ def test_checkpoint_policies_agree_with_saved_states():
 
 def test_memory_of_reverse_mode_follows_the_policy():
     def temporary(checkpoint):
-        program = jax.jit(jax.grad(objective(lgsim.MK4, 4096, checkpoint), (0, 1)))
+        program = jax.jit(jax.grad(objective(lgsim.LieEuler, 4096, checkpoint), (0, 1)))
         return program.lower(*at(4096)).compile().memory_analysis().temp_size_in_bytes
 
     stored, steps, blocks, recursive = (temporary(c) for c in (None, "step", 64, "recursive"))
@@ -126,7 +106,7 @@ def test_memory_of_reverse_mode_follows_the_policy():
     assert recursive < steps / 20
 
 
-@pytest.mark.parametrize("name", ["MK4", "CG3"])
+@pytest.mark.parametrize("name", ["MK4", pytest.param("CG3", marks=EXHAUSTIVE)])
 def test_second_order(name):
     function, inputs = objective(lgsim.METHODS[name], 5), at(5)
     hessian = jax.jit(jax.jacfwd(jax.grad(function)))(*inputs)
@@ -141,7 +121,7 @@ def test_second_order(name):
 
 
 @pytest.mark.float32
-@pytest.mark.parametrize("name", lgsim.METHODS)
+@pytest.mark.parametrize("name", default(lgsim.METHODS))
 def test_gradient_at_rest(name, dtype):
     """A body at rest: the attitude after one step moves with the velocity at the rate dt, not 0 and not NaN."""
 
@@ -157,7 +137,7 @@ def test_gradient_at_rest(name, dtype):
         assert jnp.allclose(slope, 0.25 * jnp.eye(3, dtype=dtype), rtol=0, atol=2 * np.finfo(dtype).eps)
 
 
-@pytest.mark.parametrize("name", ["MK4", "CF4"])
+@pytest.mark.parametrize("name", ["MK4", pytest.param("CF4", marks=EXHAUSTIVE)])
 def test_gradient_at_rest_for_unit_quaternions(name):
     def attitude(w):
         action = RightTranslation(lgsim.UnitQuaternion)

@@ -18,9 +18,10 @@ from lgsim.integrators.munthe_kaas import MuntheKaas
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau
 from lgsim.systems import euler_poisson, free_rigid_body
 from tests.integrators import problems
+from tests.integrators.engines import default
 
-EVERY_METHOD = pytest.mark.parametrize("name", lgsim.METHODS)
-SOME = ("MK4", "MK8", "CF3", "CF4", "CG4")
+EVERY_METHOD = pytest.mark.parametrize("name", default(lgsim.METHODS))
+SINGLE = default(["MK4", "MK8", "CF3", "CF4", "CG4"], ("MK4", "CF3"))
 
 # A constant twist is integrated exactly by every method, at any step (Manifolds.jl #609).
 
@@ -67,7 +68,7 @@ def test_constant_twist_is_integrated_exactly(name):
 
 
 @pytest.mark.float32
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", SINGLE)
 def test_constant_twist_is_integrated_exactly_in_float32(name):
     check_constant_twist(lgsim.METHODS[name], np.float32)
 
@@ -108,18 +109,21 @@ def gaps(method, group, gap, start, dt):
 
 
 @pytest.mark.parametrize(
-    "name, group",
-    [("MK4", lgsim.SE3), ("CF4", lgsim.SE3), ("MK8", lgsim.SO3), ("CF3", lgsim.SO3), ("CG4", lgsim.SO3)],
-    ids=str,
+    ("name", "group"),
+    default(
+        [("MK4", "SE3"), ("CF4", "SE3"), ("MK8", "SO3"), ("CF3", "SO3"), ("CG4", "SO3")],
+        [("MK4", "SE3"), ("CF3", "SO3")],
+    ),
 )
 def test_rotation_matrices_stay_orthogonal(name, group):
     """Within 2 N eps for any motion (5e-11 in float64), within 8 eps sqrt(N) where the twist changes."""
-    any_motion, changing = gaps(lgsim.METHODS[name], group, gap_of_matrix, group.identity(), 0.02)
+    space = getattr(lgsim, group)
+    any_motion, changing = gaps(lgsim.METHODS[name], space, gap_of_matrix, space.identity(), 0.02)
     assert any_motion < 2 * STEPS
     assert changing < 8 * np.sqrt(STEPS)
 
 
-@pytest.mark.parametrize("name", ["MK4", "CF4"])
+@pytest.mark.parametrize("name", default(["MK4", "CF4"]))
 def test_quaternions_stay_unit(name):
     start = jnp.array([0.5, -0.5, 0.1, 0.7])  # of norm one
     any_motion, changing = gaps(lgsim.METHODS[name], lgsim.UnitQuaternion, gap_of_quaternion, start, 0.02)
@@ -128,7 +132,7 @@ def test_quaternions_stay_unit(name):
 
 
 @pytest.mark.float32
-@pytest.mark.parametrize("name", ["MK4", "CF4"])
+@pytest.mark.parametrize("name", default(["MK4", "CF4"]))
 def test_quaternions_stay_unit_in_float32(name):
     start = jnp.array([0.5, -0.5, 0.1, 0.7], jnp.float32)
     any_motion, changing = gaps(lgsim.METHODS[name], lgsim.UnitQuaternion, gap_of_quaternion, start, 0.02)
@@ -137,7 +141,7 @@ def test_quaternions_stay_unit_in_float32(name):
 
 
 @pytest.mark.float32
-@pytest.mark.parametrize("name", ["MK4", "CF4", "CG4"])
+@pytest.mark.parametrize("name", default(["MK4", "CF4", "CG4"], ("CF4",)))
 def test_rotation_matrices_stay_orthogonal_in_float32(name):
     """2 N eps. Single precision resolves 1 - cos of a small angle coarsely, so its rounding is not always random."""
     start = jnp.eye(3, dtype=jnp.float32)
@@ -246,7 +250,7 @@ def test_a_stage_with_zero_coefficients_is_the_start(name):
     np.testing.assert_array_equal(seen[1][1], start)
 
 
-@pytest.mark.parametrize("name", ["MK4", "CF4", "CG4"])
+@pytest.mark.parametrize("name", default(["MK4", "CF4", "CG4"]))
 def test_flips_about_the_intermediate_axis_keep_the_elliptic_period(name):
     """omega_2 = w sn(lambda t, m) changes sign every 2 K(m)/lambda (brax #156).
 

@@ -27,7 +27,7 @@ def switches(dtype) -> np.ndarray:
     return np.unique(np.asarray([x for xs in series.switches(np.dtype(dtype)).values() for x in xs], dtype=dtype))
 
 
-def neighbours(x: np.ndarray) -> np.ndarray:
+def neighbors(x: np.ndarray) -> np.ndarray:
     """Each x with the two floats on either side."""
     below, above = np.nextafter(x, x.dtype.type(-1)), np.nextafter(x, x.dtype.type(np.inf))
     return np.concatenate(

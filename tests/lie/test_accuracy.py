@@ -87,7 +87,7 @@ PER_MATRIX = pytest.mark.parametrize("name", MATRICES)
 @PER_MODULE
 @PER_MATRIX
 def test_within_8_eps_of_the_norm(module, name, dtype):
-    """0, 1e-300, the decades, both neighbours of every switch, pi - 1e-1 ... pi, up to 5."""
+    """0, 1e-300, the decades, both neighbors of every switch, pi - 1e-1 ... pi, up to 5."""
     angles, switches = points.UP_TO_PI + points.BEYOND_PI, points.switch_angles(dtype, high=5.0)
     check(module, name, *points.twists(module, angles, dtype, switches=switches), dtype, conditioned=False)
 

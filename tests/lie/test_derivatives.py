@@ -301,24 +301,24 @@ def test_log_at_pi_both_representatives(module, dtype):
 
 @pytest.mark.float32
 @pytest.mark.parametrize("function", ["matrix_from_quaternion", "rotation_vector_from_quaternion"])
-def test_renormalising_keeps_derivatives(function, dtype):
-    """A quaternion of any norm converts, and differentiates, like the normalised one (drake #20405, #10654)."""
+def test_renormalizing_keeps_derivatives(function, dtype):
+    """A quaternion of any norm converts, and differentiates, like the normalized one (drake #20405, #10654)."""
     convert = getattr(lie.conversions, function)
     rng = np.random.default_rng(15)
     eps = float(np.finfo(dtype).eps)
     samples = rng.standard_normal((6, 4))
-    samples[0] = [1.5, 0, 0, 0]  # the identity, unnormalised
+    samples[0] = [1.5, 0, 0, 0]  # the identity, unnormalized
     samples[1] = [1e-3, 1e-9, 0, -1e-9]
     samples[2] = [0.0, 0, 3.0, 0]
     for q in samples.astype(dtype):
         q = jnp.asarray(q)
 
-        def normalised(q):
+        def normalized(q):
             return convert(q / jnp.sqrt(jnp.sum(q * q)))
 
-        np.testing.assert_allclose(convert(q), normalised(q), rtol=0, atol=16 * eps)
+        np.testing.assert_allclose(convert(q), normalized(q), rtol=0, atol=16 * eps)
         for derivative in (jax.jacfwd, jax.jacrev):
-            got, want = np.asarray(derivative(convert)(q)), np.asarray(derivative(normalised)(q))
+            got, want = np.asarray(derivative(convert)(q)), np.asarray(derivative(normalized)(q))
             assert np.max(np.abs(want)) > 0.1
             np.testing.assert_allclose(got, want, rtol=0, atol=64 * eps * np.max(np.abs(want)))
             # along q itself nothing changes

@@ -61,7 +61,7 @@ def exact(name, u):
 @pytest.mark.oracle
 @pytest.mark.float32
 def test_within_8_eps_of_the_norm(dtype):
-    """0, 1e-300, the decades, both neighbours of every switch, up to pi and to 5; matrices and their actions."""
+    """0, 1e-300, the decades, both neighbors of every switch, up to pi and to 5; matrices and their actions."""
     eps = float(np.finfo(dtype).eps)
     angles = points.UP_TO_PI + points.BEYOND_PI + points.switch_angles(dtype, high=5.0)
     u = vectors(angles, dtype)

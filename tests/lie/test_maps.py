@@ -122,7 +122,7 @@ def results(name, dtype):
     structure = MODULES[name]
     u, v = (np.concatenate([interior(structure, r, dtype, seed=81 + i) for r in REGIMES]) for i in range(2))
     mu = np.random.default_rng(83).standard_normal(u.shape).astype(dtype)
-    # half as far and of the neighbouring regime, so that a geodesic from exp(u) to exp(v) never meets a half turn
+    # half as far and of the neighboring regime, so that a geodesic from exp(u) to exp(v) never meets a half turn
     v = (0.5 * np.roll(v, 1, axis=0)).astype(dtype)
     u = (0.5 * u).astype(dtype) if name in ("so2", "se2") else u
     functions = Compiled(structure.group)

@@ -44,13 +44,13 @@ def _forward(function):
 
 @cache
 def arguments(dtype) -> np.ndarray:
-    """x = theta^2 up to (2 pi - 1e-3)^2: decades, both neighbours of every switch, near pi, a dense sample."""
+    """x = theta^2 up to (2 pi - 1e-3)^2: decades, both neighbors of every switch, near pi, a dense sample."""
     rng = np.random.default_rng(7)
     angles = np.array(points.UP_TO_PI + points.BEYOND_PI + points.NEAR_TWO_PI)
     last = (2 * np.pi - 1e-3) ** 2
     named = np.concatenate([angles**2, np.array(points.SMALL), np.array(points.SMALL) ** 0.5])
     dense = np.concatenate([10.0 ** rng.uniform(-18, np.log10(last), 700), rng.uniform(0, last, 700)])
-    return np.concatenate([np.concatenate([named, dense]).astype(dtype), points.neighbours(points.switches(dtype))])
+    return np.concatenate([np.concatenate([named, dense]).astype(dtype), points.neighbors(points.switches(dtype))])
 
 
 def exact(name, index, x, orders: int) -> list[np.ndarray]:

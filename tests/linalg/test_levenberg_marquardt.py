@@ -12,12 +12,14 @@ INF = jnp.full(2, jnp.inf)
 
 
 def solve(residual, x0, lower=-INF, upper=INF, **options):
-    def normal(x):
+    def normal(x, _):
         r, J = residual(x), jax.jacfwd(residual)(x)
         return NormalEquations(r @ r / 2, J.T @ r, J.T @ J)
 
     return jax.jit(
-        lambda x: LevenbergMarquardt(normal, lambda x: residual(x) @ residual(x) / 2, lower, upper, **options).find(x)
+        lambda x: LevenbergMarquardt(normal, lambda x, _: residual(x) @ residual(x) / 2, lower, upper, **options).find(
+            x
+        )
     )(jnp.asarray(x0))
 
 
@@ -28,7 +30,7 @@ def rosenbrock(x):
 def test_rosenbrocks_valley_is_followed_to_its_end():
     found = solve(rosenbrock, [-1.2, 1.0])
     np.testing.assert_allclose(found.x, [1, 1], atol=1e-6)
-    assert RESULTS[found.status] == "" and not np.any(found.held)
+    assert RESULTS[found.result] == "" and not np.any(found.held)
     costs = np.asarray(found.costs[: int(found.iterations)])
     assert np.all(np.diff(costs) <= 0) and np.all(np.isnan(found.costs[int(found.iterations) :]))
 
@@ -47,10 +49,10 @@ def test_bounds_hold_as_scipys_do():
      (lambda x: rosenbrock(x) * 3 + 1, "All iterations were used")],
 )  # fmt: skip
 def test_what_went_wrong_is_told(residual, message):
-    assert message in RESULTS[solve(residual, [-1.2, 1.0], max_iterations=2).status]
+    assert message in RESULTS[solve(residual, [-1.2, 1.0], max_iterations=2).result]
 
 
 def test_an_unknown_that_nothing_depends_on_stays():
     found = solve(lambda x: jnp.stack([x[0] - 3, 2 * x[0] - 5]), [0.0, 0.7])
     np.testing.assert_allclose(found.x, [13 / 5, 0.7], atol=1e-6)
-    assert RESULTS[found.status] == ""
+    assert RESULTS[found.result] == ""

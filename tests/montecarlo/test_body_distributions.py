@@ -14,7 +14,7 @@ from tests.montecarlo import studies
 
 
 def test_masses_scale_bodies_and_keep_their_shapes(key):
-    """Centre of mass and radii of gyration stay; every sample is a body that can exist."""
+    """Center of mass and radii of gyration stay; every sample is a body that can exist."""
     model = studies.tumbling()
     of = mc.Uniform(jnp.array([1.0, 0.4]), jnp.array([3.0, 0.6]))
     distribution = mc.MassDispersion(model.inertias, of)

@@ -108,8 +108,8 @@ def test_it_goes_on_and_stops_where_the_local_engine_stops(nodes, tmp_path):
 def test_a_worker_with_another_study_is_refused(nodes, tmp_path, monkeypatch):
     """What a worker computes must be what was asked for: both fingerprints are named, and nothing is written."""
     engine, other = mc.Engine(study()), mc.Engine(study(seed=1))
-    told = ray_cluster.describe
-    monkeypatch.setattr(ray_cluster, "describe", lambda given, chunk: told(other, chunk))
+    metadata = ray_cluster.store_metadata
+    monkeypatch.setattr(ray_cluster, "store_metadata", lambda given, chunk: metadata(other, chunk))
     with (
         mc.open_store(engine, tmp_path / "store", chunk=32) as store,
         pytest.raises(RuntimeError, match=f"another study: the study has {other.fingerprint}, the worker has"

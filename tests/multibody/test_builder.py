@@ -40,8 +40,8 @@ REFUSED = {
     ),
     "a type of joint": ((named(joint=joints.Revolute),), "body 'arm': joint: expected a joint such as"),
     "unknown numbers": (
-        (named(springiness=1.0, colour=2.0),),
-        "body 'arm': unknown colour, springiness; known are armature, damping, friction, stiffness, rest, lower,"
+        (named(springiness=1.0, color=2.0),),
+        "body 'arm': unknown color, springiness; known are armature, damping, friction, stiffness, rest, lower,"
         " upper, velocity_limit, effort_limit",
     ),
     "placement of a wrong shape": (
@@ -53,10 +53,10 @@ REFUSED = {
     "mass of a wrong shape": ((named(mass=[1.0]),), "body 'arm': mass: expected shape (), got (1,)"),
     "mass not finite": ((named(mass=np.inf),), "body 'arm': mass: expected finite numbers, got inf"),
     "negative mass": ((named(mass=-1.0),), "body 'arm' has the negative mass -1 kg"),
-    "centre of a wrong shape": (
+    "center of a wrong shape": (
         (named(mass=1.0, center=[0.0]),), "body 'arm': center: expected shape (3,), got (1,)",
     ),
-    "centre not finite": (
+    "center not finite": (
         (named(mass=1.0, center=[0, np.nan, 0]),), "body 'arm': center: expected finite numbers, got [0.0, nan, 0.0]",
     ),
     "inertia of a wrong shape": (
@@ -228,7 +228,7 @@ def test_axes_of_any_length_and_none():
 def by_points(part, T):
     """Mass, first moment and inertia about the origin of a body in another frame, as a sum over point masses.
 
-    Four points on the axes of the density's ellipsoid about the centre, in pairs, have the body's second moments.
+    Four points on the axes of the density's ellipsoid about the center, in pairs, have the body's second moments.
     """
     mass, center, inertia = part["mass"], part["center"], part["inertia"]
     values, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)

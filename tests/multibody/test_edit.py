@@ -366,7 +366,7 @@ def test_replacing_takes_single_numbers_and_refuses_other_shapes():
         ("gravity", 0.0, r"gravity: expected shape \(3,\), got \(\)"),
         ("inertias", np.zeros((2, 10)), r"inertias: expected shape \(3, 10\), got \(2, 10\)"),
         ("axes", np.zeros(3), r"axes: expected shape \(5, 3\), got \(3,\)"),
-        ("colour", 1.0, r"replace: there is no colour; a model has placements, screws, .*, damping"),
+        ("color", 1.0, r"replace: there is no color; a model has placements, screws, .*, damping"),
     ):
         with pytest.raises(ModelError, match=message):
             model.replace(**{name: value})

@@ -37,7 +37,7 @@ def test_only_the_upper_triangle_is_read():
     close(ten.parameters(mass, center, jnp.triu(inertia)), ten.parameters(mass, center, inertia))
 
 
-def test_mass_centre_and_inertia_come_back():
+def test_mass_center_and_inertia_come_back():
     for found, right in zip(ten.mass_center_inertia(ten.parameters(*arrays(BODIES))), arrays(BODIES), strict=True):
         close(found, right)
 
@@ -143,7 +143,7 @@ def test_the_nearest_body_can_exist(case):
     assert ten.defect(near) is None
     np.testing.assert_allclose(near[:4], values[:4], rtol=1e-15)
     sigma = [np.asarray(ten.pseudo_inertia(jnp.asarray(x)))[:3, :3] for x in (near, values)]
-    # at fixed mass and centre densities differ by their second moments; a projection onto the cone of positive ones
+    # at fixed mass and center densities differ by their second moments; a projection onto the cone of positive ones
     # has the step at a right angle to the result, and no negative part
     shift = np.outer(values[1:4], values[1:4]) / values[0]
     step, central = sigma[0] - sigma[1], sigma[0] - shift

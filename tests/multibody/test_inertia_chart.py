@@ -15,7 +15,7 @@ def coordinates():
 
 
 def test_every_point_is_a_body(coordinates):
-    """The pseudo-inertia is the product of the triangular factor by numpy; the mass and its centre are coordinates."""
+    """The pseudo-inertia is the product of the triangular factor by numpy; the mass and its center are coordinates."""
     bodies = from_log_cholesky(coordinates)
     for x, body in zip(np.asarray(coordinates), np.asarray(bodies), strict=True):
         alpha, d1, d2, d3, s12, s23, s13, *t = x

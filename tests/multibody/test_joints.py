@@ -199,7 +199,7 @@ def test_bias_is_what_a_chain_of_the_rows_lacks(joint):
 
 @each({name: joint for name, joint in GROUPS.items() if joint.nq > joint.nv})
 def test_quaternions_stay_unit(joint):
-    """1e4 steps without normalisation."""
+    """1e4 steps without normalization."""
     (q,), (v,) = points(joint, 1)
 
     @jax.jit

@@ -32,7 +32,7 @@ def pose(rng, size=0.4):
 
 
 def body(rng):
-    """mass, centre of mass and inertia of a body that can exist."""
+    """mass, center of mass and inertia of a body that can exist."""
     mass, R, d = rng.uniform(0.5, 3.0), rotation(rng), rng.uniform(0.002, 0.03, 3)
     return {"mass": mass, "center": rng.uniform(-0.15, 0.15, 3), "inertia": mass * R @ np.diag(d.sum() - d) @ R.T}
 
@@ -113,7 +113,7 @@ def every_joint(seed, floating, split=False, **options):
 
 
 def joined(first, second, T):
-    """Mass, centre and inertia of two bodies as one, the second one's frame at T in that of the first."""
+    """Mass, center and inertia of two bodies as one, the second one's frame at T in that of the first."""
     R, masses = T[:3, :3], [first["mass"], second["mass"]]
     centers = [first["center"], R @ second["center"] + T[:3, 3]]
     center = np.average(centers, axis=0, weights=masses)

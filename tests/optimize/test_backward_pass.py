@@ -1,12 +1,11 @@
-"""The backward sweep against the linear-quadratic problem that it solves, made and solved apart."""
+"""The backward pass against the linear-quadratic problem that it solves, made and solved apart."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.optimize.backward_pass import backward_pass, parallel_backward_pass, second_order_backward_pass
-from lgsim.optimize.linearize import curved, linearize
-from lgsim.optimize.riccati import models, riccati, rollout_policy
+from lgsim.optimize.ilqr import backward_pass, parallel_backward_pass, second_order_backward_pass
+from lgsim.optimize.linear_quadratic import add_curvature, expected_change, linearize, riccati, rollout_policy
 from tests.optimize.problems import slew
 
 
@@ -23,17 +22,17 @@ def expected(problem, ys, us):
     lq, costates = linearize(problem, ys, us, False)
     bounds = (problem.lower[None] - us, problem.upper[None] - us) if problem.bounded else None
     policy = riccati(lq, bounds)
-    down, bend = models(lq, *rollout_policy(lq, policy.K, policy.k))
+    linear, quadratic = expected_change(lq, *rollout_policy(lq, policy.K, policy.k))
     slope = lq.r + jnp.einsum("kij,ki->kj", lq.B, costates[1:])
-    return policy.K, policy.k, lq.c, down, bend, jnp.max(jnp.abs(us - problem.clip(us - slope)))
+    return policy.K, policy.k, lq.c, linear, quadratic, jnp.max(jnp.abs(us - problem.clip(us - slope)))
 
 
 def of(found):
-    return found.K, found.k, found.gaps, found.down, found.bend, found.gradient
+    return found.K, found.k, found.gaps, found.linear, found.quadratic, found.gradient
 
 
 def test_one_problem_and_a_batch_are_the_linear_quadratic_problem():
-    """With bounds that some controls meet; in a batch each node is linearised within the loop, for one before it."""
+    """With bounds that some controls meet; in a batch each node is linearized within the loop, for one before it."""
     problem = slew(horizon=7)
     problem = problem.replace(lower=-0.2, upper=0.25)
     zero = jnp.zeros(())
@@ -62,7 +61,7 @@ def test_the_parallel_way():
         lambda ys, us: [way(problem, ys, us, zero, False) for way in (backward_pass, parallel_backward_pass)]
     )
     one, two = ways(ys, us)
-    assert bool(one.definite) and int(one.place) == -1
+    assert bool(one.definite) and int(one.bad_node) == -1
     for a, b in zip(of(one), of(two), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
 
@@ -77,7 +76,7 @@ def test_second_derivatives_where_they_have_a_minimum():
     def of(scale):
         scaled = problem.replace(running=scale * problem.running)
         lq, costates = linearize(scaled, ys, us, False)
-        exact = riccati(curved(scaled, ys, us, lq, costates, True))
+        exact = riccati(add_curvature(scaled, ys, us, lq, costates, True))
         return (
             second_order_backward_pass(scaled, ys, us, zero, False),
             backward_pass(scaled, ys, us, zero, False),

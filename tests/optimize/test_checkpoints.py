@@ -15,9 +15,8 @@ from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
 from lgsim.optimize.constraints import StateBounds
 from lgsim.optimize.direct_shooting import DirectShooting
 from lgsim.optimize.ilqr import ILQR
-from lgsim.optimize.results import RESULTS
 from lgsim.optimize.solve import solve
-from lgsim.optimize.solver import Solver
+from lgsim.optimize.solver import RESULTS, Solver
 from lgsim.support.checkpoint import CheckpointError
 from lgsim.support.fingerprint import fingerprint
 from tests.optimize.problems import swing

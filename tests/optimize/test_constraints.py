@@ -102,14 +102,14 @@ def test_conditions_that_contradict_each_other_are_told():
 
 
 @pytest.mark.parametrize(
-    "optimiser, iterations, upper",
+    "optimizer, iterations, upper",
     [(optax.adam(0.05), 2000, 0.7), (optax.lbfgs(), 100, None)],
     ids=["adam with a bound", "lbfgs"],
 )
-def test_direct_shooting_finds_what_ilqr_finds(optimiser, iterations, upper):
+def test_direct_shooting_finds_what_ilqr_finds(optimizer, iterations, upper):
     problem = problem_with(terminal=lambda t, y, args: 20 * jnp.sum((y - jnp.array(GOAL)) ** 2), upper=upper)
     wanted = solve(problem)
-    result = solve(problem, solver=DirectShooting(optimiser, iterations, 1e-5))
+    result = solve(problem, solver=DirectShooting(optimizer, iterations, 1e-5))
     assert result.message == "" and wanted.message == ""
     assert int(result.iterations) < iterations
     np.testing.assert_allclose(result.us, wanted.us, atol=1e-4)

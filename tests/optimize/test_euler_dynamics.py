@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.linalg.symmetric_blocks import from_dense, to_dense
+from lgsim.linalg.dense import from_blocks, to_blocks
 from lgsim.optimize import ControlEffort, Problem, SymplecticEulerDynamics, solve, to_trajectory
 from lgsim.optimize.dynamics import Dynamics
 from lgsim.xla import batch_last
@@ -50,7 +50,7 @@ def test_the_step_is_semi_implicit(machine):
 
 
 def test_the_factored_transition_multiplies_like_its_matrices(machine):
-    """Congruence and transpose of ``Stepped`` against products of NumPy with the matrices that JAX differentiates."""
+    """Congruence and transpose against products of NumPy with the matrices that JAX differentiates."""
     dynamics, y, y_next, u = machine
     A, B, _ = Dynamics.linearized(dynamics, 0.0, y, u, y_next, None)
     G, n = np.concatenate([A, B], axis=1), len(A)
@@ -62,8 +62,8 @@ def test_the_factored_transition_multiplies_like_its_matrices(machine):
 
     @batch_last
     def products(step, V, H, v):
-        xx, ux, uu = step.around(from_dense(V, dynamics.cuts), H)
-        return (to_dense(xx), ux, uu), step.pulled(v)
+        xx, ux, uu = step.congruence(to_blocks(V, dynamics.block_sizes), H)
+        return (from_blocks(xx), ux, uu), step.pullback(v)
 
     def found(y, V, H, v):
         step = dynamics.transition(0.0, y, u, y_next, None)[0]
@@ -105,7 +105,7 @@ def test_a_solution_is_a_motion():
 
 def test_drives_that_lag_are_refused():
     model = machine_with(True)
-    with pytest.raises(ValueError, match=r"actuator_time.*MachineDynamics"):
+    with pytest.raises(ValueError, match=r"actuator_time.*MultibodyDynamics"):
         SymplecticEulerDynamics(model.replace(actuator_time=jnp.full(model.nv, 0.1)), 0.02)
     with pytest.raises(TypeError, match="model"):
         SymplecticEulerDynamics("arm", 0.02)

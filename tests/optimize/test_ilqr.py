@@ -11,8 +11,8 @@ from lgsim.actions import Translation
 from lgsim.optimize.dynamics import DiscreteDynamics, RateControlledDynamics
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
-from lgsim.optimize.results import RESULTS
 from lgsim.optimize.solve import solve
+from lgsim.optimize.solver import RESULTS
 from lgsim.optimize.standard_costs import ControlEffort, StateDistance
 from tests.optimize.problems import cart_swing, slew, swing
 
@@ -88,7 +88,7 @@ def test_pendulum_swings_up_from_rest(swung):
 
 def test_second_order_converges_faster_to_the_same(swung):
     problem, first = swung
-    result = solve(problem, solver=ILQR(second_order=True, gradient_tolerance=1e-9))
+    result = solve(problem, solver=ILQR(exact_hessian=True, gradient_tolerance=1e-9))
     finished(result)
     assert float(result.gradient) < 1e-9
     assert int(result.iterations) < int(first.iterations)
@@ -104,17 +104,17 @@ def test_the_unit_of_the_cost_changes_nothing():
     found = []
     for unit in (1.0, 1024.0):
         costs = {"running": problem.running * jnp.array(unit), "terminal": problem.terminal * jnp.array(unit)}
-        found.append(solve(problem.replace(**costs), solver=ILQR(second_order=True, gradient_tolerance=1e-7 * unit)))
+        found.append(solve(problem.replace(**costs), solver=ILQR(exact_hessian=True, gradient_tolerance=1e-7 * unit)))
     one, many = found
     finished(one)
-    assert np.max(np.asarray(one.history.regularisation)) > 0
+    assert np.max(np.asarray(one.history.regularization)) > 0
     assert int(one.iterations) == int(many.iterations)
     np.testing.assert_array_equal(one.us, many.us)
 
 
 def test_bounded_controls_meet_the_conditions_of_an_optimum():
     problem = swing(lower=-5.0, upper=5.0)
-    result = solve(problem, solver=ILQR(second_order=True))
+    result = solve(problem, solver=ILQR(exact_hessian=True))
     finished(result)
     us = np.asarray(result.us)
     assert np.max(np.abs(us)) <= 5.0 and np.sum(np.abs(us) == 5.0) > 3
@@ -124,7 +124,7 @@ def test_bounded_controls_meet_the_conditions_of_an_optimum():
 
 
 def test_cart_pole_swings_up_with_a_bounded_force():
-    result = solve(cart_swing(), solver=ILQR(second_order=True))
+    result = solve(cart_swing(), solver=ILQR(exact_hessian=True))
     finished(result)
     assert np.max(np.abs(result.ys[-1] - np.array([0, np.pi, 0, 0]))) < 3e-3
     assert np.max(np.abs(result.us)) <= 20

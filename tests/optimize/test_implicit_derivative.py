@@ -113,7 +113,7 @@ def test_a_pendulum_with_bounds_that_are_active():
             upper=x[3],
             args=x[0],
         )
-        return solve(problem, solver=ILQR(second_order=True, gradient_tolerance=1e-12, decrease_tolerance=0.0))
+        return solve(problem, solver=ILQR(exact_hessian=True, gradient_tolerance=1e-12, decrease_tolerance=0.0))
 
     at = jnp.array([9.81, 0.0, jnp.pi, 5.0])
     compare(lambda x: flat(solved(x)), at, jnp.eye(4), 1e-5, 1e-6)

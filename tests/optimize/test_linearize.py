@@ -8,7 +8,7 @@ import pytest
 import lgsim
 from lgsim.optimize.cost import FunctionCost, LeastSquares
 from lgsim.optimize.dynamics import MultibodyDynamics
-from lgsim.optimize.linearize import curved, linearize, linearize_step
+from lgsim.optimize.linear_quadratic import add_curvature, linearize, linearize_step
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.standard_costs import ControlEffort
 from tests.multibody import trees
@@ -58,7 +58,7 @@ def test_the_model_has_the_gradient_and_hessian_of_the_whole_cost():
     def model(us):
         ys = problem.rollout(us)
         lq, costates = linearize(problem, ys, us, True)
-        return curved(problem, ys, us, lq, costates), costates
+        return add_curvature(problem, ys, us, lq, costates), costates
 
     lq, costates = jax.jit(model)(us)
     hessian, gradient, _ = dense(lq)

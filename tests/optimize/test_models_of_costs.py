@@ -8,7 +8,7 @@ import pytest
 import lgsim
 from lgsim.lie.action import Action
 from lgsim.linalg import dense
-from lgsim.optimize.cost import origin
+from lgsim.optimize.cost import zero_tangent
 from lgsim.optimize.standard_costs import ControlEffort, FramePose, StateDistance
 from lgsim.simulation.rollout import state_space
 from lgsim.xla import batch_last
@@ -58,7 +58,7 @@ def test_models_in_closed_form(floating):
 
         def plain(y, u, cost=cost):
             """J^T W J of a weighted residual by forward mode."""
-            z = origin(action, y, u)
+            z = zero_tangent(action, y, u)
 
             def r(z):
                 n = action.dim

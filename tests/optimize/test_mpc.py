@@ -58,7 +58,7 @@ def test_pendulum_swings_up_from_a_disturbed_state():
         y, plan = state
         u, plan = controller.step(plan, y)
         y = problem.step(0, y, u) + jnp.where(k == 15, jnp.array([-0.4, 1.0]), 0)
-        return (y, plan), (y, u, plan.place)
+        return (y, plan), (y, u, plan.bad_node)
 
     start = jnp.array([0.3, -0.5])
     _, (ys, us, places) = jax.lax.scan(step, (start, controller.plan(start)), jnp.arange(120))
@@ -134,11 +134,11 @@ def test_a_step_that_breaks_down_keeps_the_plan():
         controller = mpc(problem, solver)
         plan = controller.plan()
         u, after = controller.step(plan, jnp.array([9.0, 0.0]))
-        assert int(after.place) == 0 and bool(after.result == RESULTS.nonfinite_start)
+        assert int(after.bad_node) == 0 and bool(after.result == RESULTS.nonfinite_start)
         np.testing.assert_array_equal(u, plan.us[0])
         np.testing.assert_array_equal(after.us[:-1], plan.us[1:])
         u, again = controller.step(after, problem.y0)
-        assert np.all(np.isfinite(u)) and int(again.place) == -1
+        assert np.all(np.isfinite(u)) and int(again.bad_node) == -1
 
 
 def test_what_does_not_fit_is_told(without_import_hook):

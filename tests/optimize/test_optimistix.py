@@ -56,10 +56,12 @@ def test_pendulum_swings_up_by_least_squares():
 
 
 def test_what_they_refuse():
-    with pytest.raises(ValueError, match="ShootingMinimiser keeps no bounds of the controls"):
+    with pytest.raises(ValueError, match="ShootingMinimizer keeps no bounds of the controls"):
         solve(swing(lower=-5.0), solver=ShootingMinimizer())
     bent = linear_problem().replace(terminal=lambda t, y, args: jnp.sum(jnp.cos(y)))
-    with pytest.raises(TypeError, match="expected a sum of squares such as Effort or LeastSquares, got EndFunction"):
+    with pytest.raises(
+        TypeError, match="expected a sum of squares such as ControlEffort or LeastSquares, got EndFunction"
+    ):
         solve(bent, solver=ShootingLeastSquares())
 
 

@@ -50,7 +50,7 @@ def given(**changes):
         ({"lower": jnp.zeros(3)}, r"lower: expected one number or shape \(2,\)"),
         ({"running": lambda t, y, u, args: u}, r"running: expected a cost that is one number, got shape \(2,\)"),
         ({"terminal": lambda t, y, args: y}, r"terminal: expected a cost that is one number, got shape \(2,\)"),
-        ({"terminal": ControlEffort()}, "terminal: an Effort has no control at the end"),
+        ({"terminal": ControlEffort()}, "terminal: a ControlEffort has no control at the end"),
         ({"dynamics": DiscreteDynamics(LINE, lambda t, y, u, args: y[:1], 2)}, "expected a step to states like y0"),
         (
             {"constraints": (StateBounds(jnp.array([0.5, 0.5]), jnp.ones(2)),)},
@@ -58,19 +58,19 @@ def given(**changes):
         ),
     ],
 )
-def test_what_does_not_fit_is_told(changes, message):
+def test_what_does_not_fit_is_told(changes, message, without_import_hook):
     with pytest.raises(ValueError, match=message):
         given(**changes)
 
 
 def test_kinds_that_do_not_fit_are_told(without_import_hook):
-    with pytest.raises(TypeError, match="dynamics: expected MachineDynamics"):
+    with pytest.raises(TypeError, match="dynamics: expected MultibodyDynamics"):
         given(dynamics=drift)
     with pytest.raises(TypeError, match="TangentSphere defines no difference"):
         given(dynamics=DiscreteDynamics(TangentSphere(), drift, 2))
     with pytest.raises(TypeError, match="cost: expected a cost"):
         given(running=3.0)
-    with pytest.raises(ValueError, match="weight: Effort expected finite numbers that are not negative"):
+    with pytest.raises(ValueError, match="weight: ControlEffort expected finite numbers that are not negative"):
         ControlEffort(-1.0)
 
 

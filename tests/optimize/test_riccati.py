@@ -8,9 +8,8 @@ from scipy.linalg import solve_discrete_are
 from scipy.optimize import minimize
 
 from lgsim.linalg.box_qp import box_minimum
-from lgsim.optimize.linearize import LinearQuadratic
+from lgsim.optimize.linear_quadratic import LinearQuadratic, expected_change, riccati, rollout_policy
 from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
-from lgsim.optimize.riccati import models, riccati, rollout_policy
 from tests.optimize.quadratics import dense
 
 H, N, M = 13, 4, 2
@@ -53,7 +52,7 @@ def test_both_solve_the_optimality_conditions():
     px, pu = parallel_rollout_policy(lq, two.K, two.k)
     np.testing.assert_allclose(pu, wanted, rtol=0, atol=1e-10)
     np.testing.assert_allclose(px, x, rtol=0, atol=1e-10)
-    for a, b in zip((one.K, one.V, one.v), (two.K, two.V, two.v), strict=True):
+    for a, b in zip((one.K, one.Vxx, one.Vx), (two.K, two.Vxx, two.Vx), strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9)
 
 
@@ -64,10 +63,10 @@ def test_the_expected_change_is_that_of_the_dense_quadratic():
     _, gradient, _ = dense(lq)
     policy = riccati(lq)
     x, u = rollout_policy(lq, policy.K, policy.k)
-    slope, bend = models(lq, x, u)
+    linear, quadratic = expected_change(lq, x, u)
     flat = np.asarray(u).ravel()
-    np.testing.assert_allclose(slope, gradient @ flat, rtol=1e-11)
-    np.testing.assert_allclose(bend, flat @ hessian @ flat, rtol=1e-11)
+    np.testing.assert_allclose(linear, gradient @ flat, rtol=1e-11)
+    np.testing.assert_allclose(quadratic, flat @ hessian @ flat, rtol=1e-11)
 
 
 def test_the_far_horizon_gives_the_algebraic_riccati_equation():
@@ -80,7 +79,7 @@ def test_the_far_horizon_gives_the_algebraic_riccati_equation():
     gain = -np.linalg.solve(R + B.T @ X @ B, B.T @ X @ A + S.T)
     one, two = SOLVE(still)
     for policy in (one, two):
-        np.testing.assert_allclose(policy.V[0], X, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(policy.Vxx[0], X, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(policy.K[0], gain, rtol=1e-9, atol=1e-9)
 
 
@@ -135,7 +134,7 @@ def test_a_long_horizon_in_parallel_is_the_sequential_one(dtype):
     long = jax.tree.map(lambda x: jnp.concatenate([x] * 77)[:1000], lq._replace(P=lq.P[None], p=lq.p[None]))
     one, two = SOLVE(long._replace(P=lq.P, p=lq.p))
     assert bool(one.definite) and bool(two.definite) and two.K.dtype == dtype
-    scale = float(jnp.max(jnp.abs(one.V)))
+    scale = float(jnp.max(jnp.abs(one.Vxx)))
     atol = 1e-10 if dtype == np.float64 else 1e-4
-    for a, b in zip((one.K, one.k, one.V, one.v), (two.K, two.k, two.V, two.v), strict=True):
+    for a, b in zip((one.K, one.k, one.Vxx, one.Vx), (two.K, two.k, two.Vxx, two.Vx), strict=True):
         np.testing.assert_allclose(b, a, rtol=0, atol=atol * max(scale, 1))

@@ -54,7 +54,7 @@ def test_a_solution_becomes_the_motion_that_simulation_gives(arm, tmp_path):
     back = lgsim.Trajectory.load(trajectory.save(tmp_path / "found.npz"))
     np.testing.assert_array_equal(back.q, trajectory.q)
     batch = jax.tree.map(lambda x: x[None], result)
-    with pytest.raises(ValueError, match=r"result: expected states of shape \(6, 4\), got \(1, 6, 4\)"):
+    with pytest.raises(ValueError, match=r"solution: expected states of shape \(6, 4\), got \(1, 6, 4\)"):
         to_trajectory(problem, batch)
 
 
@@ -70,5 +70,5 @@ def test_controls_that_are_states_drive_the_steps(arm):
 def test_states_that_belong_to_no_machine_are_told():
     dynamics = DiscreteDynamics(Translation(1), lambda t, y, u, args: y + u, 1)
     problem = Problem(dynamics, jnp.zeros(1), horizon=2, running=ControlEffort())
-    with pytest.raises(TypeError, match=r"problem: expected MachineDynamics or EulerDynamics, .* got Discrete"):
+    with pytest.raises(TypeError, match=r"problem: expected MultibodyDynamics or .* got Discrete"):
         to_trajectory(problem, solve(problem))

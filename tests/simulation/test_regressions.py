@@ -49,7 +49,7 @@ def test_a_body_that_spins_about_x_stays_on_its_axis():
 
 
 def test_a_ball_that_nothing_rubs_does_not_rotate():
-    """It falls, slides and is pushed through its centre, and turned all the same (warp #736)."""
+    """It falls, slides and is pushed through its center, and turned all the same (warp #736)."""
     model = ball()
     push = controls.FrameWrench("ball", jnp.array([1.0, -2.0, 20.0, 0.0, 0.0, 0.0]), world=True)
     v0 = jnp.array([2.0, -1.0, 0.5, 0.0, 0.0, 0.0])
@@ -183,7 +183,7 @@ STIFF = 2.5
     ],
 )
 def test_real_robots_fall_for_a_second(robot):
-    """Half of the files of another engine gave NaN (newton #4269); the centre of mass of a free robot is a parabola."""
+    """Half of the files of another engine gave NaN (newton #4269); the center of mass of a free robot is a parabola."""
     assert len(ROBOTS) >= 30
     path = FOLDER / ROBOTS[robot]
     model = lgsim.load_urdf(path, b'<link name="world"' not in path.read_bytes(), physical="report")

@@ -212,7 +212,7 @@ def test_records_of_models(name):
 
 
 def test_sensors():
-    """An IMU at rest feels gravity upwards; in circular motion the pull to the centre; encoders read joint numbers."""
+    """An IMU at rest feels gravity upwards; in circular motion the pull to the center; encoders read joint numbers."""
     model = lgsim.ModelBuilder().add_body("rod", "world", joints.Revolute(), mass=1.0).build()
     model = model.add_frame("tip", "rod", np.block([[np.eye(3), np.array([[0.5], [0], [0]])], [np.zeros((1, 3)), 1]]))
     q, w, dw = jnp.array([0.7]), jnp.array([3.0]), jnp.array([2.0])

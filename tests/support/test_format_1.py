@@ -50,7 +50,7 @@ INPUTS = {
     "VelocitySensor": identify.VelocitySensor(),
     "ImuSensor": identify.ImuSensor("tool"),
     "FramePoseSensor": identify.FramePoseSensor("tool"),
-    "SimulationFit": identify.SimulationFit(steps=20),
+    "SimulationFit": identify.SimulationFit(window_steps=20),
     "TorqueFit": identify.TorqueFit(),
     "TorqueFit(Huber)": identify.TorqueFit(loss=identify.Huber()),
     "Stribeck": identify.Stribeck(),

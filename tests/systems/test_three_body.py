@@ -68,7 +68,7 @@ def test_invariants_at_the_start_have_their_closed_form(name):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_generic_chain_keeps_energy_and_momenta(seed):
-    """The spheres hide mistakes (isotropic inertia, axes through centres); a generic chain does not."""
+    """The spheres hide mistakes (isotropic inertia, axes through centers); a generic chain does not."""
     chain, q, twist, rates = random_arguments(seed)
     problem = three_body()
     start = (jnp.eye(4), jnp.concatenate([q, 0.3 * twist, 0.3 * rates]))
@@ -94,7 +94,7 @@ def test_drift_at_one_second_equals_the_printed_five_digits(method):
 
 
 def test_base_turns_at_a_constant_rate_about_the_first_joint():
-    """That axis passes through the centre of an isotropic body, so nothing can turn the base about it."""
+    """That axis passes through the center of an isotropic body, so nothing can turn the base about it."""
     problem = three_body(twist=LONG_RUN_TWIST)
     end = state(trajectory(problem, lgsim.MK8), -1)
     np.testing.assert_allclose(end[1][7], 0.3, rtol=0, atol=1e-14)

@@ -91,7 +91,7 @@ def test_motion_reaches_the_reference_state(model):
 
 
 PIECES = (
-    # place and turns (roll, pitch, yaw) in the first link; mass; centre and moments in the piece's own axes
+    # place and turns (roll, pitch, yaw) in the first link; mass; center and moments in the piece's own axes
     ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 2.0, (0.1, -0.05, 0.02), (0.03, 0.05, 0.04)),
     ((0.3, 0.1, -0.2), (0.4, -0.7, 1.1), 1.5, (-0.02, 0.08, 0.05), (0.02, 0.015, 0.03)),
     ((-0.1, 0.4, 0.25), (-1.3, 0.2, 0.6), 0.7, (0.06, 0.01, -0.09), (0.01, 0.012, 0.008)),

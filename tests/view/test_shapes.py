@@ -136,7 +136,7 @@ def test_mesh_is_found_and_read(name, place, tmp_path, monkeypatch):
     assert volume(shape.geometry) == pytest.approx(2 / 6)
 
 
-def test_mesh_in_inches_is_drawn_in_metres(tmp_path):
+def test_mesh_in_inches_is_drawn_in_meters(tmp_path):
     pytest.importorskip("collada")
     trimesh = pytest.importorskip("trimesh")
     text = trimesh.creation.box((1.0, 1.0, 1.0)).export(file_type="dae").decode()
@@ -213,7 +213,7 @@ def test_skeleton_joins_the_joints_and_shows_the_inertias():
     np.testing.assert_allclose(ellipsoid.geometry.radii, radii, rtol=1e-6)
     np.testing.assert_allclose(ellipsoid.pose[:3, 3], center, atol=1e-7)
     np.testing.assert_allclose(np.abs(ellipsoid.pose[:3, :3].T @ turned), np.eye(3), atol=1e-6)
-    # the last body carries nothing: its rod ends at its centre of mass, and a point has an ellipsoid that can be seen
+    # the last body carries nothing: its rod ends at its center of mass, and a point has an ellipsoid that can be seen
     _, rod, ellipsoid = shapes["b"]
     assert rod.geometry.length == pytest.approx(0.5)
     assert min(ellipsoid.geometry.radii) > 0

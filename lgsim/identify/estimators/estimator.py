@@ -12,7 +12,23 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.linalg.levenberg_marquardt import RESULTS
+
+
+class RESULTS(eqx.Enumeration):
+    """How the search of an estimator ended; the text says what to do."""
+
+    successful = ""
+    max_iterations = (
+        "All iterations were used while the cost still fell. Give more iterations, a better prior or fewer unknowns."
+    )
+    stalled = (
+        "No step lowers the cost though its gradient is not small. The prior may be far off, or the records may not "
+        "belong to this machine."
+    )
+    nonfinite = "The cost is not finite at the prior. Look at the records and at the model's numbers."
+    interrupted = (
+        "The iterations were interrupted: this is the best point that they had. With a checkpoint, fit again to go on."
+    )
 
 
 class Estimate(NamedTuple):
@@ -26,7 +42,7 @@ class Estimate(NamedTuple):
         costs: Cost at the start of each iteration (iterations at most,), NaN after the last one.
         path: Coordinates at the start of each iteration (iterations at most, p), x after the last one.
         iterations: Number of iterations done.
-        status: ``RESULTS.successful`` or what went wrong.
+        result: ``RESULTS.successful`` or what went wrong.
         starts: First states of the windows (windows, state) of estimators that simulate, else None.
     """
 
@@ -37,7 +53,7 @@ class Estimate(NamedTuple):
     costs: Float[Array, " iterations"]
     path: Float[Array, "iterations p"]
     iterations: Int[Array, ""]
-    status: RESULTS
+    result: RESULTS
     starts: Float[Array, "windows state"] | None = None
 
 
@@ -59,7 +75,7 @@ class Estimator(eqx.Module):
 
     @abstractmethod
     def columns(self, parameters: Parameters, samples: Any) -> list[str]:
-        """Names with units of the columns of the residuals."""
+        """A name for each column of the residuals."""
 
     @abstractmethod
     def residuals(
@@ -202,7 +218,7 @@ class SummedCost(eqx.Module):
         unknowns: tuple[Array, ...],
         costs: Float[Array, " iterations"],
         path: Float[Array, "iterations p"],
-        status: RESULTS,
+        result: RESULTS,
     ) -> Estimate:
         """The estimate at the unknowns with its uncertainty, after iterations with these costs and coordinates."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.identify.estimators.estimator import Estimate
+from lgsim.identify.estimators.estimator import RESULTS, Estimate
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.torque_fit import (
@@ -24,7 +24,7 @@ from lgsim.identify.estimators.uncertainty import scaled_spectrum
 from lgsim.identify.unknowns.base_parameters import BaseParameters
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
-from lgsim.linalg.levenberg_marquardt import RESULTS, Solution
+from lgsim.linalg.levenberg_marquardt import Solution
 
 
 class LinearFit(TorqueEstimator):
@@ -83,5 +83,5 @@ class LinearFit(TorqueEstimator):
         (x, noise), (costs, path) = jax.lax.scan(once, start, None, length=self.noise_updates)
         data = objective.normal_equations(x, noise)
         status = RESULTS.where(jnp.isfinite(data.cost), RESULTS.successful, RESULTS.nonfinite)
-        found = Solution(x, data, ~free, costs, path, jnp.array(self.noise_updates), status)
+        found = Solution(x, None, data, ~free, costs, path, jnp.array(self.noise_updates), status)
         return torque_estimate(parameters, objective, x, noise, self.lags, found)

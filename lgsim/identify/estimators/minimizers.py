@@ -13,11 +13,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.identify.estimators.estimator import RESULTS
 from lgsim.identify.estimators.multiple_shooting import Shooting, linearize, residual_vectors
 from lgsim.identify.estimators.records import Windows
-from lgsim.identify.estimators.structured_descent import Solution, StructuredDescent
+from lgsim.identify.estimators.structured_descent import structured_descent
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.linalg.levenberg_marquardt import RESULTS
+from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution
 from lgsim.simulation.rollout import state_space
 from lgsim.support.extras import package
 
@@ -75,11 +76,11 @@ class StructuredGaussNewton(Minimizer):
 
     def descent(
         self, shooting: Shooting, windows: Windows, bounds: tuple[Float[Array, " p"], Float[Array, " p"]]
-    ) -> StructuredDescent:
+    ) -> LevenbergMarquardt:
         """The iterations of ``find``, one by one."""
         space = state_space(shooting.parameters.plant.model)
         count = sum(w.size for w in windows.weights.values())
-        return StructuredDescent(
+        return structured_descent(
             lambda x, s: linearize(shooting, windows, x, s), space.move, *bounds, self.max_iterations,
             2e-3 / count if self.tolerance is None else self.tolerance,
         )  # fmt: skip

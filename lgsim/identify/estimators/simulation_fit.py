@@ -11,7 +11,14 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from lgsim.identify.estimators.estimator import Estimate, FitRounds, StepwiseEstimator, SummedCost, SummedCostEstimator
+from lgsim.identify.estimators.estimator import (
+    RESULTS,
+    Estimate,
+    FitRounds,
+    StepwiseEstimator,
+    SummedCost,
+    SummedCostEstimator,
+)
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.minimizers import Minimizer, StructuredGaussNewton
 from lgsim.identify.estimators.multiple_shooting import (
@@ -23,19 +30,13 @@ from lgsim.identify.estimators.multiple_shooting import (
     windows_cost,
 )
 from lgsim.identify.estimators.records import SensorRecords, Windows, cut_windows
-from lgsim.identify.estimators.structured_descent import (
-    Solution,
-    State,
-    StructuredDescent,
-    eliminate,
-    state_sensitivities,
-)
+from lgsim.identify.estimators.structured_descent import eliminate, state_sensitivities
 from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
-from lgsim.linalg.levenberg_marquardt import RESULTS
+from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
 from lgsim.simulation.rollout import state_space
 
 Carry = tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"], Float[Array, " columns"]]
@@ -138,8 +139,8 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
             x, starts, factor = carry
             now = scale_deviations(rounds[0]._replace(gap_deviations=gap), factor)
             found = self.minimizer.find(now, windows, x, starts, bounds)
-            again = factor * column_rms(found.linear) if self.estimate_noise else factor
-            return (found.x, found.starts, again), (found, factor)
+            again = factor * column_rms(found.normal) if self.estimate_noise else factor
+            return (found.x, found.rest, again), (found, factor)
 
         columns = sum(c.deviation.size for c in rounds[0].channels.values())
         _, (every, factors) = jax.lax.scan(once, (x, starts, jnp.ones(columns, x.dtype)), gaps)
@@ -148,7 +149,7 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
     def in_rounds(self, parameters: Parameters, samples: SensorRecords) -> FitRounds:
         if not isinstance(self.minimizer, StructuredGaussNewton):
             kind = type(self.minimizer).__name__
-            raise TypeError(f"minimizer: expected StructuredGaussNewton() for single iterations, got {kind}; take fit")
+            raise TypeError(f"minimizer: {kind} runs in one piece; without progress and checkpoint it can be taken")
         windows, rounds = self.prepare(parameters, samples)
         return GapRounds(self, self.minimizer, windows, rounds[0], jnp.stack([s.gap_deviations for s in rounds]))
 
@@ -169,7 +170,7 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
         windows, rounds = self.prepare(parameters, samples)
         found, _ = self.minimize(rounds, windows, x, windows.start, (x, x))
         plant = parameters.plant_at(x)
-        r, _ = jax.vmap(lambda w, s: window_residuals(rounds[0], plant, w, s))(windows, found.starts)
+        r, _ = jax.vmap(lambda w, s: window_residuals(rounds[0], plant, w, s))(windows, found.rest)
         channels = samples.broadcast(parameters.plant.model).channels.values()
         weight = jnp.concatenate([c.weight for c in channels], axis=-1)
         return by_nodes(r * column_deviations(rounds[0])[None, None], weight), weight.reshape(-1, weight.shape[-1])
@@ -179,13 +180,13 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
     ) -> Float[Array, "nodes columns"]:
         windows, rounds = self.prepare(parameters, samples)
         found, _ = self.minimize(rounds, windows, x, windows.start, (x, x))
-        now, starts = rounds[-1], found.starts
-        n, p = found.linear.gs.shape[1], x.size
+        now, starts = rounds[-1], found.rest
+        n, p = found.normal.gs.shape[1], x.size
         following = jnp.roll(starts, -1, axis=0)
         J = jax.vmap(lambda w, y0, y1: window_jacobian(now, w, x, y0, y1, n)[0])(windows, starts, following)
         total = J[..., :p]
         if n:
-            states = state_sensitivities(eliminate(found.linear, jnp.zeros_like(found.linear.gs))[2])
+            states = state_sensitivities(eliminate(found.normal, jnp.zeros_like(found.normal.gs))[2])
             total = total + jnp.einsum("wkmn,wnp->wkmp", J[..., p:], states)
         variance = jnp.maximum(jnp.einsum("wkmp,pq,wkmq->wkm", total, covariance, total), 0)
         out = jnp.sqrt(variance) * column_deviations(now)[None, None]
@@ -220,18 +221,18 @@ class GapRounds(FitRounds):
         one = jnp.ones(columns, parameters.dtype)
         return jnp.zeros(parameters.size, parameters.dtype), self.windows.start, one, one
 
-    def descent(self, carry: Carry, number: Int[Array, ""]) -> StructuredDescent:
+    def descent(self, carry: Carry, number: Int[Array, ""]) -> LevenbergMarquardt:
         now = scale_deviations(self.shooting._replace(gap_deviations=self.gaps[number]), carry[2])
         return self.minimizer.descent(now, self.windows, self.shooting.parameters.bounds())
 
-    def begin(self, carry: Carry, number: Int[Array, ""]) -> tuple[StructuredDescent, State]:
+    def begin(self, carry: Carry, number: Int[Array, ""]) -> tuple[LevenbergMarquardt, State]:
         descent = self.descent(carry, number)
         return descent, descent.begin(carry[0], carry[1])
 
     def close(self, carry: Carry, found: Solution) -> Carry:
         factor = carry[2]
-        again = factor * column_rms(found.linear) if self.fit.estimate_noise else factor
-        return found.x, found.starts, again, factor
+        again = factor * column_rms(found.normal) if self.fit.estimate_noise else factor
+        return found.x, found.rest, again, factor
 
     def conclude(self, carry: Carry, found: Solution) -> Estimate:
         return simulation_estimate(concatenate_rounds(found), carry[3] * column_deviations(self.shooting))
@@ -272,13 +273,13 @@ class WindowCosts(SummedCost):
         unknowns: tuple[Array, ...],
         costs: Float[Array, " iterations"],
         path: Float[Array, "iterations p"],
-        status: RESULTS,
+        result: RESULTS,
     ) -> Estimate:
         x, tangents = unknowns
         starts = self.starts(tangents, jnp.arange(self.count))
         linear = linearize(self.shooting, self.windows, x, starts)
         steps, held = jnp.array(len(costs)), jnp.zeros(x.shape, bool)
-        end = Solution(x, starts, linear, held, costs, path, steps, status)
+        end = Solution(x, starts, linear, held, costs, path, steps, result)
         return simulation_estimate(end, column_deviations(self.shooting))
 
 
@@ -331,10 +332,10 @@ def column_rms(linear: ShootingNormalEquations) -> Float[Array, " columns"]:
 
 def simulation_estimate(found: Solution, noise: Float[Array, " columns"]) -> Estimate:
     """The estimate at a solution with its uncertainty: states are eliminated, so that theirs is counted."""
-    linear = found.linear
+    linear = found.normal
     schur, _, _ = eliminate(linear, jnp.zeros_like(linear.gs))
-    status = RESULTS.where(jnp.all(jnp.isfinite(schur)), found.status, RESULTS.nonfinite)
+    result = RESULTS.where(jnp.all(jnp.isfinite(schur)), found.result, RESULTS.nonfinite)
     return Estimate(
         found.x, covariance(schur, ~found.held), schur - linear.prior_hessian, noise, found.costs, found.path,
-        found.iterations, status, found.starts,
+        found.iterations, result, found.rest,
     )  # fmt: skip

@@ -11,9 +11,8 @@ import optax
 from jax import Array
 from jaxtyping import Float, Int, Key
 
-from lgsim.identify.estimators.estimator import Estimate, Estimator, SummedCostEstimator
+from lgsim.identify.estimators.estimator import RESULTS, Estimate, Estimator, SummedCostEstimator
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.linalg.levenberg_marquardt import RESULTS
 
 
 class StochasticFit(Estimator):

@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Int
 
 from lgsim.identify.estimators.estimator import (
+    RESULTS,
     Estimate,
     Estimator,
     FitRounds,
@@ -34,7 +35,7 @@ from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
-from lgsim.linalg.levenberg_marquardt import RESULTS, LevenbergMarquardt, NormalEquations, Solution, State
+from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, NormalEquations, Solution, State
 
 
 class TorqueEstimator(Estimator):
@@ -141,9 +142,9 @@ class NoiseRounds(FitRounds):
     ) -> LevenbergMarquardt:
         parameters, objective, noise = self.parameters, self.objective, carry[1]
         return LevenbergMarquardt(
-            lambda x: with_priors(parameters, x, objective.normal_equations(x, noise)),
-            lambda x: prior_cost(parameters, x) + objective.cost(x, noise),
-            *self.bounds, self.fit.max_iterations, self.tolerance,
+            lambda x, _: with_priors(parameters, x, objective.normal_equations(x, noise)),
+            lambda x, _: prior_cost(parameters, x) + objective.cost(x, noise),
+            *self.bounds, self.fit.max_iterations, self.tolerance, results=RESULTS,
         )  # fmt: skip
 
     def begin(
@@ -194,14 +195,14 @@ class SampleCosts(SummedCost):
         unknowns: tuple[Array, ...],
         costs: Float[Array, " iterations"],
         path: Float[Array, "iterations p"],
-        status: RESULTS,
+        result: RESULTS,
     ) -> Estimate:
         x, objective = unknowns[0], torque_objective(self.parameters, self.samples, self.fit.loss)
         free = jnp.ones(x.shape, bool)
         given = self.fit.noise is not None
         noise = self.noise if given else estimate_noise(self.parameters, objective, x, self.noise, free)
         normal = objective.normal_equations(x, noise)
-        end = Solution(x, normal, ~free, costs, path, jnp.array(len(costs)), status)
+        end = Solution(x, None, normal, ~free, costs, path, jnp.array(len(costs)), result)
         return torque_estimate(self.parameters, objective, x, noise, self.fit.lags, end)
 
 
@@ -276,7 +277,7 @@ def torque_estimate(
     else:
         scores = None
     C = covariance(total.hessian, ~found.held, scores)
-    return Estimate(x, C, data.hessian, noise, found.costs, found.path, found.iterations, found.status)
+    return Estimate(x, C, data.hessian, noise, found.costs, found.path, found.iterations, found.result)
 
 
 def long_run_covariance(scores: Float[Array, "n p"], lags: int) -> Float[Array, "p p"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -50,6 +51,15 @@ def scaled_spectrum(
     return scale[:, None] * inverse * scale[None, :], singular, vectors.T
 
 
+@jax.jit
+def _directions(
+    information: Float[Array, "p p"],
+) -> tuple[Float[Array, " p"], Float[Array, "p p"], Bool[Array, " p"]]:
+    """(relative singular values, their directions as rows, the coordinates with any information)."""
+    _, singular, directions = scaled_spectrum(information)
+    return singular, directions, _has_information(jnp.diagonal(information))
+
+
 class Identifiability(NamedTuple):
     """The combinations of the unknowns that records show, and those that they do not.
 
@@ -72,12 +82,12 @@ def identifiability(information: Float[Array, "p p"], names: list[str]) -> Ident
         information: Information of the records, without priors.
         names: A name for each unknown.
     """
-    singular = np.asarray(scaled_spectrum(information)[1])
-    alive = np.asarray(_has_information(jnp.diagonal(information)))
+    singular, _, alive = (np.asarray(x) for x in _directions(information))
     unidentifiable = [{names[i]: 1.0} for i in np.flatnonzero(~alive)]
     own = np.flatnonzero(alive)
     # without the dead ones, which degenerate directions would mix with others
-    _, values, directions = (np.asarray(x) for x in scaled_spectrum(information[np.ix_(own, own)]))
+    part = jnp.asarray(np.asarray(information)[np.ix_(own, own)])
+    values, directions, _ = (np.asarray(x) for x in _directions(part))
     for row in directions[values <= _rank_tolerance(information.dtype)]:
         order = np.argsort(-np.abs(row))
         unidentifiable.append({names[own[i]]: float(row[i]) for i in order if abs(row[i]) > 0.05 * abs(row[order[0]])})

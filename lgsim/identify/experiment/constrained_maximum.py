@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -41,11 +42,13 @@ def maximize(
 ) -> tuple[Float[np.ndarray, " n"], SearchHistory]:
     """A local maximum of ``value(x)`` where ``constraints(x, bound) <= 0``; outside of ``jit``.
 
+    Compiled once for each structure of the two functions, if they are pytrees such as ``jax.tree_util.Partial``.
+
     Args:
         value: The function, of an array (n,).
         constraints: An array (m,) of values that are to be zero at most.
         x: The start of the search.
-        bound: A number that ``constraints`` takes, so that another one compiles nothing anew.
+        bound: A number that ``constraints`` takes.
         iterations: Largest number of quasi-Newton iterations in each outer one.
         outer_iterations: Largest number of updates of multipliers and penalty.
         tolerance: The violation of a constraint that is accepted.
@@ -61,35 +64,21 @@ def maximize(
     """
     minimize = package("scipy.optimize", "identify").minimize
 
-    @jax.jit
-    def merit(
-        x: Float[Array, " n"], multipliers: Float[Array, " m"], rho: Float[Array, ""], bound: Float[Array, ""]
-    ) -> tuple[Float[Array, ""], Float[Array, " n"]]:
-        def lagrangian(x: Float[Array, " n"]) -> Float[Array, ""]:
-            shifted = jnp.maximum(constraints(x, bound) + multipliers / rho, 0)
-            return -value(x) + rho / 2 * jnp.sum(shifted**2 - (multipliers / rho) ** 2)
-
-        return jax.value_and_grad(lagrangian)(x)
-
-    @jax.jit
-    def evaluate(x: Float[Array, " n"], bound: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, " m"]]:
-        return value(x), constraints(x, bound)
-
     limit = jnp.asarray(bound)
-    multipliers = jnp.zeros_like(evaluate(jnp.asarray(x), limit)[1])
+    multipliers = jnp.zeros_like(_evaluate(value, constraints, jnp.asarray(x), limit)[1])
     rho, worst = penalty, np.inf
     values, violations, evaluations = [], [], 0
     for _ in range(outer_iterations):
 
         def merit_of_numpy(x: np.ndarray, m: Array = multipliers, rho: float = rho) -> tuple[float, np.ndarray]:
-            f, g = merit(jnp.asarray(x), m, jnp.asarray(rho), limit)
+            f, g = _merit(value, constraints, jnp.asarray(x), m, jnp.asarray(rho), limit)
             finite = np.isfinite(f) and np.all(np.isfinite(g))
             # beyond what the function is defined for: a wall that the line search steps back from
             return (float(f), np.asarray(g, float)) if finite else (1e30, np.zeros_like(x))
 
         found = minimize(merit_of_numpy, x, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "maxcor": 20})
         x, evaluations = found.x, evaluations + found.nfev
-        reached, c = evaluate(jnp.asarray(x), limit)
+        reached, c = _evaluate(value, constraints, jnp.asarray(x), limit)
         multipliers = jnp.maximum(multipliers + rho * c, 0)
         before, worst = worst, float(jnp.max(jnp.maximum(c, 0), initial=0.0))
         values.append(float(reached))
@@ -98,3 +87,32 @@ def maximize(
             break
         rho = rho * 10 if worst > 0.25 * before else rho
     return x, SearchHistory(tuple(values), tuple(violations), evaluations)
+
+
+@eqx.filter_jit
+def _merit(
+    value: Callable[[Array], Array],
+    constraints: Callable[[Array, Array], Array],
+    x: Float[Array, " n"],
+    multipliers: Float[Array, " m"],
+    rho: Float[Array, ""],
+    bound: Float[Array, ""],
+) -> tuple[Float[Array, ""], Float[Array, " n"]]:
+    """(the augmented Lagrangian that is minimized, its gradient)."""
+
+    def lagrangian(x: Float[Array, " n"]) -> Float[Array, ""]:
+        shifted = jnp.maximum(constraints(x, bound) + multipliers / rho, 0)
+        return -value(x) + rho / 2 * jnp.sum(shifted**2 - (multipliers / rho) ** 2)
+
+    return jax.value_and_grad(lagrangian)(x)
+
+
+@eqx.filter_jit
+def _evaluate(
+    value: Callable[[Array], Array],
+    constraints: Callable[[Array, Array], Array],
+    x: Float[Array, " n"],
+    bound: Float[Array, ""],
+) -> tuple[Float[Array, ""], Float[Array, " m"]]:
+    """(the function, the constraints)."""
+    return value(x), constraints(x, bound)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import equinox as eqx
@@ -23,7 +22,7 @@ from lgsim.identify.experiment.criteria import AbsoluteNoise, Criterion, DOptima
 from lgsim.identify.experiment.fourier import Fourier, check_joints
 from lgsim.identify.unknowns.base_parameters import random_states
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.identify.unknowns.plant import NumbersLike
+from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import Trajectory
 
@@ -127,9 +126,9 @@ class OptimalExcitation:
             periods: Number of periods.
         """
         time = np.arange(round(periods * self.series.period * rate) + 1) / rate
-        q, v, a = self.motion(time)
         plant = self.parameters.plant
-        arrays = (np.asarray(x) for x in (q, v, plant.joint_forces(q, v, a)))
+        t = jnp.asarray(time, self.coefficients.dtype)
+        arrays = (np.asarray(x) for x in _motion_with_forces(plant, self.series, self.coefficients, t))
         return Trajectory(plant.model, time, *arrays, method="excitation", dt=1 / rate)
 
     def save(self, path: str | Path, rate: float = 1000.0) -> Path:
@@ -297,14 +296,13 @@ def design_excitation(
     shape = (problem.parameters.plant.model.nv, problem.series.size)
     if found.shape != shape:
         raise ValueError(f"start: expected shape {shape}, got {found.shape}")
-    initial = float(_criterion_value(problem, found))
+    initial = float(_judge(problem, found)[0])
     fraction, dtype = problem.grid_fraction - TOLERANCE, found.dtype
     margins: dict[str, float] = {}
     for _ in range(outer_iterations):
-        value, constraints = (partial(f, problem, shape) for f in (_flat_criterion, _flat_constraints))
         x, history = maximize(
-            value,
-            constraints,
+            eqx.Partial(_flat_criterion, problem, shape),
+            eqx.Partial(_flat_constraints, problem, shape),
             np.asarray(found, float).reshape(-1),
             fraction,
             iterations=iterations,
@@ -312,10 +310,12 @@ def design_excitation(
             tolerance=TOLERANCE,
         )
         found = jnp.asarray(x.reshape(shape), dtype)
-        margins = {name: float(np.min(m)) for name, m in _fine_margins(problem, found).items()}
+        reached, rows = _judge(problem, found)
+        margins = {name: float(np.min(m)) for name, m in rows.items()}
         if min(margins.values()) >= 0:
-            reached = float(_criterion_value(problem, found))
-            return OptimalExcitation(problem.parameters, problem.series, found, initial, reached, margins, history)
+            return OptimalExcitation(
+                problem.parameters, problem.series, found, initial, float(reached), margins, history
+            )
         fraction *= 0.98
     worst = min(margins, key=lambda name: margins[name])
     raise ValueError(
@@ -325,13 +325,20 @@ def design_excitation(
 
 
 @eqx.filter_jit
-def _criterion_value(problem: ExcitationProblem, coefficients: Float[Array, "nv size"]) -> Float[Array, ""]:
-    return problem.criterion_value(coefficients)
+def _motion_with_forces(
+    plant: Plant, series: Fourier, coefficients: Float[Array, "nv size"], t: Float[Array, " n"]
+) -> tuple[Float[Array, "n nv"], Float[Array, "n nv"], Float[Array, "n nv"]]:
+    """(q, v, joint forces) at times."""
+    q, v, a = series.motion(coefficients, t)
+    return q, v, plant.joint_forces(q, v, a)
 
 
 @eqx.filter_jit
-def _fine_margins(problem: ExcitationProblem, coefficients: Float[Array, "nv size"]) -> dict[str, Float[Array, "n _"]]:
-    return problem.margins(coefficients, FINE)
+def _judge(
+    problem: ExcitationProblem, coefficients: Float[Array, "nv size"]
+) -> tuple[Float[Array, ""], dict[str, Float[Array, "n _"]]]:
+    """(the criterion, the margins at the fine times) of a motion."""
+    return problem.criterion_value(coefficients), problem.margins(coefficients, FINE)
 
 
 def _flat_criterion(problem: ExcitationProblem, shape: tuple[int, int], x: Float[Array, " n"]) -> Float[Array, ""]:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Key
 
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
@@ -110,7 +110,14 @@ def random_states(
     model: Model, seed: int = 0
 ) -> tuple[Float[Array, "n nq"], Float[Array, "n nv"], Float[Array, "n nv"]]:
     """(q, v, a) of ``RANDOM_STATES`` random states; velocities and accelerations are normal with deviation 2."""
-    kq, kv, ka = jax.random.split(jax.random.key(seed), 3)
+    return _random_states(model, jax.random.key(seed))
+
+
+@jax.jit
+def _random_states(
+    model: Model, key: Key[Array, ""]
+) -> tuple[Float[Array, "n nq"], Float[Array, "n nv"], Float[Array, "n nv"]]:
+    kq, kv, ka = jax.random.split(key, 3)
     q = model.random(kq, (RANDOM_STATES,))
     v, a = (2 * jax.random.normal(k, (RANDOM_STATES, model.nv), model.dtype) for k in (kv, ka))
     return q, v, a

@@ -13,7 +13,7 @@ DT = 0.01
 def record(late, noise=0.05):
     """An arm of other masses that rubs; its torques come late."""
     true = arms.planar(damping=0.4, friction=0.3)
-    true = Plant(true.replace(inertias=true.inertias * np.array([[1.5], [0.6]])), offset=0.2)
+    true = Plant(true.replace(inertias=np.asarray(true.inertias) * np.array([[1.5], [0.6]])), offset=0.2)
 
     def motion(t):
         rates, sizes = np.array([[1.7, 2.9], [4.1, 3.3]]), np.array([[1.0, 0.8], [0.3, 0.4]])
@@ -22,7 +22,7 @@ def record(late, noise=0.05):
         return [np.sum(sizes * x, axis=1) for x in parts]
 
     time = DT * np.arange(500)
-    tau = np.asarray(true.signals(*map(jnp.asarray, motion(time - late))))
+    tau = np.asarray(arms.signals(true, *map(jnp.asarray, motion(time - late))))
     tau = tau + noise * np.random.default_rng(0).normal(size=tau.shape)
     return Recording(arms.planar(), time, motion(time)[0], tau=tau)
 

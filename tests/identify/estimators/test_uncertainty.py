@@ -1,5 +1,6 @@
 """Covariances and what records do not show, against matrices by hand."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -19,9 +20,9 @@ def test_covariance_is_the_inverse_on_free_coordinates():
     H, free = jnp.asarray(A.T @ A), jnp.array([True, False, True])
     expected = np.zeros((3, 3))
     expected[np.ix_([0, 2], [0, 2])] = np.linalg.inv((A.T @ A)[np.ix_([0, 2], [0, 2])])
-    np.testing.assert_allclose(covariance(H, free), expected, atol=1e-12)
-    meat = 4 * H
-    np.testing.assert_allclose(covariance(H, jnp.ones(3, bool), meat), 4 * np.linalg.inv(A.T @ A), rtol=1e-9)
+    of = jax.jit(covariance)
+    np.testing.assert_allclose(of(H, free), expected, atol=1e-12)
+    np.testing.assert_allclose(of(H, np.ones(3, bool), 4 * A.T @ A), 4 * np.linalg.inv(A.T @ A), rtol=1e-9)
 
 
 def test_unidentifiable_combinations_are_named_whatever_the_units():
@@ -30,14 +31,14 @@ def test_unidentifiable_combinations_are_named_whatever_the_units():
     combination = found.unidentifiable[0]
     assert set(combination) == {"mass", "length"}
     assert combination["mass"] * combination["length"] < 0  # in scaled coordinates: one grows as the other falls
-    np.testing.assert_array_equal(undetermined(information()), [True, True, False])
+    np.testing.assert_array_equal(jax.jit(undetermined)(information()), [True, True, False])
 
 
 def test_a_coordinate_that_nothing_depends_on_is_named_but_for_rounding():
     H = jnp.asarray(np.diag([1.0, 1e-28, 4.0]))
     found = identifiability(H, NAMES)
     assert found.rank == 2 and found.unidentifiable == [{"length": 1.0}]
-    inverse, singular, _ = scaled_spectrum(H)
+    inverse, singular, _ = jax.jit(scaled_spectrum)(H)
     np.testing.assert_allclose(np.diag(inverse), [1, 0, 0.25])
     np.testing.assert_allclose(singular, [1, 1, 0])
 

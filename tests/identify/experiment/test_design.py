@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,16 +35,15 @@ def found(problem):
 
 def test_series_starts_and_ends_at_rest_and_its_derivatives_are_those():
     c = jnp.asarray(np.random.default_rng(0).normal(size=(2, SERIES.size)))
-    for t in (0.0, 4.0, 8.0):
-        _, v, a = SERIES.motion(c, jnp.asarray(t))
-        np.testing.assert_allclose(v, 0, atol=1e-12)
-        np.testing.assert_allclose(a, 0, atol=1e-11)
-    t, h = jnp.linspace(0.1, 3.9, 7), 1e-5
-    q, v, a = SERIES.motion(c, t)
-    (after, fast, _), (before, slow, _) = SERIES.motion(c, t + h), SERIES.motion(c, t - h)
-    np.testing.assert_allclose(v, (after - before) / (2 * h), atol=1e-7)
-    np.testing.assert_allclose(a, (fast - slow) / (2 * h), atol=1e-6)
-    assert q.shape == (7, 2)
+    at = jax.jit(lambda t: SERIES.motion(c, t))
+    _, v, a = at(np.array([[0.0, 4.0, 8.0]] * 3)[:, [0, 1, 2, 0, 1, 2, 0]])
+    np.testing.assert_allclose(v, 0, atol=1e-12)
+    np.testing.assert_allclose(a, 0, atol=1e-11)
+    t, h = np.linspace(0.1, 3.9, 7), 1e-5
+    q, v, a = (np.asarray(x) for x in at(np.stack([t, t + h, t - h])))
+    np.testing.assert_allclose(v[0], (q[1] - q[2]) / (2 * h), atol=1e-7)
+    np.testing.assert_allclose(a[0], (v[1] - v[2]) / (2 * h), atol=1e-6)
+    assert q.shape == (3, 7, 2)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +57,12 @@ def test_criteria_are_functions_of_eigenvalues_with_exact_gradients(criterion, v
     A = np.random.default_rng(0).normal(size=(4, 4))
     Q = np.linalg.qr(A)[0]
     H = Q @ np.diag([0.5, 2.0, 2.0, 3.0]) @ Q.T
-    np.testing.assert_allclose(criterion(jnp.asarray(H)), value(np.linalg.eigvalsh(H)), rtol=1e-10)
+    found, gradient = jax.jit(jax.value_and_grad(criterion))(H)
+    np.testing.assert_allclose(found, value(np.linalg.eigvalsh(H)), rtol=1e-10)
     D = A + A.T
     h = 1e-6
     slope = (value(np.linalg.eigvalsh(H + h * D)) - value(np.linalg.eigvalsh(H - h * D))) / (2 * h)
-    np.testing.assert_allclose(jnp.sum(jax.grad(criterion)(jnp.asarray(H)) * D), slope, rtol=1e-6)
+    np.testing.assert_allclose(np.sum(gradient * D), slope, rtol=1e-6)
 
 
 def test_noise_that_grows_with_signals():
@@ -75,27 +74,36 @@ def test_information_is_that_of_the_base_parameters(problem):
     assert problem.identifiable_basis.shape == (22, 8)
 
 
-def test_gradient_is_that_of_finite_differences(problem):
-    c = problem.random_coefficients(jax.random.key(3))
-    step = jax.random.normal(jax.random.key(4), c.shape)
-    value = eqx.filter_jit(lambda c: problem.criterion_value(c))
+@pytest.fixture(scope="module")
+def random_motions(problem):
+    """Coefficients of 40 random motions."""
+    draw = jax.jit(jax.vmap(lambda key: problem.random_coefficients(key, 0.5)))
+    return np.asarray(draw(jax.random.split(jax.random.key(7), 40)))
+
+
+def test_gradient_is_that_of_finite_differences(problem, random_motions):
+    c, step = random_motions[0], np.random.default_rng(4).normal(size=random_motions[0].shape)
+    value = jax.jit(jax.value_and_grad(problem.criterion_value))
     h = 1e-5
-    slope = (value(c + h * step) - value(c - h * step)) / (2 * h)
-    np.testing.assert_allclose(jnp.sum(jax.jit(jax.grad(problem.criterion_value))(c) * step), slope, rtol=1e-6)
+    (after, _), (before, _), (_, gradient) = (value(c + s * step) for s in (h, -h, 0))
+    np.testing.assert_allclose(np.sum(gradient * step), float(after - before) / (2 * h), rtol=1e-6)
 
 
-def test_limits_hold_between_all_points_and_no_random_motion_tells_a_third_as_much(problem, found):
-    margins = eqx.filter_jit(lambda c: problem.margins(c, fine=25))(found.coefficients)
+def test_limits_hold_between_all_points_and_no_random_motion_tells_a_third_as_much(problem, found, random_motions):
+    @jax.jit
+    def look(sets):
+        def one(c):
+            return problem.criterion_value(c), {name: jnp.min(m) for name, m in problem.margins(c, fine=25).items()}
+
+        return jax.lax.map(one, sets)
+
+    criteria, margins = look(np.concatenate([np.asarray(found.coefficients)[None], random_motions]))
     assert set(margins) == {"lower", "upper", "velocity", "acceleration", "effort", "clearance"}
-    assert min(float(np.min(m)) for m in margins.values()) >= 0
-    assert min(found.margins.values()) >= 0
-    value = eqx.filter_jit(lambda c: (problem.criterion_value(c), problem.margins(c, 8)))
-    feasible = []
-    for key in jax.random.split(jax.random.key(7), 40):
-        reached, room = value(problem.random_coefficients(key, 0.5))
-        if min(float(np.min(m)) for m in room.values()) >= 0:
-            feasible.append(float(reached))
+    least = np.min(np.stack(list(margins.values())), axis=0)
+    assert least[0] >= 0 and min(found.margins.values()) >= 0
+    feasible = np.asarray(criteria)[1:][least[1:] >= 0]
     assert len(feasible) >= 5 and np.exp(found.criterion - np.max(feasible)) > 3
+    np.testing.assert_allclose(found.criterion, criteria[0])
     assert found.gain == pytest.approx(np.exp(found.criterion - found.initial_criterion))
 
 
@@ -103,8 +111,8 @@ def test_motion_is_saved_for_replay(found, tmp_path):
     replay = found.trajectory(rate=100.0, periods=1.5)
     assert len(replay) == 601 and replay.time[-1] == 6.0
     np.testing.assert_allclose(replay.v[[0, 400]], 0, atol=1e-11)
-    q, v, a = found.motion(replay.time)
-    np.testing.assert_allclose(replay.tau, found.parameters.plant.joint_forces(q, v, a), atol=1e-9)
+    forces = jax.jit(lambda t: found.parameters.plant.joint_forces(*found.motion(t)))(replay.time)
+    np.testing.assert_allclose(replay.tau, forces, atol=1e-9)
     lines = found.save(tmp_path / "motion.csv", rate=50.0).read_text().splitlines()
     assert len(lines) == 202 and "shoulder" in lines[0]
 

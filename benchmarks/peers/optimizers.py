@@ -15,7 +15,7 @@ def available():
     return client.available(ENVIRONMENTS)
 
 
-class Optimiser(client.Peer):
+class Optimizer(client.Peer):
     """Crocoddyl; states are in lgsim's numbers."""
 
     script = "worker_crocoddyl.py"

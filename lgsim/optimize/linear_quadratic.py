@@ -1,0 +1,393 @@
+"""Linear-quadratic problems: made about a trajectory in tangent coordinates of its nodes, and solved by Riccati."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float, Int
+
+from lgsim.lie.action import Point
+from lgsim.linalg import box_qp, dense
+from lgsim.linalg.dense import SymmetricBlocks, add_symmetric_product, product, times, times_blocks, to_blocks
+from lgsim.optimize.cost import Cost, zero_tangent
+from lgsim.optimize.dynamics import Dense, Transition, matrices
+from lgsim.optimize.problem import Problem
+from lgsim.xla import batch_last, fusion_barrier, scan_last
+
+
+class Node(NamedTuple):
+    """One step of a linear-quadratic problem.
+
+    Attributes:
+        step: The matrices A and B of ``x_next = A x + B u + c``.
+        c: The gap of the step (n,).
+        H: Hessian of the step's cost by z = (x, u), (n + m, n + m).
+        g: Its gradient by z at zero (n + m,).
+    """
+
+    step: Transition
+    c: Float[Array, " n"]
+    H: Float[Array, "n+m n+m"]
+    g: Float[Array, " n+m"]
+
+
+class LinearQuadratic(NamedTuple):
+    """Minimize ``sum_k 1/2 (x, u)^T [[Q, N], [N^T, R]] (x, u) + q . x + r . u`` plus ``1/2 x_H^T P x_H + p . x_H``
+    under ``x_{k+1} = A x_k + B u_k + c``, x_0 = 0.
+
+    Attributes:
+        A, B, c: The steps (H, n, n), (H, n, m), (H, n).
+        Q, R, N: Hessians of the running costs (H, n, n), (H, m, m), (H, n, m).
+        q, r: Their gradients (H, n), (H, m).
+        P, p: Hessian and gradient of the terminal cost (n, n), (n,).
+    """
+
+    A: Float[Array, "horizon n n"]
+    B: Float[Array, "horizon n m"]
+    c: Float[Array, "horizon n"]
+    Q: Float[Array, "horizon n n"]
+    R: Float[Array, "horizon m m"]
+    N: Float[Array, "horizon n m"]
+    q: Float[Array, "horizon n"]
+    r: Float[Array, "horizon m"]
+    P: Float[Array, "n n"]
+    p: Float[Array, " n"]
+
+
+Bounds = tuple[Float[Array, "horizon m"], Float[Array, "horizon m"]]
+"""(lower, upper) bounds of the controls at each step."""
+
+
+def linearize_step(
+    problem: Problem, k: Int[Array, ""] | int, y: Point, u: Float[Array, " m"], y_next: Point
+) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
+    """(A, B, c) of ``difference(y_next, step(move(dx, y), u + du)) = A dx + B du + c``, as the dynamics give them."""
+    return problem.dynamics.linearized(problem.time(k), y, u, y_next, problem.args)
+
+
+def step_in_chart(
+    problem: Problem,
+    k: Int[Array, ""] | int,
+    y: Point,
+    u: Float[Array, " m"],
+    y_next: Point,
+    z: Float[Array, " nz"],
+) -> Float[Array, " n"]:
+    """``difference(y_next, step(move(dx, y), u + du))`` of z = (dx, du)."""
+    action = problem.dynamics.action
+    n = action.dim
+    return action.difference(y_next, problem.step(k, action.move(z[:n], y), u + z[n:]))
+
+
+def linear_quadratic_at(
+    problem: Problem, k: Int[Array, ""] | int, y: Point, u: Float[Array, " m"], y_next: Point, exact: bool
+) -> Node:
+    """The step and the cost of node k, whose next state is y_next; ``exact`` as in ``Cost.quadratic``."""
+    action = problem.dynamics.action
+    step, c = problem.dynamics.transition(problem.time(k), y, u, y_next, problem.args)
+    cost = problem.node_cost(k).quadratic(action, problem.time(k), y, u, problem.args, exact)
+    return Node(step, c, cost.hessian, cost.gradient)
+
+
+def linearize(
+    problem: Problem, ys: Point, us: Float[Array, "horizon m"], exact: bool
+) -> tuple[LinearQuadratic, Float[Array, "horizon+1 n"]]:
+    """(the linear-quadratic problem about a trajectory, multipliers of its steps, see ``costates``).
+
+    Args:
+        problem: The problem.
+        ys: States with the leading axis H + 1; they need not follow each other.
+        us: Controls.
+        exact: Exact second derivatives of costs that are squares instead of Gauss-Newton's.
+    """
+    before, after = split_nodes(ys)
+
+    def at(k: Array, y: Point, u: Array, y_next: Point) -> Node:
+        return linear_quadratic_at(problem, k, y, u, y_next, exact)
+
+    nodes = jax.vmap(at)(jnp.arange(problem.horizon), before, us, after)
+    end = problem.end_model(ys, exact)
+    A, B = jax.vmap(matrices)(nodes.step)
+    n, H, g = A.shape[1], nodes.H, nodes.g
+    costs = H[:, :n, :n], H[:, n:, n:], H[:, :n, n:], g[:, :n], g[:, n:]
+    lq = LinearQuadratic(A, B, nodes.c, *costs, P=end.hessian, p=end.gradient)
+    return lq, costates(lq.A, lq.q, lq.p)
+
+
+def add_curvature(
+    problem: Problem,
+    ys: Point,
+    us: Float[Array, "horizon m"],
+    lq: LinearQuadratic,
+    multipliers: Float[Array, "horizon+1 n"],
+    costs: bool = False,
+) -> LinearQuadratic:
+    """The problem with the second derivatives of the steps, weighted by the multipliers, added to its Hessians.
+
+    Args:
+        problem, ys, us: As for ``linearize``, which gave ``lq`` and ``multipliers``.
+        lq: The problem without them.
+        multipliers: Multipliers of the steps.
+        costs: Whether what Gauss-Newton's model leaves out of the costs is added as well.
+    """
+    action = problem.dynamics.action
+    before, after = split_nodes(ys)
+
+    def curvature(k: Array, y: Point, u: Array, y_next: Point, weight: Array) -> Array:
+        step = partial(step_in_chart, problem, k, y, u, y_next)
+        hessian = jax.hessian(lambda z: weight @ step(z))(zero_tangent(action, y, u))
+        return hessian + left_out(problem.node_cost(k), problem.time(k), y, u) if costs else hessian
+
+    def left_out(cost: Cost, t: Array, y: Point, u: Array | None) -> Array:
+        full, part = (cost.quadratic(action, t, y, u, problem.args, exact).hessian for exact in (True, False))
+        return full - part
+
+    ks, n = jnp.arange(problem.horizon), action.dim
+    H = jax.vmap(curvature)(ks, before, us, after, multipliers[1:])
+    P = lq.P
+    if costs:
+        last = jax.tree.map(lambda x: x[-1], ys)
+        P = P + left_out(problem.end_cost(), problem.time(problem.horizon), last, None)
+    return lq._replace(Q=lq.Q + H[:, :n, :n], R=lq.R + H[:, n:, n:], N=lq.N + H[:, :n, n:], P=P)
+
+
+def costates(
+    A: Float[Array, "horizon n n"], q: Float[Array, "horizon n"], p: Float[Array, " n"]
+) -> Float[Array, "horizon+1 n"]:
+    """The multipliers ``lambda_k = q_k + A_k^T lambda_{k+1}`` of the steps, with ``lambda_H = p``."""
+
+    def back(after: Array, node: tuple[Array, Array]) -> tuple[Array, Array]:
+        A, q = node
+        now = q + A.T @ after
+        return now, now
+
+    _, before = jax.lax.scan(back, p, (A, q), reverse=True)
+    return jnp.concatenate([before, p[None]])
+
+
+def split_nodes(ys: Point) -> tuple[Point, Point]:
+    """(all nodes but the last, all but the first) of states with a leading axis of nodes."""
+    return jax.tree.map(lambda x: x[:-1], ys), jax.tree.map(lambda x: x[1:], ys)
+
+
+class CostToGo(NamedTuple):
+    """The cost of the steps after a node as functions of its x; arrays have the batch last.
+
+    Attributes:
+        Vxx, Vx: The least cost ``1/2 x . Vxx x + Vx . x`` (n, n), (n,); Vxx in blocks of ``Dynamics.block_sizes``.
+        linear: Constant of the expected change of the cost, of first order in the length of the step.
+        quadratic: Constant of second order: along a step of length s the cost changes by
+            ``s linear + s^2 quadratic / 2``.
+        slope: Gradient by x of the part of the cost that is linear in the trajectory, under the policy (n,).
+        costate: The same without feedback: the multiplier of the step to this node (n,).
+    """
+
+    Vxx: SymmetricBlocks
+    Vx: Float[Array, " n *batch"]
+    linear: Float[Array, "*batch"]
+    quadratic: Float[Array, "*batch"]
+    slope: Float[Array, " n *batch"]
+    costate: Float[Array, " n *batch"]
+
+    @classmethod
+    def at_end(
+        cls, P: Float[Array, "n n"], p: Float[Array, " n"], block_sizes: Sequence[int] | None = None
+    ) -> CostToGo:
+        """The cost to go at the last node, ``1/2 x . P x + p . x``; by default in one block."""
+        zero = jnp.zeros_like(p[0])
+        return cls(to_blocks(P, block_sizes or p.shape), p, zero, zero, p, jnp.where(jnp.isfinite(p), p, 0))
+
+
+class BackwardStep(NamedTuple):
+    """The policy of a node, and what a solver asks of it; arrays have the batch last.
+
+    Attributes:
+        K, k: The policy ``u = K x + k`` (m, n), (m,).
+        definite: Whether Quu is positive definite, so that the policy is a minimum.
+        slope: Gradient of the cost of the trajectory by u (m,).
+        finite_derivatives: Whether the node's own g, its A and c, and its B are finite (3,).
+        finite_hessian: Whether Vxx of the next node is finite.
+    """
+
+    K: Float[Array, "m n *batch"]
+    k: Float[Array, " m *batch"]
+    definite: Bool[Array, "*batch"]
+    slope: Float[Array, " m *batch"]
+    finite_derivatives: Bool[Array, " 3 *batch"]
+    finite_hessian: Bool[Array, "*batch"]
+
+
+@batch_last
+def backward_step(
+    ahead: CostToGo, node: Node, regularization: Float[Array, "*#batch"]
+) -> tuple[CostToGo, BackwardStep]:
+    """(cost to go, policy) of a node whose controls have no bounds, as a native function.
+
+    ``Q = (A, B)^T Vxx (A, B) + ((Q, N), (N^T, R))``; ``K = -Quu^-1 Qux``; ``Vxx <- Qxx + Qxu K``.
+
+    Args:
+        ahead: The cost to go of the next node.
+        node: The step.
+        regularization: Number that, times the mean of R's diagonal, is added to Quu.
+    """
+    return _backward_step(ahead, node, regularization, None)
+
+
+@batch_last
+def bounded_backward_step(
+    ahead: CostToGo,
+    node: Node,
+    regularization: Float[Array, "*#batch"],
+    lower: Float[Array, "m *#batch"],
+    upper: Float[Array, "m *#batch"],
+) -> tuple[CostToGo, BackwardStep]:
+    """(cost to go, policy) of a node where lower <= u <= upper, between which zero lies, as a native function.
+
+    k is the minimum in the box at x = 0, and rows of K are zero for controls at a bound.
+
+    Source: Tassa, Mansard and Todorov 2014, Control-limited differential dynamic programming.
+    """
+    return _backward_step(ahead, node, regularization, (lower, upper))
+
+
+def _backward_step(
+    ahead: CostToGo, node: Node, regularization: Array, bounds: tuple[Array, Array] | None
+) -> tuple[CostToGo, BackwardStep]:
+    """The step of Riccati's equation; see ``backward_step`` and ``bounded_backward_step``."""
+    step, c, H, g = node
+    n = len(c)
+    Vc = fusion_barrier(times_blocks(ahead.Vxx, c))
+    Qxx, Qux, Quu = step.congruence(ahead.Vxx, H)
+    Qux, Quu = fusion_barrier((Qux, Quu + _relative(H[n:, n:], regularization)))
+    # the slopes of the next node as this one sees them: with curvature, along the policy, without feedback
+    by_x, by_u = step.pullback(fusion_barrier(jnp.stack([ahead.Vx + Vc, ahead.slope, ahead.costate], axis=1)))
+    by_x, by_u = fusion_barrier((g[:n, None] + by_x, g[n:, None] + by_u))
+    Qu = by_u[:, 0]
+    if bounds is None:
+        W, definite = dense.inverse_if_definite(Quu)
+        W = fusion_barrier(W)
+        K, k = -product(W, Qux), -times(W, Qu)
+    else:
+        K, k, definite = box_qp.box_step(Quu, Qux, Qu, *bounds)
+    K, k = fusion_barrier((K, k))
+    # what multiplies the costate, which is finite, shows there
+    finite_derivatives = _finite(g), _finite(by_x[:, 2]) & _finite(c), _finite(by_u[:, 2])
+    change = dense.dot(ahead.Vx, c) + (dense.dot(c, Vc) + dense.dot(k, times(Quu, k))) / 2 + dense.dot(Qu, k)
+    linear = dense.dot(ahead.slope, c) + dense.dot(by_u[:, 1], k)
+    before = CostToGo(
+        # rows of Quu K + Qux that are not zero belong to controls at a bound, whose rows of K are
+        Vxx=add_symmetric_product(Qxx, Qux, K),
+        Vx=by_x[:, 0] + times(dense.transpose(Qux), k),
+        linear=ahead.linear + linear,
+        quadratic=ahead.quadratic + 2 * (change - linear),
+        slope=by_x[:, 1] + times(dense.transpose(K), by_u[:, 1]),
+        # so that the nodes before this one are not blamed
+        costate=jnp.where(finite_derivatives[0] & finite_derivatives[1] & finite_derivatives[2], by_x[:, 2], 0),
+    )
+    return before, BackwardStep(K, k, definite, by_u[:, 2], jnp.stack(finite_derivatives), _finite(Vc))
+
+
+@batch_last
+def all_finite(V: SymmetricBlocks) -> Bool[Array, "*batch"]:
+    """Whether all entries of a symmetric matrix are finite, as a native function."""
+    return _finite(jnp.concatenate([dense.sum_rows(block) for row in V for block in row]))
+
+
+def _finite(x: Float[Array, " n *batch"]) -> Bool[Array, "*batch"]:
+    """Whether all entries along the first axis are finite."""
+    # zero times what is not finite is not a number
+    return jnp.isfinite(dense.sum_rows(0 * x))
+
+
+def regularized(R: Float[Array, "m m"], regularization: Float[Array, ""]) -> Float[Array, "m m"]:
+    """R with the regularization times the mean of its diagonal on its diagonal."""
+    return R + _relative(R, regularization)
+
+
+def _relative(R: Float[Array, "m m *#batch"], regularization: Float[Array, "*#batch"]) -> Float[Array, "m m *#batch"]:
+    """The diagonal matrix of the regularization times the mean of R's diagonal, where that is not zero."""
+    m = len(R)
+    eye = jnp.eye(m, dtype=R.dtype).reshape((m, m) + (1,) * (R.ndim - 2))
+    size = sum(abs(R[i, i]) for i in range(m)) / m
+    return eye * (regularization * jnp.where(size > 0, size, 1))[None, None]
+
+
+class Policy(NamedTuple):
+    """``u = K x + k`` at each step, and the cost to go ``1/2 x . Vxx x + Vx . x`` from each node.
+
+    Attributes:
+        K: Feedback (H, m, n).
+        k: Feedforward (H, m).
+        Vxx: Hessians of the costs to go (H + 1, n, n).
+        Vx: Their gradients at x = 0 (H + 1, n).
+        definite: Whether the Hessian of the controls was positive definite at every step, so that this is a minimum.
+    """
+
+    K: Float[Array, "horizon m n"]
+    k: Float[Array, "horizon m"]
+    Vxx: Float[Array, "horizon+1 n n"]
+    Vx: Float[Array, "horizon+1 n"]
+    definite: Bool[Array, ""]
+
+
+def riccati(lq: LinearQuadratic, bounds: Bounds | None = None) -> Policy:
+    """The solution of a linear-quadratic problem, one step after the other from the end.
+
+    Args:
+        lq: The problem.
+        bounds: Bounds of u between which zero lies; see ``bounded_backward_step``.
+    """
+
+    def back(ahead: CostToGo, x: tuple[Node, Any]) -> tuple[CostToGo, Policy]:
+        node, bounds = x
+        zero = jnp.zeros_like(lq.p[0])
+        now, step = (
+            backward_step(ahead, node, zero) if bounds is None else bounded_backward_step(ahead, node, zero, *bounds)
+        )
+        return now, Policy(step.K, step.k, now.Vxx[0][0], now.Vx, step.definite)
+
+    _, out = scan_last(back, CostToGo.at_end(lq.P, lq.p), (nodes_of(lq), bounds), reverse=True)
+    Vxx, Vx = jnp.concatenate([out.Vxx, lq.P[None]]), jnp.concatenate([out.Vx, lq.p[None]])
+    return Policy(out.K, out.k, Vxx, Vx, jnp.all(out.definite))
+
+
+def nodes_of(lq: LinearQuadratic) -> Node:
+    """The steps of a linear-quadratic problem, with the leading axis of time."""
+    H = jnp.block([[lq.Q, lq.N], [jnp.swapaxes(lq.N, 1, 2), lq.R]])
+    return Node(Dense(lq.A, lq.B), lq.c, H, jnp.concatenate([lq.q, lq.r], axis=1))
+
+
+def rollout_policy(
+    lq: LinearQuadratic, K: Float[Array, "horizon m n"], k: Float[Array, "horizon m"]
+) -> tuple[Float[Array, "horizon+1 n"], Float[Array, "horizon m"]]:
+    """(x, u) of the linear system from x = 0 under ``u = K x + k``."""
+
+    def step(x: Array, node: tuple) -> tuple[Array, tuple[Array, Array]]:
+        A, B, c, K, k = node
+        u = K @ x + k
+        after = A @ x + B @ u + c
+        return after, (after, u)
+
+    x0 = jnp.zeros_like(lq.p)
+    _, (xs, us) = jax.lax.scan(step, x0, (lq.A, lq.B, lq.c, K, k))
+    return jnp.concatenate([x0[None], xs]), us
+
+
+def expected_change(
+    lq: LinearQuadratic, x: Float[Array, "nodes n"], u: Float[Array, "nodes-1 m"]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """(linear, quadratic part ``z . H z``) of the change of the cost along a trajectory z = (x, u)."""
+    before, last = x[:-1], x[-1]
+    linear = jnp.sum(lq.q * before) + jnp.sum(lq.r * u) + lq.p @ last
+    quadratic = (
+        jnp.einsum("ki,kij,kj", before, lq.Q, before)
+        + 2 * jnp.einsum("ki,kij,kj", before, lq.N, u)
+        + jnp.einsum("ki,kij,kj", u, lq.R, u)
+        + last @ lq.P @ last
+    )
+    return linear, quadratic
