@@ -1,7 +1,8 @@
-"""What tests of algorithms share: a bound, a machine with joints that mimic, the mass matrix by columns."""
+"""What tests of algorithms share: a bound, the machines of a comparison, one whose joints mimic, M by columns."""
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.multibody import joints
@@ -12,6 +13,18 @@ from tests.multibody import trees
 def close(found, expected, relative=1e-12):
     """Equal up to a share of the largest entry."""
     np.testing.assert_allclose(found, expected, rtol=0, atol=relative * np.abs(expected).max())
+
+
+def cases(*always, quick=()):
+    """Names of ``trees.CASES`` as parameters: `always` and `quick` run always, the others with ``--exhaustive``.
+
+    Every algorithm is held against Pinocchio on a tree of all joints by ``test_identities``; what an algorithm compiles
+    for one machine more takes seconds.
+    """
+    return [
+        pytest.param(name, marks=pytest.mark.quick if name in quick else () if name in always else pytest.mark.exhaustive)
+        for name in trees.CASES
+    ]
 
 
 def mass_by_columns(model, q):

@@ -12,6 +12,7 @@ from lgsim.dynamics.forward_dynamics import acceleration, forward_dynamics
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.multibody import ModelBuilder, joints
 from lgsim.xla import tiled_vmap
+from tests.dynamics.machines import cases
 from tests.dynamics.test_inverse_dynamics import largest, wrenches
 from tests.multibody import trees
 from tests.multibody.twin import Twin
@@ -26,7 +27,7 @@ def solved(twin, q, v, tau, external=None):
     return twin.back(np.linalg.solve(M, twin.v(tau) - bias)), np.linalg.cond(M)
 
 
-@pytest.mark.parametrize("name", trees.CASES)
+@pytest.mark.parametrize("name", cases(quick=["floating chain"]))
 def test_equals_pinocchio(name):
     model = trees.build(*trees.CASES[name], armature=True)
     twin, external = Twin(model), wrenches(model)

@@ -9,11 +9,11 @@ import pytest
 from lgsim.dynamics.kinematics import forward_kinematics, frame_accelerations, frame_twists
 from lgsim.lie import se3
 from tests.dynamics.framed import framed
-from tests.dynamics.machines import close, mimicking
+from tests.dynamics.machines import cases, close, mimicking
 from tests.multibody import trees
 
 
-@pytest.mark.parametrize("case", trees.CASES)
+@pytest.mark.parametrize("case", cases(quick=["floating chain"]))
 def test_equal_pinocchio(case):
     model, twin, numbers = framed(case)
     q, v, a = trees.state(model)

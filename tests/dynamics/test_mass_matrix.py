@@ -10,7 +10,7 @@ from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.multibody import joints
 from lgsim.multibody.builder import ModelBuilder
-from tests.dynamics.machines import close, mass_by_columns
+from tests.dynamics.machines import cases, close, mass_by_columns
 from tests.multibody import trees
 from tests.multibody.twin import Twin
 
@@ -20,7 +20,7 @@ def crba(twin, q):
     return twin.matrix(np.triu(M) + np.triu(M, 1).T)
 
 
-@pytest.mark.parametrize("case", trees.CASES)
+@pytest.mark.parametrize("case", cases(quick=["floating chain"]))
 def test_equals_pinocchio(case):
     model = trees.build(*trees.CASES[case], armature=True)
     twin, (q, *_) = Twin(model), trees.state(model)

@@ -3,7 +3,6 @@
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.lie import so3
 from lgsim.multibody import joints
 from lgsim.multibody.builder import ModelBuilder
 from lgsim.multibody.joint import GroupJoint, Row
@@ -20,7 +19,10 @@ KINDS = kinds_of(joints.JOINTS)
 
 
 def rotation(rng):
-    return np.asarray(so3.exp(jnp.asarray(rng.normal(size=3))))
+    u = rng.normal(size=3)
+    angle = np.linalg.norm(u)
+    K = np.cross(np.eye(3), u / angle)
+    return np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
 
 
 def pose(rng, size=0.4):
