@@ -157,6 +157,7 @@ def test_derivatives_by_the_readings():
     np.testing.assert_allclose(np.concatenate(slope(problem.args)), right, rtol=0, atol=1e-5)
 
 
+@pytest.mark.float32
 def test_float32():
     """It follows the dtype of the state."""
     problem = constant_readings()
