@@ -21,10 +21,8 @@ def cases(*always, quick=()):
     Every algorithm is held against Pinocchio on a tree of all joints by ``test_identities``; what an algorithm compiles
     for one machine more takes seconds.
     """
-    return [
-        pytest.param(name, marks=pytest.mark.quick if name in quick else () if name in always else pytest.mark.exhaustive)
-        for name in trees.CASES
-    ]
+    marks = {name: () for name in always} | {name: pytest.mark.quick for name in quick}
+    return [pytest.param(name, marks=marks.get(name, pytest.mark.exhaustive)) for name in trees.CASES]
 
 
 def mass_by_columns(model, q):
