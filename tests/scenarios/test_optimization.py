@@ -25,11 +25,11 @@ from lgsim.optimize import (
     MultibodyDynamics,
     Posture,
     Problem,
-    Result,
+    Solution,
     joint_limits,
 )
 from lgsim.optimize.cost import Sum
-from lgsim.optimize.results import History
+from lgsim.optimize.solver import History
 from lgsim.scenarios import ScenarioError, load_scenario
 from lgsim.simulation import Trajectory
 from tests.scenarios.machines import BALL
@@ -247,7 +247,7 @@ def test_errors_of_a_task_are_distances(write):
 
     ys = jnp.stack([scenario.problem.dynamics.state(jnp.zeros(2), jnp.zeros(2))] * 2)
     zero, none = jnp.zeros(()), jnp.array(-1)
-    found = Result(
+    found = Solution(
         jnp.array([0.0, 0.1]), ys, jnp.zeros((1, 2)), zero, zero, zero, zero, None, History.empty(1, jnp.float64),
         jnp.array(0), RESULTS.successful, none, none,
     )  # fmt: skip
