@@ -19,13 +19,14 @@ from jaxtyping import Bool, Float, Num
 from lgsim.xla import batch_last, fusion_barrier
 
 Rows = TypeVar("Rows")
+Others = TypeVar("Others")
 
 TERMS = 8
 """Terms of a sum that are added in one pass of a loop: with fewer the sum is moved more often, with more the code gets
 slow."""
 
 
-def pairs(f: Callable[[Rows, Rows], Array], x: Rows, y: Rows) -> Array:
+def pairs(f: Callable[[Rows, Others], Array], x: Rows, y: Others) -> Array:
     """``out[i, j] = f(x_i, y_j)``.
 
     Args:

@@ -12,6 +12,7 @@ from jax import Array
 from jaxtyping import ArrayLike, Float, PyTree
 
 from lgsim.dynamics.kinematics import frame_index
+from lgsim.integrators.method import Number
 from lgsim.lie import quaternion, so3
 from lgsim.lie.action import Point
 from lgsim.multibody import Model
@@ -104,7 +105,7 @@ class _WeightedRows(eqx.Module):
 
     cost: Residual
 
-    def __call__(self, t: Float[ArrayLike, ""], y: Point, args: PyTree) -> Float[Array, " rows"]:
+    def __call__(self, t: Number, y: Point, args: PyTree) -> Float[Array, " rows"]:
         r = self.cost.residual(t, y, None, args)
         weight = jnp.broadcast_to(jnp.asarray(self.cost.weight, r.dtype), r.shape)
         return jnp.where(weight > 0, r, 0)
