@@ -74,7 +74,7 @@ from lgsim.multibody import (
     tangent_jacobian,
 )
 from lgsim.simulation import StateHistory, Trajectory, controls, events, rollout, sensors, simulate, simulate_adaptive
-from lgsim.support.version import own_version
+from lgsim.support.packages import own_version
 from lgsim.xla import tiled_vmap, xla_options
 
 __version__ = own_version()

@@ -1,5 +1,6 @@
 """lgsim keeps the floors of its design, and importing it leaves JAX alone."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -159,3 +160,13 @@ def test_import_changes_no_setting(tmp_path):
         text=True,
     )
     assert run.returncode == 0, run.stderr
+
+
+def test_traced_way_enters_few_files():
+    """What a reader has to know to follow one solve by iLQR, and one sample of a study into a store."""
+    # a process of its own, which has traced nothing before
+    result = subprocess.run([sys.executable, "-m", "tests.traced_way"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-2000:]
+    files = json.loads(result.stdout.splitlines()[-1])
+    assert len(files["solve"]) <= 35, files["solve"]
+    assert len(files["store"]) <= 38, files["store"]

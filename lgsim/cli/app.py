@@ -63,7 +63,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> bool:
     if wanted:
-        from lgsim.support.version import own_version
+        from lgsim.support.packages import own_version
 
         typer.echo(f"lgsim {own_version()}")
         raise typer.Exit

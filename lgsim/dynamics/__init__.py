@@ -1,18 +1,20 @@
 """Algorithms of multibody dynamics, one a file; none knows a joint by name."""
 
 from lgsim.dynamics.coriolis import coriolis_matrix
-from lgsim.dynamics.derivatives import (
-    ForwardDynamicsDerivatives,
-    InverseDynamicsDerivatives,
-    forward_dynamics_derivatives,
-    inverse_dynamics_derivatives,
-)
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.factorization import change_frames, global_matrices, square_factors
 from lgsim.dynamics.forces import bias_forces, gravity_forces
-from lgsim.dynamics.forward_dynamics import forward_dynamics
+from lgsim.dynamics.forward_dynamics import (
+    ForwardDynamicsDerivatives,
+    forward_dynamics,
+    forward_dynamics_derivatives,
+)
 from lgsim.dynamics.frame_distance import Capsule, frame_distance, sphere
-from lgsim.dynamics.inverse_dynamics import inverse_dynamics
+from lgsim.dynamics.inverse_dynamics import (
+    InverseDynamicsDerivatives,
+    inverse_dynamics,
+    inverse_dynamics_derivatives,
+)
 from lgsim.dynamics.inverse_mass import inverse_mass_matrix, solve_mass_matrix
 from lgsim.dynamics.jacobians import Reference, frame_jacobian, frame_jacobian_rate
 from lgsim.dynamics.kinematics import forward_kinematics, frame_accelerations, frame_twists

@@ -17,8 +17,8 @@ from jaxtyping import Float
 from lgsim.dynamics import matrix_form, validation
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.articulated_body import Eliminated, eliminate
+from lgsim.dynamics.row_tree import Sweep
 from lgsim.dynamics.rows import Screw
-from lgsim.dynamics.tree_scan import Sweep
 from lgsim.lie import se3
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD

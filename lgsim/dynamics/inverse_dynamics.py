@@ -1,18 +1,29 @@
-"""Inverse dynamics by the recursive Newton-Euler algorithm."""
+"""Inverse dynamics by the recursive Newton-Euler algorithm, and its Jacobians in closed form."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim.dynamics import linearization, validation
 from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
-from lgsim.dynamics import validation
 from lgsim.multibody.model import Model
 from lgsim.spatial import Force, cross_dual, to_child, to_parent
 from lgsim.xla import batch_last, fusion_barrier
+
+
+class InverseDynamicsDerivatives(NamedTuple):
+    """Joint forces (..., nv) and their derivatives (..., nv, nv); that by the acceleration is the mass matrix."""
+
+    tau: Array
+    dq: Array
+    dv: Array
+    da: Array
 
 
 def inverse_dynamics(
@@ -93,3 +104,34 @@ def body_force(inertia, V, A, external: Force | None) -> Force:
     momentum, push = fusion_barrier((inertia.momentum(V), inertia.momentum(A)))
     F = push + cross_dual(V, momentum)
     return fusion_barrier(F if external is None else F - external)
+
+
+def inverse_dynamics_derivatives(
+    model: Model,
+    q: Float[Array, "*#batch nq"],
+    v: Float[Array, "*#batch nv"],
+    a: Float[Array, "*#batch nv"],
+    wrenches: Float[Array, "*#batch bodies 6"] | None = None,
+) -> InverseDynamicsDerivatives:
+    """Inverse dynamics and its derivatives by q, v and a, in closed form.
+
+    ``dq[i, j]`` is the derivative of tau_i along the tangent: of ``inverse_dynamics(model, retract(q, s e_j), v, a)``
+    by s at 0, at fixed v and a. Wrenches stay fixed in the bodies' frames.
+
+    Args:
+        model: The machine.
+        q, v, a: Configuration, velocity and its derivative, as for ``inverse_dynamics``.
+        wrenches: External wrenches in the bodies' frames.
+
+    Raises:
+        ValueError, TypeError: as ``inverse_dynamics``.
+
+    Source: Singh, Russell, Wensing 2022; see ``linearization.py``.
+    """
+    named = {"q": (q, "q"), "v": (v, "v"), "a": (a, "v"), "wrenches": (wrenches, "wrenches")}
+    return InverseDynamicsDerivatives(*validation.call(_inverse, model, **named))
+
+
+@batch_last
+def _inverse(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) -> linearization.Linear:
+    return linearization.inverse(model, q, v, a, wrenches)

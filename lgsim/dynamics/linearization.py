@@ -17,7 +17,7 @@ from jax import Array
 
 from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
-from lgsim.dynamics.tree_scan import Sweep
+from lgsim.dynamics.row_tree import Sweep
 from lgsim.linalg import dense
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from lgsim.dynamics import rows as row
-from lgsim.dynamics.tree_scan import Sweep
+from lgsim.dynamics.row_tree import Sweep
 from lgsim.lie import se3, so3
 from lgsim.multibody.inertia import rotational_inertia
 from lgsim.multibody.model import Model

@@ -15,7 +15,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats.report import Finding
 from lgsim.formats.xml import TEXT, FileError
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 
 KINDS = {
     "body": ("bodies", "nbody"),

@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array
 
 from lgsim.lie.polynomial import Polynomial, compensate, economize
-from lgsim.spatial.sincos import sincos
+from lgsim.spatial.algebra import sincos
 
 _PI = Fraction(
     "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798"

@@ -29,9 +29,9 @@ from lgsim.montecarlo.store import Chunk, Store, StoreMetadata, file_lock
 from lgsim.montecarlo.study import Study, tile_indices
 from lgsim.multibody import serialization
 from lgsim.support.chunks import run_in_chunks
-from lgsim.support.version import own_version
+from lgsim.support.packages import own_version
 from lgsim.xla import xla_options
-from lgsim.xla.program_text import ClosedJaxpr, program_texts
+from lgsim.xla.batching import ClosedJaxpr, program_texts
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 # what a text says of a program of batch_last is its class alone: as in stores written before the class was moved

@@ -13,7 +13,7 @@ from jax import Array
 from jax.scipy.special import ndtri
 from jaxtyping import Float, Integer, UInt32
 
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 
 if TYPE_CHECKING:
     from scipy.stats import qmc

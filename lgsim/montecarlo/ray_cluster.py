@@ -18,7 +18,7 @@ from lgsim.montecarlo.engine import Engine, Progress, collect, store_metadata
 from lgsim.montecarlo.results import Results, RunningStatistics
 from lgsim.montecarlo.store import Chunk, Store, StoreMetadata
 from lgsim.montecarlo.study import Study
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 
 TASKS_PER_CPU = 2
 """Tasks for each CPU of the cluster that are handed to Ray at once: none idles, and results do not pile up."""

@@ -20,7 +20,7 @@ from lgsim.montecarlo.study import DIVERGED, FAILED, SAMPLE, WEIGHT, Study
 from lgsim.multibody.model import Model
 from lgsim.simulation import Trajectory
 from lgsim.support.check import unknown_name
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 
 Real = Float[np.ndarray, "*shape"] | np.floating
 """Arrays of NumPy, those without axes included."""

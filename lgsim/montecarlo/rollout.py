@@ -19,7 +19,7 @@ from lgsim.simulation import Trajectory, rollout
 from lgsim.simulation.rollout import Control, Wrenches, initial_state
 from lgsim.simulation.simulate import drives, method_name
 from lgsim.support.check import unknown_name
-from lgsim.support.version import own_version
+from lgsim.support.packages import own_version
 
 _ROLLOUT_NUMBERS = ("q0", "v0", "tau0", "torques", "control", "wrenches", "t0", "dt")
 _MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES, "mimic", "frames", "gravity")

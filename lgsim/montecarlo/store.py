@@ -22,8 +22,8 @@ import numpy as np
 from jaxtyping import Shaped
 
 from lgsim.montecarlo.study import SAMPLE
-from lgsim.support.extras import package
 from lgsim.support.files import write_whole
+from lgsim.support.packages import package
 
 FORMAT = "lgsim montecarlo 1"
 

@@ -23,7 +23,7 @@ from lgsim.optimize.solver import (
     nonfinite_values,
     tolerance_of,
 )
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 
 Target = Callable[[Array, Any], tuple[Array, None]]
 """``target(us, args)`` gives (what a minimizer of optimistix lowers, None)."""

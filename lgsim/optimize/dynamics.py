@@ -10,10 +10,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics.derivatives import forward_dynamics_by_jacobians
-from lgsim.integrators.method import Method, Number
+from lgsim.dynamics.forward_dynamics import forward_dynamics_by_jacobians
+from lgsim.integrators.method import Method, Number, count
 from lgsim.integrators.methods import MK4
-from lgsim.integrators.validation import count
 from lgsim.lie.action import Action, Point, Product, Translation
 from lgsim.linalg.dense import SymmetricBlocks, matvec, product, transpose
 from lgsim.multibody import block_diagonal

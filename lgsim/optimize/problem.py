@@ -14,7 +14,7 @@ from jax.core import Tracer
 from jax.typing import DTypeLike
 from jaxtyping import Float, Int
 
-from lgsim.integrators.validation import count, state
+from lgsim.integrators.method import count, state
 from lgsim.lie.action import Point
 from lgsim.optimize.constraints import Constraint, Penalties, check_order
 from lgsim.optimize.cost import Cost, Quadratic, as_cost

@@ -15,7 +15,7 @@ from lgsim.optimize.solver import Solution
 from lgsim.simulation.rollout import split_state
 from lgsim.simulation.simulate import drives
 from lgsim.simulation.trajectory import Trajectory
-from lgsim.support.version import own_version
+from lgsim.support.packages import own_version
 
 
 def to_trajectory(problem: Problem, solution: Solution) -> Trajectory:

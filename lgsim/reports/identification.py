@@ -14,9 +14,8 @@ from lgsim.identify.recording.coordinates import dof_names
 from lgsim.reports import identification_plots as plots
 from lgsim.reports.number_rows import column_units, number_rows, position_units
 from lgsim.reports.page import Page
-from lgsim.support.extras import package
 from lgsim.support.messages import counted
-from lgsim.support.version import own_version
+from lgsim.support.packages import own_version, package
 from lgsim.view.plots import TIME
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from lgsim.identify import Fit, Recording, TorqueSamples
 from lgsim.identify.estimators.uncertainty import RANK_TOLERANCE
 from lgsim.reports.number_rows import Number
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 from lgsim.view.plots import COLORS, HEAD, OUTSIDE, TIME
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from lgsim.reports.replays import MISSING, add_replay, can_play, finite_part, ma
 from lgsim.scenarios import ScenarioError, StoredStudy, open_study
 from lgsim.scenarios.outputs import HISTORY
 from lgsim.simulation import Trajectory
-from lgsim.support.extras import package
 from lgsim.support.messages import counted
-from lgsim.support.version import own_version
+from lgsim.support.packages import own_version, package
 from lgsim.view import ensemble_plots
 from lgsim.view.panels import panels
 

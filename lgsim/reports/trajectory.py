@@ -12,9 +12,8 @@ from lgsim.multibody import Model
 from lgsim.reports.page import Cell, Page
 from lgsim.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
 from lgsim.simulation import Trajectory
-from lgsim.support.extras import package
 from lgsim.support.messages import counted, listed
-from lgsim.support.version import own_version
+from lgsim.support.packages import own_version, package
 from lgsim.view import plots
 from lgsim.view.panels import panels
 

@@ -15,8 +15,8 @@ from lgsim import data
 from lgsim.formats import FileError, Report, read_mjcf, read_urdf
 from lgsim.multibody import Model
 from lgsim.scenarios.toml_table import Table
-from lgsim.support.extras import package
 from lgsim.support.messages import unknown_name
+from lgsim.support.packages import package
 
 TRAJECTORIES = (".npz", ".parquet", ".csv")
 """The endings of files that hold trajectories."""

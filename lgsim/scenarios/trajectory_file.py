@@ -9,8 +9,8 @@ from pathlib import Path
 
 from lgsim.multibody import ModelError
 from lgsim.simulation import Trajectory
-from lgsim.support.extras import package
 from lgsim.support.messages import one_line
+from lgsim.support.packages import package
 
 WITH_MODEL = (".npz", ".parquet")
 """The endings of files that hold the machine too, and so can be read again."""

@@ -34,7 +34,7 @@ from lgsim.simulation.rollout import (
 )
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
-from lgsim.support.version import own_version
+from lgsim.support.packages import own_version
 
 Progress = Callable[[int, int], Any]
 """``progress(done, steps)`` is called after each chunk with the steps done and the steps in all."""

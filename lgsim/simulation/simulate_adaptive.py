@@ -31,7 +31,7 @@ from lgsim.simulation.rollout import (
 from lgsim.simulation.simulate import Progress, drives, method_name
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
-from lgsim.support.version import own_version
+from lgsim.support.packages import own_version
 
 SAVED, STEPS = 1024, 8192
 """Saved states and steps of a chunk, at most: so often what was computed is looked at."""

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lgsim.multibody.serialization import from_record, to_record
-from lgsim.support.extras import package
 from lgsim.support.files import write_whole
+from lgsim.support.packages import package
 
 Function = TypeVar("Function", bound=Callable)
 

@@ -5,10 +5,9 @@ both: every formula is written once, for one state, and ``jax.vmap`` (or fields 
 each component is its own array. Nothing here knows about groups, bodies or time.
 """
 
-from lgsim.spatial.algebra import Mat, Motion, Transform, Vec
+from lgsim.spatial.algebra import Mat, Motion, Transform, Vec, sincos
 from lgsim.spatial.inertia import Articulated, Force, Inertia, Sym, cross_dual, to_child, to_parent
 from lgsim.spatial.packing import components, pack, rows, unpack, unpack_matrix, unpack_transform
-from lgsim.spatial.sincos import sincos
 
 __all__ = [
     "Articulated",

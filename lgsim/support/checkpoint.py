@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from lgsim.support.files import write_whole
-from lgsim.support.version import own_version
+from lgsim.support.packages import own_version
 
 State = TypeVar("State")
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import energies, momenta
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 from lgsim.view.motion import MotionLike, series, times
 from lgsim.view.panels import Panel, panel_title, panels
 

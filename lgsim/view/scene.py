@@ -15,8 +15,8 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from lgsim.multibody.model import Model
-from lgsim.support.extras import package
 from lgsim.support.files import write_whole
+from lgsim.support.packages import package
 from lgsim.view import motion as motions
 from lgsim.view.motion import MotionLike
 from lgsim.view.stage import Stage, Visuals

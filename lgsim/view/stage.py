@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, WORLD
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 from lgsim.view.motion import FramePoses
 from lgsim.view.shapes import Color, Mesh, Shape
 from lgsim.view.skeleton import skeleton

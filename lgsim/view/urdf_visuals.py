@@ -13,7 +13,7 @@ from jaxtyping import Float
 from lgsim.formats import urdf_elements
 from lgsim.formats.report import FileWarning
 from lgsim.formats.xml import TEXT, Element, is_size, read
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 from lgsim.view.shapes import GRAY, Box, Capsule, Color, Cylinder, Geometry, Mesh, Shape, Sphere
 
 PACKAGES = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")

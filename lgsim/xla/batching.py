@@ -1,20 +1,22 @@
 """Batches on the last axis: what makes a recursion over bodies vector code.
 
 A recursion takes one body after another, so the axis along which there is vector work is the batch, and it has to come
-last. ``jax.vmap`` alone puts it first wherever an array is indexed or broadcast.
+last. ``jax.vmap`` alone puts it first wherever an array is indexed or broadcast. What enters that way is a program of
+its own, which the text of a traced program does not show: ``program_texts`` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial, wraps
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
-from jax.extend.core import Primitive, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from lgsim.xla.hints import native_call
@@ -201,3 +203,29 @@ def native_with_derivatives(core: Callable[..., Array]) -> Callable[..., Array]:
 
     whole = batch_last(core, rule)
     return whole
+
+
+def program_texts(program: ClosedJaxpr) -> Iterator[str]:
+    """The text of a traced program, and of the programs that it calls whose text stands in no other."""
+    yield str(program.jaxpr)
+    seen: set[Any] = set()
+    yield from _inner_texts(program.jaxpr, seen)
+
+
+def _inner_texts(jaxpr: Jaxpr, seen: set[Any]) -> Iterator[str]:
+    for equation in jaxpr.eqns:
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(inner, ClosedJaxpr | Jaxpr):
+                    yield from _inner_texts(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, seen)
+        program: Any = equation.params.get("program")
+        if hasattr(program, "traced"):  # of batch_last, whose text stands in no other
+            avals: list[Any] = [x.aval for x in equation.invars]
+            kinds = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals)
+            structure = equation.params["structure"]
+            if (program, structure, kinds) not in seen:
+                seen.add((program, structure, kinds))
+                inner, _ = program.traced(structure, *kinds)
+                yield str(inner.jaxpr)
+                yield from (str(np.asarray(const)) for const in inner.consts)
+                yield from _inner_texts(inner.jaxpr, seen)

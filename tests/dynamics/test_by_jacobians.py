@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lgsim.dynamics.derivatives import forward_dynamics_by_jacobians
-from lgsim.dynamics.forward_dynamics import acceleration
+from lgsim.dynamics.forward_dynamics import acceleration, forward_dynamics_by_jacobians
 from tests.dynamics.test_forward_dynamics import mimicking
 from tests.dynamics.test_inverse_dynamics import wrenches
 from tests.multibody import trees

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from lgsim.dynamics.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
+from lgsim.dynamics import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics, newton_euler
 from tests.dynamics.test_inverse_dynamics import largest, wrenches

@@ -20,7 +20,7 @@ from lgsim.identify.estimators.structured_descent import structured_descent
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution
 from lgsim.simulation.rollout import state_space
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 
 
 class Minimizer(eqx.Module):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics.derivatives import forward_dynamics_by_jacobians
+from lgsim.dynamics.forward_dynamics import forward_dynamics_by_jacobians
 from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.identify.estimators.loss import Loss
 from lgsim.identify.estimators.records import Channel, Windows

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 
 
 class SearchHistory(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.identify.recording.recording import Recording
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 
 _REFINEMENTS = 8
 

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 
 DEGREE = 5
 """Degree of all splines here: four derivatives are continuous."""

@@ -19,8 +19,8 @@ from lgsim.identify.recording.coordinates import coordinate_mask, dof_mask
 from lgsim.identify.recording.report import Finding, Report
 from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import Trajectory, q_names, tau_names, v_names
-from lgsim.support.extras import package
 from lgsim.support.files import write_whole
+from lgsim.support.packages import package
 
 CHANNELS = ("q", "v", "a", "tau", "current")
 """The channels that a recording may have of each joint."""

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from lgsim.identify.recording.report import Finding
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 
 _MISSING = frozenset(["", "nan", "na", "n/a", "null", "none"])
 

@@ -16,9 +16,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.integrators.adaptive.events import Event
-from lgsim.integrators.method import Method, Number
+from lgsim.integrators.method import Method, Number, scalar
 from lgsim.integrators.methods import METHODS
-from lgsim.integrators.validation import scalar
 from lgsim.lie.action import Action, Point
 
 

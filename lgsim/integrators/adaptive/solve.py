@@ -18,8 +18,7 @@ from lgsim.integrators.adaptive.controller import AlgebraController
 from lgsim.integrators.adaptive.events import DirectedCondition, Event, locate_event
 from lgsim.integrators.adaptive.solution import RESULTS, Solution
 from lgsim.integrators.adaptive.solver import AlgebraTerm, GroupSolver, LastStep
-from lgsim.integrators.method import Field, Method, Number
-from lgsim.integrators.validation import check_field, count, scalar, state
+from lgsim.integrators.method import Field, Method, Number, check_field, count, scalar, state
 from lgsim.lie.action import Action, Point
 
 

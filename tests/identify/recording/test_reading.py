@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 import lgsim
 from lgsim.identify import Recording, read_recording
-from lgsim.support.extras import package
+from lgsim.support.packages import package
 from tests.identify.recording.motions import arm, clean, single
 
 SAMPLES = 40

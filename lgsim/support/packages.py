@@ -1,8 +1,9 @@
-"""The packages of the extras, imported only when they are needed."""
+"""Installed packages: those of the extras, imported only when they are needed, and the version of lgsim itself."""
 
 from __future__ import annotations
 
 import importlib
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 
@@ -24,3 +25,11 @@ def package(name: str, extra: str, what: str = "this") -> Any:
         raise ModuleNotFoundError(
             f"{what} needs the package {first}, which is missing: pip install 'lgsim[{extra}]'", name=first
         ) from error
+
+
+def own_version() -> str:
+    """The version of the installed lgsim, or "0+unknown" for a source tree that was not installed."""
+    try:
+        return version("lgsim")
+    except PackageNotFoundError:
+        return "0+unknown"

@@ -1,0 +1,85 @@
+"""Which files of lgsim the traced way of a call enters, as JSON: ``python -m tests.traced_way``.
+
+A profile hook sees every call of a function while a program is traced, in a process that has traced nothing before.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import lgsim
+from lgsim import montecarlo, optimize
+
+ROOT = str(Path(lgsim.__file__).parent)
+
+
+def entered_files(call: Callable[[], Any]) -> list[str]:
+    """The files of lgsim of which a function is entered by the call, sorted; importing is not entering."""
+    files = set()
+
+    def enter(frame: FrameType, event: str, _: Any) -> None:
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(ROOT) and frame.f_code.co_name != "<module>":
+            files.add(str(Path(name).relative_to(ROOT)))
+
+    sys.setprofile(enter)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return sorted(files)
+
+
+def control_problem(model: lgsim.Model) -> optimize.Problem:
+    """A cart-pole with bounds on its control."""
+    dynamics = optimize.MultibodyDynamics(model, dt=0.05)
+    return optimize.Problem(
+        dynamics,
+        dynamics.state(jnp.zeros(2)),
+        horizon=4,
+        running=optimize.ControlEffort(1e-3),
+        terminal=optimize.Posture(model, jnp.array([0.1, 0.0]), weight=1e2),
+        lower=-5.0,
+        upper=5.0,
+    )
+
+
+def dispersed_study(model: lgsim.Model) -> montecarlo.Study:
+    """Eight samples of a cart-pole with dispersed starts and masses."""
+    masses = montecarlo.LogNormal(model.inertias[:, 0], 0.1)
+    return montecarlo.Study(
+        {
+            "q0": montecarlo.TangentNormal(model, jnp.zeros(2), 0.05),
+            "model.inertias": montecarlo.MassDispersion(model.inertias, masses),
+        },
+        montecarlo.Rollout(model, dt=0.01, steps=5),
+        {"end": lambda motion: motion.q[-1]},
+        samples=8,
+        tile=8,
+    )
+
+
+def main() -> None:
+    """Print the files of one solve by iLQR and of one study into a store."""
+    jax.config.update("jax_enable_x64", True)
+    model = lgsim.load_urdf(lgsim.data.cart_pole())
+    problem, study = control_problem(model), dispersed_study(model)
+    with tempfile.TemporaryDirectory() as folder:
+        calls = {
+            "solve": lambda: optimize.solve(problem),
+            "store": lambda: montecarlo.run(study, Path(folder) / "store"),
+        }
+        print(json.dumps({name: entered_files(call) for name, call in calls.items()}))
+
+
+if __name__ == "__main__":
+    main()
