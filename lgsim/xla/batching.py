@@ -19,6 +19,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
+from lgsim.xla.expansion import register_expansion
 from lgsim.xla.hints import native_call
 
 Rule = Callable[[tuple, tuple], tuple[Any, Any]]
@@ -168,6 +169,7 @@ def _pulled_back(cotangents: Sequence[Any], *leaves: Any, program: _Program, str
 
 _called.def_impl(jax.jit(_run, static_argnames=("program", "structure", "rank")))
 mlir.register_lowering(_called, mlir.lower_fun(_run, multiple_results=True))
+register_expansion(_called, lambda *kinds, program, structure, rank: program.traced(structure, *kinds)[0])
 batching.primitive_batchers[_called] = _batched
 ad.primitive_jvps[_called] = _moved
 ad.primitive_transposes[_called] = _pulled_back

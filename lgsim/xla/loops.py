@@ -19,6 +19,7 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from lgsim.xla.batching import batch_last
+from lgsim.xla.expansion import register_definition
 
 Levels = tuple[tuple[int, tuple[bool, ...]], ...]
 """(size, which leaves have it) of each batch, the innermost first; each is on the last axis of what it holds."""
@@ -87,6 +88,7 @@ def loop_primitive(name: str, run: Callable[..., list[Array]]) -> Primitive:
     mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=True))
     batching.primitive_batchers[primitive] = batched
     ad.primitive_jvps[primitive] = moved
+    register_definition(primitive, run)
     return primitive
 
 
