@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial, wraps
+from math import prod
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
+from lgsim.xla.compilers import CompiledBatch, batch_compiler
 from lgsim.xla.expansion import register_expansion
 from lgsim.xla.hints import native_call
 
@@ -61,7 +63,7 @@ class _Program:
         full: bool = False,
     ) -> None:
         self.core, self.rule, self.transposed, self.full = core, rule, transposed, full
-        self._native, self._traces = native_call(core), {}
+        self._native, self._traces, self._compiled = native_call(core), {}, {}
 
     def __call__(self, *args: Any, rank: int = 0) -> Any:
         leaves, structure = jax.tree.flatten(args)
@@ -76,6 +78,16 @@ class _Program:
             jaxpr, out = jax.make_jaxpr(self._native, return_shape=True)(*jax.tree.unflatten(structure, kinds))
             self._traces[key] = jaxpr, jax.tree.structure(out)
         return self._traces[key]
+
+    def compiled(self, structure: Any, kinds: tuple, shared: tuple[bool, ...]) -> CompiledBatch | None:
+        """What another compiler than XLA makes of the program for leaves of these kinds in one state, or None."""
+        compiler = batch_compiler()
+        if compiler is None:
+            return None
+        key = structure, kinds, shared, jax.dtypes.canonicalize_dtype(int)
+        if key not in self._compiled:
+            self._compiled[key] = compiler(self.traced(structure, *kinds)[0], shared)
+        return self._compiled[key]
 
     def linear(self, structure: Any) -> int:
         """How many leaves, the last ones, it is linear in."""
@@ -92,6 +104,35 @@ _called.multiple_results = True
 
 def _run(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
     return jaxpr_as_fun(program.traced(structure, *map(_kind, leaves))[0])(*leaves)
+
+
+def _run_on_cpu(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
+    """As ``_run``, by another compiler than XLA where there is one that takes the program."""
+    own = [leaf.ndim - rank for leaf in leaves]
+    batch = np.broadcast_shapes((1,) * rank, *(x.shape[axes:] for x, axes in zip(leaves, own, strict=True)))
+    shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(leaves, own, strict=True))
+    kinds = tuple(jax.ShapeDtypeStruct(x.shape[:axes], x.dtype) for x, axes in zip(leaves, own, strict=True))
+    compiled = program.compiled(structure, kinds, shared)
+    if compiled is None:
+        return _run(*leaves, program=program, structure=structure, rank=rank)
+    count = prod(batch)
+
+    def flat(x: Array, axes: int, once: bool) -> Array:
+        """(entries,) where all states share the leaf, else (entries, states)."""
+        entries = prod(x.shape[:axes])
+        if once:
+            return x.reshape(entries)
+        return jnp.broadcast_to(x, (*x.shape[:axes], *batch)).reshape(entries, count)
+
+    found = compiled([flat(*each) for each in zip(leaves, own, shared, strict=True)], count)
+    avals = program.traced(structure, *map(_kind, leaves))[0].out_avals
+    # a result that no mapped argument enters has a batch of length 1
+    return [
+        jnp.broadcast_to(x.reshape(*y.shape[: y.ndim - rank], *batch), y.shape)
+        if all(a == b for a, b in zip(batch, y.shape[y.ndim - rank :], strict=True))
+        else x.reshape(*y.shape[: y.ndim - rank], *batch)[(..., *(slice(0, n) for n in y.shape[y.ndim - rank :]))]
+        for x, y in zip(found, avals, strict=True)
+    ]
 
 
 @_called.def_abstract_eval
@@ -167,8 +208,9 @@ def _pulled_back(cotangents: Sequence[Any], *leaves: Any, program: _Program, str
     return [each if ad.is_undefined_primal(leaf) else None for each, leaf in zip(found, leaves, strict=True)]
 
 
-_called.def_impl(jax.jit(_run, static_argnames=("program", "structure", "rank")))
+_called.def_impl(jax.jit(_called.bind, static_argnames=("program", "structure", "rank")))
 mlir.register_lowering(_called, mlir.lower_fun(_run, multiple_results=True))
+mlir.register_lowering(_called, mlir.lower_fun(_run_on_cpu, multiple_results=True), platform="cpu")
 register_expansion(_called, lambda *kinds, program, structure, rank: program.traced(structure, *kinds)[0])
 batching.primitive_batchers[_called] = _batched
 ad.primitive_jvps[_called] = _moved

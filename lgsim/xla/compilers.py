@@ -1,0 +1,73 @@
+"""Whether batches on the last axis are compiled by XLA alone, or by another compiler where that takes the program.
+
+The other compiler lives on a higher floor and registers itself here.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+from jax import Array
+from jax.extend.core import ClosedJaxpr
+
+CompiledBatch = Callable[[Sequence[Array], int], list[Array]]
+"""``compiled(leaves, states)``: of leaves (entries,) or (entries, states) the results (entries, states)."""
+
+BatchCompiler = Callable[[ClosedJaxpr, tuple[bool, ...]], CompiledBatch | None]
+"""Of the program of one state, and which of its arguments all states share, what is compiled, or None."""
+
+_registered: list[BatchCompiler] = []
+
+# LGSIM_LLVM_LOWERING=0 switches it off for a process.
+_DEFAULT = os.environ.get("LGSIM_LLVM_LOWERING", "1") != "0"
+
+
+class _Local(threading.local):
+    enabled = _DEFAULT
+
+
+if hasattr(jax, "make_user_context"):
+    _context: Any = jax.make_user_context(_DEFAULT)
+    _local = None
+else:  # before JAX 0.8 what is compiled does not depend on a setting of ours
+    _context, _local = None, _Local()
+
+
+def register_batch_compiler(compiler: BatchCompiler) -> None:
+    """Ask this compiler first for what ``batch_last`` and ``linear_last`` lower to on the CPU."""
+    _registered[:] = [compiler]
+
+
+def batch_compiler() -> BatchCompiler | None:
+    """The registered compiler, or None where there is none or it is switched off."""
+    enabled = _context.value if _local is None else _local.enabled
+    return _registered[0] if enabled and _registered else None
+
+
+@contextmanager
+def llvm_lowering(enabled: bool) -> Iterator[None]:
+    """``with lgsim.llvm_lowering(False):`` compile by XLA alone what is compiled inside, in this thread.
+
+    By default, on a CPU, lgsim's algorithms are compiled as straight-line programs of several states to a vector by
+    LLVM, where the package llvmlite is installed (extra ``fast``) and a program is not too long. The results of both
+    are the same to rounding. The environment variable ``LGSIM_LLVM_LOWERING=0`` switches it off for a process.
+
+    Args:
+        enabled: Whether LLVM is used where it can be.
+    """
+    if _local is None:
+        with _context(enabled):
+            yield
+        return
+    before, _local.enabled = _local.enabled, enabled
+    jax.clear_caches()
+    try:
+        yield
+    finally:
+        _local.enabled = before
+        jax.clear_caches()
