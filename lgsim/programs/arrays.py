@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lgsim.programs.indexing import gathered_places, scattered_places
+from lgsim.programs.gather_scatter import gathered_places, scattered_places
 from lgsim.programs.program import Builder, NotAProgram
 
 Values = Any

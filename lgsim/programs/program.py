@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, no_type_check
 
 import numpy as np
 
@@ -120,6 +120,7 @@ class Program(NamedTuple):
         return digest.hexdigest()
 
 
+@no_type_check  # at run time: a check of a call takes ten times what the call does
 class Builder:
     """A program while it is built: each new statement is simplified and, where it stands already, not made again.
 

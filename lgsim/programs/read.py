@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, no_type_check
 
 import jax
 import numpy as np
@@ -100,6 +100,7 @@ class Reader:
         jaxpr = getattr(closed, "jaxpr", closed)
         return self.run(jaxpr, [self._const(x) for x in getattr(closed, "consts", ())], args)
 
+    @no_type_check
     def run(self, jaxpr: Any, consts: Sequence[Values], args: Sequence[Values]) -> list[Values]:
         """The results of a jaxpr."""
         found = self._prepared.get(id(jaxpr))
@@ -222,10 +223,12 @@ _CONTROL: dict[str, Any] = {"scan": Reader.scan, "while": Reader.while_loop, "co
 _CONTROL |= dict.fromkeys(CALLS, Reader.call)
 
 
+@no_type_check  # at run time: a check of a call takes ten times what the call does
 def _scalar(values: Any) -> Values:
     return int(values) if np.ndim(values) == 0 else values
 
 
+@no_type_check
 def _entrywise(scalar: Callable[..., int], shape: tuple[int, ...], values: list[Values]) -> Values:
     if shape == ():
         return scalar(*values)

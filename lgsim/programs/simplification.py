@@ -1,19 +1,22 @@
 """What a program's builder knows of an operation before it writes a statement: rules, one for each operation.
 
 A rule returns the value that the operation has anyway, or None; see ``program.py`` for what is exact.
+Types are not checked at run time: that would take ten times what a rule does.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 
 
-def _is(b: Any, value: int, number: float) -> bool:
+@no_type_check
+def _is(b: Any, value: int, number: Any) -> bool:
     return value < 0 and b.constants[-1 - value][1] == number
 
 
+@no_type_check
 def _add(b: Any, x: int, y: int) -> int | None:
     if x > y:
         x, y = y, x  # a constant comes first
@@ -29,6 +32,7 @@ def _add(b: Any, x: int, y: int) -> int | None:
     return b.append("add", (x, y), b.kind(y))
 
 
+@no_type_check
 def _sub(b: Any, x: int, y: int) -> int | None:
     if y < 0 and _is(b, y, 0):
         return x
@@ -41,6 +45,7 @@ def _sub(b: Any, x: int, y: int) -> int | None:
     return None if minus_y is None else b("add", x, minus_y)
 
 
+@no_type_check
 def _mul(b: Any, x: int, y: int) -> int | None:
     if x > y:
         x, y = y, x
@@ -62,6 +67,7 @@ def _mul(b: Any, x: int, y: int) -> int | None:
     return b.append("mul", (x, y), b.kind(y))
 
 
+@no_type_check
 def _div(b: Any, x: int, y: int) -> int | None:
     if x < 0 and y < 0:
         return None
@@ -73,6 +79,7 @@ def _div(b: Any, x: int, y: int) -> int | None:
     return None if minus_x is None else b("neg", b("div", minus_x, y))
 
 
+@no_type_check
 def _select(b: Any, choice: int, x: int, y: int) -> int | None:
     if x == y:
         return x
@@ -86,15 +93,18 @@ def _select(b: Any, choice: int, x: int, y: int) -> int | None:
     return None
 
 
+@no_type_check
 def _neg(b: Any, x: int) -> int | None:
     return b.negated(x)
 
 
+@no_type_check
 def _not(b: Any, x: int) -> int | None:
     statement = b.statement(x)
     return statement.operands[0] if statement is not None and statement.op == "not" else None
 
 
+@no_type_check
 def _and(b: Any, x: int, y: int) -> int | None:
     if x > y:
         x, y = y, x
@@ -105,6 +115,7 @@ def _and(b: Any, x: int, y: int) -> int | None:
     return None
 
 
+@no_type_check
 def _or(b: Any, x: int, y: int) -> int | None:
     if x > y:
         x, y = y, x
@@ -115,6 +126,7 @@ def _or(b: Any, x: int, y: int) -> int | None:
     return None
 
 
+@no_type_check
 def _convert(b: Any, x: int, kind: str) -> int | None:
     given = b.kind(x)
     if given == kind:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 
@@ -185,6 +185,7 @@ class _Module:
         return text.replace("RUN", "\n".join([*lines, loop]))
 
 
+@no_type_check  # at run time: a check of a call takes ten times what the call does
 class _Writer:
     """Lines of a function on vectors of a number of lanes, 1 for scalars."""
 
@@ -401,6 +402,7 @@ class _Writer:
         raise AssertionError("no lanes")
 
 
+@no_type_check
 def _constant(kind: str, number: Any) -> str:
     if kind == "bool":
         return "true" if number else "false"
@@ -410,10 +412,12 @@ def _constant(kind: str, number: Any) -> str:
     return str(int(number))
 
 
+@no_type_check
 def _bytes(kind: str) -> int:
     return np.dtype(kind).itemsize
 
 
+@no_type_check
 def _memory(kind: str) -> str:
     return "i8" if kind == "bool" else _TYPES[kind]
 

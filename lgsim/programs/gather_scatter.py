@@ -5,7 +5,7 @@ Semantics: https://openxla.org/xla/operation_semantics#gather, in the words of J
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 from jax.lax import GatherScatterMode
@@ -54,17 +54,8 @@ def scattered_places(
     )  # fmt: skip
 
 
-def _places(
-    shape: tuple[int, ...],
-    indices: np.ndarray,
-    mode: Any,
-    sizes: tuple[int, ...],
-    offsets: tuple[int, ...],
-    window: list[int],
-    index_map: tuple[int, ...],
-    batching: tuple[int, ...],
-    index_batching: tuple[int, ...],
-) -> tuple[np.ndarray, np.ndarray]:
+@no_type_check
+def _places(shape, indices, mode, sizes, offsets, window, index_map, batching, index_batching):
     batch = indices.shape[:-1]
     rank = len(batch) + len(offsets)
     others = [axis for axis in range(rank) if axis not in offsets]
@@ -74,8 +65,8 @@ def _places(
     for axis, size in zip(others, batch, strict=True):
         extents[axis] = size
 
-    def spread(x: np.ndarray) -> np.ndarray:  # an array over the indices' axes on those of the result
-        return x.reshape([extents[axis] if axis in others else 1 for axis in range(rank)])
+    def spread(x):  # an array over the indices' axes on those of the result
+        return np.reshape(x, [extents[axis] if axis in others else 1 for axis in range(rank)])
 
     inside = np.ones(batch, bool)
     starts = np.zeros((len(shape), *batch), int)
@@ -94,4 +85,4 @@ def _places(
         places = places + along * strides[own]
     everywhere = mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.ONE_HOT)
     allowed = np.ones(extents, bool) if everywhere else np.broadcast_to(spread(inside), extents)
-    return places, allowed
+    return np.asarray(places), allowed
