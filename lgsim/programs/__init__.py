@@ -4,10 +4,11 @@ Importing this room makes LLVM, where llvmlite is installed, the compiler of bat
 """
 
 from lgsim.programs.call import compile_batch
+from lgsim.programs.evaluate import evaluate, python_operations
 from lgsim.programs.program import NotAProgram, Program
 from lgsim.programs.read import read
 from lgsim.xla import register_batch_compiler
 
-__all__ = ["NotAProgram", "Program", "read"]
+__all__ = ["NotAProgram", "Program", "evaluate", "python_operations", "read"]
 
 register_batch_compiler(compile_batch)

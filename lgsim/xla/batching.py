@@ -20,7 +20,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
-from lgsim.xla.compilers import CompiledBatch, batch_compiler
+from lgsim.xla.compilers import COMPILERS, SWITCH, CompiledBatch
 from lgsim.xla.expansion import register_expansion
 from lgsim.xla.hints import native_call
 
@@ -81,12 +81,11 @@ class _Program:
 
     def compiled(self, structure: Any, kinds: tuple, shared: tuple[bool, ...]) -> CompiledBatch | None:
         """What another compiler than XLA makes of the program for leaves of these kinds in one state, or None."""
-        compiler = batch_compiler()
-        if compiler is None:
+        if not COMPILERS or not SWITCH.value:
             return None
         key = structure, kinds, shared, jax.dtypes.canonicalize_dtype(int)
         if key not in self._compiled:
-            self._compiled[key] = compiler(self.traced(structure, *kinds)[0], shared)
+            self._compiled[key] = COMPILERS[0](self.traced(structure, *kinds)[0], shared)
         return self._compiled[key]
 
     def linear(self, structure: Any) -> int:

@@ -21,32 +21,26 @@ CompiledBatch = Callable[[Sequence[Array], int], list[Array]]
 BatchCompiler = Callable[[ClosedJaxpr, tuple[bool, ...]], CompiledBatch | None]
 """Of the program of one state, and which of its arguments all states share, what is compiled, or None."""
 
-_registered: list[BatchCompiler] = []
+COMPILERS: list[BatchCompiler] = []
+"""The compiler that is asked first, or none."""
 
 # LGSIM_LLVM_LOWERING=0 switches it off for a process.
 _DEFAULT = os.environ.get("LGSIM_LLVM_LOWERING", "1") != "0"
 
 
-class _Local(threading.local):
-    enabled = _DEFAULT
+class _Switch(threading.local):
+    value = _DEFAULT
 
 
-if hasattr(jax, "make_user_context"):
-    _context: Any = jax.make_user_context(_DEFAULT)
-    _local = None
-else:  # before JAX 0.8 what is compiled does not depend on a setting of ours
-    _context, _local = None, _Local()
+# before JAX 0.8 what is compiled does not depend on a setting that is not JAX's own
+_HAS_CONTEXT = hasattr(jax, "make_user_context")
+SWITCH: Any = jax.make_user_context(_DEFAULT) if _HAS_CONTEXT else _Switch()
+"""Its ``value`` says whether the compiler is asked."""
 
 
 def register_batch_compiler(compiler: BatchCompiler) -> None:
     """Ask this compiler first for what ``batch_last`` and ``linear_last`` lower to on the CPU."""
-    _registered[:] = [compiler]
-
-
-def batch_compiler() -> BatchCompiler | None:
-    """The registered compiler, or None where there is none or it is switched off."""
-    enabled = _context.value if _local is None else _local.enabled
-    return _registered[0] if enabled and _registered else None
+    COMPILERS[:] = [compiler]
 
 
 @contextmanager
@@ -60,14 +54,14 @@ def llvm_lowering(enabled: bool) -> Iterator[None]:
     Args:
         enabled: Whether LLVM is used where it can be.
     """
-    if _local is None:
-        with _context(enabled):
+    if _HAS_CONTEXT:
+        with SWITCH(enabled):
             yield
         return
-    before, _local.enabled = _local.enabled, enabled
+    before, SWITCH.value = SWITCH.value, enabled
     jax.clear_caches()
     try:
         yield
     finally:
-        _local.enabled = before
+        SWITCH.value = before
         jax.clear_caches()
