@@ -33,7 +33,9 @@ def evaluate(
     if len(args) != len(program.inputs) or any(
         np.shape(x) != port.shape for x, port in zip(args, program.inputs, strict=True)
     ):
-        raise ValueError(f"inputs: expected shapes {[p.shape for p in program.inputs]}, got {list(map(np.shape, args))}")
+        raise ValueError(
+            f"inputs: expected shapes {[p.shape for p in program.inputs]}, got {list(map(np.shape, args))}"
+        )
     values = [x for arg in args for x in np.asarray(arg).ravel().tolist()]
     kinds = [port.kind for port in program.inputs for _ in port.values]
 

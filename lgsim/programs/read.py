@@ -114,7 +114,11 @@ class Reader:
             if scalar is not None:
                 env[results[0]] = scalar(*[env[i] for i in operands])
                 continue
-            out = whole([env[i] for i in operands]) if equation is None else whole(self, equation, [env[i] for i in operands])
+            out = (
+                whole([env[i] for i in operands])
+                if equation is None
+                else whole(self, equation, [env[i] for i in operands])
+            )
             for slot, value in zip(results, out, strict=True):
                 env[slot] = value
         return [env[i] for i in outputs]

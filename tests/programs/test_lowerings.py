@@ -20,15 +20,15 @@ from lgsim.programs.compiler import compiler
 from lgsim.xla import batch_last, linear_last
 from tests.multibody import trees
 
-pytestmark = pytest.mark.skipif(
-    jax.default_backend() != "cpu" or compiler() is None, reason="needs a CPU and llvmlite"
-)
+pytestmark = pytest.mark.skipif(jax.default_backend() != "cpu" or compiler() is None, reason="needs a CPU and llvmlite")
 
 MACHINES = {
-    "chain": (["revolute", "prismatic", "helical"], [-1, 0, 1]),
-    "floating": (["free", "revolute", "universal", "revolute"], [-1, 0, 0, 2]),
+    "chain": (["revolute", "helical"], [-1, 0]),
+    "floating": (["free", "revolute", "revolute"], [-1, 0, 0]),
     "groups": (["spherical", "revolute", "planar"], [-1, 0, 0]),
 }
+# what XLA compiles for a machine more takes ten seconds
+NAMES = ["floating", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in MACHINES if name != "floating")]
 ROUNDING = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
 
 
@@ -68,14 +68,14 @@ def derivatives(f, model):
     return found
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", NAMES)
 def test_forward_dynamics_and_both_products(name):
     model = machine(name)
     q, v, tau = trees.state(model, batch=(9,))
     same(jax.vmap(derivatives(forward_dynamics, model)), q, v, tau, calls=3, relative=1e-12)
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", NAMES)
 def test_other_quantities(name):
     model = machine(name)
     q, v, a = trees.state(model, batch=(9,))
@@ -99,14 +99,16 @@ def test_batches_of_each_size(batch, dtype):
 
 
 def test_a_batch_of_models():
-    model = machine("floating")
+    model = machine("chain")
     q, v, tau = trees.state(model, batch=(5,))
-    models = jax.tree.map(lambda x: x * jnp.linspace(1, 1.1, 5).reshape(-1, *[1] * x.ndim), model)
+    models = jax.tree.map(lambda x: x[None] * jnp.linspace(1, 1.1, 5, dtype=x.dtype).reshape(-1, *[1] * x.ndim), model)
     same(jax.vmap(forward_dynamics), models, q, v, tau)
     same(jax.vmap(forward_dynamics, (0, None, None, None)), models, q[0], v[0], tau[0])
 
 
-@pytest.mark.parametrize("inner, outer", [((0, None, 0), (0, 0, None)), ((None, 0, 0), (1, 2, 0)), ((1, 0, 0), (0, 0, 0))])
+@pytest.mark.parametrize(
+    "inner, outer", [((0, None, 0), (0, 0, None)), ((None, 0, 0), (1, 2, 0)), ((1, 0, 0), (0, 0, 0))]
+)
 def test_nested_batches(inner, outer):
     model = machine("chain")
     full = dict(zip("qvt", trees.state(model, batch=(2, 3)), strict=True))
@@ -168,9 +170,6 @@ def test_every_kind_of_numbers():
     rng = np.random.default_rng(0)
     x, flags = jnp.asarray(rng.normal(size=(11, 3))), jnp.asarray(rng.normal(size=(11, 2)) > 0)
     count = jnp.arange(11, dtype=jnp.int32)
-    for f in (jax.vmap(every_kind), jax.vmap(every_kind, (0, None, 0)), jax.vmap(every_kind, (None, 0, None))):
-        axes = [a is not None for a in ((0, 0, 0), (0, None, 0), (None, 0, None))[0]]
-        del axes
     with lgsim.llvm_lowering(True):
         found, calls = compiled(jax.vmap(every_kind), x, flags, count)
     with lgsim.llvm_lowering(False):
@@ -185,7 +184,7 @@ def test_every_kind_of_numbers():
 
 
 def test_linear_functions_are_transposed():
-    """Both directions are programs, in reverse mode as well."""
+    """A linear function and what reverse mode pulls back by are programs."""
     A = np.random.default_rng(0).normal(size=(12, 12))
 
     def product(args, x):
@@ -196,7 +195,7 @@ def test_linear_functions_are_transposed():
 
     f = linear_last(product, back)
     s, x = jnp.arange(1.0, 13.0), jnp.ones((5, 12))
-    same(jax.vmap(lambda x: jax.vjp(lambda x: f((s,), x), x)[1](x)), x)
+    same(jax.vmap(lambda x: (f((s,), x), jax.linear_transpose(lambda x: f((s,), x), x)(x))), x, calls=2)
 
 
 def test_what_is_no_number_stays_none():
@@ -205,7 +204,7 @@ def test_what_is_no_number_stays_none():
     q, v, tau = trees.state(model, batch=(8,))
     with lgsim.llvm_lowering(True):
         right = jax.jit(partial(forward_dynamics, model))(q, v, tau)
-        found = jax.jit(partial(forward_dynamics, model))(q.at[3, 2].set(jnp.nan), v, tau)
+        found = jax.jit(partial(forward_dynamics, model))(q.at[3, 1].set(jnp.nan), v, tau)
     assert not np.isfinite(found[3]).any()
     np.testing.assert_array_equal(np.delete(found, 3, 0), np.delete(right, 3, 0))
 
