@@ -117,7 +117,7 @@ def _fill(equation: Any) -> Any:
         return value
     if dtype.kind == "f":
         return np.nan
-    return True if dtype == bool else np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max
+    return True if dtype.kind == "b" else np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max
 
 
 def _scatter(op: str | None) -> Callable[..., list[Values]]:

@@ -11,7 +11,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,8 @@ class Compiler:
         self.vector_bytes = 64 if wide else 32 if features.get("avx", False) else 16
         flags = ",".join(filter(None, [features.flatten(), "-prefer-256-bit" if wide else ""]))
         target = llvm.Target.from_triple(triple)
-        self._target = target.create_target_machine(cpu=name, features=flags, opt=EFFORT, jit=True)
+        self._machine = partial(target.create_target_machine, cpu=name, features=flags, opt=EFFORT, jit=True)
         self.machine = f"{VERSION} {version} {llvm.llvm_version_info} {triple} {name} {flags} {EFFORT} {api}"
-        self._engines: list[Any] = []
         self._lock = threading.Lock()
 
     def object_code(self, text: str) -> bytes:
@@ -59,7 +58,7 @@ class Compiler:
         with self._lock:
             module = self._llvm.parse_assembly(text)
             module.verify()
-            return self._target.emit_object(module)
+            return self._machine().emit_object(module)
 
     def load(self, code: bytes, function: str) -> int:
         """The address of a function of object code, which stays in the process for good.
@@ -68,11 +67,12 @@ class Compiler:
             RuntimeError: LLVM does not accept the object code.
         """
         with self._lock:
-            engine = self._llvm.create_mcjit_compiler(self._llvm.parse_assembly(""), self._target)
+            # a machine of its own, which the engine takes over
+            engine = self._llvm.create_mcjit_compiler(self._llvm.parse_assembly(""), self._machine())
             engine.add_object_file(self._llvm.ObjectFileRef.from_data(code))
             engine.finalize_object()
-            self._engines.append(engine)
             address = engine.get_function_address(function)
+            engine.detach()  # never freed: a thread of XLA may be in it when the process ends
         if not address:
             raise RuntimeError(f"no function {function} in the object code")
         return address

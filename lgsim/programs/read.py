@@ -13,6 +13,7 @@ from typing import Any, no_type_check
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from lgsim.programs.arrays import RULES, Values
 from lgsim.programs.elementwise import ELEMENTWISE
@@ -162,7 +163,7 @@ class Reader:
     def _const(self, x: Any) -> Values:
         found = self._consts.get(id(x))
         if found is None:
-            if isinstance(x, jax.core.Tracer):
+            if isinstance(x, Tracer):
                 raise NotAProgram("a constant that is traced")
             found = self._consts[id(x)] = x, _scalar(self.builder.array(x))
         return found[1]

@@ -24,7 +24,7 @@ def statements(f, *args):
         (lambda x: x + 0.0, {}),
         (lambda x: x * 1.0 - 0.0, {}),
         (lambda x: x + 0.0 * jnp.sin(x), {}),
-        (lambda x: -(-x), {}),
+        (lambda x: -jnp.negative(x), {}),
         (lambda x: x + (-x[::-1]), {"sub": 3}),
         (lambda x: (-x) * (-x), {"mul": 3}),
         (lambda x: x * x[::-1], {"mul": 2}),  # of which two are one product
