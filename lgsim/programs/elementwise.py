@@ -21,6 +21,39 @@ def _same(op: str) -> Callable[[Builder, Any], Scalar]:
     return made
 
 
+def _divided(op: str) -> Callable[[Builder, Any], Scalar]:
+    """Of integers by a constant above zero alone: by zero a processor stops."""
+
+    def made(b: Builder, equation: Any) -> Scalar:
+        if equation.invars[0].aval.dtype.kind == "f":
+            return lambda x, y: b(op, x, y)
+
+        def divided(x: int, y: int) -> int:
+            if b.number(y) <= 0:
+                raise NotAProgram("integers divided by what is not above zero")
+            return b(op, x, y)
+
+        return divided
+
+    return made
+
+
+def _shifted(op: str) -> Callable[[Builder, Any], Scalar]:
+    """By a constant number of bits alone: by more than there are LLVM leaves the result open."""
+
+    def made(b: Builder, equation: Any) -> Scalar:
+        bits = 8 * equation.invars[0].aval.dtype.itemsize
+
+        def shifted(x: int, by: int) -> int:
+            if not 0 <= b.number(by) < bits:
+                raise NotAProgram("a shift by more bits than there are")
+            return b(op, x, by)
+
+        return shifted
+
+    return made
+
+
 def _identity(b: Builder, equation: Any) -> Scalar:
     return lambda x: x
 
@@ -109,10 +142,11 @@ def _function(op: str) -> Callable[[Builder, Any], Scalar]:
 
 ELEMENTWISE: dict[str, Callable[[Builder, Any], Scalar]] = {
     **{op: _same(op) for op in (
-        "add", "sub", "mul", "div", "rem", "neg", "abs", "sign", "sqrt", "floor", "ceil", "max", "min",
+        "add", "sub", "mul", "neg", "abs", "sign", "sqrt", "floor", "ceil", "max", "min",
         "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not",
-        "shift_left", "shift_right_arithmetic", "shift_right_logical",
     )},
+    **{op: _divided(op) for op in ("div", "rem")},
+    **{op: _shifted(op) for op in ("shift_left", "shift_right_arithmetic", "shift_right_logical")},
     **{op: _function(op) for op in FUNCTIONS if op != "pow"},
     "add_any": _same("add"), "copy": _identity, "copy_p": _identity, "stop_gradient": _identity, "name": _identity,
     "convert_element_type": _convert, "bitcast_convert_type": _bitcast, "select_n": _select, "square": _square,

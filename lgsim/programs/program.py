@@ -278,6 +278,12 @@ def fold(op: str, kind: str, numbers: Sequence[tuple[str, Any]]) -> Any:
     return function(*given)
 
 
+def _quotient(x: Any, y: Any) -> Any:
+    """Integers divided towards zero, by one above zero."""
+    size = abs(int(x)) // int(y)
+    return x.dtype.type(-size if x < 0 else size)
+
+
 def _shifted(x: Any, by: Any, signed: bool) -> Any:
     bits = x.dtype.itemsize * 8
     whole = int(x) if signed else int(x) % (1 << bits)
@@ -286,7 +292,7 @@ def _shifted(x: Any, by: Any, signed: bool) -> Any:
 
 _FOLDED: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "abs": np.abs, "sign": np.sign,
-    "div": lambda x, y: x / y if x.dtype.kind == "f" else np.array(int(x / y), x.dtype)[()],
+    "div": lambda x, y: x / y if x.dtype.kind == "f" else _quotient(x, y),
     "rem": np.fmod, "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "round": np.rint,
     "max": np.maximum, "min": np.minimum,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,

@@ -27,7 +27,7 @@ CALLS = {
 }  # fmt: skip
 """Primitives that call a program, and the parameter that holds it."""
 
-SLACK = 4
+SLACK = 2
 """How many times the limit may be written on the way: much of a program folds or is needed by no output."""
 
 

@@ -114,24 +114,22 @@ def _run_on_cpu(*leaves: Array, program: _Program, structure: Any, rank: int) ->
     compiled = program.compiled(structure, kinds, shared)
     if compiled is None:
         return _run(*leaves, program=program, structure=structure, rank=rank)
-    count = prod(batch)
 
     def flat(x: Array, axes: int, once: bool) -> Array:
         """(entries,) where all states share the leaf, else (entries, states)."""
         entries = prod(x.shape[:axes])
         if once:
             return x.reshape(entries)
-        return jnp.broadcast_to(x, (*x.shape[:axes], *batch)).reshape(entries, count)
+        return jnp.broadcast_to(x, (*x.shape[:axes], *batch)).reshape(entries, prod(batch))
 
-    found = compiled([flat(*each) for each in zip(leaves, own, shared, strict=True)], count)
+    found = compiled([flat(*each) for each in zip(leaves, own, shared, strict=True)], prod(batch))
     avals = program.traced(structure, *map(_kind, leaves))[0].out_avals
-    # a result that no mapped argument enters has a batch of length 1
-    return [
-        jnp.broadcast_to(x.reshape(*y.shape[: y.ndim - rank], *batch), y.shape)
-        if all(a == b for a, b in zip(batch, y.shape[y.ndim - rank :], strict=True))
-        else x.reshape(*y.shape[: y.ndim - rank], *batch)[(..., *(slice(0, n) for n in y.shape[y.ndim - rank :]))]
-        for x, y in zip(found, avals, strict=True)
-    ]
+    out = []
+    for x, aval in zip(found, avals, strict=True):
+        axes = aval.ndim - rank
+        # a result that no mapped argument enters has a batch of length 1
+        out.append(x.reshape(*aval.shape[:axes], *batch)[(..., *map(slice, aval.shape[axes:]))])
+    return out
 
 
 @_called.def_abstract_eval

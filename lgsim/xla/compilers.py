@@ -51,6 +51,9 @@ def llvm_lowering(enabled: bool) -> Iterator[None]:
     LLVM, where the package llvmlite is installed (extra ``fast``) and a program is not too long. The results of both
     are the same to rounding. The environment variable ``LGSIM_LLVM_LOWERING=0`` switches it off for a process.
 
+    What LLVM made is kept in the user's folder for caches (``LGSIM_CACHE_DIR``) and known to the process that lowers a
+    program: one that is exported or serialized for another process has to be lowered with it switched off.
+
     Args:
         enabled: Whether LLVM is used where it can be.
     """
