@@ -48,7 +48,7 @@ def compile_batch(closed: Any, shared: tuple[bool, ...]) -> CompiledBatch | None
 
 
 def compile_program(program: Program, shared: tuple[bool, ...]) -> CompiledBatch | None:
-    """What LLVM makes of a program, or None where there is no LLVM or it fails, which is said once.
+    """What LLVM makes of a program, or None where there is nothing to compute, no LLVM, or it fails (a warning).
 
     Args:
         program: The program.
@@ -59,6 +59,8 @@ def compile_program(program: Program, shared: tuple[bool, ...]) -> CompiledBatch
         return None
     given = [i for i, port in enumerate(program.inputs) if port.values]
     made = [i for i, port in enumerate(program.outputs) if port.values]
+    if not made:
+        return None
     short = program._replace(
         inputs=tuple(program.inputs[i] for i in given), outputs=tuple(program.outputs[i] for i in made)
     )
@@ -84,18 +86,19 @@ class _Call:
         self, name: str, short: Program, outputs: Sequence[Port], given: list[int], made: list[int], alone: bool
     ) -> None:
         self.name, self.given, self.made, self.alone = name, given, made, alone
-        self.kinds = [(np.dtype(port.kind), len(port.values)) for port in outputs]
+        self.kinds = [(np.dtype(port.kind), port.shape) for port in outputs]
 
     def __call__(self, leaves: Sequence[Array], states: int) -> list[Array]:
-        """The results (entries, states) of leaves (entries,), those that are shared, or (entries, states)."""
-        alone = (1,) if self.alone else (states,)
-        out = [jnp.zeros((size, states), dtype) for dtype, size in self.kinds]
-        shapes = [jax.ShapeDtypeStruct((self.kinds[i][1], *alone), self.kinds[i][0]) for i in self.made]
-        if not shapes or not states:
+        """The results (*own, states) of leaves (*own,), those that are shared, or (*own, states)."""
+        out = [jnp.zeros((*shape, states), dtype) for dtype, shape in self.kinds]
+        if not self.made or not states:
             return out
-        found = handler_call(self.name, shapes)(*(leaves[i] for i in self.given))
+        alone = () if self.alone else (states,)
+        kinds = [self.kinds[i] for i in self.made]
+        results = [jax.ShapeDtypeStruct((*shape, *alone), dtype) for dtype, shape in kinds]
+        found = handler_call(self.name, results)(*(leaves[i] for i in self.given))
         for i, x in zip(self.made, found, strict=True):
-            out[i] = jnp.broadcast_to(x, (self.kinds[i][1], states))
+            out[i] = jnp.broadcast_to(x[..., None], out[i].shape) if self.alone else x
         return out
 
 

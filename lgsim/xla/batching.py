@@ -116,11 +116,9 @@ def _run_on_cpu(*leaves: Array, program: _Program, structure: Any, rank: int) ->
         return _run(*leaves, program=program, structure=structure, rank=rank)
 
     def flat(x: Array, axes: int, once: bool) -> Array:
-        """(entries,) where all states share the leaf, else (entries, states)."""
-        entries = prod(x.shape[:axes])
-        if once:
-            return x.reshape(entries)
-        return jnp.broadcast_to(x, (*x.shape[:axes], *batch)).reshape(entries, prod(batch))
+        """(*own,) where all states share the leaf, else (*own, states)."""
+        own = x.shape[:axes]
+        return x.reshape(own) if once else jnp.broadcast_to(x, (*own, *batch)).reshape(*own, prod(batch))
 
     found = compiled([flat(*each) for each in zip(leaves, own, shared, strict=True)], prod(batch))
     avals = program.traced(structure, *map(_kind, leaves))[0].out_avals

@@ -16,7 +16,7 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr
 
 CompiledBatch = Callable[[Sequence[Array], int], list[Array]]
-"""``compiled(leaves, states)``: of leaves (entries,) or (entries, states) the results (entries, states)."""
+"""``compiled(leaves, states)``: of leaves, (*own, states) or (*own) where all states share it, (*own, states)."""
 
 BatchCompiler = Callable[[ClosedJaxpr, tuple[bool, ...]], CompiledBatch | None]
 """Of the program of one state, and which of its arguments all states share, what is compiled, or None."""

@@ -1,7 +1,6 @@
 """A program as LLVM IR: several states to a vector, and the function by which XLA calls it.
 
-Inputs are shared by all states of a batch, (entries), or have one column for each, (entries, states) in row-major
-order. Three functions: ``shared`` computes scalars that depend on shared inputs alone, once a call; ``states`` computes
+Inputs are shared by all states of a batch, or have one more axis for them, the last one, in row-major order. Three functions: ``shared`` computes scalars that depend on shared inputs alone, once a call; ``states`` computes
 one vector of states; ``handler`` takes XLA's call frame and runs them. Where the number of states is no multiple of a
 vector's length the last vector begins earlier, and fewer states than a vector has are copied to one.
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from lgsim.programs.program import FUNCTIONS, Port, Program, Statement
 
-VERSION = 1
+VERSION = 2
 """Part of the name of every compiled program: another number where the text of this file gives another meaning."""
 
 _TYPES = {
@@ -38,8 +37,8 @@ _INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "round": "rint"
 def llvm_text(program: Program, shared: Sequence[bool], lanes: int, api: tuple[int, int]) -> str:
     """The text of a module whose function ``handler`` is a handler of XLA's foreign function interface.
 
-    Its operands are the inputs of the program in their order and its results the outputs, each result with one column
-    for each state; with ``shared`` all true there are no columns, and the program is run once on scalars.
+    Its operands are the inputs of the program in their order and its results the outputs, each with one more axis for
+    the states behind its own; with ``shared`` all true there is none, and the program is run once on scalars.
 
     Args:
         program: The program; no input or output is without entries.
@@ -58,6 +57,7 @@ class _Module:
         self.program, self.shared = program, tuple(shared)
         self.alone = all(shared)
         self.lanes = lanes
+        self.rank = len(program.outputs[0].shape)
         self.kinds: list[str] = []
         self.places: list[tuple[int, int]] = []  # of each entry of an input: (input, place in it)
         once: list[bool] = []
@@ -180,7 +180,7 @@ class _Module:
                 ]
         lines.append(f"%kept = alloca [{max(len(self.kept), 1)} x i64], align 64")
         lines.append("call void @shared(ptr %args, ptr %rets, ptr %kept)")
-        loop = "ret ptr null" if self.alone else _LOOP.replace("LANES", str(self.lanes))
+        loop = "ret ptr null" if self.alone else _LOOP.replace("LANES", str(self.lanes)).replace("RANK", str(self.rank))
         text = _HANDLER.replace("MAJOR", str(major)).replace("MINOR", str(minor))
         return text.replace("RUN", "\n".join([*lines, loop]))
 
@@ -425,7 +425,7 @@ def _memory(kind: str) -> str:
 _LOOP = """%ret0 = load ptr, ptr %given_rets
 %dims_at = getelementptr i8, ptr %ret0, i64 40
 %dims = load ptr, ptr %dims_at
-%n_at = getelementptr i64, ptr %dims, i64 1
+%n_at = getelementptr i64, ptr %dims, i64 RANK
 %n = load i64, ptr %n_at
 %few = icmp ult i64 %n, LANES
 br i1 %few, label %some, label %many
