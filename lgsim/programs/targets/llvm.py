@@ -1,8 +1,9 @@
 """A program as LLVM IR: several states to a vector, and the function by which XLA calls it.
 
-Inputs are shared by all states of a batch, or have one more axis for them, the last one, in row-major order. Three functions: ``shared`` computes scalars that depend on shared inputs alone, once a call; ``states`` computes
-one vector of states; ``handler`` takes XLA's call frame and runs them. Where the number of states is no multiple of a
-vector's length the last vector begins earlier, and fewer states than a vector has are copied to one.
+Inputs are shared by all states of a batch, or have one more axis for them, the last one, in row-major order. Three
+functions: ``shared`` computes scalars that depend on shared inputs alone, once a call; ``states`` computes one vector
+of states; ``handler`` takes XLA's call frame and runs them. Where the number of states is no multiple of a vector's
+length the last vector begins earlier, and fewer states than a vector has are copied to one.
 
 ``states`` is a function without a loop so that no pass moves what is shared, a load with a broadcast, to a register
 that is not there. Products and sums may be contracted (fma), nothing else is reordered.
