@@ -230,8 +230,8 @@ class Builder:
     def program(self, outputs: Sequence[tuple[str, np.ndarray]]) -> Program:
         """The program of these outputs, each a kind and an array of values, without what none of them needs.
 
-        The order is that of the function: depth first, each statement before the one that needs it, is smaller as machine
-        code but up to half slower, since neighbors then wait for each other.
+        The order is that of the function. Depth first, each statement before the one that needs it, it is smaller as
+        machine code and up to half slower, since neighbors then wait for each other.
         """
         first = sum(len(port.values) for port in self._inputs)
         needed = bytearray(len(self.kinds))
