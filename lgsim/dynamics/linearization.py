@@ -207,7 +207,7 @@ class Changes(NamedTuple):
 
 
 def changes(tree: Topology, frozen: Frozen, drift: Motion, A_parent: Motion) -> Changes:
-    """How velocity and acceleration change with q and v: ``psi' = V_p x S``, ``psi'' = A_p x S + V_p x psi'``, p the parent."""
+    """``psi' = V_p x S`` and ``psi'' = A_p x S + V_p x psi'``, p being what carries the joint of the row."""
     psi = fusion_barrier(frozen.V_parent.cross(frozen.S)) if tree.groups else drift
     return Changes(
         psi, fusion_barrier(A_parent.cross(frozen.S) + frozen.V_parent.cross(psi)), fusion_barrier(psi + drift)
