@@ -1,9 +1,8 @@
 """Real robots in every algorithm that Pinocchio and MuJoCo have.
 
-A small one of either kind, that flies and that stands on the world, runs always. With `--exhaustive` (`make
-exhaustive`) a robot of every family of the package runs. The four-legged ones are one tree and share its compiled
-programs; the others run operation by operation: a tree takes minutes to compile in all algorithms, and what compiling
-changes is round-off.
+A small one that flies runs always. With `--exhaustive` (`make exhaustive`) a robot of every family of the package
+runs. The four-legged ones are one tree and share its compiled programs; the others run operation by operation: a tree
+takes minutes to compile in all algorithms, and what compiling changes is round-off.
 """
 
 from contextlib import nullcontext
@@ -30,8 +29,8 @@ FLOATING = (
     "a1 alex alexander anymal b1 bolt borinot centauro g1 go1 go2 hector hextilt human hyq icub iris laikago quadruped"
     " romeo simple_humanoid solo talos"
 ).split()  # fmt: skip
-ALWAYS = "borinot finger_edu".split()
-COMPILED = [*ALWAYS, *"a1 anymal_b anymal_c b1 go1 go2 hyq laikago solo".split()]
+ALWAYS = ["borinot"]
+COMPILED = "a1 anymal_b anymal_c b1 go1 go2 hyq laikago solo".split()
 FAMILIES = sorted({name.split("/")[0] for name in FILES})
 
 
