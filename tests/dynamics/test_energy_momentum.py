@@ -25,7 +25,7 @@ from tests.multibody.twin import Twin
 
 
 @pytest.mark.parametrize(
-    "case", lanes(["two roots", "floating chain"], ["revolute chain", "screws", "groups", "floating", "one free body"])
+    "case", lanes(["floating chain"], ["two roots", "revolute chain", "screws", "groups", "floating", "one free body"])
 )
 def test_momentum_equals_pinocchio(case):
     model = trees.build(*trees.CASES[case], armature=True)
@@ -37,7 +37,7 @@ def test_momentum_equals_pinocchio(case):
     close(centroidal_momentum_rate(model, q, v, a), right.vector)
 
 
-@pytest.mark.parametrize("case", lanes(["two roots", "floating chain"], ["screws", "one free body"]))
+@pytest.mark.parametrize("case", lanes(["floating chain"], ["two roots", "screws", "one free body"]))
 def test_energy_and_center_equal_pinocchio(case):
     model = trees.build(*trees.CASES[case])  # the peer's kinetic energy has the armature of some joints only
     twin = Twin(model)
@@ -58,7 +58,7 @@ def test_velocity_and_jacobian_of_the_center_equal_pinocchio():
     close(center_of_mass_jacobian(model, q), twin.back(pin.jacobianCenterOfMass(twin.pin, twin.data, twin.q(q))))
 
 
-@pytest.mark.parametrize("case", lanes(["two roots"], ["revolute tree", "two free bodies"]))
+@pytest.mark.parametrize("case", lanes(["floating chain"], ["revolute tree", "two free bodies"]))
 def test_rate_of_the_matrix_equals_pinocchio(case):
     """Machines without joints that Pinocchio composes of others: it leaves out how their screws move in each other."""
     model = trees.build(*trees.CASES[case])
@@ -137,7 +137,7 @@ def test_far_from_the_worlds_origin():
 
 
 def test_batches_are_single_states():
-    model = trees.build(*trees.CASES["two roots"])
+    model = trees.build(*trees.CASES["floating chain"])
     q, v, a = trees.state(model, batch=(2, 2))
     functions = [
         (kinetic_energy, (q, v)),

@@ -38,7 +38,7 @@ def test_mimic_is_the_reduced_machine():
 
 
 def test_batch_is_one_by_one():
-    model = trees.build(*trees.CASES["floating chain"], armature=True)
+    model = mimicking()
     q, x, _ = trees.state(model, batch=(2,))
     whole = inverse_mass_matrix(model, q)
     solved = solve_mass_matrix(model, q, x)

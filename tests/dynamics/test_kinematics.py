@@ -9,7 +9,7 @@ import pytest
 from lgsim.dynamics.kinematics import forward_kinematics, frame_accelerations, frame_twists
 from lgsim.lie import se3
 from tests.dynamics.framed import framed
-from tests.dynamics.machines import cases, close, mimicking
+from tests.dynamics.machines import cases, close, lanes, mimicking
 from tests.multibody import trees
 
 
@@ -28,20 +28,21 @@ def test_equal_pinocchio(case):
     close(rates[:, :3] + jnp.cross(twists[:, 3:], twists[:, :3]), classical)
 
 
-def test_derivatives_of_each_other():
+@pytest.mark.parametrize("name", lanes(["mimics"], ["floating chain"]))
+def test_derivatives_of_each_other(name):
     """``T' = T hat(V)`` and ``V' = A``, also where joints mimic."""
-    for model in (mimicking(), framed("floating chain")[0]):
-        q, v, a = trees.state(model)
+    model = mimicking() if name == "mimics" else framed(name)[0]
+    q, v, a = trees.state(model)
 
-        @jax.jit
-        def along(model, q, v, a):
-            speed = model.rate(q, v)
-            poses = jax.jvp(lambda q: forward_kinematics(model, q), (q,), (speed,))
-            return poses, jax.jvp(lambda q, v: frame_twists(model, q, v), (q, v), (speed, a))
+    @jax.jit
+    def along(q, v, a):
+        speed = model.rate(q, v)
+        poses = jax.jvp(lambda q: forward_kinematics(model, q), (q,), (speed,))
+        return poses, jax.jvp(lambda q, v: frame_twists(model, q, v), (q, v), (speed, a))
 
-        (poses, moved), (twists, rates) = along(model, q, v, a)
-        close(poses @ se3.hat(twists), moved)
-        close(frame_accelerations(model, q, v, a), rates)
+    (poses, moved), (twists, rates) = along(q, v, a)
+    close(poses @ se3.hat(twists), moved)
+    close(frame_accelerations(model, q, v, a), rates)
 
 
 def test_batches_are_single_states():
