@@ -76,7 +76,9 @@ ACTIONS = {
 }
 # those that between them run all the code in float32, and all that is not composed
 FLOAT32 = ("right SE3", "right UnitQuaternion", "coadjoint SE3", "tangent sphere")
-SIMPLE = pytest.mark.parametrize("name", ("left SO3", *FLOAT32))
+SIMPLE = pytest.mark.parametrize(
+    "name", lanes(("left SO3", "right SE3", "tangent sphere"), ("right UnitQuaternion", "coadjoint SE3"))
+)
 # one of each kind, and a power of a product; the others are of other groups and factors
 ALWAYS = ("left SO3", *FLOAT32, "two of right SO3 x addition")
 PER_ACTION = pytest.mark.parametrize("name", lanes(ALWAYS, [name for name in ACTIONS if name not in ALWAYS]))

@@ -195,6 +195,7 @@ def test_derivatives_to_third_order(name, order):
 
 
 @pytest.mark.oracle
+@pytest.mark.exhaustive  # as those of SE3's; the first ones are tested at half turns
 def test_second_derivatives_of_log_along_the_group():
     angles = [0.0, 1e-9, 1e-3, 1.0, 3.0]
     u = vectors(angles, np.float64, seed=9)

@@ -8,6 +8,7 @@ import pytest
 
 from lgsim.multibody import ModelBuilder, joints, tangent_grad, tangent_hessian, tangent_jacobian
 from tests.dynamics.machines import mimicking
+from tests.lie.structures import Compiled
 from tests.multibody import trees
 from tests.multibody.twin import Twin
 
@@ -19,6 +20,12 @@ def model():
     """Every joint, and the kinds whose numbers do not lie side by side twice."""
     kinds = [*ALL, "spherical", "revolute"]
     return trees.build(kinds, [-1, *(i // 2 for i in range(len(kinds) - 1))])
+
+
+@pytest.fixture(scope="module")
+def compiled(model):
+    """The model's methods, each a program."""
+    return Compiled(model)
 
 
 def some(model, shape=(), seed=0):
@@ -71,50 +78,50 @@ def test_random_draws_joints_apart(model):
     assert np.abs(np.corrcoef(q.T) - np.eye(model.nq)).max() < 0.3
 
 
-def test_retract_and_difference_equal_pinocchio(model):
+def test_retract_and_difference_equal_pinocchio(model, compiled):
     twin = Twin(model)
     q0, dv = some(model)
-    q1 = model.retract(q0, dv)
+    q1 = compiled.retract(q0, dv)
     right = pin.integrate(twin.pin, twin.q(q0), twin.v(dv))
     found = twin.q(q1)
     np.testing.assert_allclose(found * np.sign(np.where(found * right < 0, -1, 1)), right, rtol=0, atol=1e-14)
     back = twin.back(pin.difference(twin.pin, twin.q(q0), twin.q(q1)))
-    np.testing.assert_allclose(model.difference(q0, q1), back, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(compiled.difference(q0, q1), back, rtol=0, atol=1e-13)
     np.testing.assert_allclose(back, dv, rtol=0, atol=1e-13)
 
 
-def test_steps_at_rest_and_ends_of_a_way(model):
+def test_steps_at_rest_and_ends_of_a_way(model, compiled):
     q0, dv = some(model)
-    q1 = model.retract(q0, dv)
+    q1 = compiled.retract(q0, dv)
     for q in (q0, model.neutral()):
-        np.testing.assert_allclose(model.retract(q, jnp.zeros(model.nv)), q, rtol=0, atol=1e-15)
-        np.testing.assert_allclose(model.difference(q, q), np.zeros(model.nv), rtol=0, atol=1e-15)
-    np.testing.assert_allclose(model.interpolate(q0, q1, 0.0), q0, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(model.interpolate(q0, q1, 1.0), q1, rtol=0, atol=1e-14)
-    half = model.interpolate(q0, q1, 0.5)
+        np.testing.assert_allclose(compiled.retract(q, jnp.zeros(model.nv)), q, rtol=0, atol=1e-15)
+        np.testing.assert_allclose(compiled.difference(q, q), np.zeros(model.nv), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(compiled.interpolate(q0, q1, 0.0), q0, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(compiled.interpolate(q0, q1, 1.0), q1, rtol=0, atol=1e-14)
+    half = compiled.interpolate(q0, q1, 0.5)
     for a, b in ((q0, half), (half, q1)):
-        np.testing.assert_allclose(model.difference(a, b), dv / 2, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(compiled.difference(a, b), dv / 2, rtol=0, atol=1e-14)
 
 
-def test_ways_take_an_array_of_parameters(model):
+def test_ways_take_an_array_of_parameters(model, compiled):
     """Five points on one way, and one point on each of three."""
     q0, dv = some(model, (3,))
-    q1 = model.retract(q0, dv)
+    q1 = compiled.retract(q0, dv)
     s = jnp.linspace(0.0, 1.0, 5)
     found = jax.jit(jax.vmap(lambda s: model.interpolate(q0[0], q1[0], s)))(s)
     assert found.shape == (5, model.nq)
-    np.testing.assert_allclose(model.difference(found[0], found[1]), dv[0] / 4, rtol=0, atol=1e-14)
-    each = model.interpolate(q0, q1, jnp.array([0.0, 0.5, 1.0])[:, None])
-    np.testing.assert_allclose(model.difference(q0[1], each[1]), dv[1] / 2, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(compiled.difference(found[0], found[1]), dv[0] / 4, rtol=0, atol=1e-14)
+    each = compiled.interpolate(q0, q1, jnp.array([0.0, 0.5, 1.0])[:, None])
+    np.testing.assert_allclose(compiled.difference(q0[1], each[1]), dv[1] / 2, rtol=0, atol=1e-14)
 
 
-def test_rate_and_velocity_are_inverse(model):
+def test_rate_and_velocity_are_inverse(model, compiled):
     q, v = some(model)
-    dq = model.rate(q, v)
+    dq = compiled.rate(q, v)
     assert dq.shape == (model.nq,)
-    slope = jax.jvp(lambda s: model.retract(q, s * v), (0.0,), (1.0,))[1]
+    slope = jax.jvp(lambda s: compiled.retract(q, s * v), (0.0,), (1.0,))[1]
     np.testing.assert_allclose(dq, slope, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(model.velocity(q, dq), v, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(compiled.velocity(q, dq), v, rtol=0, atol=1e-14)
 
 
 VERBS = ("retract", "difference", "rate", "velocity")
