@@ -35,15 +35,19 @@ def flat(result):
 
 def compare(found, at, directions, h, atol, rtol=1e-5):
     """Forward mode, reverse mode and central differences of a vector ``found(at)`` along directions."""
-    push = jax.jit(lambda x, d: jax.jvp(found, (x,), (d,)))
-    size = push(at, directions[0])[0].size
-    by_reverse = jax.jit(jax.grad(lambda x: jnp.cos(jnp.arange(size)) @ found(x)))(at)
+
+    @jax.jit
+    def modes(x, d):
+        """(found, its derivative along d, the gradient of its product with numbers), all of one linearization."""
+        value, push = jax.linearize(found, x)
+        return value, push(d), jax.linear_transpose(push, x)(jnp.cos(jnp.arange(value.size)))[0]
+
     for d in directions:
-        slope = push(at, d)[1]
-        wanted = (np.asarray(push(at + h * d, d)[0]) - np.asarray(push(at - h * d, d)[0])) / (2 * h)
+        value, slope, gradient = modes(at, d)
+        wanted = (np.asarray(modes(at + h * d, d)[0]) - np.asarray(modes(at - h * d, d)[0])) / (2 * h)
         assert np.max(np.abs(wanted)) > 1e-3
         np.testing.assert_allclose(slope, wanted, rtol=rtol, atol=atol)
-        np.testing.assert_allclose(by_reverse @ d, np.cos(np.arange(size)) @ slope, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(gradient @ d, np.cos(np.arange(value.size)) @ slope, rtol=1e-7, atol=1e-9)
 
 
 def double(t, y, u, mass):
