@@ -5,10 +5,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import lgsim
 from lgsim.optimize.ilqr import backward_pass, parallel_backward_pass, second_order_backward_pass
 from lgsim.optimize.linear_quadratic import add_curvature, expected_change, linearize, riccati, rollout_policy
-from tests.optimize.problems import slew
+from tests.optimize.problems import turn
 
 
 @eqx.filter_jit
@@ -36,7 +35,7 @@ def of(found):
 
 def test_one_problem_and_a_batch_are_the_linear_quadratic_problem():
     """With bounds that some controls meet; in a batch each node is linearized within the loop, for one before it."""
-    problem = slew(horizon=7, method=lgsim.LieEuler).replace(lower=-0.2, upper=0.25)
+    problem = turn(horizon=7).replace(lower=-0.2, upper=0.25)
     zero = jnp.zeros(())
     one = jax.jit(lambda ys, us: (of(backward_pass(problem, ys, us, zero, False)), expected(problem, ys, us)))
     batch = jax.jit(jax.vmap(lambda ys, us: of(backward_pass(problem, ys, us, zero, False))))
@@ -56,7 +55,7 @@ def test_one_problem_and_a_batch_are_the_linear_quadratic_problem():
 
 def test_the_parallel_way():
     """In parallel it is the same."""
-    problem = slew(horizon=6, method=lgsim.LieEuler)
+    problem = turn()
     ys, us = perturbed(problem, jax.random.key(4))
     zero = jnp.zeros(())
     ways = jax.jit(
@@ -70,7 +69,7 @@ def test_the_parallel_way():
 
 def test_second_derivatives_where_they_have_a_minimum():
     """With a large effort the exact model is solved, with a small one Gauss and Newton's."""
-    problem = slew(horizon=6, weight=1.0, method=lgsim.LieEuler)
+    problem = turn(weight=1.0)
     ys, us = perturbed(problem, jax.random.key(4))
     zero = jnp.zeros(())
 
@@ -93,7 +92,7 @@ def test_second_derivatives_where_they_have_a_minimum():
 
 
 def test_what_is_not_finite_is_named():
-    problem = slew(horizon=6, method=lgsim.LieEuler)
+    problem = turn()
     ys, us = perturbed(problem, jax.random.key(5))
     place = jax.jit(lambda ys, us: backward_pass(problem, ys, us, jnp.zeros(()), False)[-2:])
     assert tuple(map(int, place(ys, us))) == (-1, -1)

@@ -23,7 +23,7 @@ from lgsim.optimize import (
     StateDistance,
     solve,
 )
-from tests.optimize.problems import ATTITUDE, PLANE
+from tests.optimize.problems import PLANE, ROTATION, rates
 
 LINE = Translation(2)
 
@@ -76,21 +76,16 @@ def test_a_linear_problem():
 
 
 @pytest.mark.slow
-def test_a_slew_on_the_rotation_group():
-    """By the start, the target, a moment of inertia and the step: of states on the group."""
-
-    def field(t, y, torque, J):
-        _, w = y
-        return jnp.concatenate([w, (torque - jnp.cross(w, J * w)) / J])
+def test_a_turn_on_the_rotation_group():
+    """By the start, the target, a moment of inertia, the weight and the step: of states on the group."""
 
     def found(x):
-        goal = (lgsim.so3.exp(jnp.array([0.3, -1.9, 0.5]) + x[:3]), jnp.zeros(3))
         problem = Problem(
-            FieldDynamics(ATTITUDE, field, 3, x[10], lgsim.LieEuler),
-            (lgsim.so3.exp(x[3:6]), jnp.array([0.2, 0.0, -0.1])),
+            FieldDynamics(ROTATION, rates, 3, x[10], lgsim.LieEuler),
+            lgsim.so3.exp(x[3:6]),
             horizon=12,
             running=ControlEffort(0.1),
-            terminal=StateDistance(ATTITUDE, goal, 30.0 * x[9]),
+            terminal=StateDistance(ROTATION, lgsim.so3.exp(jnp.array([0.3, -1.9, 0.5]) + x[:3]), 30.0 * x[9]),
             args=x[6:9],
         )
         return flat(solve(problem, solver=ILQR(gradient_tolerance=1e-10)))

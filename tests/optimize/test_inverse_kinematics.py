@@ -35,9 +35,18 @@ START = jnp.array([0.1, 0.8])
 
 @pytest.fixture(scope="module")
 def batch(arm):
-    """Four points in reach, one out of reach, and one to which the elbow would have to bend backwards."""
-    found = inverse_kinematics(arm, "tip", jnp.array([*POINTS, FAR, BACK]), START)
-    return jax.tree.map(lambda x: x[:4], found), *(jax.tree.map(lambda x, i=i: x[i], found) for i in (4, 5))
+    """The answers for four points in reach, one out of reach, one to which the elbow would have to bend backwards and
+    300 others, and the configurations of these; of four guesses one bends the wrong way and reaches few."""
+    rng = np.random.default_rng(0)
+    q = np.stack([rng.uniform(-1.8, 1.8, 300), rng.uniform(0.3, 2.3, 300)], axis=1)
+    x = A * np.sin(q[:, 0]) + B * np.sin(q.sum(axis=1))
+    z = A * np.cos(q[:, 0]) + B * np.cos(q.sum(axis=1))
+    points = np.stack([x, 0 * x, z], axis=1)
+    points[::50] = [[2 * np.sin(a), 0, 2 * np.cos(a)] for a in np.linspace(-1.5, 1.5, 6)]
+    guesses = jnp.array([[2.0, 2.5], [1.0, 1.0], [-1.0, 1.0], [0.0, 0.5]])
+    found = inverse_kinematics(arm, "tip", jnp.array([*POINTS, FAR, BACK, *points]), guesses)
+    parts = (slice(0, 4), 4, 5, slice(6, None))
+    return *(jax.tree.map(lambda x, i=i: np.asarray(x)[i], found) for i in parts), q
 
 
 def test_a_batch_of_positions_is_that_of_the_closed_form(batch):
@@ -48,16 +57,9 @@ def test_a_batch_of_positions_is_that_of_the_closed_form(batch):
     assert np.max(found.iterations) < 30
 
 
-def test_more_targets_than_run_side_by_side(arm):
-    """Each gets its own answer, from whichever guess reaches it; a guess that bends the wrong way reaches few."""
-    rng = np.random.default_rng(0)
-    q = np.stack([rng.uniform(-1.8, 1.8, 300), rng.uniform(0.3, 2.3, 300)], axis=1)
-    x = A * np.sin(q[:, 0]) + B * np.sin(q.sum(axis=1))
-    z = A * np.cos(q[:, 0]) + B * np.cos(q.sum(axis=1))
-    points = np.stack([x, 0 * x, z], axis=1)
-    points[::50] = [[2 * np.sin(a), 0, 2 * np.cos(a)] for a in np.linspace(-1.5, 1.5, 6)]
-    guesses = jnp.array([[2.0, 2.5], [1.0, 1.0], [-1.0, 1.0], [0.0, 0.5]])
-    found = inverse_kinematics(arm, "tip", jnp.array(points), guesses)
+def test_more_targets_than_run_side_by_side(batch):
+    """Each gets its own answer, from whichever guess reaches it."""
+    *_, found, q = batch
     far = np.arange(300) % 50 == 0
     reached = np.asarray(found.result == INVERSE_KINEMATICS_RESULTS.successful)
     np.testing.assert_array_equal(reached, ~far)
@@ -88,7 +90,7 @@ def test_derivatives_are_those_of_the_closed_form_in_both_modes(arm):
 @pytest.mark.slow
 def test_limits_hold_and_what_is_out_of_reach_is_told(arm, batch):
     """The nearest point of the reach; an elbow that would have to bend backwards."""
-    _, far, back = batch
+    _, far, back, *_ = batch
     assert bool(far.result == INVERSE_KINEMATICS_RESULTS.out_of_reach)
     np.testing.assert_allclose(far.error[0], 1.0 - (A + B), atol=1e-6)
     q = np.asarray(back.q)

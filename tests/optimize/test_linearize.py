@@ -12,7 +12,7 @@ from lgsim.optimize.linear_quadratic import add_curvature, linearize, linearize_
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.standard_costs import ControlEffort
 from tests.multibody import trees
-from tests.optimize.problems import slew
+from tests.optimize.problems import slew, turn
 from tests.optimize.quadratics import dense
 
 
@@ -54,8 +54,8 @@ def test_a_step_of_a_machine_with_gaps_against_differences():
 @pytest.mark.slow
 def test_the_model_has_the_gradient_and_hessian_of_the_whole_cost():
     """Full costs and second-order steps: the dense Hessian in all controls is that of the rolled-out cost, exactly."""
-    problem = slew(horizon=3, weight=2.0, method=lgsim.LieEuler)
-    bent = FunctionCost(lambda t, y, u, args: jnp.sum(jnp.cos(y[1]) * u) + 0.1 * y[0][0, 1] * u[0] + jnp.sum(u**4))
+    problem = turn(horizon=3, weight=2.0)
+    bent = FunctionCost(lambda t, y, u, args: jnp.sum(jnp.cos(y[1]) * u) + 0.1 * y[0, 1] * u[0] + jnp.sum(u**4))
     problem = problem.replace(running=problem.running + 0.3 * bent)
     us = 0.5 * jnp.sin(jnp.arange(9.0)).reshape(3, 3)
 
