@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.actions import Translation
+from lgsim.actions import RightTranslation, Translation
 from lgsim.optimize import (
     ILQR,
     AugmentedLagrangian,
@@ -23,9 +23,10 @@ from lgsim.optimize import (
     StateDistance,
     solve,
 )
-from tests.optimize.problems import PLANE, ROTATION, rates
+from tests.optimize.problems import PLANE, rates
 
 LINE = Translation(2)
+ATTITUDE = RightTranslation(lgsim.UnitQuaternion)
 
 
 def flat(result):
@@ -81,11 +82,11 @@ def test_a_turn_on_the_rotation_group():
 
     def found(x):
         problem = Problem(
-            FieldDynamics(ROTATION, rates, 3, x[10], lgsim.LieEuler),
-            lgsim.so3.exp(x[3:6]),
+            FieldDynamics(ATTITUDE, rates, 3, x[10], lgsim.LieEuler),
+            lgsim.quaternion.exp(x[3:6]),
             horizon=12,
             running=ControlEffort(0.1),
-            terminal=StateDistance(ROTATION, lgsim.so3.exp(jnp.array([0.3, -1.9, 0.5]) + x[:3]), 30.0 * x[9]),
+            terminal=StateDistance(ATTITUDE, lgsim.quaternion.exp(jnp.array([0.3, -1.9, 0.5]) + x[:3]), 30.0 * x[9]),
             args=x[6:9],
         )
         return flat(solve(problem, solver=ILQR(gradient_tolerance=1e-10)))
