@@ -75,7 +75,7 @@ def test_derivatives_are_those_of_the_closed_form_in_both_modes(arm):
     @jax.jit
     def slopes(point):
         """In forward and in reverse mode, of one linearization."""
-        q, push = jax.linearize(lambda point: inverse_kinematics(arm, "tip", point, START).q, point)
+        _, push = jax.linearize(lambda point: inverse_kinematics(arm, "tip", point, START).q, point)
         return jax.vmap(push, 0, 1)(jnp.eye(3)), jax.vmap(jax.linear_transpose(push, point))(jnp.eye(2))[0]
 
     h = 1e-6

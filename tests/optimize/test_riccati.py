@@ -77,7 +77,8 @@ def test_the_expected_change_is_that_of_the_dense_quadratic():
 def test_the_far_horizon_gives_the_algebraic_riccati_equation():
     """The gains of scipy's infinite horizon."""
     lq = random_problem()
-    still = jax.tree.map(lambda x: jnp.broadcast_to(x[0], (1000, *x.shape[1:])), lq._replace(P=lq.P[None], p=lq.p[None]))
+    first = lq._replace(P=lq.P[None], p=lq.p[None])
+    still = jax.tree.map(lambda x: jnp.broadcast_to(x[0], (1000, *x.shape[1:])), first)
     still = still._replace(P=still.P[0], p=still.p[0])
     A, B, Q, R, S = (np.asarray(x[0]) for x in (still.A, still.B, still.Q, still.R, still.N))
     X = solve_discrete_are(A, B, Q, R, s=S)

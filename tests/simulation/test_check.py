@@ -121,7 +121,9 @@ def test_with_the_check_all_derivatives_stay_and_without_it_nothing_is_left():
                                         inertia=0.01 * np.eye(3), friction=0.1).build()  # fmt: skip
 
     def loss(q0, model, check):
-        out = rollout(model, q0, jnp.ones(1), dt=0.01, steps=4, torques=jnp.ones((4, 1)), method=lgsim.LieEuler, check=check)
+        out = rollout(
+            model, q0, jnp.ones(1), dt=0.01, steps=4, torques=jnp.ones((4, 1)), method=lgsim.LieEuler, check=check
+        )
         return jnp.sum(out.q[-1] ** 2) + jnp.sum(out.v**2)
 
     def all_of(check):
