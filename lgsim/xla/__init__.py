@@ -5,7 +5,14 @@ What is written here changes how fast a program runs and what reverse mode keeps
 
 from lgsim.xla.batching import batch_last, linear_last, native_with_derivatives
 from lgsim.xla.closures import opened
-from lgsim.xla.hints import fusion_barrier, native_call, save_in_checkpoint, save_marked_values, xla_options
+from lgsim.xla.hints import (
+    fusion_barrier,
+    native_call,
+    save_in_checkpoint,
+    save_marked_values,
+    strongly_typed,
+    xla_options,
+)
 from lgsim.xla.loops import scan_last, where_last, while_last
 from lgsim.xla.tiling import tiled_vmap
 
@@ -19,6 +26,7 @@ __all__ = [
     "save_in_checkpoint",
     "save_marked_values",
     "scan_last",
+    "strongly_typed",
     "tiled_vmap",
     "where_last",
     "while_last",
