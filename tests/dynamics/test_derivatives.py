@@ -63,7 +63,7 @@ def test_equal_the_derivatives_of_the_recursion(name):
         assert largest(ours, -np.linalg.solve(M, np.asarray(wanted))) < 1e-11
 
 
-@pytest.mark.parametrize("name", lanes(["floating chain"], ["two roots"]))
+@pytest.mark.parametrize("name", lanes(["two roots"], ["floating chain"]))
 def test_batches_are_single_states(name):
     model = trees.build(*trees.CASES[name])
     q, v, tau = trees.state(model, batch=(3,))

@@ -137,7 +137,7 @@ def test_far_from_the_worlds_origin():
 
 
 def test_batches_are_single_states():
-    model = trees.build(*trees.CASES["floating chain"])
+    model = trees.build(["revolute", "prismatic"], [-1, 0])
     q, v, a = trees.state(model, batch=(2, 2))
     functions = [
         (kinetic_energy, (q, v)),

@@ -139,7 +139,7 @@ def test_structure_coefficients_are_the_brackets_of_the_fields():
 
 
 def test_batch_is_one_by_one():
-    model = trees.build(["spherical", "helical"], [-1, 0])
+    model = disk(compound_joint(columns(Z, Y, X)))
     q, p, _ = trees.state(model, batch=(2,))
     for found, one in zip(poincare_equations(model, q, p), poincare_equations(model, q[1], p[1]), strict=True):
         close(found[1], one, 1e-13)
