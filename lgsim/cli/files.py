@@ -28,10 +28,12 @@ def use_float64() -> None:
 
 
 def keep_compiled() -> None:
-    """Let JAX keep what takes longer than a second to compile in the user's cache, unless a place is set already."""
+    """Let JAX keep all that it compiles in the user's cache, unless a place is set already."""
     if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lgsim" / "jax"))
+        # a command runs dozens of small programs, which together take seconds
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def read_machine(

@@ -95,6 +95,7 @@ def run_simulation(asked: SimulationRequest) -> int:
         pictures.check_plots()
     visuals = pictures.visuals(asked.file) if asked.html else None
     files.remark(report, asked.floating_base)
+    files.keep_compiled()
     amount = f"adaptive steps, tolerance {tolerance:g}," if asked.adaptive else f"{steps} steps"
     with StateWatch(steps) if asked.adaptive else Watch(steps) as watch:
         line = f"simulating {asked.duration:g} s of {asked.file}: {amount} by {method}"

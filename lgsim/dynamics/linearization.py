@@ -1,4 +1,10 @@
-"""Moments of mass: what inertia and Coriolis forces of a moving body, or of a sum of bodies, come down to.
+"""Inverse and forward dynamics with all their Jacobians, at O(n d) for n rows and depth d of the tree.
+
+Everything is expressed in the frame of the roots. Each row's screw, motion and moments of mass at (q, v) are found once
+(``freeze``), accelerations and forces follow (``accelerations``, ``net_forces``), and a Jacobian is a masked product of
+how a row moves what it carries (``Changes``) and what it carries (``Carried``).
+
+Moments of mass are what inertia and Coriolis forces of a moving body, or of a sum of bodies, come down to.
 
 With r and r' the position and velocity of a mass element in one fixed frame, a rigid body's Coriolis effects need
 twelve numbers: ``P = int r' r^T dm`` and ``p = int r' dm``. The 6x6 matrix B of Singh, Russell, Wensing, Efficient
@@ -174,7 +180,7 @@ def accelerations(tree: Topology, frozen: Frozen, v: Array, a: Array | None) -> 
 
 
 def net_forces(frozen: Frozen, A: Motion) -> Force:
-    """What each body needs: ``I A + B w`` less the external wrench."""
+    """The wrench that moves each body: ``I A + B w`` less the external one."""
     F = frozen.inertia.momentum(A) + frozen.gyro @ frozen.V.w
     return fusion_barrier(F if frozen.external is None else F - frozen.external)
 
@@ -201,7 +207,7 @@ class Changes(NamedTuple):
 
 
 def changes(tree: Topology, frozen: Frozen, drift: Motion, A_parent: Motion) -> Changes:
-    """The motions of the equations above."""
+    """``psi' = V_p x S`` and ``psi'' = A_p x S + V_p x psi'``, p being what carries the joint of the row."""
     psi = fusion_barrier(frozen.V_parent.cross(frozen.S)) if tree.groups else drift
     return Changes(
         psi, fusion_barrier(A_parent.cross(frozen.S) + frozen.V_parent.cross(psi)), fusion_barrier(psi + drift)
@@ -211,7 +217,12 @@ def changes(tree: Topology, frozen: Frozen, drift: Motion, A_parent: Motion) -> 
 def derivatives(
     tree: Topology, frozen: Frozen, carried: Carried, drift: Motion, A_parent: Motion
 ) -> tuple[Array, Array]:
-    """(dtau/dq, dtau/dv) by rows."""
+    """(dtau/dq, dtau/dv) by rows, of Singh, Russell, Wensing 2022.
+
+    Where the joint of j carries i, or is its own: ``dq_ij = S_i . (I_i psi''_j + 2 B_i psi'_j)`` and
+    ``dv_ij = S_i . (I_i (psi'_j + S'_j) + 2 B_i S_j)``; where the joint of i carries j the same with I_j and B_j, and
+    dq_ij has ``S_i . (S_j x* N_j)`` in addition, N_j being the wrench that passes through j.
+    """
     # pairs (i, j): the joint of j carries i or is its joint; the joint of i carries j and is another one
     below = tree.row_carried
     above = (below & ~below.T).T

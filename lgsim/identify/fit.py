@@ -36,6 +36,7 @@ from lgsim.support.checkpoint_format_1 import fingerprint_1
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import write_whole
 from lgsim.support.fingerprint import fingerprint
+from lgsim.xla import strongly_typed
 
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 
@@ -283,7 +284,7 @@ def _prepared(estimator: StepwiseEstimator, parameters: Parameters, samples: Any
 
 @eqx.filter_jit
 def _first_state(rounds: FitRounds) -> RoundState:
-    return rounds.first_state()
+    return strongly_typed(rounds.first_state())
 
 
 @eqx.filter_jit

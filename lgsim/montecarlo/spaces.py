@@ -67,11 +67,11 @@ class ConfigurationSpace(Space):
         return (self.topology.nq,)
 
     def retract(self, x: Float[Array, " nq"], u: Float[Array, " nv"]) -> Float[Array, " nq"]:
-        """``model.retract(x, u)``."""
+        """The configuration reached from x along the tangent vector u: ``model.retract(x, u)``, rad or m; see there."""
         return configuration.retract(self.topology, x, u)
 
     def difference(self, x: Float[Array, " nq"], y: Float[Array, " nq"]) -> Float[Array, " nv"]:
-        """``model.difference(x, y)``."""
+        """The tangent vector from x to y, the inverse of ``retract``: ``model.difference(x, y)``, rad or m."""
         return configuration.difference(self.topology, x, y)
 
 

@@ -57,17 +57,17 @@ def random(topology: Topology, lower: Array, upper: Array, key: Array, shape: tu
 
 
 def retract(topology: Topology, q: Array, dv: Array) -> Array:
-    """See ``Model.retract``."""
+    """``q * exp(dv)`` joint by joint, of a topology alone; ``Model.retract`` says more."""
     return by_group(topology, _retract, "q", q=(q, "q"), dv=(dv, "v"))
 
 
 def difference(topology: Topology, q0: Array, q1: Array) -> Array:
-    """See ``Model.difference``."""
+    """The tangent vector dv with ``retract(q0, dv) = q1``, of a topology alone; ``Model.difference`` says more."""
     return by_group(topology, _difference, "v", q0=(q0, "q"), q1=(q1, "q"))
 
 
 def rate(topology: Topology, q: Array, v: Array) -> Array:
-    """See ``Model.rate``."""
+    """The time derivative of q at the velocity v, of a topology alone; ``Model.rate`` says more."""
     return _joined(topology, _rate, "q", _rows, q=(q, "q"), v=(v, "v"))
 
 

@@ -23,7 +23,7 @@ from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.checkpoint_format_1 import VERSIONS, fingerprint_1
 from lgsim.support.chunks import paced, run_in_chunks
 from lgsim.support.fingerprint import fingerprint
-from lgsim.xla.closures import opened
+from lgsim.xla import opened, strongly_typed
 
 
 class Iteration(NamedTuple):
@@ -159,7 +159,7 @@ def _run(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, sol
 
 @eqx.filter_jit
 def _begin(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, solver: IterativeSolver) -> Any:
-    return solver.begin(problem, us, ys)
+    return strongly_typed(solver.begin(problem, us, ys))
 
 
 @eqx.filter_jit

@@ -8,7 +8,14 @@ from lgsim.xla.closures import opened
 from lgsim.xla.compilers import CompiledBatch, llvm_lowering, register_batch_compiler
 from lgsim.xla.expansion import expansion
 from lgsim.xla.foreign import ffi_headers, handler_call, register_handler
-from lgsim.xla.hints import fusion_barrier, native_call, save_in_checkpoint, save_marked_values, xla_options
+from lgsim.xla.hints import (
+    fusion_barrier,
+    native_call,
+    save_in_checkpoint,
+    save_marked_values,
+    strongly_typed,
+    xla_options,
+)
 from lgsim.xla.loops import scan_last, where_last, while_last
 from lgsim.xla.tiling import tiled_vmap
 
@@ -29,6 +36,7 @@ __all__ = [
     "save_in_checkpoint",
     "save_marked_values",
     "scan_last",
+    "strongly_typed",
     "tiled_vmap",
     "where_last",
     "while_last",

@@ -118,3 +118,12 @@ def save_in_checkpoint(x: Array) -> Array:
     A derivative rule has to use what this returns in place of x.
     """
     return checkpoint_name(x, _MARK)
+
+
+def strongly_typed(tree: Any) -> Any:
+    """The tree with its arrays strongly typed.
+
+    A state that begins with a Python number is weakly typed and what follows from it is not, so that the program that
+    advances it would be traced and compiled twice.
+    """
+    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype) if isinstance(x, Array) else x, tree)

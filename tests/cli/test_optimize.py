@@ -185,20 +185,22 @@ torque = "gravity"
 """
 
 
-@pytest.mark.slow
-def test_a_path_of_poses_from_a_file(write, files, tmp_path):
-    """Poses of the tip on the way of the joints from (0.4, 0.5) to (0.6, 0.4): the joints that are found."""
+@pytest.mark.parametrize("poses", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["positions", "poses"])
+def test_a_path_from_a_file(poses, write, files, tmp_path):
+    """The tip on the way of the joints from (0.4, 0.5) to (0.6, 0.4): the joints that are found."""
     q = np.linspace([0.4, 0.5], [0.6, 0.4], 6)
-    rows = ["t,x,y,z,qw,qx,qy,qz"]
+    rows = ["t,x,y,z,qw,qx,qy,qz" if poses else "t,x,y,z"]
     for i, (p, angle) in enumerate(zip(tip(q), q.sum(axis=1), strict=True)):
-        rows.append(",".join(f"{x:.16g}" for x in (0.1 * i, *p, np.cos(angle / 2), 0, np.sin(angle / 2), 0)))
+        turn = (np.cos(angle / 2), 0, np.sin(angle / 2), 0) if poses else ()
+        rows.append(",".join(f"{x:.16g}" for x in (0.1 * i, *p, *turn)))
     (files / "path.csv").write_text("\n".join(rows) + "\n\n")
     result = lgsim("optimize", write(FOLLOW), "--out", tmp_path / "run.npz")
     assert result.exit_code in (0, 3), result.output
     run = Trajectory.load(tmp_path / "run.npz")
     np.testing.assert_allclose(run.q, q, rtol=0, atol=2e-3)
     text = squeezed(result.stdout)
-    assert re.search(r"tip along a path of poses off by \S+ m at most tip along a path of poses off by \S+ rad", text)
+    name = "tip along a path of poses" if poses else "tip along a path"
+    assert re.search(rf"{name} off by \S+ m at most" + (rf" {name} off by \S+ rad" if poses else ""), text)
 
 
 @pytest.mark.parametrize("name", ["reach", "swing_up", "follow"])
@@ -210,7 +212,9 @@ def test_examples_are_right(name, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["example.toml"]
 
 
-@pytest.mark.parametrize("name", ["reach", "swing_up", "follow"])
+@pytest.mark.parametrize(
+    "name", ["swing_up", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("reach", "follow"))]
+)
 def test_examples_are_solved(name, tmp_path):
     """As they come: a solver that does not get there leaves with another status."""
     (tmp_path / "example.toml").write_text(lgsim("optimize", "--example", name).stdout)
@@ -218,7 +222,7 @@ def test_examples_are_solved(name, tmp_path):
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("kind", ["adam", pytest.param("lbfgs", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["adam", pytest.param("lbfgs", marks=pytest.mark.exhaustive)])
 def test_other_solvers_and_a_run_as_the_guess(kind, solved, write, tmp_path):
     """Two iterations from the motion that was found find no worse one, but no optimum: it is said, and all is saved."""
     guess = f'[guess]\nrun = "{solved[1] / "run.npz"}"\n'

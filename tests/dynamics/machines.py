@@ -25,6 +25,11 @@ def cases(*always, quick=()):
     return [pytest.param(name, marks=marks.get(name, pytest.mark.exhaustive)) for name in trees.CASES]
 
 
+def lanes(always, exhaustive):
+    """Names as parameters: the first ones run always, the others, which repeat their claim, with ``--exhaustive``."""
+    return [*always, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in exhaustive)]
+
+
 def mass_by_columns(model, q):
     """The mass matrix from inverse dynamics at rest without gravity, one unit acceleration after another."""
     still = model.replace(gravity=jnp.zeros_like(model.gravity))

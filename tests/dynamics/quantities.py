@@ -1,78 +1,62 @@
 """Every algorithm at many states: what the tests of identities and of real robots compile once for each tree."""
 
-from functools import partial
+from functools import cache
 
 import jax
 
 from lgsim import dynamics as d
 
 
-def motion(model, q, v, x, wrenches, frame):
-    """Poses, velocities and accelerations of frames and of the whole."""
-    del wrenches
+@cache
+def algorithms(frame):
+    """Functions of (model, q, v, x, wrenches) by name; one that gives several quantities has their names in a tuple."""
     return {
-        "poses": d.forward_kinematics(model, q),
-        "twists": d.frame_twists(model, q, v),
-        "accelerations": d.frame_accelerations(model, q, v, x),
-        "jacobian": d.frame_jacobian(model, q, frame),
-        "jacobian rate": d.frame_jacobian_rate(model, q, v, frame),
-        "center": d.center_of_mass(model, q),
-        "center velocity": d.center_of_mass_velocity(model, q, v),
-        "center jacobian": d.center_of_mass_jacobian(model, q),
-        "momentum": d.centroidal_momentum(model, q, v),
-        "momentum rate": d.centroidal_momentum_rate(model, q, v, x),
-        "momentum matrix": d.centroidal_momentum_matrix(model, q),
-        "momentum matrix rate": d.centroidal_momentum_matrix_rate(model, q, v),
+        # poses, velocities and accelerations of frames and of the machine
+        "poses": lambda m, q, v, x, w: d.forward_kinematics(m, q),
+        "twists": lambda m, q, v, x, w: d.frame_twists(m, q, v),
+        "accelerations": lambda m, q, v, x, w: d.frame_accelerations(m, q, v, x),
+        "jacobian": lambda m, q, v, x, w: d.frame_jacobian(m, q, frame),
+        "jacobian rate": lambda m, q, v, x, w: d.frame_jacobian_rate(m, q, v, frame),
+        "center": lambda m, q, v, x, w: d.center_of_mass(m, q),
+        "center velocity": lambda m, q, v, x, w: d.center_of_mass_velocity(m, q, v),
+        "center jacobian": lambda m, q, v, x, w: d.center_of_mass_jacobian(m, q),
+        "momentum": lambda m, q, v, x, w: d.centroidal_momentum(m, q, v),
+        "momentum rate": lambda m, q, v, x, w: d.centroidal_momentum_rate(m, q, v, x),
+        "momentum matrix": lambda m, q, v, x, w: d.centroidal_momentum_matrix(m, q),
+        "momentum matrix rate": lambda m, q, v, x, w: d.centroidal_momentum_matrix_rate(m, q, v),
+        # forces, inertias and energies
+        "inverse dynamics": lambda m, q, v, x, w: d.inverse_dynamics(m, q, v, x, w),
+        "mass matrix": lambda m, q, v, x, w: d.mass_matrix(m, q),
+        "bias": lambda m, q, v, x, w: d.bias_forces(m, q, v),
+        "gravity": lambda m, q, v, x, w: d.gravity_forces(m, q),
+        "Coriolis": lambda m, q, v, x, w: d.coriolis_matrix(m, q, v),
+        "kinetic energy": lambda m, q, v, x, w: d.kinetic_energy(m, q, v),
+        "potential energy": lambda m, q, v, x, w: d.potential_energy(m, q),
+        "torque regressor": lambda m, q, v, x, w: d.torque_regressor(m, q, v, x),
+        ("kinetic regressor", "potential regressor"): lambda m, q, v, x, w: d.energy_regressor(m, q, v),
+        # accelerations, and what else takes the inverse mass matrix
+        "forward dynamics": lambda m, q, v, x, w: d.forward_dynamics(m, q, v, x, w),
+        "inverse mass": lambda m, q, v, x, w: d.inverse_mass_matrix(m, q),
+        "solve": lambda m, q, v, x, w: d.solve_mass_matrix(m, q, x),
+        # explicit derivatives; the values that come with them have names of their own
+        tuple(f"inverse dynamics {name}" for name in ("tau", "dq", "dv", "da")): d.inverse_dynamics_derivatives,
+        tuple(f"forward dynamics {name}" for name in ("a", "dq", "dv", "dtau")): d.forward_dynamics_derivatives,
     }
 
 
-def forces(model, q, v, x, wrenches, frame):
-    """Forces, inertias and energies."""
-    del frame
-    return {
-        "inverse dynamics": d.inverse_dynamics(model, q, v, x, wrenches),
-        "mass matrix": d.mass_matrix(model, q),
-        "bias": d.bias_forces(model, q, v),
-        "gravity": d.gravity_forces(model, q),
-        "Coriolis": d.coriolis_matrix(model, q, v),
-        "kinetic energy": d.kinetic_energy(model, q, v),
-        "potential energy": d.potential_energy(model, q),
-        "torque regressor": d.torque_regressor(model, q, v, x),
-        **dict(zip(("kinetic regressor", "potential regressor"), d.energy_regressor(model, q, v), strict=True)),
-    }
-
-
-def solutions(model, q, v, x, wrenches, frame):
-    """Accelerations, and what else takes the inverse mass matrix."""
-    del frame
-    return {
-        "forward dynamics": d.forward_dynamics(model, q, v, x, wrenches),
-        "inverse mass": d.inverse_mass_matrix(model, q),
-        "solve": d.solve_mass_matrix(model, q, x),
-    }
-
-
-def derivatives(model, q, v, x, wrenches, frame):
-    """Explicit derivatives; the values that come with them have names of their own."""
-    del frame
-    inverse = d.inverse_dynamics_derivatives(model, q, v, x, wrenches)._asdict()
-    forward = d.forward_dynamics_derivatives(model, q, v, x, wrenches)._asdict()
-    return {f"inverse dynamics {name}": value for name, value in inverse.items()} | {
-        f"forward dynamics {name}": value for name, value in forward.items()
-    }
-
-
-@partial(jax.jit, static_argnums=(0, 6))
-def _compiled(part, model, q, v, x, wrenches, frame):
-    return jax.vmap(part, in_axes=(None, 0, 0, 0, 0, None))(model, q, v, x, wrenches, frame)
+@cache
+def _compiled(name, frame):
+    return jax.jit(jax.vmap(algorithms(frame)[name], in_axes=(None, 0, 0, 0, 0)))
 
 
 def quantities(model, q, v, x, wrenches, frame):
     """By name what all algorithms give; x is an acceleration where one is wanted, else joint forces.
 
-    All but the model have the batch first. In parts, for one program of everything takes gigabytes to compile.
+    All but the model have the batch first. Each algorithm is a program of its own: XLA's time to compile grows faster
+    than a program, and one of everything takes gigabytes.
     """
     out = {}
-    for part in (motion, forces, solutions, derivatives):
-        out |= _compiled(part, model, q, v, x, wrenches, frame)
+    for name in algorithms(frame):
+        found = _compiled(name, frame)(model, q, v, x, wrenches)
+        out |= {name: found} if isinstance(name, str) else dict(zip(name, found, strict=True))
     return out

@@ -8,7 +8,7 @@ import pytest
 from lgsim.dynamics.coriolis import coriolis_matrix
 from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.multibody.joint import GroupJoint
-from tests.dynamics.machines import close, mimicking
+from tests.dynamics.machines import close, lanes, mimicking
 from tests.multibody import trees
 from tests.multibody.twin import Twin
 
@@ -22,7 +22,7 @@ def commutator(model, v, w):
     return out
 
 
-@pytest.mark.parametrize("case", ["groups", "floating"])
+@pytest.mark.parametrize("case", lanes(["floating chain"], ["groups", "floating"]))
 def test_forces_rate_and_torsion(case):
     model = trees.build(*trees.CASES[case])
     twin = Twin(model)
@@ -35,7 +35,7 @@ def test_forces_rate_and_torsion(case):
     close(C @ v, twin.back(forces))
     if case != "floating":  # the peer's matrix leaves out how screws move within a joint that it composes of others
         close(C @ v, twin.back(pin.computeCoriolisMatrix(twin.pin, twin.data, x, twin.v(v)) @ twin.v(v)))
-    mass, rate = jax.jvp(jax.jit(lambda q: mass_matrix(model, q)), (q,), (model.rate(q, v),))
+    mass, rate = jax.jit(lambda q, v: jax.jvp(lambda q: mass_matrix(model, q), (q,), (model.rate(q, v),)))(q, v)
     bound = 1e-12 * np.abs(C).max() * 10
     np.testing.assert_allclose(C + C.T, rate, rtol=0, atol=bound)
     torsion = C @ w - coriolis_matrix(model, q, w) @ v

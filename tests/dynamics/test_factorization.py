@@ -9,7 +9,7 @@ from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.lie import se3
 from lgsim.multibody import joints
 from lgsim.multibody.builder import ModelBuilder
-from tests.dynamics.machines import close, mass_by_columns, mimicking
+from tests.dynamics.machines import close, lanes, mass_by_columns, mimicking
 from tests.multibody import trees
 
 
@@ -17,7 +17,7 @@ def product(m):
     return m.S.T @ m.G.T @ m.J @ m.G @ m.S
 
 
-@pytest.mark.parametrize("case", ["screws", "floating", "two free bodies"])
+@pytest.mark.parametrize("case", lanes(["floating chain"], ["screws", "two free bodies", "floating"]))
 def test_products_are_the_mass_matrix_and_its_inverse(case):
     model = trees.build(*trees.CASES[case], armature=True)
     q, _, _ = trees.state(model)
@@ -108,7 +108,7 @@ def test_any_change_of_frames_cancels():
 
 
 def test_batch_is_one_by_one_and_mimic_is_refused():
-    model = trees.build(["spherical", "helical"], [-1, 0])
+    model = trees.build(["revolute", "prismatic", "helical"], [-1, 0, 1])
     q, _, _ = trees.state(model, batch=(3,))
     factors, matrices = square_factors(model, q), global_matrices(model, q)
     for found, one in zip(

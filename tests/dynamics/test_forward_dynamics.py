@@ -12,7 +12,7 @@ from lgsim.dynamics.forward_dynamics import acceleration, forward_dynamics
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.multibody import ModelBuilder, joints
 from lgsim.xla import tiled_vmap
-from tests.dynamics.machines import cases
+from tests.dynamics.machines import cases, lanes
 from tests.dynamics.test_inverse_dynamics import largest, wrenches
 from tests.multibody import trees
 from tests.multibody.twin import Twin
@@ -116,7 +116,7 @@ def through_the_recursion(model, external):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["floating", "screws"])
+@pytest.mark.parametrize("name", lanes(["floating chain"], ["floating", "screws"]))
 def test_the_rule_equals_the_derivative_of_the_recursion(name):
     model = trees.build(*trees.CASES[name], armature=True)
     q, v, tau = trees.state(model)
@@ -135,8 +135,9 @@ LEAVES = ("inertias", "placements", "axes", "pitches", "armature", "gravity")
 
 
 @pytest.mark.slow
-def test_every_number_of_the_model_is_differentiated():
-    model = trees.build(*trees.CASES["floating"], armature=True)
+@pytest.mark.parametrize("name", lanes(["two"], ["floating"]))
+def test_every_number_of_the_model_is_differentiated(name):
+    model = trees.build(*({"two": (["spherical", "helical"], [-1, 0])} | trees.CASES)[name], armature=True)
     q, v, tau = trees.state(model)
     external = wrenches(model)
     weights = np.random.default_rng(8).normal(size=model.nv)
@@ -157,7 +158,10 @@ def test_every_number_of_the_model_is_differentiated():
     assert largest(jnp.sum(by_wrench), ends[0] - ends[1]) < 1e-9
 
 
-@pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev], ids=["forward", "reverse"])
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param(jax.jacfwd, id="forward", marks=pytest.mark.exhaustive), pytest.param(jax.jacrev, id="reverse")],
+)
 def test_gradients_at_rest_and_at_neutral(mode):
     """A falling free body gave NaN (brax #387), a massless leaf too (mujoco #1349)."""
     builder = ModelBuilder().add_body("ball", "world", joints.Free(), mass=1.0, inertia=0.1 * np.eye(3))
@@ -177,9 +181,15 @@ def test_gradients_at_rest_and_at_neutral(mode):
 
 
 @pytest.mark.slow
-def test_second_derivatives():
-    """Forward over reverse and forward over forward against differences of first derivatives."""
-    model = trees.build(["free", "revolute", "spherical"], [-1, 0, 1], armature=True)
+@pytest.mark.parametrize(
+    "kinds",
+    [["spherical", "helical"], pytest.param(["free", "revolute", "spherical"], marks=pytest.mark.exhaustive)],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("mode", lanes(["forward over reverse"], ["forward over forward"]))
+def test_second_derivatives(kinds, mode):
+    """Against differences of first derivatives."""
+    model = trees.build(kinds, [-1, 0, 1][: len(kinds)], armature=True)
     q, v, tau = trees.state(model)
     weights = np.random.default_rng(8).normal(size=model.nv)
 
@@ -193,7 +203,7 @@ def test_second_derivatives():
         e = jnp.asarray(1e-5 * e.reshape(2, -1))
         plus, minus = (slope((x[0] + s * e[0], x[1] + s * e[1])) for s in (1, -1))
         right.append(np.concatenate([(p - m) / 2e-5 for p, m in zip(plus, minus, strict=True)]))
-    for second in (jax.hessian(value), jax.jacfwd(jax.jacfwd(value))):
-        H = jax.jit(second)(x)
-        found = np.block([[np.asarray(block) for block in row] for row in H])
-        assert largest(found, np.array(right)) < 1e-8
+    second = {"forward over reverse": jax.hessian(value), "forward over forward": jax.jacfwd(jax.jacfwd(value))}
+    H = jax.jit(second[mode])(x)
+    found = np.block([[np.asarray(block) for block in row] for row in H])
+    assert largest(found, np.array(right)) < 1e-8

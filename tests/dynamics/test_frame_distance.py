@@ -26,7 +26,7 @@ def search(p1, d1, p2, d2):
 def test_random_segments():
     rng = np.random.default_rng(0)
     for length in (0.3, 1.0, 3.0):
-        p1, d1, p2, d2 = x = rng.normal(size=(4, 100, 3)) * np.array([1, length, 1, length])[:, None, None]
+        p1, d1, p2, d2 = x = rng.normal(size=(4, 40, 3)) * np.array([1, length, 1, length])[:, None, None]
         found = segment_distance(*map(jnp.asarray, x))
         right = [search(*y) for y in zip(p1, d1, p2, d2, strict=True)]
         np.testing.assert_allclose(found, right, rtol=0, atol=1e-7)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lgsim.dynamics import forward_dynamics, forward_dynamics_derivatives
-from tests.dynamics.machines import close
+from tests.dynamics.machines import close, lanes
 from tests.multibody import trees
 
 MACHINES = {
@@ -42,10 +42,11 @@ def machine(request):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("machine", lanes(["chain"], ["four legs"]), indirect=True)
 def test_equal_the_closed_form(machine):
-    """One program of all of them, each a gradient by one argument, over a batch."""
+    """Each a gradient by one argument, over a batch."""
     model, at, weights, heft, alone = machine
-    found = jax.jit(jax.vmap(lambda *x: {name: slope(*x) for name, slope in alone.items()}))(*at)
+    found = {name: jax.jit(jax.vmap(slope))(*at) for name, slope in alone.items()}
     jacobians = jax.jit(forward_dynamics_derivatives)(model, *at)
     value = jax.jit(heft)
     for i, (q, v, tau) in enumerate(zip(*at, strict=True)):

@@ -1,4 +1,8 @@
-"""Identities of the dynamics on random trees in which every type of joint moves a body."""
+"""Identities of the dynamics on random trees: a small one, and two in which every type of joint moves a body.
+
+The small one flies and has a group, a screw, a joint that follows another and bodies of two fixed parts.
+Every type of joint is held against Pinocchio by ``test_every_joint`` too.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +27,9 @@ EPS = np.finfo(float).eps
 class Machine:
     """A random tree, random states, and all quantities at nine points of a motion through each state."""
 
-    def __init__(self, seed, floating):
-        self.seed, self.floating = seed, floating
-        self.model = trees.every_joint(seed, floating)
+    def __init__(self, seed, floating, kinds, followers):
+        self.seed, self.floating, self.kinds, self.followers = seed, floating, kinds, followers
+        self.model = self.built()
         tree = self.model.topology
         self.frame = tree.bodies + int(np.random.default_rng(seed).integers(tree.bodies))
         q, v, a = trees.state(self.model, seed, batch=(STATES,))
@@ -35,6 +39,10 @@ class Machine:
         self.v = np.asarray(v)[:, None] + s * self.a[:, None]
         self.q = np.asarray(self.model.retract(q[:, None], jnp.asarray(s * np.asarray(v)[:, None])))
         self.values = self.all(self.model, self.q, self.v, self.a, self.wrenches)
+
+    def built(self, split=False):
+        """The tree, with bodies of two parts as one or as two."""
+        return trees.every_joint(self.seed, self.floating, split, self.kinds, self.followers)
 
     def all(self, model, q, v, a, wrenches):
         """Quantities by name (states, points, ...)."""
@@ -63,11 +71,16 @@ class Machine:
         return max(1e-12, 1e-15 * np.linalg.cond(self.at(state)["mass matrix"]))
 
 
-CASES = [(0, True), pytest.param((1, False), marks=pytest.mark.exhaustive)]
+ESSENTIAL = ("free", "spherical", "helical")
+CASES = [
+    pytest.param((0, True, ESSENTIAL, 1), id="essential"),
+    pytest.param((0, True, trees.KINDS, 2), marks=pytest.mark.exhaustive, id="floating 0"),
+    pytest.param((1, False, trees.KINDS, 2), marks=pytest.mark.exhaustive, id="roots 1"),
+]
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: ("floating" if case[1] else "roots") + f" {case[0]}")
+@pytest.fixture(scope="module", params=CASES)
 def machine(request):
     return Machine(*request.param)
 
@@ -75,11 +88,11 @@ def machine(request):
 each_state = pytest.mark.parametrize("state", range(STATES))
 
 
-def test_every_type_of_joint_moves_a_body(machine):
+def test_every_kind_of_joint_moves_a_body(machine):
     tree = machine.model.topology
-    assert set(tree.joints) == set(trees.KINDS.values())
+    assert set(tree.joints) == {trees.KINDS[kind] for kind in machine.kinds}
     assert tree.floats is machine.floating
-    assert sum(source is not None for source in tree.mimics) == 2
+    assert sum(source is not None for source in tree.mimics) == machine.followers
 
 
 @each_state
@@ -219,7 +232,7 @@ def test_momentum_changes_by_forces_from_outside(machine, state):
 
 def test_bodies_of_two_parts(machine):
     """One body is the same as two that a fixed joint holds together (mujoco #3553)."""
-    split = trees.every_joint(machine.seed, machine.floating, split=True)
+    split = machine.built(split=True)
     assert split.topology == machine.model.topology
     same(machine.all(split, machine.q, machine.v, machine.a, machine.wrenches), machine)
 

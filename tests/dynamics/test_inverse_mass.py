@@ -7,12 +7,12 @@ import pinocchio as pin
 import pytest
 
 from lgsim.dynamics.inverse_mass import inverse_mass_matrix, solve_mass_matrix
-from tests.dynamics.machines import mass_by_columns, mimicking
+from tests.dynamics.machines import lanes, mass_by_columns, mimicking
 from tests.multibody import trees
 from tests.multibody.twin import Twin
 
 
-@pytest.mark.parametrize("case", ["groups", "floating"])
+@pytest.mark.parametrize("case", lanes(["floating chain"], ["groups", "floating"]))
 def test_equals_pinocchio(case):
     model = trees.build(*trees.CASES[case], armature=True)
     twin = Twin(model)
@@ -38,7 +38,7 @@ def test_mimic_is_the_reduced_machine():
 
 
 def test_batch_is_one_by_one():
-    model = trees.build(["spherical", "helical"], [-1, 0])
+    model = mimicking()
     q, x, _ = trees.state(model, batch=(2,))
     whole = inverse_mass_matrix(model, q)
     solved = solve_mass_matrix(model, q, x)
@@ -52,8 +52,8 @@ def test_derivative():
     """``d(M^-1 x) = -M^-1 dM M^-1 x``."""
     model = trees.build(["revolute", "helical", "prismatic"], [-1, 0, 0])
     q, dq, x = trees.state(model)
-    y, dy = jax.jvp(lambda q: solve_mass_matrix(model, q, x), (q,), (dq,))
-    _, dmass = jax.jvp(lambda q: mass_by_columns(model, q), (q,), (dq,))
+    y, dy = jax.jit(lambda q, dq: jax.jvp(lambda q: solve_mass_matrix(model, q, x), (q,), (dq,)))(q, dq)
+    _, dmass = jax.jit(lambda q, dq: jax.jvp(lambda q: mass_by_columns(model, q), (q,), (dq,)))(q, dq)
     np.testing.assert_allclose(dy, -solve_mass_matrix(model, q, dmass @ y), rtol=1e-10, atol=1e-12)
 
 

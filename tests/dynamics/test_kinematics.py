@@ -9,7 +9,7 @@ import pytest
 from lgsim.dynamics.kinematics import forward_kinematics, frame_accelerations, frame_twists
 from lgsim.lie import se3
 from tests.dynamics.framed import framed
-from tests.dynamics.machines import cases, close, mimicking
+from tests.dynamics.machines import cases, close, lanes, mimicking
 from tests.multibody import trees
 
 
@@ -28,14 +28,21 @@ def test_equal_pinocchio(case):
     close(rates[:, :3] + jnp.cross(twists[:, 3:], twists[:, :3]), classical)
 
 
-def test_derivatives_of_each_other():
+@pytest.mark.parametrize("name", lanes(["mimics"], ["floating chain"]))
+def test_derivatives_of_each_other(name):
     """``T' = T hat(V)`` and ``V' = A``, also where joints mimic."""
-    for model in (mimicking(), framed("floating chain")[0]):
-        q, v, a = trees.state(model)
-        poses, moved = jax.jvp(lambda q, model=model: forward_kinematics(model, q), (q,), (model.rate(q, v),))
-        twists, rates = jax.jvp(lambda q, v, model=model: frame_twists(model, q, v), (q, v), (model.rate(q, v), a))
-        close(poses @ se3.hat(twists), moved)
-        close(frame_accelerations(model, q, v, a), rates)
+    model = mimicking() if name == "mimics" else framed(name)[0]
+    q, v, a = trees.state(model)
+
+    @jax.jit
+    def along(q, v, a):
+        speed = model.rate(q, v)
+        poses = jax.jvp(lambda q: forward_kinematics(model, q), (q,), (speed,))
+        return poses, jax.jvp(lambda q, v: frame_twists(model, q, v), (q, v), (speed, a))
+
+    (poses, moved), (twists, rates) = along(q, v, a)
+    close(poses @ se3.hat(twists), moved)
+    close(frame_accelerations(model, q, v, a), rates)
 
 
 def test_batches_are_single_states():
@@ -56,7 +63,7 @@ def test_prismatic_joint_with_an_offset_keeps_its_orientation():
     """Regression: genesis pull request 3087, where the slide of a prismatic joint turned gradients of orientations."""
     model = trees.build(["revolute", "prismatic"], [-1, 0])
     q, *_ = trees.state(model)
-    change = jax.jacfwd(lambda q: forward_kinematics(model, q))(q)
+    change = jax.jit(jax.jacfwd(lambda q: forward_kinematics(model, q)))(q)
     axis = np.asarray(forward_kinematics(model, q))[1, :3, :3] @ np.asarray(model.axes[1])
     np.testing.assert_array_equal(change[1, :3, :3, 1], 0)
     close(change[1, :3, 3, 1], axis)
@@ -69,7 +76,8 @@ def test_quaternions_of_any_length_count_as_their_direction():
     q, v, _ = trees.state(model)
     scaled = q.at[3:7].multiply(3.0).at[7:].multiply(0.2)
     close(forward_kinematics(model, scaled), forward_kinematics(model, q))
-    _, moved = jax.jvp(lambda q: forward_kinematics(model, q), (scaled,), (model.rate(scaled, v),))
+    along = jax.jit(lambda q, v: jax.jvp(lambda q: forward_kinematics(model, q), (q,), (model.rate(q, v),)))
+    _, moved = along(scaled, v)
     close(moved, forward_kinematics(model, q) @ se3.hat(frame_twists(model, q, v)))
 
 

@@ -86,7 +86,8 @@ def test_has_the_joints_and_numbers_that_pinocchio_finds(name, floating):
 
 
 @pytest.mark.parametrize(
-    ("name", "floating"), [case if case in FAST else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
+    ("name", "floating"),
+    [case if case in FAST else pytest.param(*case, marks=pytest.mark.exhaustive) for case in CASES],
 )
 def test_has_the_inverse_dynamics_that_pinocchio_has(name, floating):
     model = load_urdf(FOLDER / name, floating, physical="report")

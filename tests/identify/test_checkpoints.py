@@ -57,7 +57,7 @@ def simulation_case():
     )
 
 
-@pytest.fixture(params=["torque_case", pytest.param("simulation_case", marks=pytest.mark.slow)])
+@pytest.fixture(params=["torque_case", pytest.param("simulation_case", marks=pytest.mark.exhaustive)])
 def case(request):
     return request.getfixturevalue(request.param)
 

@@ -18,8 +18,8 @@ from tests.integrators.test_adaptive_events import PENDULUM, release, swing
     ("name", "controller", "dense"),
     [
         ("MK54", diffrax.PIDController(rtol=1e-10, atol=1e-11), True),
-        ("CF43", ElementaryController(1e-11), False),
-        ("CF32a", diffrax.PIDController(rtol=1e-9, atol=1e-10), False),
+        pytest.param("CF43", ElementaryController(1e-11), False, marks=pytest.mark.exhaustive),
+        pytest.param("CF32a", diffrax.PIDController(rtol=1e-9, atol=1e-10), False, marks=pytest.mark.exhaustive),
     ],
     ids=["MK54", "CF43", "CF32a"],
 )

@@ -121,7 +121,7 @@ def test_second_order(name):
 
 
 @pytest.mark.float32
-@pytest.mark.parametrize("name", default(lgsim.METHODS))
+@pytest.mark.parametrize("name", default(lgsim.METHODS, ("MK4", "CF43")))
 def test_gradient_at_rest(name, dtype):
     """A body at rest: the attitude after one step moves with the velocity at the rate dt, not 0 and not NaN."""
 

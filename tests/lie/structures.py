@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import jax
 import numpy as np
+import pytest
 
 from lgsim import lie
 from lgsim.lie.extended_pose import SE23
@@ -66,6 +67,11 @@ MODULES = {
     name: Structure(name, getattr(lie, name), dim, (MODULE_ROTATIONS[name],))
     for name, dim in {"so2": 1, "se2": 3, "so3": 3, "se3": 6, "quaternion": 3}.items()
 }
+
+
+def lanes(always, exhaustive):
+    """Names as parameters: the first ones run always, the others, which repeat their claim, with ``--exhaustive``."""
+    return [*always, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in exhaustive)]
 
 
 class Compiled:

@@ -16,7 +16,7 @@ import pytest
 from lgsim.lie.action import Coadjoint, LeftTranslation, Product, RightTranslation, TangentSphere
 from lgsim.lie.group import SE3, SO3
 from lgsim.lie.power import Power
-from tests.lie.structures import SHAPES, STRUCTURES, Compiled, difference
+from tests.lie.structures import SHAPES, STRUCTURES, Compiled, difference, lanes
 
 
 def _element(name):
@@ -74,10 +74,14 @@ ACTIONS = {
         _both(_tangent_sphere, _element("SO3")),
     ),
 }
-PER_ACTION = pytest.mark.parametrize("name", ACTIONS)
 # those that between them run all the code in float32, and all that is not composed
 FLOAT32 = ("right SE3", "right UnitQuaternion", "coadjoint SE3", "tangent sphere")
-SIMPLE = pytest.mark.parametrize("name", ("left SO3", *FLOAT32))
+SIMPLE = pytest.mark.parametrize(
+    "name", lanes(("left SO3", "right SE3", "tangent sphere"), ("right UnitQuaternion", "coadjoint SE3"))
+)
+# one of each kind, and a power of a product; the others are of other groups and factors
+ALWAYS = ("left SO3", *FLOAT32, "two of right SO3 x addition")
+PER_ACTION = pytest.mark.parametrize("name", lanes(ALWAYS, [name for name in ACTIONS if name not in ALWAYS]))
 
 
 def generator(action, xi, y):
@@ -173,35 +177,38 @@ def test_at_rest(name):
 def test_distance(name):
     """Zero at equality and only there; its gradient there is finite in both modes."""
     action, _, draw = ACTIONS[name]
+    distance = jax.jit(action.distance)
     y, other = draw(121, (), np.float64), draw(131, (), np.float64)
-    assert float(action.distance(y, other)) > 1e-2
+    assert float(distance(y, other)) > 1e-2
     flat = jax.tree.leaves(y)
     for i, leaf in enumerate(flat):
         moved = list(flat)
         moved[i] = leaf + 0.01
-        assert float(action.distance(y, jax.tree.unflatten(jax.tree.structure(y), moved))) > 1e-6
-    assert float(action.distance(y, y)) == 0
-    for gradient in (jax.grad(action.distance)(y, y), jax.jvp(action.distance, (y, y), (other, y))[1]):
+        assert float(distance(y, jax.tree.unflatten(jax.tree.structure(y), moved))) > 1e-6
+    assert float(distance(y, y)) == 0
+    for gradient in (jax.jit(jax.grad(distance))(y, y), jax.jvp(distance, (y, y), (other, y))[1]):
         assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(gradient))
 
 
+@pytest.mark.parametrize("operations", lanes(["compiled"], ["one by one"]))
 @PER_ACTION
-def test_batches_of_any_shape_are_a_loop(name):
+def test_batches_of_any_shape_are_a_loop(name, operations):
+    """Leading axes (), (1,), (3, 1, 2), or compiled (3, 1, 2)."""
     action, _, _ = ACTIONS[name]
-    y, _, xi, eta, sigma = drawn(name, (6,), np.float64)
+    y, _, xi, eta, sigma = jax.tree.map(np.asarray, drawn(name, (6,), np.float64))
 
     def everything(y, xi, eta, sigma):
         return action.move(sigma, y), action.dexpinv(sigma, xi), action.bracket(xi, eta)
 
     single = jax.jit(everything)
     rows = [single(*jax.tree.map(operator.itemgetter(i), (y, xi, eta, sigma))) for i in range(6)]
-    for shape in SHAPES:
+    for shape in SHAPES if operations == "one by one" else SHAPES[-1:]:
         count = int(np.prod(shape))
 
         def reshaped(x, shape=shape, count=count):
-            return x[:count].reshape(shape + x.shape[1:])
+            return jnp.asarray(x[:count].reshape(shape + x.shape[1:]))
 
-        batch = everything(*jax.tree.map(reshaped, (y, xi, eta, sigma)))
+        batch = (everything if operations == "one by one" else single)(*jax.tree.map(reshaped, (y, xi, eta, sigma)))
         looped = jax.tree.map(lambda *x: np.stack(x), *rows[:count])
         for a, b in zip(jax.tree.leaves(batch), jax.tree.leaves(looped), strict=True):
             assert a.shape == shape + b.shape[1:]

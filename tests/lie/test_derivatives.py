@@ -6,6 +6,10 @@ answers more strongly to a rounding of the input than that (dexpinv near 2 pi, a
 angle), 8 eps times that answer is allowed and no more. Derivatives of log are taken along the group,
 s -> log(T exp(s)) at s = 0; at an angle of pi they are one-sided: those of the representative that log returns. There T
 is a rounded matrix: 8 eps times the largest derivative up to the next order is allowed where the tensor is smaller.
+
+The critical angles are dealt out among the modules, so that each is met by one of them; with ``--exhaustive`` each
+module meets all of them. Third derivatives, which take long to compile, are those of so3 alone, and then of every
+module.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import pytest
 
 from lgsim import lie
 from tests.lie import oracle, points
+from tests.lie.structures import lanes
 
 BOUNDS = {np.float64: {1: 1e-13, 2: 1e-11, 3: 1e-9}, np.float32: {1: 450 * 1.2e-7, 2: 4500 * 1.2e-7}}
 MODES = {
@@ -29,11 +34,17 @@ MODES = {
 CONTRACTED = "reverse over forward-forward"
 MODULES = ("so2", "se2", "so3", "se3", "quaternion")
 PER_MODULE = pytest.mark.parametrize("module", MODULES)
+PER_SHARE = pytest.mark.parametrize("angles", lanes(["share"], ["all"]))
 
 
-def modes(dtype):
-    """All of them in float64; in float32 the first derivatives both ways and the second."""
-    return {m: chain for m, chain in MODES.items() if dtype == np.float64 or len(chain) < 2 or m == "forward-forward"}
+def highest(module, angles, dtype):
+    """The order of the derivatives of a module at its share of the angles or at all."""
+    return 2 if angles == "share" and module != "so3" else max(BOUNDS[dtype])
+
+
+def modes(order):
+    """All of them to third order; to second order the first derivatives both ways and the second."""
+    return {m: chain for m, chain in MODES.items() if order == 3 or len(chain) < 2 or m == "forward-forward"}
 
 
 def weights(shape, dim) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -53,10 +64,10 @@ def contracted(function, u):
     return jax.grad(lambda u: jnp.sum(weight * along(along(function, first), second)(u)))(u)
 
 
-def derivatives_at(function, u, dtype):
-    """Every mode at one point."""
-    out = {mode: nested(function, chain)(u) for mode, chain in modes(dtype).items()}
-    return out | ({CONTRACTED: contracted(function, u)} if dtype == np.float64 else {})
+def derivatives_at(function, u, order):
+    """Every mode at one point, up to an order of two or three."""
+    out = {mode: nested(function, chain)(u) for mode, chain in modes(order).items()}
+    return out | ({CONTRACTED: contracted(function, u)} if order == 3 else {})
 
 
 def nested(function, transforms):
@@ -66,15 +77,23 @@ def nested(function, transforms):
     return function
 
 
-def samples(module, dtype, seed, high=7.0) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors at every critical angle below `high`, one each, about a random axis and the last in turn."""
+def samples(module, dtype, seed, high=7.0, share="all") -> tuple[np.ndarray, np.ndarray]:
+    """Vectors at the critical angles below `high`, one each, about a random axis and the last in turn.
+
+    A module's share is every fourth angle, in float32, where two modules run, every other, from another one on than its
+    neighbors'.
+    """
     angles = points.UP_TO_PI + points.BEYOND_PI + points.NEAR_TWO_PI + points.switch_angles(dtype, high=6.2831)
-    return points.twists(module, [], dtype, seed, switches=[a for a in angles if a < high])
+    angles = [a for a in angles if a < high]
+    if share == "share":
+        parts = 4 if dtype == np.float64 else 2
+        angles = angles[MODULES.index(module) % parts :: parts]
+    return points.twists(module, [], dtype, seed, switches=angles)
 
 
-def all_derivatives(function, u, dtype):
+def all_derivatives(function, u, order):
     """Every mode at every point, in one program."""
-    batched = jax.jit(jax.vmap(lambda u: derivatives_at(function, u, dtype)))
+    batched = jax.jit(jax.vmap(lambda u: derivatives_at(function, u, order)))
     return {mode: np.asarray(value) for mode, value in batched(jnp.asarray(u)).items()}
 
 
@@ -108,22 +127,24 @@ def compare(computed, tensors, u, angle, dtype, label) -> list[str]:
 
 @pytest.mark.oracle
 @pytest.mark.float32
+@PER_SHARE
 @PER_MODULE
 @pytest.mark.parametrize("name", ["exp", "dexp", "dexpinv"])
-def test_derivatives(module, name, dtype):
+def test_derivatives(module, name, angles, dtype):
     functions = getattr(lie, module)
     if module == "quaternion" and getattr(functions, name) is getattr(lie.so3, name):
         pytest.skip("the function of so3")
     if dtype == np.float32 and module in ("so2", "se2"):
         pytest.skip("float32 is checked in space")
-    u, angles = samples(module, dtype, 11)
+    order = highest(module, angles, dtype)
+    u, angles = samples(module, dtype, 11, share=angles)
     u = np.concatenate([u, np.zeros((1, points.DIM[module]), dtype)])
     angles = np.append(angles, 0.0)
-    computed = all_derivatives(getattr(functions, name), u, dtype)
+    computed = all_derivatives(getattr(functions, name), u, order)
     messages = []
     for i, vector in enumerate(u):
         # near the singularity the conditioning of the highest derivative needs the next
-        degree = max(BOUNDS[dtype]) + int(name == "dexpinv" and angles[i] >= 5)
+        degree = max(BOUNDS[dtype]) + int(order == max(BOUNDS[dtype]) and name == "dexpinv" and angles[i] >= 5)
         coefficients = getattr(oracle.ALGEBRAS[module], name)(vector, degree)
         if (module, name) == ("quaternion", "exp"):
             coefficients = coefficients[:, :, :1]
@@ -150,10 +171,12 @@ def representative(u, log, rotation) -> np.ndarray:
 
 @pytest.mark.oracle
 @pytest.mark.float32
+@PER_SHARE
 @PER_MODULE
-def test_derivatives_of_log_along_the_group(module, dtype):
+def test_derivatives_of_log_along_the_group(module, angles, dtype):
     functions = getattr(lie, module)
-    u, angles = samples(module, dtype, 12, high=3.15)
+    order = highest(module, angles, dtype)
+    u, angles = samples(module, dtype, 12, high=3.15, share=angles)
     u, angles = u[angles <= np.pi], angles[angles <= np.pi]
     logs = np.asarray(jax.jit(lambda u: functions.log(functions.exp(u)))(jnp.asarray(u)))
 
@@ -163,20 +186,21 @@ def test_derivatives_of_log_along_the_group(module, dtype):
         def along(s):
             return functions.log(functions.compose(group, third_order_exp(functions, s)))
 
-        return derivatives_at(along, jnp.zeros_like(u), dtype)
+        return derivatives_at(along, jnp.zeros_like(u), order)
 
     computed = {mode: np.asarray(value) for mode, value in jax.jit(jax.vmap(at_zero))(jnp.asarray(u)).items()}
     messages = []
     for i, vector in enumerate(u):
         base = representative(vector, logs[i], points.ROTATION[module])
-        degree = max(BOUNDS[dtype])
+        # the size of the next derivative takes part in the bound
+        degree = min(order + 1, 3) if dtype == np.float64 else 2
         tensors = oracle.derivatives(oracle.ALGEBRAS[module].log_along(base, degree), len(base), degree)
         here = {mode: value[i] for mode, value in computed.items()}
         messages += compare(here, tensors, base, angles[i], dtype, "log")
     assert not messages, f"{len(messages)} of {len(u) * len(computed)}\n" + "\n".join(messages[:40])
 
 
-@pytest.mark.parametrize("module", ["so3", "se3"])
+@pytest.mark.parametrize("module", lanes(["se3"], ["so3"]))
 def test_actions_differentiate_like_the_matrices(module):
     """Both modes of dexp_action, dexpinv_action in u and v, against the product with the matrix."""
     dtype = np.float64
@@ -254,6 +278,20 @@ def test_no_nan_at_zero_velocity(dtype):
 @PER_MODULE
 def test_identity_gradients_finite(module, dtype):
     """Gradients of exp at 0 and of log at the identity, through the entries of the element (kornia #4404)."""
+    if dtype == np.float32 and module != "so3":
+        pytest.skip("an exhaustive test of its own")
+    assert_identity_gradients_finite(module, dtype)
+
+
+@pytest.mark.float32
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("module", [module for module in MODULES if module != "so3"])
+def test_identity_gradients_finite_of_further_modules_in_float32(module):
+    assert_identity_gradients_finite(module, np.float32)
+
+
+def assert_identity_gradients_finite(module, dtype):
+    """First and second derivatives of exp at 0 and of log at the identity are numbers, the first of log the weights."""
     functions = getattr(lie, module)
     zero = jnp.zeros(points.DIM[module], dtype)
     identity = functions.identity(dtype)
@@ -310,16 +348,19 @@ def test_renormalizing_keeps_derivatives(function, dtype):
     samples[0] = [1.5, 0, 0, 0]  # the identity, unnormalized
     samples[1] = [1e-3, 1e-9, 0, -1e-9]
     samples[2] = [0.0, 0, 3.0, 0]
+
+    def normalized(q):
+        return convert(q / jnp.sqrt(jnp.sum(q * q)))
+
+    def evaluated(function):
+        return jax.jit(lambda q: (function(q), [mode(function)(q) for mode in (jax.jacfwd, jax.jacrev)]))
+
+    own, other = evaluated(convert), evaluated(normalized)
     for q in samples.astype(dtype):
-        q = jnp.asarray(q)
-
-        def normalized(q):
-            return convert(q / jnp.sqrt(jnp.sum(q * q)))
-
-        np.testing.assert_allclose(convert(q), normalized(q), rtol=0, atol=16 * eps)
-        for derivative in (jax.jacfwd, jax.jacrev):
-            got, want = np.asarray(derivative(convert)(q)), np.asarray(derivative(normalized)(q))
+        (value, slopes), (right, wanted) = own(q), other(q)
+        np.testing.assert_allclose(value, right, rtol=0, atol=16 * eps)
+        for got, want in zip(np.asarray(slopes), np.asarray(wanted), strict=True):
             assert np.max(np.abs(want)) > 0.1
             np.testing.assert_allclose(got, want, rtol=0, atol=64 * eps * np.max(np.abs(want)))
             # along q itself nothing changes
-            np.testing.assert_allclose(got @ np.asarray(q), 0 * (got @ np.asarray(q)), atol=64 * eps)
+            np.testing.assert_allclose(got @ q, 0 * (got @ q), atol=64 * eps)

@@ -20,6 +20,7 @@ from tests.lie.structures import (
     apply,
     difference,
     identity_matrices,
+    lanes,
     spread,
 )
 
@@ -145,13 +146,19 @@ def test_identities(name, dtype):
     assert not failures, "\n".join(failures)
 
 
+def shaped(x, shape):
+    """The first rows in leading axes of a shape."""
+    return jnp.asarray(x[: int(np.prod(shape))].reshape(shape + x.shape[1:]))
+
+
+@pytest.mark.parametrize("operations", lanes(["compiled"], ["one by one"]))
 @PER_MODULE
-def test_batches_of_any_shape_are_a_loop(name):
-    """Leading axes (), (1,), (3, 1, 2), operation by operation, equal the compiled loop over single elements."""
+def test_batches_of_any_shape_are_a_loop(name, operations):
+    """Leading axes (), (1,), (3, 1, 2), or compiled (3, 1, 2), equal the compiled loop over single elements."""
     structure = MODULES[name]
     functions = structure.group
-    u, v = (jnp.asarray(0.5 * structure.algebra("random", (6,), np.float64, seed=s)) for s in (91, 92))
-    fraction = jnp.asarray(np.random.default_rng(93).uniform(size=6))
+    u, v = (0.5 * structure.algebra("random", (6,), np.float64, seed=s) for s in (91, 92))
+    fraction = np.random.default_rng(93).uniform(size=6)
 
     def everything(u, v, s):
         g, h = functions.exp(u), functions.exp(v)
@@ -175,18 +182,24 @@ def test_batches_of_any_shape_are_a_loop(name):
 
     single = jax.jit(everything)
     rows = [single(a, b, s) for a, b, s in zip(u, v, fraction, strict=True)]
-    for shape in SHAPES:
+    for shape in SHAPES if operations == "one by one" else SHAPES[-1:]:
         count = int(np.prod(shape))
-        batch = everything(*(x[:count].reshape(shape + x.shape[1:]) for x in (u, v, fraction)))
+        batch = (everything if operations == "one by one" else single)(*(shaped(x, shape) for x in (u, v, fraction)))
         for label, value in batch.items():
             looped = np.stack([row[label] for row in rows[:count]])
             assert value.shape == shape + looped.shape[1:] and value.dtype == np.float64, (label, shape)
             np.testing.assert_allclose(value, looped.reshape(value.shape), rtol=8e-15, atol=8e-15, err_msg=label)
+
     # one displacement for all fractions
-    g, h = functions.exp(u[0]), functions.exp(v[0])
-    mapped = jax.vmap(functions.interpolate, (None, None, 0))(g, h, fraction)
-    np.testing.assert_allclose(functions.interpolate(g, h, fraction), mapped, rtol=8e-15, atol=8e-15)
-    np.testing.assert_allclose(functions.interpolate(g, h, float(fraction[0])), mapped[0], rtol=8e-15, atol=8e-15)
+    @jax.jit
+    def interpolated(u, v, s):
+        g, h = functions.exp(u), functions.exp(v)
+        mapped = jax.vmap(functions.interpolate, (None, None, 0))(g, h, s)
+        return functions.interpolate(g, h, s), functions.interpolate(g, h, float(fraction[0])), mapped
+
+    whole, first, mapped = interpolated(u[0], v[0], fraction)
+    np.testing.assert_allclose(whole, mapped, rtol=8e-15, atol=8e-15)
+    np.testing.assert_allclose(first, mapped[0], rtol=8e-15, atol=8e-15)
 
 
 # phi(z) and the same for the two parts that Celledoni et al., section 2.3, need, from the Taylor coefficients of phi
@@ -233,11 +246,13 @@ def test_ready_functions_of_ad():
     """The library's own three: Ad of exp, dexp, dexpinv."""
     structure = MODULES["se3"]
     u = jnp.asarray(np.concatenate([structure.algebra(r, (COUNT,), np.float64, seed=99) for r in REGIMES]))
-    v = jnp.asarray(np.random.default_rng(100).standard_normal(u.shape))
+    v = np.random.default_rng(100).standard_normal(u.shape)
     se3 = structure.group
+    dexp = np.asarray(jax.jit(se3.dexp)(u))
     for function, exact in (
-        (ad_functions.AD_EXP, se3.Ad_action(se3.exp(u), v)),
-        (ad_functions.DEXP, apply(se3.dexp(u), v)),
-        (ad_functions.DEXPINV, apply(jnp.linalg.inv(se3.dexp(u)), v)),
+        (ad_functions.AD_EXP, jax.jit(lambda u, v: se3.Ad_action(se3.exp(u), v))(u, v)),
+        (ad_functions.DEXP, apply(dexp, v)),
+        (ad_functions.DEXPINV, apply(np.linalg.inv(dexp), v)),
     ):
-        assert np.max(difference(ad_functions.phi_action(function, u, v), exact, axes=1)) <= 64 * 2.2e-16
+        found = jax.jit(lambda u, v, function=function: ad_functions.phi_action(function, u, v))(u, v)
+        assert np.max(difference(found, exact, axes=1)) <= 64 * 2.2e-16

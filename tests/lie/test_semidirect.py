@@ -211,12 +211,16 @@ def test_duals_over_different_leading_axes(group):
     """Those that no group of arrays gives: one element for many momenta, and many for many; a wrong length is told."""
     u, _ = drawn(group.dim)
     mu = jnp.asarray(np.random.default_rng(4).standard_normal((3, 1, group.dim)))
-    for got, matrix in (
-        (group.Ad_dual_action(group.exp(u), mu), group.Ad(group.exp(u))),
-        (group.ad_dual_action(u, mu), group.ad(u)),
-    ):
+
+    @jax.jit
+    def evaluated(u, mu):
+        g = group.exp(u)
+        pairs = (group.Ad_dual_action(g, mu), group.Ad(g)), (group.ad_dual_action(u, mu), group.ad(u))
+        return pairs, group.Ad_dual_action(group.identity(u.dtype), mu)
+
+    pairs, one = evaluated(u, mu)
+    for got, matrix in pairs:
         assert difference(got, np.einsum("nij,mki->mnj", matrix, mu)) <= 1e-15
-    one = group.Ad_dual_action(group.identity(u.dtype), mu)
     assert difference(one, mu) == 0
     with pytest.raises(ValueError, match=r"mu: expected shape \(\.\.\., \d+\), got \(1,\)"):
         group.Ad_dual_action(group.exp(u), jnp.ones(1))

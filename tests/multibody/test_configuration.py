@@ -8,6 +8,7 @@ import pytest
 
 from lgsim.multibody import ModelBuilder, joints, tangent_grad, tangent_hessian, tangent_jacobian
 from tests.dynamics.machines import mimicking
+from tests.lie.structures import Compiled
 from tests.multibody import trees
 from tests.multibody.twin import Twin
 
@@ -19,6 +20,12 @@ def model():
     """Every joint, and the kinds whose numbers do not lie side by side twice."""
     kinds = [*ALL, "spherical", "revolute"]
     return trees.build(kinds, [-1, *(i // 2 for i in range(len(kinds) - 1))])
+
+
+@pytest.fixture(scope="module")
+def compiled(model):
+    """The model's methods, each a program."""
+    return Compiled(model)
 
 
 def some(model, shape=(), seed=0):
@@ -67,54 +74,54 @@ def test_random_keeps_limits_shapes_and_seeds(key):
 
 
 def test_random_draws_joints_apart(model):
-    q = np.asarray(model.random(jax.random.key(2), (300,)))
+    q = np.asarray(jax.jit(lambda key: model.random(key, (300,)))(jax.random.key(2)))
     assert np.abs(np.corrcoef(q.T) - np.eye(model.nq)).max() < 0.3
 
 
-def test_retract_and_difference_equal_pinocchio(model):
+def test_retract_and_difference_equal_pinocchio(model, compiled):
     twin = Twin(model)
     q0, dv = some(model)
-    q1 = model.retract(q0, dv)
+    q1 = compiled.retract(q0, dv)
     right = pin.integrate(twin.pin, twin.q(q0), twin.v(dv))
     found = twin.q(q1)
     np.testing.assert_allclose(found * np.sign(np.where(found * right < 0, -1, 1)), right, rtol=0, atol=1e-14)
     back = twin.back(pin.difference(twin.pin, twin.q(q0), twin.q(q1)))
-    np.testing.assert_allclose(model.difference(q0, q1), back, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(compiled.difference(q0, q1), back, rtol=0, atol=1e-13)
     np.testing.assert_allclose(back, dv, rtol=0, atol=1e-13)
 
 
-def test_steps_at_rest_and_ends_of_a_way(model):
+def test_steps_at_rest_and_ends_of_a_way(model, compiled):
     q0, dv = some(model)
-    q1 = model.retract(q0, dv)
+    q1 = compiled.retract(q0, dv)
     for q in (q0, model.neutral()):
-        np.testing.assert_allclose(model.retract(q, jnp.zeros(model.nv)), q, rtol=0, atol=1e-15)
-        np.testing.assert_allclose(model.difference(q, q), np.zeros(model.nv), rtol=0, atol=1e-15)
-    np.testing.assert_allclose(model.interpolate(q0, q1, 0.0), q0, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(model.interpolate(q0, q1, 1.0), q1, rtol=0, atol=1e-14)
-    half = model.interpolate(q0, q1, 0.5)
+        np.testing.assert_allclose(compiled.retract(q, jnp.zeros(model.nv)), q, rtol=0, atol=1e-15)
+        np.testing.assert_allclose(compiled.difference(q, q), np.zeros(model.nv), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(compiled.interpolate(q0, q1, 0.0), q0, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(compiled.interpolate(q0, q1, 1.0), q1, rtol=0, atol=1e-14)
+    half = compiled.interpolate(q0, q1, 0.5)
     for a, b in ((q0, half), (half, q1)):
-        np.testing.assert_allclose(model.difference(a, b), dv / 2, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(compiled.difference(a, b), dv / 2, rtol=0, atol=1e-14)
 
 
-def test_ways_take_an_array_of_parameters(model):
+def test_ways_take_an_array_of_parameters(model, compiled):
     """Five points on one way, and one point on each of three."""
     q0, dv = some(model, (3,))
-    q1 = model.retract(q0, dv)
+    q1 = compiled.retract(q0, dv)
     s = jnp.linspace(0.0, 1.0, 5)
-    found = jax.vmap(lambda s: model.interpolate(q0[0], q1[0], s))(s)
+    found = jax.jit(jax.vmap(lambda s: model.interpolate(q0[0], q1[0], s)))(s)
     assert found.shape == (5, model.nq)
-    np.testing.assert_allclose(model.difference(found[0], found[1]), dv[0] / 4, rtol=0, atol=1e-14)
-    each = model.interpolate(q0, q1, jnp.array([0.0, 0.5, 1.0])[:, None])
-    np.testing.assert_allclose(model.difference(q0[1], each[1]), dv[1] / 2, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(compiled.difference(found[0], found[1]), dv[0] / 4, rtol=0, atol=1e-14)
+    each = compiled.interpolate(q0, q1, jnp.array([0.0, 0.5, 1.0])[:, None])
+    np.testing.assert_allclose(compiled.difference(q0[1], each[1]), dv[1] / 2, rtol=0, atol=1e-14)
 
 
-def test_rate_and_velocity_are_inverse(model):
+def test_rate_and_velocity_are_inverse(model, compiled):
     q, v = some(model)
-    dq = model.rate(q, v)
+    dq = compiled.rate(q, v)
     assert dq.shape == (model.nq,)
-    slope = jax.jvp(lambda s: model.retract(q, s * v), (0.0,), (1.0,))[1]
+    slope = jax.jvp(lambda s: compiled.retract(q, s * v), (0.0,), (1.0,))[1]
     np.testing.assert_allclose(dq, slope, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(model.velocity(q, dq), v, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(compiled.velocity(q, dq), v, rtol=0, atol=1e-14)
 
 
 VERBS = ("retract", "difference", "rate", "velocity")
@@ -125,14 +132,13 @@ def test_batches_are_single_states(model, verb):
     q, v = some(model, (2, 3))
     q1, _ = some(model, (2, 3), seed=1)
     second = v if verb in ("retract", "rate") else q1
-    f = getattr(model, verb)
+    f = jax.jit(getattr(model, verb))
     found = f(q, second)
     assert found.shape == (2, 3, model.nq if verb in ("retract", "rate") else model.nv)
-    one = jax.jit(f)
     for i, j in np.ndindex(2, 3):
-        np.testing.assert_allclose(found[i, j], one(q[i, j], second[i, j]), rtol=0, atol=1e-14)
-    np.testing.assert_allclose(jax.vmap(jax.vmap(f))(q, second), found, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(f(q[0, 0], second)[1, 2], one(q[0, 0], second[1, 2]), rtol=0, atol=1e-14)
+        np.testing.assert_allclose(found[i, j], f(q[i, j], second[i, j]), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(jax.jit(jax.vmap(jax.vmap(f)))(q, second), found, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(f(q[0, 0], second)[1, 2], f(q[0, 0], second[1, 2]), rtol=0, atol=1e-14)
 
 
 def test_lengths_and_dtypes_are_checked(model):
@@ -182,8 +188,9 @@ def differences(f, model, q, step):
         end = pin.integrate(twin.pin, twin.q(q), twin.v(dv))
         turned = [*end[:3], end[6], *end[3:6], end[10], *end[7:10]]
         planar = [*end[11:13], np.asarray(q)[13] + dv[11]]
-        return jnp.asarray([*turned, *planar, end[15]])
+        return np.array([*turned, *planar, end[15]])
 
+    f = jax.jit(f)
     return np.array([(f(moved(step * e)) - f(moved(-step * e))) / (2 * step) for e in np.eye(model.nv)])
 
 
@@ -196,23 +203,32 @@ def test_tangent_derivatives_are_differences_on_the_manifold(small):
     def vector(q):
         return jnp.stack([height(q), jnp.sin(height(q)), q[3] * q[4], q[13] ** 2]).reshape(2, 2)
 
-    J = tangent_jacobian(vector, small, q)
+    J = jax.jit(lambda q: tangent_jacobian(vector, small, q))(q)
     assert J.shape == (2, 2, small.nv)
-    right = np.moveaxis(differences(lambda q: np.asarray(vector(q)), small, q, 1e-5), 0, -1)
+    right = np.moveaxis(differences(vector, small, q, 1e-5), 0, -1)
     np.testing.assert_allclose(J, right, rtol=0, atol=1e-7)
 
 
+@pytest.fixture(scope="module")
+def hessian(small):
+    return jax.jit(lambda q: tangent_hessian(height, small, q))
+
+
+@pytest.fixture(scope="module")
+def height_along(small):
+    return jax.jit(jax.vmap(lambda q, dv: height(small.retract(q, dv)), (None, 0)))
+
+
 @pytest.mark.parametrize("where", ["random", "neutral"])
-def test_tangent_hessian(small, where):
+def test_tangent_hessian(small, hessian, height_along, where):
     """In exponential coordinates: symmetric, and along each direction the second difference."""
     q = small.neutral() if where == "neutral" else some(small)[0]
-    H = np.asarray(jax.jit(lambda q: tangent_hessian(height, small, q))(q))
+    H = np.asarray(hessian(q))
     assert H.shape == (small.nv, small.nv)
     np.testing.assert_allclose(H, H.T, rtol=0, atol=1e-14)
-    along = jax.jit(jax.vmap(lambda dv: height(small.retract(q, dv))))
     step, rng = 1e-4, np.random.default_rng(1)
     for e in rng.normal(size=(6, small.nv)):
-        plus, middle, minus = along(jnp.asarray([step * e, 0 * e, -step * e]))
+        plus, middle, minus = height_along(q, jnp.asarray([step * e, 0 * e, -step * e]))
         np.testing.assert_allclose(e @ H @ e, (plus - 2 * middle + minus) / step**2, rtol=0, atol=2e-6 * (1 + e @ e))
 
 
@@ -223,4 +239,5 @@ def test_a_quaternions_norm_has_no_tangent(small):
     def of_pose(q):
         return height(q.at[3:7].divide(jnp.linalg.norm(q[3:7])))
 
-    np.testing.assert_allclose(tangent_grad(of_pose, small, q), tangent_grad(height, small, q), rtol=0, atol=1e-13)
+    found, right = jax.jit(lambda q: [tangent_grad(f, small, q) for f in (of_pose, height)])(q)
+    np.testing.assert_allclose(found, right, rtol=0, atol=1e-13)

@@ -70,20 +70,20 @@ def build(kinds, parents, seed=0, armature=False, **options):
     return builder.build()
 
 
-def every_joint(seed, floating, split=False, **options):
-    """A random tree in which every type of joint moves a body, and two more joints follow others.
+def every_joint(seed, floating, split=False, kinds=KINDS, followers=2, **options):
+    """A random tree in which a joint of each of the kinds moves a body, and further joints follow others.
 
     Every body is made of two parts, and what it carries hangs on the second one. With ``split`` they are two bodies
     with a fixed joint between them, else one body with a frame where the second would be: the same machine.
     """
     rng = np.random.default_rng(seed)
-    kinds = [str(kind) for kind in rng.permutation(sorted(KINDS))]
+    kinds = [str(kind) for kind in rng.permutation(sorted(kinds))]
     if floating:
         kinds.remove("free")
         kinds.insert(0, "free")
     single = [kind for kind in kinds if KINDS[kind].nv == 1]
-    follows = {len(kinds) + i: int(kinds.index(rng.choice(single))) for i in range(2)}
-    kinds += [str(kind) for kind in rng.choice(single, 2)]
+    follows = {len(kinds) + i: int(kinds.index(rng.choice(single))) for i in range(followers)}
+    kinds += [str(kind) for kind in rng.choice(single, followers)]
     builder, path, carried = ModelBuilder(**options), [-1], {-1: np.eye(4)}
     for i, kind in enumerate(kinds):
         # depth first, as models have it; a floating machine is one tree, another one has at least two

@@ -10,6 +10,7 @@ from lgsim.optimize.standard_costs import ControlEffort, StateDistance
 
 ATTITUDE = Product(RightTranslation(lgsim.SO3), Translation(3))
 INERTIA = (1.0, 2.0, 3.0)
+ROTATION = RightTranslation(lgsim.SO3)
 PLANE = Translation(2)
 CART = Translation(4)
 
@@ -32,6 +33,23 @@ def cart_pole(t, y, u, args):
     s, c = jnp.sin(angle), jnp.cos(angle)
     push = (u[0] + 0.3 * s * (0.5 * rate**2 + 9.81 * c)) / (1.0 + 0.3 * s * s)
     return jnp.stack([speed, rate, push, -(push * c + 9.81 * s) / 0.5])
+
+
+def rates(t, y, u, inertia):
+    """The angular velocity of a body by its angular momentum in body axes."""
+    return u / (jnp.array(INERTIA, u.dtype) if inertia is None else inertia)
+
+
+def turn(horizon=6, weight=1e5):
+    """The attitude alone, from rest by 1.9 rad about a skew axis in 3 s."""
+    goal = lgsim.so3.exp(jnp.array([0.3, -1.9, 0.5]))
+    return Problem(
+        FieldDynamics(ROTATION, rates, 3, 3.0 / horizon, lgsim.LieEuler),
+        jnp.eye(3),
+        horizon=horizon,
+        running=ControlEffort(0.1),
+        terminal=StateDistance(ROTATION, goal, weight),
+    )
 
 
 def slew(horizon=30, weight=1e5, dtype=float, method=lgsim.MK2):

@@ -16,7 +16,7 @@ from lgsim.optimize.constraints import StateBounds
 from lgsim.optimize.direct_shooting import DirectShooting
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.solve import solve
-from lgsim.optimize.solver import RESULTS, Solver
+from lgsim.optimize.solver import RESULTS, IterativeSolver, Solver
 from lgsim.support.checkpoint import CheckpointError
 from lgsim.support.fingerprint import fingerprint
 from tests.optimize.problems import swing
@@ -123,6 +123,16 @@ def test_one_piece_and_many_agree():
     assert one.message == many.message != ""
     assert int(one.iterations) == int(many.iterations) == 3
     np.testing.assert_allclose(one.us, many.us, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", [pytest.param("ilqr", marks=pytest.mark.exhaustive), "shooting"])
+def test_iterations_are_compiled_once(name, monkeypatch):
+    """The first state has the types of those that follow."""
+    traced, advance = [], IterativeSolver.advance
+    monkeypatch.setattr(IterativeSolver, "advance", lambda *args: traced.append(1) or advance(*args))
+    # a horizon that no other test has compiled
+    solve(swing(7), solver=SOLVERS[name], progress=id)
+    assert len(traced) == 1
 
 
 def test_interrupted_before_the_first_iteration_gives_the_guess(tmp_path, monkeypatch):

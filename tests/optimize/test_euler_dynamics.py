@@ -28,7 +28,10 @@ def machine_with(further):
     return model.replace(lower=model.lower.at[6:].set(-0.3), upper=model.upper.at[6:].set(0.4))
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["hinge", "ball and plate"])
+FURTHER = [pytest.param(False, marks=pytest.mark.exhaustive, id="hinge"), pytest.param(True, id="ball and plate")]
+
+
+@pytest.fixture(scope="module", params=FURTHER)
 def machine(request):
     model = machine_with(request.param)
     rng = np.random.default_rng(3)
@@ -38,21 +41,37 @@ def machine(request):
     return dynamics, y, y_next, jnp.asarray(rng.normal(size=4))
 
 
+@pytest.fixture(scope="module")
+def derivatives(machine):
+    """A, B and c of the step by JAX, about a next node that is far from the step."""
+    dynamics, y, y_next, u = machine
+    return jax.jit(lambda y, u, y_next: Dynamics.linearized(dynamics, 0.0, y, u, y_next, None))(y, u, y_next)
+
+
 def test_the_step_is_semi_implicit(machine):
     """The change of v solves the equations of motion at (q, v), and q moves by the new v."""
     dynamics, y, _, u = machine
     model, dt = dynamics.model, float(dynamics.dt)
-    after = dynamics.step(0.0, y, u, None)
-    q, v, v_next = y[: model.nq], y[model.nq :], after[model.nq :]
-    tau = lgsim.inverse_dynamics(model, q, v, (v_next - v) / dt)
-    np.testing.assert_allclose(tau, dynamics.forces(u) + lgsim.passive_forces(model, q, v), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(after[: model.nq], model.retract(q, dt * v_next), rtol=0, atol=1e-14)
+
+    @jax.jit
+    def sides(y, u):
+        """Forces by the inverse dynamics and as given, the next configuration as found and by its speed."""
+        after = dynamics.step(0.0, y, u, None)
+        q, v, v_next = y[: model.nq], y[model.nq :], after[model.nq :]
+        tau = lgsim.inverse_dynamics(model, q, v, (v_next - v) / dt)
+        given = dynamics.forces(u) + lgsim.passive_forces(model, q, v)
+        return tau, given, after[: model.nq], model.retract(q, dt * v_next)
+
+    tau, given, q_next, moved = sides(y, u)
+    np.testing.assert_allclose(tau, given, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(q_next, moved, rtol=0, atol=1e-14)
 
 
-def test_the_factored_transition_multiplies_like_its_matrices(machine):
+@pytest.mark.parametrize("alone", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["batch", "alone"])
+def test_the_factored_transition_multiplies_like_its_matrices(machine, derivatives, alone):
     """Congruence and transpose against products of NumPy with the matrices that JAX differentiates."""
     dynamics, y, y_next, u = machine
-    A, B, _ = Dynamics.linearized(dynamics, 0.0, y, u, y_next, None)
+    A, B, _ = derivatives
     G, n = np.concatenate([A, B], axis=1), len(A)
     rng = np.random.default_rng(5)
     V, H = rng.normal(size=(n, n)), rng.normal(size=(len(G.T),) * 2)
@@ -69,24 +88,22 @@ def test_the_factored_transition_multiplies_like_its_matrices(machine):
         step = dynamics.transition(0.0, y, u, y_next, None)[0]
         return products(step, jnp.asarray(V), jnp.asarray(H), jnp.asarray(v))
 
-    alone = jax.jit(found)(y, V, H, v)
+    if alone:
+        one = jax.jit(found)(y, V, H, v)
+        for a, w in zip(*map(jax.tree.leaves, (one, wanted)), strict=True):
+            np.testing.assert_allclose(a, w, rtol=0, atol=1e-11 * np.abs(F).max())
+        return
     sizes = np.array([1.0, 2.0, -1.0])[:, None, None]
     batch = jax.jit(jax.vmap(found, (None, 0, 0, 0)))(y, sizes * V, sizes * H, sizes * v)
-    for a, each, w in zip(*map(jax.tree.leaves, (alone, batch, wanted)), strict=True):
-        np.testing.assert_allclose(a, w, rtol=0, atol=1e-11 * np.abs(F).max())
+    for each, w in zip(*map(jax.tree.leaves, (batch, wanted)), strict=True):
         np.testing.assert_allclose(each, sizes * w, rtol=0, atol=2e-11 * np.abs(F).max())
 
 
-def test_derivatives_are_those_of_the_step(machine):
+def test_derivatives_are_those_of_the_step(machine, derivatives):
     """About a next node that is far from the step, so that dexpinv is not 1; a joint of each kind of group."""
     dynamics, y, y_next, u = machine
-    found, wanted = jax.jit(
-        lambda y, u, y_next: (
-            dynamics.linearized(0.0, y, u, y_next, None),
-            Dynamics.linearized(dynamics, 0.0, y, u, y_next, None),
-        )
-    )(y, u, y_next)
-    for a, b in zip(found, wanted, strict=True):
+    found = jax.jit(lambda y, u, y_next: dynamics.linearized(0.0, y, u, y_next, None))(y, u, y_next)
+    for a, b in zip(found, derivatives, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * float(jnp.max(jnp.abs(b))))
 
 

@@ -29,19 +29,14 @@ def closed(x, z):
 
 
 POINTS = np.array([[0.3, 0, 0.4], [0.5, 0, 0.2], [-0.2, 0, 0.3], [0.1, 0, 0.5]])
+FAR, BACK = [0.6, 0.0, 0.8], [-0.65, 0.0, -0.1]
 START = jnp.array([0.1, 0.8])
 
 
-def test_a_batch_of_positions_is_that_of_the_closed_form(arm):
-    found = inverse_kinematics(arm, "tip", jnp.array(POINTS), START)
-    assert found.q.shape == (4, 2) and np.max(found.error) < 1e-9
-    assert np.all(np.asarray(found.result == INVERSE_KINEMATICS_RESULTS.successful))
-    np.testing.assert_allclose(found.q, [closed(x, z) for x, _, z in POINTS], atol=1e-8)
-    assert np.max(found.iterations) < 30
-
-
-def test_more_targets_than_run_side_by_side(arm):
-    """Each gets its own answer, from whichever guess reaches it; a guess that bends the wrong way reaches few."""
+@pytest.fixture(scope="module")
+def batch(arm):
+    """The answers for four points in reach, one out of reach, one to which the elbow would have to bend backwards and
+    300 others, and the configurations of these; of four guesses one bends the wrong way and reaches few."""
     rng = np.random.default_rng(0)
     q = np.stack([rng.uniform(-1.8, 1.8, 300), rng.uniform(0.3, 2.3, 300)], axis=1)
     x = A * np.sin(q[:, 0]) + B * np.sin(q.sum(axis=1))
@@ -49,7 +44,22 @@ def test_more_targets_than_run_side_by_side(arm):
     points = np.stack([x, 0 * x, z], axis=1)
     points[::50] = [[2 * np.sin(a), 0, 2 * np.cos(a)] for a in np.linspace(-1.5, 1.5, 6)]
     guesses = jnp.array([[2.0, 2.5], [1.0, 1.0], [-1.0, 1.0], [0.0, 0.5]])
-    found = inverse_kinematics(arm, "tip", jnp.array(points), guesses)
+    found = inverse_kinematics(arm, "tip", jnp.array([*POINTS, FAR, BACK, *points]), guesses)
+    parts = (slice(0, 4), 4, 5, slice(6, None))
+    return *(jax.tree.map(lambda x, i=i: np.asarray(x)[i], found) for i in parts), q
+
+
+def test_a_batch_of_positions_is_that_of_the_closed_form(batch):
+    found, *_ = batch
+    assert found.q.shape == (4, 2) and np.max(found.error) < 1e-9
+    assert np.all(np.asarray(found.result == INVERSE_KINEMATICS_RESULTS.successful))
+    np.testing.assert_allclose(found.q, [closed(x, z) for x, _, z in POINTS], atol=1e-8)
+    assert np.max(found.iterations) < 30
+
+
+def test_more_targets_than_run_side_by_side(batch):
+    """Each gets its own answer, from whichever guess reaches it."""
+    *_, found, q = batch
     far = np.arange(300) % 50 == 0
     reached = np.asarray(found.result == INVERSE_KINEMATICS_RESULTS.successful)
     np.testing.assert_array_equal(reached, ~far)
@@ -62,30 +72,31 @@ def test_derivatives_are_those_of_the_closed_form_in_both_modes(arm):
     """By the target; across the plane nothing moves."""
     point = jnp.array(POINTS[0])
 
-    def q_of(point):
-        return inverse_kinematics(arm, "tip", point, START).q
+    @jax.jit
+    def slopes(point):
+        """In forward and in reverse mode, of one linearization."""
+        _, push = jax.linearize(lambda point: inverse_kinematics(arm, "tip", point, START).q, point)
+        return jax.vmap(push, 0, 1)(jnp.eye(3)), jax.vmap(jax.linear_transpose(push, point))(jnp.eye(2))[0]
 
     h = 1e-6
     by_x = (closed(0.3 + h, 0.4) - closed(0.3 - h, 0.4)) / (2 * h)
     by_z = (closed(0.3, 0.4 + h) - closed(0.3, 0.4 - h)) / (2 * h)
     wanted = np.stack([by_x, by_z], axis=1)
-    for jacobian in (jax.jacfwd, jax.jacrev):
-        slope = np.asarray(jax.jit(jacobian(q_of))(point))
+    for slope in map(np.asarray, slopes(point)):
         np.testing.assert_allclose(slope[:, [0, 2]], wanted, atol=1e-7)
         np.testing.assert_allclose(slope[:, 1], 0, atol=1e-7)
 
 
 @pytest.mark.slow
-def test_limits_hold_and_what_is_out_of_reach_is_told(arm):
+def test_limits_hold_and_what_is_out_of_reach_is_told(arm, batch):
     """The nearest point of the reach; an elbow that would have to bend backwards."""
-    far = inverse_kinematics(arm, "tip", jnp.array([0.6, 0.0, 0.8]), START)
+    _, far, back, *_ = batch
     assert bool(far.result == INVERSE_KINEMATICS_RESULTS.out_of_reach)
     np.testing.assert_allclose(far.error[0], 1.0 - (A + B), atol=1e-6)
-    back = inverse_kinematics(arm, "tip", jnp.array([-0.65, 0.0, -0.1]), START)
     q = np.asarray(back.q)
     assert np.all(q >= np.asarray(arm.lower)) and np.all(q <= np.asarray(arm.upper))
     assert bool(back.result == INVERSE_KINEMATICS_RESULTS.out_of_reach)
-    assert float(inverse_kinematics(arm, "tip", jnp.array([-0.65, 0.0, -0.1]), START, limits=False).error[0]) < 1e-9
+    assert float(inverse_kinematics(arm, "tip", jnp.array(BACK), START, limits=False).error[0]) < 1e-9
 
 
 def test_the_posture_decides_between_two_frames_that_disagree(arm):
@@ -117,16 +128,32 @@ def test_bad_input_is_told(arm):
         inverse_kinematics(arm, ["tip", "fore"], [jnp.zeros(3)])
 
 
-@pytest.mark.slow
-def test_poses_of_an_arm_of_seven_joints():
+def arm3():
+    """Three joints about different axes."""
+    builder, before = lgsim.ModelBuilder(), "world"
+    for i, axis in enumerate(np.eye(3)):
+        lift = np.eye(4)
+        lift[:3, 3] = [0.1, 0.05, 0.3]
+        builder.add_body(f"link{i}", before, lgsim.joints.Revolute(), axis=axis, placement=lift, lower=-2.0, upper=2.0)
+        before = f"link{i}"
+    return builder.add_frame("flange", before, lift).build()
+
+
+@pytest.mark.parametrize(
+    "arm",
+    [arm3, pytest.param(lambda: lgsim.load_urdf(lgsim.data.arm7()), marks=pytest.mark.exhaustive)],
+    ids=["three joints", "seven joints"],
+)
+def test_poses_of_an_arm_in_space(arm):
     """Poses that the arm has, from four guesses: nearly all are found, all within the limits."""
-    model = lgsim.load_urdf(lgsim.data.arm7())
-    flange = model.frame_names.index("flange")
-    poses = lgsim.forward_kinematics(model, model.random(jax.random.key(0), (40,)))[:, flange]
-    guesses = jnp.concatenate([((model.lower + model.upper) / 2)[None], model.random(jax.random.key(5), (3,))])
+    model = arm()
+    kinematics = jax.jit(jax.vmap(lambda q: lgsim.forward_kinematics(model, q)[model.frame_names.index("flange")]))
+    random = jax.jit(lambda key: model.random(key, (40,)))
+    poses = kinematics(random(jax.random.key(0)))
+    guesses = jnp.concatenate([((model.lower + model.upper) / 2)[None], random(jax.random.key(5))[:3]])
     found = inverse_kinematics(model, "flange", poses, guesses)
     reached = np.asarray(found.result == INVERSE_KINEMATICS_RESULTS.successful)
     assert np.mean(reached) >= 0.95
-    gaps = jnp.linalg.inv(poses) @ lgsim.forward_kinematics(model, found.q)[:, flange]
-    assert np.max(np.abs(np.asarray(gaps) - np.eye(4))[reached]) < 1e-9
+    gaps = np.linalg.inv(poses) @ np.asarray(kinematics(found.q))
+    assert np.max(np.abs(gaps - np.eye(4))[reached]) < 1e-9
     assert np.all(found.q >= model.lower[None]) and np.all(found.q <= model.upper[None])

@@ -12,7 +12,7 @@ from lgsim.optimize.linear_quadratic import add_curvature, linearize, linearize_
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.standard_costs import ControlEffort
 from tests.multibody import trees
-from tests.optimize.problems import slew
+from tests.optimize.problems import slew, turn
 from tests.optimize.quadratics import dense
 
 
@@ -25,29 +25,37 @@ def differences(f, n, h=1e-6):
 @pytest.mark.slow
 def test_a_step_of_a_machine_with_gaps_against_differences():
     """On joints that are groups, and to a next node that the step does not reach."""
-    model = trees.build(*trees.CASES["floating"])
+    model = trees.build(["free", "spherical"], [-1, 0])
     q, v, _ = trees.state(model)
     dynamics = MultibodyDynamics(model, 0.05, lgsim.MK2)
     action = dynamics.action
     y, u = dynamics.state(q, v), jnp.linspace(-1.0, 1.0, model.nv)
     problem = Problem(dynamics, y, horizon=1, running=ControlEffort())
     gap = 0.2 * jnp.sin(jnp.arange(1.0, action.dim + 1))
-    after = action.move(gap, jax.jit(lambda y, u: problem.step(0, y, u))(y, u))
-    A, B, c = jax.jit(lambda: linearize_step(problem, jnp.array(0), y, u, after))()
+    step = jax.jit(lambda y, u: problem.step(0, y, u))
+    there = step(y, u)
+    after = jax.jit(action.move)(gap, there)
+
+    @jax.jit
+    def linear():
+        A, B, c = linearize_step(problem, jnp.array(0), y, u, after)
+        return A, B, action.move(c, after)
+
+    A, B, moved = linear()
 
     @jax.jit
     def f(z):
         return action.difference(after, problem.step(0, action.move(z[: action.dim], y), u + z[action.dim :]))
 
-    np.testing.assert_allclose(action.move(c, after), problem.step(0, y, u), atol=1e-12)
+    np.testing.assert_allclose(moved, there, atol=1e-12)
     np.testing.assert_allclose(np.hstack([A, B]), differences(f, action.dim + model.nv), atol=2e-7)
 
 
 @pytest.mark.slow
 def test_the_model_has_the_gradient_and_hessian_of_the_whole_cost():
     """Full costs and second-order steps: the dense Hessian in all controls is that of the rolled-out cost, exactly."""
-    problem = slew(horizon=3, weight=2.0, method=lgsim.LieEuler)
-    bent = FunctionCost(lambda t, y, u, args: jnp.sum(jnp.cos(y[1]) * u) + 0.1 * y[0][0, 1] * u[0] + jnp.sum(u**4))
+    problem = turn(horizon=3, weight=2.0)
+    bent = FunctionCost(lambda t, y, u, args: jnp.sum(jnp.cos(y[1]) * u) + 0.1 * y[0, 1] * u[0] + jnp.sum(u**4))
     problem = problem.replace(running=problem.running + 0.3 * bent)
     us = 0.5 * jnp.sin(jnp.arange(9.0)).reshape(3, 3)
 
@@ -62,7 +70,13 @@ def test_the_model_has_the_gradient_and_hessian_of_the_whole_cost():
 
     lq, costates = jax.jit(model)(us)
     hessian, gradient, _ = dense(lq)
-    wanted_gradient, wanted_hessian = jax.jit(lambda x: (jax.grad(total)(x), jax.hessian(total)(x)))(us.ravel())
+
+    @jax.jit
+    def derivatives(x):
+        gradient, push = jax.linearize(jax.grad(total), x)
+        return gradient, jax.vmap(push)(jnp.eye(9))
+
+    wanted_gradient, wanted_hessian = derivatives(us.ravel())
     np.testing.assert_allclose(gradient, wanted_gradient, atol=1e-12)
     np.testing.assert_allclose(hessian, wanted_hessian, atol=1e-11)
     by_costates = lq.r + jnp.einsum("kij,ki->kj", lq.B, costates[1:])
@@ -79,7 +93,7 @@ def test_gauss_newton_is_the_square_of_the_residuals_slope():
     def r(z):
         return cost.residual(jnp.array(0.7), action.move(z[:6], y), u + z[6:], None)
 
-    J, W = differences(r, 9), np.diag(weight)
+    J, W = differences(jax.jit(r), 9), np.diag(weight)
     np.testing.assert_allclose(model.hessian, J.T @ W @ J, atol=1e-7)
     np.testing.assert_allclose(model.gradient, J.T @ W @ np.asarray(r(jnp.zeros(9))), atol=1e-8)
     np.testing.assert_allclose(model.value, cost.value(jnp.array(0.7), y, u, None))

@@ -41,7 +41,8 @@ def test_a_linear_regulator_is_the_feedback_of_each_state():
 
 @pytest.mark.slow
 def test_pendulum_swings_up_from_a_disturbed_state():
-    """With bounds and a push in the middle of the way; 3 iterations at each step, in one scan."""
+    """With bounds, a push in the middle of the way, and a motor that gives a tenth less than the model's; 3 iterations
+    at each step, in one scan."""
     top = jnp.array([jnp.pi, 0.0])
     problem = Problem(
         FieldDynamics(PLANE, pendulum, 1, 0.05),
@@ -57,7 +58,7 @@ def test_pendulum_swings_up_from_a_disturbed_state():
     def step(state, k):
         y, plan = state
         u, plan = controller.step(plan, y)
-        y = problem.step(0, y, u) + jnp.where(k == 15, jnp.array([-0.4, 1.0]), 0)
+        y = problem.step(0, y, 0.9 * u) + jnp.where(k == 15, jnp.array([-0.4, 1.0]), 0)
         return (y, plan), (y, u, plan.bad_node)
 
     start = jnp.array([0.3, -0.5])
@@ -67,7 +68,7 @@ def test_pendulum_swings_up_from_a_disturbed_state():
     assert np.max(np.abs(np.asarray(ys[-10:]) - np.asarray(top))) < 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_slew_on_the_rotation_group_with_an_erroneous_model():
     """Over 2.9 rad with moments of inertia that are wrong by 20 to 30 percent; to the attitude, at rest."""
     goal = (lgsim.so3.exp(jnp.array([0.3, -2.9, 0.5])), jnp.zeros(3))

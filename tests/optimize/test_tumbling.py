@@ -3,12 +3,14 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import lgsim
 from lgsim.lie import quaternion
 from lgsim.optimize import RESULTS, ControlEffort, MultibodyDynamics, Problem, StateDistance, solve
 
 
+@pytest.mark.exhaustive
 def test_states_at_the_goal_are_a_guess_that_arrives():
     """From two thirds of half a turn about x to hovering a metre away, by MK4: from the hovering thrusts alone the
     search ends in fast spins from most starts. The controls found are rolled out, since gaps might hide a fault."""

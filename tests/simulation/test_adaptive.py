@@ -4,6 +4,7 @@ import itertools
 import subprocess
 import sys
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -107,18 +108,18 @@ def test_what_was_computed_is_kept(chunks, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_error_is_proportional_to_the_tolerance():
-    """On a free base with a ball joint, a planar one and a hinge, against scipy on Pinocchio's accelerations."""
-    model = trees.build(["free", "spherical", "planar", "revolute"], [-1, 0, 0, 2])
+    """On a free base with a ball joint, against scipy on Pinocchio's accelerations."""
+    model = trees.build(["free", "spherical"], [-1, 0])
     q0, v0, _ = trees.state(model)
     twin = Twin(model)
     right, speed = reference(model, q0, v0, 1.0)
-    tolerances, errors = np.array([1e-5, 1e-6, 1e-7, 1e-8, 1e-9]), []
+    tolerances, errors = np.array([1e-5, 1e-7, 1e-9]), []
     for tolerance in tolerances:
         run = simulate_adaptive(model, q0, v0, duration=1.0, rtol=tolerance, atol=tolerance, save_at=[0.5, 1.0])
         assert run.result == "" and len(run) == 2 and run.constraint_error.max() < 1e-13
         gap = pin.difference(twin.pin, right, twin.q(run.q[1]))
         errors.append(np.abs(np.concatenate([gap, twin.v(run.v[1]) - speed])).max())
-    assert np.all(np.abs(model.difference(q0, jnp.asarray(run.q[0]))) > 1e-2)
+    assert np.all(np.abs(jax.jit(model.difference)(q0, jnp.asarray(run.q[0]))) > 1e-2)
     assert 0.8 < np.polyfit(np.log(tolerances), np.log(errors), 1)[0] < 1.2
     assert np.all(errors < 100 * tolerances)
 

@@ -168,6 +168,7 @@ MASSLESS = {
     "icub_description",
     "romeo_description",
 }  # links at the end of a chain without mass: no acceleration is right
+ALWAYS = {"anymal_b_simple_description", "asr_twodof_description"}  # the others with --exhaustive
 STIFF = 2.5
 """The largest rate times step of a damper that an explicit method of order 4 bears."""
 
@@ -176,9 +177,7 @@ STIFF = 2.5
 @pytest.mark.parametrize(
     "robot",
     [
-        name
-        if name in ("anymal_b_simple_description", "asr_twodof_description")
-        else pytest.param(name, marks=pytest.mark.slow)
+        name if name in ALWAYS else pytest.param(name, marks=pytest.mark.exhaustive)
         for name in sorted(ROBOTS.keys() - MASSLESS)
     ],
 )
@@ -189,13 +188,13 @@ def test_real_robots_fall_for_a_second(robot):
     model = lgsim.load_urdf(path, b'<link name="world"' not in path.read_bytes(), physical="report")
     q0, dt = model.neutral(), 1e-3
     drag = np.diag(model.damping + model.friction / model.friction_speed)
-    if np.abs(np.linalg.eigvals(np.linalg.solve(lgsim.mass_matrix(model, q0), drag))).max() * dt > STIFF:
+    if np.abs(np.linalg.eigvals(np.linalg.solve(jax.jit(lgsim.mass_matrix)(model, q0), drag))).max() * dt > STIFF:
         model = model.replace(damping=0.0, friction=0.0)
     v0 = jnp.asarray(np.random.default_rng(0).uniform(-0.3, 0.3, model.nv))
     out = jax.jit(lambda model: rollout(model, q0, v0, dt=dt, steps=1000, save_every=500))(model)
     assert np.isfinite(out.q).all() and np.isfinite(out.v).all()
     if model.topology.floats:
-        center = jax.jit(lambda q: lgsim.center_of_mass(model, q))
-        speed = lgsim.dynamics.center_of_mass_velocity(model, q0, v0)
-        right = center(q0) + speed + 0.5 * model.gravity
-        np.testing.assert_allclose(center(out.q[-1]), right, rtol=0, atol=1e-6)
+        center = jax.jit(lgsim.center_of_mass)
+        speed = jax.jit(lgsim.dynamics.center_of_mass_velocity)(model, q0, v0)
+        right = center(model, q0) + speed + 0.5 * model.gravity
+        np.testing.assert_allclose(center(model, out.q[-1]), right, rtol=0, atol=1e-6)

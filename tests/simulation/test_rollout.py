@@ -12,9 +12,12 @@ import lgsim
 from lgsim.multibody import joints
 from lgsim.simulation import controls, rollout
 from tests.dynamics.machines import close
+from tests.integrators.engines import default
 from tests.multibody import trees
 from tests.multibody.twin import Twin
 
+ENGINES = ("CF4", "CG3", "MK4TwoCommutators")
+"""The families, of which MK4 runs in the other tests."""
 CASES = ["revolute chain", "floating", "groups"]
 
 
@@ -43,11 +46,14 @@ def test_order_on_every_kind_of_joint(name):
     twin = Twin(model)
     right, speed = reference(model, q0, v0, 0.2)
     errors = []
-    run = jax.jit(lambda dt, steps: rollout(model, q0, v0, dt=dt, steps=steps), static_argnums=1)
-    for steps in (40, 80):
-        out = run(0.2 / steps, steps)
-        gap = pin.difference(twin.pin, right, twin.q(out.q[-1]))
-        errors.append(np.linalg.norm(np.concatenate([gap, twin.v(out.v[-1]) - speed])))
+    run = jax.jit(lambda q, v, dt: rollout(model, q, v, dt=dt, steps=40))
+    for pieces in (1, 2):
+        q, v = q0, v0
+        for _ in range(pieces):
+            out = run(q, v, 0.2 / (40 * pieces))
+            q, v = out.q[-1], out.v[-1]
+        gap = pin.difference(twin.pin, right, twin.q(q))
+        errors.append(np.linalg.norm(np.concatenate([gap, twin.v(v) - speed])))
     assert errors[1] < 1e-5
     assert 12 < errors[0] / errors[1] < 21
 
@@ -68,18 +74,27 @@ def test_on_revolute_joints_it_is_the_method_of_mujoco():
     close(out.v[-1], data.qvel, 1e-12)
 
 
-@pytest.mark.parametrize("method", ["MK4", "CF4", "CG3", "MK2", "MK4TwoCommutators"])
-def test_every_family_moves_every_joint(method):
-    """One step of each against a hundred small ones of MK4: an error of the method's order, not of a lower one."""
+@pytest.fixture(scope="module")
+def fine():
+    """A plane and a ball on it, with a state, and for each size of a step the end of twenty small ones of MK4."""
     model = trees.build(["planar", "spherical"], [-1, 0])
     q0, v0, _ = trees.state(model)
-    gaps = []
-    small = jax.jit(lambda dt: rollout(model, q0, v0, dt=dt / 20, steps=20))
-    large = jax.jit(lambda dt: rollout(model, q0, v0, dt=dt, steps=1, method=lgsim.METHODS[method]))
-    for dt in (0.04, 0.02):
-        fine, one = small(dt), large(dt)
-        gap = jnp.concatenate([model.difference(fine.q[-1], one.q[-1]), one.v[-1] - fine.v[-1]])
-        gaps.append(float(jnp.linalg.norm(gap)))
+    small = jax.jit(lambda dt: rollout(model, q0, v0, dt=dt / 20, steps=20, save_every=20))
+    ends = {dt: small(dt) for dt in (0.04, 0.02)}
+    return model, q0, v0, {dt: (out.q[-1], out.v[-1]) for dt, out in ends.items()}
+
+
+@pytest.mark.parametrize("method", default(["MK4", "CF4", "CG3", "MK2", "MK4TwoCommutators"], ENGINES))
+def test_every_family_moves_every_joint(method, fine):
+    """One step of each against small ones of MK4: an error of the method's order, not of a lower one."""
+    model, q0, v0, ends = fine
+
+    @jax.jit
+    def gap(dt, q, v):
+        one = rollout(model, q0, v0, dt=dt, steps=1, method=lgsim.METHODS[method])
+        return jnp.linalg.norm(jnp.concatenate([model.difference(q, one.q[-1]), one.v[-1] - v]))
+
+    gaps = [float(gap(dt, *end)) for dt, end in ends.items()]
     assert np.log2(gaps[0] / gaps[1]) > lgsim.METHODS[method].order + 0.7
 
 
@@ -119,16 +134,17 @@ def test_gravity_compensation_holds_and_pd_pulls():
     model = trees.build(["revolute"] * 3, [-1, 0, 0])
     q0, _, _ = trees.state(model)
     still = jnp.zeros(model.nv)
-    out = rollout(model, q0, still, dt=0.01, steps=50, control=controls.GravityCompensation())
+    run = jax.jit(lambda law: rollout(model, q0, still, dt=0.01, steps=50, control=law))
+    out = run(controls.GravityCompensation())
     np.testing.assert_allclose(out.q[-1], q0, rtol=0, atol=1e-11)
     goal = q0 + 0.3
     law = controls.ComputedTorque(goal, 25.0, 10.0)
-    out = rollout(model, q0, still, dt=0.01, steps=50, control=law)
+    out = run(law)
     e = 0.3 * np.exp(-5 * out.time[-1]) * (1 + 5 * out.time[-1])  # the critically damped error
     np.testing.assert_allclose(goal - out.q[-1], np.full(model.nv, e), rtol=0, atol=1e-6)
     both = controls.GravityCompensation() + controls.PD(goal, 3.0, 2.0)
-    force = both(0.0, q0, still, model)
-    close(force, lgsim.gravity_forces(model, q0) + 3.0 * (goal - q0))
+    force, weight = jax.jit(lambda: (both(0.0, q0, still, model), lgsim.gravity_forces(model, q0)))()
+    close(force, weight + 3.0 * (goal - q0))
 
 
 def test_a_motor_gives_what_its_line_allows():
@@ -142,19 +158,25 @@ def test_a_motor_gives_what_its_line_allows():
     assert motor(0.0, jnp.zeros(1), jnp.array([9.0]), free) == 10.0
 
 
-@pytest.mark.parametrize("world", [True, False])
-def test_a_wrench_on_a_frame(world):
-    """Its power is that of the frame's motion: M a changes by the Jacobian's transpose."""
+def test_a_wrench_on_a_frame():
+    """In axes of the world and of the frame its power is that of the frame's motion: M a changes by the Jacobian's
+    transpose."""
     model = trees.build(["free", "revolute"], [-1, 0]).add_frame("tip", "body1", trees.pose(np.random.default_rng(5)))
     q, v, tau = trees.state(model)
     F = jnp.asarray(np.random.default_rng(6).normal(size=6))
-    push = controls.FrameWrench("tip", F, world=world)(0.0, q, v, model)
-    a, b = (lgsim.forward_dynamics(model, q, v, tau, w) for w in (push, jnp.zeros_like(push)))
-    twist = lgsim.dynamics.frame_twists(model, q, v)[-1]
-    if world:
+
+    @jax.jit
+    def powers(q, v, tau, F):
+        pushes = jnp.stack([controls.FrameWrench("tip", F, world=x)(0.0, q, v, model) for x in (True, False)])
+        wrenches = jnp.concatenate([pushes, jnp.zeros_like(pushes[:1])])
+        a, b, free = jax.vmap(lambda w: lgsim.forward_dynamics(model, q, v, tau, w))(wrenches)
+        twist = lgsim.dynamics.frame_twists(model, q, v)[-1]
         R = lgsim.forward_kinematics(model, q)[-1, :3, :3]
-        twist = jnp.concatenate([R @ twist[:3], R @ twist[3:]])
-    np.testing.assert_allclose(v @ (lgsim.mass_matrix(model, q) @ (a - b)), twist @ F, rtol=1e-11)
+        M = lgsim.mass_matrix(model, q)
+        turned = jnp.concatenate([R @ twist[:3], R @ twist[3:]])
+        return jnp.stack([v @ (M @ (a - free)), v @ (M @ (b - free))]), jnp.stack([turned @ F, twist @ F])
+
+    np.testing.assert_allclose(*powers(q, v, tau, F), rtol=1e-11)
 
 
 def loss(model, q0, v0, torques, checkpoint):
@@ -162,10 +184,9 @@ def loss(model, q0, v0, torques, checkpoint):
     return jnp.sum(out.q[-1] ** 2) + jnp.sum(out.v[6] ** 3)
 
 
-@pytest.mark.slow
-def test_gradients_of_everything():
-    """Forward and reverse mode and finite differences agree in torques, states and every number of the model."""
-    model = trees.build(["revolute", "spherical", "prismatic"], [-1, 0, 1], armature=True)
+def sprung(*kinds):
+    """A chain with all kinds of passive forces, a start, and torques."""
+    model = trees.build([*kinds], range(-1, len(kinds) - 1), armature=True)
     n = model.nv
     model = model.replace(
         damping=jnp.full(n, 0.2), friction=jnp.full(n, 0.1), stiffness=jnp.full(n, 3.0),
@@ -173,18 +194,32 @@ def test_gradients_of_everything():
         limit_damping=jnp.full(n, 0.5), upper=jnp.full(n, -3.0),
     )  # fmt: skip
     q0, v0, _ = trees.state(model)
-    torques = jnp.asarray(np.random.default_rng(1).normal(size=(12, n)))
-    f = jax.jit(loss, static_argnums=4)
-    slope = jax.jit(jax.grad(loss, (0, 2, 3)), static_argnums=4)(model, q0, v0, torques, "step")
+    return model, q0, v0, jnp.asarray(np.random.default_rng(1).normal(size=(12, n)))
+
+
+def test_all_checkpoints_and_modes_agree():
+    """Gradients in the start and in torques; forward mode and reverse mode."""
+    model, q0, v0, torques = sprung("revolute")
+    slope = jax.jit(jax.grad(loss, (2, 3)), static_argnums=4)
+    right = slope(model, q0, v0, torques, "step")
     for other in (None, 4, "recursive"):
-        again = jax.jit(jax.grad(loss, (2, 3)), static_argnums=4)(model, q0, v0, torques, other)
-        for x, y in zip(again, slope[1:], strict=True):
+        for x, y in zip(slope(model, q0, v0, torques, other), right, strict=True):
             close(x, np.asarray(y), 1e-11)
     change = jnp.asarray(np.random.default_rng(2).normal(size=torques.shape))
     along = jax.jit(lambda t: jax.jvp(lambda t: loss(model, q0, v0, t, None), (t,), (change,))[1])(torques)
-    np.testing.assert_allclose(along, jnp.sum(slope[2] * change), rtol=1e-10)
-    ends = [float(f(model, q0, v0, torques + s * change, None)) for s in (1e-5, -1e-5)]
-    np.testing.assert_allclose(along, (ends[0] - ends[1]) / 2e-5, rtol=1e-6)
+    np.testing.assert_allclose(along, jnp.sum(right[1] * change), rtol=1e-10)
+
+
+def test_gradients_of_everything():
+    """Reverse mode and finite differences agree in torques, states and every number of the model."""
+    model, q0, v0, torques = sprung("revolute", "spherical", "prismatic")
+    f = jax.jit(loss, static_argnums=4)
+    slope = jax.jit(jax.grad(loss, (0, 2, 3)), static_argnums=4)(model, q0, v0, torques, "step")
+    for i, given in ((1, v0), (2, torques)):
+        change = np.random.default_rng(2).normal(size=given.shape)
+        moved = [given + s * change for s in (1e-5, -1e-5)]
+        ends = [float(f(model, q0, *((x, torques) if i == 1 else (v0, x)), None)) for x in moved]
+        np.testing.assert_allclose(np.sum(slope[i] * change), (ends[0] - ends[1]) / 2e-5, rtol=1e-6)
     for name in ("inertias", "placements", "axes", "armature", "damping", "friction", "friction_speed", "stiffness",
                  "rest", "limit_stiffness", "limit_damping", "upper", "gravity"):  # fmt: skip
         number = np.asarray(getattr(model, name))

@@ -4,6 +4,7 @@ import csv
 import itertools
 import sys
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -18,12 +19,12 @@ from tests.multibody.twin import Twin
 
 # the module, which its function of the same name hides
 SIMULATE = sys.modules["lgsim.simulation.simulate"]
-SMALL = ["free", "revolute", "spherical"]
+SMALL = ["free", "revolute"]
 
 
 @pytest.fixture(scope="module")
 def motion():
-    model = trees.build(SMALL, [-1, 0, 1]).replace(gravity=jnp.zeros(3))
+    model = trees.build(SMALL, [-1, 0]).replace(gravity=jnp.zeros(3))
     q0, v0, _ = trees.state(model)
     return simulate(model, q0, v0, duration=0.4, dt=0.01)
 
@@ -77,12 +78,13 @@ def test_energy_momentum_and_norm_of_a_free_machine(motion):
 def test_slices_and_resampling(motion, without_import_hook):
     part = motion[10:20:2]
     assert len(part) == 5 and part.time[0] == motion.time[10]
-    fine = rollout(motion.model, jnp.asarray(motion.q[0]), jnp.asarray(motion.v[0]), dt=0.005, steps=80)
+    start = jnp.asarray(motion.q[0]), jnp.asarray(motion.v[0])
+    fine = jax.jit(lambda q, v: rollout(motion.model, q, v, dt=0.005, steps=80))(*start)
     errors = []
     for every in (4, 2):  # at a quarter of each interval, against the same motion at half the step
         places = np.arange(every // 2, 81, 2 * every)
         found = motion[::every].resample(fine.time[places])
-        gap = motion.model.difference(jnp.asarray(found.q), fine.q[places])
+        gap = jax.jit(motion.model.difference)(jnp.asarray(found.q), fine.q[places])
         errors.append((float(jnp.abs(gap).max()), float(np.abs(found.v - fine.v[places]).max())))
     assert errors[1][0] < 1e-4 and 11 < errors[0][0] / errors[1][0] < 22
     assert 5.5 < errors[0][1] / errors[1][1] < 12
@@ -114,7 +116,7 @@ def test_csv_has_names_and_units(motion, tmp_path):
                            "q joint0[4] [-]", "q joint0[5] [-]", "q joint0[6] [-]", "q joint1 [rad]"]  # fmt: skip
     assert {"v joint0[0] [m/s]", "v joint0[3] [rad/s]", "tau joint1 [N m]", "kinetic energy [J]"} <= set(rows[0])
     assert len(rows) == 42
-    np.testing.assert_array_equal(np.array(rows[1:], float)[:, 1:12], motion.q[:, :11])
+    np.testing.assert_array_equal(np.array(rows[1:], float)[:, 1:9], motion.q)
 
 
 def test_an_interrupted_file_leaves_the_old_one(motion, tmp_path, monkeypatch):

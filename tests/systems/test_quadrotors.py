@@ -199,7 +199,7 @@ def test_gradients(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("control", [track_by_forces, track])
+@pytest.mark.parametrize("control", [track_by_forces, pytest.param(track, marks=pytest.mark.exhaustive)])
 def test_gradients_of_controlled_flight(control):
     """By gains, path and formation as well."""
     moving = two_quadrotors_tracking(control=control, **{k: v for k, v in start().items() if k != "position"})

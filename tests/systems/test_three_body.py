@@ -12,6 +12,7 @@ import lgsim
 from lgsim.lie import se3
 from lgsim.multibody import inertia
 from lgsim.systems import three_body
+from tests.integrators.engines import default
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "park_chung.json").read_text())
 METHODS = ["CG2", "CG3", "CG4", "CF2", "CF3", "CF4", "MK2", "MK3", "MK4"]
@@ -66,7 +67,7 @@ def test_invariants_at_the_start_have_their_closed_form(name):
     np.testing.assert_allclose(value, DATA["invariants"][name], rtol=0, atol=3e-14)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.exhaustive) for s in (1, 2))])
 def test_generic_chain_keeps_energy_and_momenta(seed):
     """The spheres hide mistakes (isotropic inertia, axes through centers); a generic chain does not."""
     chain, q, twist, rates = random_arguments(seed)
@@ -78,7 +79,7 @@ def test_generic_chain_keeps_energy_and_momenta(seed):
         assert np.abs(values - values[0]).max() < 1e-11 * np.abs(values).max(), name
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", default(METHODS, ("CG3", "CF4", "MK4")))
 def test_drift_at_one_second_equals_the_printed_five_digits(method):
     """Tables VI, VII and VIII: every entry of every method at h = 1 and h = 0.1."""
     problem = three_body()
@@ -106,30 +107,31 @@ def test_gradients_in_every_parameter():
     problem = three_body()
     weights = jnp.asarray([1.0, -0.7, 0.4])
 
+    @jax.jit
     def energy_and_position(chain):
         end = state(trajectory(problem, lgsim.MK8, args=chain), -1)
         return jnp.stack([problem.invariants["kinetic_energy"](end, chain), weights @ end[0][:3, 3]])
 
-    jacobian = jax.jacrev(energy_and_position)(problem.args)
+    jacobian = jax.jit(jax.jacrev(energy_and_position))(problem.args)
     # the gradient of the initial energy: half the squared initial speeds of the bodies' origins
     np.testing.assert_allclose(jacobian.inertias[0, :, 0], [0.0, 0.0, 0.5 * 0.8**2], rtol=0, atol=1e-13)
 
     rng = np.random.default_rng(0)
+    rows = [jax.tree.map(lambda x, i=i: x[i], jacobian) for i in (0, 1)]
     for name in ("inertias", "placements", "axes", "pitches"):
         value = getattr(problem.args, name)
-        direction = jnp.asarray(rng.normal(size=value.shape))
+        direction = rng.normal(size=value.shape)
         if name == "placements":
-            direction = direction.at[:, 3].set(0)
+            direction[:, 3] = 0
 
         def along(s, name=name, value=value, direction=direction):
-            return energy_and_position(problem.args.replace(**{name: value + s * direction}))
+            chain = problem.args.replace(**{name: jnp.asarray(np.asarray(value) + s * direction)})
+            return np.asarray(energy_and_position(chain))
 
         h = 5e-4
         difference = (8.0 * (along(h) - along(-h)) - (along(2 * h) - along(-2 * h))) / (12.0 * h)
         # a column view of a stacked Jacobian would count its axes wrongly: one output at a time
-        slope = jnp.stack(
-            [jnp.sum(getattr(jax.tree.map(lambda x, i=i: x[i], jacobian), name) * direction) for i in (0, 1)]
-        )
+        slope = [np.sum(np.asarray(getattr(row, name)) * direction) for row in rows]
         np.testing.assert_allclose(slope, difference, rtol=1e-9, atol=1e-9, err_msg=name)
 
 

@@ -87,7 +87,15 @@ def test_eager(dtype):
     same(jax.grad(total(fast))(*args), jax.grad(total(core))(*args), dtype)
 
 
-@pytest.mark.parametrize("axes", [(0, 0, 0), (0, None, None), (None, 0, 0), (None, None, 0), (1, 0, None)], ids=str)
+AXES = [
+    (0, 0, 0),
+    (0, None, None),
+    (1, 0, None),
+    *(pytest.param(a, marks=pytest.mark.exhaustive) for a in ((None, 0, 0), (None, None, 0))),
+]
+
+
+@pytest.mark.parametrize("axes", AXES, ids=str)
 def test_batches(axes, dtype):
     """Shared arguments, other axes, a batch of batches; the gradient by a shared one is a sum."""
     one, many = arguments(dtype), arguments(dtype, (5,))

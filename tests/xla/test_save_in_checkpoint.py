@@ -86,8 +86,14 @@ STEPS, TIME = 20, 1.0
 
 
 @pytest.mark.parametrize("f", [growth, native_with_derivatives(growth)], ids=["plain", "native"])
-@pytest.mark.parametrize("checkpoint", [None, "step", 7, "recursive"], ids=str)
-@pytest.mark.parametrize("second", [jax.hessian, lambda f: jax.jacrev(jax.grad(f))], ids=["forward", "reverse"])
+@pytest.mark.parametrize(
+    "checkpoint", [None, "step", pytest.param(7, marks=pytest.mark.exhaustive), "recursive"], ids=str
+)
+@pytest.mark.parametrize(
+    "second",
+    [jax.hessian, pytest.param(lambda f: jax.jacrev(jax.grad(f)), marks=pytest.mark.exhaustive)],
+    ids=["forward", "reverse"],
+)
 def test_second_derivatives_of_an_integration(f, checkpoint, second):
     """With kept values in the field: those of the same steps without, and of the exact solution."""
     action = lgsim.actions.LeftTranslation(lgsim.Euclidean(1))

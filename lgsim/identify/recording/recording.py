@@ -181,7 +181,11 @@ class Recording:
         )
 
     def with_history(self, *steps: str) -> Recording:
-        """The same recording with further lines in ``history``."""
+        """The same recording with further lines in ``history``, the list of what was done to its samples.
+
+        Args:
+            steps: One sentence for each operation, such as "low-pass filter, 20 Hz", in the order in which they ran.
+        """
         return replace(self, history=self.history + steps)
 
     def with_channels(self, arrays: Mapping[str, np.ndarray], **fields: Any) -> Recording:

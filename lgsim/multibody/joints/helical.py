@@ -11,10 +11,10 @@ class Helical(ScrewJoint):
 
     @property
     def pitched(self) -> bool:
-        """Yes."""
+        """Whether the turn of a row also advances along its axis: always."""
         return True
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The elementary screws."""
+        """One screw along z: a turn by q rad that advances by ``pitch * q`` m."""
         return (Row(True, 2),)

@@ -124,6 +124,7 @@ def floating():
     return SensorRecords(0.01, channels, wrenches=F[:, None], states=states)
 
 
+@pytest.mark.exhaustive
 def test_all_inertia_of_a_floating_body(floating):
     """Ten numbers on SE(3) from poses and known wrenches alone, data by Newton's and Euler's equations."""
     prior = body(mass=1.5, center=np.zeros(3), inertia=0.1 * np.eye(3))
@@ -135,6 +136,7 @@ def test_all_inertia_of_a_floating_body(floating):
     np.testing.assert_allclose(list(found.values.values()), true, rtol=2e-6, atol=2e-7)
 
 
+@pytest.mark.exhaustive
 def test_slopes_are_those_of_finite_differences(floating):
     """Of pose and IMU with bias and delay, by inertia, instruments and the state at the start, on the group."""
     q, v, F = body_motion(80, 0.01)

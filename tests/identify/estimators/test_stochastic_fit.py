@@ -52,6 +52,7 @@ def test_samples_in_batches_find_the_minimum_of_all():
     assert np.all(np.abs(truth) < 3.3)
 
 
+@pytest.mark.exhaustive
 def test_windows_in_batches_find_a_mass():
     """The first states of windows are unknowns as well; from 40 % off to 1 %."""
     dt, steps = 1e-2, 100

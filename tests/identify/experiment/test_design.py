@@ -76,9 +76,9 @@ def test_information_is_that_of_the_base_parameters(problem):
 
 @pytest.fixture(scope="module")
 def random_motions(problem):
-    """Coefficients of 40 random motions."""
+    """Coefficients of 20 random motions."""
     draw = jax.jit(jax.vmap(lambda key: problem.random_coefficients(key, 0.5)))
-    return np.asarray(draw(jax.random.split(jax.random.key(7), 40)))
+    return np.asarray(draw(jax.random.split(jax.random.key(7), 20)))
 
 
 def test_gradient_is_that_of_finite_differences(problem, random_motions):
@@ -102,7 +102,7 @@ def test_limits_hold_between_all_points_and_no_random_motion_tells_a_third_as_mu
     least = np.min(np.stack(list(margins.values())), axis=0)
     assert least[0] >= 0 and min(found.margins.values()) >= 0
     feasible = np.asarray(criteria)[1:][least[1:] >= 0]
-    assert len(feasible) >= 5 and np.exp(found.criterion - np.max(feasible)) > 3
+    assert len(feasible) >= 3 and np.exp(found.criterion - np.max(feasible)) > 3
     np.testing.assert_allclose(found.criterion, criteria[0])
     assert found.gain == pytest.approx(np.exp(found.criterion - found.initial_criterion))
 
