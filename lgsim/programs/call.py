@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -16,35 +17,51 @@ from lgsim.programs.compiler import compiler
 from lgsim.programs.program import NotAProgram, Port, Program
 from lgsim.programs.read import read_jaxpr
 from lgsim.programs.targets.llvm import llvm_text
-from lgsim.xla import CompiledBatch, handler_call, register_handler
+from lgsim.xla import CompiledBatch, ReadProgram, handler_call, register_handler
 
 MOST = 50_000
 """Longer programs are left to XLA, whose time to compile grows less with the length."""
 
 LEAST = 100
-"""Shorter programs are left to XLA, which fuses them with what surrounds them; a call costs some 0.2 us."""
+"""Shorter programs are left to XLA, which fuses them with what surrounds them; a call costs some 0.2 us. So are those
+that have less statements than arguments and results have entries: they move numbers, and XLA does that with loops."""
 
 _registered: set[str] = set()
 _lock = Lock()
 
 
-def compile_batch(closed: Any, shared: tuple[bool, ...]) -> CompiledBatch | None:
-    """What LLVM makes of a program of one state for batches of any size, or None where XLA has to do it.
+def compile_batch(closed: Any) -> ReadProgram | None:
+    """What compiles the program of one state by LLVM for batches of any size, or None where XLA has to do it.
 
     Args:
         closed: The program of one state.
-        shared: Of each of its arguments, whether all states of a batch share it.
     """
-    llvm = compiler()
-    if llvm is None:
+    if compiler() is None:
         return None
     try:
         program = read_jaxpr(closed, MOST)
     except NotAProgram:
         return None
-    if len(program.statements) < LEAST:
+    entries = program.entries + sum(len(port.values) for port in program.outputs)
+    if len(program.statements) < max(LEAST, entries):
         return None
-    return compile_program(program, shared)
+    return _Read(program)
+
+
+class _Read:
+    """A program that LLVM takes."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the program."""
+        return self._program.digest()
+
+    def __call__(self, shared: tuple[bool, ...]) -> CompiledBatch | None:
+        """``compile_program`` of it."""
+        return compile_program(self._program, shared)
 
 
 def compile_program(program: Program, shared: tuple[bool, ...]) -> CompiledBatch | None:

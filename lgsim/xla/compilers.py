@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 from jax import Array
@@ -18,8 +18,27 @@ from jax.extend.core import ClosedJaxpr
 CompiledBatch = Callable[[Sequence[Array], int], list[Array]]
 """``compiled(leaves, states)``: of leaves, (*own, states) or (*own) where all states share it, (*own, states)."""
 
-BatchCompiler = Callable[[ClosedJaxpr, tuple[bool, ...]], CompiledBatch | None]
-"""Of the program of one state, and which of its arguments all states share, what is compiled, or None."""
+
+@runtime_checkable
+class ReadProgram(Protocol):
+    """A program of one state that a compiler takes."""
+
+    @property
+    def digest(self) -> str:
+        """A hash of the program, equal for equal programs in every process."""
+        ...
+
+    def __call__(self, shared: tuple[bool, ...]) -> CompiledBatch | None:
+        """What is compiled, or None where the compiler fails.
+
+        Args:
+            shared: Of each argument, whether all states share it.
+        """
+        ...
+
+
+BatchCompiler = Callable[[ClosedJaxpr], ReadProgram | None]
+"""Of the program of one state, what compiles it, or None."""
 
 COMPILERS: list[BatchCompiler] = []
 """The compiler that is asked first, or none."""
@@ -39,7 +58,7 @@ SWITCH: Any = jax.make_user_context(_DEFAULT) if _HAS_CONTEXT else _Switch()
 
 
 def register_batch_compiler(compiler: BatchCompiler) -> None:
-    """Ask this compiler first for what ``batch_last`` and ``linear_last`` lower to on the CPU."""
+    """Ask this compiler first for what ``batch_last``, ``linear_last`` and ``straight_line`` lower to on the CPU."""
     COMPILERS[:] = [compiler]
 
 
