@@ -4,8 +4,8 @@
     python benchmarks/first_result.py             all, and a record in benchmarks/results
 
 Processor seconds from a call to its result, of a command from its start to its end, with the wall time beside them; the
-processes may use two cores. The second start of a row finds what the first one kept. Without llvmlite XLA compiles everything (`XLA alone`). Needs
-the extras `fast` and `cli`; example-robot-data (extra `oracle`) for the robots.
+processes may use two cores. The second start of a row finds what the first one kept. Without llvmlite XLA compiles
+everything (`XLA alone`). Needs the extras `fast` and `cli`; example-robot-data (extra `oracle`) for the robots.
 """
 
 import harness  # first: it picks the core before JAX makes its threads
@@ -173,7 +173,7 @@ def waits(report, folder):
             report.bound(f"{name}: processor seconds, second start", warm, at_most=second)
     report.figure("vjp Panda", rows[0][1], "s")
     report.table(
-        "s from the call to its result, of a command from enter to end; caches empty, then as the first start left them",
+        "s from a call to its result, of a command from enter to end: caches empty, then as the first start left them",
         ["", "processor", "wall", "second start", "wall", "XLA alone", "wall"],
         rows,
     )
