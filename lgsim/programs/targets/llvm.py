@@ -18,8 +18,9 @@ from typing import Any, no_type_check
 import numpy as np
 
 from lgsim.programs.program import FUNCTIONS, Port, Program, Statement
+from lgsim.programs.targets.functions import function_program
 
-VERSION = 2
+VERSION = 3
 """Part of the name of every compiled program: another number where the text of this file gives another meaning."""
 
 _TYPES = {
@@ -72,6 +73,7 @@ class _Module:
             once.append(all(x < 0 or once[x] for x in statement.operands))
         self.once = once
         self.declared: set[str] = set()
+        self.functions: dict[str, str] = {}
         # values that `shared` computes and `states` needs, each with its place among eight bytes
         self.kept: dict[int, int] = {}
         if not self.alone:
@@ -87,7 +89,22 @@ class _Module:
             body.append(self._states())
             body.append(self._padded())
         body.append(self._handler(*api))
-        return "\n".join([*sorted(self.declared), *body])
+        return "\n".join([*sorted(self.declared), *self.functions.values(), *body])
+
+    def function(self, op: str, kind: str, program: Program, lanes: int) -> str:
+        """The name of a function of one argument, whose text becomes part of the module."""
+        name = f"@{op}_{kind}_{lanes}"
+        if name not in self.functions:
+            inner = _Module(program, (False,), lanes)
+            writer = _Writer(inner, lanes)
+            t = writer.type(kind)
+            writer.given = {0: "%x"}
+            for i, statement in enumerate(program.statements):
+                writer.statement(inner.entries + i, statement)
+            body = "\n".join([*writer.lines, f"ret {t} {writer.operand(program.outputs[0].values[0])}"])
+            self.functions[name] = f"define internal {t} {name}({t} %x) noinline {{\n{body}\n}}"
+            self.declared |= inner.declared
+        return name
 
     def _shared(self) -> str:
         writer = _Writer(self, 1)
@@ -197,6 +214,11 @@ class _Writer:
         self._pointers: dict[str, str] = {}
         self._count = 0
         self._types = {k: t if lanes == 1 else f"<{lanes} x {t}>" for k, t in _TYPES.items()}
+        self.given: dict[int, str] = {}
+
+    def type(self, kind: str) -> str:
+        """The type of a value of a kind."""
+        return self._types[kind]
 
     def line(self, text: str) -> str:
         """A line that defines a new name, which is returned."""
@@ -210,6 +232,8 @@ class _Writer:
     def operand(self, value: int) -> str:
         """What stands for a value as an operand."""
         m = self.module
+        if value in self.given:
+            return self.given[value]
         if value < 0:
             kind, number = m.program.constants[-1 - value]
             text = _constant(kind, number)
@@ -384,6 +408,9 @@ class _Writer:
     def _function(self, op: str, kind: str, t: str, x: list[str]) -> str:
         """A call of the library of mathematics, lane by lane."""
         element = _TYPES[kind]
+        own = function_program(op, kind)
+        if own is not None:
+            return f"call {t} {self.module.function(op, kind, own, self.lanes)}({t} {x[0]})"
         name = op + ("f" if kind == "float32" else "")
         self.module.declared.add(f"declare {element} @{name}({', '.join([element] * len(x))})")
 
