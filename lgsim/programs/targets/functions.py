@@ -18,7 +18,7 @@ from lgsim.programs.program import Program
 from lgsim.programs.read import read
 
 # ln 2 in two parts, of which the first has so few bits that its product with a whole number of eleven is exact
-_HIGH = {"float64": math.log(2) - 1.90821492927058770002e-10, "float32": 0.693359375}
+_HIGH = {"float64": 6.93147180369123816490e-01, "float32": 0.693359375}
 _LOW = {"float64": 1.90821492927058770002e-10, "float32": -2.12194440e-4}
 _DEGREE = {"float64": 13, "float32": 7}
 """Of Taylor's polynomial of ``exp`` up to ln 2 / 2, whose remainder is below a half of the last digit."""
