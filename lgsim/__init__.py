@@ -23,7 +23,19 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
 - ready problems: ``systems``.
 """
 
-from lgsim import actions, data, dynamics, identify, montecarlo, optimize, reports, scenarios, systems, view
+from lgsim import (
+    actions,
+    data,
+    dynamics,
+    identify,
+    montecarlo,
+    optimize,
+    programs,
+    reports,
+    scenarios,
+    systems,
+    view,
+)
 from lgsim.dynamics import (
     bias_forces,
     center_of_mass,
@@ -75,7 +87,7 @@ from lgsim.multibody import (
 )
 from lgsim.simulation import StateHistory, Trajectory, controls, events, rollout, sensors, simulate, simulate_adaptive
 from lgsim.support.packages import own_version
-from lgsim.xla import tiled_vmap, xla_options
+from lgsim.xla import llvm_lowering, tiled_vmap, xla_options
 
 __version__ = own_version()
 
@@ -130,6 +142,7 @@ __all__ = [
     "inverse_dynamics_derivatives",
     "joints",
     "kinetic_energy",
+    "llvm_lowering",
     "load_mjcf",
     "load_urdf",
     "mass_matrix",
@@ -137,6 +150,7 @@ __all__ = [
     "optimize",
     "passive_forces",
     "potential_energy",
+    "programs",
     "quaternion",
     "reports",
     "rollout",

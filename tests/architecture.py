@@ -70,6 +70,7 @@ FRONT_DOOR = {"__init__.py", "actions.py"}
 CORE = {"jax", "jaxlib", "numpy", "equinox", "optax", "chex", "jaxtyping"}
 THIRD_PARTY = {
     "integrators": {"diffrax"},
+    "programs": {"llvmlite"},
     "support": {"pyarrow"},
     "simulation": {"diffrax", "pyarrow"},
     "optimize": {"optimistix"},

@@ -37,6 +37,7 @@ def _part(text):
 
 def pytest_configure(config):
     os.environ.setdefault("MPLBACKEND", "Agg")
+    os.environ.setdefault("LGSIM_CACHE_DIR", str(CACHE.parent / "programs"))
     jax.config.update("jax_enable_x64", not config.getoption("--float32"))
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_numpy_dtype_promotion", "strict")

@@ -78,7 +78,9 @@ def main() -> None:
             "solve": lambda: optimize.solve(problem),
             "store": lambda: montecarlo.run(study, Path(folder) / "store"),
         }
-        print(json.dumps({name: entered_files(call) for name, call in calls.items()}))
+        # the way to the program, and not into a compiler
+        with lgsim.llvm_lowering(False):
+            print(json.dumps({name: entered_files(call) for name, call in calls.items()}))
 
 
 if __name__ == "__main__":

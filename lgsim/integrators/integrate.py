@@ -24,7 +24,7 @@ from jaxtyping import Float, Int, PyTree, Shaped
 from lgsim.integrators.method import Field, Method, Number, check_field, count, scalar, state
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
-from lgsim.xla import save_marked_values
+from lgsim.xla import save_marked_values, straight_line
 
 
 class RESULTS(eqx.Enumeration):
@@ -166,7 +166,11 @@ def _run(
     """``integrate`` of checked arguments."""
 
     def step(y: Point, k: Int[Array, ""]) -> tuple[Point, Monitors]:
-        step_args = args if inputs is None else (args, jax.tree.map(lambda x: x[k], inputs))
+        return step_with(y, k, jax.tree.map(lambda x: x[k], inputs))
+
+    @straight_line
+    def step_with(y: Point, k: Int[Array, ""], row: PyTree[Array]) -> tuple[Point, Monitors]:
+        step_args = args if inputs is None else (args, row)
         y1, error, residual = method.monitored_step(action, field, t0 + k.astype(dt.dtype) * dt, y, dt, step_args)
         return y1, (None if error is None else norm(error) if error.ndim else error, residual)
 

@@ -30,7 +30,7 @@ from lgsim.montecarlo.study import Study, tile_indices
 from lgsim.multibody import serialization
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
-from lgsim.xla import xla_options
+from lgsim.xla import llvm_lowering, xla_options
 from lgsim.xla.batching import ClosedJaxpr, program_texts
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -144,7 +144,10 @@ class Engine:
     @cached_property
     def fingerprint(self) -> str:
         """The study's ``fingerprint``."""
-        return fingerprint(self.study, [jaxpr for _, _, jaxpr in self._traced])
+        # a store does not depend on who compiles
+        with llvm_lowering(False):
+            programs = [jax.make_jaxpr(f)(self._leaves, tile) for f, tile, _ in self._traced]
+        return fingerprint(self.study, programs)
 
     @cached_property
     def chunk_size(self) -> int:

@@ -16,8 +16,8 @@ from lgsim.integrators.methods import MK4
 from lgsim.montecarlo.distributions import Numbers
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.simulation import Trajectory, rollout
-from lgsim.simulation.rollout import Control, Wrenches, initial_state
-from lgsim.simulation.simulate import drives, method_name
+from lgsim.simulation.rollout import Control, Wrenches, drives, initial_state
+from lgsim.simulation.simulate import method_name
 from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
 

@@ -300,8 +300,8 @@ def all_finite(V: SymmetricBlocks) -> Bool[Array, "*batch"]:
 
 def _finite(x: Float[Array, " n *batch"]) -> Bool[Array, "*batch"]:
     """Whether all entries along the first axis are finite."""
-    # zero times what is not finite is not a number
-    return jnp.isfinite(dense.sum_rows(0 * x))
+    # the difference is zero, or not a number
+    return jnp.isfinite(dense.sum_rows(x - x))
 
 
 def regularized(R: Float[Array, "m m"], regularization: Float[Array, ""]) -> Float[Array, "m m"]:

@@ -12,8 +12,7 @@ from jaxtyping import Float
 from lgsim.optimize.dynamics import Dynamics, Machine, RateControlledDynamics
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
-from lgsim.simulation.rollout import split_state
-from lgsim.simulation.simulate import drives
+from lgsim.simulation.rollout import drives, split_state
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.packages import own_version
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -283,6 +284,35 @@ def actuator_dynamics(
     lags = model.actuator_time > 0
     rate = (command - drive_forces) / jnp.where(lags, model.actuator_time, 1)
     return jnp.where(lags, drive_forces, command), jnp.where(lags, rate, 0)
+
+
+@eqx.filter_jit
+def drives(
+    model: Model,
+    control: Control | None,
+    torques: Float[Array, "n nv"] | None,
+    t: Float[Array, " n"],
+    q: Float[Array, "n nq"],
+    v: Float[Array, "n nv"],
+    z: Float[Array, "n nv"] | None,
+) -> Float[Array, "n nv"]:
+    """The drives' joint forces at many states, N m or N.
+
+    Args:
+        model: The machine.
+        control: See ``rollout``.
+        torques: Joint forces that are added to the control's, N m or N; None for zero.
+        t: Times, s.
+        q: Configurations.
+        v: Velocities, rad/s or m/s.
+        z: Forces of the drives that lag, N m or N; None where none does.
+    """
+
+    def force(torques: Array | None, t: Array, q: Array, v: Array, z: Array | None) -> Array:
+        return actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)[0]
+
+    given = (torques, t, q, v, z)
+    return jax.vmap(force, tuple(None if x is None else 0 for x in given))(*given)
 
 
 # Equations of motion.

@@ -24,8 +24,7 @@ from lgsim.simulation.rollout import (
     StateHistory,
     TorqueSegment,
     Wrenches,
-    actuator_dynamics,
-    commanded_forces,
+    drives,
     initial_state,
     integrate_checked_motion,
     integrate_motion,
@@ -195,35 +194,6 @@ def _forces(
         since, force, slope = jax.tree.map(lambda x: x[np.minimum(at, len(x) - 1)], rows)
         torques = force + slope * (motion.time - since)[:, None]
     return np.asarray(drives(model, control, torques, *motion))
-
-
-@eqx.filter_jit
-def drives(
-    model: Model,
-    control: Control | None,
-    torques: Float[Array, "n nv"] | None,
-    t: Float[Array, " n"],
-    q: Float[Array, "n nq"],
-    v: Float[Array, "n nv"],
-    z: Float[Array, "n nv"] | None,
-) -> Float[Array, "n nv"]:
-    """The drives' joint forces at many states, N m or N.
-
-    Args:
-        model: The machine.
-        control: See ``rollout``.
-        torques: Joint forces that are added to the control's, N m or N; None for zero.
-        t: Times, s.
-        q: Configurations.
-        v: Velocities, rad/s or m/s.
-        z: Forces of the drives that lag, N m or N; None where none does.
-    """
-
-    def force(torques: Array | None, t: Array, q: Array, v: Array, z: Array | None) -> Array:
-        return actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)[0]
-
-    given = (torques, t, q, v, z)
-    return jax.vmap(force, tuple(None if x is None else 0 for x in given))(*given)
 
 
 def _finite(

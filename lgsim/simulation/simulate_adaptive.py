@@ -22,13 +22,14 @@ from lgsim.simulation.rollout import (
     TorqueSegment,
     Wrenches,
     checked_equations_of_motion,
+    drives,
     equations_of_motion,
     initial_state,
     split_state,
     state_space,
     torque_segments,
 )
-from lgsim.simulation.simulate import Progress, drives, method_name
+from lgsim.simulation.simulate import Progress, method_name
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version

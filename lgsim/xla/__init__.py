@@ -3,8 +3,11 @@
 What is written here changes how fast a program runs and what reverse mode keeps, never a result.
 """
 
-from lgsim.xla.batching import batch_last, linear_last, native_with_derivatives
+from lgsim.xla.batching import batch_last, linear_last, native_with_derivatives, straight_line
 from lgsim.xla.closures import opened
+from lgsim.xla.compilers import CompiledBatch, ReadProgram, llvm_lowering, register_batch_compiler
+from lgsim.xla.expansion import expansion
+from lgsim.xla.foreign import ffi_headers, handler_call, register_handler
 from lgsim.xla.hints import (
     fusion_barrier,
     native_call,
@@ -17,15 +20,24 @@ from lgsim.xla.loops import scan_last, where_last, while_last
 from lgsim.xla.tiling import tiled_vmap
 
 __all__ = [
+    "CompiledBatch",
+    "ReadProgram",
     "batch_last",
+    "expansion",
+    "ffi_headers",
     "fusion_barrier",
+    "handler_call",
     "linear_last",
+    "llvm_lowering",
     "native_call",
     "native_with_derivatives",
     "opened",
+    "register_batch_compiler",
+    "register_handler",
     "save_in_checkpoint",
     "save_marked_values",
     "scan_last",
+    "straight_line",
     "strongly_typed",
     "tiled_vmap",
     "where_last",

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial, wraps
-from typing import Any
+from math import prod
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import ShapedArray, Tracer
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
+from lgsim.xla.compilers import COMPILERS, SWITCH, CompiledBatch, ReadProgram
+from lgsim.xla.expansion import register_definition, register_expansion
 from lgsim.xla.hints import native_call
 
+Result = TypeVar("Result")
 Rule = Callable[[tuple, tuple], tuple[Any, Any]]
 """``rule(args, changes)`` gives the value and its change; changes are ``SymbolicZero`` where nothing moves."""
 
@@ -61,6 +66,7 @@ class _Program:
     ) -> None:
         self.core, self.rule, self.transposed, self.full = core, rule, transposed, full
         self._native, self._traces = native_call(core), {}
+        self._read: dict[Any, tuple[ReadProgram | None, dict]] = {}
 
     def __call__(self, *args: Any, rank: int = 0) -> Any:
         leaves, structure = jax.tree.flatten(args)
@@ -75,6 +81,18 @@ class _Program:
             jaxpr, out = jax.make_jaxpr(self._native, return_shape=True)(*jax.tree.unflatten(structure, kinds))
             self._traces[key] = jaxpr, jax.tree.structure(out)
         return self._traces[key]
+
+    def compiled(self, structure: Any, kinds: tuple, shared: tuple[bool, ...]) -> CompiledBatch | None:
+        """What another compiler than XLA makes of the program for leaves of these kinds in one state, or None."""
+        if not (COMPILERS and SWITCH.value):
+            return None
+        key = structure, kinds, jax.dtypes.canonicalize_dtype(int)
+        if key not in self._read:
+            self._read[key] = COMPILERS[0](self.traced(structure, *kinds)[0]), {}
+        program, made = self._read[key]
+        if program is not None and shared not in made:
+            made[shared] = program(shared)
+        return made.get(shared)
 
     def linear(self, structure: Any) -> int:
         """How many leaves, the last ones, it is linear in."""
@@ -91,6 +109,45 @@ _called.multiple_results = True
 
 def _run(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
     return jaxpr_as_fun(program.traced(structure, *map(_kind, leaves))[0])(*leaves)
+
+
+def _run_on_cpu(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
+    """As ``_run``, by another compiler than XLA where there is one that takes the program."""
+    own = [leaf.ndim - rank for leaf in leaves]
+    shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(leaves, own, strict=True))
+    kinds = tuple(jax.ShapeDtypeStruct(x.shape[:axes], x.dtype) for x, axes in zip(leaves, own, strict=True))
+    compiled = program.compiled(structure, kinds, shared)
+    if compiled is None:
+        return _run(*leaves, program=program, structure=structure, rank=rank)
+    batch = np.broadcast_shapes((1,) * rank, *(x.shape[axes:] for x, axes in zip(leaves, own, strict=True)))
+    avals = program.traced(structure, *map(_kind, leaves))[0].out_avals
+    # a result that no mapped argument enters has a batch of length 1
+    found = zip(run_compiled(compiled, leaves, own, batch), avals, strict=True)
+    return [x[(..., *map(slice, aval.shape[aval.ndim - rank :]))] for x, aval in found]
+
+
+def run_compiled(
+    compiled: CompiledBatch, leaves: Sequence[Array], own: Sequence[int], batch: tuple[int, ...]
+) -> list[Array]:
+    """The results (*own, *batch) of what another compiler than XLA made of a program.
+
+    Args:
+        compiled: The program, made for leaves that all states share where they have no batch axis above 1.
+        leaves: The arguments, (*own, *batch) or with 1 in the place of axes of the batch.
+        own: Of each argument its number of own axes.
+        batch: The shape of the batch.
+    """
+    states = prod(batch)
+
+    def flat(x: Array, axes: int) -> Array:
+        """(*own,) where all states share the leaf, else (*own, states)."""
+        mine = x.shape[:axes]
+        if all(size == 1 for size in x.shape[axes:]):
+            return x.reshape(mine)
+        return jnp.broadcast_to(x, (*mine, *batch)).reshape(*mine, states)
+
+    found = compiled([flat(*each) for each in zip(leaves, own, strict=True)], states)
+    return [x.reshape(*x.shape[:-1], *batch) for x in found]
 
 
 @_called.def_abstract_eval
@@ -166,8 +223,18 @@ def _pulled_back(cotangents: Sequence[Any], *leaves: Any, program: _Program, str
     return [each if ad.is_undefined_primal(leaf) else None for each, leaf in zip(found, leaves, strict=True)]
 
 
-_called.def_impl(jax.jit(_run, static_argnames=("program", "structure", "rank")))
+_compiled = jax.jit(_called.bind, static_argnames=("program", "structure", "rank"))
+
+
+@_called.def_impl
+def _(*leaves: Array, **params: Any) -> list[Array]:
+    # without jit that would end here again
+    return _run(*leaves, **params) if jax.config.jax_disable_jit else _compiled(*leaves, **params)
+
+
 mlir.register_lowering(_called, mlir.lower_fun(_run, multiple_results=True))
+mlir.register_lowering(_called, mlir.lower_fun(_run_on_cpu, multiple_results=True), platform="cpu")
+register_expansion(_called, lambda *kinds, program, structure, rank: program.traced(structure, *kinds)[0])
 batching.primitive_batchers[_called] = _batched
 ad.primitive_jvps[_called] = _moved
 ad.primitive_transposes[_called] = _pulled_back
@@ -203,6 +270,161 @@ def native_with_derivatives(core: Callable[..., Array]) -> Callable[..., Array]:
 
     whole = batch_last(core, rule)
     return whole
+
+
+Levels = tuple[tuple[int, tuple[bool, ...]], ...]
+"""(size, which leaves have it) of each batch, the innermost first; each is on the last axis of what it holds."""
+
+
+def split_leaves(leaves: Sequence[Any], counts: tuple[int, int, int]) -> tuple[tuple, tuple, tuple, tuple]:
+    """(constants of the first function, those of the second, carry, entries) of a loop's leaves, or of what is said of
+    each of them.
+    """
+    ends = counts[0], counts[0] + counts[1], sum(counts)
+    first, second, carry, entries = (slice(*pair) for pair in zip((0, *ends), (*ends, None), strict=True))
+    return tuple(leaves[first]), tuple(leaves[second]), tuple(leaves[carry]), tuple(leaves[entries])
+
+
+def in_batches(
+    levels: Levels, jaxpr: ClosedJaxpr, consts: Sequence[Array], kinds: Callable[[tuple], Sequence[bool]]
+) -> Callable[..., list[Array]]:
+    """The function of one entry ``jaxpr``, with these constants, mapped over all batches.
+
+    Args:
+        levels: The batches, the innermost first.
+        jaxpr: The program of one entry.
+        consts: Its constants.
+        kinds: ``kinds(flags)`` picks, from the flags of a level, those of the constants and of the arguments.
+    """
+
+    def f(*args: Array) -> list[Array]:
+        found = jaxpr_as_fun(ClosedJaxpr(jaxpr.jaxpr, list(args[: len(consts)])))(*args[len(consts) :])
+        return [jnp.asarray(x) for x in found]  # a literal comes as JAX's own kind of number
+
+    for size, mapped in levels:
+        axes = tuple(-1 if each else None for each in kinds(mapped))
+        f = jax.vmap(f, in_axes=axes, out_axes=-1, axis_size=size)
+    return partial(f, *consts)
+
+
+def levels_primitive(name: str, run: Callable[..., list[Array]]) -> Primitive:
+    """A primitive that is ``run(*leaves, counts, levels, **rest)``, of leaves as ``parts`` takes them."""
+    primitive = Primitive(name)
+    primitive.multiple_results = True
+
+    def batched(leaves: Any, axes: Any, *, counts: tuple, levels: Levels, **rest: Any) -> tuple[list, list[int]]:
+        size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
+        # a carry is different for each entry after the first step
+        mapped = [axis is not None or sum(counts[:2]) <= i < sum(counts) for i, axis in enumerate(axes)]
+
+        def last(x: Any, axis: int | None, each: bool) -> Array:
+            if axis is not None:
+                return jnp.moveaxis(x, axis, -1)
+            x = jnp.asarray(x)
+            return jnp.broadcast_to(x[..., None], (*x.shape, size)) if each else x
+
+        given = map(last, leaves, axes, mapped)
+        out = primitive.bind(*given, counts=counts, levels=(*levels, (size, tuple(mapped))), **rest)
+        return out, [x.ndim - 1 for x in out]
+
+    def moved(leaves: Any, changes: Any, **rest: Any) -> tuple[list[Array], list[Array]]:
+        moving = [i for i, change in enumerate(changes) if not isinstance(change, ad.Zero)]
+
+        def some(*moved: Array) -> list[Array]:
+            given = dict(zip(moving, moved, strict=True))
+            return run(*(given.get(i, x) for i, x in enumerate(leaves)), **rest)
+
+        return jax.jvp(some, tuple(leaves[i] for i in moving), tuple(changes[i] for i in moving))
+
+    def shapes(*leaves: Any, **rest: Any) -> list[ShapedArray]:
+        kinds = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
+        return [ShapedArray(x.shape, x.dtype) for x in jax.eval_shape(partial(run, **rest), *kinds)]
+
+    primitive.def_abstract_eval(shapes)
+    primitive.def_impl(lambda *leaves, **rest: jax.jit(partial(run, **rest))(*leaves))
+    mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=True))
+    batching.primitive_batchers[primitive] = batched
+    ad.primitive_jvps[primitive] = moved
+    register_definition(primitive, run)
+    return primitive
+
+
+def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
+    """``f`` of one state, on CPU as one program where another compiler than XLA takes it, else unchanged.
+
+    Its derivative, of any order and mode, is that of ``f``: no program, but what ``f`` calls may be some.
+
+    Args:
+        f: A function of pytrees of arrays; arrays that it closes over are operands where they are traced, and numbers
+            of the program where they are not.
+    """
+
+    @wraps(f)
+    def call(*args: Any) -> Any:
+        if jax.default_backend() != "cpu" or not (COMPILERS and SWITCH.value):
+            return f(*args)
+        leaves = [jnp.asarray(x) for x in jax.tree.leaves(args)]
+        args = jax.tree.unflatten(jax.tree.structure(args), leaves)
+        closed, out = jax.make_jaxpr(f, return_shape=True)(*args)
+        traced = [isinstance(x, Tracer) for x in closed.consts]
+
+        def opened(*operands: Array) -> list[Array]:
+            given = iter(operands)
+            consts = [next(given) if each else x for each, x in zip(traced, closed.consts, strict=True)]
+            return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, consts))(*given)
+
+        leaves = [x for each, x in zip(traced, closed.consts, strict=True) if each] + leaves
+        jaxpr = jax.make_jaxpr(opened)(*leaves)
+        read = COMPILERS[0](jaxpr)
+        if read is None:
+            found = opened(*leaves)
+        else:
+            found = _line.bind(*leaves, jaxpr=jaxpr, line=_Line(read), counts=(len(leaves), 0, 0), levels=())
+        return jax.tree.unflatten(jax.tree.structure(out), found)
+
+    return call
+
+
+class _Line:
+    """A program that the compiler takes, and what was compiled of it; one for each call that is traced."""
+
+    def __init__(self, read: ReadProgram) -> None:
+        self._read = read
+        self._made: dict[tuple[bool, ...], CompiledBatch | None] = {}
+
+    def __repr__(self) -> str:
+        # part of the text of a traced program, where the numbers of the program inside do not stand
+        return f"straight line {self._read.digest[:16]}"
+
+    def compiled(self, shared: tuple[bool, ...]) -> CompiledBatch | None:
+        if shared not in self._made:
+            self._made[shared] = self._read(shared)
+        return self._made[shared]
+
+
+def _run_line(
+    *leaves: Array, jaxpr: ClosedJaxpr, line: _Line, counts: tuple[int, int, int], levels: Levels
+) -> list[Array]:
+    alone = (False,) * len(jaxpr.consts)
+    return in_batches(levels, jaxpr, list(map(jnp.asarray, jaxpr.consts)), lambda mapped: alone + mapped)(*leaves)
+
+
+def _line_on_cpu(*leaves: Array, jaxpr: ClosedJaxpr, line: _Line, counts: tuple, levels: Levels) -> list[Array]:
+    """As ``_run_line``, by another compiler than XLA where it does not fail."""
+    own = [aval.ndim for aval in jaxpr.in_avals]
+    given = []
+    for i, (x, axes) in enumerate(zip(leaves, own, strict=True)):
+        # an axis of length 1 where a batch shares the leaf
+        given.append(x.reshape(*x.shape[:axes], *(size if mapped[i] else 1 for size, mapped in levels)))
+    shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(given, own, strict=True))
+    compiled = line.compiled(shared)
+    if compiled is None:
+        return _run_line(*leaves, jaxpr=jaxpr, line=line, counts=counts, levels=levels)
+    return run_compiled(compiled, given, own, tuple(size for size, _ in levels))
+
+
+_line = levels_primitive("straight_line", _run_line)
+mlir.register_lowering(_line, mlir.lower_fun(_line_on_cpu, multiple_results=True), platform="cpu")
 
 
 def program_texts(program: ClosedJaxpr) -> Iterator[str]:

@@ -16,6 +16,8 @@ from jax import Array
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from lgsim.xla.expansion import register_definition
+
 
 def join_last(*parts: Array) -> Array:
     """Arrays (...) of one shape and dtype as one array (..., n)."""
@@ -45,6 +47,7 @@ _join = Primitive("lgsim_pack")
 _join.def_impl(jax.jit(_select))
 _join.def_abstract_eval(lambda *parts: parts[0].update(shape=(*parts[0].shape, len(parts))))
 mlir.register_lowering(_join, mlir.lower_fun(_select, multiple_results=False))
+register_definition(_join, _select)
 ad.deflinear2(_join, lambda ct, *parts: list(_split.bind(ct)))
 
 
@@ -61,6 +64,7 @@ _split.multiple_results = True
 _split.def_impl(jax.jit(_slices))
 _split.def_abstract_eval(lambda a: [a.update(shape=a.shape[:-1])] * a.shape[-1])
 mlir.register_lowering(_split, mlir.lower_fun(_slices, multiple_results=True))
+register_definition(_split, _slices)
 
 
 def _transpose_split(cotangents: Sequence[Any], array: ad.UndefinedPrimal) -> list:

@@ -1,0 +1,125 @@
+"""Functions of one state, in a batch, as straight-line programs compiled by LLVM and called by XLA."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.programs.compiler import compiler
+from lgsim.programs.program import NotAProgram, Port, Program
+from lgsim.programs.read import read_jaxpr
+from lgsim.programs.targets.llvm import llvm_text
+from lgsim.xla import CompiledBatch, ReadProgram, handler_call, register_handler
+
+MOST = 50_000
+"""Longer programs are left to XLA, whose time to compile grows less with the length."""
+
+LEAST = 100
+"""Shorter programs are left to XLA, which fuses them with what surrounds them; a call costs some 0.2 us. So are those
+that have less statements than arguments and results have entries: they move numbers, and XLA does that with loops."""
+
+_registered: set[str] = set()
+_lock = Lock()
+
+
+def compile_batch(closed: Any) -> ReadProgram | None:
+    """What compiles the program of one state by LLVM for batches of any size, or None where XLA has to do it.
+
+    Args:
+        closed: The program of one state.
+    """
+    if compiler() is None:
+        return None
+    try:
+        program = read_jaxpr(closed, MOST)
+    except NotAProgram:
+        return None
+    entries = program.entries + sum(len(port.values) for port in program.outputs)
+    if len(program.statements) < max(LEAST, entries):
+        return None
+    return _Read(program)
+
+
+class _Read:
+    """A program that LLVM takes."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the program."""
+        return self._program.digest()
+
+    def __call__(self, shared: tuple[bool, ...]) -> CompiledBatch | None:
+        """``compile_program`` of it."""
+        return compile_program(self._program, shared)
+
+
+def compile_program(program: Program, shared: tuple[bool, ...]) -> CompiledBatch | None:
+    """What LLVM makes of a program, or None where there is nothing to compute, no LLVM, or it fails (a warning).
+
+    Args:
+        program: The program.
+        shared: Of each of its inputs, whether all states of a batch share it.
+    """
+    llvm = compiler()
+    if llvm is None:
+        return None
+    given = [i for i, port in enumerate(program.inputs) if port.values]
+    made = [i for i, port in enumerate(program.outputs) if port.values]
+    if not made:
+        return None
+    short = program._replace(
+        inputs=tuple(program.inputs[i] for i in given), outputs=tuple(program.outputs[i] for i in made)
+    )
+    once = tuple(shared[i] for i in given)
+    lanes = max(llvm.vector_bytes // _width(program), 2)
+    name = llvm.name(f"{short.digest()} {once} {lanes}")
+    try:
+        with _lock:
+            if name not in _registered:
+                address = llvm.function(name, lambda: llvm_text(short, once, lanes, llvm.api))
+                register_handler(name, address)
+                _registered.add(name)
+    except (RuntimeError, NotImplementedError) as error:
+        warnings.warn(f"lgsim: LLVM refuses a program, XLA compiles it: {error}", RuntimeWarning, stacklevel=2)
+        return None
+    return _Call(name, short, program.outputs, given, made, all(once))
+
+
+class _Call:
+    """A compiled program as a function of arrays that JAX traces."""
+
+    def __init__(
+        self, name: str, short: Program, outputs: Sequence[Port], given: list[int], made: list[int], alone: bool
+    ) -> None:
+        self.name, self.given, self.made, self.alone = name, given, made, alone
+        self.kinds = [(np.dtype(port.kind), port.shape) for port in outputs]
+
+    def __call__(self, leaves: Sequence[Array], states: int) -> list[Array]:
+        """The results (*own, states) of leaves (*own,), those that are shared, or (*own, states)."""
+        out = [jnp.zeros((*shape, states), dtype) for dtype, shape in self.kinds]
+        if not self.made or not states:
+            return out
+        alone = () if self.alone else (states,)
+        kinds = [self.kinds[i] for i in self.made]
+        results = [jax.ShapeDtypeStruct((*shape, *alone), dtype) for dtype, shape in kinds]
+        found = handler_call(self.name, results)(*(leaves[i] for i in self.given))
+        for i, x in zip(self.made, found, strict=True):
+            out[i] = jnp.broadcast_to(x[..., None], out[i].shape) if self.alone else x
+        return out
+
+
+def _width(program: Program) -> int:
+    """Bytes of the widest number that a program computes with."""
+    kinds = {s.kind for s in program.statements} | {port.kind for port in program.inputs}
+    return max((np.dtype(kind).itemsize for kind in kinds if kind.startswith("float")), default=8)

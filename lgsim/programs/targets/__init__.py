@@ -1,0 +1,1 @@
+"""A program as text for a compiler, one target a file."""
