@@ -14,19 +14,23 @@ BENCHMARKS := $(filter-out benchmarks/harness.py benchmarks/robots.py,$(sort $(w
 
 # Tests compile far more than they compute: XLA's quick way on CPU makes them three times faster and changes no result
 # beyond round-off. README, notebooks' users and benchmarks run without these flags.
-test quick float32 exhaustive: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
+test slow quick float32 exhaustive: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLBACKEND ?= Agg
 
-.PHONY: demo test quick float32 exhaustive lint types wheel bench-quick clean
+.PHONY: demo test slow quick float32 exhaustive lint types wheel bench-quick clean
 
 # A machine's file in ROBOT takes the place of the arm that comes with lgsim.
 demo: $(READY)
 	$(RUN) -m lgsim.cli demo $(ROBOT)
 
 test: $(READY)
-	$(RUN) -m pytest -n $(WORKERS) --dist worksteal tests $(ARGS)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m "not slow" tests $(ARGS)
+
+# What takes seconds each, most of them to compile long programs; the notebooks.
+slow: $(READY)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m slow tests $(ARGS)
 
 # One method of each engine, one tree, one task of each folder: for the loop of an editor.
 quick: $(READY)

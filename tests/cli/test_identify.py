@@ -105,6 +105,7 @@ def numbers(folder):
         return {n: (v, d) for n, v, d in zip(names, file["values"], file["deviations"], strict=True)}
 
 
+@pytest.mark.slow
 def test_the_numbers_of_the_machine_that_was_recorded(found):
     """Of hand-written equations: within four reported deviations, which are small."""
     result, folder = found

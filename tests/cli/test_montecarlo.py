@@ -46,6 +46,7 @@ def ran(files, tmp_path_factory):
     return lgsim("montecarlo", files / "whole.toml", "--out", store), store
 
 
+@pytest.mark.slow
 def test_the_study_is_what_the_file_says(ran, files):
     """Every number of every sample against the study made by hand; the tip by hand-written kinematics."""
     result, store = ran
@@ -185,6 +186,7 @@ def test_a_rule_to_stop_and_sequences(files, write, tmp_path):
     assert type(load_study(write(sobol, "sobol.toml")).study.sampler.points).__name__ == "SobolPoints"
 
 
+@pytest.mark.slow
 def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     """A study that was interrupted is reported as such; the store alone is needed, not the machine's file."""
     from lgsim.cli import montecarlo
@@ -234,6 +236,7 @@ def test_on_a_ray_cluster_of_its_own(ran, files, tmp_path):
     assert content(store) == content(ran[1])
 
 
+@pytest.mark.slow
 def test_examples_are_right(tmp_path):
     for name in data.STUDIES:
         text = lgsim("montecarlo", "--example", name).stdout

@@ -73,6 +73,7 @@ def solved(files, tmp_path_factory):
     return lgsim("optimize", files / "reach.toml", "--out", folder / "run.npz", *shown), folder
 
 
+@pytest.mark.slow
 def test_the_motion_does_what_the_scenario_asks_for(solved):
     """The flange by hand-written kinematics, the start, the end at rest, the torques within their limits."""
     result, folder = solved
@@ -150,6 +151,7 @@ limits = { position = true, velocity = true }
 """
 
 
+@pytest.mark.slow
 def test_conditions_are_met(write, tmp_path):
     """An exact posture of one joint, and limits of positions and velocities; the other joint is free."""
     result = lgsim("optimize", write(EXACT), "--out", tmp_path / "run.npz")
@@ -185,6 +187,7 @@ torque = "gravity"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poses", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["positions", "poses"])
 def test_a_path_from_a_file(poses, write, files, tmp_path):
     """The tip on the way of the joints from (0.4, 0.5) to (0.6, 0.4): the joints that are found."""
@@ -212,6 +215,7 @@ def test_examples_are_right(name, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["example.toml"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["swing_up", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("reach", "follow"))]
 )

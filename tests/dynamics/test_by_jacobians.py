@@ -14,6 +14,7 @@ from tests.multibody import trees
 MODELS = {"chain": lambda: trees.build(*trees.CASES["floating chain"], armature=True), "mimics": mimicking}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", lanes(["mimics"], ["chain"]))
 def test_the_derivatives_by_everything(name):
     """By the state, joint forces and wrenches along the tangent, and by each number of the model."""
@@ -35,6 +36,7 @@ def test_the_derivatives_by_everything(name):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * max(1.0, float(jnp.max(jnp.abs(b)))))
 
 
+@pytest.mark.slow
 def test_nothing_moves_and_reverse_mode():
     """A derivative along nothing is zero, and the rule can be transposed."""
     model = MODELS["chain"]()

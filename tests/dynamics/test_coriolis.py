@@ -22,6 +22,7 @@ def commutator(model, v, w):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", lanes(["floating chain"], ["groups", "floating"]))
 def test_forces_rate_and_torsion(case):
     model = trees.build(*trees.CASES[case])
@@ -42,6 +43,7 @@ def test_forces_rate_and_torsion(case):
     np.testing.assert_allclose(torsion, mass @ commutator(model, v, w), rtol=0, atol=bound)
 
 
+@pytest.mark.slow
 def test_equals_christoffel_symbols():
     """``C_ij = 1/2 sum_k (d_k M_ij + d_j M_ik - d_i M_jk) v_k`` by differentiation, with joints that mimic too."""
     for model in (trees.build(["revolute", "helical", "prismatic"], [-1, 0, 1]), mimicking()):

@@ -19,6 +19,7 @@ COMPOSITE = {"screws", "floating"}
 ALWAYS = ["floating chain"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", lanes(ALWAYS, sorted(set(trees.CASES) - COMPOSITE - set(ALWAYS))))
 def test_equal_pinocchio(name):
     model = trees.build(*trees.CASES[name], armature=True)
@@ -42,6 +43,7 @@ def test_equal_pinocchio(name):
     assert largest(found.dtau, np.linalg.inv(M)) < limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", lanes(["screws"], ["floating"]))
 def test_equal_the_derivatives_of_the_recursion(name):
     model = trees.build(*trees.CASES[name], armature=True)

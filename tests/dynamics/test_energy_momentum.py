@@ -136,6 +136,7 @@ def test_far_from_the_worlds_origin():
     np.testing.assert_array_equal(centroidal_momentum_rate(model, far, v, a), centroidal_momentum_rate(model, q, v, a))
 
 
+@pytest.mark.slow
 def test_batches_are_single_states():
     model = trees.build(["revolute", "prismatic"], [-1, 0])
     q, v, a = trees.state(model, batch=(2, 2))

@@ -85,6 +85,7 @@ def test_every_comparison_fails_on_it(name, monkeypatch):
         COMPARISONS[name](case)
 
 
+@pytest.mark.slow
 def test_a_random_tree():
     """One joint of every kind, in any order and on any other one."""
     model = trees.build(*trees.scattered(0), armature=True)

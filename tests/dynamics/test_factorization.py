@@ -17,6 +17,7 @@ def product(m):
     return m.S.T @ m.G.T @ m.J @ m.G @ m.S
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", lanes(["floating chain"], ["screws", "two free bodies", "floating"]))
 def test_products_are_the_mass_matrix_and_its_inverse(case):
     model = trees.build(*trees.CASES[case], armature=True)

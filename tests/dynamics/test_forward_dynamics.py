@@ -158,6 +158,7 @@ def test_every_number_of_the_model_is_differentiated(name):
     assert largest(jnp.sum(by_wrench), ends[0] - ends[1]) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode",
     [pytest.param(jax.jacfwd, id="forward", marks=pytest.mark.exhaustive), pytest.param(jax.jacrev, id="reverse")],

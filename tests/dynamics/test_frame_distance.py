@@ -125,6 +125,7 @@ def test_wrong_arguments():
         frame_distance(MODEL, q, [(Capsule("body0", (0.0, 0.0, 0.0), (0.0, 0.0), 0.1), PAIRS[0][0])])
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_float32():
     model = trees.build(["revolute", "revolute"], [-1, 0], dtype=jnp.float32)

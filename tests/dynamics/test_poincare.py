@@ -71,6 +71,7 @@ def quaternion(R, frame=None):
     return conversions.quaternion_from_matrix(jnp.asarray(frame @ R @ frame.T))
 
 
+@pytest.mark.slow
 def test_disk_on_a_spherical_joint_is_euler():
     """(54) with the right sign, wherever the disk points."""
     model = disk(simple_joint(columns(X, Y, Z)))
@@ -95,6 +96,7 @@ def test_disk_on_a_universal_joint_is_lagrange():
     np.testing.assert_allclose((C @ p)[::-1], given["F_compound"].ravel(), rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_arm_of_six_degrees_of_freedom():
     order = np.array([1, 0, 2, 5, 4, 3])  # the paper counts a joint's parameters from the child
     compound, ball = arm(compound_joint(columns(X, Z, Y))), arm(simple_joint(columns(Y, Z, X)))
@@ -120,6 +122,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", KINDS, ids=" ".join)
 def test_equations_are_those_of_the_recursion(kinds):
     model = trees.build(kinds, [-1, 0, 0, 2][: len(kinds)], armature=True)

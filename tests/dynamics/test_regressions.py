@@ -60,6 +60,7 @@ def test_massless_leaf_held_by_its_armature(derivatives):
     close(turned.a, found.a)
 
 
+@pytest.mark.slow
 def test_quaternions_of_any_length(derivatives):
     """Drake #10654, raisim #33: forces, Jacobians and derivatives are those of the direction, and differentiable.
 
@@ -82,6 +83,7 @@ def test_quaternions_of_any_length(derivatives):
         np.testing.assert_allclose(along, 0, rtol=0, atol=1e-12 * np.abs(by_numbers).max())
 
 
+@pytest.mark.slow
 def test_every_sample_of_a_batch_has_its_own_inertia(derivatives):
     """Differentiable-robot-model #31: a batch of inertias was the first one's; so too for gradients."""
     model = trees.build(["revolute"] * 4, [-1, 0, 1, 1])

@@ -20,6 +20,7 @@ def in_order(twin, columns):
     return blocks[..., [j - 1 for j in twin.ids], :].reshape(columns.shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", lanes(["floating chain"], ["groups", "floating"]))
 def test_equals_pinocchio(case):
     model = trees.build(*trees.CASES[case])
@@ -62,6 +63,7 @@ def test_does_not_lose_digits_far_from_the_origin():
     np.testing.assert_array_equal(torque_regressor(model, q, v, a), near)
 
 
+@pytest.mark.slow
 def test_batch_is_one_by_one():
     model = trees.build(["revolute", "prismatic"], [-1, 0])
     q, v, a = trees.state(model, batch=(2,))

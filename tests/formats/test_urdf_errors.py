@@ -465,6 +465,7 @@ def _loads_or_says_why(text, **options):
     return model
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(mutations(), st.booleans(), st.sampled_from(["report", "nearest", "error"]))
 def test_a_mutated_file_loads_or_says_why(text, floating, physical):

@@ -75,6 +75,7 @@ def same(one, other):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_interrupted_in_every_iteration_and_resumed_it_is_the_same_fit(case, tmp_path):
     """The same numbers as in one go but for rounding; after an interruption bit for bit, in whichever round it was."""
     parameters, samples, estimator = case

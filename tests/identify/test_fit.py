@@ -28,6 +28,7 @@ def found(parameters):
     return fit(parameters, records, validation=arms.samples(true, 300, seed=5, noise=0.1))
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_values_come_with_deviations(found):
     truth = {"m of upper, kg": 2.0, "m of fore, kg": 1.2, "offset of shoulder, 1": 0.3, "offset of elbow, 1": -0.2}

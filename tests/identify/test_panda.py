@@ -38,6 +38,7 @@ def test_the_simulator_and_the_controller_keep_to_the_motion(recorded):
     np.testing.assert_allclose(np.std(raw.tau - raw.true_tau, axis=0), raw.noise, rtol=0.03)
 
 
+@pytest.mark.slow
 def test_masses_are_within_one_point_two_percent_on_average(recorded):
     """From encoders' positions and noisy torques; centres of mass and inertias for each kg are known."""
     true = panda_data.true_model()

@@ -120,6 +120,7 @@ def test_steps_do_not_depend_on_the_place_on_the_group():
     np.testing.assert_allclose(turned.y[0], turn @ plain.y[0], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 @EVERY_METHOD
 def test_float32(name):
@@ -176,6 +177,7 @@ def test_dense_output_has_the_order_of_the_method(name):
     assert np.all(orders > method.order - 0.25)
 
 
+@pytest.mark.slow
 def test_saved_times_and_steps():
     problem = problems.free_body()
     times, exact = body_trajectory()

@@ -4,6 +4,7 @@ import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.special import ellipe, ellipk
 
 import lgsim
@@ -35,6 +36,7 @@ def time_to_bottom(angle, g, **more):
     return solve(lgsim.MK54, PENDULUM, swing, release(angle), **options)
 
 
+@pytest.mark.slow
 def test_event_time_and_its_derivative():
     angle, g = 2.0, 9.81
     m = np.sin(angle / 2) ** 2
@@ -56,6 +58,7 @@ def test_event_time_and_its_derivative():
     np.testing.assert_allclose(rate_slope, -np.sqrt(g) * np.cos(angle / 2), rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_direction_order_and_batches_of_events():
     """Released at an angle, the sine falls through zero at a quarter of the period and rises at three quarters."""
     events = (Event(sine, rising=True), Event(lambda t, y, args: y[1][0] + 1.0, rising=False))

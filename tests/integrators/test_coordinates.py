@@ -158,6 +158,7 @@ def test_derivatives(name):
     Derivatives(gradients.objective(COORDINATE_METHODS[name], 5)).check(inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COORDINATE_METHODS)
 def test_gradient_at_rest(name):
     """A body at rest turns with the velocity at the rate dt."""

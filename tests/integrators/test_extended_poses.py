@@ -139,6 +139,7 @@ def test_the_error_of_an_inertial_unit_is_linear_in_its_logarithm():
     np.testing.assert_allclose(SIDES["left"].difference(*pair), right, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_derivatives_by_the_readings():
     """In reverse mode, against differences of the closed form."""
     problem, steps = constant_readings(), 50

@@ -49,6 +49,7 @@ def flat(gradients):
     return np.concatenate([np.ravel(g) for g in gradients])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", default(lgsim.METHODS))
 def test_reverse_is_forward_is_difference(name):
     """After 1, 10 and 1000 steps: one program of 1000 steps, of which one saved state is looked at."""
@@ -66,6 +67,7 @@ def test_reverse_is_forward_is_difference(name):
 # What a policy keeps is no matter of the method, so these take the one that compiles quickest.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "steps", "policies"),
     [
@@ -83,6 +85,7 @@ def test_checkpoint_policies_agree(name, steps, policies):
         assert np.max(np.abs(found - values[None])) < 1e-12 * np.max(np.abs(values[None]))
 
 
+@pytest.mark.slow
 def test_checkpoint_policies_agree_with_saved_states():
     def total(args, checkpoint, save_every):
         settings = {"dt": 0.05, "steps": 24, "save_every": save_every, "checkpoint": checkpoint}
@@ -96,6 +99,7 @@ def test_checkpoint_policies_agree_with_saved_states():
         assert jnp.max(jnp.abs(found - right)) < 1e-12 * jnp.max(jnp.abs(right)), (save_every, checkpoint)
 
 
+@pytest.mark.slow
 def test_memory_of_reverse_mode_follows_the_policy():
     def temporary(checkpoint):
         program = jax.jit(jax.grad(objective(lgsim.LieEuler, 4096, checkpoint), (0, 1)))
@@ -106,6 +110,7 @@ def test_memory_of_reverse_mode_follows_the_policy():
     assert recursive < steps / 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["MK4", pytest.param("CG3", marks=EXHAUSTIVE)])
 def test_second_order(name):
     function, inputs = objective(lgsim.METHODS[name], 5), at(5)
@@ -120,6 +125,7 @@ def test_second_order(name):
         assert jnp.max(jnp.abs(hessian[:, k] - column)) < 1e-6 * jnp.max(jnp.abs(hessian))
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 @pytest.mark.parametrize("name", default(lgsim.METHODS, ("MK4", "CF43")))
 def test_gradient_at_rest(name, dtype):

@@ -88,6 +88,7 @@ def test_a_step_back_undoes_a_step(coordinates):
     np.testing.assert_allclose(flat(jax.tree.map(lambda a: a[-1], back.ys)), flat(Y0), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_reversible_motion_keeps_its_energy_without_drift():
     """Long steps of a heavy top: what grows is nothing; explicit methods of the order lose a thousand times more."""
     problem = problems.top()
@@ -169,6 +170,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", default(CASES, ("MKGauss4", "SymplecticMidpoint")))
 def test_reverse_is_forward_is_difference(name):
     """By the implicit function theorem, after five steps; the tangent moves the start on the group."""
@@ -196,6 +198,7 @@ FREE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", default(FREE, ("written down",)))
 def test_gradient_of_a_symplectic_step_at_rest(field):
     """A body at rest on T*SO(3) without forces: its attitude moves with the momentum at the rate dt/I."""
@@ -212,6 +215,7 @@ def test_gradient_of_a_symplectic_step_at_rest(field):
         np.testing.assert_allclose(slope, np.diag(0.25 / np.asarray(inertia)), rtol=0, atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_gradient_at_rest(dtype):
     """A body at rest: the attitude moves with the velocity at the rate dt, not 0 and not NaN."""
@@ -228,6 +232,7 @@ def test_gradient_at_rest(dtype):
         assert jnp.allclose(slope, 0.25 * jnp.eye(3, dtype=dtype), rtol=0, atol=4 * np.finfo(dtype).eps)
 
 
+@pytest.mark.slow
 def test_gradient_by_the_control_through_implicit_steps():
     """Regression: MuJoCo Warp #1423, whose implicit integrator gave exactly zero for the derivative by the control."""
     arm = {"axis": [0, 1, 0], "mass": 1.2, "center": [0, 0, -0.4], "inertia": 0.05 * jnp.eye(3)}
@@ -250,6 +255,7 @@ def test_gradient_by_the_control_through_implicit_steps():
 # Failures.
 
 
+@pytest.mark.slow
 def test_a_step_that_is_not_solved_is_told():
     """Also where the states are NaN; a method with more iterations solves it."""
     lazy = ImplicitMuntheKaas(lgsim.MKGauss4.tableau, Newton(2))

@@ -34,6 +34,7 @@ def elementary_steps(method, problem, tolerance, dt):
     return np.array(accepted), rejected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "case"), [("MK54", "free body"), ("CF32a", "pendulum"), ("CF43", "pendulum")])
 def test_elementary_controller(name, case):
     """Celledoni et al. 2021, (33) with its algorithm: step by step the history of sizes, from a first step too long.

@@ -48,6 +48,7 @@ def solve(method, problem, steps, **more):
 # The step.
 
 
+@pytest.mark.slow
 def test_the_step_is_the_printed_one():
     """Thetas inside and at the ends of [0, 1], forward and backward, one after the other as a composition."""
     substeps = ((0.0, 0.4), (0.3, 0.7), (1.0, -0.6), (0.5, 0.5))
@@ -212,6 +213,7 @@ def pose_energy(pose, mu, stiffness):
     return 0.5 * jnp.sum(body**2 / jnp.arange(1.0, 7.0)) + stiffness * (place @ place) + pose[0, 1] - 2 * pose[2, 2]
 
 
+@pytest.mark.slow
 def test_the_symplectic_form_is_kept():
     problem = top()
     around = (lgsim.so3.exp(jnp.array([0.4, -0.9, 0.7])), problem.initial[1])
@@ -248,6 +250,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", default(GROUPS, ("UnitQuaternion",)))
 def test_the_symplectic_form_is_kept_on_any_group(name, key):
     group = GROUPS[name]
@@ -344,6 +347,7 @@ def test_coadjoint_orbits_are_kept(name):
 # Newton's method.
 
 
+@pytest.mark.slow
 def test_a_step_that_is_not_solved_is_told():
     problem = top()
     lazy = Symplectic(theta_scheme(0.5), Newton(2))
@@ -392,6 +396,7 @@ def test_actions_without_momenta_are_refused(action, part):
         lgsim.integrate(named.SymplecticMidpoint, action, lambda t, y, a: y, jnp.eye(3), dt=0.1, steps=1)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_dtype_follows_the_state(dtype):
     args, (R, mu) = top_numbers("asymmetric", dtype), top_start("asymmetric", dtype)

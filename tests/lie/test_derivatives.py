@@ -169,6 +169,7 @@ def representative(u, log, rotation) -> np.ndarray:
     return log
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.float32
 @PER_SHARE
@@ -200,6 +201,7 @@ def test_derivatives_of_log_along_the_group(module, angles, dtype):
     assert not messages, f"{len(messages)} of {len(u) * len(computed)}\n" + "\n".join(messages[:40])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", lanes(["se3"], ["so3"]))
 def test_actions_differentiate_like_the_matrices(module):
     """Both modes of dexp_action, dexpinv_action in u and v, against the product with the matrix."""

@@ -125,6 +125,7 @@ def test_log(dtype):
         assert error <= 2 * EPS * eps * np.max(np.abs(found["exp"][i])), angle
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_half_turns(dtype):
     """Rotations by exactly pi: an angle of pi, and the way back; derivatives along the group are dexpinv."""
@@ -165,6 +166,7 @@ def test_scipy():
         np.testing.assert_allclose(space @ g, slope, rtol=0, atol=2e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.parametrize(
     ("name", "order"),
@@ -217,6 +219,7 @@ def test_second_derivatives_of_log_along_the_group():
             np.testing.assert_allclose(found, right, rtol=0, atol=bound * np.max(np.abs(right)), err_msg=str(angles[i]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [jax.jacrev, jax.hessian])
 def test_derivatives_at_the_identity_are_finite(mode):
     """Through the entries of elements and at algebra vectors of zero, where a square root is not smooth."""
@@ -291,6 +294,7 @@ def test_layout():
     assert lgsim.SE23 is SE23 and repr(SE23) == "ExtendedPoses(so3, 2)" and SE23.shapes == ((3, 3), (6,))
 
 
+@pytest.mark.slow
 def test_groups_of_it():
     """It goes into products (with the biases of a sensor) and cotangent bundles."""
     for group in (lgsim.Product(SE23, lgsim.Euclidean(6)), lgsim.Cotangent(SE23)):

@@ -196,6 +196,7 @@ def functions_of(group):
 OPERATION_BY_OPERATION = ("UnitQuaternion",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", lanes(OPERATION_BY_OPERATION, [n for n in STRUCTURES if n not in (*OPERATION_BY_OPERATION, "T SE3")])
 )

@@ -151,6 +151,7 @@ def shaped(x, shape):
     return jnp.asarray(x[: int(np.prod(shape))].reshape(shape + x.shape[1:]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operations", lanes(["compiled"], ["one by one"]))
 @PER_MODULE
 def test_batches_of_any_shape_are_a_loop(name, operations):

@@ -135,6 +135,7 @@ def everything(group):
     return all_of
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_quadrupoles(dtype):
     """Five dimensions over three: exp, log, Ad, bracket, dexp and dexpinv are those of the matrices."""
@@ -196,6 +197,7 @@ def test_turns_of_the_plane_are_SE2():
         assert difference(pairs[name], matrices[name]) < 4e-14, name
 
 
+@pytest.mark.slow
 def test_a_number_that_nothing_turns_is_a_product():
     """One dimension over six."""
     u, v = drawn(7)

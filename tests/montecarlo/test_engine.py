@@ -46,6 +46,7 @@ def whole(machine):
     return mc.run(machine)
 
 
+@pytest.mark.slow
 def test_a_sample_is_the_motion_that_rollout_gives(machine, whole):
     """Every value at its place: the same by ``lgsim.rollout`` with the model, control and wind of the sample."""
     i = 21

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import lgsim
 from lgsim import montecarlo as mc
@@ -30,6 +31,7 @@ def test_gusts_are_straight_lines():
         np.testing.assert_allclose(wind.air_velocity(jnp.asarray(t)), np.array([1.0, 2.0, 3.0]) + wanted, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_wind_on_a_frame_is_the_drag_of_the_air_that_passes():
     """The power of the wrenches is that of the force ``c |u| u + d u`` on the frame's origin."""
     model = studies.tumbling().add_frame("tip", "arm", lgsim.se3.exp(jnp.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])))

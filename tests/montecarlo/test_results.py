@@ -125,6 +125,7 @@ def ball():
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_linear_covariance_agrees_with_the_sampled_one(ball):
     """In the linear regime within 2 % of the largest entry, on the group, and all parts add up."""
     model, study = ball

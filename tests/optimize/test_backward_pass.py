@@ -33,6 +33,7 @@ def of(found):
     return found.K, found.k, found.gaps, found.linear, found.quadratic, found.gradient
 
 
+@pytest.mark.slow
 def test_one_problem_and_a_batch_are_the_linear_quadratic_problem():
     """With bounds that some controls meet; in a batch each node is linearized within the loop, for one before it."""
     problem = turn(horizon=7).replace(lower=-0.2, upper=0.25)
@@ -53,6 +54,7 @@ def test_one_problem_and_a_batch_are_the_linear_quadratic_problem():
     assert held > 0
 
 
+@pytest.mark.slow
 def test_the_parallel_way():
     """In parallel it is the same."""
     problem = turn()
@@ -67,6 +69,7 @@ def test_the_parallel_way():
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_second_derivatives_where_they_have_a_minimum():
     """With a large effort the exact model is solved, with a small one Gauss and Newton's."""
     problem = turn(weight=1.0)

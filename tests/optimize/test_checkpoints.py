@@ -73,6 +73,7 @@ def test_interrupted_and_resumed_is_the_run_without_a_break(name, tmp_path):
     equal(solve(problem, solver=solver, checkpoint=path), direct)
 
 
+@pytest.mark.slow
 def test_interrupted_in_every_iteration(tmp_path, monkeypatch):
     """Each chunk one iteration, Ctrl-C within the one that follows: the trajectory before it, and a file to go on."""
     problem, solver = problem_of("ilqr"), SOLVERS["ilqr"]

@@ -67,6 +67,7 @@ def test_the_step_is_semi_implicit(machine):
     np.testing.assert_allclose(q_next, moved, rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["batch", "alone"])
 def test_the_factored_transition_multiplies_like_its_matrices(machine, derivatives, alone):
     """Congruence and transpose against products of NumPy with the matrices that JAX differentiates."""

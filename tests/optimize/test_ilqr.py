@@ -42,6 +42,7 @@ def linear_problem(horizon=20):
     )
 
 
+@pytest.mark.slow
 def test_a_linear_problem_is_solved_by_one_step_from_any_guess():
     """Sequential and parallel; from controls, and from states that do not follow each other. Gains are Riccati's."""
     problem = linear_problem()
@@ -123,6 +124,7 @@ def test_bounded_controls_meet_the_conditions_of_an_optimum():
     assert abs(float(result.ys[-1, 0]) - np.pi) < 0.02
 
 
+@pytest.mark.slow
 def test_cart_pole_swings_up_with_a_bounded_force():
     result = solve(cart_swing(), solver=ILQR(exact_hessian=True))
     finished(result)
@@ -139,6 +141,7 @@ def many():
     return problem, run(starts)
 
 
+@pytest.mark.slow
 def test_slew_on_the_rotation_group(many):
     """From rest to rest over 2.95 rad, off the group by rounding alone, with the gap that the weight leaves."""
     problem, results = many

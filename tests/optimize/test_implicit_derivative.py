@@ -157,6 +157,7 @@ def test_a_batch_has_the_derivatives_of_each():
     np.testing.assert_allclose(both, jnp.stack([slope(y0) for y0 in starts]), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_what_functions_close_over_has_its_derivative():
     """In a cost's closure and a default, inside of a batch; a function that hides it is told."""
 

@@ -49,6 +49,7 @@ def batch(arm):
     return *(jax.tree.map(lambda x, i=i: np.asarray(x)[i], found) for i in parts), q
 
 
+@pytest.mark.slow
 def test_a_batch_of_positions_is_that_of_the_closed_form(batch):
     found, *_ = batch
     assert found.q.shape == (4, 2) and np.max(found.error) < 1e-9
@@ -99,6 +100,7 @@ def test_limits_hold_and_what_is_out_of_reach_is_told(arm, batch):
     assert float(inverse_kinematics(arm, "tip", jnp.array(BACK), START, limits=False).error[0]) < 1e-9
 
 
+@pytest.mark.slow
 def test_the_posture_decides_between_two_frames_that_disagree(arm):
     """Two targets with weights: the gradient of the weighted squares, by differences, is zero."""
     targets, weights = [jnp.array([0.3, 0.0, 0.4]), jnp.array([0.2, 0.0, 0.2])], [1.0, 0.5]
@@ -139,6 +141,7 @@ def arm3():
     return builder.add_frame("flange", before, lift).build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arm",
     [arm3, pytest.param(lambda: lgsim.load_urdf(lgsim.data.arm7()), marks=pytest.mark.exhaustive)],

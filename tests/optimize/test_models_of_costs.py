@@ -43,6 +43,7 @@ def test_the_jacobian_of_a_difference_joint_by_joint(floating):
     assert_same(full, whole)
 
 
+@pytest.mark.slow
 def test_models_in_closed_form(floating):
     """Of a distance, an effort and a pose, with a control and at the end."""
     model, action, near, far, u = floating

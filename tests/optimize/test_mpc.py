@@ -99,6 +99,7 @@ def test_slew_on_the_rotation_group_with_an_erroneous_model():
     assert np.max(np.abs(np.asarray(Rs @ Rs.mT) - np.eye(3))) < 1e-12
 
 
+@pytest.mark.slow
 def test_a_moving_reference_is_followed_by_time():
     """The costs see the time of each node, from the plan's on; a batch of controllers in one map."""
     line = Translation(1)

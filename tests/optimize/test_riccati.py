@@ -125,6 +125,7 @@ def test_bounds_that_no_control_meets_change_nothing():
     np.testing.assert_allclose(boxed.k, free.k, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_a_long_horizon_in_parallel_is_the_sequential_one(dtype):
     """1000 steps of different matrices."""

@@ -36,6 +36,7 @@ def exhaustive(*names):
     return [pytest.param(name, marks=() if name == SMALLEST else pytest.mark.exhaustive) for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", exhaustive(*TASKS))
 def test_it_is_solved_from_a_trivial_guess(name, solved):
     task, result = solved(name)

@@ -38,6 +38,7 @@ def cost(t, y, u, args):
     return jnp.sum((u - 0.1) ** 2)
 
 
+@pytest.mark.slow
 def test_a_solution_becomes_the_motion_that_simulation_gives(arm, tmp_path):
     """The states are those of rollout under the forces of the trajectory, which are the controls through the gear."""
     problem = Problem(arm, arm.state(jnp.array([0.3, -0.2])), horizon=5, running=cost)

@@ -68,6 +68,7 @@ def derivatives(f, model):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_forward_dynamics_and_both_products(name):
     model = machine(name)
@@ -75,6 +76,7 @@ def test_forward_dynamics_and_both_products(name):
     same(jax.vmap(derivatives(forward_dynamics, model)), q, v, tau, calls=3, relative=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_other_quantities(name):
     model = machine(name)
@@ -124,6 +126,7 @@ def test_nested_batches(inner, outer):
     same(jax.vmap(jax.vmap(partial(forward_dynamics, model), inner), outer), *args)
 
 
+@pytest.mark.slow
 def test_second_order():
     model = machine("chain")
     q, v, tau = trees.state(model, batch=(2,))

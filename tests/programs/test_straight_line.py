@@ -83,6 +83,7 @@ def test_what_is_no_program_stays_as_it_is(name):
     jax.tree.map(np.testing.assert_array_equal, found, right)
 
 
+@pytest.mark.slow
 def test_a_rollout_is_a_program_called_in_each_step():
     model = machine("groups")
     q, v, tau = trees.state(model, batch=(9,))

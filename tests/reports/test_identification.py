@@ -68,6 +68,7 @@ def page(swing):
     ).html()
 
 
+@pytest.mark.slow
 def test_numbers_deviations_and_errors(swing, page):
     """The table against the fit, and the fit against the truth."""
     found, _ = swing
@@ -118,6 +119,7 @@ def test_the_fit_alone(swing):
         reports.report_fit(found, record, record[:7])
 
 
+@pytest.mark.slow
 def test_one_unknown(wheel):
     """Every table and plot has a single row; nothing was held out."""
     found = fit(Parameters(Plant(wheel), [JointParameter("damping")]), TorqueSamples.from_recording(recorded(wheel)))

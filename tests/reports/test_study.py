@@ -61,6 +61,7 @@ def still(monkeypatch):
     monkeypatch.setattr(replays, "find_spec", lambda name: None if name == "viser" else find_spec(name))
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_samples_say(columns, page):
     """Moments, failures and the worst sample against NumPy on the store's columns."""
     found = rows(page)
@@ -100,6 +101,7 @@ def test_the_worst_by_another_output(store, still):
         reports.report_study(store, worst="mis")
 
 
+@pytest.mark.slow
 def test_a_part_and_nothing(tmp_path):
     """A study that was interrupted is reported as such; without any sample it is refused."""
 

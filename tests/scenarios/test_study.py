@@ -90,6 +90,7 @@ def arm_by_hand():
     return mc.Study(distributions, rollout, outputs, samples=1000, sequence=mc.LatinHypercube())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "wanted"), [("hover", hover_by_hand), ("arm", arm_by_hand)])
 def test_shipped_studies_are_the_ones_made_by_hand(name, wanted):
     found = load_study(data.study(name))

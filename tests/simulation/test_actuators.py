@@ -30,6 +30,7 @@ def arm(**numbers):
     return builder.add_body("fore", "upper", joints.Revolute(), placement=lift, **options).build()
 
 
+@pytest.mark.slow
 def test_a_step_of_the_command_is_followed_by_an_exponential():
     """tau = u + (tau_0 - u) exp(-t/T), and its integral is the momentum; the trajectory has that force."""
     model, T, u, start = slide(actuator_time=0.2), 0.2, 6.0, -1.5

@@ -162,6 +162,7 @@ def last(t, y, args):
     return t - 0.6
 
 
+@pytest.mark.slow
 def test_forces_of_control_and_constant_torques():
     """A weight on a spring with a damper, held by a constant force; then with a force that no step can pass."""
     model = weight()

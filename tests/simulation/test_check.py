@@ -50,6 +50,7 @@ def model():
     return machine()
 
 
+@pytest.mark.slow
 def test_a_control_that_fails_in_the_fifth_step(model, monkeypatch):
     """By joint, body and step; plainly outside of a compiled program, at the end of JAX's text inside of one."""
     right = "step 4 (t = 0.045 s): the force of the control of joint 'elbow', body 'fore arm', is nan"
@@ -87,6 +88,7 @@ def test_each_quantity_has_its_name(model):
         assert fault(f) == right
 
 
+@pytest.mark.slow
 def test_the_step_where_a_gradient_stops_to_be_finite(model):
     """The motion is finite; backwards the control breaks it in step 0, a loss before all steps."""
 
@@ -115,6 +117,7 @@ def test_the_step_where_a_gradient_stops_to_be_finite(model):
     )
 
 
+@pytest.mark.slow
 def test_with_the_check_all_derivatives_stay_and_without_it_nothing_is_left():
     """Equal values, gradients, tangents and batches; the program without it is the one of a rollout that knows none."""
     rod = lgsim.ModelBuilder().add_body("rod", "world", joints.Revolute(), axis=[0, 1, 0], mass=1.0, center=[0.3, 0, 0],

@@ -30,6 +30,7 @@ def kept():
     return lambda *given: sizes[given] if given in sizes else sizes.setdefault(given, size(*given))
 
 
+@pytest.mark.slow
 def test_checkpoints_bound_the_memory(kept):
     """The state of each step; of each 100th step; nearly none, whatever the number of steps."""
     each = (kept(10_000, "step") - kept(1_000, "step")) / 9_000

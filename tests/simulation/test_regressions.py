@@ -88,6 +88,7 @@ def test_a_body_in_one_piece_moves_like_the_same_body_in_pieces():
     close(other.v, one.v, 1e-13)
 
 
+@pytest.mark.slow
 def test_in_flight_the_angular_momentum_stays_while_the_joints_move():
     """It drifted whatever the step (crocoddyl #979); motors inside a machine and gravity cannot change it."""
     model = trees.build(["free", "revolute", "revolute", "spherical"], [-1, 0, 0, 2])
@@ -173,6 +174,7 @@ STIFF = 2.5
 """The largest rate times step of a damper that an explicit method of order 4 bears."""
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.parametrize(
     "robot",

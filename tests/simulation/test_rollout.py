@@ -38,6 +38,7 @@ def reference(model, q0, v0, duration):
     return pin.integrate(twin.pin, start, x[: twin.pin.nv]), x[twin.pin.nv :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_order_on_every_kind_of_joint(name):
     """MK4's error falls sixteenfold with half the step, to the motion that scipy and Pinocchio find."""
@@ -197,6 +198,7 @@ def sprung(*kinds):
     return model, q0, v0, jnp.asarray(np.random.default_rng(1).normal(size=(12, n)))
 
 
+@pytest.mark.slow
 def test_all_checkpoints_and_modes_agree():
     """Gradients in the start and in torques; forward mode and reverse mode."""
     model, q0, v0, torques = sprung("revolute")
@@ -210,6 +212,7 @@ def test_all_checkpoints_and_modes_agree():
     np.testing.assert_allclose(along, jnp.sum(right[1] * change), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_gradients_of_everything():
     """Reverse mode and finite differences agree in torques, states and every number of the model."""
     model, q0, v0, torques = sprung("revolute", "spherical", "prismatic")

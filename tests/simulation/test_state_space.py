@@ -38,6 +38,7 @@ def test_dexpinv_is_the_rate_of_the_exponential(name):
     np.testing.assert_allclose(*rates(sigma, xi), rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["screws", "floating", pytest.param("groups", marks=pytest.mark.exhaustive)])
 def test_bracket_is_the_commutator_of_two_motions(name):
     """exp(-b) exp(-a) exp(b) exp(a) y: to second order a motion along the bracket of the acting algebra."""

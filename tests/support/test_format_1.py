@@ -120,6 +120,7 @@ def test_a_trajectory(file):
     close([motion.time, motion.q, motion.v, motion.tau], [again.time, again.q, again.v, again.tau], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_solution_goes_on(file):
     """Interrupted after two iterations, it comes to what is found without a break; another problem is refused."""
     rows, more = [], []
@@ -135,6 +136,7 @@ def test_a_solution_goes_on(file):
         assert kept["about"][0] == "lgsim checkpoint 2"
 
 
+@pytest.mark.slow
 def test_a_fit_goes_on(file):
     q, v, a = (jnp.asarray(x) for x in (np.arange(240) * 7919 % 997).reshape(3, 40, 2) / 512 - 1.0)
     samples = identify.TorqueSamples(q, v, a, jnp.asarray(np.load(FILES / "signals.npy")))

@@ -145,6 +145,7 @@ def tracked():
     return problem, run(problem, 5.0, 500, lgsim.CF4)
 
 
+@pytest.mark.slow
 def test_the_load_follows_the_parabola(tracked):
     problem, solution = tracked
     goal = problem.args[1]
@@ -193,6 +194,7 @@ def test_attitudes_follow_their_own_law(tracked):
         np.testing.assert_allclose(R_e[n, i].ravel(), exact, rtol=0, atol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DATA["cases"])
 def test_gradients(name):
     check_gradients(two_quadrotors(**start(), **MADE[name]), resting(**MADE[name]))
@@ -222,6 +224,7 @@ def test_bad_starts_are_named():
         two_quadrotors_tracking(goal=tracking_gains(spread=np.zeros((3, 3)), heading=np.eye(3)))
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 @pytest.mark.parametrize("control", [None, track])
 def test_problems_follow_the_dtype(control):

@@ -52,6 +52,7 @@ def random_arguments(seed):
     return chain, jnp.asarray(rng.normal(size=2)), jnp.asarray(rng.normal(size=6)), jnp.asarray(rng.normal(size=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "steps"), [("MK8", 10), ("MK54", 100)])
 def test_state_after_one_second_is_the_reference(method, steps):
     pose, z = state(trajectory(three_body(), getattr(lgsim, method), 1.0 / steps, steps), -1)

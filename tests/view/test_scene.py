@@ -96,6 +96,7 @@ def test_poses_are_those_of_pinocchio(page, arm):
         np.testing.assert_allclose(pin.Quaternion(w, x, y, z).matrix(), pose.rotation, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_slow_motion_and_uneven_times():
     free = motions.of_a_free_body()
     uneven = [0, 1, 4, 5, 10]

@@ -52,6 +52,7 @@ def test_a_function_may_be_called_with_several_shapes():
     assert float(jax.grad(total)(2.0)) == 5.0
 
 
+@pytest.mark.slow
 def test_a_function_that_only_the_problem_knows_has_its_derivative():
     """In ``args``, where no one else knows what it is called with: here with a state and with a control."""
 

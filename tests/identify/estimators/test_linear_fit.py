@@ -57,6 +57,7 @@ def found(base, unknown, true):
     return [np.asarray(x) for x in many(jnp.asarray(np.asarray(records.signals) + noise))]
 
 
+@pytest.mark.slow
 def test_exact_records_give_the_base_parameters_exactly(base, found):
     truth, values, _, _, x = found
     np.testing.assert_allclose(values[0], truth, atol=1e-9)

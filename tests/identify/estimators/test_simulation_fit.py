@@ -73,6 +73,7 @@ def values(estimate):
     return np.array([1.9 * np.exp(x[0]), *(0.02 + x[1:])])
 
 
+@pytest.mark.slow
 def test_a_double_pendulum_from_positions_alone(many):
     """Neither torques nor velocities: mass and damping of exact angles to 1e-6."""
     found = one_of(many, SEEDS)
@@ -80,6 +81,7 @@ def test_a_double_pendulum_from_positions_alone(many):
     np.testing.assert_allclose(values(found), TRUE, rtol=1e-6, atol=2e-7)
 
 
+@pytest.mark.slow
 def test_noise_is_answered_by_deviations(noisy):
     """Within three deviations of the truth; residuals are as large as the noise, and white."""
     np.testing.assert_allclose(list(noisy.values.values()), values(noisy.estimate), rtol=1e-12)
@@ -103,6 +105,7 @@ def test_gaps_in_the_records_cost_little(many):
     np.testing.assert_allclose(values(one_of(many, SEEDS + 1)), TRUE, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_optimistix_finds_the_same_minimum(noisy):
     """Its Levenberg-Marquardt method behind the same interface; it says that it keeps no bounds."""
     pytest.importorskip("optimistix")
@@ -203,6 +206,7 @@ def test_elimination_is_the_solution_of_the_whole_system():
     np.testing.assert_allclose(np.reshape(sensitivities, (-1, 3)), expected, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_late_drives_are_found():
     """The delay of held inputs, not a whole number of steps, with damping; the delayed motion is exact for a wheel."""
     dt, steps, delay, inertia, damping = 0.01, 160, 0.033, 0.5, 0.3

@@ -32,6 +32,7 @@ def falling(rate, steps):
     return optax.adam(optax.cosine_decay_schedule(rate, steps))
 
 
+@pytest.mark.slow
 def test_samples_in_batches_find_the_minimum_of_all():
     """Mass and damping from joint forces, to a fraction of their deviation from the least-squares fit."""
     rng = np.random.default_rng(0)

@@ -77,6 +77,7 @@ def many(unknowns, true):
     return each, records
 
 
+@pytest.mark.slow
 def test_masses_damping_and_offsets_are_recovered(many):
     """The mass of the first link shows in its moments; exact records leave rounding."""
     found = many[0]["exact"]
@@ -84,6 +85,7 @@ def test_masses_damping_and_offsets_are_recovered(many):
     assert found["path"].shape == (300, 6)
 
 
+@pytest.mark.slow
 def test_records_mapped_over_are_each_fitted_as_alone(run, unknowns, many):
     each, records = many
     alone = run(TorqueFit(), unknowns, records["noisy"])
@@ -100,6 +102,7 @@ def test_rows_without_weight_do_not_count(many):
     np.testing.assert_allclose(hidden["noise"], twice["noise"], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss", [Huber(), pytest.param(Cauchy(), marks=pytest.mark.exhaustive)], ids=["Huber", "Cauchy"]
 )
@@ -110,6 +113,7 @@ def test_robust_losses_see_through_outliers(run, unknowns, true, loss):
     assert np.max(np.abs(robust - X)) < 0.25 * np.max(np.abs(plain - X))
 
 
+@pytest.mark.slow
 def test_numbers_that_signals_are_not_affine_in_are_recovered(run):
     """Gravity's direction, a placement, scales and the Stribeck part, by streaming."""
     model = arms.planar(friction=0.5, friction_speed=0.1)
@@ -142,6 +146,7 @@ def test_compressed_and_streamed_records_say_the_same(unknowns, many):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_consistent_bodies_stay_bodies_at_every_iterate(run):
     """Few noisy samples that a light body explains best: linear least squares would give it negative inertia."""
     model = arms.planar()
@@ -153,6 +158,7 @@ def test_consistent_bodies_stay_bodies_at_every_iterate(run):
     assert np.min(np.linalg.eigvalsh(np.asarray(bodies))) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_single_precision_follows_the_model(run):
     model = arms.planar(np.float32)

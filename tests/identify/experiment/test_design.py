@@ -89,6 +89,7 @@ def test_gradient_is_that_of_finite_differences(problem, random_motions):
     np.testing.assert_allclose(np.sum(gradient * step), float(after - before) / (2 * h), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_limits_hold_between_all_points_and_no_random_motion_tells_a_third_as_much(problem, found, random_motions):
     @jax.jit
     def look(sets):
