@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -54,7 +53,7 @@ class _Read:
     def __init__(self, program: Program) -> None:
         self._program = program
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """A hash of the program."""
         return self._program.digest()

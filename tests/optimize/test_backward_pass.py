@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from lgsim.optimize.ilqr import backward_pass, parallel_backward_pass, second_order_backward_pass
 from lgsim.optimize.linear_quadratic import add_curvature, expected_change, linearize, riccati, rollout_policy
