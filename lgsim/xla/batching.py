@@ -229,7 +229,8 @@ _compiled = jax.jit(_called.bind, static_argnames=("program", "structure", "rank
 @_called.def_impl
 def _(*leaves: Array, **params: Any) -> list[Array]:
     # without jit that would end here again
-    return _run(*leaves, **params) if jax.config.read("jax_disable_jit") else _compiled(*leaves, **params)
+    alone = jax.config.jax_disable_jit  # pyright: ignore[reportAttributeAccessIssue]
+    return _run(*leaves, **params) if alone else _compiled(*leaves, **params)
 
 
 mlir.register_lowering(_called, mlir.lower_fun(_run, multiple_results=True))
