@@ -45,7 +45,7 @@ def compiled(folder, *words):
 @pytest.mark.parametrize("name", ["simulate", "optimize", "montecarlo"])
 def test_each_program_once_and_at_the_second_start_nothing(name, tmp_path):
     """Programs of more than 50 ms; what is kept is found again."""
-    (tmp_path / "reach.toml").write_text(data.scenario("reach").read_text().replace("dt = 0.04", "dt = 0.1"))
+    (tmp_path / "reach.toml").write_text(data.scenario("reach").read_text())
     (tmp_path / "study.toml").write_text(data.study("hover").read_text())
     words = {
         "simulate": ("simulate", data.arm7(), "--duration", 0.1, "--out", "run.npz"),
