@@ -3,9 +3,10 @@
 What is written here changes how fast a program runs and what reverse mode keeps, never a result.
 """
 
+from lgsim.support.batch_compiler import register_batch_compiler
 from lgsim.xla.batching import batch_last, linear_last, native_with_derivatives
 from lgsim.xla.closures import opened
-from lgsim.xla.compilers import CompiledBatch, llvm_lowering, register_batch_compiler
+from lgsim.xla.compilers import CompiledBatch, llvm_lowering
 from lgsim.xla.expansion import expansion
 from lgsim.xla.foreign import ffi_headers, handler_call, register_handler
 from lgsim.xla.hints import (

@@ -20,7 +20,8 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
-from lgsim.xla.compilers import COMPILERS, SWITCH, CompiledBatch
+from lgsim.support.batch_compiler import COMPILERS
+from lgsim.xla.compilers import SWITCH, CompiledBatch
 from lgsim.xla.expansion import register_expansion
 from lgsim.xla.hints import native_call
 
