@@ -1,6 +1,7 @@
 """lgsim: articulated rigid bodies simulated on their Lie groups, exactly differentiable, batched on CPU and GPU.
 
-Importing it changes no JAX setting. float64 is recommended: ``jax.config.update("jax_enable_x64", True)``.
+Importing it changes no JAX setting and loads no JAX: a part is imported when it is used first. float64 is recommended:
+``jax.config.update("jax_enable_x64", True)``.
 
 - groups: ``so2 se2 so3 se3 quaternion`` (functions on arrays), ``SO2 SE2 SO3 SE3 SE23 UnitQuaternion Euclidean
   Product Tangent Cotangent`` (structure objects), ``conversions``, ``actions``;
@@ -23,152 +24,24 @@ Importing it changes no JAX setting. float64 is recommended: ``jax.config.update
 - ready problems: ``systems``.
 """
 
-from lgsim import (
-    actions,
-    data,
-    dynamics,
-    identify,
-    montecarlo,
-    optimize,
-    programs,
-    reports,
-    scenarios,
-    systems,
-    view,
-)
-from lgsim.dynamics import (
-    bias_forces,
-    center_of_mass,
-    centroidal_momentum,
-    centroidal_momentum_matrix,
-    forward_dynamics,
-    forward_dynamics_derivatives,
-    forward_kinematics,
-    frame_jacobian,
-    gravity_forces,
-    inverse_dynamics,
-    inverse_dynamics_derivatives,
-    kinetic_energy,
-    mass_matrix,
-    passive_forces,
-    potential_energy,
-    torque_regressor,
-)
-from lgsim.formats import load_mjcf, load_urdf
-from lgsim.integrators import (
-    COORDINATE_METHODS,
-    IMPLICIT_METHODS,
-    METHODS,
-    RESULTS,
-    SYMPLECTIC_METHODS,
-    BodyMomentumHamiltonian,
-    HamiltonianField,
-    LiePoissonField,
-    Method,
-    Newton,
-    Solution,
-    SymplecticTheta,
-    integrate,
-    methods,
-)
-from lgsim.integrators.methods import *  # noqa: F403
-from lgsim.lie import conversions, quaternion, se2, se3, so2, so3
-from lgsim.lie.extended_pose import SE23
-from lgsim.lie.group import SE2, SE3, SO2, SO3, Euclidean, LieGroup, UnitQuaternion
-from lgsim.lie.product import Cotangent, Product, Tangent
-from lgsim.multibody import (
-    Model,
-    ModelBuilder,
-    ModelError,
-    joints,
-    tangent_grad,
-    tangent_hessian,
-    tangent_jacobian,
-)
-from lgsim.simulation import StateHistory, Trajectory, controls, events, rollout, sensors, simulate, simulate_adaptive
-from lgsim.support.packages import own_version
-from lgsim.xla import llvm_lowering, tiled_vmap, xla_options
+from __future__ import annotations
 
+from typing import Any
+
+from lgsim.support.batch_compiler import register_batch_compiler
+from lgsim.support.packages import own_version
+from lgsim.support.public_names import public_names
+
+__getattr__, __dir__ = public_names(__name__, __file__)  # as listed in __init__.pyi
 __version__ = own_version()
 
-__all__ = [
-    "COORDINATE_METHODS",
-    "IMPLICIT_METHODS",
-    "METHODS",
-    "RESULTS",
-    "SE2",
-    "SE3",
-    "SE23",
-    "SO2",
-    "SO3",
-    "SYMPLECTIC_METHODS",
-    "BodyMomentumHamiltonian",
-    "Cotangent",
-    "Euclidean",
-    "HamiltonianField",
-    "LieGroup",
-    "LiePoissonField",
-    "Method",
-    "Model",
-    "ModelBuilder",
-    "ModelError",
-    "Newton",
-    "Product",
-    "Solution",
-    "StateHistory",
-    "SymplecticTheta",
-    "Tangent",
-    "Trajectory",
-    "UnitQuaternion",
-    "__version__",
-    "actions",
-    "bias_forces",
-    "center_of_mass",
-    "centroidal_momentum",
-    "centroidal_momentum_matrix",
-    "controls",
-    "conversions",
-    "data",
-    "dynamics",
-    "events",
-    "forward_dynamics",
-    "forward_dynamics_derivatives",
-    "forward_kinematics",
-    "frame_jacobian",
-    "gravity_forces",
-    "identify",
-    "integrate",
-    "inverse_dynamics",
-    "inverse_dynamics_derivatives",
-    "joints",
-    "kinetic_energy",
-    "llvm_lowering",
-    "load_mjcf",
-    "load_urdf",
-    "mass_matrix",
-    "montecarlo",
-    "optimize",
-    "passive_forces",
-    "potential_energy",
-    "programs",
-    "quaternion",
-    "reports",
-    "rollout",
-    "scenarios",
-    "se2",
-    "se3",
-    "sensors",
-    "simulate",
-    "simulate_adaptive",
-    "so2",
-    "so3",
-    "systems",
-    "tangent_grad",
-    "tangent_hessian",
-    "tangent_jacobian",
-    "tiled_vmap",
-    "torque_regressor",
-    "view",
-    "xla_options",
-]
-__all__ += methods.__all__
+
+def _compile_batch(program: Any) -> Any:
+    """What LLVM makes of a program of one state, see ``lgsim.programs.call``."""
+    from lgsim.programs.call import compile_batch
+
+    return compile_batch(program)
+
+
+# this file runs before any part of lgsim, whichever is imported first
+register_batch_compiler(_compile_batch)

@@ -107,6 +107,9 @@ def violations(root: Path) -> list[str]:
     """Every fault of the package in `root`, as lines `file:line: what is wrong`."""
     files = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
     trees = {name: ast.parse(text) for name, text in files.items()}
+    for stub in root.rglob("*.pyi"):
+        # what a package imports when it is used first
+        trees[stub.relative_to(root).with_suffix(".py").as_posix()].body += ast.parse(stub.read_text("utf-8")).body
     modules = {_module(root.name, name): name for name in files}
     found, graph, origins = [], {}, {}
     for name, tree in trees.items():

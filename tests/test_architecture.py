@@ -98,6 +98,8 @@ import os
 import jax, equinox, optax, chex, jaxtyping
 before, environment = dict(jax.config.values), dict(os.environ)
 import lgsim
+for name in lgsim.__all__:
+    getattr(lgsim, name)
 after = dict(jax.config.values)
 assert before == after, {k: (before.get(k), v) for k, v in after.items() if before.get(k) != v}
 assert environment == dict(os.environ)
@@ -138,6 +140,11 @@ def test_fault_is_found(fault, tmp_path):
     found = violations(write(tmp_path / "lgsim", {**SOUND, name: text}))
     assert len(found) == 1, found
     assert message in found[0]
+
+
+def test_fault_of_a_stub_is_found(tmp_path):
+    found = violations(write(tmp_path / "lgsim", {**SOUND, "lie/__init__.pyi": "from lgsim.dynamics import energy\n"}))
+    assert len(found) == 1 and "lie/__init__.py:1: the import of lgsim.dynamics" in found[0], found
 
 
 def test_crowded_folder_is_found(tmp_path):

@@ -22,9 +22,14 @@ from lgsim.simulation import Trajectory
 from lgsim.support.messages import counted
 
 
-def use_float64() -> None:
-    """Let JAX make arrays of float64; the dtype of a machine still decides."""
+def configure_jax() -> None:
+    """Let JAX make arrays of float64, where the dtype of a machine decides, and run programs in the calling thread.
+
+    To be called before anything is computed: JAX reads the second setting when its backend starts.
+    """
     jax.config.update("jax_enable_x64", True)
+    # a program with a loop would be handed to a thread at each call, which costs more than a short one takes
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def keep_compiled() -> None:
@@ -46,7 +51,7 @@ def read_machine(
         BadInput: a floating base is asked of an MJCF file.
         Stop: mujoco is missing.
     """
-    use_float64()
+    configure_jax()
     if first_tag(path) == "mujoco":
         needs("mujoco", "mjcf", "an MJCF file")
         if floating_base:
@@ -73,7 +78,7 @@ def load(path: Path) -> Trajectory:
         BadInput: the file holds none.
         Stop: pyarrow is missing.
     """
-    use_float64()
+    configure_jax()
     if path.suffix == ".parquet":
         needs("pyarrow", "data", "a .parquet file")
     with bad_input():

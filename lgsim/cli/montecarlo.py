@@ -50,7 +50,7 @@ def run_study(asked: StudyRequest) -> int:
     from lgsim.scenarios import load_study
     from lgsim.scenarios.study_store import describe_study
 
-    files.use_float64()
+    files.configure_jax()
     needs("pyarrow", "montecarlo", "a store")
     if asked.ray:
         needs("ray", "ray", "the engine ray")
@@ -267,7 +267,7 @@ def report(
 
     pictures.check_plots()
     needs("pyarrow", "montecarlo", "a store")
-    files.use_float64()
+    files.configure_jax()
     files.keep_compiled()
     stored = open_study(store)
     path = files.check_file("--out", store.with_suffix(".html") if out is None else out)

@@ -44,7 +44,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
     from lgsim.scenarios import load_scenario
     from lgsim.support.checkpoint import CheckpointError
 
-    files.use_float64()
+    files.configure_jax()
     files.check_out("--out", asked.out)
     wanted = load_scenario(asked.scenario)
     if asked.plot:

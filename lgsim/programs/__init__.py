@@ -1,14 +1,10 @@
 """What a function of one state computes, as data: straight-line programs of scalars, and what is made of them.
 
-Importing this room makes LLVM, where llvmlite is installed, the compiler of batches on the CPU.
+``lgsim.programs.call.compile_batch`` makes LLVM, where llvmlite is installed, the compiler of batches on the CPU.
 """
 
-from lgsim.programs.call import compile_batch
 from lgsim.programs.evaluate import evaluate, python_operations
 from lgsim.programs.program import NotAProgram, Program
 from lgsim.programs.read import read
-from lgsim.xla import register_batch_compiler
 
 __all__ = ["NotAProgram", "Program", "evaluate", "python_operations", "read"]
-
-register_batch_compiler(compile_batch)

@@ -8,9 +8,6 @@ Each returns a ``Page``: ``.save("report.html")`` writes it, ``.html()`` is its 
 ``view`` for motions that play; a page of one's own is built from ``Page``.
 """
 
-from lgsim.reports.identification import fit_figures, report_fit
-from lgsim.reports.page import Page
-from lgsim.reports.study import report_study
-from lgsim.reports.trajectory import report_trajectory
+from lgsim.support.public_names import public_names
 
-__all__ = ["Page", "fit_figures", "report_fit", "report_study", "report_trajectory"]
+__getattr__, __dir__ = public_names(__name__, __file__)  # as listed in __init__.pyi

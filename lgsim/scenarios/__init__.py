@@ -9,24 +9,6 @@
 A file that is wrong is a ``ScenarioError`` with file, line and key. ``lgsim.data`` has commented files with all keys.
 """
 
-from lgsim.scenarios.machine import MachineFile
-from lgsim.scenarios.optimization import Scenario, load_scenario
-from lgsim.scenarios.recording_map import RecordingMap, load_recording_map
-from lgsim.scenarios.scenario_error import ScenarioError
-from lgsim.scenarios.study import StudyScenario, load_study
-from lgsim.scenarios.study_store import StoredStudy, open_study
-from lgsim.scenarios.tasks import Task
+from lgsim.support.public_names import public_names
 
-__all__ = [
-    "MachineFile",
-    "RecordingMap",
-    "Scenario",
-    "ScenarioError",
-    "StoredStudy",
-    "StudyScenario",
-    "Task",
-    "load_recording_map",
-    "load_scenario",
-    "load_study",
-    "open_study",
-]
+__getattr__, __dir__ = public_names(__name__, __file__)  # as listed in __init__.pyi

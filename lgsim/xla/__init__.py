@@ -3,13 +3,15 @@
 What is written here changes how fast a program runs and what reverse mode keeps, never a result.
 """
 
+from lgsim.support.batch_compiler import register_batch_compiler
 from lgsim.xla.batching import batch_last, linear_last, native_with_derivatives, straight_line
 from lgsim.xla.closures import opened
-from lgsim.xla.compilers import CompiledBatch, ReadProgram, llvm_lowering, register_batch_compiler
+from lgsim.xla.compilers import CompiledBatch, ReadProgram, llvm_lowering
 from lgsim.xla.expansion import expansion
 from lgsim.xla.foreign import ffi_headers, handler_call, register_handler
 from lgsim.xla.hints import (
     fusion_barrier,
+    jit_once,
     native_call,
     save_in_checkpoint,
     save_marked_values,
@@ -27,6 +29,7 @@ __all__ = [
     "ffi_headers",
     "fusion_barrier",
     "handler_call",
+    "jit_once",
     "linear_last",
     "llvm_lowering",
     "native_call",

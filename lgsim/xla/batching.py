@@ -21,7 +21,8 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
-from lgsim.xla.compilers import COMPILERS, SWITCH, CompiledBatch, ReadProgram
+from lgsim.support.batch_compiler import COMPILERS
+from lgsim.xla.compilers import SWITCH, CompiledBatch, ReadProgram
 from lgsim.xla.expansion import register_definition, register_expansion
 from lgsim.xla.hints import native_call
 

@@ -1,6 +1,6 @@
 """Whether batches on the last axis are compiled by XLA alone, or by another compiler where that takes the program.
 
-The other compiler lives on a higher floor and registers itself here.
+The other compiler lives on a higher floor: ``lgsim`` registers it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,6 @@ class ReadProgram(Protocol):
 BatchCompiler = Callable[[ClosedJaxpr], ReadProgram | None]
 """Of the program of one state, what compiles it, or None."""
 
-COMPILERS: list[BatchCompiler] = []
-"""The compiler that is asked first, or none."""
-
 # LGSIM_LLVM_LOWERING=0 switches it off for a process.
 _DEFAULT = os.environ.get("LGSIM_LLVM_LOWERING", "1") != "0"
 
@@ -55,11 +52,6 @@ class _Switch(threading.local):
 _HAS_CONTEXT = hasattr(jax, "make_user_context")
 SWITCH: Any = jax.make_user_context(_DEFAULT) if _HAS_CONTEXT else _Switch()
 """Its ``value`` says whether the compiler is asked."""
-
-
-def register_batch_compiler(compiler: BatchCompiler) -> None:
-    """Ask this compiler first for what ``batch_last``, ``linear_last`` and ``straight_line`` lower to on the CPU."""
-    COMPILERS[:] = [compiler]
 
 
 @contextmanager

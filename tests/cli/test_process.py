@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lgsim import data
 from lgsim.simulation import Trajectory
 
 ROOT = Path(__file__).parents[2]
@@ -19,20 +20,61 @@ ENVIRONMENT = {
     "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "jax"),
 }
 
-# the front door of the package imports JAX; what is measured here is the command alone
-ALONE = """
-import sys, types
-package = types.ModuleType("lgsim")
-package.__path__ = [sys.argv[1]]
-sys.modules["lgsim"] = package
-from lgsim.cli.app import app
-heavy = {"jax", "numpy", "matplotlib", "viser", "lxml"} & set(sys.modules)
-assert not heavy, heavy
+# what is printed before anything is computed
+WORDS = """
+import sys
+from lgsim.cli import main
+sys.argv = ["lgsim", *sys.argv[1:]]
+try:
+    main()
+finally:
+    heavy = {"jax", "numpy", "equinox", "matplotlib", "viser", "lxml"} & set(sys.modules)
+    assert not heavy, heavy
+"""
+COMMANDS = "compare convert demo identify info montecarlo optimize plot simulate view".split()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["--version"], ["optimize", "--example", "reach"], *([command, "--help"] for command in COMMANDS)],
+    ids=" ".join,
+)
+def test_help_needs_no_numerics(words):
+    run = subprocess.run([sys.executable, "-c", WORDS, *words], env=ENVIRONMENT, capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout, run.stderr
+
+
+# a setting of the backend is an error once it runs
+CONFIGURED = """
+import sys
+import jax
+from lgsim.cli import files, main
+configure, calls = files.configure_jax, []
+def watched():
+    if not calls:
+        jax.config.update("jax_num_cpu_devices", 1)
+    calls.append(configure())
+files.configure_jax = watched
+sys.argv = ["lgsim", *sys.argv[1:]]
+try:
+    main()
+finally:
+    assert calls and not jax.config.values["jax_cpu_enable_async_dispatch"] and jax.config.jax_enable_x64
 """
 
 
-def test_help_needs_no_numerics():
-    run = subprocess.run([sys.executable, "-c", ALONE, ROOT / "lgsim"], env=ENVIRONMENT, capture_output=True, text=True)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["info", str(data.arm7())],
+        ["optimize", str(data.scenario("reach")), "--check"],
+        ["montecarlo", "run", str(data.study("arm")), "--check"],
+    ],
+)
+def test_jax_is_configured_before_it_starts(words, tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-c", CONFIGURED, *words], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
 
 

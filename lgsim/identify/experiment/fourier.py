@@ -5,13 +5,13 @@ from __future__ import annotations
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
+from lgsim.support.packages import package
 
 
 class Fourier(eqx.Module):
@@ -72,7 +72,8 @@ class Fourier(eqx.Module):
     def _combinations(self) -> tuple[Float[np.ndarray, "k m"], Float[np.ndarray, "k m"]]:
         """Orthonormal (A, B) with sum A_k = 0 and sum k B_k = 0: no velocity, no acceleration at t = 0."""
         k = np.arange(1.0, self.harmonics + 1)
-        return scipy.linalg.null_space(np.ones((1, len(k)))), scipy.linalg.null_space(k[None])
+        null_space = package("scipy.linalg", "identify").null_space
+        return null_space(np.ones((1, len(k)))), null_space(k[None])
 
 
 def check_joints(model: Model) -> None:

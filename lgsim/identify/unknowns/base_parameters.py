@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jax import Array
 from jaxtyping import Float, Int, Key
 
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
+from lgsim.support.packages import package
 
 RANDOM_STATES = 400
 """Number of random states at which sensitivities are looked at."""
@@ -86,11 +86,12 @@ def base_parameters(parameters: Parameters, seed: int = 0) -> BaseParameters:
             " scales, speeds of friction, placements and the direction of gravity"
         )
     J = sensitivities(parameters.plant, indices, *random_states(parameters.plant.model, seed))
-    factors: Any = scipy.linalg.qr(J, mode="economic", pivoting=True)
+    linalg = package("scipy.linalg", "identify")
+    factors: Any = linalg.qr(J, mode="economic", pivoting=True)
     _, R, order = factors
     size = np.abs(np.diagonal(R))
     rank = int(np.sum(size > _RANK_TOLERANCE * size[0]))
-    combination = scipy.linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:])
+    combination = linalg.solve_triangular(R[:rank, :rank], R[:rank, rank:])
     combination[np.abs(combination) < _ZERO] = 0
     place = np.argsort(order[:rank])
     independent, dependent = order[:rank][place], order[rank:]

@@ -1,0 +1,7 @@
+# The public names and where they are: each is imported when it is used first.
+from lgsim.reports.identification import fit_figures, report_fit
+from lgsim.reports.page import Page
+from lgsim.reports.study import report_study
+from lgsim.reports.trajectory import report_trajectory
+
+__all__ = ["Page", "fit_figures", "report_fit", "report_study", "report_trajectory"]

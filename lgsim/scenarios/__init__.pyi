@@ -1,0 +1,22 @@
+# The public names and where they are: each is imported when it is used first.
+from lgsim.scenarios.machine import MachineFile
+from lgsim.scenarios.optimization import Scenario, load_scenario
+from lgsim.scenarios.recording_map import RecordingMap, load_recording_map
+from lgsim.scenarios.scenario_error import ScenarioError
+from lgsim.scenarios.study import StudyScenario, load_study
+from lgsim.scenarios.study_store import StoredStudy, open_study
+from lgsim.scenarios.tasks import Task
+
+__all__ = [
+    "MachineFile",
+    "RecordingMap",
+    "Scenario",
+    "ScenarioError",
+    "StoredStudy",
+    "StudyScenario",
+    "Task",
+    "load_recording_map",
+    "load_scenario",
+    "load_study",
+    "open_study",
+]

@@ -1,0 +1,71 @@
+"""Public names of a package that are imported when they are used first (PEP 562), as its stub ``__init__.pyi`` says."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+
+def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package whose names are imported from elsewhere when they are used first.
+
+    The stub beside the package's file holds statements ``from module import name`` and the list ``__all__``; type
+    checkers read the same. After ``from module import *`` the names in that module's ``__all__`` belong to the package
+    too, and to its ``__all__``; that module is imported only for a name that stands nowhere else. All modules in the
+    package are attributes of it too.
+
+    Args:
+        package: The package's ``__name__``.
+        file: The package's ``__file__``.
+    """
+    modules: dict[str, str] = {}
+    stars: list[str] = []
+    listed: list[str] = []
+    for statement in ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.ImportFrom):
+            for name in statement.names:
+                if name.name == "*":
+                    stars.append(str(statement.module))
+                else:
+                    modules[name.name] = str(statement.module)
+        elif isinstance(statement, ast.Assign):
+            listed += ast.literal_eval(statement.value)
+
+    def all_names() -> list[str]:
+        return [*listed, *(name for module in stars for name in import_module(module).__all__)]
+
+    def find(name: str) -> Any:
+        if name == "__all__":
+            return all_names()
+        if name in modules:
+            module = modules[name]
+            return import_module(f"{package}.{name}") if module == package else getattr(import_module(module), name)
+        if not name.startswith("_"):
+            if find_spec(f"{package}.{name}") is not None:
+                return import_module(f"{package}.{name}")
+            for module in map(import_module, stars):
+                if name in module.__all__:
+                    return getattr(module, name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+
+    def get(name: str) -> Any:
+        value = find(name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        parts = (part.name for part in iter_modules([str(Path(file).parent)]))
+        return sorted({*filter(_special, vars(sys.modules[package])), *all_names(), *parts})
+
+    return get, names
+
+
+def _special(name: str) -> bool:
+    """Whether a name is one of Python's own, such as ``__file__``."""
+    return name.startswith("__")
