@@ -17,7 +17,7 @@ from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.linalg import dense
 from lgsim.multibody import configuration
 from lgsim.multibody.model import DRIVES, Model
-from lgsim.xla import batch_last, linear_last, save_in_checkpoint
+from lgsim.xla import batch_last, linear_last, save_in_checkpoint, straight_line
 
 SMALL = 16
 """Up to this many degrees of freedom the product with the inverse mass matrix stays inside the native function."""
@@ -184,6 +184,7 @@ def _small(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None)
     return a, moved[:, :n], moved[:, n:], W
 
 
+@straight_line
 def _forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, ...]:
     if model.nv <= SMALL:
         return _small(model, q, v, tau, wrenches)

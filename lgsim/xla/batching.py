@@ -8,9 +8,9 @@ its own, which the text of a traced program does not show: ``program_texts`` doe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial, wraps
+from functools import cache, lru_cache, partial, wraps
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -229,9 +229,12 @@ _compiled = jax.jit(_called.bind, static_argnames=("program", "structure", "rank
 
 @_called.def_impl
 def _(*leaves: Array, **params: Any) -> list[Array]:
-    # without jit that would end here again
-    alone = jax.config.jax_disable_jit  # pyright: ignore[reportAttributeAccessIssue]
-    return _run(*leaves, **params) if alone else _compiled(*leaves, **params)
+    # without jit the primitive would end here again
+    return _run(*leaves, **params) if _without_jit() else _compiled(*leaves, **params)
+
+
+def _without_jit() -> bool:
+    return jax.config.jax_disable_jit  # pyright: ignore[reportAttributeAccessIssue]
 
 
 mlir.register_lowering(_called, mlir.lower_fun(_run, multiple_results=True))
@@ -273,6 +276,9 @@ def native_with_derivatives(core: Callable[..., Array]) -> Callable[..., Array]:
     whole = batch_last(core, rule)
     return whole
 
+
+_KEPT = 64
+"""Programs of a primitive called outside of ``jit`` that are kept."""
 
 Levels = tuple[tuple[int, tuple[bool, ...]], ...]
 """(size, which leaves have it) of each batch, the innermost first; each is on the last axis of what it holds."""
@@ -343,7 +349,17 @@ def levels_primitive(name: str, run: Callable[..., list[Array]]) -> Primitive:
         return [ShapedArray(x.shape, x.dtype) for x in jax.eval_shape(partial(run, **rest), *kinds)]
 
     primitive.def_abstract_eval(shapes)
-    primitive.def_impl(lambda *leaves, **rest: jax.jit(partial(run, **rest))(*leaves))
+
+    @lru_cache(_KEPT)
+    def compiled(rest: tuple) -> Callable[..., list[Array]]:
+        return jax.jit(partial(primitive.bind, **dict(rest)))
+
+    def alone(*leaves: Any, **rest: Any) -> list[Array]:
+        # without jit the primitive would end here again
+        f = partial(run, **rest) if _without_jit() else compiled(tuple(rest.items()))
+        return f(*leaves)
+
+    primitive.def_impl(alone)
     mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=True))
     batching.primitive_batchers[primitive] = batched
     ad.primitive_jvps[primitive] = moved
@@ -360,31 +376,59 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
         f: A function of pytrees of arrays; arrays that it closes over are operands where they are traced, and numbers
             of the program where they are not.
     """
+    known: dict[Any, _Traced] = {}
 
-    @wraps(f)
-    def call(*args: Any) -> Any:
-        if jax.default_backend() != "cpu" or not (COMPILERS and SWITCH.value):
-            return f(*args)
-        leaves = [jnp.asarray(x) for x in jax.tree.leaves(args)]
-        args = jax.tree.unflatten(jax.tree.structure(args), leaves)
+    def trace(args: tuple) -> _Traced:
+        """What is traced of the function; that without operands from outside serves every call of the same kinds."""
+        leaves, structure = jax.tree.flatten(args)
+        key = structure, *((x.shape, x.dtype, x.weak_type) for x in leaves)
+        if key in known:
+            return known[key]
         closed, out = jax.make_jaxpr(f, return_shape=True)(*args)
-        traced = [isinstance(x, Tracer) for x in closed.consts]
+        outside = [x for x in closed.consts if isinstance(x, Tracer)]
 
         def opened(*operands: Array) -> list[Array]:
             given = iter(operands)
-            consts = [next(given) if each else x for each, x in zip(traced, closed.consts, strict=True)]
+            consts = [next(given) if isinstance(x, Tracer) else x for x in closed.consts]
             return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, consts))(*given)
 
-        leaves = [x for each, x in zip(traced, closed.consts, strict=True) if each] + leaves
-        jaxpr = jax.make_jaxpr(opened)(*leaves)
+        jaxpr = jax.make_jaxpr(opened)(*outside, *leaves)
         read = COMPILERS[0](jaxpr)
-        if read is None:
-            found = opened(*leaves)
+        traced = _Traced(jaxpr, outside, jax.tree.structure(out), None if read is None else _Line(read))
+        if not outside:
+            known[key] = traced
+        return traced
+
+    @wraps(f)
+    def call(*args: Any) -> Any:
+        if jax.default_backend() != "cpu" or not (COMPILERS and SWITCH.value) or _without_jit():
+            return f(*args)
+        args = jax.tree.map(jnp.asarray, args)
+        jaxpr, outside, structure, line = trace(args)
+        leaves = [*outside, *jax.tree.leaves(args)]
+        if line is None:
+            found = jaxpr_as_fun(jaxpr)(*leaves)
         else:
-            found = _line.bind(*leaves, jaxpr=jaxpr, line=_Line(read), counts=(len(leaves), 0, 0), levels=())
-        return jax.tree.unflatten(jax.tree.structure(out), found)
+            found = _line.bind(*leaves, jaxpr=jaxpr, line=line, counts=(len(leaves), 0, 0), levels=())
+        return jax.tree.unflatten(structure, found)
 
     return call
+
+
+class _Traced(NamedTuple):
+    """A function of one state, traced.
+
+    Attributes:
+        jaxpr: Its program, of the operands from outside and its own arguments.
+        outside: What it closes over that is traced.
+        structure: That of its result.
+        line: The program where a compiler takes it.
+    """
+
+    jaxpr: ClosedJaxpr
+    outside: list[Any]
+    structure: Any
+    line: _Line | None
 
 
 class _Line:
