@@ -31,10 +31,10 @@ except ImportError as missing:
 jax.config.update("jax_enable_x64", True)
 
 # Limits of the time at batch 1024 in parts of Pinocchio's, and of all Jacobians at batch 256.
-FORWARD = {"Panda": 0.35, "ANYmal": 0.5, "Talos": 0.7, "chain50": 0.5, "chain200": 0.8}
-JACOBIANS = {"Panda": 0.4, "ANYmal": 0.8, "Talos": 1.5}
+FORWARD = {"Panda": 0.06, "ANYmal": 0.08, "Talos": 0.15, "chain50": 0.25, "chain200": 0.25}
+JACOBIANS = {"Panda": 0.1, "ANYmal": 0.2, "Talos": 0.5}
 # One state, with dispatch and inside a compiled loop, us.
-CALL, LOOP = {"Panda": 12, "Talos": 40}, {"Panda": 4}
+CALL, LOOP = {"Panda": 12, "Talos": 40}, {"Panda": 0.8}
 # One product with the Jacobian, in parts of forward dynamics, by batch.
 VJP, JVP = {1: 3, 64: 3.5}, 2.5
 # Tracing and compiling, s.

@@ -20,7 +20,7 @@ from lgsim import montecarlo as mc
 from lgsim.multibody.inertia import mass_center_inertia
 from montecarlo_parts import flops, studies
 
-SPEED = {"start": 4.0, "start and inertias": 4.0}
+SPEED = {"start": 15.0, "start and inertias": 15.0}
 """Steps per second in parts of MuJoCo's, by what varies."""
 AGREEMENT = 1e-9
 """The largest difference of the ends after `studies.STEPS` steps, rad and rad/s: later it is chaotic."""
