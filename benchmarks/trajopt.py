@@ -135,7 +135,8 @@ class Study:
         self.speeds.append([setup.name, batch, count, ours, theirs, ratio, compiling])
         if ready and batch in AHEAD:
             self.report.figure(f"{setup.name} batch {batch}", ratio, "x faster than Crocoddyl")
-            self.report.bound(f"{setup.name}, batch {batch}: Crocoddyl / lgsim", ratio, at_least=AHEAD[batch].get(setup.name, 3.0))
+            least = AHEAD[batch].get(setup.name, 3.0)
+            self.report.bound(f"{setup.name}, batch {batch}: Crocoddyl / lgsim", ratio, at_least=least)
 
     def tables(self):
         """Show what was found."""
