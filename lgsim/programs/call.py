@@ -13,8 +13,10 @@ import numpy as np
 from jax import Array
 
 from lgsim.programs.compiler import compiler
+from lgsim.programs.fingerprint import fingerprint
 from lgsim.programs.program import NotAProgram, Port, Program
 from lgsim.programs.read import read_jaxpr
+from lgsim.programs.store import read_entry, write_entry
 from lgsim.programs.targets.llvm import llvm_text
 from lgsim.xla import CompiledBatch, ReadProgram, handler_call, register_handler
 
@@ -24,6 +26,9 @@ MOST = 50_000
 LEAST = 100
 """Shorter programs are left to XLA, which fuses them with what surrounds them; a call costs some 0.2 us. So are those
 that have less statements than arguments and results have entries: they move numbers, and XLA does that with loops."""
+
+_NONE = b"none"
+"""What is kept of a function that has no program."""
 
 _registered: set[str] = set()
 _lock = Lock()
@@ -37,14 +42,29 @@ def compile_batch(closed: Any) -> ReadProgram | None:
     """
     if compiler() is None:
         return None
-    try:
-        program = read_jaxpr(closed, MOST)
-    except NotAProgram:
+    program = _read(closed)
+    if program is None:
         return None
     entries = program.entries + sum(len(port.values) for port in program.outputs)
     if len(program.statements) < max(LEAST, entries):
         return None
     return _Read(program)
+
+
+def _read(closed: Any) -> Program | None:
+    """The program of one state, from the user's cache where it is there, or None where there is none."""
+    name = fingerprint(closed)
+    entry = None if name is None else f"program_{name}"
+    kept = None if entry is None else read_entry(entry)
+    if kept is not None:
+        return None if kept == _NONE else Program.from_bytes(kept)
+    try:
+        program = read_jaxpr(closed, MOST)
+    except NotAProgram:
+        program = None
+    if entry is not None:
+        write_entry(entry, _NONE if program is None else program.to_bytes())
+    return program
 
 
 class _Read:

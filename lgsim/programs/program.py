@@ -11,6 +11,7 @@ finite: ``x + 0`` and ``x * 1`` are x, ``x * 0`` is +0 whatever x is, NaN and in
 from __future__ import annotations
 
 import hashlib
+import marshal
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple, no_type_check
@@ -104,6 +105,20 @@ class Program(NamedTuple):
     def counts(self) -> dict[str, int]:
         """How often each operation occurs."""
         return dict(Counter(statement.op for statement in self.statements))
+
+    def to_bytes(self) -> bytes:
+        """The program as bytes, which ``from_bytes`` of the same Python reads."""
+        parts = (self.inputs, self.statements, self.constants, self.outputs)
+        return marshal.dumps(tuple(tuple(map(tuple, part)) for part in parts))
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Program:
+        """The program that ``to_bytes`` wrote."""
+        inputs, statements, constants, outputs = marshal.loads(content)
+        return cls(
+            tuple(Port(*x) for x in inputs), tuple(Statement(*x) for x in statements), constants,
+            tuple(Port(*x) for x in outputs),
+        )  # fmt: skip
 
     def digest(self) -> str:
         """A hash of the program: equal for equal programs, in every process."""

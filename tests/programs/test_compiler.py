@@ -84,16 +84,18 @@ def test_a_text_that_llvm_refuses(monkeypatch, tmp_path):
     monkeypatch.setattr(call, "_registered", set())
     with pytest.warns(RuntimeWarning, match="LLVM refuses a program"):
         assert "lgsim_" not in result(4)
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.glob("lgsim_*"))
 
 
 @needs_llvm
 @pytest.mark.parametrize("damage", ["cut", "empty", "changed", "a folder"])
-def test_a_damaged_entry_is_written_anew(monkeypatch, tmp_path, damage):
-    start = 1 + len(damage)  # a program of each case's own, since its name stays taken in this process
+@pytest.mark.parametrize("kind", ["lgsim", "program"])
+def test_a_damaged_entry_is_written_anew(monkeypatch, tmp_path, damage, kind):
+    """Object code, and the text of a program."""
+    start = 1 + len(damage) + 20 * len(kind)  # a program of each case's own, since its name stays taken in this process
     monkeypatch.setenv("LGSIM_CACHE_DIR", str(tmp_path))
     assert "lgsim_" in result(4, start)
-    (entry,) = tmp_path.iterdir()
+    (entry,) = tmp_path.glob(f"{kind}_*")
     sound = entry.read_bytes()
     if damage == "a folder":
         entry.unlink()
@@ -161,7 +163,7 @@ def test_processes_share_a_cache(tmp_path):
     for each in (first, second, third):
         np.testing.assert_allclose(each["found"], right, rtol=1e-13)
     assert third["made"] == 0 and third["hits"] > 0, third
-    assert len(list((tmp_path / "programs").iterdir())) == 1
+    assert sorted(path.name.split("_")[0] for path in (tmp_path / "programs").iterdir()) == ["lgsim", "program"]
 
 
 @needs_llvm
