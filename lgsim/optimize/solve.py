@@ -23,7 +23,7 @@ from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.checkpoint_format_1 import VERSIONS, fingerprint_1
 from lgsim.support.chunks import paced, run_in_chunks
 from lgsim.support.fingerprint import fingerprint
-from lgsim.xla import jit_once, opened, strongly_typed
+from lgsim.xla import opened, strongly_typed
 
 
 class Iteration(NamedTuple):
@@ -157,7 +157,7 @@ def _run(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, sol
     return solution(problem, us, ys, solver)
 
 
-@jit_once
+@eqx.filter_jit
 def _begin(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, solver: IterativeSolver) -> Any:
     return strongly_typed(solver.begin(problem, us, ys))
 
@@ -167,6 +167,6 @@ def _advance(problem: Problem, state: Any, solver: IterativeSolver, iterations: 
     return solver.advance(problem, state, iterations)
 
 
-@jit_once
+@eqx.filter_jit
 def _finish(problem: Problem, state: Any, solver: IterativeSolver) -> Solution:
     return solver.finish(problem, state)

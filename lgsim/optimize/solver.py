@@ -18,7 +18,7 @@ from lgsim.lie.action import Point
 from lgsim.optimize.constraints import Penalties
 from lgsim.optimize.problem import Problem
 from lgsim.support import check
-from lgsim.xla import jit_once, while_last
+from lgsim.xla import while_last
 from lgsim.xla.closures import opened
 
 
@@ -277,7 +277,7 @@ def _check_costs(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | N
             )
 
 
-@jit_once
+@eqx.filter_jit
 def _node_costs(
     problem: Problem, first: Point, last: Point, u: Float[Array, " nu"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:

@@ -26,7 +26,6 @@ from lgsim.scenarios.scenario_error import ScenarioError
 from lgsim.scenarios.states import numbers, unit_quaternions
 from lgsim.scenarios.toml_table import Table
 from lgsim.support.messages import one_line, unknown_name
-from lgsim.xla import jit_once
 
 WEIGHT = 1e4
 """The weight of a task that gives none."""
@@ -95,7 +94,7 @@ class Task(NamedTuple):
         return [(slice(0, 3), "rad" if angles else "m"), (slice(3, 6), "rad")][: (length + 2) // 3]
 
 
-@jit_once
+@eqx.filter_jit
 def _residuals(problem: Problem, cost: Residual, ts: Float[Array, " nodes"], ys: Point) -> Float[Array, "nodes rows"]:
     """The residuals of a cost at the nodes of a solution."""
     return jax.vmap(lambda t, y: cost.residual(t, y, None, problem.args))(ts, ys)

@@ -11,7 +11,6 @@ from lgsim.xla.expansion import expansion
 from lgsim.xla.foreign import ffi_headers, handler_call, register_handler
 from lgsim.xla.hints import (
     fusion_barrier,
-    jit_once,
     native_call,
     save_in_checkpoint,
     save_marked_values,
@@ -29,7 +28,6 @@ __all__ = [
     "ffi_headers",
     "fusion_barrier",
     "handler_call",
-    "jit_once",
     "linear_last",
     "llvm_lowering",
     "native_call",

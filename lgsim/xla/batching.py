@@ -315,8 +315,15 @@ def in_batches(
     return partial(f, *consts)
 
 
-def levels_primitive(name: str, run: Callable[..., list[Array]]) -> Primitive:
-    """A primitive that is ``run(*leaves, counts, levels, **rest)``, of leaves as ``parts`` takes them."""
+def levels_primitive(name: str, run: Callable[..., list[Array]], first: bool = False) -> Primitive:
+    """A primitive that is ``run(*leaves, counts, levels, **rest)``, of leaves as ``parts`` takes them.
+
+    Args:
+        name: Its name.
+        run: What it computes.
+        first: Whether a batch leaves it by the first axis, as it leaves ``batch_last``: a function and its rule of
+            ``custom_jvp`` have to agree in that.
+    """
     primitive = Primitive(name)
     primitive.multiple_results = True
 
@@ -333,6 +340,8 @@ def levels_primitive(name: str, run: Callable[..., list[Array]]) -> Primitive:
 
         given = map(last, leaves, axes, mapped)
         out = primitive.bind(*given, counts=counts, levels=(*levels, (size, tuple(mapped))), **rest)
+        if first:
+            return [jnp.moveaxis(x, -1, 0) for x in out], [0] * len(out)
         return out, [x.ndim - 1 for x in out]
 
     def moved(leaves: Any, changes: Any, **rest: Any) -> tuple[list[Array], list[Array]]:
@@ -469,7 +478,7 @@ def _line_on_cpu(*leaves: Array, jaxpr: ClosedJaxpr, line: _Line, counts: tuple,
     return run_compiled(compiled, given, own, tuple(size for size, _ in levels))
 
 
-_line = levels_primitive("straight_line", _run_line)
+_line = levels_primitive("straight_line", _run_line, first=True)
 mlir.register_lowering(_line, mlir.lower_fun(_line_on_cpu, multiple_results=True), platform="cpu")
 
 

@@ -11,14 +11,12 @@ import os
 from collections.abc import Callable
 from functools import partial, wraps
 from importlib.metadata import version
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.ad_checkpoint import checkpoint_name
-from jax.core import Tracer
 from jax.experimental.xla_metadata import set_xla_metadata
 
 Tree = TypeVar("Tree")
@@ -44,25 +42,6 @@ def xla_options(platform: str | None = None) -> dict[str, str | bool]:
         platform: Such as ``"cpu"``, by default the one that JAX uses; on others than the CPU there are no options.
     """
     return {"xla_cpu_prefer_vector_width": "512"} if (platform or jax.default_backend()) == "cpu" else {}
-
-
-def jit_once(f: Function) -> Function:
-    """``equinox.filter_jit(f)`` for what runs once or twice: on a CPU XLA compiles it in half the time.
-
-    What it makes is several times slower, with the same results to rounding. Inside of another program ``f`` is a part
-    of that one.
-    """
-    jit: Any = eqx.filter_jit
-    fast, soon = jit(f), jit(f, compiler_options={"xla_backend_optimization_level": 0})
-
-    @wraps(f)
-    def call(*args: Any) -> Any:
-        # only an outermost program takes options; a number that is put on the device shows a trace without traced args
-        leaves = [*jax.tree.leaves(args), jax.device_put(0)]
-        traced = any(isinstance(leaf, Tracer) for leaf in leaves)
-        return (fast if traced or jax.default_backend() != "cpu" else soon)(*args)
-
-    return cast(Function, call)
 
 
 @jax.jit

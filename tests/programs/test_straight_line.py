@@ -12,7 +12,7 @@ from lgsim import montecarlo as mc
 from lgsim.montecarlo.engine import Engine, program_key
 from lgsim.programs.compiler import compiler
 from lgsim.simulation import rollout
-from lgsim.xla import scan_last, straight_line
+from lgsim.xla import batch_last, scan_last, straight_line
 from tests.montecarlo import studies
 from tests.multibody import trees
 from tests.programs.test_lowerings import compiled, machine, same
@@ -56,6 +56,32 @@ def test_derivatives_are_those_of_the_function():
         found, right = (jax.jit(jax.vmap(derive(f, argnums=(0, 1)), (0, None)))(x, scale) for f in by)
         for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(right), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
+
+
+def test_a_rule_whose_value_is_a_program_beside_a_function_that_is_none():
+    """In a loop and a batch JAX takes the batch's axis of the function for that of the rule."""
+
+    f = jax.custom_jvp(batch_last(jnp.tanh))
+
+    def long(x):
+        y = recurrence(x, jnp.asarray(1.0))["y"]
+        return jnp.tanh(x) + (y - y)
+
+    @f.defjvp
+    def _(primals, tangents):
+        y = straight_line(long)(*primals)
+        return y, (1 - y * y) * tangents[0]
+
+    def twice(x):
+        return jax.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+
+    def plain(x):
+        return jnp.tanh(jnp.tanh(x))
+
+    x = jnp.linspace(0, 1, 40).reshape(5, 8)
+    found, right = (jax.jit(lambda x, g=g: jax.jvp(jax.vmap(g), (x,), (x + 1,)))(x) for g in (twice, plain))
+    for a, b in zip(found, right, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
 
 
 def untaken():

@@ -153,29 +153,3 @@ def test_options_of_the_compiler_change_speed_alone():
     found = jax.jit(f, compiler_options=lgsim.xla_options())(*state)
     np.testing.assert_allclose(found, jax.jit(f)(*state), rtol=1e-12)
     assert lgsim.xla_options("cpu") and lgsim.xla_options("gpu") == {}
-
-
-def test_program_for_one_call_gives_the_same_and_serves_in_others():
-    x, y = jnp.linspace(0.1, 0.9, 5), jnp.arange(5.0)
-    traced = []
-
-    def f(name, x):
-        traced.append(name)
-        return jnp.sin(x) * x, name
-
-    once = hints.jit_once(f)
-    value = np.sin(x) * np.asarray(x)
-    for _ in range(2):
-        found, name = once("alone", x)
-        np.testing.assert_allclose(found, value, rtol=1e-15)
-        assert name == "alone"
-    assert traced == ["alone"]
-    np.testing.assert_allclose(jax.jit(lambda x: once("in jit", x)[0])(x), value, rtol=1e-15)
-    # nothing that is traced goes in
-    np.testing.assert_allclose(jax.jit(lambda y: y + once("beside", x)[0])(y), y + value, rtol=1e-15)
-    np.testing.assert_allclose(jax.vmap(lambda x: once("in vmap", x)[0])(x), value, rtol=1e-15)
-    slope = jax.grad(lambda x: jnp.sum(once("in grad", x)[0]))(x)
-    np.testing.assert_allclose(slope, np.cos(x) * np.asarray(x) + np.sin(x), rtol=1e-15)
-    loop = jax.lax.scan(lambda c, _: (c + once("in scan", x)[0], None), y, length=2)[0]
-    np.testing.assert_allclose(loop, y + 2 * value, rtol=1e-15)
-    assert jax.eval_shape(lambda x: once("shape", x)[0], x).shape == (5,)
