@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from lgsim.programs.program import FUNCTIONS, Builder, NotAProgram
+from lgsim.programs.program import FUNCTIONS, KINDS, Builder, NotAProgram
 
 Scalar = Callable[..., int]
 """From values of the operands to the value of the result."""
@@ -60,12 +60,14 @@ def _identity(b: Builder, equation: Any) -> Scalar:
 
 def _convert(b: Builder, equation: Any) -> Scalar:
     kind = np.dtype(equation.params["new_dtype"]).name
+    if kind not in KINDS:
+        raise NotAProgram(f"numbers of dtype {kind}")
     return lambda x: b("convert", x, kind=kind)
 
 
 def _bitcast(b: Builder, equation: Any) -> Scalar:
     kind, given = np.dtype(equation.params["new_dtype"]), equation.invars[0].aval.dtype
-    if kind.itemsize != given.itemsize:
+    if kind.itemsize != given.itemsize or kind.name not in KINDS:
         raise NotAProgram(f"the bits of {given} as {kind}")
     return lambda x: x if kind == given else b("bitcast", x, kind=kind.name)
 

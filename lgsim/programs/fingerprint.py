@@ -52,22 +52,25 @@ class _Walk:
     """Texts of jaxprs, each of those inside once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[str, Any]] = {}  # with the object, whose id is not given to another one
+        # each with the object, whose id is then not given to another one
+        self._closed: dict[int, tuple[str, Any]] = {}
+        self._open: dict[int, tuple[str, Any]] = {}
 
     def closed(self, closed: Any) -> str:
         """The hash of a ``ClosedJaxpr`` or of a jaxpr without constants."""
-        if id(closed) not in self._known:
-            jaxpr = getattr(closed, "jaxpr", closed)
-            consts = [self._value(x) for x in getattr(closed, "consts", ())]
-            self._known[id(closed)] = self._hash([*consts, self._jaxpr(jaxpr)]), closed
-        return self._known[id(closed)][0]
+        if not hasattr(closed, "jaxpr"):
+            return self._jaxpr(closed)
+        if id(closed) not in self._closed:
+            consts = [self._value(x) for x in closed.consts]
+            self._closed[id(closed)] = self._hash([*consts, self._jaxpr(closed.jaxpr)]), closed
+        return self._closed[id(closed)][0]
 
     def _hash(self, texts: list[str]) -> str:
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
     def _jaxpr(self, jaxpr: Any) -> str:
-        if id(jaxpr) in self._known:
-            return self._known[id(jaxpr)][0]
+        if id(jaxpr) in self._open:
+            return self._open[id(jaxpr)][0]
         numbers: dict[Any, int] = {}
 
         def name(variable: Any) -> str:
@@ -86,8 +89,8 @@ class _Walk:
             given, made = " ".join(map(name, equation.invars)), " ".join(map(kind, equation.outvars))
             lines.append(f"{made} = {self._operation(equation)} {given}")
         lines.append(" ".join(map(name, jaxpr.outvars)))
-        self._known[id(jaxpr)] = self._hash(lines), jaxpr
-        return self._known[id(jaxpr)][0]
+        self._open[id(jaxpr)] = self._hash(lines), jaxpr
+        return self._open[id(jaxpr)][0]
 
     def _operation(self, equation: Any) -> str:
         operation, params = equation.primitive.name, equation.params
@@ -107,10 +110,13 @@ class _Walk:
             raise _Nameless
         if isinstance(value, tuple | list):
             return f"({' '.join(map(self._value, value))})"
+        if isinstance(value, dict):
+            return f"{{{' '.join(f'{key!r}={self._value(value[key])}' for key in sorted(value, key=repr))}}}"
         if isinstance(value, np.ndarray | jax.Array):
             array = np.asarray(value)
             return f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
         text = repr(value)
-        if " at 0x" in text or (callable(value) and not isinstance(value, type)):
+        # numpy prints the middle of a long array, inside of another object too, as points
+        if " at 0x" in text or "..." in text or (callable(value) and not isinstance(value, type)):
             raise _Nameless
         return text

@@ -184,8 +184,14 @@ class Builder:
         return found
 
     def array(self, numbers: Any) -> np.ndarray:
-        """An array of constants."""
+        """An array of constants.
+
+        Raises:
+            NotAProgram: it has more entries than the program may have statements, or is of no kind of values.
+        """
         numbers = np.asarray(numbers)
+        if self._limit is not None and numbers.size > self._limit:
+            raise NotAProgram(f"a constant of {numbers.size} entries")
         kind = numbers.dtype.name
         return np.array([self.constant(kind, x) for x in numbers.ravel().tolist()], int).reshape(numbers.shape)
 

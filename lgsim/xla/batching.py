@@ -390,7 +390,7 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
     def trace(args: tuple) -> _Traced:
         """What is traced of the function; that without operands from outside serves every call of the same kinds."""
         leaves, structure = jax.tree.flatten(args)
-        key = structure, *((x.shape, x.dtype, x.weak_type) for x in leaves)
+        key = structure, jax.dtypes.canonicalize_dtype(int), *((x.shape, x.dtype, x.weak_type) for x in leaves)
         if key in known:
             return known[key]
         closed, out = jax.make_jaxpr(f, return_shape=True)(*args)
@@ -401,7 +401,7 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
             consts = [next(given) if isinstance(x, Tracer) else x for x in closed.consts]
             return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, consts))(*given)
 
-        jaxpr = jax.make_jaxpr(opened)(*outside, *leaves)
+        jaxpr = jax.make_jaxpr(opened)(*outside, *leaves) if outside else closed
         read = COMPILERS[0](jaxpr)
         traced = _Traced(jaxpr, outside, jax.tree.structure(out), None if read is None else _Line(read))
         if not outside:

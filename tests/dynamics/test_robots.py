@@ -90,13 +90,14 @@ def solved(name, floating):
 
 
 def compare(ours, theirs, at, record):
-    """All of the peer's quantities at all states; records the largest errors as shares of the largest entry."""
+    """All of the peer's quantities at all states; records the largest errors as shares of the largest entry (as they
+    are where the quantity vanishes: gravity on vertical axes)."""
     largest = {}
     for i, here in enumerate(zip(*at, strict=True)):
         right = theirs.quantities(*here)
         condition = np.linalg.cond(right["mass matrix"])
         for key, wanted in right.items():
-            error = np.abs(ours[key][i] - wanted).max() / np.abs(wanted).max()
+            error = np.abs(ours[key][i] - wanted).max() / (np.abs(wanted).max() or 1.0)
             share = error / bound(key, condition)
             if not share <= largest.get(key, (-1,))[0]:  # also where it is not a number, which stays
                 largest[key] = share, error, condition
