@@ -379,7 +379,8 @@ def levels_primitive(name: str, run: Callable[..., list[Array]], first: bool = F
 def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
     """``f`` of one state, on CPU as one program where another compiler than XLA takes it, else unchanged.
 
-    Its derivative, of any order and mode, is that of ``f``: no program, but what ``f`` calls may be some.
+    Its derivative, of any order and mode, is that of ``f``: no program, but what ``f`` calls may be some. A program is
+    exact for finite values; a product with a constant 0 is 0 in it, NaN and infinity included.
 
     Args:
         f: A function of pytrees of arrays; arrays that it closes over are operands where they are traced, and numbers

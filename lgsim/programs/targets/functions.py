@@ -43,7 +43,7 @@ def _power_of_two(k: Float[Array, ""]) -> Float[Array, ""]:
 
 
 def exp(x: Float[Array, ""]) -> Float[Array, ""]:
-    """``e^x`` to 1 unit in the last place, with overflow to infinity and underflow to zero."""
+    """``e^x`` to 1.1 units in the last place, with overflow to infinity and underflow to zero."""
     low, high = (-746.0, 710.0) if x.dtype == np.float64 else (-104.0, 89.0)
     k, more = _reduced(jnp.where(x < low, low, jnp.where(x > high, high, x)))
     half = jnp.floor(k / 2)  # two factors: one alone would leave the range of exponents
