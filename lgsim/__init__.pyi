@@ -43,9 +43,11 @@ from lgsim.integrators import (
     Method,
     Newton,
     Solution,
+    StepError,
     SymplecticTheta,
     integrate,
     methods,
+    solution_error,
 )
 from lgsim.integrators.methods import *  # noqa: F403
 from lgsim.lie import conversions, quaternion, se2, se3, so2, so3
@@ -91,6 +93,7 @@ __all__ = [
     "Product",
     "Solution",
     "StateHistory",
+    "StepError",
     "SymplecticTheta",
     "Tangent",
     "Trajectory",
@@ -137,6 +140,7 @@ __all__ = [
     "simulate_adaptive",
     "so2",
     "so3",
+    "solution_error",
     "systems",
     "tangent_grad",
     "tangent_hessian",

@@ -10,6 +10,8 @@ from lgsim.integrators.method import ImplicitMethod, Method
 from lgsim.integrators.methods import COORDINATE_METHODS, IMPLICIT_METHODS, METHODS, SYMPLECTIC_METHODS
 from lgsim.integrators.munthe_kaas import MuntheKaas, ReducedMuntheKaas, TruncatedDexpinv
 from lgsim.integrators.newton import Newton
+from lgsim.integrators.solution_error import solution_error
+from lgsim.integrators.step_error import StepError
 from lgsim.integrators.symplectic import Symplectic, SymplecticTheta
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau, ImplicitTableau, crouch_grossman
 
@@ -36,12 +38,14 @@ __all__ = [
     "ReducedMuntheKaas",
     "SecondKind",
     "Solution",
+    "StepError",
     "Symplectic",
     "SymplecticTheta",
     "ThetaScheme",
     "TruncatedDexpinv",
     "crouch_grossman",
     "integrate",
+    "solution_error",
     "suzuki",
     "theta_scheme",
     "triple_jump",

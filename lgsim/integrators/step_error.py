@@ -32,6 +32,9 @@ LIMIT = 0.05
 FLOORS = 30.0
 """A distance of two motions below so many times what rounding leaves at least may be rounding alone."""
 
+PROPORTION = 0.5
+"""The smallest power of the tolerance that the error of adaptive steps is taken to fall with, instead of 1."""
+
 GROWN = 1e3
 """The growth of a small distance from which on it counts as exponential."""
 
@@ -85,6 +88,12 @@ class StepError:
         return replace(self, error=self.error[part])
 
     @property
+    def columns(self) -> dict[str, Float[np.ndarray, " times"]]:
+        """The errors at the states by the name of their component, with unit, for tables."""
+        named = zip(self.names, self.units, self.error.T, strict=True)
+        return {f"step error of {name} [{unit}]": error for name, unit, error in named}
+
+    @property
     def largest(self) -> tuple[float, float, str, str]:
         """(error, size, unit, name) of the component of the configuration whose error is the largest part of its size."""
         worst = self.error[:, : self.places].max(axis=0, initial=0.0)
@@ -124,16 +133,20 @@ class Timeline:
     """Nodes of a motion in blocks of time, and the largest gaps of blocks.
 
     Args:
-        nodes: Number of nodes after the start.
-        steps: Number of steps from one node to the next.
-        dt: Step, s.
+        time: Times of the nodes after the start, (nodes,), s.
+        steps: Number of steps up to each of them, (nodes,).
     """
 
-    def __init__(self, nodes: int, steps: int, dt: float):
-        self.nodes, self.blocks = nodes, min(nodes, BLOCKS)
-        self.ends = np.arange(1, self.blocks + 1) * nodes // self.blocks
-        self.steps = self.ends * steps
-        self.time = self.steps * dt
+    def __init__(self, time: Float[np.ndarray, " nodes"], steps: Float[np.ndarray, " nodes"]):
+        self.nodes, self.blocks = len(time), min(len(time), BLOCKS)
+        self.ends = np.arange(1, self.blocks + 1) * self.nodes // self.blocks
+        self.node_time, self.time, self.steps = time, time[self.ends - 1], steps[self.ends - 1]
+
+    @classmethod
+    def even(cls, nodes: int, steps: int, dt: float) -> Timeline:
+        """Nodes after each ``steps`` steps of dt, s."""
+        count = steps * np.arange(1.0, nodes + 1)
+        return cls(dt * count, count)
 
     def block(self, node: np.ndarray) -> np.ndarray:
         """The block of each node >= 1."""
@@ -271,30 +284,23 @@ def estimate(
     return replace(found, error=np.maximum(found.error, first.error))
 
 
-def parting_rate(
-    line: Timeline, scale: Scale, advance: Advance, difference: Difference, states: Point, neighbor: Point, apart: float
-) -> float:
+def parting_rate(line: Timeline, scale: Scale, neighbors: Gaps, apart: float) -> float:
     """The rate at which a neighboring motion parts, the largest Lyapunov exponent over the time that it takes, 1/s.
 
     Args:
         line: The motion's nodes.
         scale: Its sizes.
-        advance: See ``step_grids.Advance``.
-        difference: See ``step_grids.Difference``.
-        states: The motion's states at its nodes (nodes + 1, ...).
-        neighbor: A start that is ``apart`` times the sizes from that of the motion.
+        neighbors: Between the motion and one from a start that is ``apart`` times the sizes away.
         apart: That distance.
 
     Returns:
         The slope of the logarithm of the distance over time, NaN where it does not grow by some powers of ten.
     """
-    gaps, _ = compare(advance, difference, states, (1, 1), scale.size, start=neighbor)
-    distance = (gaps.gap / scale.size).max(axis=1, initial=0.0)
+    distance = (neighbors.gap / scale.size).max(axis=1, initial=0.0)
     linear = np.isfinite(distance) & (distance > 0) & np.logical_and.accumulate(~(distance > 0.1))
     if linear.sum() < 3 or not distance[linear].max() >= apart * min(GROWN, 0.05 / apart):
         return float("nan")
-    time = gaps.node[linear] * line.time[-1] / line.nodes
-    return float(np.polyfit(time, np.log(distance[linear]), 1)[0])
+    return float(np.polyfit(line.node_time[neighbors.node[linear] - 1], np.log(distance[linear]), 1)[0])
 
 
 def verdict(
@@ -311,10 +317,12 @@ def verdict(
     """
     worst = share(found.error, scale)
     bad = ~(worst <= LIMIT)
-    until = float(line.time[int(np.argmax(bad)) - 1]) if bad.any() and not bad[0] else float(not bad.any()) * line.time[-1]
+    until = (
+        float(line.time[int(np.argmax(bad)) - 1]) if bad.any() and not bad[0] else float(not bad.any()) * line.time[-1]
+    )
     reason, rate = "", float("nan")
     if bad.any():
-        rate, step, end = neighbor_rate(), line.time[-1] / line.steps[-1], line.time[-1]
+        rate, step, end = neighbor_rate(), line.time[-1] / max(line.steps[-1], 1.0), line.time[-1]
         # faster growth is that of a method beyond its limit of stability
         if rate * step < FASTEST and rate * until > 1:
             reason = f"digits hold until {until:.3g} s of {end:.4g} s: neighboring motions part at {rate:.2g} 1/s"
@@ -328,6 +336,33 @@ def verdict(
         line.at_nodes(found.error), scale.size, scale.names, scale.units, scale.places, found.order, claimed,
         not bad.any(), reason, rate, until,
     )  # fmt: skip
+
+
+def by_tolerances(
+    line: Timeline, scale: Scale, factor: float, loose: Gaps | None, looser: Gaps | None, tight: Gaps | None
+) -> Estimate:
+    """The error of adaptive steps, which is proportional to their tolerance, from other tolerances.
+
+    Args:
+        line: The motion's nodes.
+        scale: Its sizes.
+        factor: The ratio of two tolerances that follow one another.
+        loose: Between the motion and the one whose tolerance is ``factor`` times larger.
+        looser: Between that one and the next one.
+        tight: Between the motion and the one whose tolerance is ``factor`` times smaller; in place of the others.
+    """
+    floor = rounding(line, scale)
+    if tight is not None:
+        return Estimate(np.maximum(line.recent(tight) / (1 - factor**-PROPORTION), floor), float("nan"), True)
+    assert loose is not None and looser is not None
+    gap, before = line.recent(loose), line.recent(looser)
+    D = share(gap, scale)
+    found = observed_order(share(before, scale), D) / np.log2(factor)
+    fits = (np.abs(found - 1) < PROPORTION) & (D < 0.1)
+    counts = (D >= 0.1 * D.max()) & (D > FLOORS * share(floor, scale))
+    power = np.where(np.isnan(found), PROPORTION, np.clip(found, PROPORTION, 1))[:, None]
+    error = np.maximum(gap / (factor**power - 1), np.minimum(gap, FLOORS * floor))
+    return Estimate(np.maximum(error, floor), _typical(found, D, counts & fits), bool(np.all(fits[counts])))
 
 
 def _typical(order: np.ndarray, gap: np.ndarray, counts: Bool[np.ndarray, " blocks"]) -> float:

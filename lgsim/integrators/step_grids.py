@@ -96,4 +96,3 @@ def compare(
         y, done = jax.tree.map(lambda x: jnp.asarray(x[-1]), found), done + count
     inside = last * every * a // b + 1
     return Gaps(np.concatenate(nodes), np.concatenate(gaps), whole), jax.tree.map(lambda x: x[:inside], states_of(own))
-

@@ -117,9 +117,7 @@ def simulate(
     )  # fmt: skip
 
 
-def _step_error(
-    fixed: _FixedSteps, nodes: list[StateHistory], steps: int, save_every: int
-) -> StepError | None:
+def _step_error(fixed: _FixedSteps, nodes: list[StateHistory], steps: int, save_every: int) -> StepError | None:
     """The error of the steps at the saved states; None where Ctrl-C ended the search for it."""
     states = np.concatenate([joined_state(node) for node in nodes])
     try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any, Protocol
+from dataclasses import replace
+from functools import cache, partial
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +14,11 @@ from jaxtyping import Float
 
 from lgsim.integrators.method import Method
 from lgsim.integrators.step_error import Scale, StepError, Timeline, estimate, parting_rate, verdict
-from lgsim.integrators.step_grids import Difference
+from lgsim.integrators.step_grids import Difference, compare
 from lgsim.multibody.model import Model
-from lgsim.simulation.rollout import StateHistory, state_space
+from lgsim.simulation.rollout import Control, StateHistory, TorqueSegment, Wrenches, state_space
 from lgsim.simulation.state_space import StateSpace
+from lgsim.simulation.step_advice import advice
 from lgsim.simulation.trajectory import tau_names, v_names
 
 NODES = 64
@@ -34,7 +35,9 @@ class Steps(Protocol):
     method: Method
     dt: float
     every: int
-    rows: Any
+    rows: TorqueSegment | None
+    control: Control | None
+    wrenches: Wrenches | None
 
     def motion(self, y: Float[Array, " state"], done: int, ratio: tuple[int, int] = (1, 1)) -> StateHistory:
         """The nodes of a chunk of steps of dt b / a, (a, b) being the ratio, from the state y after ``done`` of them."""
@@ -57,21 +60,40 @@ def check_steps(fixed: Steps, states: Float[np.ndarray, "nodes state"]) -> StepE
     model, space = fixed.model, state_space(fixed.model)
     difference, claimed = differences(space), fixed.method.order
     scale = motion_scale(model, states)
-    line = Timeline(len(states) - 1, fixed.every, fixed.dt)
+    line = Timeline.even(len(states) - 1, fixed.every, fixed.dt)
 
     def advance(y: Array, node: int, ratio: tuple[int, int]) -> Float[np.ndarray, "count state"]:
         return joined_state(fixed.motion(y, node * fixed.every, ratio))[1:]
 
     def neighbor_rate() -> float:
-        apart = float(np.sqrt(scale.eps))
-        # along no axis of symmetry
-        away = apart * scale.size * np.random.default_rng(0).choice([-1.0, 1.0], len(scale.size))
-        neighbor = space.move(jnp.asarray(away, model.dtype), jnp.asarray(states[0]))
-        return parting_rate(line, scale, advance, difference, states, neighbor, apart)
+        start, apart = neighbor(model, states[0], scale)
+        gaps, _ = compare(advance, difference, states, (1, 1), scale.size, start=start)
+        return parting_rate(line, scale, gaps, apart)
 
     divisible = fixed.rows is None or fixed.rows.steady
     found = estimate(line, scale, claimed, advance, difference, states, divisible)
-    return verdict(line, scale, claimed, found, neighbor_rate)
+    error = verdict(line, scale, claimed, found, neighbor_rate)
+    if error.resolved or np.isfinite(error.rate):
+        return error
+    drives = (fixed.control, fixed.wrenches, partial(_segment, fixed))
+    what = advice(model, fixed.method, fixed.dt, fixed.every, drives, states, error)
+    return replace(error, reason=f"{error.reason}; {what}")
+
+
+def neighbor(model: Model, y: Float[np.ndarray, " state"], scale: Scale) -> tuple[Float[Array, " state"], float]:
+    """A start near another one, and how far away it is, as a share of the sizes."""
+    apart = float(np.sqrt(scale.eps))
+    # along no axis of symmetry
+    away = apart * scale.size * np.random.default_rng(0).choice([-1.0, 1.0], len(scale.size))
+    return state_space(model).move(jnp.asarray(away, model.dtype), jnp.asarray(y)), apart
+
+
+def _segment(fixed: Steps, node: int) -> TorqueSegment | None:
+    """The given joint forces after a node."""
+    rows = fixed.rows
+    if rows is None or rows.steady:
+        return rows
+    return jax.tree.map(lambda x: x[min(node * fixed.every, len(x) - 1)], rows)
 
 
 def motion_scale(model: Model, states: Float[np.ndarray, "nodes state"]) -> Scale:
@@ -93,10 +115,11 @@ def motion_scale(model: Model, states: Float[np.ndarray, "nodes state"]) -> Scal
             block = np.arange(first, first + tree.nv)[part]
             size[block] = max(size[block].max(initial=0.0), RESTS * eps)
             magnitude[block] = magnitude[block].max(initial=0.0)
-    names = [*v_names(model), *v_names(model), *tau_names(model)][: space.dim]
-    units = [name[name.rindex("[") + 1 : -1] for name in names]
+    named = [("q", v_names(model)), ("v", v_names(model)), ("tau", tau_names(model))][: space.dim // tree.nv]
+    names = [f"{kind} {name[: name.rindex(' [')]}" for kind, some in named for name in some]
+    units = [name[name.rindex("[") + 1 : -1] for _, some in named for name in some]
     units[: tree.nv] = np.where(turns, "rad", "m").tolist()
-    return Scale(size, magnitude, eps, tuple(name[: name.rindex(" [")] for name in names), tuple(units), tree.nv)
+    return Scale(size, magnitude, eps, tuple(names), tuple(units), tree.nv)
 
 
 @cache

@@ -77,7 +77,9 @@ class Trajectory:
         if not isinstance(part, slice):
             raise TypeError(f"trajectory: expected a slice such as [10:20], got {part!r}; use .q[i] for one state")
         error = None if self.step_error is None else self.step_error[part]
-        return replace(self, step_error=error, **{name: getattr(self, name)[part] for name in ("time", "q", "v", "tau")})
+        return replace(
+            self, step_error=error, **{name: getattr(self, name)[part] for name in ("time", "q", "v", "tau")}
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -178,10 +180,8 @@ class Trajectory:
         for prefix, array, names in (("q", self.q, q_names(self.model)), ("v", self.v, v_names(self.model)),
                                      ("tau", self.tau, tau_names(self.model))):  # fmt: skip
             named |= {f"{prefix} {name}": array[:, i] for i, name in enumerate(names)}
-        return named | {
-            "kinetic energy [J]": self.kinetic_energy,
-            "potential energy [J]": self.potential_energy,
-        }
+        named |= {"kinetic energy [J]": self.kinetic_energy, "potential energy [J]": self.potential_energy}
+        return named if self.step_error is None else named | self.step_error.columns
 
 
 @jax.jit
