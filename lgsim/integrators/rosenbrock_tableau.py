@@ -104,7 +104,7 @@ class RosenbrockTableau:
         """The weights ``gamma_i = sum_j gamma_ij`` of ``h^2 df/dt`` in the stages."""
         return tuple(map(float, self.Gamma.sum(axis=1)))
 
-    def amplification(self, z: complex) -> complex:
+    def amplification(self, z: complex | float) -> complex:
         """The factor R(z) of a step on ``y' = lambda y`` with ``z = h lambda``: below 1 in size where it is stable.
 
         ``R(z) = 1 + z b (1 - z (alpha + Gamma))^-1 1``; at infinity ``1 - b (alpha + Gamma)^-1 1``.

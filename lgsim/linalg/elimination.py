@@ -1,8 +1,8 @@
 """Elimination of small general matrices (n, n, *batch) without pivots, in loops and elementwise sums.
 
 From the last row to the first: the mass matrix of a tree, and what springs and dampers in its joints add, then keeps
-its zeros. Without pivots it is stable where the symmetric part is positive definite, as it is for such matrices at steps
-that resolve what grows.
+its zeros. Without pivots it is stable where the symmetric part is positive definite, as it is for such matrices at
+steps that resolve what grows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def factor(A: Float[Array, "n n *batch"]) -> Factors:
     return jax.lax.fori_loop(0, n, eliminate, A)
 
 
-def solve(factors: Factors, x: Float[Array, "n *#batch"]) -> Float[Array, "n *#batch"]:
+def solve(factors: Float[Array, "n n *#batch"], x: Float[Array, "n *#batch"]) -> Float[Array, "n *#batch"]:
     """``A^-1 x`` from the factors of A."""
     n = len(factors)
     index = np.arange(n).reshape((n,) + (1,) * (factors.ndim - 2))
