@@ -104,16 +104,6 @@ class RosenbrockTableau:
         """The weights ``gamma_i = sum_j gamma_ij`` of ``h^2 df/dt`` in the stages."""
         return tuple(map(float, self.Gamma.sum(axis=1)))
 
-    def amplification(self, z: complex | float) -> complex:
-        """The factor R(z) of a step on ``y' = lambda y`` with ``z = h lambda``: below 1 in size where it is stable.
-
-        ``R(z) = 1 + z b (1 - z (alpha + Gamma))^-1 1``; at infinity ``1 - b (alpha + Gamma)^-1 1``.
-        """
-        b, ones, beta = np.array(self.m) @ self.Gamma, np.ones(self.stages), self.alpha + self.Gamma
-        if np.isinf(z):
-            return complex(1 - b @ np.linalg.solve(beta, ones))
-        return complex(1 + z * b @ np.linalg.solve(np.eye(self.stages) - z * beta, ones))
-
 
 def rosenbrock(
     name: str, gamma: float, alpha: Rows, gammas: Rows, b: Sequence[float], order: int,

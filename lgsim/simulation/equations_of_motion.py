@@ -17,15 +17,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from lgsim.dynamics.forward_dynamics import forward_dynamics
+from lgsim.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_derivatives, passive_forces
 from lgsim.dynamics.resolvent import solve_step, step_system
 from lgsim.integrators.linearly_implicit import Linearization
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Action
+from lgsim.lie.ad_functions import AdFunction
+from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check as verify
@@ -271,12 +273,50 @@ def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_d
     return jnp.concatenate(slope if rate is None else [*slope, rate])
 
 
-class MotionField(eqx.Module):
-    """``equations_of_motion`` with their linearization: of size nv instead of 2 nv, in closed form but for the control.
+class ForceSlopes(NamedTuple):
+    """The forces on a machine at one state, with their derivatives along the tangent at q, by v and by time.
 
-    The control and the wrenches are differentiated by forward mode; the machine, its passive forces and its drives are
-    in closed form.
+    Attributes:
+        command: The command of the drives (nv,), N m or N.
+        command_slopes: Its derivatives (nv, nv), (nv, nv), (nv,).
+        tau: The joint forces of drives and of the machine's own dampers, springs, friction and stops (nv,).
+        passive_slopes: The derivatives of the latter, (nv, nv) and (nv, nv).
+        drive_rate: The rate of the forces of drives that lag (nv,), None where none does.
+        wrenches: External wrenches (bodies, 6), or None.
+        wrench_slopes: What their derivatives are worth in the joints, as ``command_slopes``; zero without wrenches.
     """
+
+    command: Array
+    command_slopes: tuple[Array, Array, Array]
+    tau: Array
+    passive_slopes: tuple[Array, Array]
+    drive_rate: Array | None
+    wrenches: Array | None
+    wrench_slopes: tuple[Array, Array, Array]
+
+
+def force_slopes(t: Float[Array, ""], y: State, args: Any) -> ForceSlopes:
+    """The forces at (t, y): control and wrenches by forward mode, all else in closed form; ``args`` as the field's."""
+    (model, control, wrenches), segment = args
+    q, v, z = split_state(model, y)
+    zero, square = jnp.zeros_like(v), jnp.zeros((model.nv, model.nv), v.dtype)
+
+    def command(t: Array, dq: Array, dv: Array) -> Array:
+        given = None if segment is None else segment.at(t)
+        return commanded_forces(model, control, given, t, model.retract(q, dq), v + dv)
+
+    given, by_time = jax.jvp(lambda t: command(t, zero, zero), (t,), (jnp.ones_like(t),))
+    by_q, by_v = (square, square) if control is None else jax.jacfwd(command, (1, 2))(t, zero, zero)
+    tau, drive_rate = actuator_dynamics(model, given, z)
+    external, worth = None, (square, square, zero)
+    if wrenches is not None:
+        external, worth = _worth(model, wrenches, t, q, v)
+    total, passive = tau + passive_forces(model, q, v), passive_derivatives(model, q, v)
+    return ForceSlopes(given, (by_q, by_v, by_time), total, passive, drive_rate, external, worth)
+
+
+class MotionField(eqx.Module):
+    """``equations_of_motion`` with their linearization, whose systems have the size nv instead of 2 nv."""
 
     def __call__(self, t: Number, y: State, args: Any) -> Float[Array, " algebra"]:
         """The algebra vector (v, v', tau' of drives that lag)."""
@@ -288,50 +328,78 @@ class MotionField(eqx.Module):
         With drives that lag by T the command c enters the joint forces by ``s / (T + s)`` of its derivatives, and
         ``T / (T + s)`` of the right side of the drives' forces acts beside it: their rows are eliminated first.
         """
-        (model, control, wrenches), segment = args
+        (model, _, _), _ = args
         q, v, z = split_state(model, y)
-        nv, zero = model.nv, jnp.zeros_like(v)
-
-        def command(t: Array, dq: Array, dv: Array) -> Array:
-            given = None if segment is None else segment.at(t)
-            return commanded_forces(model, control, given, t, model.retract(q, dq), v + dv)
-
-        given, given_rate = jax.jvp(lambda t: command(t, zero, zero), (t,), (jnp.ones_like(t),))
-        tau, drive_rate = actuator_dynamics(model, given, z)
-        nothing = jnp.zeros((nv, nv), v.dtype)
-        if control is None:
-            given_by_q = given_by_v = nothing
-        else:
-            given_by_q, given_by_v = jax.jacfwd(command, (1, 2))(t, zero, zero)
-        share, lags, lag = jnp.ones_like(v), jnp.zeros_like(v, bool), zero
+        nv, zero, forces = model.nv, jnp.zeros_like(v), force_slopes(t, y, args)
+        command_by_q, command_by_v, command_rate = forces.command_slopes
+        lags, inverse_lag, share = jnp.zeros_like(v, bool), zero, jnp.ones_like(v)
         if z is not None:
-            lags, lag = model.actuator_time > 0, model.actuator_time
-            share = s / (lag + s)
-        by_q, by_v = passive_derivatives(model, q, v)
-        by_q, by_v = by_q + share[:, None] * given_by_q, by_v + share[:, None] * given_by_v
-        by_time = jnp.where(lags, 0, given_rate)
-        external = None
-        if wrenches is not None:
-            external, (worth_by_q, worth_by_v, worth_rate) = _worth(model, wrenches, t, q, v)
-            by_q, by_v, by_time = by_q + worth_by_q, by_v + worth_by_v, by_time + worth_rate
-        system = step_system(model, q, v, tau + passive_forces(model, q, v), external, (by_q, by_v, by_time), s)
+            lags, inverse_lag = _inverse_lags(model)
+            share = s / (model.actuator_time + s)
+        slopes = (
+            forces.passive_slopes[0] + share[:, None] * command_by_q + forces.wrench_slopes[0],
+            forces.passive_slopes[1] + share[:, None] * command_by_v + forces.wrench_slopes[1],
+            jnp.where(lags, 0, command_rate) + forces.wrench_slopes[2],
+        )
+        system = step_system(model, q, v, forces.tau, forces.wrenches, slopes, s)
         value, rate = [v, system.acceleration], [zero, system.acceleration_rate]
-        if drive_rate is not None:
-            inverse_lag = jnp.where(lags, 1 / jnp.where(lags, lag, 1), 0)
-            value, rate = [*value, drive_rate], [*rate, given_rate * inverse_lag]
+        if forces.drive_rate is not None:
+            value, rate = [*value, forces.drive_rate], [*rate, command_rate * inverse_lag]
 
         def resolvent(r: Float[Array, " algebra"]) -> Float[Array, " algebra"]:
             from_drives = zero if z is None else jnp.where(lags, (1 - share) * r[2 * nv :], 0)
             x, w = solve_step(model.topology, system, s, r[:nv], r[nv : 2 * nv], from_drives)
             if z is None:
                 return jnp.concatenate([x, w])
-            change = jnp.sum(given_by_q * x[None], axis=1) + jnp.sum(given_by_v * w[None], axis=1)
+            change = jnp.sum(command_by_q * x[None], axis=1) + jnp.sum(command_by_v * w[None], axis=1)
             return jnp.concatenate([x, w, jnp.where(lags, from_drives + share * change, r[2 * nv :])])
 
         return Linearization(jnp.concatenate(value), jnp.concatenate(rate), resolvent)
 
 
 MOTION_FIELD = MotionField()
+
+
+def motion_jacobian(
+    t: Float[Array, ""], y: State, args: Any
+) -> tuple[Float[Array, "algebra algebra"], Float[Array, "nv nv"]]:
+    """(J, M^-1): the Jacobian of the equations of motion in the chart at (t, y), with the rates as eigenvalues.
+
+    ``J = [[-ad_v/2, 1, 0], [M^-1 B_q, M^-1 B_v, M^-1 L], [c_q / T, c_v / T, -1/T]]``, L being 1 where a drive lags by T
+    and c the command; ``args`` as those of ``equations_of_motion``.
+    """
+    (model, _, _), _ = args
+    q, v, z = split_state(model, y)
+    forces = force_slopes(t, y, args)
+    a = forward_dynamics_derivatives(model, q, v, forces.tau, forces.wrenches)
+    lags, inverse_lag = _inverse_lags(model)
+    direct = jnp.where(lags, 0, 1).astype(v.dtype)[:, None]
+    by_q, by_v = (
+        own + a.dtau @ (passive + direct * command + worth)
+        for own, passive, command, worth in zip(
+            (a.dq, a.dv), forces.passive_slopes, forces.command_slopes[:2], forces.wrench_slopes[:2], strict=True
+        )
+    )
+    one, blocks = jnp.eye(model.nv, dtype=v.dtype), block_diagonal.of_ad(model.topology, _ONE_AND_HALF, v)
+    chart = block_diagonal.applied(model.topology, blocks, one) - one
+    if z is None:
+        return jnp.block([[chart, one], [by_q, by_v]]), a.dtau
+    nothing, rates = jnp.zeros_like(one), inverse_lag[:, None]
+    rows = [
+        [chart, one, nothing],
+        [by_q, by_v, jnp.where(lags[None], a.dtau, 0)],
+        [rates * forces.command_slopes[0], rates * forces.command_slopes[1], -jnp.diag(inverse_lag)],
+    ]
+    return jnp.block(rows), a.dtau
+
+
+_ONE_AND_HALF = AdFunction.from_taylor([1.0, 0.5])
+
+
+def _inverse_lags(model: Model) -> tuple[Bool[Array, " nv"], Float[Array, " nv"]]:
+    """(whether a drive lags, 1/T where it does, else 0)."""
+    lags = model.actuator_time > 0
+    return lags, jnp.where(lags, 1 / jnp.where(lags, model.actuator_time, 1), 0)
 
 
 def _worth(
