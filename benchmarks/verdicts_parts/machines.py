@@ -9,14 +9,15 @@ import numpy as np
 import lgsim
 from lgsim.lie import so3
 from lgsim.multibody.joint import Row
-from lgsim.simulation.rollout import equations_of_motion, initial_state, state_space
+from lgsim.simulation.equations_of_motion import equations_of_motion, initial_state, state_space
 
 KINDS = {
     "compound": lgsim.joints.Compound((Row(True, 2), Row(False, 0), Row(True, 1))),
     **{
         name.lower(): getattr(lgsim.joints, name)()
         for name in (
-            "Revolute", "Prismatic", "Helical", "Cylindrical", "Universal", "Translational", "Planar", "Spherical", "Free",
+            "Revolute", "Prismatic", "Helical", "Cylindrical", "Universal", "Translational", "Planar", "Spherical",
+            "Free",
         )
     },
 }  # fmt: skip

@@ -6,10 +6,18 @@ from lgsim.integrators.coordinates import Cayley, Exponential, SecondKind
 from lgsim.integrators.hamiltonian import BodyMomentumHamiltonian, HamiltonianField, LiePoissonField
 from lgsim.integrators.implicit_munthe_kaas import ImplicitMuntheKaas
 from lgsim.integrators.integrate import RESULTS, Solution, integrate
+from lgsim.integrators.linearly_implicit import LinearizableField, Linearization, LinearlyImplicit
 from lgsim.integrators.method import ImplicitMethod, Method
-from lgsim.integrators.methods import COORDINATE_METHODS, IMPLICIT_METHODS, METHODS, SYMPLECTIC_METHODS
+from lgsim.integrators.methods import (
+    COORDINATE_METHODS,
+    IMPLICIT_METHODS,
+    LINEARLY_IMPLICIT_METHODS,
+    METHODS,
+    SYMPLECTIC_METHODS,
+)
 from lgsim.integrators.munthe_kaas import MuntheKaas, ReducedMuntheKaas, TruncatedDexpinv
 from lgsim.integrators.newton import Newton
+from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau, rosenbrock
 from lgsim.integrators.solution_error import solution_error
 from lgsim.integrators.step_error import StepError
 from lgsim.integrators.symplectic import Symplectic, SymplecticTheta
@@ -18,6 +26,7 @@ from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau, Imp
 __all__ = [
     "COORDINATE_METHODS",
     "IMPLICIT_METHODS",
+    "LINEARLY_IMPLICIT_METHODS",
     "METHODS",
     "RESULTS",
     "SYMPLECTIC_METHODS",
@@ -32,10 +41,14 @@ __all__ = [
     "ImplicitMuntheKaas",
     "ImplicitTableau",
     "LiePoissonField",
+    "LinearizableField",
+    "Linearization",
+    "LinearlyImplicit",
     "Method",
     "MuntheKaas",
     "Newton",
     "ReducedMuntheKaas",
+    "RosenbrockTableau",
     "SecondKind",
     "Solution",
     "StepError",
@@ -45,6 +58,7 @@ __all__ = [
     "TruncatedDexpinv",
     "crouch_grossman",
     "integrate",
+    "rosenbrock",
     "solution_error",
     "suzuki",
     "theta_scheme",

@@ -1,9 +1,12 @@
 """The error that the steps of a method leave in a motion, estimated from the same motion with other steps.
 
-Let e(h) be the error at the step h and y(h) the motion. Of a method of order p, ``e(h) = C h^p`` up to higher powers, so
-that ``y(h) - y(h/2)`` is ``(1 - 2^-p) e(h)``, and ``y(2h) - y(h)`` is ``(2^p - 1) e(h)`` (Richardson). The ratio of the two
-gives the order that a motion really shows. Where it is none that the method can have, a longer step says nothing about
-a shorter one, and only shorter steps are believed.
+Let e(h) be the error at the step h and y(h) the motion. Of a method of order p, ``e(h) = C h^p`` up to higher powers,
+so that ``y(h) - y(h/2)`` is ``(1 - 2^-p) e(h)``, and ``y(2h) - y(h)`` is ``(2^p - 1) e(h)``. The ratio of the two gives
+the order that a motion really shows. Where it is none that the method can have, a longer step says nothing about a
+shorter one, and only shorter steps are believed.
+
+Source: Richardson, The approximate arithmetical solution by finite differences of physical problems, Philosophical
+Transactions A 210, 1911; Hairer, Norsett, Wanner, Solving ODEs I, II.4.
 """
 
 from __future__ import annotations
@@ -95,7 +98,7 @@ class StepError:
 
     @property
     def largest(self) -> tuple[float, float, str, str]:
-        """(error, size, unit, name) of the component of the configuration whose error is the largest part of its size."""
+        """(error, size, unit, name) of the configuration's component whose error is the largest share of its size."""
         worst = self.error[:, : self.places].max(axis=0, initial=0.0)
         at = int(np.argmax(worst / self.size[: self.places]))
         return float(worst[at]), float(self.size[at]), self.units[at], self.names[at]
@@ -252,8 +255,8 @@ def estimate(
 ) -> Estimate:  # fmt: skip
     """The error of the steps of a motion, from the motions with other steps that its length asks for.
 
-    Short ones are compared with steps of dt/2 (and of 2 dt, for the order). Long ones with steps of 2 dt and 4 dt, which
-    take 3/4 of the motion's own time, and where these do not show the method's order with steps of 5/6 dt.
+    Short ones are compared with steps of dt/2 (and of 2 dt, for the order). Long ones with steps of 2 dt and 4 dt,
+    which take 3/4 of the motion's own time, and where these do not show the method's order with steps of 5/6 dt.
 
     Args:
         line: The motion's nodes.

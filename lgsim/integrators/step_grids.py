@@ -6,7 +6,7 @@ The steps differ, the compiled program does not: an ``advance`` takes the step a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,8 @@ from jaxtyping import Float, Int
 from lgsim.lie.action import Point
 
 Advance = Callable[[Point, int, tuple[int, int]], Point]
-"""``advance(y, node, (a, b))``: the states (count, ...) at the next ``count`` nodes after a node, from the state y there,
-by steps b/a times as long as those of the motion; a node is reached after a fixed number of steps."""
+"""``advance(y, node, (a, b))``: the states (count, ...) at the next ``count`` nodes after a node, from the state y
+there, by steps b/a times as long as those of the motion; from node to node it is always the same number of steps."""
 Difference = Callable[[Point, Point], Float[np.ndarray, "count dim"]]
 """``difference(y0, y1)``: the algebra vectors (count, dim) between states (count, ...)."""
 

@@ -98,9 +98,9 @@ __all__ = [
     "mpc",
     "parallel_riccati",
     "parallel_rollout_policy",
+    "plan_error",
     "riccati",
     "rollout_policy",
-    "plan_error",
     "solve",
     "to_trajectory",
 ]

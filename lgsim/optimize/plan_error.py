@@ -17,7 +17,7 @@ from lgsim.optimize.dynamics import Machine
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
 from lgsim.optimize.trajectory import machine_motion
-from lgsim.simulation.rollout import state_space
+from lgsim.simulation.equations_of_motion import state_space
 from lgsim.simulation.step_check import differences, motion_scale
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
@@ -20,19 +17,18 @@ from lgsim.integrators.method import Method
 from lgsim.integrators.methods import METHODS, MK4
 from lgsim.integrators.step_error import StepError
 from lgsim.multibody.model import Model
-from lgsim.simulation.finite_checks import plain_errors
-from lgsim.simulation.rollout import (
+from lgsim.simulation.equations_of_motion import (
     Control,
-    StateHistory,
     TorqueSegment,
     Wrenches,
     drives,
     initial_state,
-    integrate_checked_motion,
-    integrate_motion,
     split_state,
     torque_segments,
 )
+from lgsim.simulation.finite_checks import plain_errors
+from lgsim.simulation.fixed_steps import FixedSteps
+from lgsim.simulation.rollout import StateHistory, integrate_checked_motion
 from lgsim.simulation.step_check import check_steps, joined_state, node_steps
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
@@ -98,12 +94,12 @@ def simulate(
     rows = torque_segments(model, torques, steps, 0.0, dt)
     chunk = save_every * max(1, min(CHUNK, steps) // save_every)
     every = node_steps(steps, save_every) if step_check else save_every
-    fixed = _FixedSteps(model, control, wrenches, rows, method, float(dt), chunk, every)
+    fixed = FixedSteps(model, control, wrenches, rows, method, float(dt), chunk, every)
     first = StateHistory(jnp.zeros(1, model.dtype), *split_state(model, y0[None]))
     pieces = _Pieces([first], [first], [_forces(model, control, rows, np.zeros(1, int), first)])
     state, interrupted = run_in_chunks(
         _SimulationState(0, 1, ""),
-        lambda state: fixed.advance(state, pieces, steps, save_every, check),
+        partial(_advance, fixed, steps, save_every, check, pieces),
         lambda state: state.steps >= steps or bool(state.result),
         progress=None if progress is None else lambda _, state: progress(state.steps, steps),
     )
@@ -117,7 +113,7 @@ def simulate(
     )  # fmt: skip
 
 
-def _step_error(fixed: _FixedSteps, nodes: list[StateHistory], steps: int, save_every: int) -> StepError | None:
+def _step_error(fixed: FixedSteps, nodes: list[StateHistory], steps: int, save_every: int) -> StepError | None:
     """The error of the steps at the saved states; None where Ctrl-C ended the search for it."""
     states = np.concatenate([joined_state(node) for node in nodes])
     try:
@@ -159,79 +155,29 @@ class _Pieces(NamedTuple):
             del pieces[chunks:]
 
 
-@dataclass(frozen=True)
-class _FixedSteps:
-    """A motion by steps of one length, of which a compiled program makes ``chunk``; see ``simulate`` for the others.
-
-    Attributes:
-        every: Number of steps from one node to the next; a divisor of ``save_every``.
-    """
-
-    model: Model
-    control: Control | None
-    wrenches: Wrenches | None
-    rows: TorqueSegment | None
-    method: Method
-    dt: float
-    chunk: int
-    every: int
-
-    def motion(self, y: Float[Array, " state"], done: int, ratio: tuple[int, int] = (1, 1)) -> StateHistory:
-        """The nodes of a chunk of steps of dt b / a, (a, b) being the ratio, from the state y after ``done`` of them."""
-        return _chunk(*self._arguments(y, done, ratio), method=self.method, steps=self.chunk, save_every=self.every)
-
-    def _arguments(self, y: Float[Array, " state"], done: int, ratio: tuple[int, int] = (1, 1)) -> tuple:
-        a, b = ratio
-        h = self.dt * b / a
-        rows = self.rows
-        if rows is not None and not rows.steady:
-            # a shorter step has the row of the step that it lies in; beyond the end the last one again
-            at = np.minimum((done + np.arange(self.chunk)) * b // a, len(rows.force) - 1)
-            rows = jax.tree.map(lambda x: x[at], rows)
-        t0, h = jnp.asarray(done * h, self.model.dtype), jnp.asarray(h, self.model.dtype)
-        return self.model, y, t0, h, rows, self.control, self.wrenches
-
-    def advance(
-        self, state: _SimulationState, pieces: _Pieces, steps: int, save_every: int, check: bool
-    ) -> _SimulationState:
-        """A simulation one chunk later, whose states go into the pieces."""
-        pieces.cut(state.chunks)
-        done, model, every = state.steps, self.model, self.every
-        y = joined_state(pieces.nodes[-1])[-1]
-        motion = self.motion(y, done)
-        motion = _slice(motion, slice(1, 1 + min(self.chunk, steps - done) // every))
-        good, result = _finite(model, motion, done, self.dt, every, self.method)
-        if result and check:
-            _, _, t0, h, rows, *others = self._arguments(y, done)
-            again = partial(
-                integrate_checked_motion, model, y, h, self.chunk, rows, *others, self.method, t0, every, None, done
-            )
-            result = _first_fault(again, result)
-        if len(good.time):
-            saved = _slice(good, slice(save_every // every - 1, None, save_every // every))
-            at = done + save_every * np.arange(1, len(saved.time) + 1)
-            pieces.forces.append(_forces(model, self.control, self.rows, at, saved))
-            pieces.nodes.append(good)
-            pieces.saved.append(saved)
-        return _SimulationState(done + len(motion.time) * every, len(pieces.saved), result)
-
-
-@eqx.filter_jit  # not jax.jit: a control may be any function
-def _chunk(
-    model: Model,
-    y0: Float[Array, " state"],
-    t0: Float[Array, ""],
-    dt: Float[Array, ""],
-    rows: TorqueSegment | None,
-    control: Control | None,
-    wrenches: Wrenches | None,
-    *,
-    method: Method,
-    steps: int,
-    save_every: int,
-) -> StateHistory:
-    """The motion over some steps from the state y0 at the time t0."""
-    return integrate_motion(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, None)
+def _advance(
+    fixed: FixedSteps, steps: int, save_every: int, check: bool, pieces: _Pieces, state: _SimulationState
+) -> _SimulationState:
+    """The simulation one chunk later, whose states go into the pieces."""
+    pieces.cut(state.chunks)
+    done, model, every = state.steps, fixed.model, fixed.every
+    y = joined_state(pieces.nodes[-1])[-1]
+    motion = fixed.motion(y, done)
+    motion = _slice(motion, slice(1, 1 + min(fixed.chunk, steps - done) // every))
+    good, result = _finite(model, motion, done, fixed.dt, every, fixed.method)
+    if result and check:
+        _, _, t0, h, rows, *others = fixed.arguments(y, done)
+        again = partial(
+            integrate_checked_motion, model, y, h, fixed.chunk, rows, *others, fixed.method, t0, every, None, done
+        )
+        result = _first_fault(again, result)
+    if len(good.time):
+        saved = _slice(good, slice(save_every // every - 1, None, save_every // every))
+        at = done + save_every * np.arange(1, len(saved.time) + 1)
+        pieces.forces.append(_forces(model, fixed.control, fixed.rows, at, saved))
+        pieces.nodes.append(good)
+        pieces.saved.append(saved)
+    return _SimulationState(done + len(motion.time) * every, len(pieces.saved), result)
 
 
 def _first_fault(again: Callable[[], StateHistory], found: str) -> str:

@@ -16,12 +16,10 @@ from jaxtyping import Float
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
-from lgsim.simulation.events import ThresholdEvent
-from lgsim.simulation.rollout import (
+from lgsim.simulation.equations_of_motion import (
     Control,
     TorqueSegment,
     Wrenches,
-    checked_equations_of_motion,
     drives,
     equations_of_motion,
     initial_state,
@@ -29,6 +27,8 @@ from lgsim.simulation.rollout import (
     state_space,
     torque_segments,
 )
+from lgsim.simulation.events import ThresholdEvent
+from lgsim.simulation.rollout import checked_equations_of_motion
 from lgsim.simulation.simulate import Progress, method_name
 from lgsim.simulation.tolerance_check import check_tolerance
 from lgsim.simulation.trajectory import Trajectory
@@ -173,7 +173,7 @@ def _solve_in_chunks(
     progress: Progress | None,
     blame: Callable[[Array, Array], str],
 ) -> tuple[Float[np.ndarray, " saved"], Float[np.ndarray, "saved state"], str, int]:
-    """(times, states, how it ended, number of steps): ``solve`` chunk by chunk, until the end, an event, a failure or Ctrl-C."""
+    """(times, states, how it ended, steps): ``solve`` chunk by chunk, to the end, an event, a failure, or Ctrl-C."""
     end, size, first = jnp.asarray(duration, times.dtype), min(SAVED, len(times)), int(times[0] == 0)
     # what was computed, chunk by chunk; of this list only the first ``_SimulationState.chunks`` entries count
     motions = [(times[:first], np.asarray(y0)[None][:first])]

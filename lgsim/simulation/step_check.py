@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
-from typing import Protocol
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +11,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.integrators.method import Method
 from lgsim.integrators.step_error import Scale, StepError, Timeline, estimate, parting_rate, verdict
 from lgsim.integrators.step_grids import Difference, compare
 from lgsim.multibody.model import Model
-from lgsim.simulation.rollout import Control, StateHistory, TorqueSegment, Wrenches, state_space
+from lgsim.simulation.equations_of_motion import state_space
+from lgsim.simulation.fixed_steps import FixedSteps
+from lgsim.simulation.rollout import StateHistory
 from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.step_advice import advice
 from lgsim.simulation.trajectory import tau_names, v_names
@@ -26,22 +26,6 @@ NODES = 64
 
 RESTS = 1e5
 """The number of rounding units, of 1 rad, 1 m, 1 rad/s ..., that count as no motion."""
-
-
-class Steps(Protocol):
-    """A motion by steps of one length, as ``simulate`` computes it."""
-
-    model: Model
-    method: Method
-    dt: float
-    every: int
-    rows: TorqueSegment | None
-    control: Control | None
-    wrenches: Wrenches | None
-
-    def motion(self, y: Float[Array, " state"], done: int, ratio: tuple[int, int] = (1, 1)) -> StateHistory:
-        """The nodes of a chunk of steps of dt b / a, (a, b) being the ratio, from the state y after ``done`` of them."""
-        ...
 
 
 def node_steps(steps: int, save_every: int) -> int:
@@ -55,8 +39,13 @@ def joined_state(motion: StateHistory) -> Float[np.ndarray, "saved state"]:
     return np.concatenate([np.asarray(x) for x in motion[1:] if x is not None], axis=-1)
 
 
-def check_steps(fixed: Steps, states: Float[np.ndarray, "nodes state"]) -> StepError:
-    """The error of the steps at all nodes of a motion."""
+def check_steps(fixed: FixedSteps, states: Float[np.ndarray, "nodes state"]) -> StepError:
+    """The error of the steps at all nodes of a motion.
+
+    Args:
+        fixed: How the motion was computed; the same program computes it with other steps.
+        states: Its states at the nodes, the start first.
+    """
     model, space = fixed.model, state_space(fixed.model)
     difference, claimed = differences(space), fixed.method.order
     scale = motion_scale(model, states)
@@ -75,8 +64,8 @@ def check_steps(fixed: Steps, states: Float[np.ndarray, "nodes state"]) -> StepE
     error = verdict(line, scale, claimed, found, neighbor_rate)
     if error.resolved or np.isfinite(error.rate):
         return error
-    drives = (fixed.control, fixed.wrenches, partial(_segment, fixed))
-    what = advice(model, fixed.method, fixed.dt, fixed.every, drives, states, error)
+    segment = fixed.rows if divisible else None
+    what = advice(model, fixed.method, fixed.dt, fixed.every, states, error, fixed.control, fixed.wrenches, segment)
     return replace(error, reason=f"{error.reason}; {what}")
 
 
@@ -86,14 +75,6 @@ def neighbor(model: Model, y: Float[np.ndarray, " state"], scale: Scale) -> tupl
     # along no axis of symmetry
     away = apart * scale.size * np.random.default_rng(0).choice([-1.0, 1.0], len(scale.size))
     return state_space(model).move(jnp.asarray(away, model.dtype), jnp.asarray(y)), apart
-
-
-def _segment(fixed: Steps, node: int) -> TorqueSegment | None:
-    """The given joint forces after a node."""
-    rows = fixed.rows
-    if rows is None or rows.steady:
-        return rows
-    return jax.tree.map(lambda x: x[min(node * fixed.every, len(x) - 1)], rows)
 
 
 def motion_scale(model: Model, states: Float[np.ndarray, "nodes state"]) -> Scale:

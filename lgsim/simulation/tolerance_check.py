@@ -12,7 +12,7 @@ from jaxtyping import Float
 from lgsim.integrators.step_error import Estimate, StepError, Timeline, by_tolerances, parting_rate, verdict
 from lgsim.integrators.step_grids import Gaps
 from lgsim.multibody.model import Model
-from lgsim.simulation.rollout import state_space
+from lgsim.simulation.equations_of_motion import state_space
 from lgsim.simulation.step_check import differences, motion_scale, neighbor
 
 FACTOR = 10.0
@@ -20,8 +20,8 @@ FACTOR = 10.0
 
 States = Float[np.ndarray, "saved state"]
 Again = Callable[..., tuple[States, bool]]
-"""``again(factor, start)``: the saved states with tolerances larger by a factor, from the motion's start or another one,
-and whether they end as the motion does, by its time or by an event."""
+"""``again(factor, start)``: the saved states with tolerances larger by a factor, from the motion's start or another
+one, and whether they end as the motion does, by its time or by an event."""
 
 
 def check_tolerance(

@@ -88,8 +88,8 @@ def _npz(motion: Any) -> bytes:
 def _fields(
     about: dict[str, Any], arrays: list[np.ndarray], numbers: dict[str, np.ndarray], error: np.ndarray | None
 ) -> dict[str, Any]:
-    """The fields of a trajectory from the metadata, its arrays in the order of ``_ARRAYS``, the model's numbers, and the
-    error of the steps where the file has one.
+    """The fields of a trajectory from the metadata, its arrays in the order of ``_ARRAYS``, the model's numbers, and
+    the error of the steps where the file has one.
     """
     kept = {name: about[name] for name in ("method", "dt", "result", "version")}
     if error is not None:
