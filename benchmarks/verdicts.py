@@ -100,6 +100,7 @@ def run(report):
         mine = [answer(name, topology, rates, i) for i in range(each)]
         found += mine
         rows.append([name, topology.method + ("" if not topology.adaptive else ", adaptive"), *_row(mine)])
+        print(f"  {name}: {sum(x.kind == 'resolved' for x in mine)} of {len(mine)} resolved", flush=True)
         jax.clear_caches()
     rows.append(["all", "", *_row(found)])
     report.table(

@@ -67,7 +67,8 @@ class StepError:
         places: The number of components, the first ones, that are a configuration.
         order: The order at which the motion converges, NaN where rounding or large errors hide it.
         claimed: The order of the method.
-        resolved: Whether the errors are small beside the motion, at all times.
+        resolved: Whether the errors are small beside the motion: at most ``LIMIT`` of it, those of the configuration at
+            all times, those of velocities and forces in the mean.
         reason: Empty, or why the motion is not resolved and what helps.
         rate: For motions that are not resolved, the rate at which neighboring ones part, the largest Lyapunov exponent,
             1/s; NaN where they do not or it was not looked for.
@@ -271,7 +272,7 @@ def estimate(
     if not divisible or line.steps[-1] <= SHORT:
         half, _ = compare(advance, difference, states, (2, 1), size)
         double = compare(advance, difference, states, (1, 2), size)[0] if divisible else None
-        return by_shorter_steps(line, scale, claimed, half, 2, double)
+        return by_shorter_steps(line, scale, claimed, half, 2.0, double)
     coarse, twice = compare(advance, difference, states, (1, 2), size)
     found = Estimate(np.zeros((line.blocks, len(size))), float("nan"), False)
     if coarse.whole:
@@ -280,10 +281,10 @@ def estimate(
     if not found.sure:
         fine, _ = compare(advance, difference, states, (6, 5), size)
         found = by_shorter_steps(line, scale, claimed, fine, 6 / 5, None)
-    head, _ = compare(advance, difference, states, (2, 1), size, until=HEAD * line.nodes // int(line.steps[-1]))
+    head, _ = compare(advance, difference, states, (2, 1), size, until=max(1, HEAD * line.nodes // int(line.steps[-1])))
     # zero at the end, so that it says nothing of what comes after
     node, gap = np.append(head.node, line.nodes), np.append(head.gap, np.zeros((1, len(size))), axis=0)
-    first = by_shorter_steps(line, scale, claimed, head._replace(node=node, gap=gap), 2, None)
+    first = by_shorter_steps(line, scale, claimed, head._replace(node=node, gap=gap), 2.0, None)
     return replace(found, error=np.maximum(found.error, first.error))
 
 
@@ -318,7 +319,11 @@ def verdict(
         found: The estimate.
         neighbor_rate: Gives ``parting_rate``, where it is needed.
     """
-    worst = share(found.error, scale)
+    places, rest = (found.error / scale.size)[:, : scale.places], (found.error / scale.size)[:, scale.places :]
+    worst = places.max(axis=1)
+    # velocities may be off for a few steps, where something fast dies out that the configuration does not feel
+    if not np.sqrt(np.mean(np.max(rest, axis=1, initial=0.0) ** 2)) <= LIMIT:
+        worst = share(found.error, scale)
     bad = ~(worst <= LIMIT)
     until = (
         float(line.time[int(np.argmax(bad)) - 1]) if bad.any() and not bad[0] else float(not bad.any()) * line.time[-1]

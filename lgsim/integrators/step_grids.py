@@ -5,6 +5,7 @@ The steps differ, the compiled program does not: an ``advance`` takes the step a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -73,15 +74,18 @@ def compare(
     a, b = steps
     last = len(jax.tree.leaves(states)[0]) - 1
     last = last if until is None else min(last, until // every)
-    y = jax.tree.map(lambda x: x[0], states) if start is None else start
+    y = jax.tree.map(jnp.asarray, jax.tree.map(lambda x: x[0], states) if start is None else start)
     own = [jax.tree.map(lambda x: np.asarray(x)[None], y)]
     nodes, gaps, done, whole = [np.zeros(0, int)], [np.zeros((0, len(scale)))], 0, True
-    while whole and (done + a) * b <= last * every * a:
+    # every so many states of its own there is one to compare, up to the last one
+    apart = a * every // math.gcd(b, a * every)
+    end = last * every * a // b // apart * apart
+    while whole and done < end:
         found = jax.tree.map(np.asarray, advance(y, done, steps))
         own.append(found)
         count = len(jax.tree.leaves(found)[0])
         at = np.arange(done + 1, done + count + 1)
-        here = np.flatnonzero((at * b % (a * every) == 0) & (at * b <= last * every * a))
+        here = np.flatnonzero((at % apart == 0) & (at <= end))
         node = at[here] * b // a
         # of one length always, so that the difference is compiled once
         there, which = (np.concatenate([x, np.zeros(count - len(here), int)]) for x in (node // every, here))

@@ -43,7 +43,7 @@ def plan_error(problem: Problem, solution: Solution) -> StepError:
     gaps = Gaps(np.arange(1, len(us) + 1), np.abs(np.asarray(gap, float)), True)
     method = getattr(machine, "method", None)
     claimed = 1 if method is None else method.order
-    found = by_shorter_steps(line, scale, claimed, gaps, 2, None)
+    found = by_shorter_steps(line, scale, claimed, gaps, 2.0, None)
     error = verdict(line, scale, claimed, found, lambda: float("nan"))
     what = "take more steps" if method is None else "take more substeps"
     return error if error.resolved else replace(error, reason=f"{error.reason}; {what}")

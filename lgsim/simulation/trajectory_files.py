@@ -149,8 +149,9 @@ def _from_parquet(path: Path) -> dict[str, Any]:
     for prefix in ("q ", "v ", "tau ", _ERROR):
         columns = [table[name].to_numpy() for name in names if name.startswith(prefix)]
         arrays.append(np.stack(columns, axis=1) if columns else np.zeros((n, 0)))
-    error = arrays.pop() if "step_error" in about else None
-    return _fields(about, [table["time [s]"].to_numpy(), *arrays], numbers, error)
+    error = arrays.pop()
+    told = error if "step_error" in about else None
+    return _fields(about, [table["time [s]"].to_numpy(), *arrays], numbers, told)
 
 
 _WRITERS = {".npz": _npz, ".parquet": _parquet, ".csv": _csv}
