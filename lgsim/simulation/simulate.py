@@ -92,8 +92,9 @@ def simulate(
     y0 = initial_state(model, q0, v0, tau0)
     steps = max(1, round(duration / dt / save_every)) * save_every
     rows = torque_segments(model, torques, steps, 0.0, dt)
-    chunk = save_every * max(1, min(CHUNK, steps) // save_every)
-    every = node_steps(steps, save_every) if step_check else save_every
+    every = node_steps(steps, save_every, CHUNK) if step_check else save_every
+    unit = every if save_every > CHUNK else save_every
+    chunk = unit * max(1, min(CHUNK, steps) // unit)
     fixed = FixedSteps(model, control, wrenches, rows, method, float(dt), chunk, every)
     first = StateHistory(jnp.zeros(1, model.dtype), *split_state(model, y0[None]))
     pieces = _Pieces([first], [first], [_forces(model, control, rows, np.zeros(1, int), first)])
@@ -166,15 +167,17 @@ def _advance(
     motion = _slice(motion, slice(1, 1 + min(fixed.chunk, steps - done) // every))
     good, result = _finite(model, motion, done, fixed.dt, every, fixed.method)
     if result and check:
-        _, _, t0, h, rows, *others = fixed.arguments(y, done)
+        _, start, t0, h, rows, *others = fixed.arguments(y, done)
         again = partial(
-            integrate_checked_motion, model, y, h, fixed.chunk, rows, *others, fixed.method, t0, every, None, done
+            integrate_checked_motion, model, start, h, fixed.chunk, rows, *others, fixed.method, t0, every, None, done
         )
         result = _first_fault(again, result)
     if len(good.time):
-        saved = _slice(good, slice(save_every // every - 1, None, save_every // every))
-        at = done + save_every * np.arange(1, len(saved.time) + 1)
-        pieces.forces.append(_forces(model, fixed.control, fixed.rows, at, saved))
+        at = done + every * np.arange(1, len(good.time) + 1)
+        at = at[at % save_every == 0]
+        saved = _slice(good, (at - done) // every - 1)
+        none = np.zeros((0, model.nv), model.dtype)
+        pieces.forces.append(_forces(model, fixed.control, fixed.rows, at, saved) if len(at) else none)
         pieces.nodes.append(good)
         pieces.saved.append(saved)
     return _SimulationState(done + len(motion.time) * every, len(pieces.saved), result)
@@ -191,7 +194,7 @@ def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
     return found
 
 
-def _slice(motion: StateHistory, part: slice) -> StateHistory:
+def _slice(motion: StateHistory, part: slice | Int[np.ndarray, " n"]) -> StateHistory:
     return jax.tree.map(lambda x: x[part], motion)
 
 
