@@ -163,7 +163,8 @@ def _advance(
     pieces.cut(state.chunks)
     done, model, every = state.steps, fixed.model, fixed.every
     y = joined_state(pieces.nodes[-1])[-1]
-    motion = fixed.motion(y, done)
+    # arrays of numpy, of which parts are taken without a program for each length
+    motion = jax.tree.map(np.asarray, fixed.motion(y, done))
     motion = _slice(motion, slice(1, 1 + min(fixed.chunk, steps - done) // every))
     good, result = _finite(model, motion, done, fixed.dt, every, fixed.method)
     if result and check:
