@@ -29,8 +29,12 @@ RESTS = 1e5
 
 
 def node_steps(steps: int, save_every: int, chunk: int) -> int:
-    """The number of steps between nodes: the largest divisor of ``save_every`` that makes ``NODES`` of them, and a chunk
-    of at most as many steps as it may have; or 1.
+    """The number of steps between nodes: the largest divisor of ``save_every`` that makes ``NODES`` of them, or 1.
+
+    Args:
+        steps: Number of steps of the motion.
+        save_every: Number of steps from one saved state to the next.
+        chunk: The largest number of steps between nodes.
     """
     most = min(save_every, chunk, steps // NODES)
     return next((d for d in range(most, 0, -1) if save_every % d == 0), 1)

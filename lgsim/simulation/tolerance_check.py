@@ -16,7 +16,10 @@ from lgsim.simulation.equations_of_motion import state_space
 from lgsim.simulation.step_check import differences, motion_scale, neighbor
 
 FACTOR = 10.0
-"""The ratio of the tolerances that are compared."""
+"""The ratio of the larger tolerances that are compared: two such motions take about the time of the motion itself."""
+
+TIGHTER = 3.0
+"""The ratio to the smaller tolerance that is compared, which takes a quarter more time than the motion."""
 
 States = Float[np.ndarray, "saved state"]
 Again = Callable[..., tuple[States, bool]]
@@ -34,7 +37,7 @@ def check_tolerance(
 ) -> StepError | None:
     """The error of adaptive steps at the saved states, which is proportional to their tolerance.
 
-    It is found from 10 and 100 times the tolerance, and where these do not show that proportion from a tenth of it.
+    It is found from 10 and 100 times the tolerance, and where these do not show that proportion from a third of it.
 
     Args:
         model: The machine.
@@ -70,14 +73,17 @@ def check_tolerance(
         return found[int(not late) :], ended and len(found) > int(not late)
 
     def estimate() -> Estimate:
-        (loose, ended), (looser, ended_too) = motion(FACTOR), motion(FACTOR**2)
-        if ended and ended_too:
-            found = by_tolerances(line, scale, FACTOR, gaps(states[1:], loose), gaps(loose, looser), None)
-            if found.sure:
-                return found
-        tight, ended = motion(1 / FACTOR)
+        loose, ended = motion(FACTOR)
+        between = gaps(states[1:], loose) if ended else None
+        if between is not None and (between.gap <= 0.1 * scale.size).all():
+            looser, ended = motion(FACTOR**2)
+            if ended:
+                found = by_tolerances(line, scale, FACTOR, between, gaps(loose, looser), None)
+                if found.sure:
+                    return found
+        tight, ended = motion(1 / TIGHTER)
         unknown = Gaps(np.zeros(0, int), np.zeros((0, len(scale.size))), False)
-        return by_tolerances(line, scale, FACTOR, None, None, gaps(states[1:], tight) if ended else unknown)
+        return by_tolerances(line, scale, TIGHTER, None, None, gaps(states[1:], tight) if ended else unknown)
 
     def neighbor_rate() -> float:
         start, apart = neighbor(model, np.asarray(y0), scale)
