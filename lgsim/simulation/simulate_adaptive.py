@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
+from lgsim.integrators.step_error import StepError
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import (
     Control,
@@ -69,8 +70,7 @@ def simulate_adaptive(
     for velocities. The error at the end is proportional to the tolerance. Saved states lie on quartics between the
     steps, of the same order of error. Needs the extra ``adaptive``; for gradients call ``solve`` itself.
 
-    It is done in chunks of at most ``SAVED`` states and ``STEPS`` steps: between two of them Ctrl-C ends it, and what
-    was computed is returned.
+    Between chunks of at most ``SAVED`` states and ``STEPS`` steps Ctrl-C ends it, and what was computed is returned.
 
     Args:
         model: The machine, as of ``lgsim.load_urdf``.
@@ -89,9 +89,8 @@ def simulate_adaptive(
         events: ``lgsim.integrators.adaptive.Event``, one or several, such as those of ``lgsim.simulation.events``; the
             first one to occur ends the motion.
         max_steps: The largest number of steps, rejected ones included.
-        step_check: Whether a motion that reaches its end or an event is computed again with 10 and 100 times the
-            tolerance, so that ``step_error`` says how far the steps are off, see ``lgsim.integrators.StepError``. That
-            takes about as long as the motion itself.
+        step_check: Whether a motion that is whole is computed again with 10 and 100 times the tolerance, in about the
+            same time, so that ``step_error`` says how far the steps are off, see ``StepError``.
         progress: Called after each chunk with the number of states saved and of all.
 
     Returns:
@@ -117,18 +116,27 @@ def simulate_adaptive(
     solve = partial(
         adaptive.solve, method, state_space(model), equations_of_motion, args=args, atol=atol, rtol=rtol, events=events
     )
-    motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=max_steps, events=events,
-                     blame=partial(_blame, args))  # fmt: skip
+    blame = partial(_blame, args)
+    motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=max_steps, events=events, blame=blame)
     time, states, result, steps = motion(solve, y0, progress=progress)
-    error = None
-    if step_check and len(time) and (not result or result.startswith(EVENT)):
-        again = partial(_again, motion, solve, y0, (float(rtol), float(atol)), result)
-        error = check_tolerance(model, again, y0, time, states, steps)
+    again = partial(_again, motion, solve, y0, (float(rtol), float(atol)), result)
+    whole = step_check and len(time) and (not result or result.startswith(EVENT))
+    error = check_tolerance(model, again, y0, time, states, steps) if whole else None
+    return _trajectory(model, control, row, time, states, (method, float(rtol), float(atol)), result, error)
+
+
+def _trajectory(
+    model: Model, control: Control | None, row: TorqueSegment | None, time: Float[np.ndarray, " saved"],
+    states: Float[np.ndarray, "saved state"], chosen: tuple[Method, float, float], result: str,
+    error: StepError | None,
+) -> Trajectory:  # fmt: skip
+    """The trajectory of saved states, with the drives' forces; chosen were the method, rtol and atol."""
+    method, rtol, atol = chosen
     q, v, z = split_state(model, jnp.asarray(states))
     sequence = None if row is None else jnp.broadcast_to(row.force, v.shape)
     tau = drives(model, control, sequence, jnp.asarray(time), q, v, z)
-    name = f"{method_name(method)}, rtol {float(rtol):g}, atol {float(atol):g}"
     q, v, tau = (np.asarray(x) for x in (q, v, tau))
+    name = f"{method_name(method)}, rtol {rtol:g}, atol {atol:g}"
     return Trajectory(model, time, q, v, tau, name, float("nan"), result, own_version(), error)
 
 
