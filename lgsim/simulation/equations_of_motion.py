@@ -19,6 +19,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
+from lgsim.dynamics import resolvent_recursion
 from lgsim.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_derivatives, passive_forces
@@ -328,7 +329,9 @@ class MotionField(eqx.Module):
         With drives that lag by T the command c enters the joint forces by ``s / (T + s)`` of its derivatives, and
         ``T / (T + s)`` of the right side of the drives' forces acts beside it: their rows are eliminated first.
         """
-        (model, _, _), _ = args
+        (model, control, wrenches), _ = args
+        if wrenches is None and acts_by_joints(control) and resolvent_recursion.applies(model.topology):
+            return _linearize_by_joints(t, y, args, s)
         q, v, z = split_state(model, y)
         nv, zero, forces = model.nv, jnp.zeros_like(v), force_slopes(t, y, args)
         command_by_q, command_by_v, command_rate = forces.command_slopes
@@ -358,6 +361,58 @@ class MotionField(eqx.Module):
 
 
 MOTION_FIELD = MotionField()
+
+
+def acts_by_joints(control: Control | None) -> bool:
+    """Whether each force of a control depends on the coordinate and the velocity of its own joint alone.
+
+    A control says so by its attribute ``by_joints``; linearly implicit steps of machines without groups among their
+    joints then cost O(n).
+    """
+    return control is None or bool(getattr(control, "by_joints", False))
+
+
+def _linearize_by_joints(t: Float[Array, ""], y: State, args: Any, s: Float[Array, ""]) -> Linearization:
+    """As ``MotionField.linearize``, in O(n): one number for each joint in the place of each matrix."""
+    (model, control, _), segment = args
+    q, v, z = split_state(model, y)
+    nv, zero, one = model.nv, jnp.zeros_like(v), jnp.ones_like(v)
+
+    def command(t: Array, dq: Array, dv: Array) -> Array:
+        given = None if segment is None else segment.at(t)
+        return commanded_forces(model, control, given, t, q + dq, v + dv)
+
+    def slope(f: Callable[[Array], Array], x: Array) -> Array:
+        return jax.jvp(f, (x,), (jnp.ones_like(x),))[1]
+
+    given, command_rate = jax.jvp(lambda t: command(t, zero, zero), (t,), (jnp.ones_like(t),))
+    command_by_q, command_by_v = (
+        slope(lambda x: command(t, x, zero), zero), slope(lambda x: command(t, zero, x), zero)
+    )  # fmt: skip
+    tau, drive_rate = actuator_dynamics(model, given, z)
+    lags, inverse_lag, share = jnp.zeros_like(v, bool), zero, one
+    if z is not None:
+        lags, inverse_lag = _inverse_lags(model)
+        share = s / (model.actuator_time + s)
+    slopes = (
+        slope(lambda x: passive_forces(model, x, v), q) + share * command_by_q,
+        slope(lambda x: passive_forces(model, q, x), v) + share * command_by_v,
+        jnp.where(lags, 0, command_rate),
+    )
+    system = resolvent_recursion.tree_system(model, q, v, tau + passive_forces(model, q, v), slopes, s)
+    value, rate = [v, system.acceleration], [zero, system.acceleration_rate]
+    if drive_rate is not None:
+        value, rate = [*value, drive_rate], [*rate, command_rate * inverse_lag]
+
+    def resolvent(r: Float[Array, " algebra"]) -> Float[Array, " algebra"]:
+        from_drives = zero if z is None else jnp.where(lags, (1 - share) * r[2 * nv :], 0)
+        x, w = resolvent_recursion.solve_tree(model.topology, system, s, r[:nv], r[nv : 2 * nv], from_drives)
+        if z is None:
+            return jnp.concatenate([x, w])
+        change = command_by_q * x + command_by_v * w
+        return jnp.concatenate([x, w, jnp.where(lags, from_drives + share * change, r[2 * nv :])])
+
+    return Linearization(jnp.concatenate(value), jnp.concatenate(rate), resolvent)
 
 
 def motion_jacobian(
