@@ -15,6 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int, Shaped
 
+from lgsim.dynamics.joint_inertia import describe_missing_inertia, joints_without_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import METHODS, MK4
 from lgsim.multibody.model import Model
@@ -103,7 +104,7 @@ def simulate(
         y = jnp.concatenate([x[-1] for x in motions[-1][1:] if x is not None])
         motion = run(model, y, t0, h, now, control, wrenches)
         motion = _slice(motion, slice(1, 1 + min(chunk, steps - done) // save_every))
-        good, result = _finite(model, motion, done, dt, save_every, method)
+        good, result = _finite(model, motion, done, dt, save_every, method, y[: model.nq])
         if result and check:
             again = partial(
                 integrate_checked_motion, model, y, h, chunk, now, control, wrenches, method, t0, save_every, None, done
@@ -197,9 +198,15 @@ def _forces(
 
 
 def _finite(
-    model: Model, motion: StateHistory, done: int, dt: float, save_every: int, method: Method
+    model: Model,
+    motion: StateHistory,
+    done: int,
+    dt: float,
+    save_every: int,
+    method: Method,
+    start: Float[Array, " nq"],
 ) -> tuple[StateHistory, str]:
-    """(the saved states before the first one that is not finite, what to say of that one)."""
+    """(the saved states before the first one that is not finite, what to say of that one); ``start`` is before all."""
     bad = ~np.all([np.isfinite(x).all(axis=1) for x in motion[1:] if x is not None], axis=0)
     if not bad.any():
         return motion, ""
@@ -207,9 +214,12 @@ def _finite(
     step = done + (first + 1) * save_every
     force = None if motion.drive_forces is None else np.asarray(motion.drive_forces[first])
     joint = worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]), force)
+    # no step is small enough for a mass matrix that cannot be solved
+    advice = describe_missing_inertia(joints_without_inertia(model, motion.q[first - 1] if first else start)) or (
+        f"take a smaller dt than {dt:g} s or a method of higher order than {method_name(method)}"
+    )
     return _slice(motion, slice(first)), (
-        f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; take a"
-        f" smaller dt than {dt:g} s or a method of higher order than {method_name(method)}"
+        f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; {advice}"
     )
 
 

@@ -13,6 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.dynamics.joint_inertia import describe_missing_inertia, joints_without_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
@@ -205,7 +206,11 @@ def _constant(model: Model, torques: ArrayLike | None) -> TorqueSegment | None:
 
 
 def _blame(args: Any, t: Float[Array, ""], y: Float[Array, " state"]) -> str:
-    """Which quantity of the equations is not finite just after a state, in words; empty where all are."""
+    """Why the equations are not finite just after a state, in words; empty where they are."""
+    model = args[0][0]
+    missing = describe_missing_inertia(joints_without_inertia(model, y[: model.nq]))
+    if missing:
+        return missing
     try:
         checked_equations_of_motion(jnp.nextafter(t, jnp.inf), y, (args, (jnp.array(0), None)))
     except FloatingPointError as error:

@@ -65,7 +65,9 @@ WITHOUT = {
     "massless": lambda b, p: rod(b, "tip", p, mass=0.0),
     "point mass on the axis": turned([1.0, 2.0, -0.3]),
     "massless ball": lambda b, p: rod(b, "tip", p, mass=0.0, joint=joints.Spherical(), axis=None),
-    "point mass in a ball": lambda b, p: rod(b, "tip", p, joint=joints.Spherical(), axis=None, inertia=np.zeros((3, 3))),
+    "point mass in a ball": lambda b, p: rod(
+        b, "tip", p, joint=joints.Spherical(), axis=None, inertia=np.zeros((3, 3))
+    ),
     "massless slide": lambda b, p: rod(b, "tip", p, mass=0.0, joint=joints.Prismatic()),
 }
 
@@ -81,6 +83,7 @@ def test_joints_that_feel_nothing(case, dtype):
 
 def test_a_carrier_without_inertia_of_its_own():
     """A massless link between two parallel joints at one place feels nothing; apart from each other both feel much."""
+
     def build(gap):
         place = np.eye(4)
         place[0, 3] = gap
@@ -126,6 +129,7 @@ def test_light_links_and_long_chains_are_no_fault(dtype):
 
 def test_followers_count_with_the_joint_that_they_follow():
     """A massless finger that mimics one with mass moves; two massless ones do not."""
+
     def hand(mass):
         builder = lgsim.ModelBuilder().add_body("palm", "world", joints.Revolute(), mass=1.0, center=[0.1, 0, 0])
         builder.add_body("first", "palm", joints.Prismatic(), mass=mass)

@@ -20,6 +20,9 @@ from lgsim.integrators.method import Method, Number, scalar
 from lgsim.integrators.methods import METHODS
 from lgsim.lie.action import Action, Point
 
+UNITS = 4
+"""Rounding units below which a step's error, which is a sum of a few rounded numbers, means nothing."""
+
 
 def check_method(method: Method, action: Action, between: bool) -> None:
     """Raise unless the method can take adaptive steps with the action, and gives states ``between`` them if asked for.
@@ -94,16 +97,29 @@ def step_controller(
 
     Raises:
         TypeError: the controller is of the wrong kind.
-        ValueError: a tolerance is not a positive number.
+        ValueError: a tolerance is not a positive number, or both are below rounding.
     """
     if controller is None:
-        return diffrax.PIDController(rtol=_tolerance("rtol", rtol, dtype), atol=_tolerance("atol", atol, dtype))
+        relative, absolute = _tolerance("rtol", rtol, dtype), _tolerance("atol", atol, dtype)
+        if not isinstance(relative, Tracer) and not isinstance(absolute, Tracer):
+            least = smallest_tolerance(dtype)
+            if float(relative) + float(absolute) < least:
+                raise ValueError(
+                    f"rtol, atol: expected a sum of at least {least:.2g}, {UNITS} rounding units of {dtype}, got"
+                    f" {float(relative):g} and {float(absolute):g}; a number of size 1 has no smaller errors"
+                )
+        return diffrax.PIDController(rtol=relative, atol=absolute)
     if not isinstance(controller, diffrax.AbstractStepSizeController):
         raise TypeError(
             "controller: expected a step controller such as diffrax.PIDController(rtol, atol) or "
             f"ElementaryController(tolerance), got {type(controller).__name__}"
         )
     return controller
+
+
+def smallest_tolerance(dtype: jnp.dtype) -> float:
+    """The smallest tolerance of a step that makes sense for numbers of size 1: some rounding units of the dtype."""
+    return UNITS * float(np.finfo(np.dtype(dtype)).eps)
 
 
 def _tolerance(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
