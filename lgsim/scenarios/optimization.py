@@ -148,7 +148,7 @@ def _start(
                 "q", f"the joint {joint!r} starts at {', '.join(f'{x:g}' for x in q[part])}, outside of its limits,"
                 f" {low[rows][0]:g} to {high[rows][0]:g}; change it, or take position = false in [limits]"
             )  # fmt: skip
-        if slow and np.any(np.abs(v[rows]) > speed[rows]):
+        if slow and np.any((np.abs(v[rows]) > speed[rows]) & (speed[rows] != 0)):
             raise table.fault(
                 "v", f"the joint {joint!r} starts faster than its limit, {speed[rows].min():g}; change it, or take"
                 " velocity = false in [limits]"
