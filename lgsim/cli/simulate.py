@@ -54,6 +54,8 @@ class SimulationRequest(NamedTuple):
     float32: bool
     seed: int
     check: bool
+    stops: bool
+    yes: bool
 
 
 def run_simulation(asked: SimulationRequest) -> int:
@@ -67,9 +69,11 @@ def run_simulation(asked: SimulationRequest) -> int:
     import jax.numpy as jnp
 
     from lgsim import simulation
-    from lgsim.cli import files, pictures
+    from lgsim.cli import files, pictures, run_size, starts
     from lgsim.integrators import METHODS
     from lgsim.scenarios import states
+    from lgsim.simulation.simulate import CHUNK
+    from lgsim.simulation.stops import CONTACT_TIME, resolved_contact_time
 
     steps = _steps(asked)
     method, tolerance = _method(asked), _tolerance(asked)
@@ -89,13 +93,25 @@ def run_simulation(asked: SimulationRequest) -> int:
     if (lag < 0).any():
         raise BadInput(f"--actuator-time: expected seconds of zero or more, got {lag.min():g}")
     model = model.replace(actuator_time=jnp.asarray(lag))
+    starts.check_inertia(asked.file, model, q)
+    if asked.stops:
+        model = simulation.with_stops(model, CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt))
     if asked.check and asked.adaptive:
         raise BadInput("--check: only without --adaptive, whose steps shrink before anything diverges")
     if asked.plot:
         pictures.check_plots()
     visuals = pictures.visuals(asked.file) if asked.html else None
     files.remark(report, asked.floating_base)
+    starts.remark(model, q, v, torque)
     files.keep_compiled()
+
+    def first_steps(count: int, watch: Watch) -> bool:
+        return not simulation.simulate(
+            model, q, v, duration=count * asked.dt, dt=asked.dt, method=METHODS[method],
+            torques=torque if torque.any() else None, save_every=min(asked.save_every, CHUNK), progress=watch,
+        ).result  # fmt: skip
+
+    run_size.confirm(run_size.run_size(model, steps, asked.save_every, asked.adaptive, first_steps), asked.yes)
     amount = f"adaptive steps, tolerance {tolerance:g}," if asked.adaptive else f"{steps} steps"
     with StateWatch(steps) if asked.adaptive else Watch(steps) as watch:
         line = f"simulating {asked.duration:g} s of {asked.file}: {amount} by {method}"
@@ -119,7 +135,7 @@ def run_simulation(asked: SimulationRequest) -> int:
         made += pictures.save_plots(motion, asked.out.parent, asked.out.stem)
     if asked.html:
         made.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
-    _show(motion, watch, made)
+    _show(motion, watch, made, asked.stops)
     return 0 if not motion.result else INTERRUPTED if watch.interrupted else DIVERGED
 
 
@@ -155,6 +171,14 @@ def _tolerance(asked: SimulationRequest) -> float:
         raise BadInput("--tolerance: only together with --adaptive; else --dt says how long the steps are")
     if not (math.isfinite(asked.tolerance) and asked.tolerance > 0):
         raise BadInput(f"--tolerance: expected a positive number, got {asked.tolerance:g}")
+    from lgsim.integrators.adaptive.checks import UNITS, smallest_tolerance
+
+    dtype = "float32" if asked.float32 else "float64"
+    least = smallest_tolerance(dtype)
+    if asked.tolerance < least:
+        raise BadInput(
+            f"--tolerance: expected at least {least:.2g}, {UNITS} rounding units of {dtype}, got {asked.tolerance:g}"
+        )
     return asked.tolerance
 
 
@@ -195,16 +219,13 @@ def _steps(asked: SimulationRequest) -> int:
     return max(1, round(share / asked.save_every)) * asked.save_every
 
 
-def _show(motion: Trajectory, watch: Watch, made: list[Path]) -> None:
+def _show(motion: Trajectory, watch: Watch, made: list[Path], stops: bool) -> None:
     """Write a table about the motion and the time that it took."""
     from rich.table import Table
 
-    from lgsim.reports.trajectory import energy_drift
-
-    table = Table.grid(padding=(0, 2))
-    table.add_row("final time", f"{motion.time[-1]:g} s")
-    table.add_row("energy drift", energy_drift(motion))
-    table.add_row("constraint error", f"{motion.constraint_error.max():.2g}")
+    table, summary = Table.grid(padding=(0, 2)), motion.summary()
+    for name, text in summary.rows:
+        table.add_row(name, text)
     watched = "saved state" if isinstance(watch, StateWatch) else "step"
     first = f"{watch.compiling:.2f} s of it compiling and the first {counted(watch.first_steps, watched)}"
     table.add_row("wall time", f"{watch.wall:.2f} s, {first}")
@@ -212,6 +233,10 @@ def _show(motion: Trajectory, watch: Watch, made: list[Path]) -> None:
         table.add_row("steps per second", f"{watch.rate:,.0f}, after the first ones")
     table.add_row("files", "\n".join(map(str, made)))
     console().print(table)
+    for warning in summary.warnings:
+        note(warning)
+    if not stops and any(use.passed and use.kind == "position" for use in motion.limit_uses):
+        note("position limits of a file do not act by themselves; --stops makes them stops")
 
 
 LAG = '"0.05,0.05", or by joint: "elbow=0.05"'
@@ -262,6 +287,13 @@ def simulate(
     check: Annotated[
         bool, typer.Option("--check", help="Where the motion diverges, say which quantity was the first to.")
     ] = False,
+    stops: Annotated[
+        bool,
+        typer.Option("--stops", help="The position limits act as stops, soft enough for the step: 20 ms a bounce."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Begin without a question, however long it takes and whatever it needs.")
+    ] = False,
 ) -> None:
     """Simulate a machine and save the run.
 
@@ -270,6 +302,6 @@ def simulate(
     """
     request = SimulationRequest(
         file, q, v, torque, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base, out, plot,
-        html, save_every, float32, seed, check,
+        html, save_every, float32, seed, check, stops, yes,
     )  # fmt: skip
     raise typer.Exit(run_simulation(request))

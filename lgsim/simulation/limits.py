@@ -131,7 +131,7 @@ def limit_rows(uses: Iterable[LimitUse]) -> list[tuple[str, str]]:
         worst = own[0]
         # of a range with one end there is no part
         share = f"{100 * worst.part:.3g} % used" if np.isfinite(worst.part) else "passed"
-        rows.append((f"{kind} limits", f"{share}: {worst}"))
+        rows.append((f"{kind} limits", f"{share}: {worst}" if worst.part > 0 else "none used"))
     return rows
 
 

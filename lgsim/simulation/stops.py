@@ -34,10 +34,10 @@ def with_stops(model: Model, contact_time: float = CONTACT_TIME) -> Model:
     ``1/(M^-1)_ii``; of a ball the smallest one about any axis. v is the velocity limit, or 1 rad/s or m/s without one.
 
     Alone, and hit slowly, a joint is beyond its limit for the contact time; with n stops at once the fastest rate is at
-    most ``sqrt(n) pi/contact_time``. A joint that arrives at the speed v passes its limit by at most
-    ``v contact_time/pi`` while others are free to move, and by the square root of ``M_ii (M^-1)_ii`` times that where
-    they are not; a force tau presses it ``tau/k`` beyond. At the velocity limit it leaves with half of its speed;
-    slower impacts lose less.
+    most ``sqrt(n) pi/contact_time``. A joint that arrives at the speed v passes its limit by at most ``v
+    contact_time/pi``, and a force tau presses it ``tau/k`` beyond. At the velocity limit it leaves with half of its
+    speed; slower impacts lose less. Where the joint feels another inertia m' than m, because the machine is bent or
+    others cannot give way, contact time and depth are ``sqrt(m'/m)`` times those.
 
     A range of length zero is no limit, a joint that mimics has none of its own, a floating base neither.
 

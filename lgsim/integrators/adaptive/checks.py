@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.integrators.adaptive.events import Event
@@ -117,7 +117,7 @@ def step_controller(
     return controller
 
 
-def smallest_tolerance(dtype: jnp.dtype) -> float:
+def smallest_tolerance(dtype: DTypeLike) -> float:
     """The smallest tolerance of a step that makes sense for numbers of size 1: some rounding units of the dtype."""
     return UNITS * float(np.finfo(np.dtype(dtype)).eps)
 

@@ -1,0 +1,36 @@
+"""The start of a motion: what is odd about it, and machines that cannot move."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from jax.typing import ArrayLike
+
+from lgsim.cli.errors import BadInput
+from lgsim.cli.terminal import note
+from lgsim.dynamics.joint_inertia import describe_missing_inertia, joints_without_inertia
+from lgsim.multibody import Model
+from lgsim.simulation.limits import LISTED, start_warnings
+from lgsim.support.messages import counted
+
+
+def check_inertia(file: Path, model: Model, q: ArrayLike) -> None:
+    """Check that every joint moves some inertia, since no method integrates one that does not.
+
+    Raises:
+        BadInput: a joint moves none.
+    """
+    missing = describe_missing_inertia(joints_without_inertia(model, q))
+    if missing:
+        raise BadInput(f"{file}: {missing}")
+
+
+def remark(model: Model, q: ArrayLike, v: ArrayLike, torque: ArrayLike | None = None) -> None:
+    """Write a line for each number of a start that is beyond a limit or looks like degrees, the first ones of many."""
+    given = (None if x is None else np.asarray(x) for x in (q, v, torque))
+    found = start_warnings(model, *given)
+    for text in found[:LISTED]:
+        note(text)
+    if len(found) > LISTED:
+        note(f"and {counted(len(found) - LISTED, 'more number')} beyond limits at the start")
