@@ -45,7 +45,7 @@ def run_study(asked: StudyRequest) -> int:
         BadInput: a word is wrong, or the store is of something else.
         Stop: a package is missing, or the store cannot be written.
     """
-    from lgsim.cli import files
+    from lgsim.cli import files, starts
     from lgsim.montecarlo import Engine, open_store
     from lgsim.scenarios import load_study
     from lgsim.scenarios.study_store import describe_study
@@ -62,6 +62,7 @@ def run_study(asked: StudyRequest) -> int:
             raise BadInput(f"{option}: expected a whole number from {least} on, got {value}")
     loaded = load_study(asked.file, samples=asked.samples, seed=asked.seed)
     files.remark(loaded.machine.report, loaded.machine.floating_base)
+    starts.remark_study(loaded.study.rollout)
     console(error=True).print(f"{asked.file}: {_summary(loaded)}", soft_wrap=True)
     if asked.check:
         return 0
@@ -138,8 +139,10 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
     from rich import box
     from rich.table import Table
 
+    from lgsim.montecarlo.limits import study_limit_uses
     from lgsim.montecarlo.study import FAILED
     from lgsim.reports.estimates import failure_interval, spread_rows
+    from lgsim.simulation.limits import limit_rows, limit_warnings
 
     half = f"± {100 * watch.level:g} %"
     table = Table("output", "mean", half, "std", "smallest", "largest", box=box.SIMPLE_HEAD)
@@ -159,11 +162,16 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
         output.print(f"and {len(rows) - SHOWN} more numbers", soft_wrap=True)
     facts = Table.grid(padding=(0, 2))
     facts.add_row("samples", f"{results.samples:,}, {results.running.diverged:,} of them diverged")
+    uses = study_limit_uses(results)
+    for name, text in limit_rows(uses):
+        facts.add_row(name, f"{text}, in the worst sample")
     if watch.rate is not None:
         facts.add_row("rate", f"{watch.rate:,.0f} samples/s after the first chunk, {watch.wall:.1f} s in all")
     facts.add_row("store", str(path))
     facts.add_row("report", f"lgsim montecarlo report {path}")
     output.print(facts)
+    for warning in limit_warnings(uses):
+        note(warning)
 
 
 class Group(TyperGroup):

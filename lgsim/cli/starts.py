@@ -34,3 +34,15 @@ def remark(model: Model, q: ArrayLike, v: ArrayLike, torque: ArrayLike | None = 
         note(text)
     if len(found) > LISTED:
         note(f"and {counted(len(found) - LISTED, 'more number')} beyond limits at the start")
+
+
+def remark_study(rollout: object) -> None:
+    """Write the same about the motion of a study without dispersion, and about joints without inertia."""
+    from lgsim.montecarlo import Rollout
+
+    if isinstance(rollout, Rollout):
+        constant = rollout.torques if rollout.torques is not None and rollout.torques.ndim == 1 else None
+        remark(rollout.model, rollout.q0, rollout.v0, constant)
+        missing = describe_missing_inertia(joints_without_inertia(rollout.model, rollout.q0))
+        if missing:
+            note(f"without the dispersions {missing}")

@@ -31,7 +31,7 @@ from lgsim.optimize import (
 from lgsim.optimize.cost import Sum
 from lgsim.optimize.solver import History
 from lgsim.scenarios import ScenarioError, load_scenario
-from lgsim.simulation import Trajectory
+from lgsim.simulation import Trajectory, with_stops
 from tests.scenarios.machines import BALL
 
 GOAL = (0.35, 0.0, 0.45)
@@ -210,6 +210,16 @@ posture = { q = { wheel = 0.3 } }
     found = load_scenario(write(text))
     assert [finding.line for finding in found.machine.report.inertias] and "odd" in BALL
     assert capfd.readouterr() == ("", "")
+
+
+def test_stops_of_the_machine(write):
+    """They are in the dynamics too."""
+    text = REACH.replace("[machine]", "[machine]\nstops = true")
+    plain, found = load_scenario(write(REACH)), load_scenario(write(text))
+    wanted = with_stops(plain.machine.model, max(0.02, 10 * float(plain.problem.dynamics.dt)))
+    for model in (found.machine.model, found.problem.dynamics.model):
+        np.testing.assert_allclose(model.drives, wanted.drives, rtol=1e-12)
+    assert np.any(np.asarray(wanted.limit_stiffness) > 0)
 
 
 def test_a_trajectory_as_the_guess(write, folder):
