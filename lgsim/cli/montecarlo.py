@@ -15,7 +15,7 @@ from lgsim.cli.terminal import console, note, warnings_as_notes
 from lgsim.support.messages import counted, one_line, unknown_name
 
 if TYPE_CHECKING:
-    from lgsim.montecarlo import Engine, Results, Store
+    from lgsim.montecarlo import Engine, Results, Rollout, Store, Study
     from lgsim.scenarios import StudyScenario
 
 PIECES = 50
@@ -62,7 +62,7 @@ def run_study(asked: StudyRequest) -> int:
             raise BadInput(f"{option}: expected a whole number from {least} on, got {value}")
     loaded = load_study(asked.file, samples=asked.samples, seed=asked.seed)
     files.remark(loaded.machine.report, loaded.machine.floating_base)
-    starts.remark_study(loaded.study.rollout)
+    starts.remark_study(_rollout(loaded.study))
     console(error=True).print(f"{asked.file}: {_summary(loaded)}", soft_wrap=True)
     if asked.check:
         return 0
@@ -83,6 +83,7 @@ def run_study(asked: StudyRequest) -> int:
 
 def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
     """Compute what the store lacks, show a table, and return the exit code."""
+    from lgsim.cli import starts
     from lgsim.montecarlo.engine import fill
 
     known = [store.bounds(k) for k in range(store.chunks) if store.has(k)]
@@ -99,7 +100,8 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
     if results.running.diverged < results.samples:
         _show(results, watch, asked.out)
     elif results.samples:
-        note(f"all samples diverged: take a smaller dt, or look at one: lgsim montecarlo report {asked.out}")
+        advice = starts.missing_inertia(_rollout(engine.study)) or "take a smaller dt"
+        note(f"all samples diverged: {advice}, or look at one: lgsim montecarlo report {asked.out}")
         return DIVERGED if results.finished else INTERRUPTED
     return 0 if results.finished else INTERRUPTED
 
@@ -116,13 +118,10 @@ def _chunk(engine: Engine, path: Path) -> int | None:
 
 def _summary(loaded: StudyScenario) -> str:
     """The study in a line."""
-    from lgsim.montecarlo import Rollout
     from lgsim.montecarlo.low_discrepancy import LatinPoints, SobolPoints
 
     kinds = {SobolPoints: "Sobol", LatinPoints: "Latin hypercube"}
-    wanted = loaded.study
-    rollout = wanted.rollout
-    assert isinstance(rollout, Rollout)
+    wanted, rollout = loaded.study, _rollout(loaded.study)
     sampler = wanted.sampler
     kind = "random" if sampler.points is None else kinds[type(sampler.points)]
     rule = wanted.stop
@@ -132,6 +131,14 @@ def _summary(loaded: StudyScenario) -> str:
         f" {loaded.machine.path.name},"
         f" {counted(rollout.steps, 'step')} of {float(rollout.dt):g} s; varies {', '.join(sampler.names)}"
     )
+
+
+def _rollout(study: Study) -> Rollout:
+    """The motion of a study that was read from a file."""
+    from lgsim.montecarlo import Rollout
+
+    assert isinstance(study.rollout, Rollout)
+    return study.rollout
 
 
 def _show(results: Results, watch: SampleWatch, path: Path) -> None:

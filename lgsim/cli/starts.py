@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jax.typing import ArrayLike
@@ -13,6 +14,9 @@ from lgsim.dynamics.joint_inertia import describe_missing_inertia, joints_withou
 from lgsim.multibody import Model
 from lgsim.simulation.limits import LISTED, start_warnings
 from lgsim.support.messages import counted
+
+if TYPE_CHECKING:
+    from lgsim.montecarlo import Rollout
 
 
 def check_inertia(file: Path, model: Model, q: ArrayLike) -> None:
@@ -36,13 +40,15 @@ def remark(model: Model, q: ArrayLike, v: ArrayLike, torque: ArrayLike | None = 
         note(f"and {counted(len(found) - LISTED, 'more number')} beyond limits at the start")
 
 
-def remark_study(rollout: object) -> None:
+def remark_study(rollout: Rollout) -> None:
     """Write the same about the motion of a study without dispersion, and about joints without inertia."""
-    from lgsim.montecarlo import Rollout
+    constant = rollout.torques if rollout.torques is not None and rollout.torques.ndim == 1 else None
+    remark(rollout.model, rollout.q0, rollout.v0, constant)
+    missing = missing_inertia(rollout)
+    if missing:
+        note(f"without the dispersions {missing}")
 
-    if isinstance(rollout, Rollout):
-        constant = rollout.torques if rollout.torques is not None and rollout.torques.ndim == 1 else None
-        remark(rollout.model, rollout.q0, rollout.v0, constant)
-        missing = describe_missing_inertia(joints_without_inertia(rollout.model, rollout.q0))
-        if missing:
-            note(f"without the dispersions {missing}")
+
+def missing_inertia(rollout: Rollout) -> str:
+    """Which joints of a study move without inertia where nothing varies, in words; empty for none."""
+    return describe_missing_inertia(joints_without_inertia(rollout.model, rollout.q0))

@@ -28,7 +28,8 @@ FAR = 2
 BALL = ("swing", "angle", "twist")
 """What the position limits of a ball are of."""
 
-History = Float[np.ndarray, "times _"]
+History = Float[np.ndarray, "_ _"]
+"""States one above the other; there may be more of one kind than of another."""
 Numbers = Float[np.ndarray, " nv"]
 
 
@@ -98,7 +99,7 @@ def limit_uses(
     q: History | None = None,
     v: History | None = None,
     tau: History | None = None,
-    time: Float[np.ndarray, " times"] | None = None,
+    time: Float[np.ndarray, " _"] | None = None,
 ) -> tuple[LimitUse, ...]:
     """The largest part of each position, speed and torque limit that some states use; joints without one are left out.
 

@@ -33,7 +33,7 @@ def test_the_worst_samples():
     assert all(np.isnan(use.time) and use.joint == "hinge" for use in (position, speed, torque))
     assert torque.part > 1 and torque.passed
 
-    path = study({"history": mc.Subsampled(11)}, lower=-0.5, upper=0.9, velocity_limit=4.0)
+    path = study({"history": mc.Subsampled(11), "end": mc.outputs.final_q}, lower=-0.5, upper=0.9, velocity_limit=4.0)
     position, speed = study_limit_uses(path)
     states = path.column("history")
     np.testing.assert_allclose(position.part, np.abs(states[..., 0] - 0.2).max() / 0.7, rtol=1e-14)
