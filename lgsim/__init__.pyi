@@ -34,6 +34,7 @@ from lgsim.formats import load_mjcf, load_urdf
 from lgsim.integrators import (
     COORDINATE_METHODS,
     IMPLICIT_METHODS,
+    LINEARLY_IMPLICIT_METHODS,
     METHODS,
     RESULTS,
     SYMPLECTIC_METHODS,
@@ -79,6 +80,7 @@ __version__: str
 __all__ = [
     "COORDINATE_METHODS",
     "IMPLICIT_METHODS",
+    "LINEARLY_IMPLICIT_METHODS",
     "METHODS",
     "RESULTS",
     "SE2",

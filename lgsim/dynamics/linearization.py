@@ -14,6 +14,7 @@ analytical derivatives of rigid-body dynamics using spatial vector algebra, IEEE
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -278,6 +279,20 @@ def inverse(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) 
 
 def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, Array, Array, Array]:
     """(v', dtau/dq, dtau/dv at that v', inverse mass matrix); ``dv'/dx = -inverse dtau/dx``."""
+    a, dq, dv, _, W = forward_by(model, q, v, tau, wrenches, dense.inverse, dense.times)
+    return a, dq, dv, W
+
+
+def forward_by(
+    model: Model,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None,
+    prepare: Callable[[Array], Array],
+    solve: Callable[[Array, Array], Array],
+) -> tuple[Array, Array, Array, Array, Array]:
+    """(v', dtau/dq, dtau/dv at that v', the mass matrix M, ``prepare(M)``) with ``v' = solve(prepare(M), ...)``."""
     q, v, tau = mc.full((model, wrenches), q, v, tau)
     tree = model.topology
     frozen = freeze(model, q, v, wrenches)
@@ -286,8 +301,8 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
     I, B, N = order(tree).up((frozen.inertia, frozen.gyro, net_forces(frozen, A)))  # noqa: E741
     F = fusion_barrier(I.momentum(frozen.S))
     M = armature(model, reduced(model, mass_matrix(tree, frozen.S, F)))
-    W = dense.inverse(M)
-    a = fusion_barrier(dense.times(W, fusion_barrier(tau - row.gathered(model, N.power(frozen.S)))))
+    prepared = prepare(M)
+    a = fusion_barrier(solve(prepared, fusion_barrier(tau - row.gathered(model, N.power(frozen.S)))))
     # what the accelerations add to motions and forces
     rates = row.speeds(model, a)
     given = frozen.S * rates
@@ -299,4 +314,4 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
         first, _ = tree.row_unit
         D = row.select(D - given, first)
     dq, dv = derivatives(tree, frozen, Carried(I, B, N), drift, fusion_barrier(A_parent + D))
-    return a, reduced(model, dq), reduced(model, dv), W
+    return a, reduced(model, dq), reduced(model, dv), M, prepared

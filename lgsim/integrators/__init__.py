@@ -6,16 +6,25 @@ from lgsim.integrators.coordinates import Cayley, Exponential, SecondKind
 from lgsim.integrators.hamiltonian import BodyMomentumHamiltonian, HamiltonianField, LiePoissonField
 from lgsim.integrators.implicit_munthe_kaas import ImplicitMuntheKaas
 from lgsim.integrators.integrate import RESULTS, Solution, integrate
+from lgsim.integrators.linearly_implicit import LinearizableField, Linearization, LinearlyImplicit
 from lgsim.integrators.method import ImplicitMethod, Method
-from lgsim.integrators.methods import COORDINATE_METHODS, IMPLICIT_METHODS, METHODS, SYMPLECTIC_METHODS
+from lgsim.integrators.methods import (
+    COORDINATE_METHODS,
+    IMPLICIT_METHODS,
+    LINEARLY_IMPLICIT_METHODS,
+    METHODS,
+    SYMPLECTIC_METHODS,
+)
 from lgsim.integrators.munthe_kaas import MuntheKaas, ReducedMuntheKaas, TruncatedDexpinv
 from lgsim.integrators.newton import Newton
+from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau, rosenbrock
 from lgsim.integrators.symplectic import Symplectic, SymplecticTheta
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau, ImplicitTableau, crouch_grossman
 
 __all__ = [
     "COORDINATE_METHODS",
     "IMPLICIT_METHODS",
+    "LINEARLY_IMPLICIT_METHODS",
     "METHODS",
     "RESULTS",
     "SYMPLECTIC_METHODS",
@@ -30,10 +39,14 @@ __all__ = [
     "ImplicitMuntheKaas",
     "ImplicitTableau",
     "LiePoissonField",
+    "LinearizableField",
+    "Linearization",
+    "LinearlyImplicit",
     "Method",
     "MuntheKaas",
     "Newton",
     "ReducedMuntheKaas",
+    "RosenbrockTableau",
     "SecondKind",
     "Solution",
     "Symplectic",
@@ -42,6 +55,7 @@ __all__ = [
     "TruncatedDexpinv",
     "crouch_grossman",
     "integrate",
+    "rosenbrock",
     "suzuki",
     "theta_scheme",
     "triple_jump",

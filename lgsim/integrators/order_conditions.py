@@ -134,6 +134,37 @@ def classical_residuals(a: Sequence[Coefficients], b: Coefficients, order: int) 
     return np.asarray(residuals)
 
 
+def linearly_implicit_residuals(
+    alpha: Float[np.ndarray, "stages stages"],
+    beta: Float[np.ndarray, "stages stages"],
+    b: Float[np.ndarray, " stages"],
+    order: int,
+) -> Residuals:
+    """Residual b . phi(tau) - 1 / gamma(tau) of every rooted tree of at most `order` nodes for a Rosenbrock method.
+
+    phi is a product over the children of a node, of beta phi(child) where there is one and of alpha phi(child) where
+    there are several: what is linear goes through the Jacobian too.
+
+    Args:
+        alpha: the weights of the points of the stages.
+        beta: alpha + Gamma, the diagonal included.
+        b: the weights of the update.
+        order: the largest number of nodes.
+
+    Returns:
+        The residuals in the order of `classical_conditions(order)`, shape (trees,), dimensionless.
+
+    Source: Hairer, Wanner, Solving ODEs II, IV.7, theorem 7.4.
+    """
+    phi: dict[tuple, Float[np.ndarray, " stages"]] = {}
+    residuals = []
+    for tree in classical_conditions(order):
+        weights = beta if len(tree) == 1 else alpha
+        phi[tree] = np.prod([np.ones(len(b)), *(weights @ phi[child] for child in tree)], axis=0)
+        residuals.append(b @ phi[tree] - 1 / density(tree))
+    return np.asarray(residuals)
+
+
 class _Series(NamedTuple):
     """Index tables of series on the ordered forests of at most `order` nodes; entry 0 is the empty forest.
 

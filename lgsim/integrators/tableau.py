@@ -32,7 +32,7 @@ ORDER_TOLERANCE = 1e-12
 ROUNDINGS = 4
 
 
-def _floats(name: str, what: str, values: Sequence[float], length: int) -> tuple[float, ...]:
+def floats(name: str, what: str, values: Sequence[float], length: int) -> tuple[float, ...]:
     """`values` as exactly `length` finite floats: missing ones are zero, surplus ones must be."""
     numbers = [float(value) for value in values]
     for j, number in enumerate(numbers):
@@ -53,7 +53,7 @@ def _check_sum(name: str, what: str, values: Sequence[float], total: float, symb
         raise ValueError(f"{name}: {what} adds up to {added:.16g}, but {symbol} = {total:.16g}")
 
 
-def _check_order(name: str, order: int, conditions: Sequence[str], residuals: Float[np.ndarray, " conditions"]) -> None:
+def check_order(name: str, order: int, conditions: Sequence[str], residuals: Float[np.ndarray, " conditions"]) -> None:
     """Raise with the condition that fails worst."""
     worst = int(np.argmax(np.abs(residuals)))
     if abs(residuals[worst]) > ORDER_TOLERANCE:
@@ -65,7 +65,7 @@ def _check_order(name: str, order: int, conditions: Sequence[str], residuals: Fl
         )
 
 
-def _check_pair(name: str, order: int, embedded: object, embedded_order: int | None) -> None:
+def check_pair(name: str, order: int, embedded: object, embedded_order: int | None) -> None:
     """Raise unless both orders are at least 1 and an embedded scheme comes with its order."""
     if order < 1:
         raise ValueError(f"{name}: the order is at least 1, not {order}")
@@ -111,17 +111,17 @@ class ButcherTableau:
 
     def __post_init__(self) -> None:
         name, stages = self.name, len(self.b)
-        _check_pair(name, self.order, self.b_embedded, self.embedded_order)
+        check_pair(name, self.order, self.b_embedded, self.embedded_order)
         if len(self.a) != stages or len(self.c) != stages:
             raise ValueError(
                 f"{name}: b has {stages} entries, a has {len(self.a)} rows, c has {len(self.c)}: each needs one a stage"
             )
-        a = tuple(_floats(name, f"row {i} of a", row, i) for i, row in enumerate(self.a))
+        a = tuple(floats(name, f"row {i} of a", row, i) for i, row in enumerate(self.a))
         object.__setattr__(self, "a", a)
-        object.__setattr__(self, "b", _floats(name, "b", self.b, stages))
-        object.__setattr__(self, "c", _floats(name, "c", self.c, stages))
+        object.__setattr__(self, "b", floats(name, "b", self.b, stages))
+        object.__setattr__(self, "c", floats(name, "c", self.c, stages))
         if self.b_embedded is not None:
-            object.__setattr__(self, "b_embedded", _floats(name, "b_embedded", self.b_embedded, stages))
+            object.__setattr__(self, "b_embedded", floats(name, "b_embedded", self.b_embedded, stages))
         terms = tuple(Commutator(int(r), float(w), int(j), int(k)) for r, w, j, k in self.commutators)
         object.__setattr__(self, "commutators", terms)
         for term in terms:
@@ -135,11 +135,11 @@ class ButcherTableau:
 
     def _check_weights(self, name: str, b: tuple[float, ...], order: int) -> None:
         trees = [tree_name(tree) for tree in classical_conditions(order)]
-        _check_order(name, order, trees, classical_residuals(self.a, b, order))
+        check_order(name, order, trees, classical_residuals(self.a, b, order))
         if self.commutators:
             points = tuple(Exponentials(0, (row,)) for row in (*self.a, b))
             residuals = lie_order_residuals(points[:-1], points[-1], order, self.commutators)
-            _check_order(name, order, [forest_name(forest) for forest in lie_conditions(order)], residuals)
+            check_order(name, order, [forest_name(forest) for forest in lie_conditions(order)], residuals)
 
     @property
     def stages(self) -> int:
@@ -180,13 +180,13 @@ class ImplicitTableau:
 
     def __post_init__(self) -> None:
         name, stages = self.name, len(self.b)
-        _check_pair(name, self.order, None, None)
+        check_pair(name, self.order, None, None)
         if len(self.c) != stages or [len(row) for row in self.a] != [stages] * stages:
             raise ValueError(f"{name}: b has {stages} entries, so a needs as many rows of as many weights, and c nodes")
         for i, row in enumerate(self.a):
             _check_sum(name, f"row {i} of a", row, self.c[i], f"c[{i}]")
         trees = [tree_name(tree) for tree in classical_conditions(self.order)]
-        _check_order(name, self.order, trees, classical_residuals(self.a, self.b, self.order))
+        check_order(name, self.order, trees, classical_residuals(self.a, self.b, self.order))
 
     @property
     def stages(self) -> int:
@@ -240,7 +240,7 @@ class CommutatorFreeTableau:
 
     def __post_init__(self) -> None:
         name, count, extra = self.name, len(self.stages), len(self.embedded_stages)
-        _check_pair(name, self.order, self.embedded, self.embedded_order)
+        check_pair(name, self.order, self.embedded, self.embedded_order)
         if len(self.c) != count or len(self.embedded_c) != extra:
             raise ValueError(
                 f"{name}: {count} + {extra} stages, but {len(self.c)} + {len(self.embedded_c)} nodes in c, embedded_c"
@@ -253,8 +253,8 @@ class CommutatorFreeTableau:
         object.__setattr__(self, "stages", tuple(points[:count]))
         object.__setattr__(self, "embedded_stages", tuple(points[count:]))
         object.__setattr__(self, "update", self._normal("the update", self.update, count))
-        object.__setattr__(self, "c", _floats(name, "c", self.c, count))
-        object.__setattr__(self, "embedded_c", _floats(name, "embedded_c", self.embedded_c, extra))
+        object.__setattr__(self, "c", floats(name, "c", self.c, count))
+        object.__setattr__(self, "embedded_c", floats(name, "embedded_c", self.embedded_c, extra))
         nodes = (*self.c, *self.embedded_c)
         for i, point in enumerate(points):
             weights = [weight for row in point.rows for weight in row]
@@ -262,19 +262,19 @@ class CommutatorFreeTableau:
                 name, f"stage {i} (base and rows)", [nodes[point.base] if i else 0.0, *weights], nodes[i], f"c[{i}]"
             )
         forests = [forest_name(forest) for forest in lie_conditions(self.order)]
-        _check_order(name, self.order, forests, lie_order_residuals(self.stages, self.update, self.order))
+        check_order(name, self.order, forests, lie_order_residuals(self.stages, self.update, self.order))
         if self.embedded is not None and self.embedded_order is not None:
             embedded = self._normal("the embedded scheme", self.embedded, count + extra)
             object.__setattr__(self, "embedded", embedded)
             forests = [forest_name(forest) for forest in lie_conditions(self.embedded_order)]
             residuals = lie_order_residuals(points, embedded, self.embedded_order)
-            _check_order(f"{name}, embedded scheme", self.embedded_order, forests, residuals)
+            check_order(f"{name}, embedded scheme", self.embedded_order, forests, residuals)
 
     def _normal(self, what: str, point: Exponentials, known: int) -> Exponentials:
         """The point with rows of `known` weights; it continues from one of the first `known` points."""
         if not 0 <= point.base < max(known, 1):
             raise ValueError(f"{self.name}: not explicit: {what} continues from the point {point.base}")
-        return Exponentials(point.base, tuple(_floats(self.name, f"a row of {what}", row, known) for row in point.rows))
+        return Exponentials(point.base, tuple(floats(self.name, f"a row of {what}", row, known) for row in point.rows))
 
     @property
     def exponentials(self) -> int:

@@ -58,6 +58,8 @@ DEXP = AdFunction(1.0, partial(stumpff, k=2), partial(stumpff, k=3))
 """phi(z) = (e^z - 1)/z: dexp (Park and Chung eq. (16); Celledoni et al. eq. (7))."""
 DEXPINV = AdFunction(1.0, -0.5, dexpinv_coefficient)
 """phi(z) = z/(e^z - 1): dexpinv (Park and Chung eq. (17); Celledoni et al. eq. (8))."""
+HALF_RESOLVENT = AdFunction(1.0, lambda x: -0.5 / (1 + x / 4), lambda x: 0.25 / (1 + x / 4))
+"""phi(z) = 1/(1 + z/2): the inverse of a linearly implicit step's ``1 + ad/2``."""
 DEXPINV_OF_LOG = AdFunction(1.0, DEXPINV.odd, partial(dexpinv_coefficient, half_turn=True))
 """dexpinv at a logarithm, whose angle is at most pi."""
 

@@ -20,7 +20,7 @@ from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.optimize.dynamics import EulerTransition, Machine, matrices
-from lgsim.simulation.rollout import acceleration
+from lgsim.simulation.equations_of_motion import acceleration
 from lgsim.xla import batch_last, fusion_barrier
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from lgsim.optimize.dynamics import Dynamics, Machine, RateControlledDynamics
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
-from lgsim.simulation.rollout import drives, split_state
+from lgsim.simulation.equations_of_motion import drives, split_state
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.packages import own_version
 

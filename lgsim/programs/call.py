@@ -20,7 +20,7 @@ from lgsim.programs.store import read_entry, write_entry
 from lgsim.programs.targets.llvm import llvm_text
 from lgsim.xla import CompiledBatch, ReadProgram, handler_call, register_handler
 
-MOST = 50_000
+MOST = 100_000
 """Longer programs are left to XLA, whose time to compile grows less with the length."""
 
 LEAST = 100

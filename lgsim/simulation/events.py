@@ -17,7 +17,7 @@ from jaxtyping import Float
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.integrators.method import Number
 from lgsim.multibody.model import Model
-from lgsim.simulation.rollout import split_state
+from lgsim.simulation.equations_of_motion import split_state
 
 Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]
@@ -41,7 +41,7 @@ class ThresholdEvent(eqx.Module):
     unit: str = eqx.field(static=True)
 
     def __call__(self, t: Number, y: Float[Array, " state"], args: Any) -> Float[Array, ""]:
-        """The quantity less the value, (), in its unit; ``args`` are those of ``rollout.equations_of_motion``."""
+        """The quantity less the value, (), in its unit; ``args`` are those of ``equations_of_motion``."""
         (model, *_), _ = args
         q, v, _ = split_state(model, y)
         return self.quantity(t, q, v, model) - self.value.astype(y.dtype)

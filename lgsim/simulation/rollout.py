@@ -1,23 +1,13 @@
-"""The motion of a machine under all that drives it: its equations as a field that the integrators take, and a rollout.
-
-The state is y = (q, v, z), one array: the configuration, the velocity, and the forces z of drives that lag. It obeys
-
-    q' = v,    M(q) v' + h(q, v) = tau + passive_forces(q, v) + J^T F,    T z' = command - z,
-
-with tau = z where a drive lags by T > 0, and tau = command where it does not.
-"""
+"""The motion of a machine under all that drives it as a pure function, and the same with a look at every quantity."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.core import Tracer
-from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
 from lgsim.dynamics.forward_dynamics import forward_dynamics
@@ -26,6 +16,18 @@ from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.multibody.model import Model
+from lgsim.simulation.equations_of_motion import (
+    MOTION_FIELD,
+    Control,
+    State,
+    TorqueSegment,
+    Wrenches,
+    actuator_dynamics,
+    initial_state,
+    split_state,
+    state_space,
+    torque_segments,
+)
 from lgsim.simulation.finite_checks import (
     CheckedQuantity,
     check_finite,
@@ -33,20 +35,6 @@ from lgsim.simulation.finite_checks import (
     check_model_gradient_finite,
     plain_errors,
 )
-from lgsim.simulation.state_space import StateSpace
-from lgsim.support import check as verify
-
-Configuration = Float[Array, " nq"]
-Velocity = Float[Array, " nv"]
-State = Float[Array, " state"]
-
-Control = Callable[[Number, Configuration, Velocity, Model], Float[Array, " nv"]]
-"""``control(t, q, v, model)``: joint forces (nv,), N m or N."""
-Wrenches = Callable[[Number, Configuration, Velocity, Model], Float[Array, "bodies 6"]]
-"""``wrenches(t, q, v, model)``: external wrenches (bodies, 6) on the bodies, in their frames, N and N m."""
-
-Solve = Callable[[Model, Array, Array, Array, Any], Array]
-"""``solve(model, q, v, tau, wrenches)``: accelerations (nv,)."""
 
 
 class StateHistory(NamedTuple):
@@ -134,234 +122,6 @@ def rollout(
         return motion
 
 
-# States.
-
-
-def state_space(model: Model) -> StateSpace:
-    """The space of a machine's states (q, v, z)."""
-    return StateSpace(model.topology, model.nv if model.topology.lags else 0)
-
-
-def split_state(
-    model: Model, y: Float[Array, "*batch state"]
-) -> tuple[Float[Array, "*batch nq"], Float[Array, "*batch nv"], Float[Array, "*batch nv"] | None]:
-    """The parts (q, v, forces of drives that lag) of states (..., nq + 2 nv); the last is None where no drive lags."""
-    end = model.nq + model.nv
-    return y[..., : model.nq], y[..., model.nq : end], y[..., end:] if model.topology.lags else None
-
-
-def initial_state(
-    model: Model, q0: ArrayLike | None, v0: ArrayLike | None, tau0: ArrayLike | None
-) -> Float[Array, " state"]:
-    """The state of a configuration, velocities and forces of drives that lag, checked.
-
-    Args:
-        model: The machine.
-        q0: Configuration (nq,); None for the neutral one.
-        v0: Velocity (nv,), rad/s or m/s; None for zero.
-        tau0: Forces of drives that lag (nv,), N m or N; None for zero.
-
-    Raises:
-        TypeError: dtypes differ from the model's, or the model is none.
-        ValueError: a shape is wrong, or forces are given where no drive lags.
-    """
-    if not isinstance(model, Model):
-        raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
-    q0 = model.neutral() if q0 is None else q0
-    v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
-    state = [_state_part(model, "q0", q0, model.nq), _state_part(model, "v0", v0, model.nv)]
-    if model.topology.lags:
-        tau0 = jnp.zeros(model.nv, model.dtype) if tau0 is None else tau0
-        state.append(_state_part(model, "tau0", tau0, model.nv))
-    elif tau0 is not None:
-        raise ValueError("tau0: no drive of the model lags, so that their forces have no start; give an actuator_time")
-    return jnp.concatenate(state)
-
-
-def _state_part(model: Model, name: str, value: ArrayLike, length: int) -> Float[Array, " length"]:
-    """``value`` as an array (length,) of the model's dtype, the argument that errors call ``name``."""
-    array = verify.floating(name, value)
-    if array.shape != (length,):
-        kind = "nq" if name == "q0" else "nv"
-        raise ValueError(
-            f"{name}: expected shape ({length},), that is {kind}, got {array.shape}; use jax.vmap for batches"
-        )
-    if array.dtype != model.dtype:
-        raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {array.dtype}")
-    return array
-
-
-# Drives.
-
-
-class TorqueSegment(NamedTuple):
-    """Joint forces ``force + slope (t - start)`` of one step, or of all steps with a leading axis.
-
-    Attributes:
-        start: Time at the start of the step, s, () or (steps,).
-        force: Joint forces at that time, N m or N, (nv,) or (steps, nv).
-        slope: Their rate, N m/s or N/s, (nv,) or (steps, nv).
-    """
-
-    start: Float[Array, "*steps"]
-    force: Float[Array, "*steps nv"]
-    slope: Float[Array, "*steps nv"]
-
-    @property
-    def steady(self) -> bool:
-        """Whether it is one segment for all the time, without a leading axis."""
-        return self.force.ndim == 1
-
-    def at(self, t: Number) -> Float[Array, " nv"]:
-        """The joint forces (nv,) of one segment at the time t, N m or N."""
-        return self.force + self.slope * (t - self.start)
-
-
-def torque_segments(
-    model: Model, torques: ArrayLike | None, steps: int, t0: Number, dt: Number
-) -> TorqueSegment | None:
-    """Joint forces as ``rollout`` takes them, as one segment for all the time or one for each step.
-
-    Args:
-        model: The machine.
-        torques: N m or N, (nv,) all the time, (steps, nv) constant over each step, (steps + 1, nv) nodes of straight
-            lines, or None.
-        steps: Number of steps.
-        t0: Initial time, s.
-        dt: Step, s.
-
-    Raises:
-        TypeError: the dtype is not the model's.
-        ValueError: the shape is not one of the three.
-    """
-    if torques is None:
-        return None
-    tau = verify.floating("torques", torques, model.nv)
-    if tau.dtype != model.dtype:
-        raise TypeError(f"torques: expected {model.dtype}, the dtype of the model, got {tau.dtype}")
-    if tau.ndim == 1:
-        return TorqueSegment(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
-    if tau.ndim > 2 or len(tau) not in (steps, steps + 1):
-        raise ValueError(
-            f"torques: expected shape ({model.nv},), ({steps}, {model.nv}) held for a step each or ({steps + 1},"
-            f" {model.nv}) nodes of straight lines, got {tau.shape}"
-        )
-    t0, dt = jnp.asarray(t0, tau.dtype), jnp.asarray(dt, tau.dtype)
-    slope = jnp.diff(tau, axis=0) / dt if len(tau) > steps else jnp.zeros_like(tau)
-    return TorqueSegment(t0 + jnp.arange(steps, dtype=tau.dtype) * dt, tau[:steps], slope)
-
-
-def commanded_forces(
-    model: Model,
-    control: Control | None,
-    torques: Float[Array, " nv"] | None,
-    t: Number,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-) -> Float[Array, " nv"]:
-    """The command of the drives (nv,), N m or N: given torques plus the control's, zero without either."""
-    tau = jnp.zeros_like(v) if torques is None else torques
-    return tau if control is None else tau + control(t, q, v, model)
-
-
-def actuator_dynamics(
-    model: Model, command: Float[Array, " nv"], drive_forces: Float[Array, " nv"] | None
-) -> tuple[Float[Array, " nv"], Float[Array, " nv"] | None]:
-    """The joint forces of drives that follow a command by ``T tau' = command - tau``, and their rate.
-
-    Args:
-        model: The machine, T being its ``actuator_time``, s; T = 0 gives the command itself.
-        command: The commanded forces (nv,), N m or N.
-        drive_forces: The drives' forces as states of the motion (nv,), of those without a lag any numbers; None where
-            no drive of the machine lags.
-
-    Returns:
-        The joint forces (nv,), N m or N, and the rate of ``drive_forces`` (nv,), N m/s or N/s, zero for drives without
-        a lag; None where no drive lags.
-    """
-    if drive_forces is None:
-        return command, None
-    lags = model.actuator_time > 0
-    rate = (command - drive_forces) / jnp.where(lags, model.actuator_time, 1)
-    return jnp.where(lags, drive_forces, command), jnp.where(lags, rate, 0)
-
-
-@eqx.filter_jit
-def drives(
-    model: Model,
-    control: Control | None,
-    torques: Float[Array, "n nv"] | None,
-    t: Float[Array, " n"],
-    q: Float[Array, "n nq"],
-    v: Float[Array, "n nv"],
-    z: Float[Array, "n nv"] | None,
-) -> Float[Array, "n nv"]:
-    """The drives' joint forces at many states, N m or N.
-
-    Args:
-        model: The machine.
-        control: See ``rollout``.
-        torques: Joint forces that are added to the control's, N m or N; None for zero.
-        t: Times, s.
-        q: Configurations.
-        v: Velocities, rad/s or m/s.
-        z: Forces of the drives that lag, N m or N; None where none does.
-    """
-
-    def force(torques: Array | None, t: Array, q: Array, v: Array, z: Array | None) -> Array:
-        return actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)[0]
-
-    given = (torques, t, q, v, z)
-    return jax.vmap(force, tuple(None if x is None else 0 for x in given))(*given)
-
-
-# Equations of motion.
-
-
-def acceleration(
-    model: Model,
-    tau: Float[Array, " nv"],
-    wrenches: Wrenches | None,
-    t: Number,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    solve: Solve = forward_dynamics,
-) -> Float[Array, " nv"]:
-    """The derivative of v under the drives' forces, the model's own dampers and springs, and external wrenches.
-
-    Args:
-        model: The machine.
-        tau: The drives' forces (nv,), N m or N.
-        wrenches: ``wrenches(t, q, v, model)``, (bodies, 6) in the bodies' frames, N and N m, or None.
-        t: Time, s.
-        q: Configuration (nq,).
-        v: Velocity (nv,), rad/s or m/s.
-        solve: The forward dynamics, with the rule of differentiation that fits the use.
-
-    Returns:
-        v' (nv,), rad/s^2 or m/s^2.
-    """
-    external = None if wrenches is None else wrenches(t, q, v, model)
-    return solve(model, q, v, tau + passive_forces(model, q, v), external)
-
-
-def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_dynamics) -> Float[Array, " algebra"]:
-    """The field of a motion, the algebra vector (v, v', tau' of drives that lag) of ``StateSpace``.
-
-    Args:
-        t: Time, s.
-        y: State (q, v, tau of drives that lag).
-        args: ((model, control, wrenches), segment) with the ``TorqueSegment`` of joint forces or None.
-        solve: The forward dynamics, see ``acceleration``.
-    """
-    (model, control, wrenches), segment = args
-    q, v, z = split_state(model, y)
-    torques = None if segment is None else segment.at(t)
-    tau, rate = actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)
-    slope = [v, acceleration(model, tau, wrenches, t, q, v, solve)]
-    return jnp.concatenate(slope if rate is None else [*slope, rate])
-
-
 def integrate_motion(
     model: Model, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, control: Control | None,
     wrenches: Wrenches | None, method: Method, t0: Number, save_every: int, checkpoint: str | int | None,
@@ -372,7 +132,7 @@ def integrate_motion(
         {"args": (machine, segments)} if segments is None or segments.steady else {"args": machine, "inputs": segments}
     )
     solution = integrate(
-        method, state_space(model), equations_of_motion, y0, t0=t0, dt=dt, steps=steps, save_every=save_every,
+        method, state_space(model), MOTION_FIELD, y0, t0=t0, dt=dt, steps=steps, save_every=save_every,
         checkpoint=checkpoint, **arguments,
     )  # fmt: skip
     return StateHistory(solution.ts, *split_state(model, solution.ys))

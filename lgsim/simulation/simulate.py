@@ -19,19 +19,17 @@ from lgsim.dynamics.joint_inertia import describe_missing_inertia, joints_withou
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import METHODS, MK4
 from lgsim.multibody.model import Model
-from lgsim.simulation.finite_checks import plain_errors
-from lgsim.simulation.rollout import (
+from lgsim.simulation.equations_of_motion import (
     Control,
-    StateHistory,
     TorqueSegment,
     Wrenches,
     drives,
     initial_state,
-    integrate_checked_motion,
-    integrate_motion,
     split_state,
     torque_segments,
 )
+from lgsim.simulation.finite_checks import plain_errors
+from lgsim.simulation.rollout import StateHistory, integrate_checked_motion, integrate_motion
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version

@@ -17,12 +17,10 @@ from lgsim.dynamics.joint_inertia import describe_missing_inertia, joints_withou
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
-from lgsim.simulation.events import ThresholdEvent
-from lgsim.simulation.rollout import (
+from lgsim.simulation.equations_of_motion import (
     Control,
     TorqueSegment,
     Wrenches,
-    checked_equations_of_motion,
     drives,
     equations_of_motion,
     initial_state,
@@ -30,6 +28,8 @@ from lgsim.simulation.rollout import (
     state_space,
     torque_segments,
 )
+from lgsim.simulation.events import ThresholdEvent
+from lgsim.simulation.rollout import checked_equations_of_motion
 from lgsim.simulation.simulate import Progress, method_name
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks

@@ -10,7 +10,7 @@ from lgsim.lie.action import Action
 from lgsim.linalg import dense
 from lgsim.optimize.cost import zero_tangent
 from lgsim.optimize.standard_costs import ControlEffort, FramePose, StateDistance
-from lgsim.simulation.rollout import state_space
+from lgsim.simulation.equations_of_motion import state_space
 from lgsim.xla import batch_last
 
 

@@ -19,7 +19,7 @@ from lgsim.identify.estimators.records import Windows
 from lgsim.identify.estimators.structured_descent import structured_descent
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution
-from lgsim.simulation.rollout import state_space
+from lgsim.simulation.equations_of_motion import state_space
 from lgsim.support.packages import package
 
 

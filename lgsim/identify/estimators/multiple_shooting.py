@@ -21,7 +21,7 @@ from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.unknowns.sensor_plant import MAX_DELAY_STEPS, InstrumentedPlant, with_instruments
 from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
-from lgsim.simulation.rollout import actuator_dynamics, split_state, state_space
+from lgsim.simulation.equations_of_motion import actuator_dynamics, split_state, state_space
 
 Inputs = tuple[Float[Array, "*steps nv"], Float[Array, "*steps bodies 6"] | None]
 """Signals of the drives and external wrenches, constant over a step."""

@@ -37,7 +37,7 @@ from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
-from lgsim.simulation.rollout import state_space
+from lgsim.simulation.equations_of_motion import state_space
 
 Carry = tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"], Float[Array, " columns"]]
 """Between rounds: x, first states, factors of the sensors' deviations, and those of the round before."""

@@ -5,16 +5,25 @@ in ``lgsim.__all__`` and in the tests that are generated from the registers.
 """
 
 from lgsim.integrators.implicit_munthe_kaas import ImplicitMuntheKaas
+from lgsim.integrators.linearly_implicit import LinearlyImplicit
 from lgsim.integrators.method import Method
-from lgsim.integrators.methods import commutator_free, crouch_grossman, gauss, munthe_kaas, symplectic
+from lgsim.integrators.methods import (
+    commutator_free,
+    crouch_grossman,
+    gauss,
+    linearly_implicit,
+    munthe_kaas,
+    symplectic,
+)
 from lgsim.integrators.methods.commutator_free import *  # noqa: F403
 from lgsim.integrators.methods.crouch_grossman import *  # noqa: F403
 from lgsim.integrators.methods.gauss import *  # noqa: F403
+from lgsim.integrators.methods.linearly_implicit import *  # noqa: F403
 from lgsim.integrators.methods.munthe_kaas import *  # noqa: F403
 from lgsim.integrators.methods.symplectic import *  # noqa: F403
 from lgsim.integrators.symplectic import Symplectic
 
-_FAMILIES = (munthe_kaas, commutator_free, crouch_grossman, gauss, symplectic)
+_FAMILIES = (munthe_kaas, commutator_free, crouch_grossman, gauss, linearly_implicit, symplectic)
 _NAMED: dict[str, Method] = {name: vars(family)[name] for family in _FAMILIES for name in family.__all__}
 
 SYMPLECTIC_METHODS = {name: method for name, method in _NAMED.items() if isinstance(method, Symplectic)}
@@ -23,7 +32,14 @@ SYMPLECTIC_METHODS = {name: method for name, method in _NAMED.items() if isinsta
 IMPLICIT_METHODS = {name: method for name, method in _NAMED.items() if isinstance(method, ImplicitMuntheKaas)}
 """Implicit methods for any action, symmetric in time, by name."""
 
-_EXPLICIT = {name: method for name, method in _NAMED.items() if name not in SYMPLECTIC_METHODS | IMPLICIT_METHODS}
+LINEARLY_IMPLICIT_METHODS = {name: method for name, method in _NAMED.items() if isinstance(method, LinearlyImplicit)}
+"""Linearly implicit methods for stiff fields on any action with ``dexpinv``, by name."""
+
+_EXPLICIT = {
+    name: method
+    for name, method in _NAMED.items()
+    if name not in SYMPLECTIC_METHODS | IMPLICIT_METHODS | LINEARLY_IMPLICIT_METHODS
+}
 
 COORDINATE_METHODS = {name: method for name, method in _EXPLICIT.items() if not method.by_exponentials}
 """Explicit methods in other coordinates than exponential ones, by name."""

@@ -21,7 +21,7 @@ from lgsim.identify.unknowns.body_blocks import Inertias, Masses
 from lgsim.identify.unknowns.joint_blocks import JointParameter
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.sensor_plant import InputDelay, InstrumentedPlant, SensorBias, SensorDelay
-from lgsim.simulation.rollout import state_space
+from lgsim.simulation.equations_of_motion import state_space
 from tests.identify.machines import BODY, body, body_motion, pendulum, pendulum_angles, poses
 
 DT, STEPS, SEEDS = 2.5e-3, 400, 40

@@ -1,0 +1,421 @@
+"""The equations of motion of a machine under all that drives it, as a field that the integrators take.
+
+The state is y = (q, v, z), one array: the configuration, the velocity, and the forces z of drives that lag. It obeys
+
+    q' = v,    M(q) v' + h(q, v) = tau + passive_forces(q, v) + J^T F,    T z' = command - z,
+
+with tau = z where a drive lags by T > 0, and tau = command where it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float
+
+from lgsim.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives
+from lgsim.dynamics.inverse_dynamics import inverse_dynamics
+from lgsim.dynamics.passive_forces import passive_derivatives, passive_forces
+from lgsim.dynamics.resolvent import solve_step, step_system
+from lgsim.integrators.linearly_implicit import Linearization
+from lgsim.integrators.method import Number
+from lgsim.lie.action import Action
+from lgsim.lie.ad_functions import AdFunction
+from lgsim.multibody import block_diagonal
+from lgsim.multibody.model import Model
+from lgsim.simulation.state_space import StateSpace
+from lgsim.support import check as verify
+
+Configuration = Float[Array, " nq"]
+Velocity = Float[Array, " nv"]
+State = Float[Array, " state"]
+
+Control = Callable[[Number, Configuration, Velocity, Model], Float[Array, " nv"]]
+"""``control(t, q, v, model)``: joint forces (nv,), N m or N."""
+Wrenches = Callable[[Number, Configuration, Velocity, Model], Float[Array, "bodies 6"]]
+"""``wrenches(t, q, v, model)``: external wrenches (bodies, 6) on the bodies, in their frames, N and N m."""
+
+Solve = Callable[[Model, Array, Array, Array, Any], Array]
+"""``solve(model, q, v, tau, wrenches)``: accelerations (nv,)."""
+
+
+# States.
+
+
+def state_space(model: Model) -> StateSpace:
+    """The space of a machine's states (q, v, z)."""
+    return StateSpace(model.topology, model.nv if model.topology.lags else 0)
+
+
+def split_state(
+    model: Model, y: Float[Array, "*batch state"]
+) -> tuple[Float[Array, "*batch nq"], Float[Array, "*batch nv"], Float[Array, "*batch nv"] | None]:
+    """The parts (q, v, forces of drives that lag) of states (..., nq + 2 nv); the last is None where no drive lags."""
+    end = model.nq + model.nv
+    return y[..., : model.nq], y[..., model.nq : end], y[..., end:] if model.topology.lags else None
+
+
+def initial_state(
+    model: Model, q0: ArrayLike | None, v0: ArrayLike | None, tau0: ArrayLike | None
+) -> Float[Array, " state"]:
+    """The state of a configuration, velocities and forces of drives that lag, checked.
+
+    Args:
+        model: The machine.
+        q0: Configuration (nq,); None for the neutral one.
+        v0: Velocity (nv,), rad/s or m/s; None for zero.
+        tau0: Forces of drives that lag (nv,), N m or N; None for zero.
+
+    Raises:
+        TypeError: dtypes differ from the model's, or the model is none.
+        ValueError: a shape is wrong, or forces are given where no drive lags.
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
+    q0 = model.neutral() if q0 is None else q0
+    v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
+    state = [_state_part(model, "q0", q0, model.nq), _state_part(model, "v0", v0, model.nv)]
+    if model.topology.lags:
+        tau0 = jnp.zeros(model.nv, model.dtype) if tau0 is None else tau0
+        state.append(_state_part(model, "tau0", tau0, model.nv))
+    elif tau0 is not None:
+        raise ValueError("tau0: no drive of the model lags, so that their forces have no start; give an actuator_time")
+    return jnp.concatenate(state)
+
+
+def _state_part(model: Model, name: str, value: ArrayLike, length: int) -> Float[Array, " length"]:
+    """``value`` as an array (length,) of the model's dtype, the argument that errors call ``name``."""
+    array = verify.floating(name, value)
+    if array.shape != (length,):
+        kind = "nq" if name == "q0" else "nv"
+        raise ValueError(
+            f"{name}: expected shape ({length},), that is {kind}, got {array.shape}; use jax.vmap for batches"
+        )
+    if array.dtype != model.dtype:
+        raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {array.dtype}")
+    return array
+
+
+# Drives.
+
+
+class TorqueSegment(NamedTuple):
+    """Joint forces ``force + slope (t - start)`` of one step, or of all steps with a leading axis.
+
+    Attributes:
+        start: Time at the start of the step, s, () or (steps,).
+        force: Joint forces at that time, N m or N, (nv,) or (steps, nv).
+        slope: Their rate, N m/s or N/s, (nv,) or (steps, nv).
+    """
+
+    start: Float[Array, "*steps"]
+    force: Float[Array, "*steps nv"]
+    slope: Float[Array, "*steps nv"]
+
+    @property
+    def steady(self) -> bool:
+        """Whether it is one segment for all the time, without a leading axis."""
+        return self.force.ndim == 1
+
+    def at(self, t: Number) -> Float[Array, " nv"]:
+        """The joint forces (nv,) of one segment at the time t, N m or N."""
+        return self.force + self.slope * (t - self.start)
+
+
+def torque_segments(
+    model: Model, torques: ArrayLike | None, steps: int, t0: Number, dt: Number
+) -> TorqueSegment | None:
+    """Joint forces as ``rollout`` takes them, as one segment for all the time or one for each step.
+
+    Args:
+        model: The machine.
+        torques: N m or N, (nv,) all the time, (steps, nv) constant over each step, (steps + 1, nv) nodes of straight
+            lines, or None.
+        steps: Number of steps.
+        t0: Initial time, s.
+        dt: Step, s.
+
+    Raises:
+        TypeError: the dtype is not the model's.
+        ValueError: the shape is not one of the three.
+    """
+    if torques is None:
+        return None
+    tau = verify.floating("torques", torques, model.nv)
+    if tau.dtype != model.dtype:
+        raise TypeError(f"torques: expected {model.dtype}, the dtype of the model, got {tau.dtype}")
+    if tau.ndim == 1:
+        return TorqueSegment(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
+    if tau.ndim > 2 or len(tau) not in (steps, steps + 1):
+        raise ValueError(
+            f"torques: expected shape ({model.nv},), ({steps}, {model.nv}) held for a step each or ({steps + 1},"
+            f" {model.nv}) nodes of straight lines, got {tau.shape}"
+        )
+    t0, dt = jnp.asarray(t0, tau.dtype), jnp.asarray(dt, tau.dtype)
+    slope = jnp.diff(tau, axis=0) / dt if len(tau) > steps else jnp.zeros_like(tau)
+    return TorqueSegment(t0 + jnp.arange(steps, dtype=tau.dtype) * dt, tau[:steps], slope)
+
+
+def commanded_forces(
+    model: Model,
+    control: Control | None,
+    torques: Float[Array, " nv"] | None,
+    t: Number,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+) -> Float[Array, " nv"]:
+    """The command of the drives (nv,), N m or N: given torques plus the control's, zero without either."""
+    tau = jnp.zeros_like(v) if torques is None else torques
+    return tau if control is None else tau + control(t, q, v, model)
+
+
+def actuator_dynamics(
+    model: Model, command: Float[Array, " nv"], drive_forces: Float[Array, " nv"] | None
+) -> tuple[Float[Array, " nv"], Float[Array, " nv"] | None]:
+    """The joint forces of drives that follow a command by ``T tau' = command - tau``, and their rate.
+
+    Args:
+        model: The machine, T being its ``actuator_time``, s; T = 0 gives the command itself.
+        command: The commanded forces (nv,), N m or N.
+        drive_forces: The drives' forces as states of the motion (nv,), of those without a lag any numbers; None where
+            no drive of the machine lags.
+
+    Returns:
+        The joint forces (nv,), N m or N, and the rate of ``drive_forces`` (nv,), N m/s or N/s, zero for drives without
+        a lag; None where no drive lags.
+    """
+    if drive_forces is None:
+        return command, None
+    lags = model.actuator_time > 0
+    rate = (command - drive_forces) / jnp.where(lags, model.actuator_time, 1)
+    return jnp.where(lags, drive_forces, command), jnp.where(lags, rate, 0)
+
+
+@eqx.filter_jit
+def drives(
+    model: Model,
+    control: Control | None,
+    torques: Float[Array, "n nv"] | None,
+    t: Float[Array, " n"],
+    q: Float[Array, "n nq"],
+    v: Float[Array, "n nv"],
+    z: Float[Array, "n nv"] | None,
+) -> Float[Array, "n nv"]:
+    """The drives' joint forces at many states, N m or N.
+
+    Args:
+        model: The machine.
+        control: See ``rollout``.
+        torques: Joint forces that are added to the control's, N m or N; None for zero.
+        t: Times, s.
+        q: Configurations.
+        v: Velocities, rad/s or m/s.
+        z: Forces of the drives that lag, N m or N; None where none does.
+    """
+
+    def force(torques: Array | None, t: Array, q: Array, v: Array, z: Array | None) -> Array:
+        return actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)[0]
+
+    given = (torques, t, q, v, z)
+    return jax.vmap(force, tuple(None if x is None else 0 for x in given))(*given)
+
+
+# Equations of motion.
+
+
+def acceleration(
+    model: Model,
+    tau: Float[Array, " nv"],
+    wrenches: Wrenches | None,
+    t: Number,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    solve: Solve = forward_dynamics,
+) -> Float[Array, " nv"]:
+    """The derivative of v under the drives' forces, the model's own dampers and springs, and external wrenches.
+
+    Args:
+        model: The machine.
+        tau: The drives' forces (nv,), N m or N.
+        wrenches: ``wrenches(t, q, v, model)``, (bodies, 6) in the bodies' frames, N and N m, or None.
+        t: Time, s.
+        q: Configuration (nq,).
+        v: Velocity (nv,), rad/s or m/s.
+        solve: The forward dynamics, with the rule of differentiation that fits the use.
+
+    Returns:
+        v' (nv,), rad/s^2 or m/s^2.
+    """
+    external = None if wrenches is None else wrenches(t, q, v, model)
+    return solve(model, q, v, tau + passive_forces(model, q, v), external)
+
+
+def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_dynamics) -> Float[Array, " algebra"]:
+    """The field of a motion, the algebra vector (v, v', tau' of drives that lag) of ``StateSpace``.
+
+    Args:
+        t: Time, s.
+        y: State (q, v, tau of drives that lag).
+        args: ((model, control, wrenches), segment) with the ``TorqueSegment`` of joint forces or None.
+        solve: The forward dynamics, see ``acceleration``.
+    """
+    (model, control, wrenches), segment = args
+    q, v, z = split_state(model, y)
+    torques = None if segment is None else segment.at(t)
+    tau, rate = actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)
+    slope = [v, acceleration(model, tau, wrenches, t, q, v, solve)]
+    return jnp.concatenate(slope if rate is None else [*slope, rate])
+
+
+class ForceSlopes(NamedTuple):
+    """The forces on a machine at one state, with their derivatives along the tangent at q, by v and by time.
+
+    Attributes:
+        command: The command of the drives (nv,), N m or N.
+        command_slopes: Its derivatives (nv, nv), (nv, nv), (nv,).
+        tau: The joint forces of drives and of the machine's own dampers, springs, friction and stops (nv,).
+        passive_slopes: The derivatives of the latter, (nv, nv) and (nv, nv).
+        drive_rate: The rate of the forces of drives that lag (nv,), None where none does.
+        wrenches: External wrenches (bodies, 6), or None.
+        wrench_slopes: What their derivatives are worth in the joints, as ``command_slopes``; zero without wrenches.
+    """
+
+    command: Array
+    command_slopes: tuple[Array, Array, Array]
+    tau: Array
+    passive_slopes: tuple[Array, Array]
+    drive_rate: Array | None
+    wrenches: Array | None
+    wrench_slopes: tuple[Array, Array, Array]
+
+
+def force_slopes(t: Float[Array, ""], y: State, args: Any) -> ForceSlopes:
+    """The forces at (t, y): control and wrenches by forward mode, all else in closed form; ``args`` as the field's."""
+    (model, control, wrenches), segment = args
+    q, v, z = split_state(model, y)
+    zero, square = jnp.zeros_like(v), jnp.zeros((model.nv, model.nv), v.dtype)
+
+    def command(t: Array, dq: Array, dv: Array) -> Array:
+        given = None if segment is None else segment.at(t)
+        return commanded_forces(model, control, given, t, model.retract(q, dq), v + dv)
+
+    given, by_time = jax.jvp(lambda t: command(t, zero, zero), (t,), (jnp.ones_like(t),))
+    by_q, by_v = (square, square) if control is None else jax.jacfwd(command, (1, 2))(t, zero, zero)
+    tau, drive_rate = actuator_dynamics(model, given, z)
+    external, worth = None, (square, square, zero)
+    if wrenches is not None:
+        external, worth = _worth(model, wrenches, t, q, v)
+    total, passive = tau + passive_forces(model, q, v), passive_derivatives(model, q, v)
+    return ForceSlopes(given, (by_q, by_v, by_time), total, passive, drive_rate, external, worth)
+
+
+class MotionField(eqx.Module):
+    """``equations_of_motion`` with their linearization, whose systems have the size nv instead of 2 nv."""
+
+    def __call__(self, t: Number, y: State, args: Any) -> Float[Array, " algebra"]:
+        """The algebra vector (v, v', tau' of drives that lag)."""
+        return equations_of_motion(t, y, args)
+
+    def linearize(self, action: Action, t: Float[Array, ""], y: State, args: Any, s: Float[Array, ""]) -> Linearization:
+        """The field at (t, y), and ``(1 - s J)^-1`` with its Jacobian J in the chart of the step.
+
+        With drives that lag by T the command c enters the joint forces by ``s / (T + s)`` of its derivatives, and
+        ``T / (T + s)`` of the right side of the drives' forces acts beside it: their rows are eliminated first.
+        """
+        (model, _, _), _ = args
+        q, v, z = split_state(model, y)
+        nv, zero, forces = model.nv, jnp.zeros_like(v), force_slopes(t, y, args)
+        command_by_q, command_by_v, command_rate = forces.command_slopes
+        lags, inverse_lag, share = jnp.zeros_like(v, bool), zero, jnp.ones_like(v)
+        if z is not None:
+            lags, inverse_lag = _inverse_lags(model)
+            share = s / (model.actuator_time + s)
+        slopes = (
+            forces.passive_slopes[0] + share[:, None] * command_by_q + forces.wrench_slopes[0],
+            forces.passive_slopes[1] + share[:, None] * command_by_v + forces.wrench_slopes[1],
+            jnp.where(lags, 0, command_rate) + forces.wrench_slopes[2],
+        )
+        system = step_system(model, q, v, forces.tau, forces.wrenches, slopes, s)
+        value, rate = [v, system.acceleration], [zero, system.acceleration_rate]
+        if forces.drive_rate is not None:
+            value, rate = [*value, forces.drive_rate], [*rate, command_rate * inverse_lag]
+
+        def resolvent(r: Float[Array, " algebra"]) -> Float[Array, " algebra"]:
+            from_drives = zero if z is None else jnp.where(lags, (1 - share) * r[2 * nv :], 0)
+            x, w = solve_step(model.topology, system, s, r[:nv], r[nv : 2 * nv], from_drives)
+            if z is None:
+                return jnp.concatenate([x, w])
+            change = jnp.sum(command_by_q * x[None], axis=1) + jnp.sum(command_by_v * w[None], axis=1)
+            return jnp.concatenate([x, w, jnp.where(lags, from_drives + share * change, r[2 * nv :])])
+
+        return Linearization(jnp.concatenate(value), jnp.concatenate(rate), resolvent)
+
+
+MOTION_FIELD = MotionField()
+
+
+def motion_jacobian(
+    t: Float[Array, ""], y: State, args: Any
+) -> tuple[Float[Array, "algebra algebra"], Float[Array, "nv nv"]]:
+    """(J, M^-1): the Jacobian of the equations of motion in the chart at (t, y), with the rates as eigenvalues.
+
+    ``J = [[-ad_v/2, 1, 0], [M^-1 B_q, M^-1 B_v, M^-1 L], [c_q / T, c_v / T, -1/T]]``, L being 1 where a drive lags by T
+    and c the command; ``args`` as those of ``equations_of_motion``.
+    """
+    (model, _, _), _ = args
+    q, v, z = split_state(model, y)
+    forces = force_slopes(t, y, args)
+    a = forward_dynamics_derivatives(model, q, v, forces.tau, forces.wrenches)
+    lags, inverse_lag = _inverse_lags(model)
+    direct = jnp.where(lags, 0, 1).astype(v.dtype)[:, None]
+    by_q, by_v = (
+        own + a.dtau @ (passive + direct * command + worth)
+        for own, passive, command, worth in zip(
+            (a.dq, a.dv), forces.passive_slopes, forces.command_slopes[:2], forces.wrench_slopes[:2], strict=True
+        )
+    )
+    one, blocks = jnp.eye(model.nv, dtype=v.dtype), block_diagonal.of_ad(model.topology, _ONE_AND_HALF, v)
+    chart = block_diagonal.applied(model.topology, blocks, one) - one
+    if z is None:
+        return jnp.block([[chart, one], [by_q, by_v]]), a.dtau
+    nothing, rates = jnp.zeros_like(one), inverse_lag[:, None]
+    rows = [
+        [chart, one, nothing],
+        [by_q, by_v, jnp.where(lags[None], a.dtau, 0)],
+        [rates * forces.command_slopes[0], rates * forces.command_slopes[1], -jnp.diag(inverse_lag)],
+    ]
+    return jnp.block(rows), a.dtau
+
+
+_ONE_AND_HALF = AdFunction.from_taylor([1.0, 0.5])
+
+
+def _inverse_lags(model: Model) -> tuple[Bool[Array, " nv"], Float[Array, " nv"]]:
+    """(whether a drive lags, 1/T where it does, else 0)."""
+    lags = model.actuator_time > 0
+    return lags, jnp.where(lags, 1 / jnp.where(lags, model.actuator_time, 1), 0)
+
+
+def _worth(
+    model: Model, wrenches: Wrenches, t: Float[Array, ""], q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple[Array, tuple[Array, Array, Array]]:
+    """(the wrenches (bodies, 6), what their changes along q, by v and by time are worth in the joints)."""
+    zero = jnp.zeros_like(v)
+
+    def moved(t: Array, dq: Array, dv: Array) -> Array:
+        return wrenches(t, model.retract(q, dq), v + dv, model)
+
+    external, rate = jax.jvp(lambda t: moved(t, zero, zero), (t,), (jnp.ones_like(t),))
+
+    def joint_forces(change: Array) -> Array:
+        return -jax.jvp(lambda x: inverse_dynamics(model, q, zero, zero, x), (external,), (change,))[1]
+
+    by_q, by_v = jax.jacfwd(moved, (1, 2))(t, zero, zero)
+    columns = jax.vmap(joint_forces, in_axes=-1, out_axes=-1)
+    return external, (columns(by_q), columns(by_v), joint_forces(rate))

@@ -1,0 +1,197 @@
+"""The rates of a motion: eigenvalues of its Jacobian at states, what makes them fast, and which method bears them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Complex, Float, Shaped
+
+from lgsim.integrators.method import Method
+from lgsim.integrators.methods import MK4, Rodas4
+from lgsim.integrators.stability import largest_step, unstable
+from lgsim.multibody.model import Model
+from lgsim.simulation.equations_of_motion import (
+    Control,
+    State,
+    TorqueSegment,
+    Wrenches,
+    force_slopes,
+    motion_jacobian,
+)
+
+STATES = 8
+"""The number of states of a piece of a motion at which its rates are looked at."""
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """A choice of method that ``simulate`` makes along the motion: explicit steps until a rate is too fast for them.
+
+    The eigenvalues of the Jacobian are found at the start and at states of each piece of the motion; where one is
+    beyond the stability of the explicit method, that piece is computed again by the stiff one, which goes on.
+
+    Attributes:
+        explicit: The method for rates that the step resolves.
+        stiff: The method from the first state on whose rates are beyond the stability of the other.
+    """
+
+    explicit: Method = MK4
+    stiff: Method = Rodas4
+
+
+class UnstableMode(NamedTuple):
+    """A rate that a method's step does not bear.
+
+    Attributes:
+        time: The time of the state, s.
+        rate: The size of the eigenvalue, 1/s.
+        joint: The name of the joint that moves most in this mode.
+        cause: What makes it so fast, in words.
+        largest_step: The largest step, s, that the method bears at that state.
+    """
+
+    time: float
+    rate: float
+    joint: str
+    cause: str
+    largest_step: float
+
+    def __str__(self) -> str:
+        """The rate, the joint and the cause, such as "rates up to 4200 1/s at joint tip (damping 3 on 1e-5 kg m^2)"."""
+        return f"rates up to {self.rate:.2g} 1/s at joint {self.joint} ({self.cause})"
+
+
+class _Modes(NamedTuple):
+    """Of n states: Jacobians, inverse inertias felt in each joint, and (stiffness, damping) of each kind of force."""
+
+    jacobian: Shaped[Array, "n algebra algebra"]
+    inverse_inertia: Shaped[Array, "n nv"]
+    control: tuple[Shaped[Array, "n nv"], Shaped[Array, "n nv"]]
+    passive: tuple[Shaped[Array, "n nv"], Shaped[Array, "n nv"]]
+
+
+def unstable_mode(
+    method: Method,
+    model: Model,
+    times: Sequence[float] | Float[np.ndarray, " n"],
+    states: Shaped[np.ndarray, "n state"] | Shaped[Array, "n state"],
+    dt: float,
+    *,
+    control: Control | None = None,
+    wrenches: Wrenches | None = None,
+    segments: TorqueSegment | None = None,
+) -> UnstableMode | None:
+    """The fastest mode at some states that grows by a method's steps though the motion does not, or None.
+
+    Each state is looked at twice, also with its velocities at zero, where dry friction is steepest.
+
+    Args:
+        method: The method.
+        model: The machine.
+        times: The times of the states, s.
+        states: States (q, v, forces of drives that lag), at most some ``STATES`` of which are used.
+        dt: The step, s.
+        control, wrenches: See ``rollout``.
+        segments: Joint forces that are the same all the time, or None.
+    """
+    found = np.flatnonzero(np.isfinite(np.asarray(states)).all(axis=1))
+    if not found.size:
+        return None
+    # always as many, so that one program serves all pieces
+    chosen = found[np.round(np.linspace(0, found.size - 1, STATES)).astype(int)]
+    steady = segments if segments is None or segments.steady else None
+    at, y = jnp.asarray(np.asarray(times)[chosen], model.dtype), jnp.asarray(np.asarray(states)[chosen])
+    data = _modes(model, control, wrenches, steady, jnp.concatenate([at, at]), jnp.concatenate([y, _at_rest(model, y)]))
+    jacobians = np.asarray(data.jacobian, np.float64)
+    finite = np.isfinite(jacobians).all(axis=(1, 2))
+    worst: tuple[float, int, complex] | None = None
+    for i in np.flatnonzero(finite):
+        modes = np.linalg.eigvals(jacobians[i])
+        bad = modes[unstable(method.tableau, modes.astype(complex), dt)]
+        if bad.size and (worst is None or np.abs(bad).max() > worst[0]):
+            worst = float(np.abs(bad).max()), int(i), complex(bad[np.argmax(np.abs(bad))])
+    if worst is None:
+        return None
+    rate, i, mode = worst
+    joint, cause = _cause(model, jax.tree.map(lambda x: np.asarray(x[i], np.float64), data), mode)
+    step = largest_step(method.tableau, np.linalg.eigvals(jacobians[i]).astype(complex), dt)
+    return UnstableMode(float(at[i % STATES]), rate, joint, cause, step)
+
+
+@eqx.filter_jit  # not jax.jit: a control may be any function
+def _modes(
+    model: Model,
+    control: Control | None,
+    wrenches: Wrenches | None,
+    segment: TorqueSegment | None,
+    t: Float[Array, " n"],
+    y: Float[Array, "n state"],
+) -> _Modes:
+    args = (model, control, wrenches), segment
+
+    def at(t: Float[Array, ""], y: State) -> _Modes:
+        jacobian, inverse_mass = motion_jacobian(t, y, args)
+        forces = force_slopes(t, y, args)
+        control_slopes, passive_slopes = forces.command_slopes[:2], forces.passive_slopes
+        return _Modes(
+            jacobian,
+            jnp.diag(inverse_mass),
+            (-jnp.diag(control_slopes[0]), -jnp.diag(control_slopes[1])),
+            (-jnp.diag(passive_slopes[0]), -jnp.diag(passive_slopes[1])),
+        )
+
+    return jax.vmap(at)(t, y)
+
+
+def _at_rest(model: Model, y: Float[Array, "n state"]) -> Float[Array, "n state"]:
+    return y.at[:, model.nq : model.nq + model.nv].set(0)
+
+
+def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
+    """(the name of the joint that moves most in a mode, what makes it fast in words)."""
+    values, vectors = np.linalg.eig(data.jacobian)
+    vector: Complex[np.ndarray, " algebra"] = vectors[:, np.argmin(np.abs(values - mode))]
+    nv = model.nv
+    moves = np.abs(vector[nv : 2 * nv]) / np.sqrt(data.inverse_inertia)  # by energy
+    drives = np.abs(vector[2 * nv :])
+    if drives.size:
+        i = int(np.argmax(drives))
+        lag = float(model.actuator_time[i])
+        if abs(mode * lag + 1) < 0.3:
+            return _joint_of(model, i), f"a drive that lags by {lag:.2g} s"
+    i = int(np.argmax(moves))
+    turns = _turns(model)[i]
+    inertia = f"{1 / data.inverse_inertia[i]:.2g} {'kg m^2' if turns else 'kg'}"
+    friction = float(model.friction[i] / model.friction_speed[i]) if float(model.friction[i]) else 0.0
+    own = float(model.damping[i])
+    names = {
+        f"damping {own:.2g} on {inertia}": own,
+        f"dry friction {float(model.friction[i]):.2g} {'N m' if turns else 'N'} at {float(model.friction_speed[i]):.2g}"
+        f" {'rad/s' if turns else 'm/s'}, on {inertia}": min(friction, max(data.passive[1][i] - own, 0.0)),
+        f"damping {data.control[1][i]:.2g} of the control on {inertia}": float(data.control[1][i]),
+    }
+    pulls = {
+        f"stiffness {data.passive[0][i]:.2g} on {inertia}": float(data.passive[0][i]),
+        f"stiffness {data.control[0][i]:.2g} of the control on {inertia}": float(data.control[0][i]),
+    }
+    rates = {text: d * data.inverse_inertia[i] for text, d in names.items()}
+    rates |= {text: np.sqrt(max(k, 0.0) * data.inverse_inertia[i]) for text, k in pulls.items()}
+    text = max(rates, key=lambda text: rates[text])
+    return _joint_of(model, i), text if rates[text] > 0.1 * abs(mode) else f"the motion itself, on {inertia}"
+
+
+def _joint_of(model: Model, dof: int) -> str:
+    return next(name for name, part in model.v_slices.items() if part.start <= dof < part.stop)
+
+
+def _turns(model: Model) -> list[bool]:
+    """Of each degree of freedom whether it turns."""
+    joints = zip(model.topology.joints, model.topology.mimics, strict=True)
+    return [row.turns for joint, mimic in joints if mimic is None for row in joint.rows]

@@ -1,0 +1,102 @@
+"""Rates of machines: eigenvalues against closed forms, the joint and the cause in words, the limits of methods."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lgsim
+from lgsim import actions
+from lgsim.integrators import METHODS
+from lgsim.integrators.stability import amplification, largest_step, unstable
+from lgsim.simulation.equations_of_motion import equations_of_motion, motion_jacobian, state_space
+from lgsim.simulation.stiffness import unstable_mode
+from tests.integrators.engines import default
+from tests.multibody import trees
+from tests.simulation.test_stiff_motion import MACHINES, control, machine, push, stiff_pendulum
+
+INERTIA = 0.05 + 1.3 * 0.16
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lags", [False, True])
+@pytest.mark.parametrize("name", MACHINES)
+def test_jacobian_is_the_derivative_in_the_chart(name, lags):
+    model = machine(name, lags)
+    q, v, z = trees.state(model)
+    y, action, t = jnp.concatenate([q, v, z] if lags else [q, v]), state_space(model), jnp.asarray(0.3)
+    args = (model, control, push), None
+
+    def rate(sigma):
+        return action.dexpinv(sigma, equations_of_motion(t, action.move(sigma, y), args))
+
+    found, inverse_mass = jax.jit(lambda y: motion_jacobian(t, y, args))(y)
+    right = jax.jit(jax.jacfwd(rate))(jnp.zeros(action.dim))
+    np.testing.assert_allclose(found, right, rtol=0, atol=1e-14 * np.abs(right).max())
+    np.testing.assert_allclose(inverse_mass @ lgsim.mass_matrix(model, q), np.eye(model.nv), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", default(METHODS, ["LieEuler", "MK4", "CF4", "CG4", "MK54"]))
+def test_amplification_is_that_of_a_step(name):
+    """Every explicit method, on y' = lambda y of complex numbers as a matrix."""
+    method, modes = METHODS[name], np.array([-0.5 + 0.3j, 1.3j, -2.9, 0.4 - 2j], complex)
+
+    @jax.jit
+    @jax.vmap
+    def step(z):
+        A = jnp.array([[z[0], -z[1]], [z[1], z[0]]])
+        return method.step(
+            actions.Translation(2), lambda t, y, args: A @ y, jnp.zeros(()), jnp.array([1.0, 0.0]), jnp.ones(()), None
+        )[0]
+
+    found = np.asarray(step(jnp.stack([modes.real, modes.imag], axis=1)))
+    np.testing.assert_allclose(found @ [1, 1j], amplification(method.tableau, modes), rtol=0, atol=1e-13)
+
+
+def test_known_limits():
+    """The real and the imaginary limit of RK4 (Hairer, Wanner II, IV.2), 2.7853 and 2.8284, and 5 % of growth."""
+    damped, swinging = np.array([-1000 + 0j]), np.array([1000j, -1000j])
+    assert abs(1000 * largest_step(lgsim.MK4.tableau, damped, 0.01) - 2.7853) < 0.04
+    assert abs(1000 * largest_step(lgsim.MK4.tableau, swinging, 0.01) - 2.8284) < 0.04
+    assert largest_step(lgsim.MK4.tableau, damped, 0.002) == float("inf")
+    # a mode that grows by itself is not the method's fault
+    assert not unstable(lgsim.MK4.tableau, np.array([30 + 0j]), 0.1).any()
+    for name, method in lgsim.LINEARLY_IMPLICIT_METHODS.items() | lgsim.IMPLICIT_METHODS.items():
+        assert not unstable(method.tableau, np.array([-1e9 + 0j, -1e4 + 1e4j]), 1.0).any(), name
+
+
+CASES = {
+    "damping 1e+04 on 0.26 kg m^2": (stiff_pendulum(1e4), None, 1e4 / INERTIA),
+    "dry friction 0.5 N m at 0.001 rad/s, on 0.26 kg m^2": (
+        stiff_pendulum(0.0, friction_speed=1e-3), None, 500 / INERTIA
+    ),
+    "damping 3e+03 of the control on 0.26 kg m^2": (stiff_pendulum(0.0), (0.0, 3e3), 3050 / INERTIA),
+    "stiffness 1e+05 of the control on 0.26 kg m^2": (stiff_pendulum(0.0), (1e5, 0.0), np.sqrt(1e5 / INERTIA)),
+    "stiffness 1e+05 on 0.26 kg m^2": (
+        stiff_pendulum(0.0).replace(stiffness=jnp.array([1e5])), None, np.sqrt(1e5 / INERTIA)
+    ),
+    "a drive that lags by 0.0001 s": (stiff_pendulum(0.0).replace(actuator_time=jnp.array([1e-4])), None, 1e4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cause", CASES)
+def test_rate_joint_and_cause(cause):
+    """The closed form of the pendulum's rates; moving fast does not hide dry friction, which is steepest at rest."""
+    model, gains, rate = CASES[cause]
+    state = np.array([[0.2, 2.0, 0.0]])[:, : 3 if model.topology.lags else 2]
+
+    def drive(t, q, v, model):
+        return -gains[0] * q - gains[1] * v
+
+    found = unstable_mode(lgsim.MK4, model, [0.5], state, 0.01, control=None if gains is None else drive)
+    assert abs(found.rate / rate - 1) < 0.03
+    assert str(found) == f"rates up to {found.rate:.2g} 1/s at joint {model.joint_names[0]} ({cause})"
+    assert found.time == 0.5 and 2.5 < found.rate * found.largest_step < 3
+    assert unstable_mode(lgsim.Rodas4, model, [0.5], state, 0.01) is None
+
+
+def test_what_moves_slowly_has_none():
+    model = stiff_pendulum(0.1)
+    state = np.array([[0.2, 0.3], [np.nan, 0.0]])
+    assert unstable_mode(lgsim.MK4, model, [0.0, 0.1], state, 0.01) is None
+    assert unstable_mode(lgsim.MK4, model, [0.0], state[1:], 0.01) is None
