@@ -45,7 +45,8 @@ def run_study(asked: StudyRequest) -> int:
         BadInput: a word is wrong, or the store is of something else.
         Stop: a package is missing, or the store cannot be written.
     """
-    from lgsim.cli import files, starts
+    from lgsim.cli import files
+    from lgsim.cli.checks import starts
     from lgsim.montecarlo import Engine, open_store
     from lgsim.scenarios import load_study
     from lgsim.scenarios.study_store import describe_study
@@ -83,7 +84,7 @@ def run_study(asked: StudyRequest) -> int:
 
 def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
     """Compute what the store lacks, show a table, and return the exit code."""
-    from lgsim.cli import starts
+    from lgsim.cli.checks import starts
     from lgsim.montecarlo.engine import fill
 
     known = [store.bounds(k) for k in range(store.chunks) if store.has(k)]

@@ -40,10 +40,11 @@ def run_optimization(asked: OptimizationRequest) -> int:
     """
     import jax.numpy as jnp
 
-    from lgsim.cli import files, pictures, starts
+    from lgsim.cli import files, pictures
+    from lgsim.cli.checks import starts
     from lgsim.optimize import RESULTS, solve, to_trajectory
     from lgsim.scenarios import load_scenario
-    from lgsim.simulation.rollout import split_state
+    from lgsim.simulation.equations_of_motion import split_state
     from lgsim.support.checkpoint import CheckpointError
 
     files.configure_jax()

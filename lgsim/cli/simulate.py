@@ -69,7 +69,8 @@ def run_simulation(asked: SimulationRequest) -> int:
     import jax.numpy as jnp
 
     from lgsim import simulation
-    from lgsim.cli import files, pictures, run_size, starts
+    from lgsim.cli import files, pictures
+    from lgsim.cli.checks import run_size, starts
     from lgsim.integrators import METHODS
     from lgsim.scenarios import states
     from lgsim.simulation.simulate import CHUNK

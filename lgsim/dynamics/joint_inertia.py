@@ -5,7 +5,7 @@ This is numpy on one state, for messages: nothing is traced or compiled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -96,14 +96,24 @@ def joints_without_inertia(model: Model, q: ArrayLike) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tree.joint_names[tree.row_joint[row]] for row in rows))
 
 
-def describe_missing_inertia(joints: Sequence[str]) -> str:
-    """What is wrong with joints that move without inertia and what to do, in words; empty without any."""
+def describe_missing_inertia(model: Model, q: ArrayLike) -> str:
+    """Which joints move without inertia and what to do, in words; empty where none does.
+
+    It says where this is so only in this configuration, as of links without mass between axes that meet in one line.
+
+    Args:
+        model: The machine.
+        q: Configuration (nq,).
+    """
+    joints = joints_without_inertia(model, q)
     if not joints:
         return ""
+    away = model.retract(jnp.asarray(q, model.dtype), jnp.linspace(0.3, 0.7, model.nv, dtype=model.dtype))
+    here = "" if set(joints) & set(joints_without_inertia(model, away)) else " in this configuration"
     names = listed([repr(name) for name in joints])
     one = len(joints) == 1
     return (
-        f"{'joint' if one else 'joints'} {names} {'moves' if one else 'move'} without inertia: give the"
+        f"{'joint' if one else 'joints'} {names} {'moves' if one else 'move'} without inertia{here}: give the"
         f" {'link' if one else 'links'} behind {'it' if one else 'them'} mass and inertia, or the"
         f" {'joint' if one else 'joints'} an armature"
     )

@@ -15,7 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int, Shaped
 
-from lgsim.dynamics.joint_inertia import describe_missing_inertia, joints_without_inertia
+from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import METHODS, MK4
 from lgsim.multibody.model import Model
@@ -213,7 +213,7 @@ def _finite(
     force = None if motion.drive_forces is None else np.asarray(motion.drive_forces[first])
     joint = worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]), force)
     # no step is small enough for a mass matrix that cannot be solved
-    advice = describe_missing_inertia(joints_without_inertia(model, motion.q[first - 1] if first else start)) or (
+    advice = describe_missing_inertia(model, motion.q[first - 1] if first else start) or (
         f"take a smaller dt than {dt:g} s or a method of higher order than {method_name(method)}"
     )
     return _slice(motion, slice(first)), (

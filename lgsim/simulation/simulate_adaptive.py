@@ -13,7 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from lgsim.dynamics.joint_inertia import describe_missing_inertia, joints_without_inertia
+from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
@@ -208,7 +208,7 @@ def _constant(model: Model, torques: ArrayLike | None) -> TorqueSegment | None:
 def _blame(args: Any, t: Float[Array, ""], y: Float[Array, " state"]) -> str:
     """Why the equations are not finite just after a state, in words; empty where they are."""
     model = args[0][0]
-    missing = describe_missing_inertia(joints_without_inertia(model, y[: model.nq]))
+    missing = describe_missing_inertia(model, y[: model.nq])
     if missing:
         return missing
     try:

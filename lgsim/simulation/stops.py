@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.dynamics.joint_inertia import describe_missing_inertia, joints_without_inertia
+from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.multibody.model import Model
 from lgsim.simulation.limits import limited_joints
@@ -57,9 +57,9 @@ def with_stops(model: Model, contact_time: float = CONTACT_TIME) -> Model:
     new = limited_joints(model) & (stiffness == 0)
     if not new.any():
         return model
-    missing = joints_without_inertia(model, model.neutral())
+    missing = describe_missing_inertia(model, model.neutral())
     if missing:
-        raise ValueError(f"model: {describe_missing_inertia(missing)}")
+        raise ValueError(f"model: {missing}")
     speed = np.asarray(model.velocity_limit, float)
     speed = np.where(np.isfinite(speed) & (speed > 0), speed, SPEED)
     k = _felt_inertia(model) * (np.pi / contact_time) ** 2

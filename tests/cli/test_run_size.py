@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.cli import run_size
+from lgsim.cli.checks import run_size
+from lgsim.cli.checks.run_size import RunSize, confirm
 from lgsim.cli.errors import BadInput
-from lgsim.cli.run_size import RunSize, confirm
 from lgsim.simulation import Trajectory
 from tests.cli.machines import ARM, refused
 from tests.cli.machines import lgsim as command

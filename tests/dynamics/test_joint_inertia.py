@@ -140,8 +140,17 @@ def test_followers_count_with_the_joint_that_they_follow():
 
 
 def test_words():
-    assert describe_missing_inertia(()) == ""
-    assert describe_missing_inertia(["tip"]) == (
-        "joint 'tip' moves without inertia: give the link behind it mass and inertia, or the joint an armature"
-    )
-    assert describe_missing_inertia(["a", "b"]).startswith("joints 'a', 'b' move without inertia: give the links")
+    """One joint, two of them, none; and whether another configuration would help."""
+    remedy = "give the link behind it mass and inertia, or the joint an armature"
+    model = chain(WITHOUT["massless"])
+    assert describe_missing_inertia(model, model.neutral()) == f"joint 'tip' moves without inertia: {remedy}"
+    assert describe_missing_inertia(model.replace(armature=0.1), model.neutral()) == ""
+    wrist = lgsim.ModelBuilder()
+    for i, axis in enumerate(([0, 0, 1], [0, 1, 0], [0, 0, 1])):
+        body = {"mass": 1.0, "inertia": np.eye(3)} if i == 2 else {}
+        wrist.add_body(f"w{i}", f"w{i - 1}" if i else "world", joints.Revolute(), axis=axis, **body)
+    text = describe_missing_inertia(wrist.build(), jnp.zeros(3))
+    assert text == f"joint 'w0' moves without inertia in this configuration: {remedy}"
+    two = lgsim.ModelBuilder().add_body("a", "world", joints.Prismatic()).add_body("b", "world", joints.Prismatic())
+    text = describe_missing_inertia(two.build(), jnp.zeros(2))
+    assert text.startswith("joints 'a', 'b' move without inertia: give the links behind them mass")

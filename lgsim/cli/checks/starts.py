@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 
 from lgsim.cli.errors import BadInput
 from lgsim.cli.terminal import note
-from lgsim.dynamics.joint_inertia import describe_missing_inertia, joints_without_inertia
+from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.multibody import Model
 from lgsim.simulation.limits import LISTED, start_warnings
 from lgsim.support.messages import counted
@@ -25,7 +25,7 @@ def check_inertia(file: Path, model: Model, q: ArrayLike) -> None:
     Raises:
         BadInput: a joint moves none.
     """
-    missing = describe_missing_inertia(joints_without_inertia(model, q))
+    missing = describe_missing_inertia(model, q)
     if missing:
         raise BadInput(f"{file}: {missing}")
 
@@ -51,4 +51,4 @@ def remark_study(rollout: Rollout) -> None:
 
 def missing_inertia(rollout: Rollout) -> str:
     """Which joints of a study move without inertia where nothing varies, in words; empty for none."""
-    return describe_missing_inertia(joints_without_inertia(rollout.model, rollout.q0))
+    return describe_missing_inertia(rollout.model, rollout.q0)
