@@ -104,6 +104,8 @@ def run_simulation(asked: SimulationRequest) -> int:
     visuals = pictures.visuals(asked.file) if asked.html else None
     files.remark(report, asked.floating_base)
     starts.remark(model, q, v, torque)
+    if asked.stops:
+        starts.remark_stops(model, q)
     files.keep_compiled()
 
     def first_steps(count: int, watch: Watch) -> bool:

@@ -51,28 +51,14 @@ def joint_inertia(model: Model, q: ArrayLike) -> JointInertia:
     Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, (7.43); Ploen and Park 1999, Proposition 1.
     """
     tree = model.topology
-    armature = _own_armature(model)
     unit = OPERATIONS * float(np.finfo(np.dtype(model.dtype)).eps)
     inertias = [_spatial(p) for p in np.asarray(model.inertias, float)]
     # |x . dA x| <= x . E x for all twists x and the error dA of A: the bound moves like an inertia
     bounds = [unit * _size(A) for A in inertias]
     felt, rounding = np.zeros(tree.rows), np.zeros(tree.rows)
-    for body in reversed(range(tree.bodies)):
-        A, E = inertias[body], bounds[body]
-        for row, S, R, p in _steps_inwards(model, body, np.asarray(q, float)):
-            if row is not None:
-                U = A @ S
-                felt[row], rounding[row] = S @ U + armature[row], S @ E @ S + unit * armature[row]
-                if abs(felt[row]) > rounding[row]:
-                    free = np.eye(6) - np.outer(S, U) / felt[row]
-                    A, E = A - np.outer(U, U) / felt[row], free.T @ E @ free + unit * _size(A)
-            X = np.block([[R.T, -R.T @ _hat(p)], [np.zeros((3, 3)), R.T]])
-            A, E = X.T @ A @ X, X.T @ E @ X
-            E = E + unit * _size(A)
-        parent = tree.parents[body]
-        if parent != WORLD:
-            inertias[parent] = inertias[parent] + A
-            bounds[parent] = bounds[parent] + E
+    # what is not finite is no fault of this kind: it is found by other checks
+    with np.errstate(all="ignore"):
+        _eliminate(model, np.asarray(q, float), unit, inertias, bounds, felt, rounding)
     return JointInertia(felt, rounding)
 
 
@@ -117,6 +103,35 @@ def describe_missing_inertia(model: Model, q: ArrayLike) -> str:
         f" {'link' if one else 'links'} behind {'it' if one else 'them'} mass and inertia, or the"
         f" {'joint' if one else 'joints'} an armature"
     )
+
+
+def _eliminate(
+    model: Model,
+    q: Float[np.ndarray, " nq"],
+    unit: float,
+    inertias: list[Matrix],
+    bounds: list[Matrix],
+    felt: Float[np.ndarray, " rows"],
+    rounding: Float[np.ndarray, " rows"],
+) -> None:
+    """Fill in what the rows feel and its rounding, from the tips inwards; ``unit`` is the rounding of a sum."""
+    tree, armature = model.topology, _own_armature(model)
+    for body in reversed(range(tree.bodies)):
+        A, E = inertias[body], bounds[body]
+        for row, S, R, p in _steps_inwards(model, body, q):
+            if row is not None:
+                U = A @ S
+                felt[row], rounding[row] = S @ U + armature[row], S @ E @ S + unit * armature[row]
+                if abs(felt[row]) > rounding[row]:
+                    free = np.eye(6) - np.outer(S, U) / felt[row]
+                    A, E = A - np.outer(U, U) / felt[row], free.T @ E @ free + unit * _size(A)
+            X = np.block([[R.T, -R.T @ _hat(p)], [np.zeros((3, 3)), R.T]])
+            A, E = X.T @ A @ X, X.T @ E @ X
+            E = E + unit * _size(A)
+        parent = tree.parents[body]
+        if parent != WORLD:
+            inertias[parent] = inertias[parent] + A
+            bounds[parent] = bounds[parent] + E
 
 
 def _own_armature(model: Model) -> Float[np.ndarray, " rows"]:

@@ -257,7 +257,8 @@ def _parts(x: History, lower: Numbers, upper: Numbers) -> History:
     whole = _given(lower, upper) & np.isfinite(lower) & np.isfinite(upper)
     low, high = (np.where(whole, end, side) for end, side in ((lower, -1.0), (upper, 1.0)))
     half = high / 2 - low / 2
-    parts = np.where(whole, np.abs(x - (low + half)) / half, np.nan)
+    with np.errstate(over="ignore"):
+        parts = np.where(whole, np.abs(x - (low + half)) / half, np.nan)
     outside = _given(lower, upper) & ~whole & ((x < lower) | (x > upper))
     return np.where(outside, np.inf, parts)
 

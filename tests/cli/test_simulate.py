@@ -262,6 +262,10 @@ def test_stops_hold_the_motion(files, tmp_path):
     deepest = np.abs(before.v[:, 1]).max() * 0.02 / np.pi * np.sqrt(neutral / at)
     assert 1.5 + deepest / 2 < run.q[:, 1].max() < 1.5 + deepest and run.q[-1, 1] < 1.5
     np.testing.assert_array_equal(run.model.limit_stiffness > 0, [False, True])
+    asked = ("--duration", 0.001, "--stops", "--out", tmp_path / "short.npz")
+    beyond = lgsim("simulate", files / "arm.urdf", "--q", "elbow=1.6", *asked)
+    assert "note: --stops: what starts beyond a limit is pushed back from there" in beyond.stderr
+    assert "note: --stops: no joint has a position limit" in lgsim("simulate", files / "ball.urdf", *asked).stderr
 
 
 MASSLESS = """<robot name="m"><link name="base"/>

@@ -99,7 +99,10 @@ def _can_ask() -> bool:
 
 
 def _memory() -> float:
-    """The computer's memory, bytes."""
+    """The computer's memory, bytes; infinite where the system does not tell."""
+    names = getattr(os, "sysconf_names", {})
+    if not {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(names):
+        return math.inf
     return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
 
 

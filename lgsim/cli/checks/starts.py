@@ -12,7 +12,7 @@ from lgsim.cli.errors import BadInput
 from lgsim.cli.terminal import note
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.multibody import Model
-from lgsim.simulation.limits import LISTED, start_warnings
+from lgsim.simulation.limits import LISTED, limited_joints, start_warnings
 from lgsim.support.messages import counted
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ def remark(model: Model, q: ArrayLike, v: ArrayLike, torque: ArrayLike | None = 
         note(text)
     if len(found) > LISTED:
         note(f"and {counted(len(found) - LISTED, 'more number')} beyond limits at the start")
+
+
+def remark_stops(model: Model, q: ArrayLike) -> None:
+    """Write a line where stops have nothing to act on, or act from the start."""
+    if not limited_joints(model).any():
+        note("--stops: no joint has a position limit")
+    elif start_warnings(model, np.asarray(q)):
+        note("--stops: what starts beyond a limit is pushed back from there")
 
 
 def remark_study(rollout: Rollout) -> None:
