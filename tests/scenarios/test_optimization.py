@@ -293,6 +293,10 @@ REFUSED = {
     "no such file": (changed("arm.urdf", "none.urdf"), ":3: machine.file: "),
     "shipped": (changed("arm.urdf", "lgsim:arm"), "expected a machine that comes with lgsim, got 'arm'; did you mean"),
     "gravity of two": (changed("[0, 0, -5]", "[0, -5]"), ":4: machine.gravity: expected 3 numbers, got 2"),
+    "degrees": (
+        changed("weight = 1e5", "rotation = [180, 0, 0]"),
+        ":16: reach[1].rotation: expected a rotation vector in rad, got one of 180: looks like degrees",
+    ),
     "joint": (
         changed("elbow = 0.5", "elbw = 0.5"),
         ":7: start.q.elbw: expected the name of a joint, got 'elbw'; did you mean 'elbow'?",
