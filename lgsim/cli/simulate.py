@@ -109,10 +109,13 @@ def run_simulation(asked: SimulationRequest) -> int:
     files.keep_compiled()
 
     def first_steps(count: int, watch: Watch) -> bool:
-        return not simulation.simulate(
+        found = simulation.simulate(
             model, q, v, duration=count * asked.dt, dt=asked.dt, method=METHODS[method],
             torques=torque if torque.any() else None, save_every=min(asked.save_every, CHUNK), progress=watch,
         ).result  # fmt: skip
+        if found.startswith("interrupted"):
+            raise KeyboardInterrupt
+        return not found
 
     run_size.confirm(run_size.run_size(model, steps, asked.save_every, asked.adaptive, first_steps), asked.yes)
     amount = f"adaptive steps, tolerance {tolerance:g}," if asked.adaptive else f"{steps} steps"

@@ -142,7 +142,7 @@ def limit_warnings(uses: Iterable[LimitUse]) -> list[str]:
     for kind, own in _by_kind(uses):
         passed = [use for use in own if use.passed]
         if passed:
-            shown = [f"{use} ({_range(use)})" for use in passed[:LISTED]]
+            shown = [f"{use} ({_range(use)}, passed by {_excess(use):.2g})" for use in passed[:LISTED]]
             more = f" and {counted(len(passed) - LISTED, 'more joint')}" if len(passed) > LISTED else ""
             found.append(f"beyond {kind} limits: {', '.join(shown)}{more}")
     return found
@@ -281,6 +281,11 @@ def _by_kind(uses: Iterable[LimitUse]) -> Iterator[tuple[str, list[LimitUse]]]:
         own = sorted((use for use in given if use.kind == kind), key=lambda use: -use.part)
         if own:
             yield kind, own
+
+
+def _excess(use: LimitUse) -> float:
+    """How far a number is beyond its limit, in its unit."""
+    return max(use.value - use.limit[1], use.limit[0] - use.value)
 
 
 def _range(use: LimitUse) -> str:

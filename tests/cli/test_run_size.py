@@ -84,6 +84,19 @@ def test_words_of_sizes(count, text):
     assert run_size._bytes(count) == text
 
 
+def test_ctrl_c_while_steps_are_timed_ends_all(files, tmp_path, monkeypatch):
+    from lgsim.cli.progress import Watch
+
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Watch, "__call__", pressed)
+    monkeypatch.setattr(run_size, "TIMED_STEPS", 100)
+    asked = ("simulate", files / "arm.urdf", "--duration", 10, "--out", tmp_path / "run.npz")
+    assert refused(*asked, code=130) == "interrupted"
+    assert not (tmp_path / "run.npz").exists()
+
+
 def test_the_timed_steps_change_nothing(files, tmp_path, monkeypatch):
     """A run whose steps were timed first is the run without."""
     asked = ("simulate", files / "arm.urdf", "--q", "0.3,0.2", "--duration", 0.6, "--dt", 0.001)
