@@ -38,6 +38,14 @@ Target = Configuration | Callable[[Number], tuple[Configuration, Velocity, Veloc
 class ControlLaw(eqx.Module):
     """A feedback law; ``a + b`` is the law that adds the forces of two."""
 
+    @property
+    def by_joints(self) -> bool:
+        """Whether each force depends on the coordinate and the velocity of its own degree of freedom alone.
+
+        Linearly implicit steps of machines without groups among their joints then cost O(n).
+        """
+        return False
+
     @abstractmethod
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
         """The joint forces of the law.
@@ -65,6 +73,11 @@ class ControlSum(ControlLaw):
 
     terms: tuple[Callable, ...]
 
+    @property
+    def by_joints(self) -> bool:
+        """Whether each of the terms acts joint by joint."""
+        return all(getattr(term, "by_joints", False) for term in self.terms)
+
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
         """The sum of the terms' forces (nv,), N m or N."""
         return sum((term(t, q, v, model) for term in self.terms), jnp.zeros_like(v))
@@ -90,6 +103,11 @@ class PD(ControlLaw):
     target: Target
     stiffness: Gain
     damping: Gain
+
+    @property
+    def by_joints(self) -> bool:
+        """True: each joint has its own spring and damper."""
+        return True
 
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
         """The forces of spring and damper (nv,), N m or N, zero on a floating base."""
