@@ -267,7 +267,7 @@ def test_stops_without_use_or_from_the_start(files, capfd):
     for name, q, text in (
         ("arm.urdf", [0.0, 1.6], "note: --stops: what starts beyond a limit is pushed back from there\n"),
         ("ball.urdf", [1.0, 0.0, 0.0, 0.0, 9.0], "note: --stops: no joint has a position limit\n"),
-        ("arm.urdf", [9.0, 1.4], ""),
+        ("arm.urdf", [90.0, 1.4], ""),
     ):
         remark_stops(read_machine(files / name)[0], np.array(q))
         assert capfd.readouterr().err == text

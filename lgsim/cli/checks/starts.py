@@ -12,7 +12,7 @@ from lgsim.cli.errors import BadInput
 from lgsim.cli.terminal import note
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.multibody import Model
-from lgsim.simulation.limits import LISTED, limited_joints, start_warnings
+from lgsim.simulation.limits import LISTED, limit_uses, limited_joints, start_warnings
 from lgsim.support.messages import counted
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def remark_stops(model: Model, q: ArrayLike) -> None:
     """Write a line where stops have nothing to act on, or act from the start."""
     if not limited_joints(model).any():
         note("--stops: no joint has a position limit")
-    elif start_warnings(model, np.asarray(q)):
+    elif any(use.passed for use in limit_uses(model, np.asarray(q)[None])):
         note("--stops: what starts beyond a limit is pushed back from there")
 
 
