@@ -74,6 +74,7 @@ def test_table_and_files(ran):
     result, store = ran
     text = " ".join(result.stdout.split())
     assert "samples 200, 0 of them diverged" in text and f"report lgsim montecarlo report {store}" in text
+    assert re.search(r"position limits \S+ % used: elbow \S+ rad, in the worst sample speed limits \S+ % used", text)
     failed = np.concatenate([part.columns["failed far"] for part in mc.Store(store).read_all()])
     known = scipy.stats.binomtest(int(failed.sum()), len(failed)).proportion_ci(0.95, method="wilson")
     assert f"failed far {np.mean(failed):.5g} {known.low:.2g} to {known.high:.2g}" in text

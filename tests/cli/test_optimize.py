@@ -94,6 +94,7 @@ def test_summary_table_and_files(solved):
     off = float(re.search(r"tip to a position off by (\S+) m at the end", text)[1])
     found = Trajectory.load(folder / "run.npz").q[-1]
     assert off == pytest.approx(np.linalg.norm(tip(found) - GOAL), rel=0.06)
+    assert re.search(r"position limits \S+ % used: elbow \S+ rad at \S+ s speed limits \S+ % used: elbow", text)
     assert "% of their limits" in text and "compiling and the first iteration" in text
     assert "reach.toml: tip to a position; arm.urdf, 2 drives, 8 steps of 0.1 s, by ilqr" in squeezed(result.stderr)
     assert "iteration cost gradient feasibility step regularization" in squeezed(result.stderr)
