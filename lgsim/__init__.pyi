@@ -44,9 +44,11 @@ from lgsim.integrators import (
     Method,
     Newton,
     Solution,
+    StepError,
     SymplecticTheta,
     integrate,
     methods,
+    solution_error,
 )
 from lgsim.integrators.methods import *  # noqa: F403
 from lgsim.lie import conversions, quaternion, se2, se3, so2, so3
@@ -103,6 +105,7 @@ __all__ = [
     "Product",
     "Solution",
     "StateHistory",
+    "StepError",
     "SymplecticTheta",
     "Tangent",
     "Trajectory",
@@ -149,6 +152,7 @@ __all__ = [
     "simulate_adaptive",
     "so2",
     "so3",
+    "solution_error",
     "systems",
     "tangent_grad",
     "tangent_hessian",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -42,7 +43,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
 
     from lgsim.cli import files, pictures
     from lgsim.cli.checks import starts
-    from lgsim.optimize import RESULTS, solve, to_trajectory
+    from lgsim.optimize import RESULTS, plan_error, solve, to_trajectory
     from lgsim.scenarios import load_scenario
     from lgsim.simulation.equations_of_motion import split_state
     from lgsim.support.checkpoint import CheckpointError
@@ -83,7 +84,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
         failed = Stop(f"{asked.scenario}: {result.message}")
         failed.code = DIVERGED
         raise failed
-    motion = to_trajectory(problem, result)
+    motion = replace(to_trajectory(problem, result), step_error=plan_error(problem, result))
     made = [motion.save(asked.out)]
     interrupted = bool(result.result == RESULTS.interrupted)
     if interrupted:
@@ -131,6 +132,7 @@ def _show(
         us, upper = np.abs(result.us), np.asarray(problem.upper)
         share = float(np.max(us[:, upper > 0] / upper[upper > 0]))
         table.add_row("drives", f"up to {100 * share:.3g} % of their limits")
+    table.add_row("error of the steps", f"{motion.step_error}, without feedback")
     for name, text in limit_rows(motion.limit_uses):
         table.add_row(name, text)
     table.add_row("iterations", f"{int(result.iterations)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, bad_input, needs
+from lgsim.cli.errors import DIVERGED, INTERRUPTED, NOT_RESOLVED, BadInput, bad_input, needs
 from lgsim.cli.progress import Watch
 from lgsim.cli.terminal import console, note
 from lgsim.support.messages import counted, listed, unknown_name
@@ -54,6 +54,7 @@ class SimulationRequest(NamedTuple):
     float32: bool
     seed: int
     check: bool
+    step_check: bool
     stops: bool
     yes: bool
 
@@ -111,7 +112,8 @@ def run_simulation(asked: SimulationRequest) -> int:
     def first_steps(count: int, watch: Watch) -> bool:
         found = simulation.simulate(
             model, q, v, duration=count * asked.dt, dt=asked.dt, method=METHODS[method],
-            torques=torque if torque.any() else None, save_every=min(asked.save_every, CHUNK), progress=watch,
+            torques=torque if torque.any() else None, save_every=min(asked.save_every, CHUNK),
+            step_check=False, progress=watch,
         ).result  # fmt: skip
         if found.startswith("interrupted"):
             raise KeyboardInterrupt
@@ -126,13 +128,13 @@ def run_simulation(asked: SimulationRequest) -> int:
             motion = simulation.simulate_adaptive(
                 model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance, method=METHODS[method],
                 torques=torque if torque.any() else None, dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE,
-                progress=watch,
+                step_check=asked.step_check, progress=watch,
             )  # fmt: skip
         else:
             motion = simulation.simulate(
                 model, q, v, duration=asked.duration, dt=asked.dt, method=METHODS[method],
                 torques=torque if torque.any() else None, save_every=asked.save_every, check=asked.check,
-                progress=watch,
+                step_check=asked.step_check, progress=watch,
             )  # fmt: skip
     made = [motion.save(asked.out)]
     if motion.result:
@@ -142,7 +144,9 @@ def run_simulation(asked: SimulationRequest) -> int:
     if asked.html:
         made.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
     _show(motion, watch, made, asked.stops)
-    return 0 if not motion.result else INTERRUPTED if watch.interrupted else DIVERGED
+    if motion.result:
+        return INTERRUPTED if watch.interrupted else DIVERGED
+    return 0 if motion.step_error is None or motion.step_error.resolved else NOT_RESOLVED
 
 
 class StateWatch(Watch):
@@ -293,6 +297,9 @@ def simulate(
     check: Annotated[
         bool, typer.Option("--check", help="Where the motion diverges, say which quantity was the first to.")
     ] = False,
+    no_step_check: Annotated[
+        bool, typer.Option("--no-step-check", help="Do not estimate the error of the steps, in half of the time.")
+    ] = False,
     stops: Annotated[
         bool,
         typer.Option("--stops", help="The position limits act as stops, soft enough for the step: 20 ms a bounce."),
@@ -304,10 +311,11 @@ def simulate(
     """Simulate a machine and save the run.
 
     Ctrl-C ends the simulation early and saves what there is; so does a motion that diverges. With --adaptive the steps
-    are as long as the tolerance lets them be, and --dt says only what is saved.
+    are as long as the tolerance lets them be, and --dt says only what is saved. The error that the steps leave is
+    estimated from the same motion with other steps; where it is as large as the motion, the exit status is 3.
     """
     request = SimulationRequest(
         file, q, v, torque, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base, out, plot,
-        html, save_every, float32, seed, check, stops, yes,
+        html, save_every, float32, seed, check, not no_step_check, stops, yes,
     )  # fmt: skip
     raise typer.Exit(run_simulation(request))

@@ -7,17 +7,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import METHODS, MK4
+from lgsim.integrators.step_error import StepError
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import (
     Control,
@@ -29,7 +28,9 @@ from lgsim.simulation.equations_of_motion import (
     torque_segments,
 )
 from lgsim.simulation.finite_checks import plain_errors
-from lgsim.simulation.rollout import StateHistory, integrate_checked_motion, integrate_motion
+from lgsim.simulation.fixed_steps import FixedSteps
+from lgsim.simulation.rollout import StateHistory, integrate_checked_motion
+from lgsim.simulation.step_check import check_steps, joined_state, node_steps
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
@@ -55,6 +56,7 @@ def simulate(
     tau0: Float[ArrayLike, " nv"] | None = None,
     save_every: int = 1,
     check: bool = False,
+    step_check: bool = True,
     progress: Progress | None = None,
 ) -> Trajectory:
     """Simulate a machine for some time and keep what came of it.
@@ -73,6 +75,9 @@ def simulate(
         save_every: Number of steps from one saved state to the next.
         check: Whether a motion that diverges is computed there again, slowly, so that ``result`` says which quantity
             was the first that was not finite, with its joint, body and step, see ``rollout``.
+        step_check: Whether a motion that reaches its end is computed again with other steps, by the same compiled
+            program, so that ``step_error`` says how far the steps are off, see ``StepError``. That takes about as long
+            as the motion itself.
         progress: Called after each chunk with the number of steps done and of all.
 
     Returns:
@@ -89,43 +94,33 @@ def simulate(
     steps = max(1, round(duration / dt / save_every)) * save_every
     rows = torque_segments(model, torques, steps, 0.0, dt)
     chunk = save_every * max(1, min(CHUNK, steps) // save_every)
-    run = partial(_chunk, method=method, steps=chunk, save_every=save_every)
+    every = node_steps(steps, save_every) if step_check else save_every
+    fixed = FixedSteps(model, control, wrenches, rows, method, float(dt), chunk, every)
     first = StateHistory(jnp.zeros(1, model.dtype), *split_state(model, y0[None]))
-    # what was computed, chunk by chunk; of these lists only the first ``_SimulationState.chunks`` entries count
-    motions, forces = [first], [_forces(model, control, rows, np.zeros(1, int), first)]
-
-    def advance(state: _SimulationState) -> _SimulationState:
-        del motions[state.chunks :], forces[state.chunks :]
-        done = state.steps
-        now = rows if rows is None or rows.steady else jax.tree.map(partial(_rows_from, done, chunk), rows)
-        t0, h = jnp.asarray(done * dt, model.dtype), jnp.asarray(dt, model.dtype)
-        y = jnp.concatenate([x[-1] for x in motions[-1][1:] if x is not None])
-        motion = run(model, y, t0, h, now, control, wrenches)
-        motion = _slice(motion, slice(1, 1 + min(chunk, steps - done) // save_every))
-        good, result = _finite(model, motion, done, dt, save_every, method, y[: model.nq])
-        if result and check:
-            again = partial(
-                integrate_checked_motion, model, y, h, chunk, now, control, wrenches, method, t0, save_every, None, done
-            )
-            result = _first_fault(again, result)
-        if len(good.time):
-            at = done + save_every * np.arange(1, len(good.time) + 1)
-            forces.append(_forces(model, control, rows, at, good))
-            motions.append(good)
-        return _SimulationState(done + len(motion.time) * save_every, len(motions), result)
-
+    pieces = _Pieces([first], [first], [_forces(model, control, rows, np.zeros(1, int), first)])
     state, interrupted = run_in_chunks(
         _SimulationState(0, 1, ""),
-        advance,
+        partial(_advance, fixed, steps, save_every, check, pieces),
         lambda state: state.steps >= steps or bool(state.result),
         progress=None if progress is None else lambda _, state: progress(state.steps, steps),
     )
     result = f"interrupted at {state.steps * dt:g} s of {steps * dt:g} s" if interrupted else state.result
-    time, q, v = (np.concatenate([np.asarray(motion[i]) for motion in motions[: state.chunks]]) for i in range(3))
+    pieces.cut(state.chunks)
+    time, q, v = (np.concatenate([np.asarray(motion[i]) for motion in pieces.saved]) for i in range(3))
+    error = None if result or not step_check else _step_error(fixed, pieces.nodes, steps, save_every)
     return Trajectory(
         model, np.asarray(save_every * dt * np.arange(len(time)), time.dtype), q, v,
-        np.concatenate(forces[: state.chunks]), method_name(method), float(dt), result, own_version(),
+        np.concatenate(pieces.forces), method_name(method), float(dt), result, own_version(), error,
     )  # fmt: skip
+
+
+def _step_error(fixed: FixedSteps, nodes: list[StateHistory], steps: int, save_every: int) -> StepError | None:
+    """The error of the steps at the saved states; None where Ctrl-C ended the search for it."""
+    states = np.concatenate([joined_state(node) for node in nodes])
+    try:
+        return check_steps(fixed, states)[:: save_every // fixed.every]
+    except KeyboardInterrupt:
+        return None
 
 
 class _SimulationState(NamedTuple):
@@ -142,22 +137,48 @@ class _SimulationState(NamedTuple):
     result: str
 
 
-@eqx.filter_jit  # not jax.jit: a control may be any function
-def _chunk(
-    model: Model,
-    y0: Float[Array, " state"],
-    t0: Float[Array, ""],
-    dt: Float[Array, ""],
-    rows: TorqueSegment | None,
-    control: Control | None,
-    wrenches: Wrenches | None,
-    *,
-    method: Method,
-    steps: int,
-    save_every: int,
-) -> StateHistory:
-    """The motion over some steps from the state y0 at the time t0."""
-    return integrate_motion(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, None)
+class _Pieces(NamedTuple):
+    """What was computed, chunk by chunk; of these lists only the first ``_SimulationState.chunks`` entries count.
+
+    Attributes:
+        saved: The saved states.
+        nodes: The states that the check of the steps compares, the saved ones among them.
+        forces: The drives' forces at the saved states (n, nv), N m or N.
+    """
+
+    saved: list[StateHistory]
+    nodes: list[StateHistory]
+    forces: list[Float[np.ndarray, "n nv"]]
+
+    def cut(self, chunks: int) -> None:
+        """Forget what was computed after so many chunks."""
+        for pieces in self:
+            del pieces[chunks:]
+
+
+def _advance(
+    fixed: FixedSteps, steps: int, save_every: int, check: bool, pieces: _Pieces, state: _SimulationState
+) -> _SimulationState:
+    """The simulation one chunk later, whose states go into the pieces."""
+    pieces.cut(state.chunks)
+    done, model, every = state.steps, fixed.model, fixed.every
+    y = joined_state(pieces.nodes[-1])[-1]
+    motion = fixed.motion(y, done)
+    motion = _slice(motion, slice(1, 1 + min(fixed.chunk, steps - done) // every))
+    good, result = _finite(model, motion, done, fixed.dt, every, fixed.method, y[: model.nq])
+    if result and check:
+        _, y, t0, h, rows, *others = fixed.arguments(y, done)
+        again = partial(
+            integrate_checked_motion, model, y, h, fixed.chunk, rows, *others, fixed.method, t0, every, None, done
+        )
+        result = _first_fault(again, result)
+    if len(good.time):
+        saved = _slice(good, slice(save_every // every - 1, None, save_every // every))
+        at = done + save_every * np.arange(1, len(saved.time) + 1)
+        pieces.forces.append(_forces(model, fixed.control, fixed.rows, at, saved))
+        pieces.nodes.append(good)
+        pieces.saved.append(saved)
+    return _SimulationState(done + len(motion.time) * every, len(pieces.saved), result)
 
 
 def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
@@ -173,11 +194,6 @@ def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
 
 def _slice(motion: StateHistory, part: slice) -> StateHistory:
     return jax.tree.map(lambda x: x[part], motion)
-
-
-def _rows_from(start: int, count: int, rows: Shaped[Array, "steps ..."]) -> Shaped[Array, "count ..."]:
-    """``count`` rows from an index on; beyond the end the last one again."""
-    return rows[np.minimum(np.arange(start, start + count), len(rows) - 1)]
 
 
 def _forces(
@@ -202,7 +218,7 @@ def _finite(
     dt: float,
     save_every: int,
     method: Method,
-    start: Float[Array, " nq"],
+    start: Float[np.ndarray, " nq"],
 ) -> tuple[StateHistory, str]:
     """(the saved states before the first one that is not finite, what to say of that one); ``start`` is before all."""
     bad = ~np.all([np.isfinite(x).all(axis=1) for x in motion[1:] if x is not None], axis=0)

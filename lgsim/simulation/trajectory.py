@@ -17,6 +17,7 @@ from jaxtyping import Float
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.momentum import center_of_mass, centroidal_momentum
 from lgsim.integrators.hermite import hermite
+from lgsim.integrators.step_error import StepError
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.joints import Free, Spherical
 from lgsim.multibody.model import Model
@@ -60,6 +61,7 @@ class Trajectory:
         dt: Step, s; NaN where the steps were adapted.
         result: Empty, or how the motion ended before its time and when.
         version: Version of lgsim that computed the motion.
+        step_error: An estimate of the error of the steps at the saved states; None where it was not asked for.
 
     Raises:
         ValueError: an array has another shape than the model and the times ask for.
@@ -74,6 +76,7 @@ class Trajectory:
     dt: float = float("nan")
     result: str = ""
     version: str = ""
+    step_error: StepError | None = None
 
     def __post_init__(self) -> None:
         n, widths = len(self.time), {"q": self.model.nq, "v": self.model.nv, "tau": self.model.nv}
@@ -93,7 +96,10 @@ class Trajectory:
         """
         if not isinstance(part, slice):
             raise TypeError(f"trajectory: expected a slice such as [10:20], got {part!r}; use .q[i] for one state")
-        return replace(self, **{name: getattr(self, name)[part] for name in ("time", "q", "v", "tau")})
+        error = None if self.step_error is None else self.step_error[part]
+        return replace(
+            self, step_error=error, **{name: getattr(self, name)[part] for name in ("time", "q", "v", "tau")}
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -154,7 +160,9 @@ class Trajectory:
         ends = (jnp.asarray(x[j]) for j in (i, i + 1) for x in (self.q, self.v))
         q, v = _interpolate(self.model, *ends, jnp.asarray(h), jnp.asarray(s))
         tau = self.tau[i] + s[:, None] * (self.tau[i + 1] - self.tau[i])
-        return replace(self, time=time, q=np.asarray(q), v=np.asarray(v), tau=tau)
+        # that of the steps; the cubic adds its own
+        error = None if self.step_error is None else self.step_error[i + (s > 0)]
+        return replace(self, time=time, q=np.asarray(q), v=np.asarray(v), tau=tau, step_error=error)
 
     @cached_property
     def limit_uses(self) -> tuple[LimitUse, ...]:
@@ -162,7 +170,7 @@ class Trajectory:
         return limit_uses(self.model, self.q, self.v, self.tau, self.time)
 
     def summary(self) -> TrajectorySummary:
-        """What one looks at first: final time, energy drift, constraint error, limits used, and what passes them.
+        """What one looks at first: final time, errors, energy drift, limits used, and what passes them.
 
         ``print(trajectory.summary())`` shows it.
 
@@ -173,6 +181,7 @@ class Trajectory:
             raise ValueError("trajectory: expected at least one state, got none")
         rows = [
             ("final time", f"{self.time[-1]:g} s"),
+            *([] if self.step_error is None else [("error of the steps", str(self.step_error))]),
             ("energy drift", energy_drift(self)),
             ("constraint error", f"{self.constraint_error.max():.2g}"),
             *limit_rows(self.limit_uses),
@@ -215,10 +224,8 @@ class Trajectory:
         for prefix, array, names in (("q", self.q, q_names(self.model)), ("v", self.v, v_names(self.model)),
                                      ("tau", self.tau, tau_names(self.model))):  # fmt: skip
             named |= {f"{prefix} {name}": array[:, i] for i, name in enumerate(names)}
-        return named | {
-            "kinetic energy [J]": self.kinetic_energy,
-            "potential energy [J]": self.potential_energy,
-        }
+        named |= {"kinetic energy [J]": self.kinetic_energy, "potential energy [J]": self.potential_energy}
+        return named if self.step_error is None else named | self.step_error.columns
 
 
 def energy_drift(trajectory: Trajectory) -> str:
