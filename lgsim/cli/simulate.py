@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MOST = 1e15
 """The number of steps from which on the time of a step is lost in round-off."""
 
+AUTOMATIC = "auto"
+"""The name of the choice of a method along the motion."""
+
 TOLERANCE, ABSOLUTE = 1e-6, 1e-3
 """The default tolerance of adaptive steps, and the share of a tolerance that is absolute."""
 
@@ -72,13 +75,13 @@ def run_simulation(asked: SimulationRequest) -> int:
     from lgsim import simulation
     from lgsim.cli import files, pictures
     from lgsim.cli.checks import run_size, starts
-    from lgsim.integrators import METHODS
     from lgsim.scenarios import states
     from lgsim.simulation.simulate import CHUNK
     from lgsim.simulation.stops import CONTACT_TIME, resolved_contact_time
 
     steps = _steps(asked)
-    method, tolerance = _method(asked), _tolerance(asked)
+    name, tolerance = _method(asked), _tolerance(asked)
+    method = simulation.MOTION_METHODS.get(name, simulation.Automatic())
     files.check_out("--out", asked.out)
     gravity = _gravity(asked.gravity)
     model, report = files.read_machine(
@@ -111,9 +114,8 @@ def run_simulation(asked: SimulationRequest) -> int:
 
     def first_steps(count: int, watch: Watch) -> bool:
         found = simulation.simulate(
-            model, q, v, duration=count * asked.dt, dt=asked.dt, method=METHODS[method],
-            torques=torque if torque.any() else None, save_every=min(asked.save_every, CHUNK),
-            step_check=False, progress=watch,
+            model, q, v, duration=count * asked.dt, dt=asked.dt, method=method, step_check=False,
+            torques=torque if torque.any() else None, save_every=min(asked.save_every, CHUNK), progress=watch,
         ).result  # fmt: skip
         if found.startswith("interrupted"):
             raise KeyboardInterrupt
@@ -122,17 +124,18 @@ def run_simulation(asked: SimulationRequest) -> int:
     run_size.confirm(run_size.run_size(model, steps, asked.save_every, asked.adaptive, first_steps), asked.yes)
     amount = f"adaptive steps, tolerance {tolerance:g}," if asked.adaptive else f"{steps} steps"
     with StateWatch(steps) if asked.adaptive else Watch(steps) as watch:
-        line = f"simulating {asked.duration:g} s of {asked.file}: {amount} by {method}"
+        line = f"simulating {asked.duration:g} s of {asked.file}: {amount} by {name}"
         console(error=True).print(line, soft_wrap=True)
         if asked.adaptive:
             motion = simulation.simulate_adaptive(
-                model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance, method=METHODS[method],
+                model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance,
+                method=simulation.MOTION_METHODS[name],
                 torques=torque if torque.any() else None, dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE,
                 step_check=asked.step_check, progress=watch,
             )  # fmt: skip
         else:
             motion = simulation.simulate(
-                model, q, v, duration=asked.duration, dt=asked.dt, method=METHODS[method],
+                model, q, v, duration=asked.duration, dt=asked.dt, method=method,
                 torques=torque if torque.any() else None, save_every=asked.save_every, check=asked.check,
                 step_check=asked.step_check, progress=watch,
             )  # fmt: skip
@@ -160,13 +163,14 @@ class StateWatch(Watch):
 
 def _method(asked: SimulationRequest) -> str:
     """The name of the method."""
-    from lgsim.integrators import METHODS
+    from lgsim.simulation import MOTION_METHODS
 
-    name = asked.method or ("MK54" if asked.adaptive else "MK4")
-    if name not in METHODS:
-        raise BadInput(unknown_name(f"--method: expected one of {', '.join(METHODS)}", name, list(METHODS)))
+    name = asked.method or ("MK54" if asked.adaptive else AUTOMATIC)
+    names = [AUTOMATIC, *MOTION_METHODS]
+    if name not in names:
+        raise BadInput(unknown_name(f"--method: expected one of {', '.join(names)}", name, names))
     if asked.adaptive:
-        embedded = [known for known, each in METHODS.items() if each.embedded_order is not None]
+        embedded = [known for known, each in MOTION_METHODS.items() if each.embedded_order is not None]
         if name not in embedded:
             raise BadInput(f"--method: {name} has no error estimate, which --adaptive needs; take {listed(embedded)}")
         needs("diffrax", "adaptive", "--adaptive")
@@ -268,8 +272,9 @@ def simulate(
     method: Annotated[
         str | None,
         typer.Option(
-            help="Method of integration, such as LieEuler, CF4, CG5 or MK8; a wrong one lists all.",
-            show_default="MK4; MK54 with --adaptive",
+            help="Method of integration, such as MK4, CF4, MK8 or, for stiff machines, Rodas4; a wrong one lists all."
+            " auto takes MK4 as long as its steps are stable, else Rodas4.",
+            show_default="auto; MK54 with --adaptive",
         ),
     ] = None,
     adaptive: Annotated[

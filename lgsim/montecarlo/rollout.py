@@ -17,7 +17,7 @@ from lgsim.montecarlo.distributions import Numbers
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.simulation import Trajectory, rollout
 from lgsim.simulation.equations_of_motion import Control, Wrenches, drives, initial_state
-from lgsim.simulation.simulate import method_name
+from lgsim.simulation.methods import method_name
 from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
 

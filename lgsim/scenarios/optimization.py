@@ -13,7 +13,6 @@ import optax
 from jaxtyping import Array, Float
 
 from lgsim.dynamics.forces import gravity_forces
-from lgsim.integrators import METHODS
 from lgsim.multibody import Model
 from lgsim.multibody.serialization import fingerprint
 from lgsim.optimize import (
@@ -34,6 +33,7 @@ from lgsim.scenarios.states import unit_quaternions
 from lgsim.scenarios.time_steps import LONGEST, read_time_steps
 from lgsim.scenarios.toml_table import Table, read
 from lgsim.scenarios.trajectory_file import read_trajectory
+from lgsim.simulation.methods import MOTION_METHODS
 from lgsim.support.messages import unknown_name
 
 EFFORT, VELOCITY, FINAL_VELOCITY = 1e-4, 1e-2, 1e2
@@ -97,7 +97,7 @@ def load_scenario(path: str | PathLike[str]) -> Scenario:
     kind, solver = _solver(root.table("solver"), bool(constraints))
     time = root.table("time")
     selection = None if len(driven) == model.nv else np.eye(model.nv)[:, driven]
-    method, substeps = METHODS[time.choice("method", list(METHODS), "MK4")], time.whole("substeps", 1)
+    method, substeps = MOTION_METHODS[time.choice("method", list(MOTION_METHODS), "MK4")], time.whole("substeps", 1)
     dynamics = MultibodyDynamics(model, dt, method, selection, substeps)
     bounds = {"lower": -torque, "upper": torque} if np.isfinite(torque).any() else {}
     with root.at(None):

@@ -18,19 +18,20 @@ from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import (
+    MOTION_FIELD,
     Control,
     TorqueSegment,
     Wrenches,
     drives,
-    equations_of_motion,
     initial_state,
     split_state,
     state_space,
     torque_segments,
 )
 from lgsim.simulation.events import ThresholdEvent
+from lgsim.simulation.methods import method_name
 from lgsim.simulation.rollout import checked_equations_of_motion
-from lgsim.simulation.simulate import Progress, method_name
+from lgsim.simulation.simulate import Progress
 from lgsim.simulation.tolerance_check import check_tolerance
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
@@ -116,7 +117,7 @@ def simulate_adaptive(
     times = _times(model, save_at, duration, dt_out)
     args = ((model, control, wrenches), row)
     solve = partial(
-        adaptive.solve, method, state_space(model), equations_of_motion, args=args, atol=atol, rtol=rtol, events=events
+        adaptive.solve, method, state_space(model), MOTION_FIELD, args=args, atol=atol, rtol=rtol, events=events
     )
     motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=max_steps, events=events,
                      blame=partial(_blame, args))  # fmt: skip

@@ -88,8 +88,9 @@ def unstable_mode(
     wrenches: Wrenches | None = None,
     segments: TorqueSegment | None = None,
 ) -> UnstableMode | None:
-    """The fastest mode at some states that grows by a method's steps though the motion does not, or None.
+    """The fastest mode that grows by a method's steps though the motion does not, at the first state that has one.
 
+    None where no state has one, and where the control or the wrenches cannot be differentiated in forward mode.
     Each state is looked at twice, also with its velocities at zero, where dry friction is steepest.
 
     Args:
@@ -108,21 +109,28 @@ def unstable_mode(
     chosen = found[np.round(np.linspace(0, found.size - 1, STATES)).astype(int)]
     steady = segments if segments is None or segments.steady else None
     at, y = jnp.asarray(np.asarray(times)[chosen], model.dtype), jnp.asarray(np.asarray(states)[chosen])
-    data = _modes(model, control, wrenches, steady, jnp.concatenate([at, at]), jnp.concatenate([y, _at_rest(model, y)]))
+    twice = jnp.concatenate([at, at]), jnp.concatenate([y, _at_rest(model, y)])
+    try:
+        data = _modes(model, control, wrenches, steady, *twice)
+    except (TypeError, ValueError, NotImplementedError):
+        return None  # forward mode does not go through the control or the wrenches
     jacobians = np.asarray(data.jacobian, np.float64)
-    finite = np.isfinite(jacobians).all(axis=(1, 2))
-    worst: tuple[float, int, complex] | None = None
-    for i in np.flatnonzero(finite):
-        modes = np.linalg.eigvals(jacobians[i])
-        bad = modes[unstable(method.tableau, modes.astype(complex), dt)]
-        if bad.size and (worst is None or np.abs(bad).max() > worst[0]):
-            worst = float(np.abs(bad).max()), int(i), complex(bad[np.argmax(np.abs(bad))])
-    if worst is None:
+    worst: tuple[int, complex] | None = None
+    # what is far from where it began may be the fault of the steps before
+    for k in range(STATES):
+        for i in (k, k + STATES):
+            modes = np.linalg.eigvals(jacobians[i]) if np.isfinite(jacobians[i]).all() else np.zeros(0)
+            bad = modes[unstable(method.tableau, modes.astype(complex), dt)]
+            if bad.size and (worst is None or np.abs(bad).max() > np.abs(worst[1])):
+                worst = i, complex(bad[np.argmax(np.abs(bad))])
+        if worst is not None:
+            break
+    else:
         return None
-    rate, i, mode = worst
+    i, mode = worst
     joint, cause = _cause(model, jax.tree.map(lambda x: np.asarray(x[i], np.float64), data), mode)
     step = largest_step(method.tableau, np.linalg.eigvals(jacobians[i]).astype(complex), dt)
-    return UnstableMode(float(at[i % STATES]), rate, joint, cause, step)
+    return UnstableMode(float(at[i % STATES]), abs(mode), joint, cause, step)
 
 
 @eqx.filter_jit  # not jax.jit: a control may be any function

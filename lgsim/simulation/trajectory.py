@@ -62,6 +62,7 @@ class Trajectory:
         result: Empty, or how the motion ended before its time and when.
         version: Version of lgsim that computed the motion.
         step_error: An estimate of the error of the steps at the saved states; None where it was not asked for.
+        remark: Empty, or why the method is another one than the explicit one of ``Automatic``.
 
     Raises:
         ValueError: an array has another shape than the model and the times ask for.
@@ -77,6 +78,7 @@ class Trajectory:
     result: str = ""
     version: str = ""
     step_error: StepError | None = None
+    remark: str = ""
 
     def __post_init__(self) -> None:
         n, widths = len(self.time), {"q": self.model.nq, "v": self.model.nv, "tau": self.model.nv}
@@ -181,6 +183,7 @@ class Trajectory:
             raise ValueError("trajectory: expected at least one state, got none")
         rows = [
             ("final time", f"{self.time[-1]:g} s"),
+            *([("method", self.remark)] if self.remark else []),
             *([] if self.step_error is None else [("error of the steps", str(self.step_error))]),
             ("energy drift", energy_drift(self)),
             ("constraint error", f"{self.constraint_error.max():.2g}"),

@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from lgsim.integrators.adaptive.events import Event
 from lgsim.integrators.method import Method, Number, scalar
-from lgsim.integrators.methods import METHODS
+from lgsim.integrators.methods import LINEARLY_IMPLICIT_METHODS, METHODS
 from lgsim.lie.action import Action, Point
 
 UNITS = 4
@@ -34,7 +34,8 @@ def check_method(method: Method, action: Action, between: bool) -> None:
     if not isinstance(method, Method):
         raise TypeError(f"method: expected a method such as lgsim.MK54, got {type(method).__name__}")
     if method.embedded_order is None:
-        embedded = ", ".join(name for name, each in METHODS.items() if each.embedded_order is not None)
+        known = {**METHODS, **LINEARLY_IMPLICIT_METHODS}
+        embedded = ", ".join(name for name, each in known.items() if each.embedded_order is not None)
         raise ValueError(f"method: {method.name} has no error estimate, which adaptive steps need; take {embedded}")
     if not isinstance(action, Action):
         raise TypeError(
