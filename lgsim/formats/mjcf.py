@@ -38,8 +38,9 @@ def load_mjcf(
     without mass is put between. The frame with a body's name is always that of the file. Where the body turns about a
     point other than its origin, the moving body of the model has its frame there, and is named ``body:joint``.
 
-    Joints' springs, dampers, dry friction, armature, limits and force ranges are read, and gravity; what is not
-    represented, such as contacts, tendons, constraints and actuators, is in the report of ``read_mjcf``.
+    Joints' springs, dampers, dry friction, armature, limits and force ranges are read, and gravity; position limits are
+    numbers at which nothing stops, see ``lgsim.with_stops``. What is not represented, such as contacts, tendons,
+    constraints and actuators, is in the report of ``read_mjcf``.
 
     Args:
         path: The file.

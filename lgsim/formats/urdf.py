@@ -45,7 +45,8 @@ def load_urdf(
     carries them, and their frames are kept, that of a root that does not float among them. Joints of the types
     revolute, continuous, prismatic, fixed, floating, planar and, as an extension, spherical or ball; a planar joint's
     ``axis`` is the plane's normal, and its x and y are those of the joint's frame, turned by the shortest way that
-    takes z to the normal. A joint with <mimic> has no number in q and v. Meshes are not opened.
+    takes z to the normal. A joint with <mimic> has no number in q and v. Position limits are numbers of the model at
+    which nothing stops, see ``lgsim.with_stops``. Meshes are not opened.
 
     Args:
         path: The file.

@@ -211,7 +211,7 @@ def _advance(
     motion = _slice(motion, slice(1, 1 + min(fixed.chunk, steps - done) // every))
     good, result = _finite(fixed, motion, done, y)
     if result and check:
-        _, _, t0, h, rows, *others = fixed.arguments(y, done)
+        _, y, t0, h, rows, *others = fixed.arguments(y, done)
         again = partial(
             integrate_checked_motion, model, y, h, fixed.chunk, rows, *others, fixed.method, t0, every, None, done
         )

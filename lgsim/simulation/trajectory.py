@@ -172,7 +172,7 @@ class Trajectory:
         return limit_uses(self.model, self.q, self.v, self.tau, self.time)
 
     def summary(self) -> TrajectorySummary:
-        """What one looks at first: final time, energy drift, constraint error, limits used, and what passes them.
+        """What one looks at first: final time, errors, energy drift, limits used, and what passes them.
 
         ``print(trajectory.summary())`` shows it.
 

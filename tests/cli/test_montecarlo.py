@@ -220,6 +220,20 @@ def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     assert refused("montecarlo", "report", store) == nothing
 
 
+def test_starts_beyond_limits_and_joints_without_inertia(write):
+    """Notes before the study, whose dispersions may mend both."""
+    pairs = (
+        ("arm.urdf", "light.urdf"),
+        ("elbow = -0.3", "elbow = -90"),
+        ("masses = { relative = { fore = 0.1 } }\n", ""),
+    )
+    result = lgsim("montecarlo", write(changed(*pairs)), "--check")
+    assert result.exit_code == 0
+    odd = "joint 'elbow' starts at -90 rad, beyond its position limit (-2 to 1.5 rad): looks like degrees"
+    assert f"note: {odd}" in result.stderr
+    assert "note: without the dispersions joint 'elbow' moves without inertia: give the link behind it" in result.stderr
+
+
 def test_a_study_whose_samples_all_diverge(write, tmp_path):
     """It says so, with the exit code of a diverged simulation."""
     study, store = write(changed(("dt = 0.02", "dt = 1.0"), ("stiffness = 3.0", "stiffness = 1e9"))), tmp_path / "gone"

@@ -242,6 +242,18 @@ def test_other_solvers_and_a_run_as_the_guess(kind, solved, write, tmp_path):
     assert costs[1] < 1.001 * costs[0]
 
 
+def test_starts_beyond_limits_and_joints_without_inertia(write):
+    """A note for what is odd about the start, and no search for a machine that cannot move."""
+    result = lgsim("optimize", write(REACH.replace("elbow = 0.5", "elbow = 80")), "--check")
+    assert result.exit_code == 0
+    odd = "joint 'elbow' starts at 80 rad, beyond its position limit (-2 to 1.5 rad): looks like degrees"
+    assert f"note: {odd}" in result.stderr
+    scenario = write(REACH.replace("arm.urdf", "light.urdf"), "light.toml")
+    result = lgsim("optimize", scenario, "--check")
+    assert result.exit_code == 2
+    assert f"error: {scenario}: joint 'elbow' moves without inertia: give the link behind it mass" in result.stderr
+
+
 def test_refused_before_anything_is_compiled(write, tmp_path):
     """One line with file, line and key, also of a file that the scenario names; nothing is written."""
     bad = write(REACH.replace('"tip"', '"tp"'), "bad.toml")
