@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Complex, Float, Shaped
+from jaxtyping import Complex, Float, Int, Shaped
 
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4, Rodas4
@@ -105,8 +105,7 @@ def unstable_mode(
     found = np.flatnonzero(np.isfinite(np.asarray(states)).all(axis=1))
     if not found.size:
         return None
-    # always as many, so that one program serves all pieces
-    chosen = found[np.round(np.linspace(0, found.size - 1, STATES)).astype(int)]
+    chosen = found[_telling(model, np.asarray(states)[found])]
     steady = segments if segments is None or segments.steady else None
     at, y = jnp.asarray(np.asarray(times)[chosen], model.dtype), jnp.asarray(np.asarray(states)[chosen])
     twice = jnp.concatenate([at, at]), jnp.concatenate([y, _at_rest(model, y)])
@@ -156,6 +155,21 @@ def _modes(
         )
 
     return jax.vmap(at)(t, y)
+
+
+def _telling(model: Model, states: Shaped[np.ndarray, "n state"]) -> Int[np.ndarray, " chosen"]:
+    """The places of ``STATES`` states in order, always as many so that one program serves all pieces of a motion.
+
+    Half are spread over all; half stand before and after the largest changes of velocity, as where a stop is met.
+    """
+    spread = np.round(np.linspace(0, len(states) - 1, STATES // 2)).astype(int)
+    v = states[:, model.nq : model.nq + model.nv]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        size = np.abs(v).max(axis=0)
+        jumps = (np.abs(np.diff(v, axis=0)) / np.where(size > 0, size, 1)).max(axis=1, initial=0.0)
+    last = np.argsort(np.nan_to_num(jumps), kind="stable")[-(STATES // 4) :]
+    chosen = np.unique(np.concatenate([spread, last, np.minimum(last + 1, len(states) - 1)]))
+    return np.concatenate([chosen, np.full(STATES - len(chosen), chosen[-1])])
 
 
 def _at_rest(model: Model, y: Float[Array, "n state"]) -> Float[Array, "n state"]:

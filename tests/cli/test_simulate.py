@@ -35,7 +35,7 @@ def test_table_and_files(simulated):
     assert "the joint forces change it too" in text
     assert "constraint error 0 " in text
     assert "compiling and the first 4 steps" in text
-    assert result.stderr.strip().endswith("arm.urdf: 4 steps by MK4")
+    assert result.stderr.strip().endswith("arm.urdf: 4 steps by auto")
     names = {"run.npz", "run-joints.png", "run-energy.png", "run-momentum.png"} | (
         {"run.html"} if "run.html" in text else set()
     )
@@ -140,7 +140,7 @@ REFUSED = {
     "duration 0": (("--duration", "0"), "--duration: expected a positive number of seconds, got 0"),
     "duration infinite": (("--duration", "inf"), "--duration: expected a positive number of seconds, got inf"),
     "rare": (("--save-every", "9000"), "--save-every: expected 9000 steps of 0.001 s to fit into the duration, 5 s"),
-    "method": (("--method", "RK4"), "CG5, got 'RK4'; did you mean 'MK4'?"),
+    "method": (("--method", "RK4"), "MKGauss6, got 'RK4'; did you mean 'MK4'?"),
     "no estimate": (
         ("--adaptive", "--method", "MK4"),
         "--method: MK4 has no error estimate, which --adaptive needs; take MK54, CF32a, CF32b, CF43",
