@@ -303,7 +303,7 @@ def simulate(
         bool, typer.Option("--check", help="Where the motion diverges, say which quantity was the first to.")
     ] = False,
     no_step_check: Annotated[
-        bool, typer.Option("--no-step-check", help="Do not estimate the error of the steps, in half of the time.")
+        bool, typer.Option("--no-step-check", help="Do not estimate the error of the steps; takes half the time.")
     ] = False,
     stops: Annotated[
         bool,

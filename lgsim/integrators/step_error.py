@@ -325,9 +325,8 @@ def verdict(
     if not np.sqrt(np.mean(np.max(rest, axis=1, initial=0.0) ** 2)) <= LIMIT:
         worst = share(found.error, scale)
     bad = ~(worst <= LIMIT)
-    until = (
-        float(line.time[int(np.argmax(bad)) - 1]) if bad.any() and not bad[0] else float(not bad.any()) * line.time[-1]
-    )
+    good = int(np.argmax(bad)) if bad.any() else len(bad)
+    until = float(line.time[good - 1]) if good else 0.0
     reason, rate = "", float("nan")
     if bad.any():
         rate, step, end = neighbor_rate(), line.time[-1] / max(line.steps[-1], 1.0), line.time[-1]

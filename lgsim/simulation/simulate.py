@@ -98,8 +98,9 @@ def simulate(
     y0 = initial_state(model, q0, v0, tau0)
     steps = max(1, round(duration / dt / save_every)) * save_every
     rows = torque_segments(model, torques, steps, 0.0, dt)
-    chunk = save_every * max(1, min(CHUNK, steps) // save_every)
-    every = node_steps(steps, save_every) if step_check else save_every
+    every = node_steps(steps, save_every, CHUNK) if step_check else save_every
+    unit = every if save_every > CHUNK else save_every
+    chunk = unit * max(1, min(CHUNK, steps) // unit)
     explicit = method if isinstance(method, Method) else method.explicit
     fixed = FixedSteps(model, control, wrenches, rows, explicit, float(dt), chunk, every)
     run = partial(_run, y0=np.asarray(y0), steps=steps, save_every=save_every, check=check, progress=progress)
@@ -207,19 +208,22 @@ def _advance(
     pieces.cut(state.chunks)
     done, model, every = state.steps, fixed.model, fixed.every
     y = joined_state(pieces.nodes[-1])[-1]
-    motion = fixed.motion(y, done)
+    # arrays of numpy, of which parts are taken without a program for each length
+    motion = jax.tree.map(np.asarray, fixed.motion(y, done))
     motion = _slice(motion, slice(1, 1 + min(fixed.chunk, steps - done) // every))
     good, result = _finite(fixed, motion, done, y)
     if result and check:
-        _, y, t0, h, rows, *others = fixed.arguments(y, done)
+        _, start, t0, h, rows, *others = fixed.arguments(y, done)
         again = partial(
-            integrate_checked_motion, model, y, h, fixed.chunk, rows, *others, fixed.method, t0, every, None, done
+            integrate_checked_motion, model, start, h, fixed.chunk, rows, *others, fixed.method, t0, every, None, done
         )
         result = _first_fault(again, result)
     if len(good.time):
-        saved = _slice(good, slice(save_every // every - 1, None, save_every // every))
-        at = done + save_every * np.arange(1, len(saved.time) + 1)
-        pieces.forces.append(_forces(model, fixed.control, fixed.rows, at, saved))
+        at = done + every * np.arange(1, len(good.time) + 1)
+        at = at[at % save_every == 0]
+        saved = _slice(good, (at - done) // every - 1)
+        none = np.zeros((0, model.nv), model.dtype)
+        pieces.forces.append(_forces(model, fixed.control, fixed.rows, at, saved) if len(at) else none)
         pieces.nodes.append(good)
         pieces.saved.append(saved)
     unstable = None
@@ -239,7 +243,7 @@ def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
     return found
 
 
-def _slice(motion: StateHistory, part: slice) -> StateHistory:
+def _slice(motion: StateHistory, part: slice | Int[np.ndarray, " n"]) -> StateHistory:
     return jax.tree.map(lambda x: x[part], motion)
 
 

@@ -28,10 +28,12 @@ RESTS = 1e5
 """The number of rounding units, of 1 rad, 1 m, 1 rad/s ..., that count as no motion."""
 
 
-def node_steps(steps: int, save_every: int) -> int:
-    """The number of steps between nodes: the largest divisor of ``save_every`` that makes ``NODES`` of them, or 1."""
-    fit = [d for d in range(1, save_every + 1) if save_every % d == 0 and steps >= NODES * d]
-    return max(fit, default=1)
+def node_steps(steps: int, save_every: int, chunk: int) -> int:
+    """The number of steps between nodes: the largest divisor of ``save_every`` that makes ``NODES`` of them, and chunks
+    of at most as many steps as they may have; or 1.
+    """
+    most = min(save_every, chunk, steps // NODES)
+    return next((d for d in range(most, 0, -1) if save_every % d == 0), 1)
 
 
 def joined_state(motion: StateHistory) -> Float[np.ndarray, "saved state"]:

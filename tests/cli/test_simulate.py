@@ -340,3 +340,20 @@ def test_interrupted_simulation_is_saved(files, tmp_path, monkeypatch):
     np.testing.assert_allclose(run.time, 0.001 * np.arange(len(run)), rtol=1e-14)
     assert run.result == f"interrupted at {end:g} s of 10 s"
     assert f"note: {run.result}; what was computed, {len(run)} states, is in {out}" in result.stderr
+
+
+def test_error_of_the_steps(files, tmp_path):
+    """A line of the table, kept in the file; exit code 3 where the steps are too long; without the check neither."""
+    asked = ("--q", "1,0.5", "--duration", 2, "--out", tmp_path / "run.npz")
+    result = lgsim("simulate", files / "arm.urdf", *asked, "--dt", 0.02)
+    error = Trajectory.load(tmp_path / "run.npz").step_error
+    assert result.exit_code == 0 and error.resolved and 1e-9 < error.largest[0] < 1e-2
+    assert f"error of the steps {error.largest[0]:.1g} rad (of" in " ".join(result.stdout.split())
+    asked = (*asked, "--dt", 0.02, "--method", "LieEuler")
+    result = lgsim("simulate", files / "arm.urdf", *asked)
+    text = " ".join(result.stdout.split())
+    assert result.exit_code == 3 and "not resolved: " in text and "take a dt of " in text
+    assert not Trajectory.load(tmp_path / "run.npz").step_error.resolved
+    result = lgsim("simulate", files / "arm.urdf", *asked, "--no-step-check")
+    assert result.exit_code == 0 and "error of the steps" not in result.stdout
+    assert Trajectory.load(tmp_path / "run.npz").step_error is None
