@@ -1,0 +1,403 @@
+"""The check of a study's steps: some samples once more with dt/2 and dt/4, and what that says of every statistic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
+
+from lgsim.montecarlo.outputs import FinalAttitude
+from lgsim.montecarlo.results import Moments, Results, normal_quantile, wilson
+from lgsim.montecarlo.rollout import Rollout
+from lgsim.montecarlo.step_error import OutputStepError, StatisticStepError, StudyStepError, VerdictStepError
+from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
+from lgsim.simulation.simulate import method_name
+
+Columns = dict[str, Shaped[np.ndarray, "samples ..."]]
+Refined = Callable[[Int[np.ndarray, " samples"], int], Columns]
+"""``refined(samples, substeps)``: the columns of some samples by steps so many times shorter."""
+
+LEVELS = (0.05, 0.5, 0.95)
+"""The levels of the quantiles that are checked."""
+CONFIDENCE = 0.95
+SHARE = 0.12
+"""The part of the study's own work that the check may take."""
+MOST, FEW = 2**14, 8
+"""Samples with dt/2 at most; so many of them for each one with dt/4."""
+LIGHT = 10**7
+"""Steps of degrees of freedom that are about a second's work: a check of a tile is worth it however small the study."""
+DIGITS = 5e-6
+"""Half of the fifth digit, the last one that is printed, as a part of a number."""
+UNKNOWN_INTERVAL = 0.05
+"""Where a single sample has no statistical interval, this part of its size stands in."""
+ROUNDING = 4.0
+"""Rounding units, times the root of the number of steps, below which differences are those of rounding."""
+LEAST_RATIO = 1.25
+"""Differences that shrink by less when the step is halved show no convergence."""
+OFF_ORDER = 3.0
+"""Factor of errors whose order is more than one below the method's."""
+FACTOR = 1.2
+"""Margin of the step that is advised."""
+LARGEST_FACTOR = 1000
+
+
+class CheckPlan(NamedTuple):
+    """Which samples are run again.
+
+    Attributes:
+        halved: The samples with dt/2.
+        quartered: Places in ``halved`` of those with dt/4 too.
+        tile: Number of samples computed together; None for that of the study.
+    """
+
+    halved: Int[np.ndarray, " halved"]
+    quartered: Int[np.ndarray, " quartered"]
+    tile: int | None
+
+
+def plan(samples: int, width: int, seed: int, work: int) -> CheckPlan:
+    """The samples that a check runs again: at random, one from each of as many equal parts of the study.
+
+    They are chosen at random, since every k-th point of a Sobol sequence lies in a part of the cube, and they depend on
+    nothing but the arguments.
+
+    Args:
+        samples: Number of samples of the study.
+        width: Number of samples computed together.
+        seed: Seed of the study.
+        work: Steps of degrees of freedom of a sample: their product.
+    """
+    budget, tile = SHARE * samples, None
+    if 6 * width <= budget:
+        quartered = max(int(budget / (2 * FEW + 4) / width), 1) * width
+        halved = min(int((budget - 4 * quartered) / 2 / width) * width, MOST)
+    elif 6 * min(width, samples) * work <= LIGHT:
+        halved = quartered = width
+    else:
+        # a tile is too much: fewer samples, by a program of their own
+        halved = max(2, int(budget / (2 + 4 / FEW)))
+        quartered = max(1, halved // FEW)
+        tile = halved
+    halved, quartered = min(halved, samples), min(quartered, halved, samples)
+    return CheckPlan(_spread(samples, halved, seed), _spread(halved, quartered, seed), tile)
+
+
+def _spread(count: int, chosen: int, seed: int) -> Int[np.ndarray, " chosen"]:
+    """``chosen`` of ``count`` numbers from 0 on, in order, one at random from each of as many equal parts."""
+    edges = np.arange(chosen + 1) * count // chosen
+    places = np.random.default_rng([seed, count, chosen]).random(chosen)
+    return edges[:-1] + (places * np.diff(edges)).astype(int)
+
+
+def pick(results: Results, samples: Int[np.ndarray, " k"]) -> Columns:
+    """The columns of some samples of a study.
+
+    Args:
+        results: The results.
+        samples: Numbers of samples, in order.
+    """
+    found: dict[str, list[np.ndarray]] = {}
+    for chunk in results.chunks():
+        here = samples[(samples >= chunk.start) & (samples < chunk.start + chunk.count)] - chunk.start
+        for name, x in chunk.columns.items():
+            found.setdefault(name, []).append(x[here])
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+def study_step_error(results: Results, stepped: Rollout, plan: CheckPlan, refined: Refined) -> StudyStepError:
+    """The error of the steps of every statistic of a study.
+
+    Args:
+        results: The results of all samples.
+        stepped: The rollout of the study, whose method and step count.
+        plan: Which samples are run again.
+        refined: Runs them.
+    """
+    study, order = results.study, stepped.method.order
+    part = plan.halved[plan.quartered]
+    own, half, quarter = pick(results, plan.halved), refined(plan.halved, 2), refined(part, 4)
+    weights = np.exp(own[WEIGHT].astype(float)) if WEIGHT in own else np.ones(len(plan.halved))
+    left = math.sqrt(max(0.0, 1 - len(plan.halved) / results.samples))
+    good = (own[DIVERGED] == 0) & (half[DIVERGED] == 0)
+    known = np.zeros(len(good), bool)
+    known[plan.quartered] = quarter[DIVERGED] == 0
+    known &= good
+    scale = max((float(np.max(np.abs(x), initial=0.0)) for x in (stepped.q0, stepped.v0)), default=0.0)
+    names = [name for name in results.running.names if not name.startswith(FAILED)]
+    outputs, needs = {}, []
+    if results.running.moments(names[0]).count:
+        for name in names:
+            attitude = isinstance(study.outputs.get(name), FinalAttitude)
+            given = [own[name][good], half[name][good], own[name][known], half[name][known], quarter[name][
+                known[plan.quartered]]]  # fmt: skip
+            whole = not jnp.issubdtype(own[name].dtype, jnp.inexact)
+            shape = own[name].shape[1:]
+            a, b, *few = (x.reshape(len(x), -1).astype(float) for x in given)
+            if attitude:
+                b = _same_side(a, b)
+                few = [few[0], _same_side(few[0], few[1]), _same_side(few[0], few[2])]
+            m = results.moments(name)
+            largest = float(np.max(np.maximum(np.abs(m.low), np.abs(m.high)), initial=0.0))
+            floor = 0.0
+            if not whole:
+                unit = float(np.finfo(own[name].dtype).eps)
+                floor = ROUNDING * unit * math.sqrt(stepped.steps) * max(scale, largest)
+            convergence = _converge(few, order, whole, floor)
+            sample = _Pairs(a, b, weights[good], left, study.sampler.tilts != {})
+            outputs[name] = _output_error(sample, m, convergence, floor, largest, shape)
+            needs.append(_needed_factor(outputs[name], few, convergence, order, m, floor))
+    failures = {name: _verdict(own[FAILED + name], half[FAILED + name], weights, left, _interval(results, name))
+                for name in study.failures}  # fmt: skip
+    low, high = wilson(results.running.diverged, results.samples)
+    codes = [x[DIVERGED] > 0 for x in (own, half)]
+    diverged = _verdict(codes[0], codes[1], np.ones(len(good)), left, (high - low) / 2)
+    found = StudyStepError(
+        method_name(stepped.method), order, abs(float(stepped.dt)), results.samples, len(plan.halved), len(part),
+        outputs, failures, diverged,
+    )  # fmt: skip
+    return found if found.resolved else _advised(found, needs, stepped)
+
+
+def _same_side(a: Float[np.ndarray, "k 4"], b: Float[np.ndarray, "k 4"]) -> Float[np.ndarray, "k 4"]:
+    """Unit quaternions, those of b with the signs that are nearest to a: q and -q are one attitude."""
+    return np.where(np.sum(a * b, axis=1, keepdims=True) < 0, -b, b)
+
+
+def _interval(results: Results, name: str) -> float:
+    """Half of the statistical interval of the probability of a failure."""
+    low, high = results.failures(name, CONFIDENCE).interval
+    return (high - low) / 2
+
+
+class _Convergence(NamedTuple):
+    """How an output converges, number by number.
+
+    Attributes:
+        order: The order that is seen, NaN where none is.
+        factor: The error of dt over the difference of dt and dt/2.
+        ratio: The difference of dt and dt/2 over that of dt/2 and dt/4; NaN where both are rounding.
+    """
+
+    order: Float[np.ndarray, " m"]
+    factor: Float[np.ndarray, " m"]
+    ratio: Float[np.ndarray, " m"]
+
+
+def _converge(few: list[Float[np.ndarray, "q m"]], order: int, whole: bool, floor: float) -> _Convergence:
+    """The order and the factor of Richardson's extrapolation, from samples at dt, dt/2 and dt/4.
+
+    Args:
+        few: The output at the three steps.
+        order: The order of the method.
+        whole: Whether the output is of whole numbers or truth values, which converge by no order.
+        floor: The size of differences that are those of rounding.
+
+    Source: Richardson, The approximate arithmetical solution by finite differences, Philosophical Transactions of the
+    Royal Society A 210, 1911; Hairer, Norsett, Wanner, Solving ordinary differential equations I, II.4.
+    """
+    count, m = few[0].shape
+    nothing = np.full(m, np.nan)
+    if whole or not count:
+        return _Convergence(nothing, np.full(m, 2.0), nothing)
+    first, second = (np.sqrt(np.mean((x - y) ** 2, axis=0)) for x, y in zip(few[:2], few[1:], strict=True))
+    rounding = np.maximum(first, second) <= 8 * floor
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(second > 0, first / second, np.inf)
+        seen = np.log2(ratio)
+    claim = 2.0**order
+    # without convergence the error is not bounded by any difference: that of the larger one, with some reserve
+    lost = LEAST_RATIO / (LEAST_RATIO - 1) / np.clip(ratio, 0.05, 1)
+    tame = np.clip(ratio, LEAST_RATIO, claim)
+    factor = np.where(ratio < LEAST_RATIO, lost, tame / (tame - 1))
+    factor = factor * np.where(seen < order - 1, OFF_ORDER, 1.0)
+    factor = np.where(rounding, 2.0, factor)
+    return _Convergence(np.where(rounding, np.nan, seen), factor, np.where(rounding, np.nan, ratio))
+
+
+class _Pairs(NamedTuple):
+    """An output of the samples that were run again, at dt and dt/2.
+
+    Attributes:
+        own: The numbers at dt.
+        half: The numbers at dt/2.
+        weights: Weights of the samples.
+        left: ``sqrt(1 - k/n)``: the part of the uncertainty that k of n samples leave.
+        tilted: Whether the samples have weights.
+    """
+
+    own: Float[np.ndarray, "k m"]
+    half: Float[np.ndarray, "k m"]
+    weights: Float[np.ndarray, " k"]
+    left: float
+    tilted: bool
+
+
+def _output_error(
+    pairs: _Pairs, m: Moments, convergence: _Convergence, floor: float, largest: float, shape: tuple[int, ...]
+) -> OutputStepError:
+    """The error of the steps of the statistics of an output.
+
+    Args:
+        pairs: The output at dt and dt/2.
+        m: The moments of all samples.
+        convergence: How it converges.
+        floor: What rounding does to a motion.
+        largest: The size of its largest number.
+        shape: The shape of the output.
+    """
+    a, w = pairs.own, pairs.weights
+    z = normal_quantile(CONFIDENCE)
+    e = convergence.factor * (a - pairs.half)
+    share = w / w.sum() if len(w) and w.sum() > 0 else w
+    effective = 1 / float(share @ share) if len(share) else 0.0
+    mean_error = np.abs(share @ e) + z * pairs.left * _standard_error(e, share, effective)
+    spread_error, kurtosis = _spread_error(a, e, share, effective, z * pairs.left)
+    mean, std, half = (np.ravel(np.asarray(x, float)) for x in (m.mean, m.std, m.half_width(CONFIDENCE)))
+    of_spread = z * std * np.sqrt(np.maximum(kurtosis - 1, 1) / (4 * m.effective))
+
+    def judged(error: np.ndarray, interval: np.ndarray, value: np.ndarray) -> StatisticStepError:
+        if not len(a):
+            error = np.full(value.shape, np.nan)
+        interval = np.where(np.isnan(interval), UNKNOWN_INTERVAL * largest, interval)
+        limit = np.maximum(np.maximum(interval, DIGITS * np.abs(np.nan_to_num(value))), floor)
+        return StatisticStepError(error.reshape(shape), limit.reshape(shape))
+
+    quantiles = {}
+    if not pairs.tilted and len(a) > 1:
+        for level in LEVELS:
+            error, interval, value = _quantile_error(a, e, level, m.count, z, pairs.left)
+            quantiles[level] = judged(error, interval, value)
+    # a single number has no deviation that an error could touch
+    deviation = spread_error if m.count > 1 else np.zeros_like(spread_error)
+    return OutputStepError(
+        judged(mean_error, half, mean), judged(deviation, of_spread, std), quantiles, convergence.order.reshape(shape)
+    )
+
+
+def _standard_error(
+    x: Float[np.ndarray, "k m"], share: Float[np.ndarray, " k"], effective: float
+) -> Float[np.ndarray, " m"]:
+    """The standard error of the weighted mean; of one sample its size."""
+    if effective <= 1:
+        return np.abs(share @ x)
+    variance = share @ (x - share @ x) ** 2 * effective / (effective - 1)
+    return np.sqrt(variance / effective)
+
+
+def _spread_error(
+    a: Float[np.ndarray, "k m"], e: Float[np.ndarray, "k m"], share: Float[np.ndarray, " k"], effective: float, z: float
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """(error of the standard deviation, kurtosis) by the first-order influence of each sample on the deviation."""
+    gaps = [x - share @ x for x in (a, a - e, e)]
+    variances = [share @ gap**2 for gap in gaps]
+    sizes = [np.sqrt(x) for x in variances]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = [np.where(s > 0, gap**2 / (2 * s), 0.0) for gap, s in zip(gaps[:2], sizes[:2], strict=True)]
+        kurtosis = np.where(variances[0] > 0, share @ gaps[0] ** 4 / variances[0] ** 2, 3.0)
+    change = np.abs(sizes[0] - sizes[1]) + z * _standard_error(parts[0] - parts[1], share, effective)
+    # never more than the deviation of the errors themselves
+    bound = sizes[2] * (1 + z / math.sqrt(2 * max(effective, 1)))
+    return np.minimum(change, bound), kurtosis
+
+
+def _quantile_error(
+    a: Float[np.ndarray, "k m"], e: Float[np.ndarray, "k m"], level: float, count: int, z: float, left: float
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """(error, half of the statistical interval, value) of a quantile: the mean error of the samples that lie there."""
+    k = len(a)
+    order = np.argsort(a, axis=0, kind="stable")
+    ranked, errors = np.take_along_axis(a, order, axis=0), np.take_along_axis(e, order, axis=0)
+    window = min(k, max(5, round(math.sqrt(k))))
+    first = min(max(0, round(level * (k - 1)) - window // 2), k - window)
+    near = errors[first : first + window]
+    error = np.abs(near.mean(axis=0)) + z * left * near.std(axis=0, ddof=1) / math.sqrt(window)
+    if left == 0:
+        error = np.abs(np.quantile(a, level, axis=0) - np.quantile(a - e, level, axis=0))
+    # the interval by the spacing of the samples about the quantile
+    share = z * math.sqrt(level * (1 - level) / count)
+    wide = min(0.5, max(share, 5 / k))
+    low, high = np.quantile(ranked, [max(0.0, level - wide), min(1.0, level + wide)], axis=0)
+    covered = min(1.0, level + wide) - max(0.0, level - wide)
+    return error, (high - low) * share / covered, np.quantile(a, level, axis=0)
+
+
+def _verdict(
+    own: Bool[np.ndarray, " k"],
+    half: Bool[np.ndarray, " k"],
+    weights: Float[np.ndarray, " k"],
+    left: float,
+    interval: float,
+) -> VerdictStepError:
+    """How the steps change a verdict; without an order the error is twice the change from dt to dt/2."""
+    flips = weights * (own.astype(float) - half.astype(float))
+    error = 2 * abs(float(flips.mean()))
+    if len(flips) > 1:
+        error += 2 * normal_quantile(CONFIDENCE) * left * float(flips.std(ddof=1)) / math.sqrt(len(flips))
+    statistic = StatisticStepError(np.asarray(error), np.asarray(interval, float))
+    return VerdictStepError(float(np.mean(own != half)), statistic)
+
+
+class _Need(NamedTuple):
+    """By how much the steps of an output should be shorter.
+
+    Attributes:
+        factor: The factor; NaN where no step is known.
+        unstable: Whether dt is beyond what the order explains, and dt/2 is not.
+    """
+
+    factor: float
+    unstable: bool
+
+
+def _needed_factor(
+    found: OutputStepError, few: list[Float[np.ndarray, "q m"]], convergence: _Convergence, order: int, m: Moments,
+    floor: float,
+) -> _Need:  # fmt: skip
+    """The factor by which the steps must be shorter for an output to be resolved; 1 where it is."""
+    factor, unstable = 1.0, False
+    z, wild = normal_quantile(CONFIDENCE), convergence.order > order + 1.5
+    for _, each in found.statistics():
+        error, limit = each.error.ravel(), each.limit.ravel()
+        for k in np.flatnonzero(~each.resolved.ravel()):
+            seen = convergence.order[k]
+            if wild[k]:
+                # beyond the stability of dt: by the errors and the spread of dt/2
+                b, c = few[1][:, k], few[2][:, k]
+                rest = float(np.sqrt(np.mean((b - c) ** 2))) * 2**order / (2**order - 1)
+                own = max(z * float(np.std(b)) / math.sqrt(m.effective), DIGITS * abs(float(np.mean(b))), floor)
+                need = 2 * max(1.0, rest / own if own > 0 else 1.0) ** (1 / order)
+                unstable = True
+            elif np.isnan(seen) or not np.isfinite(error[k]) or limit[k] <= 0:
+                need = np.nan
+            elif convergence.ratio[k] < LEAST_RATIO:
+                need = np.nan
+            else:
+                need = (error[k] / limit[k]) ** (1 / min(order, max(seen, 0.3)))
+            factor = max(factor, need) if np.isfinite(factor) and np.isfinite(need) else np.nan
+    return _Need(factor, unstable)
+
+
+def _advised(found: StudyStepError, needs: list[_Need], stepped: Rollout) -> StudyStepError:
+    """The same with a sentence that says what to do."""
+    factors = [need.factor for need in needs if need.factor != 1] or [2.0]
+    stiff = any(need.unstable for need in needs)
+    factor = FACTOR * max(factors) if np.all(np.isfinite(factors)) else math.nan
+    other = "an implicit method such as MKGauss4 for a machine with fast rates"
+    if not factor <= LARGEST_FACTOR:
+        text = (
+            "The differences do not shrink as the order says, so that no step can be computed from them: take dt ="
+            f" {found.dt / 10:.3g} s and look again, or {other}; where they do not shrink then, the motion is chaotic."
+        )
+    else:
+        whole = max(2, math.ceil(factor))
+        text = f"Take dt = {found.dt / whole:.4g} s ({stepped.steps * whole:,} steps) or "
+        text += other if stiff or found.order >= 4 else "a method of higher order"
+        if stiff:
+            text = f"The steps are longer than {found.method} bears for the fastest rates of the machine. {text}"
+        text += "."
+    return replace(found, advice=text)
