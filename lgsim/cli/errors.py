@@ -11,6 +11,7 @@ from lgsim.support.messages import one_line
 FAILED = 1
 BAD_INPUT = 2
 DIVERGED = 3
+NOT_RESOLVED = 3
 INTERRUPTED = 130
 
 

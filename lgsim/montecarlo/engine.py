@@ -382,8 +382,8 @@ def fill(engine: Engine, store: Store, progress: Progress | None = None, *, step
 def check_steps(engine: Engine, results: Results) -> StudyStepError | None:
     """The error of the steps of all statistics, from some samples that are run again with dt/2 and a few with dt/4.
 
-    It takes at most 15 % of the work of a study of a thousand samples or more, in the program that ran the study. ``run``
-    does it; this is for results of other schedulers.
+    It takes at most 15 % of the work of a study of some thousand samples or more, on CPU in the program that ran the
+    study. ``run`` does it; this is for results of other schedulers.
 
     Args:
         engine: Engine of the study.

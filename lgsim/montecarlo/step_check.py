@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -204,7 +205,7 @@ def _converge(few: list[Float[np.ndarray, "q m"]], order: int, whole: bool, floo
     nothing = np.full(m, np.nan)
     if whole or not count:
         return _Convergence(nothing, np.full(m, 2.0), nothing)
-    first, second = (np.sqrt(np.mean((x - y) ** 2, axis=0)) for x, y in zip(few[:2], few[1:], strict=True))
+    first, second = (np.sqrt(np.mean((x - y) ** 2, axis=0)) for x, y in pairwise(few))
     rounding = np.maximum(first, second) <= 8 * floor
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(second > 0, first / second, np.inf)

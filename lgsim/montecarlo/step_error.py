@@ -112,7 +112,18 @@ class StudyStepError:
     @property
     def resolved(self) -> bool:
         """Whether the steps bring less error into every statistic than its statistical interval is wide."""
-        return not any(True for _ in self.unresolved())
+        return not self.faults
+
+    @property
+    def faults(self) -> int:
+        """The number of statistics that are not resolved."""
+        return sum(1 for _ in self.unresolved())
+
+    @property
+    def statistics(self) -> int:
+        """The number of statistics, those of each number of each output counted."""
+        numbers = sum(each.error.size for output in self.outputs.values() for _, each in output.statistics())
+        return numbers + len(self.failures) + 1
 
     def unresolved(self) -> Iterator[tuple[str, int | None, str, float, float]]:
         """(output, entry, statistic, error, limit) of each number that is not resolved.
@@ -195,14 +206,12 @@ class StudyStepError:
     def _fault(self) -> str:
         """What is not resolved, in a sentence."""
         found = sorted(self.unresolved(), key=lambda row: -_ratio(row[3], row[4]))
-        total = sum(each.error.size for output in self.outputs.values() for _, each in output.statistics())
-        total += len(self.failures) + 1
         rows = [f"{what} of {_number(name, entry)}: {_rounded(error)} against {_rounded(limit)}"
                 for name, entry, what, error, limit in found[:SHOWN]]  # fmt: skip
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         text = (
             f"not resolved: steps of {self.dt:g} s by {self.method} bring more error than the statistical interval into"
-            f" {len(found)} of {total} statistics ({'; '.join(rows)}{more}; by {self._checked()})."
+            f" {len(found)} of {self.statistics} statistics ({'; '.join(rows)}{more}; by {self._checked()})."
         )
         flips = [f"{100 * each.flipped:.3g} % {words}" for words, each in self._flips() if each.flipped > 0]
         return f"{text} With dt/2 the verdict changes: {', '.join(flips)}." if flips else text

@@ -1,8 +1,8 @@
 """Stores: a folder with the chunks of a study, written by one process at a time, chunk by chunk whole or not at all.
 
 ``study.json`` holds the ``StoreMetadata``, ``chunks/00000000.parquet`` and so on the samples with a checksum,
-``finished.json`` the number of samples that count once the study is done, ``steps.json`` the error of its steps, ``lock``
-the process that writes.
+``finished.json`` the number of samples that count once the study is done, ``steps.json`` the error of its steps,
+``lock`` the process that writes.
 """
 
 from __future__ import annotations
