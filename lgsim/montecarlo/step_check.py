@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from lgsim.montecarlo.outputs import FinalAttitude
+from lgsim.integrators.methods import METHODS
+from lgsim.montecarlo.outputs import FinalAttitude, OutOfBounds
 from lgsim.montecarlo.results import Moments, Results, normal_quantile, wilson
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.montecarlo.step_error import OutputStepError, StatisticStepError, StudyStepError, VerdictStepError
@@ -42,6 +43,8 @@ LEAST_RATIO = 1.25
 """Differences that shrink by less when the step is halved show no convergence."""
 OFF_ORDER = 3.0
 """Factor of errors whose order is more than one below the method's."""
+NEAREST = 5
+"""So many samples nearest to a bound tell how dense they are there."""
 FACTOR = 1.2
 """Margin of the step that is advised."""
 LARGEST_FACTOR = 1000
@@ -130,7 +133,7 @@ def study_step_error(results: Results, stepped: Rollout, plan: CheckPlan, refine
     known &= good
     scale = max((float(np.max(np.abs(x), initial=0.0)) for x in (stepped.q0, stepped.v0)), default=0.0)
     names = [name for name in results.running.names if not name.startswith(FAILED)]
-    outputs, needs = {}, []
+    outputs, needs, crossings = {}, [], dict.fromkeys(study.failures, 0.0)
     if results.running.moments(names[0]).count:
         for name in names:
             attitude = isinstance(study.outputs.get(name), FinalAttitude)
@@ -150,13 +153,19 @@ def study_step_error(results: Results, stepped: Rollout, plan: CheckPlan, refine
                 floor = ROUNDING * unit * math.sqrt(stepped.steps) * max(scale, largest)
             convergence = _converge(few, order, whole, floor)
             sample = _Pairs(a, b, weights[good], left, study.sampler.tilts != {})
-            outputs[name] = _output_error(sample, m, convergence, floor, largest, shape)
+            outputs[name] = _output_error(sample, m, convergence, floor, largest, shape, whole)
             needs.append(_needed_factor(outputs[name], few, convergence, order, m, floor))
-    failures = {name: _verdict(own[FAILED + name], half[FAILED + name], weights, left, _interval(results, name))
-                for name in study.failures}  # fmt: skip
+            for failure, rule in study.failures.items():
+                if isinstance(rule, OutOfBounds) and rule.output == name and len(a):
+                    crossings[failure] = _crossing(rule, sample, convergence.factor * np.abs(a - b))
+    failures = {}
+    for name, rule in study.failures.items():
+        crossing = crossings[name] if isinstance(rule, OutOfBounds) else None
+        column = FAILED + name
+        failures[name] = _verdict(own[column], half[column], weights, left, _interval(results, name), crossing)
     low, high = wilson(results.running.diverged, results.samples)
     codes = [x[DIVERGED] > 0 for x in (own, half)]
-    diverged = _verdict(codes[0], codes[1], np.ones(len(good)), left, (high - low) / 2)
+    diverged = _verdict(codes[0], codes[1], np.ones(len(good)), left, (high - low) / 2, None)
     found = StudyStepError(
         method_name(stepped.method), order, abs(float(stepped.dt)), results.samples, len(plan.halved), len(part),
         outputs, failures, diverged,
@@ -239,8 +248,9 @@ class _Pairs(NamedTuple):
 
 
 def _output_error(
-    pairs: _Pairs, m: Moments, convergence: _Convergence, floor: float, largest: float, shape: tuple[int, ...]
-) -> OutputStepError:
+    pairs: _Pairs, m: Moments, convergence: _Convergence, floor: float, largest: float, shape: tuple[int, ...],
+    whole: bool,
+) -> OutputStepError:  # fmt: skip
     """The error of the steps of the statistics of an output.
 
     Args:
@@ -250,6 +260,7 @@ def _output_error(
         floor: What rounding does to a motion.
         largest: The size of its largest number.
         shape: The shape of the output.
+        whole: Whether it is of whole numbers or truth values: where none of k changes, 3/k might (95 %).
     """
     a, w = pairs.own, pairs.weights
     z = normal_quantile(CONFIDENCE)
@@ -257,7 +268,7 @@ def _output_error(
     share = w / w.sum() if len(w) and w.sum() > 0 else w
     effective = 1 / float(share @ share) if len(share) else 0.0
     mean_error = np.abs(share @ e) + z * pairs.left * _standard_error(e, share, effective)
-    spread_error, kurtosis = _spread_error(a, e, share, effective, z * pairs.left)
+    spread_error, kurtosis = _spread_error(pairs, convergence.factor, share, effective, z * pairs.left)
     mean, std, half = (np.ravel(np.asarray(x, float)) for x in (m.mean, m.std, m.half_width(CONFIDENCE)))
     of_spread = z * std * np.sqrt(np.maximum(kurtosis - 1, 1) / (4 * m.effective))
 
@@ -271,13 +282,18 @@ def _output_error(
     quantiles = {}
     if not pairs.tilted and len(a) > 1:
         for level in LEVELS:
-            error, interval, value = _quantile_error(a, e, level, m.count, z, pairs.left)
+            error, interval, value = _quantile_error(pairs, convergence.factor, level, m.count, z)
             quantiles[level] = judged(error, interval, value)
     # a single number has no deviation that an error could touch
     deviation = spread_error if m.count > 1 else np.zeros_like(spread_error)
-    return OutputStepError(
-        judged(mean_error, half, mean), judged(deviation, of_spread, std), quantiles, convergence.order.reshape(shape)
-    )
+    found = [judged(mean_error, half, mean), judged(deviation, of_spread, std)]
+    if whole and len(a) and pairs.left > 0:
+        same, unseen = np.all(a == pairs.half, axis=0), np.ravel(np.asarray(m.high - m.low)) * 3 / len(a)
+        found = [
+            StatisticStepError(np.where(same.reshape(shape), np.minimum(unseen.reshape(shape), limit), error), limit)
+            for error, limit in found
+        ]
+    return OutputStepError(found[0], found[1], quantiles, convergence.order.reshape(shape))
 
 
 def _standard_error(
@@ -291,10 +307,18 @@ def _standard_error(
 
 
 def _spread_error(
-    a: Float[np.ndarray, "k m"], e: Float[np.ndarray, "k m"], share: Float[np.ndarray, " k"], effective: float, z: float
+    pairs: _Pairs, factor: Float[np.ndarray, " m"], share: Float[np.ndarray, " k"], effective: float, z: float
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """(error of the standard deviation, kurtosis) by the first-order influence of each sample on the deviation."""
-    gaps = [x - share @ x for x in (a, a - e, e)]
+    """(error of the standard deviation, kurtosis) by the first-order influence of each sample on the deviation.
+
+    Args:
+        pairs: The output at dt and dt/2.
+        factor: The error of dt over their difference.
+        share: Weights of the samples whose sum is 1.
+        effective: Effective number of samples.
+        z: Half width of an interval in standard errors.
+    """
+    gaps = [x - share @ x for x in (pairs.own, pairs.half, pairs.own - pairs.half)]
     variances = [share @ gap**2 for gap in gaps]
     sizes = [np.sqrt(x) for x in variances]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -303,14 +327,23 @@ def _spread_error(
     change = np.abs(sizes[0] - sizes[1]) + z * _standard_error(parts[0] - parts[1], share, effective)
     # never more than the deviation of the errors themselves
     bound = sizes[2] * (1 + z / math.sqrt(2 * max(effective, 1)))
-    return np.minimum(change, bound), kurtosis
+    return factor * np.minimum(change, bound), kurtosis
 
 
 def _quantile_error(
-    a: Float[np.ndarray, "k m"], e: Float[np.ndarray, "k m"], level: float, count: int, z: float, left: float
+    pairs: _Pairs, factor: Float[np.ndarray, " m"], level: float, count: int, z: float
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """(error, half of the statistical interval, value) of a quantile: the mean error of the samples that lie there."""
-    k = len(a)
+    """(error, half of the statistical interval, value) of a quantile: the mean error of the samples that lie there.
+
+    Args:
+        pairs: The output at dt and dt/2.
+        factor: The error of dt over their difference.
+        level: The level of the quantile.
+        count: Number of samples of the study.
+        z: Half width of an interval in standard errors.
+    """
+    a, k, left = pairs.own, len(pairs.own), pairs.left
+    e = factor * (a - pairs.half)
     order = np.argsort(a, axis=0, kind="stable")
     ranked, errors = np.take_along_axis(a, order, axis=0), np.take_along_axis(e, order, axis=0)
     window = min(k, max(5, round(math.sqrt(k))))
@@ -318,7 +351,7 @@ def _quantile_error(
     near = errors[first : first + window]
     error = np.abs(near.mean(axis=0)) + z * left * near.std(axis=0, ddof=1) / math.sqrt(window)
     if left == 0:
-        error = np.abs(np.quantile(a, level, axis=0) - np.quantile(a - e, level, axis=0))
+        error = factor * np.abs(np.quantile(a, level, axis=0) - np.quantile(pairs.half, level, axis=0))
     # the interval by the spacing of the samples about the quantile
     share = z * math.sqrt(level * (1 - level) / count)
     wide = min(0.5, max(share, 5 / k))
@@ -327,18 +360,54 @@ def _quantile_error(
     return error, (high - low) * share / covered, np.quantile(a, level, axis=0)
 
 
+def _crossing(rule: OutOfBounds, pairs: _Pairs, size: Float[np.ndarray, "k m"]) -> float:
+    """The expected share of samples that errors of a size carry over a bound: their density there times the mean size.
+
+    Args:
+        rule: The bounds.
+        pairs: The output that they are of.
+        size: The sizes of the errors.
+    """
+    entries = range(pairs.own.shape[1]) if rule.entry is None else [rule.entry]
+    total = 0.0
+    for j in entries:
+        for bound in (float(np.asarray(rule.low)), float(np.asarray(rule.high))):
+            if not np.isfinite(bound):
+                continue
+            gap = np.abs(pairs.own[:, j] - bound)
+            wide = np.sort(gap)[min(len(gap), NEAREST) - 1]
+            near = float(np.mean(pairs.weights * (gap <= wide)))
+            total += near * float(np.mean(size[:, j])) / (2 * wide) if wide > 0 else near
+    return total
+
+
 def _verdict(
     own: Bool[np.ndarray, " k"],
     half: Bool[np.ndarray, " k"],
     weights: Float[np.ndarray, " k"],
     left: float,
     interval: float,
+    crossing: float | None,
 ) -> VerdictStepError:
-    """How the steps change a verdict; without an order the error is twice the change from dt to dt/2."""
+    """How the steps change a verdict; without an order the error is twice the change from dt to dt/2.
+
+    Args:
+        own: The verdicts with dt.
+        half: Those with dt/2.
+        weights: Weights of the samples.
+        left: See ``_Pairs``.
+        interval: Half of the statistical interval of the probability.
+        crossing: The expected share of changed verdicts, where it is known without any that changed.
+    """
     flips = weights * (own.astype(float) - half.astype(float))
     error = 2 * abs(float(flips.mean()))
     if len(flips) > 1:
         error += 2 * normal_quantile(CONFIDENCE) * left * float(flips.std(ddof=1)) / math.sqrt(len(flips))
+    if crossing is not None:
+        error = max(error, crossing)
+    elif not np.any(flips) and left > 0:
+        # none of k: less than 3/k at 95 %, and no sign of more than the interval
+        error = min(3 / len(flips), interval)
     statistic = StatisticStepError(np.asarray(error), np.asarray(interval, float))
     return VerdictStepError(float(np.mean(own != half)), statistic)
 
@@ -375,10 +444,10 @@ def _needed_factor(
                 unstable = True
             elif np.isnan(seen) or not np.isfinite(error[k]) or limit[k] <= 0:
                 need = np.nan
-            elif convergence.ratio[k] < LEAST_RATIO:
+            elif seen < order / 2:
                 need = np.nan
             else:
-                need = (error[k] / limit[k]) ** (1 / min(order, max(seen, 0.3)))
+                need = (error[k] / limit[k]) ** (1 / min(order, seen))
             factor = max(factor, need) if np.isfinite(factor) and np.isfinite(need) else np.nan
     return _Need(factor, unstable)
 
@@ -388,17 +457,17 @@ def _advised(found: StudyStepError, needs: list[_Need], stepped: Rollout) -> Stu
     factors = [need.factor for need in needs if need.factor != 1] or [2.0]
     stiff = any(need.unstable for need in needs)
     factor = FACTOR * max(factors) if np.all(np.isfinite(factors)) else math.nan
-    other = "an implicit method such as MKGauss4 for a machine with fast rates"
+    explicit = found.method in METHODS
+    other = "Rodas4, which bears fast rates" if stiff and explicit else "a method of higher order"
     if not factor <= LARGEST_FACTOR:
+        stiffly = ", or Rodas4, which bears fast rates," if explicit else ""
         text = (
             "The differences do not shrink as the order says, so that no step can be computed from them: take dt ="
-            f" {found.dt / 10:.3g} s and look again, or {other}; where they do not shrink then, the motion is chaotic."
+            f" {found.dt / 10:.3g} s{stiffly} and look again; where they do not shrink then, the motion is chaotic."
         )
     else:
         whole = max(2, math.ceil(factor))
-        text = f"Take dt = {found.dt / whole:.4g} s ({stepped.steps * whole:,} steps) or "
-        text += other if stiff or found.order >= 4 else "a method of higher order"
+        text = f"Take dt = {found.dt / whole:.4g} s ({stepped.steps * whole:,} steps) or {other}."
         if stiff:
             text = f"The steps are longer than {found.method} bears for the fastest rates of the machine. {text}"
-        text += "."
     return replace(found, advice=text)

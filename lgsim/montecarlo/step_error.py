@@ -69,7 +69,9 @@ class VerdictStepError(NamedTuple):
 
     Attributes:
         flipped: Share of the samples run again whose verdict is another one with dt/2.
-        probability: The error of the verdict's probability, an array without axes.
+        probability: The error of the verdict's probability, an array without axes: of ``OutOfBounds`` at least the
+            share of samples that are nearer to a bound than their error; else, where no verdict of k changed, 3/k, but
+            no more than the limit.
     """
 
     flipped: float
@@ -171,11 +173,12 @@ class StudyStepError:
         worst, where = 0.0, ""
         for name, each in self.verdicts():
             share = _share(each.probability)
-            if share > worst:
+            if share > worst and each.flipped:
                 worst, where = float(share), name
         for name, output in self.outputs.items():
             for what, each in output.statistics():
-                share = _share(each)
+                # what is equal to its limit is what no changed number excludes
+                share = np.where(each.error == each.limit, 0.0, _share(each))
                 if share.size and np.max(share) > worst:
                     k = int(np.argmax(share))
                     worst, where = float(np.max(share)), f"{what} of {_number(name, k if share.size > 1 else None)}"
