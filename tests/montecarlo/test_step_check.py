@@ -196,6 +196,7 @@ def test_truth_values_and_whole_numbers():
     assert "% of the samples for 'far'" in found.summary()
 
 
+@pytest.mark.slow
 def test_attitudes_and_distances():
     """A quaternion whose sign jumps is no error; poses, peaks and least distances are numbers as all others."""
     model = studies.ball()
