@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Int
 
-from lgsim.integrators.methods import METHODS
 from lgsim.montecarlo.outputs import FinalAttitude, OutOfBounds
 from lgsim.montecarlo.results import Moments, Results, normal_quantile, wilson
 from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.step_error import OutputStepError, StatisticStepError, StudyStepError, VerdictStepError
+from lgsim.montecarlo.step_advice import Columns, Convergence, advised, fastest_mode, kept_states, needed_factor
+from lgsim.montecarlo.step_error import (
+    CONFIDENCE,
+    DIGITS,
+    OutputStepError,
+    StatisticStepError,
+    StudyStepError,
+    VerdictStepError,
+)
 from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
 from lgsim.simulation.simulate import method_name
 
-Columns = dict[str, Shaped[np.ndarray, "samples ..."]]
 Refined = Callable[[Int[np.ndarray, " samples"], int], Columns]
 """``refined(samples, substeps)``: the columns of some samples by steps so many times shorter."""
+RolloutOf = Callable[[int], Rollout | None]
+"""``rollout_of(i)``: the rollout with the values of sample i; None where it cannot be told."""
 
 LEVELS = (0.05, 0.5, 0.95)
 """The levels of the quantiles that are checked."""
-CONFIDENCE = 0.95
 SHARE = 0.12
 """The part of the study's own work that the check may take."""
 MOST, FEW = 2**14, 8
 """Samples with dt/2 at most; so many of them for each one with dt/4."""
 LIGHT = 10**7
 """Steps of degrees of freedom that are about a second's work: a check of a tile is worth it however small the study."""
-DIGITS = 5e-6
-"""Half of the fifth digit, the last one that is printed, as a part of a number."""
 UNKNOWN_INTERVAL = 0.05
 """Where a single sample has no statistical interval, this part of its size stands in."""
 ROUNDING = 4.0
@@ -45,9 +49,6 @@ OFF_ORDER = 3.0
 """Factor of errors whose order is more than one below the method's."""
 NEAREST = 5
 """So many samples nearest to a bound tell how dense they are there."""
-FACTOR = 1.2
-"""Margin of the step that is advised."""
-LARGEST_FACTOR = 1000
 
 
 class CheckPlan(NamedTuple):
@@ -113,7 +114,9 @@ def pick(results: Results, samples: Int[np.ndarray, " k"]) -> Columns:
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
-def study_step_error(results: Results, stepped: Rollout, plan: CheckPlan, refined: Refined) -> StudyStepError:
+def study_step_error(
+    results: Results, stepped: Rollout, plan: CheckPlan, refined: Refined, rollout_of: RolloutOf
+) -> StudyStepError:
     """The error of the steps of every statistic of a study.
 
     Args:
@@ -121,56 +124,113 @@ def study_step_error(results: Results, stepped: Rollout, plan: CheckPlan, refine
         stepped: The rollout of the study, whose method and step count.
         plan: Which samples are run again.
         refined: Runs them.
+        rollout_of: Tells the machine of the worst one, whose rates are looked at where the study is not resolved.
     """
-    study, order = results.study, stepped.method.order
-    part = plan.halved[plan.quartered]
-    own, half, quarter = pick(results, plan.halved), refined(plan.halved, 2), refined(part, 4)
-    weights = np.exp(own[WEIGHT].astype(float)) if WEIGHT in own else np.ones(len(plan.halved))
-    left = math.sqrt(max(0.0, 1 - len(plan.halved) / results.samples))
-    good = (own[DIVERGED] == 0) & (half[DIVERGED] == 0)
-    known = np.zeros(len(good), bool)
-    known[plan.quartered] = quarter[DIVERGED] == 0
-    known &= good
-    scale = max((float(np.max(np.abs(x), initial=0.0)) for x in (stepped.q0, stepped.v0)), default=0.0)
-    names = [name for name in results.running.names if not name.startswith(FAILED)]
-    outputs, needs, crossings = {}, [], dict.fromkeys(study.failures, 0.0)
-    if results.running.moments(names[0]).count:
-        for name in names:
-            attitude = isinstance(study.outputs.get(name), FinalAttitude)
-            given = [own[name][good], half[name][good], own[name][known], half[name][known], quarter[name][
-                known[plan.quartered]]]  # fmt: skip
-            whole = not jnp.issubdtype(own[name].dtype, jnp.inexact)
-            shape = own[name].shape[1:]
-            a, b, *few = (x.reshape(len(x), -1).astype(float) for x in given)
-            if attitude:
-                b = _same_side(a, b)
-                few = [few[0], _same_side(few[0], few[1]), _same_side(few[0], few[2])]
-            m = results.moments(name)
-            largest = float(np.max(np.maximum(np.abs(m.low), np.abs(m.high)), initial=0.0))
-            floor = 0.0
-            if not whole:
-                unit = float(np.finfo(own[name].dtype).eps)
-                floor = ROUNDING * unit * math.sqrt(stepped.steps) * max(scale, largest)
-            convergence = _converge(few, order, whole, floor)
-            sample = _Pairs(a, b, weights[good], left, study.sampler.tilts != {})
-            outputs[name] = _output_error(sample, m, convergence, floor, largest, shape, whole)
-            needs.append(_needed_factor(outputs[name], few, convergence, order, m, floor))
-            for failure, rule in study.failures.items():
-                if isinstance(rule, OutOfBounds) and rule.output == name and len(a):
-                    crossings[failure] = _crossing(rule, sample, convergence.factor * np.abs(a - b))
-    failures = {}
-    for name, rule in study.failures.items():
-        crossing = crossings[name] if isinstance(rule, OutOfBounds) else None
-        column = FAILED + name
-        failures[name] = _verdict(own[column], half[column], weights, left, _interval(results, name), crossing)
+    again = _Again.run(results, plan, refined)
+    outputs, needs = {}, []
+    crossings = {name: None if not isinstance(f, OutOfBounds) else 0.0 for name, f in results.study.failures.items()}
+    # how far a sample moves in limits of the means; one that is finite with one of the steps alone moves most
+    moved = np.where((again.own[DIVERGED] == 0) == (again.half[DIVERGED] == 0), 0.0, np.inf)
+    for name in results.running.names if again.count else []:
+        if name.startswith(FAILED):
+            continue
+        pairs, few = again.output(name, isinstance(results.study.outputs.get(name), FinalAttitude))
+        m = results.moments(name)
+        floor = _rounding(m, again.own[name].dtype, stepped)
+        convergence = _converge(few, stepped.method.order, floor is None, floor or 0.0)
+        outputs[name] = _output_error(pairs, m, convergence, floor, again.own[name].shape[1:])
+        needs.append(needed_factor(outputs[name], few, convergence, stepped.method.order, m, floor or 0.0))
+        if not len(pairs.own):
+            continue
+        size = np.abs(pairs.own - pairs.half)
+        if floor is not None:
+            far = size / np.maximum(np.ravel(outputs[name].mean.limit), np.finfo(float).tiny)
+            moved[again.good] = np.maximum(moved[again.good], far.max(axis=1, initial=0.0))
+        for failure, rule in results.study.failures.items():
+            if isinstance(rule, OutOfBounds) and rule.output == name:
+                crossings[failure] = _crossing(rule, pairs, convergence.factor * size)
+    failures = {
+        name: again.verdict(FAILED + name, _interval(results, name), crossing) for name, crossing in crossings.items()
+    }
     low, high = wilson(results.running.diverged, results.samples)
-    codes = [x[DIVERGED] > 0 for x in (own, half)]
-    diverged = _verdict(codes[0], codes[1], np.ones(len(good)), left, (high - low) / 2, None)
     found = StudyStepError(
-        method_name(stepped.method), order, abs(float(stepped.dt)), results.samples, len(plan.halved), len(part),
-        outputs, failures, diverged,
+        method_name(stepped.method), stepped.method.order, abs(float(stepped.dt)), results.samples, len(plan.halved),
+        len(plan.quartered), outputs, failures, again.verdict(DIVERGED, (high - low) / 2, None),
     )  # fmt: skip
-    return found if found.resolved else _advised(found, needs, stepped)
+    if found.resolved:
+        return found
+    worst = int(np.argmax(moved))
+    run = rollout_of(int(plan.halved[worst]))
+    mode = None if run is None else fastest_mode(run, kept_states(results.study, run, again.half, worst))
+    return advised(found, needs, stepped, mode)
+
+
+def _rounding(m: Moments, kind: np.dtype, stepped: Rollout) -> float | None:
+    """What rounding does to a motion, in the unit of an output; None for whole numbers and truth values.
+
+    Args:
+        m: The moments of the output.
+        kind: Its dtype.
+        stepped: The rollout.
+    """
+    if not jnp.issubdtype(kind, jnp.inexact):
+        return None
+    scale = max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in (stepped.q0, stepped.v0, m.low, m.high))
+    return ROUNDING * float(jnp.finfo(kind).eps) * math.sqrt(stepped.steps) * scale
+
+
+class _Again(NamedTuple):
+    """The samples that were run again.
+
+    Attributes:
+        own: Their columns with dt.
+        half: With dt/2.
+        quarter: Of some of them with dt/4.
+        quartered: The places of these.
+        good: Which are finite with dt and dt/2.
+        weights: Weights of the samples.
+        left: ``sqrt(1 - k/n)``: the part of the uncertainty that k of n samples leave.
+        count: Number of samples of the study that count in its statistics.
+        tilted: Whether the samples have weights.
+    """
+
+    own: Columns
+    half: Columns
+    quarter: Columns
+    quartered: Int[np.ndarray, " quartered"]
+    good: Bool[np.ndarray, " halved"]
+    weights: Float[np.ndarray, " halved"]
+    left: float
+    count: int
+    tilted: bool
+
+    @classmethod
+    def run(cls, results: Results, plan: CheckPlan, refined: Refined) -> _Again:
+        """The samples of a plan, run by ``refined``."""
+        own, half = pick(results, plan.halved), refined(plan.halved, 2)
+        quarter = refined(plan.halved[plan.quartered], 4)
+        weights = np.exp(own[WEIGHT].astype(float)) if WEIGHT in own else np.ones(len(plan.halved))
+        left = math.sqrt(max(0.0, 1 - len(plan.halved) / results.samples))
+        good = (own[DIVERGED] == 0) & (half[DIVERGED] == 0)
+        count = results.samples - results.running.diverged
+        return cls(own, half, quarter, plan.quartered, good, weights, left, count, bool(results.study.sampler.tilts))
+
+    def output(self, name: str, attitude: bool) -> tuple[_Pairs, list[Float[np.ndarray, "q m"]]]:
+        """An output of the good samples with dt and dt/2; of those with dt/4 too, with all three steps."""
+        fine = (self.quarter[DIVERGED] == 0) & self.good[self.quartered]
+        at = self.quartered[fine]
+        given = (self.own[name][self.good], self.half[name][self.good], self.own[name][at], self.half[name][at],
+                 self.quarter[name][fine])  # fmt: skip
+        a, b, *few = (x.reshape(len(x), -1).astype(float) for x in given)
+        if attitude:
+            b, few = _same_side(a, b), [_same_side(few[0], x) for x in few]
+        return _Pairs(a, b, self.weights[self.good], self.left, self.tilted), few
+
+    def verdict(self, column: str, interval: float, crossing: float | None) -> VerdictStepError:
+        """How the steps change a column of verdicts; see ``_verdict``."""
+        own, half = self.own[column] != 0, self.half[column] != 0
+        weights = np.ones(len(own)) if column == DIVERGED else self.weights
+        return _verdict(own, half, weights, self.left, interval, crossing)
 
 
 def _same_side(a: Float[np.ndarray, "k 4"], b: Float[np.ndarray, "k 4"]) -> Float[np.ndarray, "k 4"]:
@@ -184,21 +244,7 @@ def _interval(results: Results, name: str) -> float:
     return (high - low) / 2
 
 
-class _Convergence(NamedTuple):
-    """How an output converges, number by number.
-
-    Attributes:
-        order: The order that is seen, NaN where none is.
-        factor: The error of dt over the difference of dt and dt/2.
-        ratio: The difference of dt and dt/2 over that of dt/2 and dt/4; NaN where both are rounding.
-    """
-
-    order: Float[np.ndarray, " m"]
-    factor: Float[np.ndarray, " m"]
-    ratio: Float[np.ndarray, " m"]
-
-
-def _converge(few: list[Float[np.ndarray, "q m"]], order: int, whole: bool, floor: float) -> _Convergence:
+def _converge(few: list[Float[np.ndarray, "q m"]], order: int, whole: bool, floor: float) -> Convergence:
     """The order and the factor of Richardson's extrapolation, from samples at dt, dt/2 and dt/4.
 
     Args:
@@ -213,7 +259,7 @@ def _converge(few: list[Float[np.ndarray, "q m"]], order: int, whole: bool, floo
     count, m = few[0].shape
     nothing = np.full(m, np.nan)
     if whole or not count:
-        return _Convergence(nothing, np.full(m, 2.0), nothing)
+        return Convergence(nothing, np.full(m, 2.0), nothing)
     first, second = (np.sqrt(np.mean((x - y) ** 2, axis=0)) for x, y in pairwise(few))
     rounding = np.maximum(first, second) <= 8 * floor
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -226,7 +272,7 @@ def _converge(few: list[Float[np.ndarray, "q m"]], order: int, whole: bool, floo
     factor = np.where(ratio < LEAST_RATIO, lost, tame / (tame - 1))
     factor = factor * np.where(seen < order - 1, OFF_ORDER, 1.0)
     factor = np.where(rounding, 2.0, factor)
-    return _Convergence(np.where(rounding, np.nan, seen), factor, np.where(rounding, np.nan, ratio))
+    return Convergence(np.where(rounding, np.nan, seen), factor, np.where(rounding, np.nan, ratio))
 
 
 class _Pairs(NamedTuple):
@@ -248,19 +294,17 @@ class _Pairs(NamedTuple):
 
 
 def _output_error(
-    pairs: _Pairs, m: Moments, convergence: _Convergence, floor: float, largest: float, shape: tuple[int, ...],
-    whole: bool,
-) -> OutputStepError:  # fmt: skip
+    pairs: _Pairs, m: Moments, convergence: Convergence, floor: float | None, shape: tuple[int, ...]
+) -> OutputStepError:
     """The error of the steps of the statistics of an output.
 
     Args:
         pairs: The output at dt and dt/2.
         m: The moments of all samples.
         convergence: How it converges.
-        floor: What rounding does to a motion.
-        largest: The size of its largest number.
+        floor: What rounding does to a motion; None for whole numbers and truth values: where none of k changes, 3/k
+            might (95 %).
         shape: The shape of the output.
-        whole: Whether it is of whole numbers or truth values: where none of k changes, 3/k might (95 %).
     """
     a, w = pairs.own, pairs.weights
     z = normal_quantile(CONFIDENCE)
@@ -275,8 +319,9 @@ def _output_error(
     def judged(error: np.ndarray, interval: np.ndarray, value: np.ndarray) -> StatisticStepError:
         if not len(a):
             error = np.full(value.shape, np.nan)
+        largest = np.max(np.abs([m.low, m.high]), initial=0.0)
         interval = np.where(np.isnan(interval), UNKNOWN_INTERVAL * largest, interval)
-        limit = np.maximum(np.maximum(interval, DIGITS * np.abs(np.nan_to_num(value))), floor)
+        limit = np.maximum(np.maximum(interval, DIGITS * np.abs(np.nan_to_num(value))), floor or 0.0)
         return StatisticStepError(error.reshape(shape), limit.reshape(shape))
 
     quantiles = {}
@@ -287,7 +332,7 @@ def _output_error(
     # a single number has no deviation that an error could touch
     deviation = spread_error if m.count > 1 else np.zeros_like(spread_error)
     found = [judged(mean_error, half, mean), judged(deviation, of_spread, std)]
-    if whole and len(a) and pairs.left > 0:
+    if floor is None and len(a) and pairs.left > 0:
         same, unseen = np.all(a == pairs.half, axis=0), np.ravel(np.asarray(m.high - m.low)) * 3 / len(a)
         found = [
             StatisticStepError(np.where(same.reshape(shape), np.minimum(unseen.reshape(shape), limit), error), limit)
@@ -410,64 +455,3 @@ def _verdict(
         error = min(3 / len(flips), interval)
     statistic = StatisticStepError(np.asarray(error), np.asarray(interval, float))
     return VerdictStepError(float(np.mean(own != half)), statistic)
-
-
-class _Need(NamedTuple):
-    """By how much the steps of an output should be shorter.
-
-    Attributes:
-        factor: The factor; NaN where no step is known.
-        unstable: Whether dt is beyond what the order explains, and dt/2 is not.
-    """
-
-    factor: float
-    unstable: bool
-
-
-def _needed_factor(
-    found: OutputStepError, few: list[Float[np.ndarray, "q m"]], convergence: _Convergence, order: int, m: Moments,
-    floor: float,
-) -> _Need:  # fmt: skip
-    """The factor by which the steps must be shorter for an output to be resolved; 1 where it is."""
-    factor, unstable = 1.0, False
-    z, wild = normal_quantile(CONFIDENCE), convergence.order > order + 1.5
-    for _, each in found.statistics():
-        error, limit = each.error.ravel(), each.limit.ravel()
-        for k in np.flatnonzero(~each.resolved.ravel()):
-            seen = convergence.order[k]
-            if wild[k]:
-                # beyond the stability of dt: by the errors and the spread of dt/2
-                b, c = few[1][:, k], few[2][:, k]
-                rest = float(np.sqrt(np.mean((b - c) ** 2))) * 2**order / (2**order - 1)
-                own = max(z * float(np.std(b)) / math.sqrt(m.effective), DIGITS * abs(float(np.mean(b))), floor)
-                need = 2 * max(1.0, rest / own if own > 0 else 1.0) ** (1 / order)
-                unstable = True
-            elif np.isnan(seen) or not np.isfinite(error[k]) or limit[k] <= 0:
-                need = np.nan
-            elif seen < order / 2:
-                need = np.nan
-            else:
-                need = (error[k] / limit[k]) ** (1 / min(order, seen))
-            factor = max(factor, need) if np.isfinite(factor) and np.isfinite(need) else np.nan
-    return _Need(factor, unstable)
-
-
-def _advised(found: StudyStepError, needs: list[_Need], stepped: Rollout) -> StudyStepError:
-    """The same with a sentence that says what to do."""
-    factors = [need.factor for need in needs if need.factor != 1] or [2.0]
-    stiff = any(need.unstable for need in needs)
-    factor = FACTOR * max(factors) if np.all(np.isfinite(factors)) else math.nan
-    explicit = found.method in METHODS
-    other = "Rodas4, which bears fast rates" if stiff and explicit else "a method of higher order"
-    if not factor <= LARGEST_FACTOR:
-        stiffly = ", or Rodas4, which bears fast rates," if explicit else ""
-        text = (
-            "The differences do not shrink as the order says, so that no step can be computed from them: take dt ="
-            f" {found.dt / 10:.3g} s{stiffly} and look again; where they do not shrink then, the motion is chaotic."
-        )
-    else:
-        whole = max(2, math.ceil(factor))
-        text = f"Take dt = {found.dt / whole:.4g} s ({stepped.steps * whole:,} steps) or {other}."
-        if stiff:
-            text = f"The steps are longer than {found.method} bears for the fastest rates of the machine. {text}"
-    return replace(found, advice=text)

@@ -16,6 +16,10 @@ from jaxtyping import Bool, Float
 from lgsim.support.messages import counted
 
 FORMAT = "lgsim step error 1"
+CONFIDENCE = 0.95
+"""Of the intervals that errors of the steps are compared with."""
+DIGITS = 5e-6
+"""Half of the fifth digit, the last one that is printed, as a part of a number."""
 SHOWN = 3
 """The number of numbers that are not resolved and named in a sentence."""
 
