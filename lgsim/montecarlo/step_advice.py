@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from lgsim.integrators.methods import METHODS
+from lgsim.integrators.richardson import Convergence
 from lgsim.montecarlo.outputs import Subsampled, final_q, final_v
 from lgsim.montecarlo.results import Moments, normal_quantile
 from lgsim.montecarlo.rollout import Rollout
@@ -26,20 +27,6 @@ FACTOR = 1.2
 """Margin of the step that is advised."""
 LARGEST_FACTOR = 1000
 """A step that would have to be so many times shorter is none to advise."""
-
-
-class Convergence(NamedTuple):
-    """How an output converges, number by number.
-
-    Attributes:
-        order: The order that is seen, NaN where none is.
-        factor: The error of dt over the difference of dt and dt/2.
-        ratio: The difference of dt and dt/2 over that of dt/2 and dt/4; NaN where both are rounding.
-    """
-
-    order: Float[np.ndarray, " m"]
-    factor: Float[np.ndarray, " m"]
-    ratio: Float[np.ndarray, " m"]
 
 
 class Need(NamedTuple):

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from lgsim.integrators.richardson import Convergence, convergence
 from lgsim.montecarlo.outputs import FinalAttitude, OutOfBounds
 from lgsim.montecarlo.results import Moments, Results, normal_quantile, wilson
 from lgsim.montecarlo.rollout import Rollout
-from lgsim.montecarlo.step_advice import Columns, Convergence, advised, fastest_mode, kept_states, needed_factor
+from lgsim.montecarlo.step_advice import Columns, advised, fastest_mode, kept_states, needed_factor
 from lgsim.montecarlo.step_error import (
     CONFIDENCE,
     DIGITS,
@@ -43,10 +44,6 @@ UNKNOWN_INTERVAL = 0.05
 """Where a single sample has no statistical interval, this part of its size stands in."""
 ROUNDING = 4.0
 """Rounding units, times the root of the number of steps, below which differences are those of rounding."""
-LEAST_RATIO = 1.25
-"""Differences that shrink by less when the step is halved show no convergence."""
-OFF_ORDER = 3.0
-"""Factor of errors whose order is more than one below the method's."""
 NEAREST = 5
 """So many samples nearest to a bound tell how dense they are there."""
 
@@ -137,9 +134,9 @@ def study_step_error(
         pairs, few = again.output(name, isinstance(results.study.outputs.get(name), FinalAttitude))
         m = results.moments(name)
         floor = _rounding(m, again.own[name].dtype, stepped)
-        convergence = _converge(few, stepped.method.order, floor is None, floor or 0.0)
-        outputs[name] = _output_error(pairs, m, convergence, floor, again.own[name].shape[1:])
-        needs.append(needed_factor(outputs[name], few, convergence, stepped.method.order, m, floor or 0.0))
+        found = _converge(few, stepped.method.order, floor is None, floor or 0.0)
+        outputs[name] = _output_error(pairs, m, found, floor, again.own[name].shape[1:])
+        needs.append(needed_factor(outputs[name], few, found, stepped.method.order, m, floor or 0.0))
         if not len(pairs.own):
             continue
         size = np.abs(pairs.own - pairs.half)
@@ -148,7 +145,7 @@ def study_step_error(
             moved[again.good] = np.maximum(moved[again.good], far.max(axis=1, initial=0.0))
         for failure, rule in results.study.failures.items():
             if isinstance(rule, OutOfBounds) and rule.output == name:
-                crossings[failure] = _crossing(rule, pairs, convergence.factor * size)
+                crossings[failure] = _crossing(rule, pairs, found.factor * size)
     failures = {
         name: again.verdict(FAILED + name, _interval(results, name), crossing) for name, crossing in crossings.items()
     }
@@ -245,34 +242,18 @@ def _interval(results: Results, name: str) -> float:
 
 
 def _converge(few: list[Float[np.ndarray, "q m"]], order: int, whole: bool, floor: float) -> Convergence:
-    """The order and the factor of Richardson's extrapolation, from samples at dt, dt/2 and dt/4.
+    """How an output converges, number by number, from samples at dt, dt/2 and dt/4.
 
     Args:
         few: The output at the three steps.
         order: The order of the method.
         whole: Whether the output is of whole numbers or truth values, which converge by no order.
-        floor: The size of differences that are those of rounding.
-
-    Source: Richardson, The approximate arithmetical solution by finite differences, Philosophical Transactions of the
-    Royal Society A 210, 1911; Hairer, Norsett, Wanner, Solving ordinary differential equations I, II.4.
+        floor: What rounding does to a motion.
     """
-    count, m = few[0].shape
-    nothing = np.full(m, np.nan)
-    if whole or not count:
-        return Convergence(nothing, np.full(m, 2.0), nothing)
+    if whole or not len(few[0]):
+        return Convergence.unknown(few[0].shape[1])
     first, second = (np.sqrt(np.mean((x - y) ** 2, axis=0)) for x, y in pairwise(few))
-    rounding = np.maximum(first, second) <= 8 * floor
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(second > 0, first / second, np.inf)
-        seen = np.log2(ratio)
-    claim = 2.0**order
-    # without convergence the error is not bounded by any difference: that of the larger one, with some reserve
-    lost = LEAST_RATIO / (LEAST_RATIO - 1) / np.clip(ratio, 0.05, 1)
-    tame = np.clip(ratio, LEAST_RATIO, claim)
-    factor = np.where(ratio < LEAST_RATIO, lost, tame / (tame - 1))
-    factor = factor * np.where(seen < order - 1, OFF_ORDER, 1.0)
-    factor = np.where(rounding, 2.0, factor)
-    return Convergence(np.where(rounding, np.nan, seen), factor, np.where(rounding, np.nan, ratio))
+    return convergence(first, second, order, 8 * floor)
 
 
 class _Pairs(NamedTuple):
@@ -294,25 +275,25 @@ class _Pairs(NamedTuple):
 
 
 def _output_error(
-    pairs: _Pairs, m: Moments, convergence: Convergence, floor: float | None, shape: tuple[int, ...]
+    pairs: _Pairs, m: Moments, converged: Convergence, floor: float | None, shape: tuple[int, ...]
 ) -> OutputStepError:
     """The error of the steps of the statistics of an output.
 
     Args:
         pairs: The output at dt and dt/2.
         m: The moments of all samples.
-        convergence: How it converges.
+        converged: How it converges.
         floor: What rounding does to a motion; None for whole numbers and truth values: where none of k changes, 3/k
             might (95 %).
         shape: The shape of the output.
     """
     a, w = pairs.own, pairs.weights
     z = normal_quantile(CONFIDENCE)
-    e = convergence.factor * (a - pairs.half)
+    e = converged.factor * (a - pairs.half)
     share = w / w.sum() if len(w) and w.sum() > 0 else w
     effective = 1 / float(share @ share) if len(share) else 0.0
     mean_error = np.abs(share @ e) + z * pairs.left * _standard_error(e, share, effective)
-    spread_error, kurtosis = _spread_error(pairs, convergence.factor, share, effective, z * pairs.left)
+    spread_error, kurtosis = _spread_error(pairs, converged.factor, share, effective, z * pairs.left)
     mean, std, half = (np.ravel(np.asarray(x, float)) for x in (m.mean, m.std, m.half_width(CONFIDENCE)))
     of_spread = z * std * np.sqrt(np.maximum(kurtosis - 1, 1) / (4 * m.effective))
 
@@ -327,7 +308,7 @@ def _output_error(
     quantiles = {}
     if not pairs.tilted and len(a) > 1:
         for level in LEVELS:
-            error, interval, value = _quantile_error(pairs, convergence.factor, level, m.count, z)
+            error, interval, value = _quantile_error(pairs, converged.factor, level, m.count, z)
             quantiles[level] = judged(error, interval, value)
     # a single number has no deviation that an error could touch
     deviation = spread_error if m.count > 1 else np.zeros_like(spread_error)
@@ -338,7 +319,7 @@ def _output_error(
             StatisticStepError(np.where(same.reshape(shape), np.minimum(unseen.reshape(shape), limit), error), limit)
             for error, limit in found
         ]
-    return OutputStepError(found[0], found[1], quantiles, convergence.order.reshape(shape))
+    return OutputStepError(found[0], found[1], quantiles, converged.order.reshape(shape))
 
 
 def _standard_error(
