@@ -36,8 +36,8 @@ LEVELS = (0.05, 0.5, 0.95)
 """The levels of the quantiles that are checked."""
 SHARE = 0.12
 """The part of the study's own work that the check may take."""
-MOST, FEW = 2**14, 8
-"""Samples with dt/2 at most; so many of them for each one with dt/4."""
+MOST, LEAST, FEW = 2**14, 32, 8
+"""Samples with dt/2 at most, and at least where that takes about a second; so many of them for each one with dt/4."""
 LIGHT = 10**7
 """Steps of degrees of freedom that are about a second's work: a check of a tile is worth it however small the study."""
 UNKNOWN_INTERVAL = 0.05
@@ -78,8 +78,8 @@ def plan(samples: int, width: int, seed: int, work: int) -> CheckPlan:
     if 6 * width <= budget:
         quartered = max(int(budget / (2 * FEW + 4) / width), 1) * width
         halved = min(int((budget - 4 * quartered) / 2 / width) * width, MOST)
-    elif 6 * min(width, samples) * work <= LIGHT:
-        halved = quartered = width
+    elif 6 * min(max(width, LEAST), samples) * work <= LIGHT:
+        halved, quartered = -(-LEAST // width) * width, width
     else:
         # a tile is too much: fewer samples, by a program of their own
         halved = max(2, int(budget / (2 + 4 / FEW)))
@@ -141,7 +141,8 @@ def study_step_error(
             continue
         size = np.abs(pairs.own - pairs.half)
         if floor is not None:
-            far = size / np.maximum(np.ravel(outputs[name].mean.limit), np.finfo(float).tiny)
+            limit = np.broadcast_to(np.ravel(outputs[name].mean.limit), size.shape)
+            far = np.divide(size, limit, out=np.zeros_like(size), where=limit > 0)
             moved[again.good] = np.maximum(moved[again.good], far.max(axis=1, initial=0.0))
         for failure, rule in results.study.failures.items():
             if isinstance(rule, OutOfBounds) and rule.output == name:
@@ -434,5 +435,5 @@ def _verdict(
     elif not np.any(flips) and left > 0:
         # none of k: less than 3/k at 95 %, and no sign of more than the interval
         error = min(3 / len(flips), interval)
-    statistic = StatisticStepError(np.asarray(error), np.asarray(interval, float))
+    statistic = StatisticStepError(np.asarray(min(error, 1.0)), np.asarray(interval, float))
     return VerdictStepError(float(np.mean(own != half)), statistic)

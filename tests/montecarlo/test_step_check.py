@@ -121,7 +121,7 @@ def test_the_samples_that_are_run_again():
             assert np.all(np.diff(plan.halved) > 0) and 0 <= plan.halved[0] and plan.halved[-1] < samples
             assert np.all(np.diff(plan.quartered) > 0) and plan.quartered[-1] < len(plan.halved)
             cost = 2 * len(plan.halved) + 4 * len(plan.quartered)
-            light = 6 * min(width, samples) * 10**4 <= step_check.LIGHT
+            light = 6 * min(max(width, 32), samples) * 10**4 <= step_check.LIGHT
             assert cost <= 0.15 * samples or light or len(plan.halved) == 2
             assert len(plan.halved) <= step_check.MOST
             # one from each of equal parts
