@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, needs
+from lgsim.cli.errors import DIVERGED, INTERRUPTED, NOT_RESOLVED, BadInput, Stop, needs
 from lgsim.cli.montecarlo_progress import SampleWatch
 from lgsim.cli.terminal import console, note, warnings_as_notes
 from lgsim.support.messages import counted, one_line, unknown_name
@@ -35,6 +35,7 @@ class StudyRequest(NamedTuple):
     address: str | None
     resume: bool
     check: bool
+    step_check: bool
 
 
 def run_study(asked: StudyRequest) -> int:
@@ -93,18 +94,32 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
         if asked.ray:
             from lgsim.montecarlo import ray_cluster
 
-            results = ray_cluster.fill(engine, store, address=asked.address, progress=watch)
+            results = ray_cluster.fill(
+                engine, store, address=asked.address, progress=watch, step_check=asked.step_check
+            )
         else:
-            results = fill(engine, store, watch)
+            results = fill(engine, store, watch, step_check=asked.step_check)
     if not results.finished:
         note(f"interrupted after {counted(results.samples, 'sample')}; the same command with --resume goes on")
     if results.running.diverged < results.samples:
         _show(results, watch, asked.out)
     elif results.samples:
+        steps = results.step_error
+        less = (
+            ""
+            if steps is None or not steps.diverged.flipped
+            else f"; {100 * steps.diverged.flipped:.3g} % do not with dt/2"
+        )
         advice = starts.missing_inertia(_rollout(engine.study)) or "take a smaller dt"
-        note(f"all samples diverged: {advice}, or look at one: lgsim montecarlo report {asked.out}")
+        note(f"all samples diverged{less}: {advice}, or look at one: lgsim montecarlo report {asked.out}")
         return DIVERGED if results.finished else INTERRUPTED
-    return 0 if results.finished else INTERRUPTED
+    if not results.finished:
+        return INTERRUPTED
+    found = results.step_error
+    if found is None or found.resolved:
+        return 0
+    note(found.summary())
+    return NOT_RESOLVED
 
 
 def _chunk(engine: Engine, path: Path) -> int | None:
@@ -149,11 +164,12 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
 
     from lgsim.montecarlo.limits import study_limit_uses
     from lgsim.montecarlo.study import FAILED
-    from lgsim.reports.estimates import failure_interval, spread_rows
+    from lgsim.reports.estimates import failure_interval, spread_rows, step_error_text
     from lgsim.simulation.limits import limit_rows, limit_warnings
 
-    half = f"± {100 * watch.level:g} %"
-    table = Table("output", "mean", half, "std", "smallest", "largest", box=box.SIMPLE_HEAD)
+    half, found = f"± {100 * watch.level:g} %", results.step_error
+    steps = () if found is None else ("steps",)
+    table = Table("output", "mean", half, *steps, "std", "smallest", "largest", box=box.SIMPLE_HEAD)
     for column in table.columns[1:]:
         column.justify = "right"
     rows = spread_rows(results.running, watch.level)
@@ -163,6 +179,8 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
         cells = [f"{x:.5g}" for x in row[2:]]
         if row.output.startswith(FAILED):
             cells[1] = failure_interval(results.moments(row.output), watch.level)
+        if found is not None:
+            cells.insert(2, step_error_text(found, row.output, row.entry))
         table.add_row(row.output if row.entry is None else f"{row.output}[{row.entry}]", *cells)
     output = console()
     output.print(table)
@@ -173,6 +191,8 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
     uses = study_limit_uses(results)
     for name, text in limit_rows(uses):
         facts.add_row(name, f"{text}, in the worst sample")
+    if found is not None:
+        facts.add_row("steps", found.summary().partition(": ")[2] if found.resolved else "not resolved, see below")
     if watch.rate is not None:
         facts.add_row("rate", f"{watch.rate:,.0f} samples/s after the first chunk, {watch.wall:.1f} s in all")
     facts.add_row("store", str(path))
@@ -235,6 +255,10 @@ def run(
         bool, typer.Option("--resume", help="Go on with a store, also with more samples than it was made for.")
     ] = False,
     check: Annotated[bool, typer.Option("--check", help="Only say whether the file is right, and end.")] = False,
+    no_step_check: Annotated[
+        bool,
+        typer.Option("--no-step-check", help="Run no samples again by shorter steps: how wrong dt makes the numbers."),
+    ] = False,
     example: Annotated[
         str | None, typer.Option(help="Print a study to start from, and end: hover or arm.", show_default=False)
     ] = None,
@@ -242,7 +266,8 @@ def run(
     """Run a study into a store.
 
     Ctrl-C ends it after the chunk that is being computed; the same command with --resume goes on to the same numbers,
-    bit for bit, and so it does after a crash.
+    bit for bit, and so it does after a crash. At the end some samples are run again by shorter steps: where that
+    changes a number by more than its statistical interval, the number is not resolved, and the exit code is 3.
     """
     if example is not None:
         from lgsim import data
@@ -256,7 +281,7 @@ def run(
         raise typer.Exit
     if study is None:
         raise BadInput("STUDY: expected a TOML file; lgsim montecarlo --example hover > study.toml makes one")
-    request = StudyRequest(study, out, samples, seed, engine is Computer.ray, address, resume, check)
+    request = StudyRequest(study, out, samples, seed, engine is Computer.ray, address, resume, check, not no_step_check)
     raise typer.Exit(run_study(request))
 
 
