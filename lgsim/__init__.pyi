@@ -64,7 +64,17 @@ from lgsim.multibody import (
     tangent_hessian,
     tangent_jacobian,
 )
-from lgsim.simulation import StateHistory, Trajectory, controls, events, rollout, sensors, simulate, simulate_adaptive
+from lgsim.simulation import (
+    StateHistory,
+    Trajectory,
+    controls,
+    events,
+    rollout,
+    sensors,
+    simulate,
+    simulate_adaptive,
+    with_stops,
+)
 from lgsim.xla import llvm_lowering, tiled_vmap, xla_options
 
 __version__: str
@@ -150,6 +160,7 @@ __all__ = [
     "tiled_vmap",
     "torque_regressor",
     "view",
+    "with_stops",
     "xla_options",
 ]
 __all__ += methods.__all__

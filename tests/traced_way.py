@@ -76,7 +76,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         calls = {
             "solve": lambda: optimize.solve(problem),
-            "store": lambda: montecarlo.run(study, Path(folder) / "store"),
+            "store": lambda: montecarlo.run(study, Path(folder) / "store", step_check=False),
         }
         # the way to the program, and not into a compiler
         with lgsim.llvm_lowering(False):

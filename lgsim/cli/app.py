@@ -14,8 +14,8 @@ from lgsim.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, stop_of
 from lgsim.support.messages import one_line
 
 EXITS = (
-    "Exit codes: 0 done; 1 a package is missing or a file could not be written; 2 bad input; 3 the simulation diverged"
-    " or no optimum was found; 130 interrupted by Ctrl-C."
+    "Exit codes: 0 done; 1 a package is missing or a file could not be written; 2 bad input; 3 the simulation diverged,"
+    " its steps are too long for what is printed, or no optimum was found; 130 interrupted by Ctrl-C."
 )
 
 

@@ -11,7 +11,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, bad_input, needs
+from lgsim.cli.errors import DIVERGED, INTERRUPTED, NOT_RESOLVED, BadInput, Stop, bad_input, needs
 from lgsim.cli.iterations import FitWatch
 from lgsim.cli.terminal import console, note
 from lgsim.support.messages import counted, listed, one_line, unknown_name
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy import ndarray
 
     from lgsim.cli.identify_preparation import PreparedMotion
-    from lgsim.identify import Block, Estimator, Fit, Parameters, Recording
+    from lgsim.identify import Block, Estimator, Fit, FitStepError, Parameters, Recording
 
 METHODS = ("auto", "torque", "linear", "simulation")
 WINDOW = 0.5
@@ -47,6 +47,7 @@ class IdentificationRequest(NamedTuple):
     plot: bool
     check: bool
     restart: bool
+    step_check: bool
 
 
 def run_identification(asked: IdentificationRequest) -> int:
@@ -96,8 +97,14 @@ def run_identification(asked: IdentificationRequest) -> int:
     _checkpoint(asked).unlink(missing_ok=True)
     if found.message:
         note(f"{found.message} What was found is in {asked.out}")
-    _show(found, wall, made, lost)
-    return DIVERGED if found.message else 0
+    steps = found.step_error if asked.step_check else None
+    _show(found, wall, made, lost, steps)
+    if found.message:
+        return DIVERGED
+    if steps is None or steps.resolved:
+        return 0
+    note(steps.summary())
+    return NOT_RESOLVED
 
 
 def _names(words: str) -> list[str]:
@@ -219,6 +226,7 @@ def _save(
         page = report_fit(
             found, motion.recording, motion.shown, title=f"Identification of {asked.machine.stem}",
             subtitle=f"{motion.recording.source} · {what}", files=[path.name for path in made], remarks=lost,
+            step_check=asked.step_check,
         )  # fmt: skip
         made.append(page.save(asked.report))
     return made, lost
@@ -236,7 +244,7 @@ def _signals(found: Fit) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...]) -> None:
+def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], steps: FitStepError | None) -> None:
     """Write a table of the numbers, and how well they tell the record."""
     table = Table("number", box=box.SIMPLE_HEAD)
     for name in ("prior", "found", "deviation"):
@@ -254,6 +262,8 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...]) -> N
     if found.validation is not None:
         short.add_row("held out (rms)", _rows(columns, found.rmse(found.validation)))
     short.add_row("whiteness", f"{found.whiteness()[1]:.3g} (1: white)")
+    if steps is not None:
+        short.add_row("steps", steps.summary().partition(": ")[2] if steps.resolved else "not resolved, see below")
     short.add_row("iterations", f"{int(found.estimate.iterations)} in {wall:.2f} s")
     if lost:
         short.add_row("not in the URDF", "\n".join(lost))
@@ -311,6 +321,12 @@ def identify(
     restart: Annotated[
         bool, typer.Option("--restart", help="Begin anew, though an interrupted search of this name could go on.")
     ] = False,
+    no_step_check: Annotated[
+        bool,
+        typer.Option(
+            "--no-step-check", help="Do not simulate again by shorter steps: how wrong the steps make the fit."
+        ),
+    ] = False,
     example: Annotated[bool, typer.Option("--example", help="Print a map to start from, and end.")] = False,
 ) -> None:
     """Find masses, inertias, friction and other numbers of a machine from its recorded motion, and how sure they are.
@@ -331,6 +347,7 @@ def identify(
         raise BadInput(unknown_name(f"--method: expected one of {', '.join(METHODS)}", method, METHODS))
     needs("scipy", "identify", "identification")
     asked = IdentificationRequest(
-        machine, motion, map, fit, method, held_out, lags, floating_base, out, report, write, plot, check, restart
-    )
+        machine, motion, map, fit, method, held_out, lags, floating_base, out, report, write, plot, check, restart,
+        not no_step_check,
+    )  # fmt: skip
     raise typer.Exit(run_identification(asked))

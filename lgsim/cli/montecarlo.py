@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop, needs
+from lgsim.cli.errors import DIVERGED, INTERRUPTED, NOT_RESOLVED, BadInput, Stop, needs
 from lgsim.cli.montecarlo_progress import SampleWatch
 from lgsim.cli.terminal import console, note, warnings_as_notes
 from lgsim.support.messages import counted, one_line, unknown_name
 
 if TYPE_CHECKING:
-    from lgsim.montecarlo import Engine, Results, Store
+    from lgsim.montecarlo import Engine, Results, Rollout, Store, Study
     from lgsim.scenarios import StudyScenario
 
 PIECES = 50
@@ -35,6 +35,7 @@ class StudyRequest(NamedTuple):
     address: str | None
     resume: bool
     check: bool
+    step_check: bool
 
 
 def run_study(asked: StudyRequest) -> int:
@@ -46,6 +47,7 @@ def run_study(asked: StudyRequest) -> int:
         Stop: a package is missing, or the store cannot be written.
     """
     from lgsim.cli import files
+    from lgsim.cli.checks import starts
     from lgsim.montecarlo import Engine, open_store
     from lgsim.scenarios import load_study
     from lgsim.scenarios.study_store import describe_study
@@ -62,7 +64,10 @@ def run_study(asked: StudyRequest) -> int:
             raise BadInput(f"{option}: expected a whole number from {least} on, got {value}")
     loaded = load_study(asked.file, samples=asked.samples, seed=asked.seed)
     files.remark(loaded.machine.report, loaded.machine.floating_base)
+    starts.remark_study(_rollout(loaded.study))
     console(error=True).print(f"{asked.file}: {_summary(loaded)}", soft_wrap=True)
+    if loaded.remark:
+        note(loaded.remark)
     if asked.check:
         return 0
     files.keep_compiled()
@@ -82,6 +87,7 @@ def run_study(asked: StudyRequest) -> int:
 
 def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
     """Compute what the store lacks, show a table, and return the exit code."""
+    from lgsim.cli.checks import starts
     from lgsim.montecarlo.engine import fill
 
     known = [store.bounds(k) for k in range(store.chunks) if store.has(k)]
@@ -90,17 +96,32 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
         if asked.ray:
             from lgsim.montecarlo import ray_cluster
 
-            results = ray_cluster.fill(engine, store, address=asked.address, progress=watch)
+            results = ray_cluster.fill(
+                engine, store, address=asked.address, progress=watch, step_check=asked.step_check
+            )
         else:
-            results = fill(engine, store, watch)
+            results = fill(engine, store, watch, step_check=asked.step_check)
     if not results.finished:
         note(f"interrupted after {counted(results.samples, 'sample')}; the same command with --resume goes on")
     if results.running.diverged < results.samples:
         _show(results, watch, asked.out)
     elif results.samples:
-        note(f"all samples diverged: take a smaller dt, or look at one: lgsim montecarlo report {asked.out}")
+        steps = results.step_error
+        less = (
+            ""
+            if steps is None or not steps.diverged.flipped
+            else f"; {100 * steps.diverged.flipped:.3g} % do not with dt/2"
+        )
+        advice = starts.missing_inertia(_rollout(engine.study)) or "take a smaller dt"
+        note(f"all samples diverged{less}: {advice}, or look at one: lgsim montecarlo report {asked.out}")
         return DIVERGED if results.finished else INTERRUPTED
-    return 0 if results.finished else INTERRUPTED
+    if not results.finished:
+        return INTERRUPTED
+    found = results.step_error
+    if found is None or found.resolved:
+        return 0
+    note(found.summary())
+    return NOT_RESOLVED
 
 
 def _chunk(engine: Engine, path: Path) -> int | None:
@@ -115,13 +136,10 @@ def _chunk(engine: Engine, path: Path) -> int | None:
 
 def _summary(loaded: StudyScenario) -> str:
     """The study in a line."""
-    from lgsim.montecarlo import Rollout
     from lgsim.montecarlo.low_discrepancy import LatinPoints, SobolPoints
 
     kinds = {SobolPoints: "Sobol", LatinPoints: "Latin hypercube"}
-    wanted = loaded.study
-    rollout = wanted.rollout
-    assert isinstance(rollout, Rollout)
+    wanted, rollout = loaded.study, _rollout(loaded.study)
     sampler = wanted.sampler
     kind = "random" if sampler.points is None else kinds[type(sampler.points)]
     rule = wanted.stop
@@ -133,16 +151,27 @@ def _summary(loaded: StudyScenario) -> str:
     )
 
 
+def _rollout(study: Study) -> Rollout:
+    """The motion of a study that was read from a file."""
+    from lgsim.montecarlo import Rollout
+
+    assert isinstance(study.rollout, Rollout)
+    return study.rollout
+
+
 def _show(results: Results, watch: SampleWatch, path: Path) -> None:
     """Write a table of the outputs, and how many samples there are."""
     from rich import box
     from rich.table import Table
 
+    from lgsim.montecarlo.limits import study_limit_uses
     from lgsim.montecarlo.study import FAILED
-    from lgsim.reports.estimates import failure_interval, spread_rows
+    from lgsim.reports.estimates import failure_interval, spread_rows, step_error_text
+    from lgsim.simulation.limits import limit_rows, limit_warnings
 
-    half = f"± {100 * watch.level:g} %"
-    table = Table("output", "mean", half, "std", "smallest", "largest", box=box.SIMPLE_HEAD)
+    half, found = f"± {100 * watch.level:g} %", results.step_error
+    steps = () if found is None else ("steps",)
+    table = Table("output", "mean", half, *steps, "std", "smallest", "largest", box=box.SIMPLE_HEAD)
     for column in table.columns[1:]:
         column.justify = "right"
     rows = spread_rows(results.running, watch.level)
@@ -152,6 +181,8 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
         cells = [f"{x:.5g}" for x in row[2:]]
         if row.output.startswith(FAILED):
             cells[1] = failure_interval(results.moments(row.output), watch.level)
+        if found is not None:
+            cells.insert(2, step_error_text(found, row.output, row.entry))
         table.add_row(row.output if row.entry is None else f"{row.output}[{row.entry}]", *cells)
     output = console()
     output.print(table)
@@ -159,11 +190,18 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
         output.print(f"and {len(rows) - SHOWN} more numbers", soft_wrap=True)
     facts = Table.grid(padding=(0, 2))
     facts.add_row("samples", f"{results.samples:,}, {results.running.diverged:,} of them diverged")
+    uses = study_limit_uses(results)
+    for name, text in limit_rows(uses):
+        facts.add_row(name, f"{text}, in the worst sample")
+    if found is not None:
+        facts.add_row("steps", found.summary().partition(": ")[2] if found.resolved else "not resolved, see below")
     if watch.rate is not None:
         facts.add_row("rate", f"{watch.rate:,.0f} samples/s after the first chunk, {watch.wall:.1f} s in all")
     facts.add_row("store", str(path))
     facts.add_row("report", f"lgsim montecarlo report {path}")
     output.print(facts)
+    for warning in limit_warnings(uses):
+        note(warning)
 
 
 class Group(TyperGroup):
@@ -219,6 +257,10 @@ def run(
         bool, typer.Option("--resume", help="Go on with a store, also with more samples than it was made for.")
     ] = False,
     check: Annotated[bool, typer.Option("--check", help="Only say whether the file is right, and end.")] = False,
+    no_step_check: Annotated[
+        bool,
+        typer.Option("--no-step-check", help="Run no samples again by shorter steps: how wrong dt makes the numbers."),
+    ] = False,
     example: Annotated[
         str | None, typer.Option(help="Print a study to start from, and end: hover or arm.", show_default=False)
     ] = None,
@@ -226,7 +268,8 @@ def run(
     """Run a study into a store.
 
     Ctrl-C ends it after the chunk that is being computed; the same command with --resume goes on to the same numbers,
-    bit for bit, and so it does after a crash.
+    bit for bit, and so it does after a crash. At the end some samples are run again by shorter steps: where that
+    changes a number by more than its statistical interval, the number is not resolved, and the exit code is 3.
     """
     if example is not None:
         from lgsim import data
@@ -240,7 +283,7 @@ def run(
         raise typer.Exit
     if study is None:
         raise BadInput("STUDY: expected a TOML file; lgsim montecarlo --example hover > study.toml makes one")
-    request = StudyRequest(study, out, samples, seed, engine is Computer.ray, address, resume, check)
+    request = StudyRequest(study, out, samples, seed, engine is Computer.ray, address, resume, check, not no_step_check)
     raise typer.Exit(run_study(request))
 
 

@@ -42,8 +42,10 @@ def run_optimization(asked: OptimizationRequest) -> int:
     import jax.numpy as jnp
 
     from lgsim.cli import files, pictures
+    from lgsim.cli.checks import starts
     from lgsim.optimize import RESULTS, plan_error, solve, to_trajectory
     from lgsim.scenarios import load_scenario
+    from lgsim.simulation.equations_of_motion import split_state
     from lgsim.support.checkpoint import CheckpointError
 
     files.configure_jax()
@@ -54,6 +56,9 @@ def run_optimization(asked: OptimizationRequest) -> int:
     visuals = pictures.visuals(wanted.machine.path) if asked.html else None
     files.remark(wanted.machine.report, wanted.machine.floating_base)
     problem, solver = wanted.problem, wanted.solver
+    q0, v0, _ = split_state(wanted.machine.model, problem.y0)
+    starts.check_inertia(asked.scenario, wanted.machine.model, q0)
+    starts.remark(wanted.machine.model, q0, v0)
     most = solver.iteration_limit
     line = f"{asked.scenario}: {_summary(wanted)}"
     console(error=True).print(line, soft_wrap=True)
@@ -113,6 +118,8 @@ def _show(
     import numpy as np
     from rich.table import Table
 
+    from lgsim.simulation.limits import limit_rows, limit_warnings
+
     problem = wanted.problem
     table = Table.grid(padding=(0, 2))
     table.add_row("cost", f"{float(result.cost):.6g}")
@@ -126,10 +133,14 @@ def _show(
         share = float(np.max(us[:, upper > 0] / upper[upper > 0]))
         table.add_row("drives", f"up to {100 * share:.3g} % of their limits")
     table.add_row("error of the steps", f"{motion.step_error}, without feedback")
+    for name, text in limit_rows(motion.limit_uses):
+        table.add_row(name, text)
     table.add_row("iterations", f"{int(result.iterations)}")
     table.add_row("wall time", f"{wall:.2f} s, {watch.compiling:.2f} s of it compiling and the first iteration")
     table.add_row("files", "\n".join(map(str, made)))
     console().print(table)
+    for warning in limit_warnings(motion.limit_uses):
+        note(warning)
 
 
 def optimize(

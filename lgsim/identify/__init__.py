@@ -17,7 +17,8 @@ Unknowns (``lgsim.identify.unknowns``):
 - ``SharedBlock`` for bodies or joints that are alike; ``base_parameters`` for the combinations that torques show.
 
 Fits (``lgsim.identify.estimators``): ``fit`` finds the unknowns by an ``Estimator`` and returns a ``Fit``, whose
-``Estimate`` holds arrays alone; ``load_plant`` reads what ``Fit.save`` wrote.
+``Estimate`` holds arrays alone, and whose ``step_error`` says how far the steps of simulated motion move it
+(``FitStepError``); ``load_plant`` reads what ``Fit.save`` wrote.
 
 - From joint forces, ``TorqueSamples``: ``TorqueFit``, and ``LinearFit`` of base parameters;
 - from anything that sensors give, ``SensorRecords`` of a ``Channel`` for each ``Sensor`` (``PositionSensor``,
@@ -86,6 +87,7 @@ from lgsim.identify.recording import (
     shift_signal,
     smooth,
 )
+from lgsim.identify.step_error import FitStepError
 from lgsim.identify.unknowns import (
     BaseParameters,
     Block,
@@ -132,6 +134,7 @@ __all__ = [
     "ExcitationProblem",
     "Finding",
     "Fit",
+    "FitStepError",
     "Fourier",
     "FramePoseSensor",
     "GravityDirection",

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from lgsim.identify import model_files
 from lgsim.identify.estimators.estimator import (
@@ -23,14 +23,17 @@ from lgsim.identify.estimators.estimator import (
     Estimator,
     FitRounds,
     Iteration,
+    Resimulation,
     RoundState,
     StepwiseEstimator,
 )
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, undetermined, whiteness
+from lgsim.identify.step_error import FitStepError, fit_step_error
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
+from lgsim.simulation.simulate import method_name
 from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.checkpoint_format_1 import fingerprint_1
 from lgsim.support.chunks import run_in_chunks
@@ -103,6 +106,25 @@ class Fit:
         """The combinations of the unknowns that the records show, without priors."""
         return identifiability(self.estimate.information, self.parameters.names)
 
+    @cached_property
+    def step_error(self) -> FitStepError | None:
+        """How far the steps move the simulated signals beside their noise; None where the estimator does not simulate.
+
+        The windows are simulated again with dt/2 and dt/4, by one program.
+        """
+        method, starts = self.estimator.integration, self.estimate.starts
+        if method is None or starts is None:
+            return None
+        found = [
+            _resimulated(self.estimator, self.parameters, self.estimate, self.samples, jnp.asarray(k, jnp.int32))
+            for k in (1, 2, 4)
+        ]
+        return fit_step_error(
+            method_name(method), method.order, float(self.samples.dt),
+            self.estimator.columns(self.parameters, self.samples), found, self.estimate,
+            float(np.max(np.abs(np.asarray(starts)))),
+        )  # fmt: skip
+
     def residuals(self, samples: Any = None) -> Float[Array, "n columns"]:
         """Signals of the plant found less recorded ones, in the records' units, by default of the fitted records."""
         return self._residuals(samples)[0]
@@ -152,6 +174,8 @@ class Fit:
         if self.validation is not None:
             others = ", ".join(f"{n} {r:.3g}" for n, r in zip(names, self.rmse(self.validation), strict=True))
             lines.append(f"residuals of held-out records: {others}")
+        if self.step_error is not None:
+            lines.append(self.step_error.summary())
         if self.message:
             lines.append(self.message)
         return "\n".join(lines)
@@ -305,6 +329,13 @@ def _concluded(rounds: FitRounds, now: RoundState) -> Estimate:
 @eqx.filter_jit
 def _run(estimator: Estimator, parameters: Parameters, samples: Any) -> Estimate:
     return estimator.run(parameters, samples)
+
+
+@eqx.filter_jit
+def _resimulated(
+    estimator: Estimator, parameters: Parameters, estimate: Estimate, samples: Any, substeps: Int[Array, ""]
+) -> Resimulation:
+    return estimator.resimulated(parameters, estimate, samples, substeps)
 
 
 @eqx.filter_jit

@@ -19,6 +19,9 @@ into a store that survives any interruption, and gives ``Results``.
 - Results: ``Results`` with ``Moments``, ``Histogram``, ``Failures`` and, on the ``Space`` of an output
   (``VectorSpace``, ``GroupSpace``, ``ConfigurationSpace``), ``IntrinsicMoments``; ``RunningStatistics`` while a study
   runs.
+- How wrong the steps make it: ``Results.step_error``, a ``StudyStepError`` with an ``OutputStepError`` for each output
+  (``StatisticStepError`` of its mean, deviation, quantiles) and a ``VerdictStepError`` for each failure, which
+  ``check_steps`` finds for the samples of other schedulers.
 - Where the spread of an output comes from: ``sobol_study`` and ``sobol_indices`` (``SobolIndices``), to first order
   ``linear_covariance`` (``LinearCovariance``).
 """
@@ -34,7 +37,7 @@ from lgsim.montecarlo.distributions import (
     TangentNormal,
     Uniform,
 )
-from lgsim.montecarlo.engine import Engine, collect, open_store, run, run_chunk
+from lgsim.montecarlo.engine import Engine, check_steps, collect, open_store, run, run_chunk
 from lgsim.montecarlo.linear_covariance import LinearCovariance, linear_covariance
 from lgsim.montecarlo.low_discrepancy import LatinHypercube, Sobol
 from lgsim.montecarlo.outputs import (
@@ -52,6 +55,7 @@ from lgsim.montecarlo.results import Failures, Histogram, Moments, Results, Runn
 from lgsim.montecarlo.rollout import Rollout, SampledMotion
 from lgsim.montecarlo.sobol_indices import SobolIndices, sobol_indices, sobol_study
 from lgsim.montecarlo.spaces import ConfigurationSpace, GroupSpace, IntrinsicMoments, Space, VectorSpace
+from lgsim.montecarlo.step_error import OutputStepError, StatisticStepError, StudyStepError, VerdictStepError
 from lgsim.montecarlo.store import Chunk, Store, StoreMetadata
 from lgsim.montecarlo.study import ImportanceTilt, Sample, Sampler, StopAtConfidence, Study
 
@@ -82,6 +86,7 @@ __all__ = [
     "Normal",
     "OrnsteinUhlenbeck",
     "OutOfBounds",
+    "OutputStepError",
     "PoseDispersion",
     "Results",
     "Rollout",
@@ -92,15 +97,19 @@ __all__ = [
     "Sobol",
     "SobolIndices",
     "Space",
+    "StatisticStepError",
     "StopAtConfidence",
     "Store",
     "StoreMetadata",
     "Study",
+    "StudyStepError",
     "Subsampled",
     "TangentNormal",
     "Uniform",
     "VectorSpace",
+    "VerdictStepError",
     "Wind",
+    "check_steps",
     "collect",
     "linear_covariance",
     "multihost",

@@ -7,7 +7,7 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import version
@@ -21,10 +21,12 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled
-from jaxtyping import PyTree, Shaped
+from jaxtyping import Integer, PyTree, Shaped
 
 from lgsim.montecarlo.results import Results, RunningStatistics
 from lgsim.montecarlo.rollout import Rollout
+from lgsim.montecarlo.step_check import plan, study_step_error
+from lgsim.montecarlo.step_error import StudyStepError
 from lgsim.montecarlo.store import Chunk, Store, StoreMetadata, file_lock
 from lgsim.montecarlo.study import Study, tile_indices
 from lgsim.multibody import serialization
@@ -97,6 +99,9 @@ _CACHED_PROGRAMS = 8
 _compiled: OrderedDict[Hashable, tuple[Compiled, ClosedJaxpr]] = OrderedDict()
 """Compiled programs by their text and devices, with what they were made of, so that no address in a text is reused."""
 
+_Traced = tuple[Callable[..., PyTree], PyTree, ClosedJaxpr]
+"""A function of (leaves, tile), the tile's shapes, and the function traced for them."""
+
 
 class Engine:
     """A study on some devices, compiled once.
@@ -117,24 +122,16 @@ class Engine:
         """
         self.study = study
         self.devices = list(jax.local_devices() if devices is None else devices)
-        arrays, static = eqx.partition(study, eqx.is_array)
-        # leaves alone: programs do not depend on how many samples there are to be
-        leaves, structure = jax.tree.flatten(arrays)
-
-        def combined(leaves: list[Array]) -> Study:
-            return eqx.combine(jax.tree.unflatten(structure, leaves), static)
-
-        def draw(leaves: list[Array], indices: Array) -> PyTree:
-            return jax.vmap(combined(leaves).sampler.draw)(indices)
-
-        def evaluate(leaves: list[Array], samples: PyTree) -> PyTree:
-            return jax.vmap(combined(leaves).evaluate)(samples)
-
         self._mesh = Mesh(np.array(self.devices), ("samples",))
-        self._leaves = jax.device_put(leaves, NamedSharding(self._mesh, PartitionSpec()))
-        indices = jax.ShapeDtypeStruct((study.tile,), jnp.uint32)
-        drawn, samples = jax.make_jaxpr(draw, return_shape=True)(leaves, indices)
-        self._traced = [(draw, indices, drawn), (evaluate, samples, jax.make_jaxpr(evaluate)(leaves, samples))]
+        # where a loop of unknown length costs nothing, the program that runs the study checks its steps as well
+        self._checks = study.stepped is not None and self.devices[0].platform == "cpu"
+        computed = study.with_substeps(1) if self._checks else study
+        self._leaves = self._placed(computed)
+        self._traced = _traced(computed)
+
+    def _placed(self, study: Study) -> list[Array]:
+        """The arrays of a study on all devices."""
+        return jax.device_put(_leaves(study), NamedSharding(self._mesh, PartitionSpec()))
 
     @property
     def width(self) -> int:
@@ -146,7 +143,7 @@ class Engine:
         """The study's ``fingerprint``."""
         # a store does not depend on who compiles
         with llvm_lowering(False):
-            programs = [jax.make_jaxpr(f)(self._leaves, tile) for f, tile, _ in self._traced]
+            programs = [program for *_, program in _traced(self.study)]
         return fingerprint(self.study, programs)
 
     @cached_property
@@ -184,15 +181,49 @@ class Engine:
         names = parts[0]
         return Chunk(start, {name: np.concatenate([p[name] for p in parts])[: stop - start] for name in names})
 
+    def refined(self, samples: Integer[np.ndarray, " n"], substeps: int) -> dict[str, Shaped[np.ndarray, "n ..."]]:
+        """The columns of some samples by steps so many times shorter; any number of substeps in one program.
+
+        Args:
+            samples: Numbers of samples, in any order.
+            substeps: Number of steps within each step of the study.
+
+        Raises:
+            TypeError: the study's rollout is a function.
+        """
+        leaves = self._placed(self.study.with_substeps(substeps))
+        draw, evaluate = self._substepped_programs
+        parts = []
+        for first in range(0, len(samples), self.width):
+            part = samples[first : first + self.width]
+            padded = np.concatenate([part, np.repeat(part[-1:], self.width - len(part))]).astype(np.uint32)
+            found = jax.device_get(evaluate(leaves, draw(leaves, self._on_devices(padded))))
+            parts.append({name: x[: len(part)] for name, x in found.items()})
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
     def _indices(self, first: int) -> Array:
-        given = tile_indices(first, self.width, self.study.samples)
-        return jax.device_put(given, NamedSharding(self._mesh, PartitionSpec("samples")))
+        return self._on_devices(tile_indices(first, self.width, self.study.samples))
+
+    def _on_devices(self, indices: Integer[np.ndarray, " width"]) -> Array:
+        return jax.device_put(indices, NamedSharding(self._mesh, PartitionSpec("samples")))
 
     @cached_property
     def _programs(self) -> tuple[Compiled, Compiled]:
         """The compiled programs that draw the samples of a tile on each device, and that evaluate them."""
+        return self._build(self._traced, self._leaves)
+
+    @cached_property
+    def _substepped_programs(self) -> tuple[Compiled, Compiled]:
+        """The same with a number of substeps; on CPU it is they that run the study."""
+        if self._checks:
+            return self._programs
+        study = self.study.with_substeps(1)
+        return self._build(_traced(study), self._placed(study))
+
+    def _build(self, traced: list[_Traced], leaves: list[Array]) -> tuple[Compiled, Compiled]:
+        """The two programs of ``_traced``, compiled for these devices."""
         limit = device_memory(self.devices[0])
-        found = [self._compile(*traced) for traced in self._traced]
+        found = [self._compile(f, leaves, tile, jaxpr) for f, tile, jaxpr in traced]
         for program in found:
             sizes = program.memory_analysis()
             if sizes is None:
@@ -205,7 +236,7 @@ class Engine:
                 )
         return found[0], found[1]
 
-    def _compile(self, f: Callable[..., PyTree], tile: PyTree, jaxpr: ClosedJaxpr) -> Compiled:
+    def _compile(self, f: Callable[..., PyTree], leaves: list[Array], tile: PyTree, jaxpr: ClosedJaxpr) -> Compiled:
         """``f(leaves, tile)``, compiled for a tile on each device."""
         key = program_key(jaxpr), str(jax.tree.structure(tile)), tuple(self.devices)
         if key not in _compiled:
@@ -219,11 +250,36 @@ class Engine:
                 lambda x: jax.ShapeDtypeStruct((self.width, *x.shape[1:]), x.dtype, sharding=sharding), tile
             )
             f = jax.jit(f, compiler_options=xla_options(self.devices[0].platform))
-            _compiled[key] = f.lower(self._leaves, given).compile(), jaxpr
+            _compiled[key] = f.lower(leaves, given).compile(), jaxpr
             if len(_compiled) > _CACHED_PROGRAMS:
                 _compiled.popitem(last=False)
         _compiled.move_to_end(key)
         return _compiled[key][0]
+
+
+def _leaves(study: Study) -> list[Array]:
+    """The arrays of a study."""
+    return jax.tree.leaves(eqx.filter(study, eqx.is_array))
+
+
+def _traced(study: Study) -> list[_Traced]:
+    """The functions that draw the samples of a tile, and that evaluate them."""
+    arrays, static = eqx.partition(study, eqx.is_array)
+    # leaves alone: programs do not depend on how many samples there are to be
+    leaves, structure = jax.tree.flatten(arrays)
+
+    def combined(leaves: list[Array]) -> Study:
+        return eqx.combine(jax.tree.unflatten(structure, leaves), static)
+
+    def draw(leaves: list[Array], indices: Array) -> PyTree:
+        return jax.vmap(combined(leaves).sampler.draw)(indices)
+
+    def evaluate(leaves: list[Array], samples: PyTree) -> PyTree:
+        return jax.vmap(combined(leaves).evaluate)(samples)
+
+    indices = jax.ShapeDtypeStruct((study.tile,), jnp.uint32)
+    drawn, samples = jax.make_jaxpr(draw, return_shape=True)(leaves, indices)
+    return [(draw, indices, drawn), (evaluate, samples, jax.make_jaxpr(evaluate)(leaves, samples))]
 
 
 def run_chunk(study: Study, start: int, stop: int, devices: Sequence[Device] | None = None) -> Chunk:
@@ -266,6 +322,7 @@ def run(
     chunk: int | None = None,
     devices: Sequence[Device] | None = None,
     progress: Progress | None = None,
+    step_check: bool = True,
 ) -> Results:
     """Run a study, or the rest of it.
 
@@ -281,6 +338,8 @@ def run(
             fits into a part of the memory. A store that exists has its own.
         devices: Devices of this process, by default all.
         progress: Called after each chunk with the statistics of all samples so far.
+        step_check: Whether some samples of a ``Rollout`` are run again by shorter steps at the end, see
+            ``check_steps``; ``Results.step_error`` says what that shows.
 
     Returns:
         The results, ``finished`` unless interrupted.
@@ -298,23 +357,71 @@ def run(
     if chunk is not None and (chunk < 1 or chunk % engine.width):
         raise ValueError(f"chunk: expected a multiple of {engine.width}, the tile on all devices, got {chunk}")
     if store is None:
-        return _run(engine, None, chunk or engine.chunk_size, progress)
+        results = _run(engine, None, chunk or engine.chunk_size, progress)
+        return checked(engine, results) if step_check else results
     with open_store(engine, store, resume=resume, chunk=chunk) as kept:
-        return fill(engine, kept, progress)
+        return fill(engine, kept, progress, step_check=step_check)
 
 
-def fill(engine: Engine, store: Store, progress: Progress | None = None) -> Results:
+def fill(engine: Engine, store: Store, progress: Progress | None = None, *, step_check: bool = True) -> Results:
     """Compute in this process the samples that a store lacks, and give the results; within ``open_store``.
 
     Args:
         engine: Engine of the study.
         store: Store of the study, held for this process.
         progress: See ``run``.
+        step_check: See ``run``.
 
     Raises:
         OSError, MemoryError: see ``run``.
     """
-    return _run(engine, store, store.metadata.chunk, progress)
+    results = _run(engine, store, store.metadata.chunk, progress)
+    return checked(engine, results) if step_check else results
+
+
+def check_steps(engine: Engine, results: Results) -> StudyStepError | None:
+    """The error of the steps of all statistics, from some samples that are run again with dt/2 and a few with dt/4.
+
+    It takes at most 15 % of the work of a study of some thousand samples or more, on CPU in the program that ran the
+    study. ``run`` does it; this is for results of other schedulers.
+
+    Args:
+        engine: Engine of the study.
+        results: Its results.
+
+    Returns:
+        The errors; None where the rollout is a function, whose steps nobody knows, or the study is not finished.
+    """
+    study = engine.study
+    stepped = study.stepped
+    if stepped is None or not results.finished or not results.samples:
+        return None
+    work = stepped.steps * max(1, stepped.model.nv)
+    chosen = plan(results.samples, engine.width, study.seed, work)
+    runner = engine
+    if chosen.tile is not None:
+        runner = Engine(study.with_tile(chosen.tile), engine.devices[:1])
+
+    def rollout_of(i: int) -> Rollout | None:
+        if study.rollout is not stepped:
+            return None
+        return stepped.with_values(jax.tree.map(jnp.asarray, study.sample(i).values))
+
+    return study_step_error(results, stepped, chosen, runner.refined, rollout_of)
+
+
+def checked(engine: Engine, results: Results) -> Results:
+    """Results with the error of their steps, that of the store where it is there; an interruption leaves it out."""
+    store = results.source if isinstance(results.source, Store) else None
+    if not results.finished or engine.study.stepped is None:
+        return results
+    results.step_error = None if store is None else store.step_error
+    if results.step_error is None:
+        with suppress(KeyboardInterrupt):
+            results.step_error = check_steps(engine, results)
+            if store is not None and results.step_error is not None:
+                store.write_step_error(results.step_error)
+    return results
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jaxtyping import Shaped
 
-from lgsim.montecarlo.engine import Engine, Progress, collect, open_store
+from lgsim.montecarlo.engine import Engine, Progress, checked, collect, open_store
 from lgsim.montecarlo.results import Results, RunningStatistics
 from lgsim.montecarlo.store import Chunk, Store
 from lgsim.montecarlo.study import Study
@@ -34,6 +34,7 @@ def run(
     resume: bool = False,
     chunk: int | None = None,
     progress: Progress | None = None,
+    step_check: bool = True,
 ) -> Results | None:
     """Run a study on all hosts; called by each of them with the same arguments.
 
@@ -42,7 +43,8 @@ def run(
 
     Args:
         study: The study.
-        store, resume, chunk, progress: See ``lgsim.montecarlo.run``; they count on the first host.
+        store, resume, chunk, progress, step_check: See ``lgsim.montecarlo.run``; they count on the first host, which
+            alone checks the steps.
 
     Returns:
         The results on the first host, None on the others.
@@ -58,7 +60,10 @@ def run(
         raise ValueError(f"study: expected the same one on all hosts, got {found}")
     with open_store(engine, store, resume=resume, chunk=chunk) if first else nullcontext() as kept:
         _fill(engine, kept, progress)
-        return None if kept is None else collect(study, kept)
+        if kept is None:
+            return None
+        results = collect(study, kept)
+        return checked(engine, results) if step_check else results
 
 
 def _fill(engine: Engine, store: Store | None, progress: Progress | None) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from lgsim.montecarlo.engine import Engine, Progress, collect, store_metadata
+from lgsim.montecarlo.engine import Engine, Progress, checked, collect, store_metadata
 from lgsim.montecarlo.results import Results, RunningStatistics
 from lgsim.montecarlo.store import Chunk, Store, StoreMetadata
 from lgsim.montecarlo.study import Study
@@ -37,6 +37,7 @@ def fill(
     resources: Mapping[str, Any] | None = None,
     retries: int = -1,
     progress: Progress | None = None,
+    step_check: bool = True,
 ) -> Results:
     """Compute the samples that a store lacks on a Ray cluster, and give the results; within ``open_store``.
 
@@ -51,6 +52,7 @@ def fill(
         resources: What a task takes, as ``{"num_cpus": 1}`` or ``{"num_gpus": 1}``; by default one CPU.
         retries: How often a chunk whose worker died is computed again; -1 without end.
         progress: See ``run``; it counts the samples from the first one on that are there without a gap.
+        step_check: See ``run``; this process does it, when the samples are there.
 
     Returns:
         The results, ``finished`` unless interrupted.
@@ -87,7 +89,8 @@ def fill(
                     store.write(pending.pop(each), ray.get(each))
     except KeyboardInterrupt:
         return Results(study, store, finished=False)
-    return collect(study, store)
+    results = collect(study, store)
+    return checked(engine, results) if step_check else results
 
 
 def _chunk(shared: tuple[Study, StoreMetadata], start: int, stop: int) -> Chunk:

@@ -15,6 +15,7 @@ from jaxtyping import Float, Integer, Shaped
 
 from lgsim.lie.group import LieGroup
 from lgsim.montecarlo.spaces import IntrinsicMoments, Space, intrinsic_moments
+from lgsim.montecarlo.step_error import StudyStepError
 from lgsim.montecarlo.store import Chunk, Store, flat_names
 from lgsim.montecarlo.study import DIVERGED, FAILED, SAMPLE, WEIGHT, Study
 from lgsim.multibody.model import Model
@@ -275,6 +276,7 @@ class Results:
         study: The study that was run.
         source: Its store, or its chunks in memory.
         finished: Whether all samples are there, or as many as the study's rule to stop asks for.
+        step_error: The error of the steps of every statistic; None where the rollout has no steps, or nobody looked.
     """
 
     def __init__(
@@ -285,6 +287,7 @@ class Results:
         running: RunningStatistics | None = None,
     ) -> None:
         self.study, self.source, self.finished = study, source, finished
+        self.step_error: StudyStepError | None = None
         if running is not None:
             self.running = running
 
@@ -304,7 +307,9 @@ class Results:
         kinds = {name: (str(kind.dtype), kind.shape) for name, kind in study.columns().items()}
         if kinds != store.metadata.columns or study.tile != store.metadata.tile:
             raise ValueError(f"{path}: the store has other columns or tiles than the study: {store.metadata.columns}")
-        return cls(study, store, store.finished is not None)
+        found = cls(study, store, store.finished is not None)
+        found.step_error = store.step_error
+        return found
 
     def chunks(self) -> Iterator[Chunk]:
         """The samples in their order, chunk by chunk."""

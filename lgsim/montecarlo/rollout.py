@@ -6,18 +6,30 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, PyTree
+from jaxtyping import Float, Int, PyTree
 
+from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.montecarlo.distributions import Numbers
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.simulation import Trajectory, rollout
-from lgsim.simulation.equations_of_motion import Control, Wrenches, drives, initial_state
-from lgsim.simulation.simulate import method_name
+from lgsim.simulation.equations_of_motion import (
+    MOTION_FIELD,
+    Control,
+    Wrenches,
+    drives,
+    initial_state,
+    split_state,
+    state_space,
+    torque_segments,
+)
+from lgsim.simulation.methods import method_name
+from lgsim.simulation.rollout import StateHistory
 from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
 
@@ -63,6 +75,8 @@ class Rollout(eqx.Module):
         t0: Time of the start, s.
         method: One of ``lgsim.METHODS``.
         save_every: Each ``save_every``-th state is saved; it must divide ``steps``.
+        substeps: Number of steps of the method within each step, of length ``dt / substeps``: an operand, so that one
+            program serves any number; see ``with_substeps``. None for one, known to the compiler.
     """
 
     model: Model
@@ -77,6 +91,7 @@ class Rollout(eqx.Module):
     t0: Float[Array, ""]
     method: Method = eqx.field(static=True)
     save_every: int = eqx.field(static=True)
+    substeps: Int[Array, ""] | None
 
     def __init__(
         self,
@@ -102,6 +117,7 @@ class Rollout(eqx.Module):
         self.torques = None if torques is None else jnp.asarray(torques)
         self.dt, self.t0 = jnp.asarray(dt, model.dtype), jnp.asarray(t0, model.dtype)
         self.control, self.wrenches, self.tau0 = control, wrenches, tau0
+        self.substeps = None
 
     def names(self) -> list[str]:
         """The names that distributions can have."""
@@ -149,13 +165,25 @@ class Rollout(eqx.Module):
     def __call__(self, values: Mapping[str, PyTree]) -> SampledMotion:
         """The motion with a sample's values."""
         run = self.with_values(values)
-        motion = rollout(
-            run.model, run.q0, run.v0, dt=run.dt, steps=run.steps, torques=run.torques, control=run.control,
-            wrenches=run.wrenches, tau0=run.tau0, method=run.method, t0=run.t0, save_every=run.save_every,
-            checkpoint=None,
-        )  # fmt: skip
+        if run.substeps is None:
+            motion = rollout(
+                run.model, run.q0, run.v0, dt=run.dt, steps=run.steps, torques=run.torques, control=run.control,
+                wrenches=run.wrenches, tau0=run.tau0, method=run.method, t0=run.t0, save_every=run.save_every,
+                checkpoint=None,
+            )  # fmt: skip
+        else:
+            motion = _substepped(run, run.substeps)
         tau = drives(run.model, run.control, run.saved_torques(), *motion)
         return SampledMotion(run.model, motion.time, motion.q, motion.v, tau)
+
+    def with_substeps(self, substeps: int | Int[Array, ""]) -> Rollout:
+        """The same motion by shorter steps: ``substeps`` of ``dt / substeps`` for each, saved at the same times.
+
+        Torques that are given for each step stay as they are in time. The number may be traced.
+        """
+        return eqx.tree_at(
+            lambda run: run.substeps, self, jnp.asarray(substeps, jnp.int32), is_leaf=lambda x: x is None
+        )
 
     def final_state(self, motion: SampledMotion) -> Float[Array, " nq_nv"]:
         """The state (q, v) at the end, which is not finite where the motion diverged."""
@@ -177,6 +205,36 @@ class Rollout(eqx.Module):
         return Trajectory(
             motion.model, time, q, v, tau, method_name(self.method), float(self.dt), _divergence(motion), own_version()
         )
+
+
+def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
+    """``lgsim.rollout`` with a number of substeps that the program takes as an operand."""
+    y0 = initial_state(run.model, run.q0, run.v0, run.tau0)
+    segments = torque_segments(run.model, run.torques, run.steps, run.t0, run.dt)
+    space, machine = state_space(run.model), (run.model, run.control, run.wrenches)
+    each, h = run.save_every * substeps, run.dt / substeps.astype(run.dt.dtype)
+
+    def step(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        j, y = carry
+        k = j * each + i
+        now = segments
+        if segments is not None and not segments.steady:
+            now = jax.tree.map(lambda x: x[k // substeps], segments)
+        t = run.t0 + k.astype(h.dtype) * h
+        solution = integrate(
+            run.method, space, MOTION_FIELD, y, t0=t, dt=h, steps=1, args=(machine, now), checkpoint=None
+        )
+        return j, solution.ys[-1]
+
+    def interval(y: Array, j: Array) -> tuple[Array, Array]:
+        y = jax.lax.fori_loop(0, each, step, (j, y))[1]
+        return y, y
+
+    saved = jnp.arange(run.steps // run.save_every + 1, dtype=jnp.int32)
+    _, ys = jax.lax.scan(interval, y0, saved[:-1])
+    ys = jnp.concatenate([y0[None], ys])
+    times = run.t0 + (run.save_every * saved).astype(run.dt.dtype) * run.dt
+    return StateHistory(times, *split_state(run.model, ys))
 
 
 @eqx.filter_jit  # compiled once for all samples

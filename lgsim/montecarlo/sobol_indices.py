@@ -10,11 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, PyTree, Shaped
+from jaxtyping import Float, Integer, PyTree, Shaped
 
 from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.low_discrepancy import PointSequence
 from lgsim.montecarlo.results import Real, Results
+from lgsim.montecarlo.rollout import Rollout
 from lgsim.montecarlo.study import DIVERGED, Study
 from lgsim.support.check import unknown_name
 
@@ -72,6 +73,15 @@ class PickFreeze(eqx.Module):
 
     study: Study
     names: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def stepped(self) -> Rollout | None:
+        """The rollout of the study."""
+        return self.study.stepped
+
+    def with_substeps(self, substeps: int | Integer[Array, ""]) -> PickFreeze:
+        """The same by steps so many times shorter."""
+        return PickFreeze(self.study.with_substeps(substeps), self.names)
 
     def __call__(self, values: Mapping[str, Float[Array, "2 _"]]) -> dict[str, Shaped[Array, " ..."]]:
         """The columns of one pair of samples.

@@ -1,7 +1,8 @@
 """Stores: a folder with the chunks of a study, written by one process at a time, chunk by chunk whole or not at all.
 
 ``study.json`` holds the ``StoreMetadata``, ``chunks/00000000.parquet`` and so on the samples with a checksum,
-``finished.json`` the number of samples that count once the study is done, ``lock`` the process that writes.
+``finished.json`` the number of samples that count once the study is done, ``steps.json`` the error of its steps,
+``lock`` the process that writes.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
+from lgsim.montecarlo.step_error import StudyStepError
 from lgsim.montecarlo.study import SAMPLE
 from lgsim.support.files import write_whole
 from lgsim.support.packages import package
 
 FORMAT = "lgsim montecarlo 1"
+STEP_ERROR = "steps.json"
+"""The file of the error of the steps."""
 
 
 class Chunk(NamedTuple):
@@ -218,8 +222,29 @@ class Store:
         file = self.path / "finished.json"
         if samples is None:
             file.unlink(missing_ok=True)
+            (self.path / STEP_ERROR).unlink(missing_ok=True)
         else:
             self._write(file, json.dumps({"samples": samples}).encode())
+
+    @property
+    def step_error(self) -> StudyStepError | None:
+        """The error of the steps of the samples that count; None where it was not looked for.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        file = self.path / STEP_ERROR
+        if not file.exists():
+            return None
+        try:
+            found = StudyStepError.from_plain(json.loads(file.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise ValueError(f"{file}: the file is damaged; delete it and resume the study ({error})") from None
+        return found if found.samples == self.finished else None
+
+    def write_step_error(self, found: StudyStepError) -> None:
+        """Write the error of the steps."""
+        self._write(self.path / STEP_ERROR, json.dumps(found.to_plain(), indent=1).encode())
 
     def read_all(self) -> Iterator[Chunk]:
         """The chunks before the first one that is missing; of a finished study the samples that count."""

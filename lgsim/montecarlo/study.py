@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +17,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Integer, PyTree, Shaped, UInt32
 
+from lgsim.integrators.method import Method
 from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.low_discrepancy import Points, PointSequence
 from lgsim.montecarlo.rollout import Rollout
@@ -288,6 +290,41 @@ class Study(eqx.Module):
     def columns(self) -> dict[str, jax.ShapeDtypeStruct]:
         """The shape and dtype of what is kept of a sample, by name."""
         return jax.eval_shape(lambda i: self.evaluate(self.sampler.draw(i)), jnp.uint32(0))
+
+    @property
+    def stepped(self) -> Rollout | None:
+        """The rollout whose steps make the motions; None where a function of the values does it."""
+        return self.rollout if isinstance(self.rollout, Rollout) else getattr(self.rollout, "stepped", None)
+
+    def with_substeps(self, substeps: int | Integer[Array, ""]) -> Study:
+        """The study with steps so many times shorter, see ``Rollout.with_substeps``.
+
+        Raises:
+            TypeError: the rollout is a function.
+        """
+        if self.stepped is None:
+            raise TypeError("with_substeps: the rollout is a function; it has no steps that are known")
+        refined: Any = self.rollout
+        return eqx.tree_at(lambda study: study.rollout, self, refined.with_substeps(substeps))
+
+    def with_method(self, method: Method) -> Study:
+        """The study with motions by another method.
+
+        Raises:
+            TypeError: the rollout is none of ``Rollout``, which has a method.
+        """
+        if not isinstance(self.rollout, Rollout):
+            raise TypeError("with_method: the rollout is a function; it has no method that is known")
+        rollout, found = copy.copy(self.rollout), copy.copy(self)
+        object.__setattr__(rollout, "method", method)  # static, as a tile
+        object.__setattr__(found, "rollout", rollout)
+        return found
+
+    def with_tile(self, tile: int) -> Study:
+        """The study in tiles of another size: the same samples, to rounding the same columns."""
+        found = copy.copy(self)
+        object.__setattr__(found, "tile", int(tile))  # static, and the constructor would trace everything again
+        return found
 
     def evaluate(self, sample: Sample) -> Columns:
         """The columns of one sample: its outputs, whether it diverged and failed, its weight.

@@ -38,6 +38,7 @@ def report_fit(
     subtitle: str = "",
     files: Sequence[str] = (),
     remarks: Sequence[str] = (),
+    step_check: bool = True,
 ) -> Page:
     """Make one page about a fit: the numbers with their deviations, what the records show, the residuals.
 
@@ -53,6 +54,7 @@ def report_fit(
         subtitle: The line below it.
         files: Names of the files that were written beside the page.
         remarks: What of the fit those files do not hold.
+        step_check: Whether simulated motion is simulated again by shorter steps, to say how wrong the steps make it.
 
     Returns:
         The page: ``.save("fit.html")`` or ``.html()``.
@@ -64,7 +66,7 @@ def report_fit(
     package("matplotlib", "plot", "a report")
     drawn = fit_figures(fit, recording, motion)
     page = Page(title, subtitle, f"lgsim {own_version()}")
-    _summary(page, fit, recording, remarks)
+    _summary(page, fit, recording, remarks, step_check)
     if recording is not None:
         _record(page, recording, motion, drawn)
     _numbers(page, fit, drawn)
@@ -116,7 +118,7 @@ def _time(fit: Fit, motion: Recording | None) -> tuple[Float[np.ndarray, " n"], 
     return float(fit.samples.dt) * (np.arange(count) % nodes), TIME
 
 
-def _summary(page: Page, fit: Fit, recording: Recording | None, remarks: Sequence[str]) -> None:
+def _summary(page: Page, fit: Fit, recording: Recording | None, remarks: Sequence[str], step_check: bool) -> None:
     """Add the facts that one looks for first, and what they mean."""
     seen, ratio = fit.identifiability, _held_out(fit)
     size = np.sqrt(np.mean(plots.signals(fit) ** 2, axis=0))
@@ -132,6 +134,9 @@ def _summary(page: Page, fit: Fit, recording: Recording | None, remarks: Sequenc
     ])  # fmt: skip
     if fit.message:
         page.add_remark(fit.message, "bad")
+    if step_check and fit.step_error is not None:
+        text = fit.step_error.summary().removesuffix(".")
+        page.add_remark(f"{text[:1].upper()}{text[1:]}.", "good" if fit.step_error.resolved else "bad")
     if recording is not None and recording.report.open:
         count = counted(len(recording.report.open), "finding")
         page.add_remark(f"The record has {count} that only you can answer; see below. Until then, take care.", "bad")

@@ -15,7 +15,7 @@ from lgsim.montecarlo import FinalAttitude, FinalPosition, Results, Rollout, Sto
 from lgsim.montecarlo.outputs import OutOfBounds, final_q, final_v, peak_speed, peak_torque
 from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
 from lgsim.multibody import Model
-from lgsim.reports.estimates import LEVEL, estimate, spread_rows
+from lgsim.reports.estimates import LEVEL, estimate, spread_rows, step_error_text
 from lgsim.reports.page import Cell, Page
 from lgsim.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
 from lgsim.scenarios import ScenarioError, StoredStudy, open_study
@@ -157,6 +157,8 @@ def _overview(page: Page, results: Results) -> None:
     facts: list[tuple[str, Cell]] = [("samples", results.samples), ("diverged", running.diverged)]
     if running.diverged < results.samples:
         facts += [(name, f"{100 * results.failures(name).probability:.3g} %") for name in wanted.failures]
+    if results.step_error is not None:
+        facts.append(("not resolved", f"{results.step_error.faults} of {results.step_error.statistics} statistics"))
     page.add_facts(facts)
     rule = wanted.stop
     if rule is not None and running.stopped:
@@ -172,17 +174,36 @@ def _overview(page: Page, results: Results) -> None:
     if running.diverged:
         page.add_remark(f"{counted(running.diverged, 'sample')} diverged and count in no statistics.", "bad")
     if running.diverged == results.samples:
+        if results.step_error is not None and not results.step_error.resolved:
+            _steps(page, results)
         return
+    _steps(page, results)
     rows: list[list[Cell]] = []
-    known = _outputs(results)
+    known, found = _outputs(results), results.step_error
     for row in spread_rows(running, LEVEL):
         if row.output in known and (text := label(results, row.output, row.entry)) is not None:
-            rows.append([text, *row[2:]])
-    page.add_table(
-        ["output", "mean", f"± ({100 * LEVEL:g} %)", "standard deviation", "smallest", "largest"], rows,
-        "In SI units; ± is half of the interval of confidence of the mean.", folded="All outputs" if len(rows) > PLOTS
-        else "",
-    )  # fmt: skip
+            rows.append([text, *row[2:], *([] if found is None else [step_error_text(found, row.output, row.entry)])])
+    columns = ["output", "mean", f"± ({100 * LEVEL:g} %)", "standard deviation", "smallest", "largest"]
+    caption = "In SI units; ± is half of the interval of confidence of the mean."
+    if found is not None:
+        columns.append("error of the steps")
+        caption = f"{caption.removesuffix('.')}, the error of the steps that of the mean."
+    page.add_table(columns, rows, caption, folded="All outputs" if len(rows) > PLOTS else "")
+
+
+def _steps(page: Page, results: Results) -> None:
+    """Add whether the steps are short enough for what the page says."""
+    found = results.step_error
+    if found is None:
+        if results.finished and results.study.stepped is not None:
+            page.add_remark("How wrong the steps make these numbers was not looked for (--no-step-check).", "note")
+        return
+    page.add_remark(_sentence(found.summary()), "good" if found.resolved else "bad")
+
+
+def _sentence(text: str) -> str:
+    """A text with a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
 def _distributions(page: Page, results: Results) -> None:
@@ -268,10 +289,12 @@ def _failed(page: Page, results: Results) -> None:
         text = estimate(FAILED + name, results.moments(FAILED + name), LEVEL)
         if results.study.sampler.tilts:
             text = f"{found.probability:.3g} ({found.interval[0]:.2g} to {found.interval[1]:.2g}, {100 * LEVEL:g} %)"
-        rows.append([name, found.count, text, _listed(found.indices.tolist())])
+        steps = [] if results.step_error is None else [step_error_text(results.step_error, FAILED + name, None)]
+        rows.append([name, found.count, text, *steps, _listed(found.indices.tolist())])
     if rows:
         interval = "probability and its interval" + ("" if results.study.sampler.tilts else " (Wilson)")
-        page.add_table(["failure", "samples", interval, "which"], rows)
+        steps = [] if results.step_error is None else ["error of the steps"]
+        page.add_table(["failure", "samples", interval, *steps, "which"], rows)
     gone = results.diverged
     for how in sorted(set(gone.values())):
         page.add_text(f"Diverged, {how}: {_listed([i for i, each in gone.items() if each == how])}")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
+from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
-from lgsim.integrators.methods import METHODS, MK4
+from lgsim.integrators.methods import MK4
 from lgsim.integrators.step_error import StepError
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import (
@@ -28,8 +31,10 @@ from lgsim.simulation.equations_of_motion import (
 )
 from lgsim.simulation.finite_checks import plain_errors
 from lgsim.simulation.fixed_steps import FixedSteps
+from lgsim.simulation.methods import method_name
 from lgsim.simulation.rollout import StateHistory, integrate_checked_motion
 from lgsim.simulation.step_check import check_steps, joined_state, node_steps
+from lgsim.simulation.stiffness import Automatic, UnstableMode, unstable_mode
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
@@ -48,7 +53,7 @@ def simulate(
     *,
     duration: float,
     dt: float,
-    method: Method = MK4,
+    method: Method | Automatic = MK4,
     torques: Float[ArrayLike, "*rows nv"] | None = None,
     control: Control | None = None,
     wrenches: Wrenches | None = None,
@@ -69,7 +74,8 @@ def simulate(
         v0: Velocity at the start (nv,), rad/s or m/s, by default zero.
         duration: Simulated time, s; rounded to a whole number of ``save_every`` steps.
         dt: Step, s.
-        method: Method of ``lgsim.METHODS``.
+        method: A method, such as those of ``lgsim.METHODS``, ``LINEARLY_IMPLICIT_METHODS`` and ``IMPLICIT_METHODS``; or
+            ``Automatic()``, which takes a stiff one where a rate of the motion is too fast for an explicit one.
         torques, control, wrenches, tau0: See ``rollout``.
         save_every: Number of steps from one saved state to the next.
         check: Whether a motion that diverges is computed there again, slowly, so that ``result`` says which quantity
@@ -95,23 +101,60 @@ def simulate(
     every = node_steps(steps, save_every, CHUNK) if step_check else save_every
     unit = every if save_every > CHUNK else save_every
     chunk = unit * max(1, min(CHUNK, steps) // unit)
-    fixed = FixedSteps(model, control, wrenches, rows, method, float(dt), chunk, every)
-    first = StateHistory(jnp.zeros(1, model.dtype), *split_state(model, y0[None]))
-    pieces = _Pieces([first], [first], [_forces(model, control, rows, np.zeros(1, int), first)])
-    state, interrupted = run_in_chunks(
-        _SimulationState(0, 1, ""),
-        partial(_advance, fixed, steps, save_every, check, pieces),
-        lambda state: state.steps >= steps or bool(state.result),
-        progress=None if progress is None else lambda _, state: progress(state.steps, steps),
-    )
+    explicit = method if isinstance(method, Method) else method.explicit
+    fixed = FixedSteps(model, control, wrenches, rows, explicit, float(dt), chunk, every)
+    run = partial(_run, y0=np.asarray(y0), steps=steps, save_every=save_every, check=check, progress=progress)
+    remark = ""
+    if isinstance(method, Method):
+        pieces, state, interrupted = run(fixed)
+    else:
+        fixed, remark, (pieces, state, interrupted) = _run_automatically(method, fixed, y0, run)
     result = f"interrupted at {state.steps * dt:g} s of {steps * dt:g} s" if interrupted else state.result
-    pieces.cut(state.chunks)
     time, q, v = (np.concatenate([np.asarray(motion[i]) for motion in pieces.saved]) for i in range(3))
     error = None if result or not step_check else _step_error(fixed, pieces.nodes, steps, save_every)
     return Trajectory(
         model, np.asarray(save_every * dt * np.arange(len(time)), time.dtype), q, v,
-        np.concatenate(pieces.forces), method_name(method), float(dt), result, own_version(), error,
+        np.concatenate(pieces.forces), method_name(fixed.method), float(dt), result, own_version(), error, remark,
     )  # fmt: skip
+
+
+Run = tuple["_Pieces", "_SimulationState", bool]
+"""What was computed, where it ended, and whether it was interrupted."""
+
+
+def _run(
+    fixed: FixedSteps, watch: bool = False, *, y0: Float[np.ndarray, " state"], steps: int, save_every: int,
+    check: bool, progress: Progress | None,
+) -> Run:  # fmt: skip
+    """The motion from y0; if it is watched, up to the first chunk with a rate that the method does not bear."""
+    model = fixed.model
+    first = StateHistory(jnp.zeros(1, model.dtype), *split_state(model, jnp.asarray(y0)[None]))
+    forces = _forces(model, fixed.control, fixed.rows, np.zeros(1, int), first)
+    pieces = _Pieces([first], [first], [forces])
+    state, interrupted = run_in_chunks(
+        _SimulationState(0, 1, "", None),
+        partial(_advance, fixed, steps, save_every, check, watch, pieces),
+        lambda state: state.steps >= steps or bool(state.result) or state.unstable is not None,
+        progress=None if progress is None else lambda _, state: progress(state.steps, steps),
+    )
+    pieces.cut(state.chunks)
+    return pieces, state, interrupted
+
+
+def _run_automatically(
+    choice: Automatic, fixed: FixedSteps, y0: Float[Array, " state"], run: Callable[..., Run]
+) -> tuple[FixedSteps, str, Run]:
+    """(the steps that were taken, why they are no explicit ones or empty, the motion by them)."""
+    mode, found = _unstable(fixed, np.asarray(y0)[None], 0), None
+    if mode is None:
+        found = run(fixed, True)
+        mode = found[1].unstable
+    if found is not None and mode is None:
+        return fixed, "", found
+    # from the start, so that the whole motion has one method, whose order the check of its steps can rely on
+    remark = f"{mode}: {method_name(choice.stiff)} takes the place of {method_name(choice.explicit)}"
+    stiff = replace(fixed, method=choice.stiff)
+    return stiff, remark, run(stiff)
 
 
 def _step_error(fixed: FixedSteps, nodes: list[StateHistory], steps: int, save_every: int) -> StepError | None:
@@ -130,11 +173,13 @@ class _SimulationState(NamedTuple):
         steps: Number of steps done.
         chunks: Number of pieces of the motion computed, the first state included.
         result: Why the simulation ends here, or empty.
+        unstable: The rate that the method's steps do not bear, where the motion is watched for one.
     """
 
     steps: int
     chunks: int
     result: str
+    unstable: UnstableMode | None
 
 
 class _Pieces(NamedTuple):
@@ -157,7 +202,7 @@ class _Pieces(NamedTuple):
 
 
 def _advance(
-    fixed: FixedSteps, steps: int, save_every: int, check: bool, pieces: _Pieces, state: _SimulationState
+    fixed: FixedSteps, steps: int, save_every: int, check: bool, watch: bool, pieces: _Pieces, state: _SimulationState
 ) -> _SimulationState:
     """The simulation one chunk later, whose states go into the pieces."""
     pieces.cut(state.chunks)
@@ -166,7 +211,7 @@ def _advance(
     # arrays of numpy, of which parts are taken without a program for each length
     motion = jax.tree.map(np.asarray, fixed.motion(y, done))
     motion = _slice(motion, slice(1, 1 + min(fixed.chunk, steps - done) // every))
-    good, result = _finite(model, motion, done, fixed.dt, every, fixed.method)
+    good, result = _finite(fixed, motion, done, y)
     if result and check:
         _, start, t0, h, rows, *others = fixed.arguments(y, done)
         again = partial(
@@ -181,7 +226,10 @@ def _advance(
         pieces.forces.append(_forces(model, fixed.control, fixed.rows, at, saved) if len(at) else none)
         pieces.nodes.append(good)
         pieces.saved.append(saved)
-    return _SimulationState(done + len(motion.time) * every, len(pieces.saved), result)
+    unstable = None
+    if watch:
+        unstable = _unstable(fixed, np.concatenate([y[None], joined_state(good)]), done)
+    return _SimulationState(done + len(motion.time) * every, len(pieces.saved), result, unstable)
 
 
 def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
@@ -215,20 +263,38 @@ def _forces(
 
 
 def _finite(
-    model: Model, motion: StateHistory, done: int, dt: float, save_every: int, method: Method
+    fixed: FixedSteps, motion: StateHistory, done: int, start: Float[np.ndarray, " state"]
 ) -> tuple[StateHistory, str]:
-    """(the saved states before the first one that is not finite, what to say of that one)."""
+    """(the nodes before the first one that is not finite, what to say of that one); ``start`` is before all."""
+    model, dt = fixed.model, fixed.dt
     bad = ~np.all([np.isfinite(x).all(axis=1) for x in motion[1:] if x is not None], axis=0)
     if not bad.any():
         return motion, ""
     first = int(np.argmax(bad))
-    step = done + (first + 1) * save_every
+    step = done + (first + 1) * fixed.every
     force = None if motion.drive_forces is None else np.asarray(motion.drive_forces[first])
     joint = worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]), force)
+    # no step is small enough for a mass matrix that cannot be solved
+    before = np.concatenate([start[None], joined_state(_slice(motion, slice(first)))])
+    advice = describe_missing_inertia(model, jnp.asarray(before[-1, : model.nq]))
+    if not advice:
+        mode = _unstable(fixed, before, done)
+        advice = f"take a smaller dt than {dt:g} s or a method of higher order than {method_name(fixed.method)}"
+        if mode is not None:
+            advice = f"{mode}: take a dt of {0.5 * mode.largest_step:.1g} s, or a method such as Rodas4"
     return _slice(motion, slice(first)), (
-        f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; take a"
-        f" smaller dt than {dt:g} s or a method of higher order than {method_name(method)}"
+        f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; {advice}"
     )
+
+
+def _unstable(fixed: FixedSteps, states: Float[np.ndarray, "n state"], done: int) -> UnstableMode | None:
+    """The mode at nodes of the motion, after ``done`` steps and on, that the method's steps make grow."""
+    times = fixed.dt * (done + fixed.every * np.arange(len(states)))
+    segment = fixed.rows if fixed.rows is None or fixed.rows.steady else None
+    return unstable_mode(
+        fixed.method, fixed.model, times, states, fixed.dt,
+        control=fixed.control, wrenches=fixed.wrenches, segments=segment,
+    )  # fmt: skip
 
 
 def worst_joint(
@@ -243,8 +309,3 @@ def worst_joint(
             if array is not None and not np.isfinite(array[part]).all():
                 return name
     return model.joint_names[0]
-
-
-def method_name(method: Method) -> str:
-    """The name of a method in ``METHODS``, or else the method's own."""
-    return next((name for name, known in METHODS.items() if known == method), method.name)

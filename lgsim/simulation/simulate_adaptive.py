@@ -13,24 +13,26 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.integrators.step_error import StepError
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import (
+    MOTION_FIELD,
     Control,
     TorqueSegment,
     Wrenches,
     drives,
-    equations_of_motion,
     initial_state,
     split_state,
     state_space,
     torque_segments,
 )
 from lgsim.simulation.events import ThresholdEvent
+from lgsim.simulation.methods import method_name
 from lgsim.simulation.rollout import checked_equations_of_motion
-from lgsim.simulation.simulate import Progress, method_name
+from lgsim.simulation.simulate import Progress
 from lgsim.simulation.tolerance_check import check_tolerance
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
@@ -114,7 +116,7 @@ def simulate_adaptive(
     times = _times(model, save_at, duration, dt_out)
     args = ((model, control, wrenches), row)
     solve = partial(
-        adaptive.solve, method, state_space(model), equations_of_motion, args=args, atol=atol, rtol=rtol, events=events
+        adaptive.solve, method, state_space(model), MOTION_FIELD, args=args, atol=atol, rtol=rtol, events=events
     )
     blame = partial(_blame, args)
     motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=max_steps, events=events, blame=blame)
@@ -237,7 +239,11 @@ def _constant(model: Model, torques: ArrayLike | None) -> TorqueSegment | None:
 
 
 def _blame(args: Any, t: Float[Array, ""], y: Float[Array, " state"]) -> str:
-    """Which quantity of the equations is not finite just after a state, in words; empty where all are."""
+    """Why the equations are not finite just after a state, in words; empty where they are."""
+    model = args[0][0]
+    missing = describe_missing_inertia(model, y[: model.nq])
+    if missing:
+        return missing
     try:
         checked_equations_of_motion(jnp.nextafter(t, jnp.inf), y, (args, (jnp.array(0), None)))
     except FloatingPointError as error:

@@ -67,7 +67,7 @@ def _by_ending(functions: dict[str, Function], path: Path) -> Function:
 def _metadata(motion: Any) -> tuple[str, dict[str, np.ndarray]]:
     """What is not an array of the motion, as JSON, and the model's numbers by name."""
     topology, numbers = to_record(motion.model)
-    about = {name: getattr(motion, name) for name in ("method", "dt", "result", "version", "fingerprint")}
+    about = {name: getattr(motion, name) for name in ("method", "dt", "result", "version", "fingerprint", "remark")}
     if motion.step_error is not None:
         about["step_error"] = {name: getattr(motion.step_error, name) for name in _ERROR_FIELDS}
         about["step_error"]["size"] = motion.step_error.size.tolist()
@@ -91,7 +91,7 @@ def _fields(
     """The fields of a trajectory from the metadata, its arrays in the order of ``_ARRAYS``, the model's numbers, and
     the error of the steps where the file has one.
     """
-    kept = {name: about[name] for name in ("method", "dt", "result", "version")}
+    kept = {name: about[name] for name in ("method", "dt", "result", "version")} | {"remark": about.get("remark", "")}
     if error is not None:
         told = {**about["step_error"], "size": np.array(about["step_error"]["size"])}
         told |= {name: tuple(told[name]) for name in ("names", "units")}

@@ -231,26 +231,52 @@ HANGING = """<robot name="pendulum"><link name="base"/>
 <joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>"""
 
 
-@pytest.mark.slow
-def test_positions_alone(tmp_path):
-    """A pendulum that swings out: its damping from angles alone, by scipy's solution of its equation."""
+DAMPED = 0.12
+
+
+def swing(folder, dt, count, damping=DAMPED):
+    """(machine, record) of a pendulum that swings out, by scipy's solution of its equation."""
     from scipy.integrate import solve_ivp
 
-    inertia, damping = 0.1 + 0.25, 0.12
-    time = 0.02 * np.arange(201)
+    time = dt * np.arange(count)
 
     def field(t, y):
-        return y[1], (-G * 0.5 * np.sin(y[0]) - damping * y[1]) / inertia
+        return y[1], (-G * 0.5 * np.sin(y[0]) - damping * y[1]) / (0.1 + 0.25)
 
     angle = solve_ivp(field, (0, time[-1]), [1.2, 0.0], "DOP853", time, rtol=1e-10, atol=1e-10).y[0]
     angle = angle + 1e-3 * np.random.default_rng(0).normal(size=angle.shape)
-    (tmp_path / "rod.urdf").write_text(HANGING)
-    record = write(tmp_path / "swing.csv", {"time [s]": time, "hinge_position": angle})
-    result = command("identify", tmp_path / "rod.urdf", record, "--fit", "damping", "--out", tmp_path / "fit.npz")
+    (folder / "rod.urdf").write_text(HANGING)
+    return folder / "rod.urdf", write(folder / "swing.csv", {"time [s]": time, "hinge_position": angle})
+
+
+@pytest.mark.slow
+def test_positions_alone(tmp_path):
+    """A pendulum that swings out: its damping from angles alone; the steps bring no error that counts."""
+    result = command("identify", *swing(tmp_path, 0.02, 201), "--fit", "damping", "--out", tmp_path / "fit.npz")
     assert result.exit_code == 0, result.output
     assert "by SimulationFit" in result.stderr
     value, deviation = numbers(tmp_path)["damping of hinge, N m s/rad"]
-    assert abs(value - damping) < 4 * deviation < 0.1 * damping
+    assert abs(value - DAMPED) < 4 * deviation < 0.1 * DAMPED
+    table = " ".join(result.stdout.split())
+    assert re.search(
+        r"steps at most \S+ of the noise \(position hinge\), which moves no number by more than 0\.0", table
+    )
+
+
+@pytest.mark.slow
+def test_steps_that_are_too_long(tmp_path):
+    """Five angles in a swing: the numbers are moved by more than they are known, which the exit code says."""
+    machine, record = swing(tmp_path, 0.3, 100, damping=0.02)
+    words = ("identify", machine, record, "--fit", "damping", "--held-out", 0, "--out", tmp_path / "fit.npz")
+    plots = find_spec("matplotlib") is not None
+    result = command(*words, *(["--report", tmp_path / "out.html"] if plots else []))
+    assert result.exit_code == 3, result.output
+    assert "note: not resolved: steps of 0.3 s by MK4 bring errors of" in " ".join(result.stderr.split())
+    assert "steps not resolved, see below" in " ".join(result.stdout.split())
+    if plots:
+        assert '<p class="remark bad">Not resolved: steps of 0.3 s by MK4' in (tmp_path / "out.html").read_text()
+    result = command(*words, "--no-step-check", "--restart")
+    assert result.exit_code == 0 and "resolved" not in result.output
 
 
 def test_the_example_is_a_map(case, tmp_path):

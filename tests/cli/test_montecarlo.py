@@ -4,6 +4,7 @@ import errno
 import json
 import re
 import signal
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -74,13 +75,15 @@ def test_table_and_files(ran):
     result, store = ran
     text = " ".join(result.stdout.split())
     assert "samples 200, 0 of them diverged" in text and f"report lgsim montecarlo report {store}" in text
+    assert re.search(r"position limits \S+ % used: elbow \S+ rad, in the worst sample speed limits \S+ % used", text)
     failed = np.concatenate([part.columns["failed far"] for part in mc.Store(store).read_all()])
     known = scipy.stats.binomtest(int(failed.sum()), len(failed)).proportion_ci(0.95, method="wilson")
     assert f"failed far {np.mean(failed):.5g} {known.low:.2g} to {known.high:.2g}" in text
     said = " ".join(result.stderr.split())
     assert "200 samples (random, seed 3); arm.urdf, 4 steps of 0.02 s; varies" in said
     names = {path.name for path in store.iterdir()}
-    assert names == {"study.json", "study.toml", "machine.json", "chunks", "finished.json", "lock"}
+    assert names == {"study.json", "study.toml", "machine.json", "chunks", "finished.json", "steps.json", "lock"}
+    assert "steps at most " in text and "of the statistical interval (" in text
     assert (store / "study.toml").read_text() == STUDY
     assert len(mc.Store(store).files()) == 13  # a tile each: one sees a small study go on too
 
@@ -219,11 +222,166 @@ def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     assert refused("montecarlo", "report", store) == nothing
 
 
+def test_starts_beyond_limits_and_joints_without_inertia(write):
+    """Notes before the study, whose dispersions may mend both."""
+    pairs = (
+        ("arm.urdf", "light.urdf"),
+        ("elbow = -0.3", "elbow = -90"),
+        ("masses = { relative = { fore = 0.1 } }\n", ""),
+    )
+    result = lgsim("montecarlo", write(changed(*pairs)), "--check")
+    assert result.exit_code == 0
+    odd = "joint 'elbow' starts at -90 rad, beyond its position limit (-2 to 1.5 rad): looks like degrees"
+    assert f"note: {odd}" in result.stderr
+    assert "note: without the dispersions joint 'elbow' moves without inertia: give the link behind it" in result.stderr
+
+
 def test_a_study_whose_samples_all_diverge(write, tmp_path):
     """It says so, with the exit code of a diverged simulation."""
-    study, store = write(changed(("dt = 0.02", "dt = 1.0"), ("stiffness = 3.0", "stiffness = 1e9"))), tmp_path / "gone"
+    study, store = (
+        write(changed(("dt = 0.02", 'dt = 1.0\nmethod = "MK4"'), ("stiffness = 3.0", "stiffness = 1e9"))),
+        tmp_path / "gone",
+    )
     result = lgsim("montecarlo", study, "--out", store, "--samples", 16)
     assert result.exit_code == 3 and "note: all samples diverged" in result.stderr
+
+
+STIFF = Path(__file__).parents[1] / "data" / "stiff_arm.toml"
+
+
+def integrated(masses, dt, duration=2.745):
+    """(final angles, peak torques) of the arm of ``stiff_arm.toml`` with hand-written equations, by Runge-Kutta steps.
+
+    Two uniform links of 0.4 m; at q = 0 they stand upright.
+    """
+    m, n = masses.T
+    inner, cross = n * 0.4**2 / 3, n * 0.4 * 0.2
+    outer = m * 0.4**2 / 3 + n * 0.4**2 + inner
+
+    def rate(q, v):
+        c, s = np.cos(q[:, 1]), np.sin(q[:, 1])
+        M11, M12 = outer + 2 * cross * c, inner + cross * c
+        fore = 9.81 * n * 0.2 * np.sin(q.sum(axis=1))
+        tau = -40 * q - 6 * v
+        f = (
+            tau[:, 0]
+            + cross * s * (2 * v[:, 0] + v[:, 1]) * v[:, 1]
+            + 9.81 * (0.2 * m + 0.4 * n) * np.sin(q[:, 0])
+            + fore
+        )
+        g = tau[:, 1] - cross * s * v[:, 0] ** 2 + fore
+        return np.stack([inner * f - M12 * g, M11 * g - M12 * f], axis=1) / (M11 * inner - M12**2)[:, None]
+
+    q, v = np.tile([0.775, -0.5], (len(masses), 1)), np.zeros_like(masses)
+    peak = np.abs(40 * q)
+    for _ in range(round(duration / dt)):
+        a1 = rate(q, v)
+        a2 = rate(q + dt / 2 * v, v + dt / 2 * a1)
+        a3 = rate(q + dt / 2 * (v + dt / 2 * a1), v + dt / 2 * a2)
+        a4 = rate(q + dt * (v + dt / 2 * a2), v + dt * a3)
+        q = q + dt * v + dt**2 / 6 * (a1 + a2 + a3)
+        v = v + dt / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
+        peak = np.maximum(peak, np.abs(40 * q + 6 * v))
+    return q, peak
+
+
+def column(store, name):
+    """A column of a store."""
+    return np.concatenate([part.columns[name] for part in mc.Store(store).read_all()])
+
+
+def finer(tmp_path, dt):
+    """The stiff study with another step."""
+    (tmp_path / "stiff_arm.urdf").write_bytes(STIFF.with_suffix(".urdf").read_bytes())
+    (tmp_path / "stiff.toml").write_text(STIFF.read_text().replace("dt = 0.005", f"dt = {dt:g}"))
+    return tmp_path / "stiff.toml"
+
+
+def run_stiff(study, store, samples, *words):
+    """(result, samples' masses) of the stiff study."""
+    result = lgsim("montecarlo", study, "--out", store, "--samples", samples, *words)
+    sampler = load_study(study, samples=samples).study.sampler
+    drawn = mc.study._draw_tile(sampler, jnp.arange(min(samples, 500), dtype=jnp.uint32))
+    return result, np.asarray(drawn.values["model.inertias"])[:, :, 0]
+
+
+def test_an_answer_that_was_wrong_and_looked_right(tmp_path):
+    """A stiff arm at 5 ms by MK4: finite, and a third of it fails; half the step says that none does. Exit code 3."""
+    result, masses = run_stiff(STIFF, tmp_path / "coarse", 192)
+    assert result.exit_code == 3, result.output
+    assert np.mean(column(tmp_path / "coarse", "failed missed")) > 0.2
+    table, said = " ".join(result.stdout.split()), " ".join(result.stderr.split())
+    assert "192, 0 of them diverged" in table and "steps not resolved, see below" in table
+    assert re.search(r"failed missed 0.\d+ 0.2\d to 0.\d+ [\d.]+, not resolved", table)
+    assert "note: not resolved: steps of 0.005 s by MK4 bring more error than the statistical interval into" in said
+    rate = re.search(r"Rates up to (\S+) 1/s at joint elbow \(damping 6 of the control on 0.0\d+ kg m\^2\)", said)
+    # 6 / (the least eigenvalue of the inertia of two links of 0.8 kg, straight), by hand
+    assert rate is not None and abs(float(rate[1]) / (6 / (0.8 * 0.4**2 * 0.0664)) - 1) < 0.1
+    assert ", beyond what MK4 bears: take dt = 0.00" in said
+    assert "or Rodas4" in said and "% of the samples for 'missed'" in said
+    angles, _ = integrated(masses[:64], 1.5e-3)
+    assert np.all(np.abs(angles) < 1e-5) and np.max(np.abs(column(tmp_path / "coarse", "final_q")[:64] - angles)) > 0.1
+    assert (tmp_path / "coarse" / "steps.json").exists()
+
+
+@pytest.mark.slow
+def test_without_the_check(tmp_path):
+    """--no-step-check: exit code 0, and no word of steps."""
+    blind, _ = run_stiff(STIFF, tmp_path / "blind", 320, "--no-step-check")
+    assert blind.exit_code == 0 and "not resolved" not in blind.output and "steps" not in blind.stdout
+    assert not (tmp_path / "blind" / "steps.json").exists()
+
+
+@pytest.mark.slow
+def test_the_same_arm_with_the_steps_that_it_needs(tmp_path):
+    """At 0.5 ms none fails, the angle is that of the hand-written equations, and the error of the steps holds."""
+    result, masses = run_stiff(finer(tmp_path, 0.0005), tmp_path / "fine", 128)
+    assert result.exit_code == 0, result.output
+    angles, peak = integrated(masses, 2.5e-4)
+    q = column(tmp_path / "fine", "final_q")
+    np.testing.assert_allclose(q, angles, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(column(tmp_path / "fine", "peak_torque"), peak, atol=1e-9)
+    found = mc.Store(tmp_path / "fine").step_error
+    true = np.abs(q.mean(axis=0) - angles.mean(axis=0))
+    assert np.all(true <= 3 * found.outputs["final_q"].mean.error + 1e-14) and found.resolved
+    assert "error of the steps" not in result.stderr and "steps at most" in " ".join(result.stdout.split())
+
+
+def test_the_stiff_arm_by_the_method_that_a_study_finds(tmp_path):
+    """Without a method in its file: Rodas4 at 5 ms, resolved, and none fails; the numbers of hand-written equations."""
+    study = finer(tmp_path, 0.005)
+    study.write_text(study.read_text().replace('method = "MK4"\n', ""))
+    result, masses = run_stiff(study, tmp_path / "auto", 192)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stderr.split())
+    assert re.search(
+        r"rates up to \S+ 1/s at joint elbow \(damping 6 of the control .*Rodas4 takes the place of MK4", said
+    )
+    assert not column(tmp_path / "auto", "failed missed").any()
+    angles, _ = integrated(masses, 2.5e-4)
+    assert np.abs(column(tmp_path / "auto", "final_q")[: len(angles)] - angles).max() < 1e-6
+
+
+@pytest.mark.slow
+def test_all_samples_of_the_stiff_arm(tmp_path):
+    """All 20 000: not resolved at 5 ms; at 0.5 ms and at the advised step 0 % fail, 1.5e-7 rad, 31 N m."""
+    result, _ = run_stiff(STIFF, tmp_path / "coarse", 20_000)
+    assert result.exit_code == 3 and "samples 20,000, 0 of them diverged" in " ".join(result.stdout.split())
+    # to the next step that divides the duration
+    advised = 2.745 / int(re.search(r"\(([\d,]+) steps\)", " ".join(result.stderr.split()))[1].replace(",", ""))
+    for dt in (0.0005, advised):
+        store = tmp_path / f"fine{dt:g}"
+        study = finer(tmp_path, dt)
+        study.write_text(study.read_text().replace(f"dt = {dt:g}", f"dt = {dt!r}"))
+        result, masses = run_stiff(study, store, 20_000)
+        assert result.exit_code == 0, result.output
+        assert not column(store, "failed missed").any()
+        q = column(store, "final_q")
+        assert abs(q[:, 0].mean() - 1.5e-7) < 1e-8
+        np.testing.assert_allclose(column(store, "peak_torque").mean(axis=0), [31, 20], rtol=1e-12)
+        angles, _ = integrated(masses, 2.5e-4)
+        found = mc.Store(store).step_error.outputs["final_q"]
+        assert np.all(np.abs(q[:500] - angles) <= 30 * found.mean.error + 1e-12)
 
 
 @pytest.mark.slow

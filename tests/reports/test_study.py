@@ -67,17 +67,21 @@ def test_the_page_says_what_the_samples_say(columns, page):
     found = rows(page)
     for name, x in {"miss": columns["miss"], "final_q elbow (rad)": columns["final_q"][:, 1]}.items():
         wanted = [x.mean(), HALF * x.std(ddof=1) / np.sqrt(48), x.std(ddof=1), x.min(), x.max()]
-        np.testing.assert_allclose([number(text) for text in found[name]], wanted, rtol=1e-4)
+        np.testing.assert_allclose([number(text) for text in found[name][:5]], wanted, rtol=1e-4)
+        assert 0 < number(found[name][5]) < 1e-3 * wanted[1]  # steps of 0.02 s by MK4 of a slow arm
     assert not any(name.startswith("attitude of tip") for name in found)
     assert {"position of tip x (m)", "position of tip z (m)", "final_q shoulder (rad)"} <= set(found)
     which = np.flatnonzero(columns["failed far"])
     known = scipy.stats.binomtest(len(which), 48).proportion_ci(0.95, method="wilson")
     more = f" and {len(which) - 20} more" if len(which) > 20 else ""
     assert found["far"] == [
-        str(len(which)), f"{len(which) / 48:.3g} ({known.low:.2g} to {known.high:.2g}, 95 %)",
+        str(len(which)), f"{len(which) / 48:.3g} ({known.low:.2g} to {known.high:.2g}, 95 %)", found["far"][2],
         ", ".join(map(str, which[:20])) + more,
     ]  # fmt: skip
-    assert facts(page) == {"samples": "48", "diverged": "0", "far": f"{100 * len(which) / 48:.3g} %"}
+    assert 0 < number(found["far"][2]) < 1e-4
+    assert facts(page) == {"samples": "48", "diverged": "0", "far": f"{100 * len(which) / 48:.3g} %",
+                           "not resolved": "0 of 112 statistics"}  # fmt: skip
+    assert next(text for kind, text in remarks(page) if kind == "good").startswith("Error of the steps: at most ")
     worst = int(np.argmax(columns["miss"]))
     assert re.findall("<h3>(.*?)</h3>", page) == [f"Sample {worst}: miss {columns['miss'][worst]:.4g}"]
     assert [row for row in cells(page) if row[1:] == ["samples = 200"]]  # the file that was run
@@ -163,7 +167,7 @@ def test_results_in_memory(pendulum, still, tmp_path):
     page = report.save(tmp_path / "study.html").read_text(encoding="utf-8")
     assert headings(page) == ["Summary", "Distributions", "Failures", "Worst cases"]
     x = results.column("angle")
-    assert rows(page)["angle"][3:] == [f"{x.min():.5g}", f"{x.max():.5g}"]
+    assert rows(page)["angle"][3:5] == [f"{x.min():.5g}", f"{x.max():.5g}"]
     worst = np.argsort(-x, kind="stable")[:3]
     assert re.findall(r"<h3>Sample (\d+): angle", page) == [str(i) for i in worst]
     assert rows(page)["high"][0] == str(int(np.sum(x > 1.39)))
@@ -175,6 +179,7 @@ def test_a_rollout_that_is_a_function(pendulum):
     study = mc.Study(dict(pendulum.sampler.distributions), end_of, samples=16, tile=16)
     page = reports.report_study(mc.run(study)).html()
     assert headings(page) == ["Summary", "Distributions"] and {"pair[0]", "pair[1]"} <= set(rows(page))
+    assert "steps" not in page.lower() and len(rows(page)["pair[0]"]) == 5
 
 
 def end_of(values):
@@ -219,3 +224,22 @@ def test_spread_of_each_number(pendulum):
     assert (row.output, row.entry, row.low, row.high) == ("angle", None, x.min(), x.max())
     np.testing.assert_allclose([row.mean, row.std, row.half_width],
                                [x.mean(), x.std(ddof=1), HALF * x.std(ddof=1) / 4], rtol=1e-12)  # fmt: skip
+
+
+def test_steps_that_are_too_long(pendulum, still):
+    """A red box says what is not resolved and what to do; where nobody looked, the page says so."""
+    stiff = lgsim.controls.PD(jnp.zeros(1), 60.0, 70.0)
+    rollout = mc.Rollout(pendulum.rollout.model, pendulum.rollout.q0, dt=0.02, steps=4, control=stiff)
+    study = mc.Study(dict(pendulum.sampler.distributions), rollout, {"angle": angle}, samples=48, tile=16,
+                     failures={"high": high})  # fmt: skip
+    results = mc.run(study)
+    assert not results.step_error.resolved
+    page = reports.report_study(results, cases=0).html()
+    red = [text for kind, text in remarks(page) if kind == "bad"]
+    assert len(red) == 1 and red[0].startswith("Not resolved: steps of 0.02 s by MK4 bring more error than")
+    assert "Take dt = " in red[0] or "take dt = " in red[0]
+    assert rows(page)["angle"][5].endswith(", not resolved")
+    assert facts(page)["not resolved"] == f"{results.step_error.faults} of 7 statistics"
+    unknown = reports.report_study(mc.run(study, step_check=False), cases=0).html()
+    assert ("note", "How wrong the steps make these numbers was not looked for (--no-step-check).") in remarks(unknown)
+    assert len(rows(unknown)["angle"]) == 5 and "not resolved" not in facts(unknown)

@@ -12,6 +12,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.integrators.method import Method
 
 
 class RESULTS(eqx.Enumeration):
@@ -57,6 +58,20 @@ class Estimate(NamedTuple):
     starts: Float[Array, "windows state"] | None = None
 
 
+class Resimulation(NamedTuple):
+    """The motion of an estimate, simulated again by other steps.
+
+    Attributes:
+        residuals: What the plant gives less what was recorded, in the records' units, (n, columns).
+        weights: Their weights, (n, columns).
+        gradient: Gradient of the cost by the coordinates, first states being free to move, (p,).
+    """
+
+    residuals: Float[Array, "n columns"]
+    weights: Float[Array, "n columns"]
+    gradient: Float[Array, " p"]
+
+
 class Estimator(eqx.Module):
     """A way to find the unknowns of a plant from records of one kind, ``TorqueSamples`` or ``SensorRecords``."""
 
@@ -88,6 +103,21 @@ class Estimator(eqx.Module):
         self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: Any
     ) -> Float[Array, "n columns"]:
         """Standard deviations of what the plant at x gives, in the records' units, that the covariance of x brings."""
+
+    @property
+    def integration(self) -> Method | None:
+        """The method by which the estimator simulates; None where it does not."""
+        return None
+
+    def resimulated(
+        self, parameters: Parameters, estimate: Estimate, samples: Any, substeps: Int[Array, ""]
+    ) -> Resimulation:
+        """The motion of an estimate from its first states, by steps so many times shorter.
+
+        Raises:
+            TypeError: the estimator does not simulate.
+        """
+        raise TypeError(f"{type(self).__name__} does not simulate, so that it has no steps")
 
 
 class Iteration(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from lgsim.dynamics.forward_dynamics import forward_dynamics_by_jacobians
 from lgsim.dynamics.passive_forces import passive_forces
@@ -117,9 +117,21 @@ def delay_signals(signals: Float[Array, "rows nv"], delay: Float[Array, ""], ste
 
 
 def simulate_window(
-    shooting: Shooting, plant: Plant, window: Windows, y0: Float[Array, " state"]
+    shooting: Shooting,
+    plant: Plant,
+    window: Windows,
+    y0: Float[Array, " state"],
+    substeps: Int[Array, ""] | None = None,
 ) -> tuple[Float[Array, "nodes state"], Float[Array, "steps nv"]]:
-    """(states at the nodes of one window from its first state, signals that drive each step)."""
+    """(states at the nodes of one window from its first state, signals that drive each step).
+
+    Args:
+        shooting: The problem.
+        plant: The plant.
+        window: The window.
+        y0: Its first state.
+        substeps: Number of steps of the method within each step, an operand of the program; None for one.
+    """
     steps = window.signals.shape[0] - MAX_DELAY_STEPS
     signals = window.signals[MAX_DELAY_STEPS:]
     if isinstance(plant, InstrumentedPlant):
@@ -127,19 +139,41 @@ def simulate_window(
     inputs = (signals, window.wrenches)
     zero = jnp.zeros((), y0.dtype)
     space = state_space(plant.model)
-    ys = integrate(
-        shooting.method, space, equations_of_motion, y0, t0=zero, dt=shooting.dt, steps=steps, args=plant,
-        inputs=inputs, checkpoint="step",
-    ).ys  # fmt: skip
-    return ys, signals
+    if substeps is None:
+        ys = integrate(
+            shooting.method, space, equations_of_motion, y0, t0=zero, dt=shooting.dt, steps=steps, args=plant,
+            inputs=inputs, checkpoint="step",
+        ).ys  # fmt: skip
+        return ys, signals
+    h = shooting.dt / substeps.astype(shooting.dt.dtype)
+
+    def step(y: Array, row: Inputs) -> tuple[Array, Array]:
+        def shorter(_: Array, y: Array) -> Array:
+            args = (plant, row)
+            return integrate(
+                shooting.method, space, equations_of_motion, y, t0=zero, dt=h, steps=1, args=args, checkpoint=None
+            ).ys[-1]
+
+        y = jax.lax.fori_loop(0, substeps, shorter, y)
+        return y, y
+
+    _, ys = jax.lax.scan(step, y0, inputs)
+    return jnp.concatenate([y0[None], ys]), signals
 
 
 def window_residuals(
-    shooting: Shooting, plant: Plant, window: Windows, y0: Float[Array, " state"]
+    shooting: Shooting,
+    plant: Plant,
+    window: Windows,
+    y0: Float[Array, " state"],
+    substeps: Int[Array, ""] | None = None,
 ) -> tuple[Float[Array, "nodes columns"], Float[Array, " state"]]:
-    """(readings less measurements of one window in standard deviations, the last state)."""
+    """(readings less measurements of one window in standard deviations, the last state).
+
+    Arguments are those of ``simulate_window``.
+    """
     model = plant.model
-    ys, signals = simulate_window(shooting, plant, window, y0)
+    ys, signals = simulate_window(shooting, plant, window, y0, substeps)
     perfect = not isinstance(plant, InstrumentedPlant)
     own = with_instruments(plant)
     q, v, _ = split_state(model, ys)
@@ -184,6 +218,7 @@ def window_jacobian(
     y0: Float[Array, " state"],
     y1: Float[Array, " state"],
     n: int,
+    substeps: Int[Array, ""] | None = None,
 ) -> tuple[
     Float[Array, "nodes columns unknowns"],
     Float[Array, "g unknowns"],
@@ -199,6 +234,7 @@ def window_jacobian(
         y0: First state of this window.
         y1: First state of the next window.
         n: Dimension of the space of states, or 0 to leave them out.
+        substeps: See ``simulate_window``.
     """
     p = x.size
     space = state_space(shooting.parameters.plant.model)
@@ -207,7 +243,7 @@ def window_jacobian(
 
     def f(z: Float[Array, " unknowns"]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         start = space.move(z[p:] * moves, y0) if n else y0
-        r, end = window_residuals(shooting, shooting.parameters.plant_at(z[:p]), window, start)
+        r, end = window_residuals(shooting, shooting.parameters.plant_at(z[:p]), window, start, substeps)
         gap = space.difference(y1, end)
         return (r, gap), (r, gap)
 
@@ -216,9 +252,21 @@ def window_jacobian(
 
 
 def linearize(
-    shooting: Shooting, windows: Windows, x: Float[Array, " p"], starts: Float[Array, "windows state"]
+    shooting: Shooting,
+    windows: Windows,
+    x: Float[Array, " p"],
+    starts: Float[Array, "windows state"],
+    substeps: Int[Array, ""] | None = None,
 ) -> ShootingNormalEquations:
-    """Normal equations at coordinates x and first states, by forward mode over both, in one batch of all windows."""
+    """Normal equations at coordinates x and first states, by forward mode over both, in one batch of all windows.
+
+    Args:
+        shooting: The problem.
+        windows: The windows.
+        x: Coordinates.
+        starts: First states of the windows.
+        substeps: See ``simulate_window``.
+    """
     p, free = x.size, shooting.has_free_starts(windows)
     space = state_space(shooting.parameters.plant.model)
     n = space.dim if free else 0
@@ -227,7 +275,7 @@ def linearize(
 
     def one(part: tuple[Windows, Float[Array, " state"], Float[Array, " state"]]) -> tuple[Array, ...]:
         window, y0, y1 = part
-        J, A, r, gap = window_jacobian(shooting, window, x, y0, y1, n)
+        J, A, r, gap = window_jacobian(shooting, window, x, y0, y1, n, substeps)
         w = residual_weights(shooting, window)
         r, J = jnp.where(w > 0, r, 0), jnp.where((w > 0)[..., None], J, 0)
         s = r**2

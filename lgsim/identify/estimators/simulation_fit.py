@@ -15,6 +15,7 @@ from lgsim.identify.estimators.estimator import (
     RESULTS,
     Estimate,
     FitRounds,
+    Resimulation,
     StepwiseEstimator,
     SummedCost,
     SummedCostEstimator,
@@ -174,6 +175,25 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
         channels = samples.broadcast(parameters.plant.model).channels.values()
         weight = jnp.concatenate([c.weight for c in channels], axis=-1)
         return by_nodes(r * column_deviations(rounds[0])[None, None], weight), weight.reshape(-1, weight.shape[-1])
+
+    @property
+    def integration(self) -> Method:
+        return self.method
+
+    def resimulated(
+        self, parameters: Parameters, estimate: Estimate, samples: SensorRecords, substeps: Int[Array, ""]
+    ) -> Resimulation:
+        windows, rounds = self.prepare(parameters, samples)
+        x, starts, plant = estimate.x, estimate.starts, parameters.plant_at(estimate.x)
+        assert starts is not None
+        r, _ = jax.vmap(lambda w, s: window_residuals(rounds[0], plant, w, s, substeps))(windows, starts)
+        channels = samples.broadcast(parameters.plant.model).channels.values()
+        weight = jnp.concatenate([c.weight for c in channels], axis=-1)
+        residuals = by_nodes(r * column_deviations(rounds[0])[None, None], weight)
+        now = scale_deviations(rounds[-1], estimate.noise / column_deviations(rounds[-1]))
+        linear = linearize(now, windows, x, starts, substeps)
+        gradient = eliminate(linear, jnp.zeros_like(linear.gs))[1]
+        return Resimulation(residuals, weight.reshape(-1, weight.shape[-1]), gradient)
 
     def deviations(
         self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: SensorRecords

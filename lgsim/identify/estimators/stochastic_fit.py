@@ -11,8 +11,9 @@ import optax
 from jax import Array
 from jaxtyping import Float, Int, Key
 
-from lgsim.identify.estimators.estimator import RESULTS, Estimate, Estimator, SummedCostEstimator
+from lgsim.identify.estimators.estimator import RESULTS, Estimate, Estimator, Resimulation, SummedCostEstimator
 from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.integrators.method import Method
 
 
 class StochasticFit(Estimator):
@@ -70,6 +71,15 @@ class StochasticFit(Estimator):
         self, parameters: Parameters, x: Float[Array, " p"], samples: Any
     ) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
         return self.estimator.residuals(parameters, x, samples)
+
+    @property
+    def integration(self) -> Method | None:
+        return self.estimator.integration
+
+    def resimulated(
+        self, parameters: Parameters, estimate: Estimate, samples: Any, substeps: Int[Array, ""]
+    ) -> Resimulation:
+        return self.estimator.resimulated(parameters, estimate, samples, substeps)
 
     def deviations(
         self, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: Any

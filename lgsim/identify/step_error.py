@@ -1,0 +1,124 @@
+"""The error that the steps of the integration bring into a fit of simulated motion, beside the noise of its records."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float
+
+from lgsim.identify.estimators.estimator import Estimate, Resimulation
+from lgsim.integrators.methods import METHODS
+from lgsim.integrators.richardson import convergence
+
+ROUNDING = 32.0
+"""Rounding units of the largest number of the states that count as rounding."""
+SMALL_SHIFT = 1e-6
+"""Deviations that count as no move, whatever their order."""
+LARGEST_FACTOR = 1000
+"""A step that would have to be so many times shorter is none to advise."""
+
+
+@dataclass(frozen=True)
+class FitStepError:
+    """How far the steps move the signals that a fit simulates, from the same motion by steps of dt/2 and dt/4.
+
+    Each window is simulated from the first state that the fit found.
+
+    Attributes:
+        method: Name of the method.
+        order: Its order.
+        dt: The step, s.
+        columns: Names of the signals.
+        error: Root mean square of the error of each signal within a window, (columns,), in the records' units.
+        noise: Standard deviation of the noise of each signal, (columns,).
+        shift: By how many of its standard deviations the errors of all windows move an unknown at most.
+        seen_order: The order by which each signal converges, (columns,); NaN where differences are those of rounding.
+    """
+
+    method: str
+    order: int
+    dt: float
+    columns: tuple[str, ...]
+    error: Float[np.ndarray, " columns"]
+    noise: Float[np.ndarray, " columns"]
+    shift: float
+    seen_order: Float[np.ndarray, " columns"]
+
+    @property
+    def resolved(self) -> bool:
+        """Whether no unknown is moved by more than its standard deviation."""
+        return self.shift <= 1
+
+    @property
+    def shares(self) -> Float[np.ndarray, " columns"]:
+        """The errors as parts of the noise; infinite where they are unknown."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = self.error / self.noise
+        return np.where(self.error == 0, 0.0, np.where(np.isnan(share), np.inf, share))
+
+    def summary(self) -> str:
+        """A sentence: how large the errors are beside the noise, and what to do where that is too much."""
+        k = int(np.argmax(self.shares))
+        share, name = f"{self.shares[k]:.2g}", self.columns[k]
+        seen = self.seen_order[k]
+        order = f", order {seen:.2g} of {self.order}" if np.isfinite(seen) else ""
+        if self.resolved:
+            return (
+                f"error of the steps: at most {share} of the noise ({name}), which moves no number by more than"
+                f" {self.shift:.2g} of its deviation{order}"
+            )
+        text = (
+            f"not resolved: steps of {self.dt:g} s by {self.method} bring errors of {share} times the noise ({name}),"
+            f" which move a number by {self.shift:.2g} times its deviation{order}."
+        )
+        usable = bool(np.isfinite(seen) and seen >= self.order / 2 and np.isfinite(self.shift))
+        factor = math.ceil(self.shift ** (1 / min(self.order, seen))) if usable else math.nan
+        stiff = self.method in METHODS and not usable
+        other = "Rodas4, which bears fast rates" if stiff else "one of higher order"
+        if factor <= LARGEST_FACTOR:
+            rate = max(2, factor) / self.dt
+            return f"{text} Resample the records at {rate:.4g} Hz, or take another method for SimulationFit: {other}."
+        return (
+            f"{text} The differences do not shrink as the order says: resample the records at {10 / self.dt:.4g} Hz and"
+            f" look again, or take another method for SimulationFit: {other}."
+        )
+
+
+def fit_step_error(
+    name: str, order: int, dt: float, columns: list[str], found: list[Resimulation], estimate: Estimate, scale: float
+) -> FitStepError:
+    """The error of the steps from the same motion by three steps.
+
+    With the first states free, half the step moves the minimum of the cost by ``-C (g(dt/2) - g(dt))``, g being the
+    gradient of the cost at the estimate and C its covariance.
+
+    Args:
+        name: Name of the method.
+        order: Its order.
+        dt: The step, s.
+        columns: Names of the signals.
+        found: The motion with dt, dt/2 and dt/4.
+        estimate: The estimate.
+        scale: The size of the largest number of the states, whose rounding counts.
+    """
+    weights = np.asarray(found[0].weights, float)
+    used, pairs = weights > 0, list(pairwise(found))
+    gaps = [np.where(used, np.asarray(a.residuals) - np.asarray(b.residuals), 0.0).astype(float) for a, b in pairs]
+    sizes = [np.sqrt((x**2).sum(axis=0) / np.maximum(used.sum(axis=0), 1)) for x in gaps]
+    eps, noise = float(np.finfo(estimate.x.dtype).eps), np.asarray(estimate.noise, float)
+    signals = convergence(sizes[0], sizes[1], order, ROUNDING * eps * scale)
+    C = np.asarray(estimate.covariance, float)
+    deviation = np.sqrt(np.maximum(np.diagonal(C), 0))
+    moves = [np.abs(C @ (np.asarray(b.gradient, float) - np.asarray(a.gradient, float))) for a, b in pairs]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # a number that bounds hold or that no record shows does not move
+        shifts = [np.where(deviation > 0, move / deviation, 0.0) for move in moves]
+    unknowns = convergence(shifts[0], shifts[1], order, SMALL_SHIFT)
+    shift = float(np.max(unknowns.factor * shifts[0], initial=0.0))
+    return FitStepError(
+        name, order, dt, tuple(columns), signals.factor * sizes[0], noise, math.inf if math.isnan(shift) else shift,
+        signals.order,
+    )  # fmt: skip

@@ -1,0 +1,130 @@
+"""What to do about a study whose steps are too long: the step that its differences and its fastest rate ask for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from lgsim.integrators.methods import METHODS
+from lgsim.integrators.richardson import Convergence
+from lgsim.montecarlo.outputs import Subsampled, final_q, final_v
+from lgsim.montecarlo.results import Moments, normal_quantile
+from lgsim.montecarlo.rollout import Rollout
+from lgsim.montecarlo.step_error import CONFIDENCE, DIGITS, OutputStepError, StudyStepError
+from lgsim.montecarlo.study import Study
+from lgsim.simulation.equations_of_motion import torque_segments
+from lgsim.simulation.simulate import method_name
+from lgsim.simulation.stiffness import UnstableMode, unstable_mode
+
+Columns = dict[str, Shaped[np.ndarray, "samples ..."]]
+"""Columns of some samples by name."""
+
+FACTOR = 1.2
+"""Margin of the step that is advised."""
+LARGEST_FACTOR = 1000
+"""A step that would have to be so many times shorter is none to advise."""
+
+
+class Need(NamedTuple):
+    """By how much the steps of an output should be shorter.
+
+    Attributes:
+        factor: The factor; NaN where no step is known.
+        unstable: Whether dt is beyond what the order explains, and dt/2 is not.
+    """
+
+    factor: float
+    unstable: bool
+
+
+def needed_factor(
+    found: OutputStepError, few: list[Float[np.ndarray, "q m"]], convergence: Convergence, order: int, m: Moments,
+    floor: float,
+) -> Need:  # fmt: skip
+    """The factor by which the steps must be shorter for an output to be resolved; 1 where it is."""
+    factor, unstable = 1.0, False
+    z, wild = normal_quantile(CONFIDENCE), convergence.order > order + 1.5
+    for _, each in found.statistics():
+        error, limit = each.error.ravel(), each.limit.ravel()
+        for k in np.flatnonzero(~each.resolved.ravel()):
+            seen = convergence.order[k]
+            if wild[k]:
+                # beyond the stability of dt: by the errors and the spread of dt/2
+                b, c = few[1][:, k], few[2][:, k]
+                rest = float(np.sqrt(np.mean((b - c) ** 2))) * 2**order / (2**order - 1)
+                own = max(z * float(np.std(b)) / math.sqrt(m.effective), DIGITS * abs(float(np.mean(b))), floor)
+                need = 2 * max(1.0, rest / own if own > 0 else 1.0) ** (1 / order)
+                unstable = True
+            elif np.isnan(seen) or not np.isfinite(error[k]) or limit[k] <= 0:
+                need = np.nan
+            elif seen < order / 2:
+                need = np.nan
+            else:
+                need = (error[k] / limit[k]) ** (1 / min(order, seen))
+            factor = max(factor, need) if np.isfinite(factor) and np.isfinite(need) else np.nan
+    return Need(factor, unstable)
+
+
+def advised(found: StudyStepError, needs: list[Need], stepped: Rollout, mode: UnstableMode | None) -> StudyStepError:
+    """The same with a sentence that says what to do: by the differences, and by a rate that the steps do not bear."""
+    factors = [need.factor for need in needs if need.factor != 1] or [2.0]
+    factor = FACTOR * max(factors) if np.all(np.isfinite(factors)) else math.nan
+    stiff = mode is not None or any(need.unstable for need in needs)
+    if mode is not None and mode.largest_step > 0:
+        factor = float(np.nanmax([factor, 2 * found.dt / mode.largest_step]))
+    other = "a method of higher order"
+    if found.method in METHODS and (stiff or not factor <= LARGEST_FACTOR):
+        other = "Rodas4, which bears fast rates"
+    if factor <= LARGEST_FACTOR:
+        whole = max(2, math.ceil(factor))
+        what = f"take dt = {found.dt / whole:.4g} s ({stepped.steps * whole:,} steps) or {other}."
+    else:
+        why = "the differences do not shrink as the order says, so that no step can be computed from them"
+        what = (
+            f"{why}: take dt = {found.dt / 10:.3g} s, or {other}, and look again; where they do not shrink then, the"
+            " motion is chaotic."
+        )
+    if mode is not None:
+        what = f"{mode}, beyond what {found.method} bears: {what}"
+    elif stiff:
+        what = f"the steps are longer than {found.method} bears for the fastest rates of the machine: {what}"
+    return replace(found, advice=what[0].upper() + what[1:])
+
+
+def kept_states(study: Study, run: Rollout, columns: Columns, i: int) -> Float[np.ndarray, "states nq_nv"]:
+    """The states of a sample that the study keeps: its start, and those of outputs that are states."""
+    nq, nv = run.model.nq, run.model.nv
+    start, end = np.concatenate([run.q0, run.v0]), np.full(nq + nv, np.nan)
+    end[nq:] = 0
+    rows = [start[None]]
+    for name, f in study.outputs.items():
+        if f is final_q:
+            end[:nq] = columns[name][i]
+        elif f is final_v:
+            end[nq:] = columns[name][i]
+        elif isinstance(f, Subsampled):
+            rows.append(columns[name][i])
+    found = np.concatenate([*rows, end[None]])
+    return found[np.isfinite(found).all(axis=1)]
+
+
+def fastest_mode(run: Rollout, states: Float[np.ndarray, "states nq_nv"]) -> UnstableMode | None:
+    """The fastest mode of a sample's machine at some states that the steps do not bear; None where they bear all.
+
+    Args:
+        run: The rollout with the sample's values.
+        states: States (q, v).
+    """
+    if method_name(run.method) not in METHODS:
+        return None
+    if run.model.topology.lags:
+        states = np.concatenate([states, np.zeros((len(states), run.model.nv))], axis=1)
+    segment = torque_segments(run.model, run.torques, run.steps, run.t0, run.dt)
+    return unstable_mode(
+        run.method, run.model, np.full(len(states), float(run.t0)), states.astype(run.model.dtype), float(run.dt),
+        control=run.control, wrenches=run.wrenches, segments=segment,
+    )  # fmt: skip

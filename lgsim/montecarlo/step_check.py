@@ -1,0 +1,439 @@
+"""The check of a study's steps: some samples once more with dt/2 and dt/4, and what that says of every statistic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from lgsim.integrators.richardson import Convergence, convergence
+from lgsim.montecarlo.outputs import FinalAttitude, OutOfBounds
+from lgsim.montecarlo.results import Moments, Results, normal_quantile, wilson
+from lgsim.montecarlo.rollout import Rollout
+from lgsim.montecarlo.step_advice import Columns, advised, fastest_mode, kept_states, needed_factor
+from lgsim.montecarlo.step_error import (
+    CONFIDENCE,
+    DIGITS,
+    OutputStepError,
+    StatisticStepError,
+    StudyStepError,
+    VerdictStepError,
+)
+from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
+from lgsim.simulation.simulate import method_name
+
+Refined = Callable[[Int[np.ndarray, " samples"], int], Columns]
+"""``refined(samples, substeps)``: the columns of some samples by steps so many times shorter."""
+RolloutOf = Callable[[int], Rollout | None]
+"""``rollout_of(i)``: the rollout with the values of sample i; None where it cannot be told."""
+
+LEVELS = (0.05, 0.5, 0.95)
+"""The levels of the quantiles that are checked."""
+SHARE = 0.12
+"""The part of the study's own work that the check may take."""
+MOST, LEAST, FEW = 2**14, 32, 8
+"""Samples with dt/2 at most, and at least where that takes about a second; so many of them for each one with dt/4."""
+LIGHT = 10**7
+"""Steps of degrees of freedom that are about a second's work: a check of a tile is worth it however small the study."""
+UNKNOWN_INTERVAL = 0.05
+"""Where a single sample has no statistical interval, this part of its size stands in."""
+ROUNDING = 4.0
+"""Rounding units, times the root of the number of steps, below which differences are those of rounding."""
+NEAREST = 5
+"""So many samples nearest to a bound tell how dense they are there."""
+
+
+class CheckPlan(NamedTuple):
+    """Which samples are run again.
+
+    Attributes:
+        halved: The samples with dt/2.
+        quartered: Places in ``halved`` of those with dt/4 too.
+        tile: Number of samples computed together; None for that of the study.
+    """
+
+    halved: Int[np.ndarray, " halved"]
+    quartered: Int[np.ndarray, " quartered"]
+    tile: int | None
+
+
+def plan(samples: int, width: int, seed: int, work: int) -> CheckPlan:
+    """The samples that a check runs again: at random, one from each of as many equal parts of the study.
+
+    They are chosen at random, since every k-th point of a Sobol sequence lies in a part of the cube, and they depend on
+    nothing but the arguments.
+
+    Args:
+        samples: Number of samples of the study.
+        width: Number of samples computed together.
+        seed: Seed of the study.
+        work: Steps of degrees of freedom of a sample: their product.
+    """
+    budget, tile = SHARE * samples, None
+    if 6 * width <= budget:
+        quartered = max(int(budget / (2 * FEW + 4) / width), 1) * width
+        halved = min(int((budget - 4 * quartered) / 2 / width) * width, MOST)
+    elif 6 * min(max(width, LEAST), samples) * work <= LIGHT:
+        halved, quartered = -(-LEAST // width) * width, width
+    else:
+        # a tile is too much: fewer samples, by a program of their own
+        halved = max(2, int(budget / (2 + 4 / FEW)))
+        quartered = max(1, halved // FEW)
+        tile = halved
+    halved, quartered = min(halved, samples), min(quartered, halved, samples)
+    return CheckPlan(_spread(samples, halved, seed), _spread(halved, quartered, seed), tile)
+
+
+def _spread(count: int, chosen: int, seed: int) -> Int[np.ndarray, " chosen"]:
+    """``chosen`` of ``count`` numbers from 0 on, in order, one at random from each of as many equal parts."""
+    edges = np.arange(chosen + 1) * count // chosen
+    places = np.random.default_rng([seed, count, chosen]).random(chosen)
+    return edges[:-1] + (places * np.diff(edges)).astype(int)
+
+
+def pick(results: Results, samples: Int[np.ndarray, " k"]) -> Columns:
+    """The columns of some samples of a study.
+
+    Args:
+        results: The results.
+        samples: Numbers of samples, in order.
+    """
+    found: dict[str, list[np.ndarray]] = {}
+    for chunk in results.chunks():
+        here = samples[(samples >= chunk.start) & (samples < chunk.start + chunk.count)] - chunk.start
+        for name, x in chunk.columns.items():
+            found.setdefault(name, []).append(x[here])
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+def study_step_error(
+    results: Results, stepped: Rollout, plan: CheckPlan, refined: Refined, rollout_of: RolloutOf
+) -> StudyStepError:
+    """The error of the steps of every statistic of a study.
+
+    Args:
+        results: The results of all samples.
+        stepped: The rollout of the study, whose method and step count.
+        plan: Which samples are run again.
+        refined: Runs them.
+        rollout_of: Tells the machine of the worst one, whose rates are looked at where the study is not resolved.
+    """
+    again = _Again.run(results, plan, refined)
+    outputs, needs = {}, []
+    crossings = {name: None if not isinstance(f, OutOfBounds) else 0.0 for name, f in results.study.failures.items()}
+    # how far a sample moves in limits of the means; one that is finite with one of the steps alone moves most
+    moved = np.where((again.own[DIVERGED] == 0) == (again.half[DIVERGED] == 0), 0.0, np.inf)
+    for name in results.running.names if again.count else []:
+        if name.startswith(FAILED):
+            continue
+        pairs, few = again.output(name, isinstance(results.study.outputs.get(name), FinalAttitude))
+        m = results.moments(name)
+        floor = _rounding(m, again.own[name].dtype, stepped)
+        found = _converge(few, stepped.method.order, floor is None, floor or 0.0)
+        outputs[name] = _output_error(pairs, m, found, floor, again.own[name].shape[1:])
+        needs.append(needed_factor(outputs[name], few, found, stepped.method.order, m, floor or 0.0))
+        if not len(pairs.own):
+            continue
+        size = np.abs(pairs.own - pairs.half)
+        if floor is not None:
+            limit = np.broadcast_to(np.ravel(outputs[name].mean.limit), size.shape)
+            far = np.divide(size, limit, out=np.zeros_like(size), where=limit > 0)
+            moved[again.good] = np.maximum(moved[again.good], far.max(axis=1, initial=0.0))
+        for failure, rule in results.study.failures.items():
+            if isinstance(rule, OutOfBounds) and rule.output == name:
+                crossings[failure] = _crossing(rule, pairs, found.factor * size)
+    failures = {
+        name: again.verdict(FAILED + name, _interval(results, name), crossing) for name, crossing in crossings.items()
+    }
+    low, high = wilson(results.running.diverged, results.samples)
+    found = StudyStepError(
+        method_name(stepped.method), stepped.method.order, abs(float(stepped.dt)), results.samples, len(plan.halved),
+        len(plan.quartered), outputs, failures, again.verdict(DIVERGED, (high - low) / 2, None),
+    )  # fmt: skip
+    if found.resolved:
+        return found
+    worst = int(np.argmax(moved))
+    run = rollout_of(int(plan.halved[worst]))
+    mode = None if run is None else fastest_mode(run, kept_states(results.study, run, again.half, worst))
+    return advised(found, needs, stepped, mode)
+
+
+def _rounding(m: Moments, kind: np.dtype, stepped: Rollout) -> float | None:
+    """What rounding does to a motion, in the unit of an output; None for whole numbers and truth values.
+
+    Args:
+        m: The moments of the output.
+        kind: Its dtype.
+        stepped: The rollout.
+    """
+    if not jnp.issubdtype(kind, jnp.inexact):
+        return None
+    scale = max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in (stepped.q0, stepped.v0, m.low, m.high))
+    return ROUNDING * float(jnp.finfo(kind).eps) * math.sqrt(stepped.steps) * scale
+
+
+class _Again(NamedTuple):
+    """The samples that were run again.
+
+    Attributes:
+        own: Their columns with dt.
+        half: With dt/2.
+        quarter: Of some of them with dt/4.
+        quartered: The places of these.
+        good: Which are finite with dt and dt/2.
+        weights: Weights of the samples.
+        left: ``sqrt(1 - k/n)``: the part of the uncertainty that k of n samples leave.
+        count: Number of samples of the study that count in its statistics.
+        tilted: Whether the samples have weights.
+    """
+
+    own: Columns
+    half: Columns
+    quarter: Columns
+    quartered: Int[np.ndarray, " quartered"]
+    good: Bool[np.ndarray, " halved"]
+    weights: Float[np.ndarray, " halved"]
+    left: float
+    count: int
+    tilted: bool
+
+    @classmethod
+    def run(cls, results: Results, plan: CheckPlan, refined: Refined) -> _Again:
+        """The samples of a plan, run by ``refined``."""
+        own, half = pick(results, plan.halved), refined(plan.halved, 2)
+        quarter = refined(plan.halved[plan.quartered], 4)
+        weights = np.exp(own[WEIGHT].astype(float)) if WEIGHT in own else np.ones(len(plan.halved))
+        left = math.sqrt(max(0.0, 1 - len(plan.halved) / results.samples))
+        good = (own[DIVERGED] == 0) & (half[DIVERGED] == 0)
+        count = results.samples - results.running.diverged
+        return cls(own, half, quarter, plan.quartered, good, weights, left, count, bool(results.study.sampler.tilts))
+
+    def output(self, name: str, attitude: bool) -> tuple[_Pairs, list[Float[np.ndarray, "q m"]]]:
+        """An output of the good samples with dt and dt/2; of those with dt/4 too, with all three steps."""
+        fine = (self.quarter[DIVERGED] == 0) & self.good[self.quartered]
+        at = self.quartered[fine]
+        given = (self.own[name][self.good], self.half[name][self.good], self.own[name][at], self.half[name][at],
+                 self.quarter[name][fine])  # fmt: skip
+        a, b, *few = (x.reshape(len(x), -1).astype(float) for x in given)
+        if attitude:
+            b, few = _same_side(a, b), [_same_side(few[0], x) for x in few]
+        return _Pairs(a, b, self.weights[self.good], self.left, self.tilted), few
+
+    def verdict(self, column: str, interval: float, crossing: float | None) -> VerdictStepError:
+        """How the steps change a column of verdicts; see ``_verdict``."""
+        own, half = self.own[column] != 0, self.half[column] != 0
+        weights = np.ones(len(own)) if column == DIVERGED else self.weights
+        return _verdict(own, half, weights, self.left, interval, crossing)
+
+
+def _same_side(a: Float[np.ndarray, "k 4"], b: Float[np.ndarray, "k 4"]) -> Float[np.ndarray, "k 4"]:
+    """Unit quaternions, those of b with the signs that are nearest to a: q and -q are one attitude."""
+    return np.where(np.sum(a * b, axis=1, keepdims=True) < 0, -b, b)
+
+
+def _interval(results: Results, name: str) -> float:
+    """Half of the statistical interval of the probability of a failure."""
+    low, high = results.failures(name, CONFIDENCE).interval
+    return (high - low) / 2
+
+
+def _converge(few: list[Float[np.ndarray, "q m"]], order: int, whole: bool, floor: float) -> Convergence:
+    """How an output converges, number by number, from samples at dt, dt/2 and dt/4.
+
+    Args:
+        few: The output at the three steps.
+        order: The order of the method.
+        whole: Whether the output is of whole numbers or truth values, which converge by no order.
+        floor: What rounding does to a motion.
+    """
+    if whole or not len(few[0]):
+        return Convergence.unknown(few[0].shape[1])
+    first, second = (np.sqrt(np.mean((x - y) ** 2, axis=0)) for x, y in pairwise(few))
+    return convergence(first, second, order, 8 * floor)
+
+
+class _Pairs(NamedTuple):
+    """An output of the samples that were run again, at dt and dt/2.
+
+    Attributes:
+        own: The numbers at dt.
+        half: The numbers at dt/2.
+        weights: Weights of the samples.
+        left: ``sqrt(1 - k/n)``: the part of the uncertainty that k of n samples leave.
+        tilted: Whether the samples have weights.
+    """
+
+    own: Float[np.ndarray, "k m"]
+    half: Float[np.ndarray, "k m"]
+    weights: Float[np.ndarray, " k"]
+    left: float
+    tilted: bool
+
+
+def _output_error(
+    pairs: _Pairs, m: Moments, converged: Convergence, floor: float | None, shape: tuple[int, ...]
+) -> OutputStepError:
+    """The error of the steps of the statistics of an output.
+
+    Args:
+        pairs: The output at dt and dt/2.
+        m: The moments of all samples.
+        converged: How it converges.
+        floor: What rounding does to a motion; None for whole numbers and truth values: where none of k changes, 3/k
+            might (95 %).
+        shape: The shape of the output.
+    """
+    a, w = pairs.own, pairs.weights
+    z = normal_quantile(CONFIDENCE)
+    e = converged.factor * (a - pairs.half)
+    share = w / w.sum() if len(w) and w.sum() > 0 else w
+    effective = 1 / float(share @ share) if len(share) else 0.0
+    mean_error = np.abs(share @ e) + z * pairs.left * _standard_error(e, share, effective)
+    spread_error, kurtosis = _spread_error(pairs, converged.factor, share, effective, z * pairs.left)
+    mean, std, half = (np.ravel(np.asarray(x, float)) for x in (m.mean, m.std, m.half_width(CONFIDENCE)))
+    of_spread = z * std * np.sqrt(np.maximum(kurtosis - 1, 1) / (4 * m.effective))
+
+    def judged(error: np.ndarray, interval: np.ndarray, value: np.ndarray) -> StatisticStepError:
+        if not len(a):
+            error = np.full(value.shape, np.nan)
+        largest = np.max(np.abs([m.low, m.high]), initial=0.0)
+        interval = np.where(np.isnan(interval), UNKNOWN_INTERVAL * largest, interval)
+        limit = np.maximum(np.maximum(interval, DIGITS * np.abs(np.nan_to_num(value))), floor or 0.0)
+        return StatisticStepError(error.reshape(shape), limit.reshape(shape))
+
+    quantiles = {}
+    if not pairs.tilted and len(a) > 1:
+        for level in LEVELS:
+            error, interval, value = _quantile_error(pairs, converged.factor, level, m.count, z)
+            quantiles[level] = judged(error, interval, value)
+    # a single number has no deviation that an error could touch
+    deviation = spread_error if m.count > 1 else np.zeros_like(spread_error)
+    found = [judged(mean_error, half, mean), judged(deviation, of_spread, std)]
+    if floor is None and len(a) and pairs.left > 0:
+        same, unseen = np.all(a == pairs.half, axis=0), np.ravel(np.asarray(m.high - m.low)) * 3 / len(a)
+        found = [
+            StatisticStepError(np.where(same.reshape(shape), np.minimum(unseen.reshape(shape), limit), error), limit)
+            for error, limit in found
+        ]
+    return OutputStepError(found[0], found[1], quantiles, converged.order.reshape(shape))
+
+
+def _standard_error(
+    x: Float[np.ndarray, "k m"], share: Float[np.ndarray, " k"], effective: float
+) -> Float[np.ndarray, " m"]:
+    """The standard error of the weighted mean; of one sample its size."""
+    if effective <= 1:
+        return np.abs(share @ x)
+    variance = share @ (x - share @ x) ** 2 * effective / (effective - 1)
+    return np.sqrt(variance / effective)
+
+
+def _spread_error(
+    pairs: _Pairs, factor: Float[np.ndarray, " m"], share: Float[np.ndarray, " k"], effective: float, z: float
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """(error of the standard deviation, kurtosis) by the first-order influence of each sample on the deviation.
+
+    Args:
+        pairs: The output at dt and dt/2.
+        factor: The error of dt over their difference.
+        share: Weights of the samples whose sum is 1.
+        effective: Effective number of samples.
+        z: Half width of an interval in standard errors.
+    """
+    gaps = [x - share @ x for x in (pairs.own, pairs.half, pairs.own - pairs.half)]
+    variances = [share @ gap**2 for gap in gaps]
+    sizes = [np.sqrt(x) for x in variances]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = [np.where(s > 0, gap**2 / (2 * s), 0.0) for gap, s in zip(gaps[:2], sizes[:2], strict=True)]
+        kurtosis = np.where(variances[0] > 0, share @ gaps[0] ** 4 / variances[0] ** 2, 3.0)
+    change = np.abs(sizes[0] - sizes[1]) + z * _standard_error(parts[0] - parts[1], share, effective)
+    # never more than the deviation of the errors themselves
+    bound = sizes[2] * (1 + z / math.sqrt(2 * max(effective, 1)))
+    return factor * np.minimum(change, bound), kurtosis
+
+
+def _quantile_error(
+    pairs: _Pairs, factor: Float[np.ndarray, " m"], level: float, count: int, z: float
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """(error, half of the statistical interval, value) of a quantile: the mean error of the samples that lie there.
+
+    Args:
+        pairs: The output at dt and dt/2.
+        factor: The error of dt over their difference.
+        level: The level of the quantile.
+        count: Number of samples of the study.
+        z: Half width of an interval in standard errors.
+    """
+    a, k, left = pairs.own, len(pairs.own), pairs.left
+    e = factor * (a - pairs.half)
+    order = np.argsort(a, axis=0, kind="stable")
+    ranked, errors = np.take_along_axis(a, order, axis=0), np.take_along_axis(e, order, axis=0)
+    window = min(k, max(5, round(math.sqrt(k))))
+    first = min(max(0, round(level * (k - 1)) - window // 2), k - window)
+    near = errors[first : first + window]
+    error = np.abs(near.mean(axis=0)) + z * left * near.std(axis=0, ddof=1) / math.sqrt(window)
+    if left == 0:
+        error = factor * np.abs(np.quantile(a, level, axis=0) - np.quantile(pairs.half, level, axis=0))
+    # the interval by the spacing of the samples about the quantile
+    share = z * math.sqrt(level * (1 - level) / count)
+    wide = min(0.5, max(share, 5 / k))
+    low, high = np.quantile(ranked, [max(0.0, level - wide), min(1.0, level + wide)], axis=0)
+    covered = min(1.0, level + wide) - max(0.0, level - wide)
+    return error, (high - low) * share / covered, np.quantile(a, level, axis=0)
+
+
+def _crossing(rule: OutOfBounds, pairs: _Pairs, size: Float[np.ndarray, "k m"]) -> float:
+    """The expected share of samples that errors of a size carry over a bound: their density there times the mean size.
+
+    Args:
+        rule: The bounds.
+        pairs: The output that they are of.
+        size: The sizes of the errors.
+    """
+    entries = range(pairs.own.shape[1]) if rule.entry is None else [rule.entry]
+    total = 0.0
+    for j in entries:
+        for bound in (float(np.asarray(rule.low)), float(np.asarray(rule.high))):
+            if not np.isfinite(bound):
+                continue
+            gap = np.abs(pairs.own[:, j] - bound)
+            wide = np.sort(gap)[min(len(gap), NEAREST) - 1]
+            near = float(np.mean(pairs.weights * (gap <= wide)))
+            total += near * float(np.mean(size[:, j])) / (2 * wide) if wide > 0 else near
+    return total
+
+
+def _verdict(
+    own: Bool[np.ndarray, " k"],
+    half: Bool[np.ndarray, " k"],
+    weights: Float[np.ndarray, " k"],
+    left: float,
+    interval: float,
+    crossing: float | None,
+) -> VerdictStepError:
+    """How the steps change a verdict; without an order the error is twice the change from dt to dt/2.
+
+    Args:
+        own: The verdicts with dt.
+        half: Those with dt/2.
+        weights: Weights of the samples.
+        left: See ``_Pairs``.
+        interval: Half of the statistical interval of the probability.
+        crossing: The expected share of changed verdicts, where it is known without any that changed.
+    """
+    flips = weights * (own.astype(float) - half.astype(float))
+    error = 2 * abs(float(flips.mean()))
+    if len(flips) > 1:
+        error += 2 * normal_quantile(CONFIDENCE) * left * float(flips.std(ddof=1)) / math.sqrt(len(flips))
+    if crossing is not None:
+        error = max(error, crossing)
+    elif not np.any(flips) and left > 0:
+        # none of k: less than 3/k at 95 %, and no sign of more than the interval
+        error = min(3 / len(flips), interval)
+    statistic = StatisticStepError(np.asarray(min(error, 1.0)), np.asarray(interval, float))
+    return VerdictStepError(float(np.mean(own != half)), statistic)

@@ -1,0 +1,325 @@
+"""The error of the steps of a study: against closed forms, and where it has nothing to say or must not be believed."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lgsim
+from lgsim import montecarlo as mc
+from lgsim.montecarlo import step_check
+from lgsim.multibody import joints
+from tests.montecarlo import studies
+
+STEPS = 24
+RATE = 5.0
+"""Of the oscillator, 1/s."""
+
+
+def oscillator(dtype=None):
+    """A mass of 2 kg on a slide with a spring: q'' = -RATE^2 q."""
+    builder = lgsim.ModelBuilder(gravity=(0, 0, 0))
+    builder.add_body("cart", "world", joints.Prismatic(), joint_name="slide", axis=[1, 0, 0], mass=2.0,
+                     inertia=np.eye(3), stiffness=2.0 * RATE**2)  # fmt: skip
+    model = builder.build()
+    return model if dtype is None else jax.tree.map(lambda x: x.astype(dtype), model)
+
+
+def last(motion):
+    """The place and the speed at the end."""
+    return jnp.concatenate([motion.q[-1], motion.v[-1]])
+
+
+def swinging(dt, samples=400, method=lgsim.MK4, seed=0, outputs=(last,), **more):
+    """The oscillator from places and speeds that vary, in tiles of 16."""
+    model = oscillator()
+    spread = {"q0": mc.Normal(jnp.array([0.7]), 0.2), "v0": mc.Normal(jnp.array([-1.0]), 0.5)}
+    rollout = mc.Rollout(model, dt=dt, steps=STEPS, method=method, save_every=4)
+    return mc.Study(spread, rollout, outputs, samples=samples, seed=seed, tile=16, **more)
+
+
+def exact(study):
+    """The end of each sample in closed form, (samples, 2)."""
+    drawn = mc.study._draw_tile(study.sampler, jnp.arange(study.samples, dtype=jnp.uint32)).values
+    q, v, t = np.asarray(drawn["q0"])[:, 0], np.asarray(drawn["v0"])[:, 0], STEPS * float(study.rollout.dt)
+    c, s = np.cos(RATE * t), np.sin(RATE * t)
+    return np.stack([q * c + v / RATE * s, -q * RATE * s + v * c], axis=1)
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["MK4", pytest.param("LieEuler", marks=pytest.mark.slow), pytest.param("MK3", marks=pytest.mark.slow),
+     pytest.param("CF4", marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_the_error_holds(method):
+    """Mean, deviation and quantiles against the closed form of each sample: within three times the estimate, and the
+    estimate is no more than ten times that, from fine steps to steps at the edge of stability."""
+    method = lgsim.integrators.METHODS[method]
+    for dt in (0.02, 0.05, 0.1, 0.2):
+        study = swinging(dt, method=method)
+        results = mc.run(study)
+        found, truth, y = results.step_error, exact(study), results.column("last")
+        each = found.outputs["last"]
+        cases = {
+            "mean": (each.mean, y.mean(axis=0) - truth.mean(axis=0)),
+            "std": (each.std, y.std(axis=0, ddof=1) - truth.std(axis=0, ddof=1)),
+            **{
+                str(q): (each.quantiles[q], np.quantile(y, q, axis=0) - np.quantile(truth, q, axis=0))
+                for q in step_check.LEVELS
+            },
+        }
+        largest = np.abs(y - truth).max()
+        for name, (estimate, error) in cases.items():
+            assert np.all(np.abs(error) <= 3 * estimate.error + 1e-14), (dt, name, error, estimate.error)
+            # an error that vanishes by chance, as that of a mean of errors of both signs, is seen as their scatter
+            assert np.all(estimate.error <= 10 * largest), (dt, name)
+        if dt * RATE <= 0.1 and method.order > 1:
+            np.testing.assert_allclose(each.order, method.order, atol=0.3)
+        assert found.resolved == all(np.all(x.error <= x.limit) for _, x in each.statistics())
+
+
+@pytest.mark.quick
+def test_resolved_and_not():
+    """What is printed, what is kept, and that the step that is advised resolves the study."""
+    coarse = mc.run(swinging(0.15))
+    found = coarse.step_error
+    assert not found.resolved and found.faults > 0 and found.method == "MK4"
+    text = found.summary()
+    assert text.startswith("not resolved: steps of 0.15 s by MK4 bring more error than the statistical interval into")
+    factor = round(found.dt / float(text.split("Take dt = ")[1].split(" s")[0]))
+    assert factor >= 2 and f"({STEPS * factor:,} steps)" in text
+    finer = mc.Rollout(oscillator(), dt=0.15 / factor, steps=STEPS * factor, save_every=4 * factor)
+    spread = coarse.study.sampler.distributions
+    fine = mc.run(mc.Study(spread, finer, (last,), samples=400, tile=16)).step_error
+    assert fine.resolved and fine.summary().startswith("error of the steps: at most ")
+    assert mc.StudyStepError.from_plain(json.loads(json.dumps(found.to_plain()))).summary() == text
+    with pytest.raises(ValueError, match="expected an error of the steps of a study"):
+        mc.StudyStepError.from_plain({"format": "lgsim step error 1"})
+
+
+def test_the_limit_is_the_statistical_interval():
+    """Of the mean that of Results; of the deviation of a Gaussian s / sqrt(2 n); of its median that of the order
+    statistics."""
+    results = mc.run(swinging(0.05, samples=4000))
+    each, y = results.step_error.outputs["last"], results.column("last")
+    np.testing.assert_allclose(each.mean.limit, results.moments("last").half_width(), rtol=1e-12)
+    normal = 1.959963984540054 * y.std(axis=0, ddof=1) / np.sqrt(4000)
+    np.testing.assert_allclose(each.std.limit, normal / np.sqrt(2), rtol=0.3)
+    np.testing.assert_allclose(each.quantiles[0.5].limit, normal * np.sqrt(np.pi / 2), rtol=0.6)
+
+
+def test_the_samples_that_are_run_again():
+    """At most 15 % of the work where that says something; from all over the study; the same each time."""
+    for samples in (100, 3000, 20_000, 1_000_000):
+        for width in (16, 64, 512):
+            plan = step_check.plan(samples, width, 3, 10**4)
+            again = step_check.plan(samples, width, 3, 10**4)
+            np.testing.assert_array_equal(plan.halved, again.halved)
+            assert np.all(np.diff(plan.halved) > 0) and 0 <= plan.halved[0] and plan.halved[-1] < samples
+            assert np.all(np.diff(plan.quartered) > 0) and plan.quartered[-1] < len(plan.halved)
+            cost = 2 * len(plan.halved) + 4 * len(plan.quartered)
+            light = 6 * min(max(width, 32), samples) * 10**4 <= step_check.LIGHT
+            assert cost <= 0.15 * samples or light or len(plan.halved) == 2
+            assert len(plan.halved) <= step_check.MOST
+            # one from each of equal parts
+            parts = plan.halved * len(plan.halved) // samples
+            assert np.abs(parts - np.arange(len(parts))).max() <= 1
+    heavy = step_check.plan(200, 64, 0, 10**7)
+    assert heavy.tile == len(heavy.halved) == 9 and len(heavy.quartered) == 1
+    assert not np.array_equal(step_check.plan(20_000, 64, 1, 1).halved, step_check.plan(20_000, 64, 2, 1).halved)
+
+
+def test_points_of_a_sequence_are_not_taken_in_a_lattice():
+    """The samples run again cover the first coordinate evenly, which every 16th point of a Sobol sequence does not."""
+    pytest.importorskip("scipy")
+    chosen = step_check.plan(4096, 16, 0, 1).halved
+    study = swinging(0.05, samples=4096, sequence=mc.Sobol())
+    drawn = mc.study._draw_tile(study.sampler, jnp.asarray(chosen.astype(np.uint32))).values["q0"]
+    shares = np.histogram(drawn[:, 0], 0.7 + 0.2 * np.array([-9, -0.6745, 0, 0.6745, 9]))[0] / len(chosen)
+    assert np.all(np.abs(shares - 0.25) < 0.1)
+    for sequence in (mc.Sobol(), mc.LatinHypercube()):
+        found = mc.run(swinging(0.02, sequence=sequence)).step_error
+        assert found.resolved and np.all(found.outputs["last"].order > 3.5)
+
+
+def test_no_recompilation_and_no_program_of_its_own():
+    """The check runs in the study's program, whatever the number of substeps."""
+    engine = mc.Engine(swinging(0.05))
+    programs = engine._programs
+    size = len(mc.engine._compiled)
+    two, four = engine.refined(np.array([3, 50]), 2), engine.refined(np.array([3, 50]), 4)
+    assert engine._substepped_programs is programs and len(mc.engine._compiled) == size
+    q = exact(engine.study)[[3, 50]]
+    ratio = np.abs(two["last"] - q) / np.abs(four["last"] - q)
+    np.testing.assert_allclose(np.log2(ratio), 4, atol=0.5)
+
+
+def test_a_study_by_a_function_has_no_steps():
+    """Nothing is checked, and nothing is said."""
+    results = mc.run(studies.plain())
+    assert results.step_error is None and mc.check_steps(mc.Engine(studies.plain()), results) is None
+    with pytest.raises(TypeError, match="the rollout is a function; it has no steps that are known"):
+        studies.plain().with_substeps(2)
+    assert mc.run(swinging(0.05), step_check=False).step_error is None
+
+
+def test_indices_of_sobol_have_steps():
+    """The study of a study is checked through its rollout."""
+    results = mc.run(mc.sobol_study(swinging(0.05), ["last"], samples=64))
+    found = results.step_error
+    assert found.order == 4 and set(found.outputs) == {"last A", "last B", "last mixed"}
+    assert found.outputs["last mixed"].mean.error.shape == (2, 2)
+
+
+def tall(motion):
+    """Whether the mass is beyond a point at the end, and how often it has been."""
+    return {"beyond": motion.q[-1, 0] > 0.05, "visits": jnp.sum(motion.q[:, 0] > 0.05)}
+
+
+def test_truth_values_and_whole_numbers():
+    """They have no order; a share that the steps change is seen as its change."""
+    kept = {"beyond": lambda m: tall(m)["beyond"], "n": lambda m: tall(m)["visits"], "end": last}
+    study = swinging(0.2, samples=2000, outputs=kept, failures={"far": lambda y: jnp.abs(y["end"][0]) > 0.6})
+    results = mc.run(study)
+    found, truth = results.step_error, exact(study)
+    assert np.isnan(found.outputs["beyond"].order) and np.isnan(found.outputs["n"].order)
+    true = abs(results.column("beyond").mean() - np.mean(truth[:, 0] > 0.05))
+    assert true <= 3 * found.outputs["beyond"].mean.error
+    change = found.failures["far"]
+    wrong = np.abs(results.column("failed far").mean() - np.mean(np.abs(truth[:, 0]) > 0.6))
+    assert 0 < wrong <= 3 * change.probability.error and not change.probability.resolved
+    flips = np.mean(results.column("failed far") != (np.abs(truth[:, 0]) > 0.6))
+    assert abs(change.flipped - flips) < 0.1 < flips
+    assert "% of the samples for 'far'" in found.summary()
+
+
+@pytest.mark.slow
+def test_attitudes_and_distances():
+    """A quaternion whose sign jumps is no error; poses, peaks and least distances are numbers as all others."""
+    model = studies.ball()
+    model = model.replace(gravity=jnp.zeros(3))
+    capsules = (lgsim.dynamics.Capsule("ball", jnp.array([0.0, 0.0, 0.3]), jnp.array([0.0, 0.0, 0.3]), 0.01),
+                lgsim.dynamics.Capsule(None, jnp.array([0.3, 0.0, 0.1]), jnp.array([0.3, 0.0, 0.1]), 0.01))  # fmt: skip
+    rollout = mc.Rollout(model, v0=[0.2, 0.1, math.pi / 0.24], dt=0.01, steps=STEPS, save_every=4)
+    study = mc.Study(
+        {"v0": mc.Normal(rollout.v0, 0.05)}, rollout,
+        {"attitude": mc.FinalAttitude("ball"), "pose": mc.FinalPose("ball"), "speed": mc.outputs.peak_speed,
+         "clearance": mc.MinimumClearance([capsules])}, samples=100, tile=16,
+    )  # fmt: skip
+    results = mc.run(study)
+    w = results.column("attitude")[:, 0]
+    assert np.ptp(np.sign(results.column("attitude")[:, 3])) == 2 or np.ptp(np.sign(w)) == 2  # half a turn: it jumps
+    found = results.step_error
+    assert found.resolved, found.summary()
+    assert found.outputs["attitude"].mean.error.max() < 1e-3 and found.outputs["pose"].mean.error.shape == (4, 4)
+
+
+def test_samples_that_diverge():
+    """A pendulum with springs far too stiff for the step: diverged is one verdict, not resolved another."""
+    model = studies.pendulum()
+    rollout = mc.Rollout(model, [0.5], dt=0.1, steps=60, save_every=60,
+                         control=lgsim.controls.PD(jnp.zeros(1), 1.0, 0.0))  # fmt: skip
+    study = mc.Study({"control.stiffness": mc.LogNormal(1e3, 3.0)}, rollout, [mc.outputs.final_q], samples=64, tile=16)
+    results = mc.run(study)
+    found = results.step_error
+    assert 0 < results.running.diverged < 64
+    assert 0 < found.diverged.flipped < 1 and not found.diverged.probability.resolved
+    assert "for divergence" in found.summary() and not found.resolved
+    # beyond every step: no sample is finite with dt or dt/2, and no number has an error that is known
+    lost = mc.Study({"control.stiffness": mc.LogNormal(1e12, 0.1)}, rollout, [mc.outputs.final_q], samples=64, tile=16)
+    results = mc.run(lost)
+    assert results.running.diverged == 64 and results.step_error.diverged.flipped == 0
+    assert results.step_error.outputs == {}
+
+
+def test_not_resolved_where_half_the_step_is_no_better():
+    """Dampers far beyond the step, of motions that stops keep finite, at dt, dt/2 and dt/4: no step is made up."""
+    model = studies.pendulum()
+
+    def wild(t, q, v, model):
+        """A torque that turns with the speed within 0.0025 rad/s: a rate of 4e4 1/s."""
+        return -50.0 * jnp.tanh(400.0 * v)
+
+    rollout = mc.Rollout(model, [0.5], dt=0.1, steps=60, save_every=60, control=wild)
+    found = mc.run(
+        mc.Study({"v0": mc.Normal([0.0], 1.0)}, rollout, [mc.outputs.final_v], samples=200, tile=16)
+    ).step_error
+    assert not found.resolved
+    text = found.summary()
+    assert "no step can be computed from them" in text
+    assert "Rates up to 4e+04 1/s at joint hinge (damping 2e+04 of the control on 0.5 kg m^2)" in text
+    assert "or Rodas4, which bears fast rates" in text
+
+
+def test_one_sample():
+    """No interval is known: an error that is small beside the number is resolved, another is not."""
+    fine, coarse = (mc.run(swinging(dt, samples=1)).step_error for dt in (0.02, 0.25))
+    assert fine.resolved and (fine.halved, fine.quartered) == (1, 1)
+    assert not coarse.resolved
+    truth = exact(swinging(0.25, samples=1))[0]
+    y = mc.run(swinging(0.25, samples=1)).column("last")[0]
+    assert np.all(np.abs(y - truth) <= 3 * coarse.outputs["last"].mean.error)
+
+
+@pytest.mark.slow
+def test_weights():
+    """A tilted study: the error of the weighted mean, and no quantiles."""
+    study = swinging(0.1, samples=2000, tilts={"q0": mc.ImportanceTilt(1.0, 1.1)},
+                     failures={"far": mc.OutOfBounds("last", entry=0, high=1.0)})  # fmt: skip
+    results = mc.run(study)
+    found = results.step_error.outputs["last"]
+    w = np.exp(results.column("log_weight"))
+    drawn = mc.study._draw_tile(study.sampler, jnp.arange(2000, dtype=jnp.uint32)).values
+    assert np.asarray(drawn["q0"]).mean() > 0.85
+    true = np.abs(w @ (results.column("last") - exact(study)) / w.sum())
+    assert np.all(true <= 3 * found.mean.error) and np.all(found.mean.error < 0.1) and found.quantiles == {}
+
+
+@pytest.mark.float32
+def test_single_precision():
+    """Rounding is part of the error: what is seen of it holds, and small steps do not go below it."""
+    model = oscillator(jnp.float32)
+    spread = {"q0": mc.Normal(jnp.array([0.7], jnp.float32), 0.2)}
+    for dt in (1e-3, 0.02):
+        rollout = mc.Rollout(model, dt=dt, steps=STEPS, save_every=4)
+        results = mc.run(mc.Study(spread, rollout, (last,), samples=400, tile=16))
+        drawn = mc.study._draw_tile(results.study.sampler, jnp.arange(400, dtype=jnp.uint32)).values
+        q, t = np.asarray(drawn["q0"], float)[:, 0], STEPS * float(rollout.dt)
+        truth = np.stack([q * np.cos(RATE * t), -q * RATE * np.sin(RATE * t)], axis=1)
+        found = results.step_error.outputs["last"]
+        true = np.abs(results.column("last").astype(float).mean(axis=0) - truth.mean(axis=0))
+        assert found.mean.error.dtype == float and results.step_error.resolved
+        assert np.all(true <= 3 * found.mean.error + 1e-6)
+
+
+def test_stores_keep_it(tmp_path):
+    """Written at the end, read when opened, dropped when the study is extended, made again when it is missing."""
+    pytest.importorskip("pyarrow")
+    study, store = swinging(0.05, samples=64), tmp_path / "store"
+    found = mc.run(study, store).step_error
+    assert mc.Results.open(study, store).step_error.to_plain() == found.to_plain()
+    text = (store / "steps.json").read_text()
+    (store / "steps.json").unlink()
+    assert mc.Results.open(study, store).step_error is None
+    assert mc.run(study, store, resume=True, step_check=False).step_error is None
+    mc.run(study, store, resume=True)
+    assert (store / "steps.json").read_text() == text
+    more = mc.run(swinging(0.05, samples=96), store, resume=True)
+    assert more.step_error.samples == 96
+    (store / "steps.json").write_text("{}")
+    with pytest.raises(ValueError, match="the file is damaged; delete it and resume the study"):
+        mc.Results.open(study, store)
+
+
+def test_an_interruption_keeps_the_samples(monkeypatch):
+    """Ctrl-C in the check: the results are there, their error is not."""
+
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mc.engine, "check_steps", pressed)
+    results = mc.run(swinging(0.05, samples=32))
+    assert results.finished and results.samples == 32 and results.step_error is None
