@@ -30,7 +30,8 @@ class StatisticStepError(NamedTuple):
     """The error of the steps of a statistic, number by number, in the unit of the statistic.
 
     Attributes:
-        error: Estimate of the size of the error that the steps bring, NaN where there is none.
+        error: Estimate of the size of the error that the steps bring, NaN where there is none. Where no sample that was
+            run again changes, it is what that leaves open, 3/k of the range, but no more than the limit.
         limit: Half width of the statistical interval (95 %); where that is smaller, half of the fifth digit of the
             statistic, or what rounding does to a motion.
     """
