@@ -44,9 +44,11 @@ from lgsim.integrators import (
     Method,
     Newton,
     Solution,
+    StepError,
     SymplecticTheta,
     integrate,
     methods,
+    solution_error,
 )
 from lgsim.integrators.methods import *  # noqa: F403
 from lgsim.lie import conversions, quaternion, se2, se3, so2, so3
@@ -62,7 +64,17 @@ from lgsim.multibody import (
     tangent_hessian,
     tangent_jacobian,
 )
-from lgsim.simulation import StateHistory, Trajectory, controls, events, rollout, sensors, simulate, simulate_adaptive
+from lgsim.simulation import (
+    StateHistory,
+    Trajectory,
+    controls,
+    events,
+    rollout,
+    sensors,
+    simulate,
+    simulate_adaptive,
+    with_stops,
+)
 from lgsim.xla import llvm_lowering, tiled_vmap, xla_options
 
 __version__: str
@@ -93,6 +105,7 @@ __all__ = [
     "Product",
     "Solution",
     "StateHistory",
+    "StepError",
     "SymplecticTheta",
     "Tangent",
     "Trajectory",
@@ -139,6 +152,7 @@ __all__ = [
     "simulate_adaptive",
     "so2",
     "so3",
+    "solution_error",
     "systems",
     "tangent_grad",
     "tangent_hessian",
@@ -146,6 +160,7 @@ __all__ = [
     "tiled_vmap",
     "torque_regressor",
     "view",
+    "with_stops",
     "xla_options",
 ]
 __all__ += methods.__all__

@@ -176,4 +176,5 @@ def test_traced_way_enters_few_files():
     assert result.returncode == 0, result.stderr[-2000:]
     files = json.loads(result.stdout.splitlines()[-1])
     assert len(files["solve"]) <= 35, files["solve"]
-    assert len(files["store"]) <= 38, files["store"]
+    # the equations of motion and a rollout by them are two of these
+    assert len(files["store"]) <= 39, files["store"]

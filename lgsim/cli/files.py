@@ -66,6 +66,9 @@ def remark(report: Report | None, floating_base: bool) -> None:
         return
     odd = {"with an inertia that no body has": report.inertias, "that moves without mass of its own": report.massless}
     found = [f"{counted(len(findings), 'link')} {text}" for text, findings in odd.items() if findings]
+    if report.units:
+        first, more = report.units[0], len(report.units) - 1
+        found.append(f"line {first}{f' and {more} more that may be in other units' if more else ''}")
     if found:
         option = " --floating-base" if floating_base else ""
         note(f"{' and '.join(found)}; shown by: lgsim info {report.file}{option}")

@@ -25,8 +25,11 @@ def info(
     ] = False,
 ) -> None:
     """Show a machine: its bodies and joints, masses, limits, frames, and what is odd in its file."""
+    import numpy as np
+
     from lgsim.cli.files import read_machine
     from lgsim.cli.terminal import console
+    from lgsim.simulation.limits import limited_joints
 
     model, report = read_machine(file, floating_base=floating_base)
     out = console()
@@ -35,6 +38,8 @@ def info(
     out.print()
     out.print(_joints(model))
     out.print()
+    if (limited_joints(model) & (np.asarray(model.limit_stiffness) == 0)).any():
+        out.print("Position limits are numbers at which nothing stops; lgsim simulate --stops makes them act.\n")
     out.print(str(report), soft_wrap=True)
 
 

@@ -15,7 +15,7 @@ from lgsim.cli.terminal import console, note, warnings_as_notes
 from lgsim.support.messages import counted, one_line, unknown_name
 
 if TYPE_CHECKING:
-    from lgsim.montecarlo import Engine, Results, Store
+    from lgsim.montecarlo import Engine, Results, Rollout, Store, Study
     from lgsim.scenarios import StudyScenario
 
 PIECES = 50
@@ -47,6 +47,7 @@ def run_study(asked: StudyRequest) -> int:
         Stop: a package is missing, or the store cannot be written.
     """
     from lgsim.cli import files
+    from lgsim.cli.checks import starts
     from lgsim.montecarlo import Engine, open_store
     from lgsim.scenarios import load_study
     from lgsim.scenarios.study_store import describe_study
@@ -63,6 +64,7 @@ def run_study(asked: StudyRequest) -> int:
             raise BadInput(f"{option}: expected a whole number from {least} on, got {value}")
     loaded = load_study(asked.file, samples=asked.samples, seed=asked.seed)
     files.remark(loaded.machine.report, loaded.machine.floating_base)
+    starts.remark_study(_rollout(loaded.study))
     console(error=True).print(f"{asked.file}: {_summary(loaded)}", soft_wrap=True)
     if asked.check:
         return 0
@@ -83,6 +85,7 @@ def run_study(asked: StudyRequest) -> int:
 
 def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
     """Compute what the store lacks, show a table, and return the exit code."""
+    from lgsim.cli.checks import starts
     from lgsim.montecarlo.engine import fill
 
     known = [store.bounds(k) for k in range(store.chunks) if store.has(k)]
@@ -107,7 +110,8 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
             if steps is None or not steps.diverged.flipped
             else f"; {100 * steps.diverged.flipped:.3g} % do not with dt/2"
         )
-        note(f"all samples diverged{less}: take a smaller dt, or look at one: lgsim montecarlo report {asked.out}")
+        advice = starts.missing_inertia(_rollout(engine.study)) or "take a smaller dt"
+        note(f"all samples diverged{less}: {advice}, or look at one: lgsim montecarlo report {asked.out}")
         return DIVERGED if results.finished else INTERRUPTED
     if not results.finished:
         return INTERRUPTED
@@ -130,13 +134,10 @@ def _chunk(engine: Engine, path: Path) -> int | None:
 
 def _summary(loaded: StudyScenario) -> str:
     """The study in a line."""
-    from lgsim.montecarlo import Rollout
     from lgsim.montecarlo.low_discrepancy import LatinPoints, SobolPoints
 
     kinds = {SobolPoints: "Sobol", LatinPoints: "Latin hypercube"}
-    wanted = loaded.study
-    rollout = wanted.rollout
-    assert isinstance(rollout, Rollout)
+    wanted, rollout = loaded.study, _rollout(loaded.study)
     sampler = wanted.sampler
     kind = "random" if sampler.points is None else kinds[type(sampler.points)]
     rule = wanted.stop
@@ -148,13 +149,23 @@ def _summary(loaded: StudyScenario) -> str:
     )
 
 
+def _rollout(study: Study) -> Rollout:
+    """The motion of a study that was read from a file."""
+    from lgsim.montecarlo import Rollout
+
+    assert isinstance(study.rollout, Rollout)
+    return study.rollout
+
+
 def _show(results: Results, watch: SampleWatch, path: Path) -> None:
     """Write a table of the outputs, and how many samples there are."""
     from rich import box
     from rich.table import Table
 
+    from lgsim.montecarlo.limits import study_limit_uses
     from lgsim.montecarlo.study import FAILED
     from lgsim.reports.estimates import failure_interval, spread_rows, step_error_text
+    from lgsim.simulation.limits import limit_rows, limit_warnings
 
     half, found = f"± {100 * watch.level:g} %", results.step_error
     steps = () if found is None else ("steps",)
@@ -177,6 +188,9 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
         output.print(f"and {len(rows) - SHOWN} more numbers", soft_wrap=True)
     facts = Table.grid(padding=(0, 2))
     facts.add_row("samples", f"{results.samples:,}, {results.running.diverged:,} of them diverged")
+    uses = study_limit_uses(results)
+    for name, text in limit_rows(uses):
+        facts.add_row(name, f"{text}, in the worst sample")
     if found is not None:
         facts.add_row("steps", found.summary().partition(": ")[2] if found.resolved else "not resolved, see below")
     if watch.rate is not None:
@@ -184,6 +198,8 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
     facts.add_row("store", str(path))
     facts.add_row("report", f"lgsim montecarlo report {path}")
     output.print(facts)
+    for warning in limit_warnings(uses):
+        note(warning)
 
 
 class Group(TyperGroup):

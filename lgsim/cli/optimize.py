@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -16,6 +17,7 @@ from lgsim.support.messages import counted, one_line, unknown_name
 if TYPE_CHECKING:
     from lgsim.optimize import Solution
     from lgsim.scenarios import Scenario
+    from lgsim.simulation import Trajectory
 
 
 class OptimizationRequest(NamedTuple):
@@ -40,8 +42,10 @@ def run_optimization(asked: OptimizationRequest) -> int:
     import jax.numpy as jnp
 
     from lgsim.cli import files, pictures
-    from lgsim.optimize import RESULTS, solve, to_trajectory
+    from lgsim.cli.checks import starts
+    from lgsim.optimize import RESULTS, plan_error, solve, to_trajectory
     from lgsim.scenarios import load_scenario
+    from lgsim.simulation.equations_of_motion import split_state
     from lgsim.support.checkpoint import CheckpointError
 
     files.configure_jax()
@@ -52,6 +56,9 @@ def run_optimization(asked: OptimizationRequest) -> int:
     visuals = pictures.visuals(wanted.machine.path) if asked.html else None
     files.remark(wanted.machine.report, wanted.machine.floating_base)
     problem, solver = wanted.problem, wanted.solver
+    q0, v0, _ = split_state(wanted.machine.model, problem.y0)
+    starts.check_inertia(asked.scenario, wanted.machine.model, q0)
+    starts.remark(wanted.machine.model, q0, v0)
     most = solver.iteration_limit
     line = f"{asked.scenario}: {_summary(wanted)}"
     console(error=True).print(line, soft_wrap=True)
@@ -77,7 +84,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
         failed = Stop(f"{asked.scenario}: {result.message}")
         failed.code = DIVERGED
         raise failed
-    motion = to_trajectory(problem, result)
+    motion = replace(to_trajectory(problem, result), step_error=plan_error(problem, result))
     made = [motion.save(asked.out)]
     interrupted = bool(result.result == RESULTS.interrupted)
     if interrupted:
@@ -91,7 +98,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
         made += pictures.save_plots(motion, asked.out.parent, asked.out.stem)
     if asked.html:
         made.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
-    _show(wanted, result, watch, wall, made)
+    _show(wanted, result, motion, watch, wall, made)
     return INTERRUPTED if interrupted else DIVERGED if result.message else 0
 
 
@@ -104,10 +111,14 @@ def _summary(wanted: Scenario) -> str:
     return f"{names}; {wanted.machine.path.name}, {steps}, by {wanted.solver_kind}"
 
 
-def _show(wanted: Scenario, result: Solution, watch: IterationWatch, wall: float, made: list[Path]) -> None:
+def _show(
+    wanted: Scenario, result: Solution, motion: Trajectory, watch: IterationWatch, wall: float, made: list[Path]
+) -> None:
     """Write a table about the solution and the time that it took."""
     import numpy as np
     from rich.table import Table
+
+    from lgsim.simulation.limits import limit_rows, limit_warnings
 
     problem = wanted.problem
     table = Table.grid(padding=(0, 2))
@@ -121,10 +132,15 @@ def _show(wanted: Scenario, result: Solution, watch: IterationWatch, wall: float
         us, upper = np.abs(result.us), np.asarray(problem.upper)
         share = float(np.max(us[:, upper > 0] / upper[upper > 0]))
         table.add_row("drives", f"up to {100 * share:.3g} % of their limits")
+    table.add_row("error of the steps", f"{motion.step_error}, without feedback")
+    for name, text in limit_rows(motion.limit_uses):
+        table.add_row(name, text)
     table.add_row("iterations", f"{int(result.iterations)}")
     table.add_row("wall time", f"{wall:.2f} s, {watch.compiling:.2f} s of it compiling and the first iteration")
     table.add_row("files", "\n".join(map(str, made)))
     console().print(table)
+    for warning in limit_warnings(motion.limit_uses):
+        note(warning)
 
 
 def optimize(

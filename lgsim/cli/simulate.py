@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, bad_input, needs
+from lgsim.cli.errors import DIVERGED, INTERRUPTED, NOT_RESOLVED, BadInput, bad_input, needs
 from lgsim.cli.progress import Watch
 from lgsim.cli.terminal import console, note
 from lgsim.support.messages import counted, listed, unknown_name
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 MOST = 1e15
 """The number of steps from which on the time of a step is lost in round-off."""
+
+AUTOMATIC = "auto"
+"""The name of the choice of a method along the motion."""
 
 TOLERANCE, ABSOLUTE = 1e-6, 1e-3
 """The default tolerance of adaptive steps, and the share of a tolerance that is absolute."""
@@ -54,6 +57,9 @@ class SimulationRequest(NamedTuple):
     float32: bool
     seed: int
     check: bool
+    step_check: bool
+    stops: bool
+    yes: bool
 
 
 def run_simulation(asked: SimulationRequest) -> int:
@@ -68,11 +74,14 @@ def run_simulation(asked: SimulationRequest) -> int:
 
     from lgsim import simulation
     from lgsim.cli import files, pictures
-    from lgsim.integrators import METHODS
+    from lgsim.cli.checks import run_size, starts
     from lgsim.scenarios import states
+    from lgsim.simulation.simulate import CHUNK
+    from lgsim.simulation.stops import CONTACT_TIME, resolved_contact_time
 
     steps = _steps(asked)
-    method, tolerance = _method(asked), _tolerance(asked)
+    name, tolerance = _method(asked), _tolerance(asked)
+    method = simulation.MOTION_METHODS.get(name, simulation.Automatic())
     files.check_out("--out", asked.out)
     gravity = _gravity(asked.gravity)
     model, report = files.read_machine(
@@ -89,28 +98,46 @@ def run_simulation(asked: SimulationRequest) -> int:
     if (lag < 0).any():
         raise BadInput(f"--actuator-time: expected seconds of zero or more, got {lag.min():g}")
     model = model.replace(actuator_time=jnp.asarray(lag))
+    starts.check_inertia(asked.file, model, q)
+    if asked.stops:
+        model = simulation.with_stops(model, CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt))
     if asked.check and asked.adaptive:
         raise BadInput("--check: only without --adaptive, whose steps shrink before anything diverges")
     if asked.plot:
         pictures.check_plots()
     visuals = pictures.visuals(asked.file) if asked.html else None
     files.remark(report, asked.floating_base)
+    starts.remark(model, q, v, torque)
+    if asked.stops:
+        starts.remark_stops(model, q)
     files.keep_compiled()
+
+    def first_steps(count: int, watch: Watch) -> bool:
+        found = simulation.simulate(
+            model, q, v, duration=count * asked.dt, dt=asked.dt, method=method, step_check=False,
+            torques=torque if torque.any() else None, save_every=min(asked.save_every, CHUNK), progress=watch,
+        ).result  # fmt: skip
+        if found.startswith("interrupted"):
+            raise KeyboardInterrupt
+        return not found
+
+    run_size.confirm(run_size.run_size(model, steps, asked.save_every, asked.adaptive, first_steps), asked.yes)
     amount = f"adaptive steps, tolerance {tolerance:g}," if asked.adaptive else f"{steps} steps"
     with StateWatch(steps) if asked.adaptive else Watch(steps) as watch:
-        line = f"simulating {asked.duration:g} s of {asked.file}: {amount} by {method}"
+        line = f"simulating {asked.duration:g} s of {asked.file}: {amount} by {name}"
         console(error=True).print(line, soft_wrap=True)
         if asked.adaptive:
             motion = simulation.simulate_adaptive(
-                model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance, method=METHODS[method],
+                model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance,
+                method=simulation.MOTION_METHODS[name],
                 torques=torque if torque.any() else None, dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE,
-                progress=watch,
+                step_check=asked.step_check, progress=watch,
             )  # fmt: skip
         else:
             motion = simulation.simulate(
-                model, q, v, duration=asked.duration, dt=asked.dt, method=METHODS[method],
+                model, q, v, duration=asked.duration, dt=asked.dt, method=method,
                 torques=torque if torque.any() else None, save_every=asked.save_every, check=asked.check,
-                progress=watch,
+                step_check=asked.step_check, progress=watch,
             )  # fmt: skip
     made = [motion.save(asked.out)]
     if motion.result:
@@ -119,8 +146,10 @@ def run_simulation(asked: SimulationRequest) -> int:
         made += pictures.save_plots(motion, asked.out.parent, asked.out.stem)
     if asked.html:
         made.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
-    _show(motion, watch, made)
-    return 0 if not motion.result else INTERRUPTED if watch.interrupted else DIVERGED
+    _show(motion, watch, made, asked.stops)
+    if motion.result:
+        return INTERRUPTED if watch.interrupted else DIVERGED
+    return 0 if motion.step_error is None or motion.step_error.resolved else NOT_RESOLVED
 
 
 class StateWatch(Watch):
@@ -134,13 +163,14 @@ class StateWatch(Watch):
 
 def _method(asked: SimulationRequest) -> str:
     """The name of the method."""
-    from lgsim.integrators import METHODS
+    from lgsim.simulation import MOTION_METHODS
 
-    name = asked.method or ("MK54" if asked.adaptive else "MK4")
-    if name not in METHODS:
-        raise BadInput(unknown_name(f"--method: expected one of {', '.join(METHODS)}", name, list(METHODS)))
+    name = asked.method or ("MK54" if asked.adaptive else AUTOMATIC)
+    names = [AUTOMATIC, *MOTION_METHODS]
+    if name not in names:
+        raise BadInput(unknown_name(f"--method: expected one of {', '.join(names)}", name, names))
     if asked.adaptive:
-        embedded = [known for known, each in METHODS.items() if each.embedded_order is not None]
+        embedded = [known for known, each in MOTION_METHODS.items() if each.embedded_order is not None]
         if name not in embedded:
             raise BadInput(f"--method: {name} has no error estimate, which --adaptive needs; take {listed(embedded)}")
         needs("diffrax", "adaptive", "--adaptive")
@@ -155,6 +185,14 @@ def _tolerance(asked: SimulationRequest) -> float:
         raise BadInput("--tolerance: only together with --adaptive; else --dt says how long the steps are")
     if not (math.isfinite(asked.tolerance) and asked.tolerance > 0):
         raise BadInput(f"--tolerance: expected a positive number, got {asked.tolerance:g}")
+    from lgsim.integrators.adaptive.checks import UNITS, smallest_tolerance
+
+    dtype = "float32" if asked.float32 else "float64"
+    least = smallest_tolerance(dtype)
+    if asked.tolerance < least:
+        raise BadInput(
+            f"--tolerance: expected at least {least:.2g}, {UNITS} rounding units of {dtype}, got {asked.tolerance:g}"
+        )
     return asked.tolerance
 
 
@@ -195,16 +233,13 @@ def _steps(asked: SimulationRequest) -> int:
     return max(1, round(share / asked.save_every)) * asked.save_every
 
 
-def _show(motion: Trajectory, watch: Watch, made: list[Path]) -> None:
+def _show(motion: Trajectory, watch: Watch, made: list[Path], stops: bool) -> None:
     """Write a table about the motion and the time that it took."""
     from rich.table import Table
 
-    from lgsim.reports.trajectory import energy_drift
-
-    table = Table.grid(padding=(0, 2))
-    table.add_row("final time", f"{motion.time[-1]:g} s")
-    table.add_row("energy drift", energy_drift(motion))
-    table.add_row("constraint error", f"{motion.constraint_error.max():.2g}")
+    table, summary = Table.grid(padding=(0, 2)), motion.summary()
+    for name, text in summary.rows:
+        table.add_row(name, text)
     watched = "saved state" if isinstance(watch, StateWatch) else "step"
     first = f"{watch.compiling:.2f} s of it compiling and the first {counted(watch.first_steps, watched)}"
     table.add_row("wall time", f"{watch.wall:.2f} s, {first}")
@@ -212,6 +247,10 @@ def _show(motion: Trajectory, watch: Watch, made: list[Path]) -> None:
         table.add_row("steps per second", f"{watch.rate:,.0f}, after the first ones")
     table.add_row("files", "\n".join(map(str, made)))
     console().print(table)
+    for warning in summary.warnings:
+        note(warning)
+    if not stops and any(use.passed and use.kind == "position" for use in motion.limit_uses):
+        note("position limits of a file do not act by themselves; --stops makes them stops")
 
 
 LAG = '"0.05,0.05", or by joint: "elbow=0.05"'
@@ -233,8 +272,9 @@ def simulate(
     method: Annotated[
         str | None,
         typer.Option(
-            help="Method of integration, such as LieEuler, CF4, CG5 or MK8; a wrong one lists all.",
-            show_default="MK4; MK54 with --adaptive",
+            help="Method of integration, such as MK4, CF4, MK8 or, for stiff machines, Rodas4; a wrong one lists all."
+            " auto takes MK4 as long as its steps are stable, else Rodas4.",
+            show_default="auto; MK54 with --adaptive",
         ),
     ] = None,
     adaptive: Annotated[
@@ -262,14 +302,25 @@ def simulate(
     check: Annotated[
         bool, typer.Option("--check", help="Where the motion diverges, say which quantity was the first to.")
     ] = False,
+    no_step_check: Annotated[
+        bool, typer.Option("--no-step-check", help="Do not estimate the error of the steps; takes half the time.")
+    ] = False,
+    stops: Annotated[
+        bool,
+        typer.Option("--stops", help="The position limits act as stops, soft enough for the step: 20 ms a bounce."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Begin without a question, however long it takes and whatever it needs.")
+    ] = False,
 ) -> None:
     """Simulate a machine and save the run.
 
     Ctrl-C ends the simulation early and saves what there is; so does a motion that diverges. With --adaptive the steps
-    are as long as the tolerance lets them be, and --dt says only what is saved.
+    are as long as the tolerance lets them be, and --dt says only what is saved. The error that the steps leave is
+    estimated from the same motion with other steps; where it is as large as the motion, the exit status is 3.
     """
     request = SimulationRequest(
         file, q, v, torque, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base, out, plot,
-        html, save_every, float32, seed, check,
+        html, save_every, float32, seed, check, not no_step_check, stops, yes,
     )  # fmt: skip
     raise typer.Exit(run_simulation(request))

@@ -67,7 +67,7 @@ def change(
     own = fusion_barrier(m.turned * dq)
     F = order.up(fusion_barrier(inertia.momentum(dA) + (gyro @ dw) * 2.0 + own))
     F = _further(tree, F, own)
-    return _solve(model, m.frozen, fusion_barrier(dtau - F.power(S)))[0]
+    return solve(model, m.frozen, fusion_barrier(dtau - F.power(S)))[0]
 
 
 def _further(tree: Topology, sums: Force, own: Force) -> Force:
@@ -86,7 +86,7 @@ def pulled(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, y
     m = moving(model, q, v, a, wrenches)
     S, inertia, gyro = m.frozen.S, m.frozen.inertia, m.frozen.gyro
     psi, psi2, rate = m.changes
-    x, X = _solve(model, m.frozen, y)
+    x, X = solve(model, m.frozen, y)
     before = X - S * x
     if tree.groups:
         first, last = tree.row_unit
@@ -97,7 +97,7 @@ def pulled(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, y
     return -by_q, -by_v, x
 
 
-def _solve(model: Model, frozen: linearization.Frozen, x: Array) -> tuple[Array, Motion]:
+def solve(model: Model, frozen: linearization.Frozen, x: Array) -> tuple[Array, Motion]:
     """``y = M^-1 x`` and the motion that rates y give to each row, by articulated bodies in one frame."""
     tree = model.topology
     order = linearization.order(tree)

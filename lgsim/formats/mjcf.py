@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,14 +12,16 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.formats.mjcf_compiled import UNKNOWN_LINE, CompiledFile, compile_file
-from lgsim.formats.mjcf_joints import BALL, FREE, SPEEDS, joint_chain, pose
-from lgsim.formats.report import Finding, Inertia, Report
+from lgsim.formats.mjcf_joints import BALL, FREE, HINGE, SLIDE, SPEEDS, joint_chain, pose
+from lgsim.formats.report import FileWarning, Finding, Inertia, Report
+from lgsim.formats.unit_checks import odd_length, odd_range
 from lgsim.formats.xml import FileError
 from lgsim.multibody.builder import ModelBuilder, ten_parameters
 from lgsim.multibody.inertia import defect
 from lgsim.multibody.joints import Fixed
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, ModelError
+from lgsim.support.messages import counted
 
 
 def load_mjcf(
@@ -35,8 +38,9 @@ def load_mjcf(
     without mass is put between. The frame with a body's name is always that of the file. Where the body turns about a
     point other than its origin, the moving body of the model has its frame there, and is named ``body:joint``.
 
-    Joints' springs, dampers, dry friction, armature, limits and force ranges are read, and gravity; what is not
-    represented, such as contacts, tendons, constraints and actuators, is in the report of ``read_mjcf``.
+    Joints' springs, dampers, dry friction, armature, limits and force ranges are read, and gravity; position limits are
+    numbers at which nothing stops, see ``lgsim.with_stops``. What is not represented, such as contacts, tendons,
+    constraints and actuators, is in the report of ``read_mjcf``.
 
     Args:
         path: The file.
@@ -44,7 +48,7 @@ def load_mjcf(
         dtype: float32 or float64; None for JAX's default float.
 
     Returns:
-        The model.
+        The model; a ``FileWarning`` counts limits and lengths that look like degrees or millimeters.
 
     Raises:
         FileError: the file is missing, MuJoCo refuses it, or nothing in it moves; the message has the line.
@@ -54,7 +58,15 @@ def load_mjcf(
     Source: MuJoCo's documentation, chapters "XML reference" and "Computation", section "Joint space and coordinates";
     the order and place of a body's joints: ``mj_kinematics``.
     """
-    return read_mjcf(path, text=text, dtype=dtype)[0]
+    model, report = read_mjcf(path, text=text, dtype=dtype)
+    if report.units:
+        warnings.warn(
+            f"{report.file}: {counted(len(report.units), 'number')} may be in other units; the first one:"
+            f" {report.units[0]}. lgsim.formats.read_mjcf gives the whole report and is silent.",
+            FileWarning,
+            stacklevel=2,
+        )
+    return model
 
 
 def read_mjcf(
@@ -87,6 +99,7 @@ def read_mjcf(
     report = Report(
         file.file,
         inertias=tuple(reader.inertias),
+        units=tuple(_odd_units(file)),
         clashes=tuple(reader.clashes),
         assumed=(*(Finding(UNKNOWN_LINE, "MuJoCo:", warning) for warning in file.warnings), *reader.assumed),
         ignored=tuple(sorted(_ignored(file), key=lambda finding: finding.line)),
@@ -174,6 +187,25 @@ class _Reader:
             name += "_"
         self.taken.add(name)
         return name
+
+
+def _odd_units(file: CompiledFile) -> Iterator[Finding]:
+    """Remarks on limits and lengths that look like other units."""
+    model = file.model
+    for body in range(1, model.nbody):
+        mounted = model.body_parentid[body] == 0 and model.body_jntnum[body] == 0
+        free = model.body_jntnum[body] > 0 and model.jnt_type[model.body_jntadr[body]] == FREE
+        offset = "" if mounted or free else odd_length("is off its parent by", np.array(model.body_pos[body]))
+        center = odd_length("has its center of mass at a distance of", np.array(model.body_ipos[body]))
+        for text in (offset, center if model.body_mass[body] and not mounted else ""):
+            if text:
+                yield file.finding("body", body, text)
+    for joint in range(model.njnt):
+        if model.jnt_limited[joint] and model.jnt_type[joint] in (HINGE, SLIDE):
+            lower, upper = map(float, model.jnt_range[joint])
+            text = odd_range(bool(model.jnt_type[joint] == HINGE), lower, upper)
+            if text:
+                yield file.finding("joint", joint, text)
 
 
 def _ignored(file: CompiledFile) -> Iterator[Finding]:

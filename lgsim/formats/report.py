@@ -12,7 +12,7 @@ from lgsim.multibody.inertia import nearest_physical
 
 
 class FileWarning(UserWarning):
-    """A file was read, but holds a body that cannot exist, or one whose motion nothing resists."""
+    """A file was read, but holds a body that cannot exist, one whose motion nothing resists, or odd units."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class Report:
         file: Name of the file.
         inertias: Remarks on links whose inertia no body has.
         massless: Remarks on links that move without mass.
+        units: Remarks on numbers that look like other units, such as degrees for radians.
         clashes: Remarks on names that two elements share.
         assumed: Remarks on what the file left open, and what was taken.
         ignored: Remarks on elements and attributes that were not read.
@@ -65,13 +66,14 @@ class Report:
     file: str
     inertias: tuple[Inertia, ...] = ()
     massless: tuple[Finding, ...] = ()
+    units: tuple[Finding, ...] = ()
     clashes: tuple[Finding, ...] = ()
     assumed: tuple[Finding, ...] = ()
     ignored: tuple[Finding, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
         """All remarks, the gravest kind first."""
-        for part in (self.inertias, self.massless, self.clashes, self.assumed, self.ignored):
+        for part in (self.inertias, self.massless, self.units, self.clashes, self.assumed, self.ignored):
             yield from part
 
     def __len__(self) -> int:
@@ -89,6 +91,7 @@ class Report:
         titles = {
             "inertias that no body has": self.inertias,
             "moving links without mass": self.massless,
+            "numbers that look like other units": self.units,
             "names that a link and a joint share": self.clashes,
             "left open by the file": self.assumed,
         }

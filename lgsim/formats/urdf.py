@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from jaxtyping import Float
 
 from lgsim.formats import urdf_elements, urdf_tree
 from lgsim.formats.report import FileWarning, Finding, Inertia, Report
+from lgsim.formats.unit_checks import odd_length, odd_range
 from lgsim.formats.urdf_elements import Link, Robot
 from lgsim.formats.xml import Element, read
 from lgsim.multibody import joints
@@ -20,6 +22,7 @@ from lgsim.multibody.builder import GRAVITY, ModelBuilder, ten_parameters
 from lgsim.multibody.inertia import defect
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, ModelError
+from lgsim.support.messages import counted
 
 ROOT_JOINT = "root_joint"
 """The joint of a floating base."""
@@ -42,7 +45,8 @@ def load_urdf(
     carries them, and their frames are kept, that of a root that does not float among them. Joints of the types
     revolute, continuous, prismatic, fixed, floating, planar and, as an extension, spherical or ball; a planar joint's
     ``axis`` is the plane's normal, and its x and y are those of the joint's frame, turned by the shortest way that
-    takes z to the normal. A joint with <mimic> has no number in q and v. Meshes are not opened.
+    takes z to the normal. A joint with <mimic> has no number in q and v. Position limits are numbers of the model at
+    which nothing stops, see ``lgsim.with_stops``. Meshes are not opened.
 
     Args:
         path: The file.
@@ -51,9 +55,10 @@ def load_urdf(
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
         dtype: float32 or float64; None for JAX's default float.
         physical: What happens to links whose inertia no body has. "warn" keeps the numbers and gives a
-            ``FileWarning`` that counts them, and moving links without mass behind which nothing has mass; "report"
-            keeps them without a word (``read_urdf`` gives the report); "nearest" takes the nearest inertia that a body
-            can have, with the same mass and center of mass; "error" refuses them.
+            ``FileWarning`` that counts them, moving links without mass behind which nothing has mass, and numbers that
+            look like degrees or millimeters; "report" keeps them without a word (``read_urdf`` gives the report);
+            "nearest" takes the nearest inertia that a body can have, with the same mass and center of mass; "error"
+            refuses them.
 
     Returns:
         The model.
@@ -65,10 +70,11 @@ def load_urdf(
     """
     model, report = read_urdf(path, floating_base, text=text, gravity=gravity, dtype=dtype, physical=physical)
     singular = [finding for finding in report.massless if SINGULAR in finding.text]
-    if physical == "warn" and (report.inertias or singular):
+    if physical == "warn" and (report.inertias or singular or report.units):
         odd = [f"{len(report.inertias)} links have inertias that no body has"] if report.inertias else []
         odd += [f"{len(singular)} moving links have no mass on and behind them"] if singular else []
-        first = next(iter((*report.inertias, *singular)))
+        odd += [f"{counted(len(report.units), 'number')} may be in other units"] if report.units else []
+        first = next(iter((*report.inertias, *singular, *report.units)))
         warnings.warn(
             f"{report.file}: {' and '.join(odd)}; the first one: {first}. lgsim.formats.read_urdf gives the whole"
             ' report; physical="nearest" takes the nearest physical inertias, physical="report" is silent.',
@@ -114,6 +120,7 @@ def read_urdf(
         file,
         inertias=tuple(inertias),
         massless=tuple(_massless(robot, model)),
+        units=tuple(_odd_units(robot, root)),
         clashes=tuple(
             joint.element.finding("has the name of a link")
             for joint in robot.joints.values()
@@ -212,6 +219,23 @@ def _errors_at(element: Element) -> Iterator[None]:
         yield
     except ModelError as error:
         raise element.error(str(error)) from error
+
+
+def _odd_units(robot: Robot, root: Link) -> Iterator[Finding]:
+    """Remarks on limits and lengths that look like other units."""
+    for link in robot.links.values():
+        text = odd_length("has its center of mass at a distance of", link.center)
+        if link.mass and text:
+            yield link.element.finding(text)
+    for joint in robot.joints.values():
+        # where a machine is mounted in the world may be far from the world's origin
+        mounted = joint.parent == root.name and joint.joint.nv == 0
+        offset = "" if mounted else odd_length("is off its parent by", joint.placement[:3, 3])
+        limits = (joint.numbers.get(key, math.inf) for key in ("lower", "upper"))
+        ranged = joint.joint.nv == 1 and joint.mimic is None
+        for text in (offset, odd_range(joint.joint.rows[0].turns, *limits) if ranged else ""):
+            if text:
+                yield joint.element.finding(text)
 
 
 def _massless(robot: Robot, model: Model) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.formats.report import Finding
+from lgsim.formats.unit_checks import odd_limit
 from lgsim.formats.xml import Element, is_bound, is_size
 from lgsim.multibody import joints
 from lgsim.multibody.joint import Joint
@@ -264,6 +265,8 @@ def _limit(element: Element, joint: Joint, out: Robot) -> dict[str, float]:
         if value < 0:
             out.assumed.append(limit.finding(f"has a negative {key.split('_')[0]}, {value:g}; no limit was taken"))
             numbers[key] = math.inf
+        elif joint.nv == 1 and element.child("mimic") is None and (odd := odd_limit(key.split("_")[0], value)):
+            out.assumed.append(limit.finding(odd))
     lower, upper = limit.number("lower", -math.inf, is_bound), limit.number("upper", math.inf, is_bound)
     given = [key for key in ("lower", "upper") if limit.text(key) is not None]
     out.ignored.extend(limit.unread())

@@ -18,6 +18,8 @@ from lgsim.integrators.methods import (
 from lgsim.integrators.munthe_kaas import MuntheKaas, ReducedMuntheKaas, TruncatedDexpinv
 from lgsim.integrators.newton import Newton
 from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau, rosenbrock
+from lgsim.integrators.solution_error import solution_error
+from lgsim.integrators.step_error import StepError
 from lgsim.integrators.symplectic import Symplectic, SymplecticTheta
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau, ImplicitTableau, crouch_grossman
 
@@ -49,6 +51,7 @@ __all__ = [
     "RosenbrockTableau",
     "SecondKind",
     "Solution",
+    "StepError",
     "Symplectic",
     "SymplecticTheta",
     "ThetaScheme",
@@ -56,6 +59,7 @@ __all__ = [
     "crouch_grossman",
     "integrate",
     "rosenbrock",
+    "solution_error",
     "suzuki",
     "theta_scheme",
     "triple_jump",

@@ -51,9 +51,7 @@ class Linearization(NamedTuple):
 class LinearizableField(Protocol):
     """A field that solves its own linear systems, by the structure that it knows of them."""
 
-    def linearize(
-        self, action: Action, t: Float[Array, ""], y: Point, args: Any, s: Float[Array, ""]
-    ) -> Linearization:
+    def linearize(self, action: Action, t: Float[Array, ""], y: Point, args: Any, s: Float[Array, ""]) -> Linearization:
         """The field at (t, y), with the resolvent for the time s."""
         ...
 

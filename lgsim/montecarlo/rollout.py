@@ -28,8 +28,8 @@ from lgsim.simulation.equations_of_motion import (
     state_space,
     torque_segments,
 )
+from lgsim.simulation.methods import method_name
 from lgsim.simulation.rollout import StateHistory
-from lgsim.simulation.simulate import method_name
 from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
 

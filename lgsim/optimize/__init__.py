@@ -27,6 +27,7 @@ from lgsim.optimize.inverse_kinematics import (
 from lgsim.optimize.linear_quadratic import LinearQuadratic, Policy, linearize, riccati, rollout_policy
 from lgsim.optimize.mpc import MPCController, MPCState, mpc
 from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
+from lgsim.optimize.plan_error import plan_error
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solve import Iteration, solve
 from lgsim.optimize.solver import RESULTS, History, IterativeSolver, Solution, Solver
@@ -97,6 +98,7 @@ __all__ = [
     "mpc",
     "parallel_riccati",
     "parallel_rollout_policy",
+    "plan_error",
     "riccati",
     "rollout_policy",
     "solve",

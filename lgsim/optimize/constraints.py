@@ -126,7 +126,8 @@ class _Entries(eqx.Module):
 def joint_limits(model: Model, velocities: bool = True) -> StateBounds:
     """The position limits of a machine's joints, rad or m, and the limits of their speeds, as bounds of (q, v).
 
-    Joints without a limit, and groups, which have none, are left out.
+    Joints without a limit, and groups, which have none, are left out; a speed limit of zero, as files write for one
+    that is not given, is none.
 
     Args:
         model: The machine.
@@ -145,7 +146,7 @@ def joint_limits(model: Model, velocities: bool = True) -> StateBounds:
             if np.isfinite(low[j]) and np.isfinite(high[j]):
                 places, lower, upper = [*places, i], [*lower, low[j]], [*upper, high[j]]
     for j in range(model.nv if velocities else 0):
-        if np.isfinite(speed[j]):
+        if np.isfinite(speed[j]) and speed[j] != 0:
             places, lower, upper = [*places, model.nq + j], [*lower, -speed[j]], [*upper, speed[j]]
     if not places:
         raise ValueError("model: no joint has a limit, so that there is nothing to bound")

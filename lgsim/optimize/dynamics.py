@@ -19,7 +19,7 @@ from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.simulation.equations_of_motion import TorqueSegment, equations_of_motion, state_space
-from lgsim.simulation.simulate import method_name
+from lgsim.simulation.methods import method_name
 from lgsim.simulation.state_space import StateSpace
 from lgsim.xla import batch_last, fusion_barrier
 

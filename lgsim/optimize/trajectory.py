@@ -32,13 +32,7 @@ def to_trajectory(problem: Problem, solution: Solution) -> Trajectory:
         TypeError: the dynamics are not those of a machine.
         ValueError: the solution is a batch or belongs to another problem.
     """
-    machine, ys, us = _of_machine(problem.dynamics, solution.ys, solution.us)
-    expected = (problem.horizon + 1, machine.action.length)
-    if ys.shape != expected:
-        raise ValueError(
-            f"solution: expected states of shape {expected}, got {ys.shape}; take one of a batch by "
-            "jax.tree.map(lambda x: x[i], solution)"
-        )
+    machine, ys, us = machine_motion(problem, solution)
     u = jnp.concatenate([us, us[-1:]])
     tau = u if machine.selection is None else u @ machine.selection.T
     model = machine.model
@@ -47,6 +41,25 @@ def to_trajectory(problem: Problem, solution: Solution) -> Trajectory:
     time, q, v, forces = (np.asarray(x) for x in (solution.ts, q, v, forces))
     name, step = machine.method_name, float(machine.own_step)
     return Trajectory(model, time, q, v, forces, name, step, solution.message, own_version())
+
+
+def machine_motion(
+    problem: Problem, solution: Solution
+) -> tuple[Machine, Float[Array, "nodes n"], Float[Array, "nodes-1 nu"]]:
+    """(the dynamics of the machine of a problem, the states of a solution at its nodes, the controls between them).
+
+    Raises:
+        TypeError: the dynamics are not those of a machine.
+        ValueError: the solution is a batch or belongs to another problem.
+    """
+    machine, ys, us = _of_machine(problem.dynamics, solution.ys, solution.us)
+    expected = (problem.horizon + 1, machine.action.length)
+    if ys.shape != expected:
+        raise ValueError(
+            f"solution: expected states of shape {expected}, got {ys.shape}; take one of a batch by "
+            "jax.tree.map(lambda x: x[i], solution)"
+        )
+    return machine, ys, us
 
 
 def _of_machine(

@@ -23,6 +23,9 @@ from lgsim.xla import CompiledBatch, ReadProgram, handler_call, register_handler
 MOST = 100_000
 """Longer programs are left to XLA, whose time to compile grows less with the length."""
 
+ENTRIES = 5_000
+"""Programs of more arguments and results are left to XLA: LLVM's time to compile grows faster than their number."""
+
 LEAST = 100
 """Shorter programs are left to XLA, which fuses them with what surrounds them; a call costs some 0.2 us. So are those
 that have less statements than arguments and results have entries: they move numbers, and XLA does that with loops."""
@@ -46,7 +49,7 @@ def compile_batch(closed: Any) -> ReadProgram | None:
     if program is None:
         return None
     entries = program.entries + sum(len(port.values) for port in program.outputs)
-    if len(program.statements) < max(LEAST, entries):
+    if entries > ENTRIES or len(program.statements) < max(LEAST, entries):
         return None
     return _Read(program)
 

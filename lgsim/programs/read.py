@@ -30,6 +30,9 @@ CALLS = {
 SLACK = 2
 """How many times the limit may be written on the way: much of a program folds or is needed by no output."""
 
+FOLDED = 8
+"""How many times the limit a program may be before anything folds; a step of a legged machine is four times itself."""
+
 
 def read(f: Callable[..., Any], *examples: Any, limit: int | None = None) -> Program:
     """The program of a function of one state.
@@ -52,7 +55,7 @@ def read_jaxpr(closed: Any, limit: int | None = None) -> Program:
     Raises:
         NotAProgram: as ``read``.
     """
-    if limit is not None and least_size(closed, limit) > SLACK * limit:
+    if limit is not None and size(closed, FOLDED * limit) > FOLDED * limit:
         raise NotAProgram(f"more than {limit} statements")
     builder = Builder(None if limit is None else SLACK * limit)
     reader = Reader(builder)
@@ -66,20 +69,23 @@ def read_jaxpr(closed: Any, limit: int | None = None) -> Program:
     return program
 
 
-def least_size(closed: Any, limit: int) -> int:
-    """An estimate of the scalar operations of a jaxpr, before any is simplified, without unrolling it."""
+def size(closed: Any, limit: int) -> int:
+    """An estimate of the scalar operations of a jaxpr, before any is simplified, without unrolling it, or ``limit``."""
     total = 0
     for equation in getattr(closed, "jaxpr", closed).eqns:
         name, params = equation.primitive.name, equation.params
         if name in ELEMENTWISE:
             total += prod(equation.outvars[0].aval.shape)
         elif name in CALLS:
-            total += least_size(params[CALLS[name]], limit)
+            total += size(params[CALLS[name]], limit)
         elif name == "scan":
-            total += params["length"] * least_size(params["jaxpr"], limit)
+            total += params["length"] * size(params["jaxpr"], limit)
         elif name == "while":
-            total += least_size(params["body_jaxpr"], limit)
-        if total > SLACK * limit:
+            total += size(params["body_jaxpr"], limit)
+        elif name not in RULES:
+            found = expansion(equation)
+            total += 0 if found is None else size(found, limit)
+        if total > limit:
             break
     return total
 

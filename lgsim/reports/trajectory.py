@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.multibody import Model
 from lgsim.reports.page import Cell, Page
 from lgsim.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
 from lgsim.simulation import Trajectory
+from lgsim.simulation.limits import ROUNDING, limit_parts
+from lgsim.simulation.trajectory import energy_drift
 from lgsim.support.messages import counted, listed
 from lgsim.support.packages import own_version, package
 from lgsim.view import plots
@@ -19,8 +20,6 @@ from lgsim.view.panels import panels
 
 BOUND = 1e100
 """States with larger numbers, in SI units, are not shown: their squares are no floats."""
-ROUNDING = 1e-6
-"""The share of a limit by which a number may be beyond it through rounding."""
 
 
 def report_trajectory(
@@ -68,27 +67,6 @@ def report_trajectory(
     return page
 
 
-def energy_drift(trajectory: Trajectory) -> str:
-    """The largest change of the energy as a share of the largest kinetic energy, and what else changes it, in words."""
-    energy, largest = trajectory.energy, float(trajectory.kinetic_energy.max())
-    # just before it diverges, a motion may have finite velocities whose squares are not
-    if not (np.isfinite(energy).all() and np.isfinite(largest)):
-        return "the energy is too large for floats"
-    change = float(np.abs(energy - energy[0]).max())
-    if largest == 0:
-        return "none: nothing moved"
-    causes = ["the joint forces"] if np.any(trajectory.tau) else []
-    causes += _dissipation(trajectory.model)
-    why = f"; {' and '.join(causes)} change it too" if causes else ""
-    return f"{change / largest:.2g} of the largest kinetic energy, {largest:.4g} J{why}"
-
-
-def _dissipation(model: Model) -> list[str]:
-    """The parts of a machine that take energy from it, in words."""
-    names = {"damping": "dampers", "friction": "dry friction", "limit_stiffness": "stops"}
-    return [text for name, text in names.items() if np.asarray(getattr(model, name)).any()]
-
-
 def _summary(page: Page, trajectory: Trajectory, seen: Trajectory) -> None:
     """Add the facts that one looks for first, and how the motion ended."""
     page.add_section("Summary")
@@ -121,39 +99,37 @@ def add_limits(page: Page, motion: Trajectory) -> None:
     rows: list[list[Cell]] = []
     beyond: list[str] = []
     model = motion.model
+    parts = [_largest(part) for part in limit_parts(model, motion.q, motion.v, motion.tau) if part is not None]
     for panel in panels(model):
         for k, i in enumerate(panel.v):
             name = f"{panel.joint} {panel.v_names[k]}".strip()
-            speed, force = (np.abs(np.asarray(x[:, i], float)) for x in (motion.v, motion.tau))
-            fastest, strongest = float(model.velocity_limit[i]), float(model.effort_limit[i])
-            shares = [_share(speed, -fastest, fastest), _share(force, -strongest, strongest)]
-            position: list[Cell] = [None, None, None]
+            speed, force = (np.abs(np.asarray(x[:, i], float)).max() for x in (motion.v, motion.tau))
+            share, fastest, strongest = (part[i] for part in parts)
+            position: list[Cell] = [None, None]
             if not panel.quaternion:
                 q = np.asarray(motion.q[:, panel.q[k]], float)
-                shares.append(_share(q, float(model.lower[i]), float(model.upper[i])))
-                position = [q.min(), q.max(), _percent(shares[-1])]
+                position = [q.min(), q.max()]
             unit = "rad" if panel.turns else "m"
             rows.append([
-                f"{name} ({unit})", *position, speed.max(), _percent(shares[0]), force.max(), _percent(shares[1])
+                f"{name} ({unit})", *position, _percent(share), speed, _percent(fastest), force, _percent(strongest)
             ])  # fmt: skip
-            if any(share is not None and share > 1 + ROUNDING for share in shares):
+            if any(part[i] > 1 + ROUNDING for part in parts):
                 beyond.append(name)
     page.add_section("Limits")
     if beyond:
         page.add_remark(f"Beyond a limit: {listed(beyond)}.", "bad")
     page.add_table(
         ["joint", "smallest position", "largest", "of its limits", "largest speed", "of its limit", "largest force",
-         "of its limit"], rows, "In rad, m, s, N m and N. At 100 % a number is at its limit; a dash has none.",
+         "of its limit"], rows, "In rad, m, s, N m and N. At 100 % a number is at its limit; a dash has none. Of a ball"
+        " the limits of positions are those of swing, angle and twist.",
     )  # fmt: skip
 
 
-def _share(values: Float[np.ndarray, " n"], low: float, high: float) -> float | None:
-    """The largest distance from the middle of an interval in halves of its length; None for an interval without end."""
-    if not (np.isfinite(low) and np.isfinite(high) and high > low):
-        return None
-    return float(np.max(np.abs(values - (low + high) / 2)) / ((high - low) / 2))
+def _largest(parts: Float[np.ndarray, "times nv"]) -> Float[np.ndarray, " nv"]:
+    """The largest part of each limit that is used; NaN where there is none."""
+    return np.where(np.isnan(parts).all(axis=0), np.nan, np.fmax.reduce(parts, axis=0))
 
 
-def _percent(share: float | None) -> str | None:
-    """A share in percent."""
-    return None if share is None else f"{100 * share:.3g} %"
+def _percent(share: float) -> str | None:
+    """A share in percent; None for none."""
+    return None if np.isnan(share) else f"{100 * share:.3g} %" if np.isfinite(share) else "passed"

@@ -15,6 +15,7 @@ from lgsim import data
 from lgsim.formats import FileError, Report, read_mjcf, read_urdf
 from lgsim.multibody import Model
 from lgsim.scenarios.toml_table import Table
+from lgsim.simulation.stops import resolved_contact_time, with_stops
 from lgsim.support.messages import unknown_name
 from lgsim.support.packages import package
 
@@ -100,6 +101,23 @@ def machine_of(table: Table) -> MachineFile:
     with table.at("file"):
         model, report = read_machine(file, floating_base=floating_base, gravity=gravity)
     return MachineFile(file.absolute(), model, report, floating_base)
+
+
+def with_stops_of(table: Table, machine: MachineFile, dt: float) -> MachineFile:
+    """The machine with stops at its position limits where the key ``stops`` of its table says so.
+
+    Args:
+        table: The table ``[machine]``.
+        machine: The machine.
+        dt: The step, s, which the stops are soft enough for.
+
+    Raises:
+        ScenarioError: a joint moves without inertia.
+    """
+    if not table.flag("stops", False):
+        return machine
+    with table.at("stops"):
+        return machine._replace(model=with_stops(machine.model, resolved_contact_time(dt)))
 
 
 def first_tag(path: Path) -> str:

@@ -13,7 +13,6 @@ import optax
 from jaxtyping import Array, Float
 
 from lgsim.dynamics.forces import gravity_forces
-from lgsim.integrators import METHODS
 from lgsim.multibody import Model
 from lgsim.multibody.serialization import fingerprint
 from lgsim.optimize import (
@@ -29,11 +28,12 @@ from lgsim.optimize import (
 )
 from lgsim.optimize.cost import Cost, Sum
 from lgsim.scenarios import tasks
-from lgsim.scenarios.machine import MachineFile, machine_of
+from lgsim.scenarios.machine import MachineFile, machine_of, with_stops_of
 from lgsim.scenarios.states import unit_quaternions
 from lgsim.scenarios.time_steps import LONGEST, read_time_steps
 from lgsim.scenarios.toml_table import Table, read
 from lgsim.scenarios.trajectory_file import read_trajectory
+from lgsim.simulation.methods import MOTION_METHODS
 from lgsim.support.messages import unknown_name
 
 EFFORT, VELOCITY, FINAL_VELOCITY = 1e-4, 1e-2, 1e2
@@ -77,8 +77,8 @@ def load_scenario(path: str | PathLike[str]) -> Scenario:
     """
     root = read(path).only("machine", "start", "time", *tasks.TASKS, "weights", "limits", "solver", "guess")
     dt, horizon = _time(root.table("time"))
-    table = root.table("machine").only("file", "floating_base", "gravity", "driven")
-    machine = machine_of(table)
+    table = root.table("machine").only("file", "floating_base", "gravity", "driven", "stops")
+    machine = with_stops_of(table, machine_of(table), dt)
     model = machine.model
     driven = _driven(table, model)
     limits = root.table("limits").only("torque", "position", "velocity")
@@ -97,7 +97,7 @@ def load_scenario(path: str | PathLike[str]) -> Scenario:
     kind, solver = _solver(root.table("solver"), bool(constraints))
     time = root.table("time")
     selection = None if len(driven) == model.nv else np.eye(model.nv)[:, driven]
-    method, substeps = METHODS[time.choice("method", list(METHODS), "MK4")], time.whole("substeps", 1)
+    method, substeps = MOTION_METHODS[time.choice("method", list(MOTION_METHODS), "MK4")], time.whole("substeps", 1)
     dynamics = MultibodyDynamics(model, dt, method, selection, substeps)
     bounds = {"lower": -torque, "upper": torque} if np.isfinite(torque).any() else {}
     with root.at(None):
@@ -148,7 +148,7 @@ def _start(
                 "q", f"the joint {joint!r} starts at {', '.join(f'{x:g}' for x in q[part])}, outside of its limits,"
                 f" {low[rows][0]:g} to {high[rows][0]:g}; change it, or take position = false in [limits]"
             )  # fmt: skip
-        if slow and np.any(np.abs(v[rows]) > speed[rows]):
+        if slow and np.any((np.abs(v[rows]) > speed[rows]) & (speed[rows] != 0)):
             raise table.fault(
                 "v", f"the joint {joint!r} starts faster than its limit, {speed[rows].min():g}; change it, or take"
                 " velocity = false in [limits]"

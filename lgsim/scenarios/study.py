@@ -24,7 +24,7 @@ from lgsim.montecarlo import (
 )
 from lgsim.multibody import Model
 from lgsim.scenarios.dispersions import read_dispersions
-from lgsim.scenarios.machine import MachineFile, machine_of
+from lgsim.scenarios.machine import MachineFile, machine_of, with_stops_of
 from lgsim.scenarios.outputs import read_failures, read_outputs
 from lgsim.scenarios.states import unit_quaternions
 from lgsim.scenarios.time_steps import read_time_steps
@@ -85,12 +85,13 @@ def load_study(
         "machine", "start", "time", "control", "wind", "dispersions", "outputs", "failures", "sampling", "stop",
         "report",
     )  # fmt: skip
-    table = root.table("machine").only("file", "floating_base", "gravity")
+    table = root.table("machine").only("file", "floating_base", "gravity", "stops")
     if model is None:
         machine = machine_of(table)
     else:
         file = root.document.file.parent / table.text("file", "")
         machine = MachineFile(file.absolute(), model, None, table.flag("floating_base", False))
+    machine = with_stops_of(table, machine, _time(root.table("time"))[0])
     model = machine.model
     rollout, gusts = _rollout(root, model)
     varied = read_dispersions(root.table("dispersions"), rollout) | gusts

@@ -25,6 +25,7 @@ from lgsim.optimize.standard_costs import FrameAttitude, FramePath, FramePose, F
 from lgsim.scenarios.scenario_error import ScenarioError
 from lgsim.scenarios.states import numbers, unit_quaternions
 from lgsim.scenarios.toml_table import Table
+from lgsim.simulation.limits import TURNS
 from lgsim.support.messages import one_line, unknown_name
 
 WEIGHT = 1e4
@@ -316,6 +317,10 @@ def _rotation(table: Table) -> Float[np.ndarray, "3 3"] | None:
     if vector is not None and wxyz is not None:
         raise table.fault("quaternion", "expected either a rotation vector or a quaternion")
     if vector is not None:
+        angle = float(np.linalg.norm(vector))
+        if angle > TURNS:
+            what = f"expected a rotation vector in rad, got one of {angle:g}: looks like degrees"
+            raise table.fault("rotation", what)
         return np.asarray(so3.exp(jnp.asarray(vector)))
     if wxyz is None:
         return None

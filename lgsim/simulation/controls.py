@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from lgsim.dynamics.forces import gravity_forces
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
@@ -37,6 +37,14 @@ Target = Configuration | Callable[[Number], tuple[Configuration, Velocity, Veloc
 
 class ControlLaw(eqx.Module):
     """A feedback law; ``a + b`` is the law that adds the forces of two."""
+
+    @property
+    def by_joints(self) -> bool:
+        """Whether each force depends on the coordinate and the velocity of its own degree of freedom alone.
+
+        Linearly implicit steps of machines without groups among their joints then cost O(n).
+        """
+        return False
 
     @abstractmethod
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
@@ -65,6 +73,11 @@ class ControlSum(ControlLaw):
 
     terms: tuple[Callable, ...]
 
+    @property
+    def by_joints(self) -> bool:
+        """Whether each of the terms acts joint by joint."""
+        return all(getattr(term, "by_joints", False) for term in self.terms)
+
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
         """The sum of the terms' forces (nv,), N m or N."""
         return sum((term(t, q, v, model) for term in self.terms), jnp.zeros_like(v))
@@ -90,6 +103,11 @@ class PD(ControlLaw):
     target: Target
     stiffness: Gain
     damping: Gain
+
+    @property
+    def by_joints(self) -> bool:
+        """True: each joint has its own spring and damper."""
+        return True
 
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
         """The forces of spring and damper (nv,), N m or N, zero on a floating base."""
@@ -122,7 +140,8 @@ class MotorLimits(ControlLaw):
     """Another control, cut at the limits of the model's motors.
 
     ``|tau| <= effort_limit``, and with the motion at most ``effort_limit (1 - |v|/velocity_limit)``, the straight line
-    of a motor between stall and no load.
+    of a motor between stall and no load. A limit that is infinite or zero, which files write for one that is not given,
+    is none: without a velocity limit the motor gives its effort at any speed, without an effort limit it gives all.
 
     Attributes:
         control: ``control(t, q, v, model)``, joint forces (nv,).
@@ -133,13 +152,12 @@ class MotorLimits(ControlLaw):
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
         """The forces of the control within the limits, (nv,), N m or N."""
         tau = self.control(t, q, v, model)
-        share = v / model.velocity_limit
+        (effort, strong), (fastest, fast) = (_given(x) for x in (model.effort_limit, model.velocity_limit))
+        share = jnp.where(fast, v / fastest, 0)
         upper = jnp.minimum(1 - share, 1)
         lower = jnp.maximum(-1 - share, -1)
-        unlimited = jnp.isinf(model.effort_limit)
-        limit = jnp.where(unlimited, 0, model.effort_limit)
-        clipped = jnp.clip(tau, limit * jnp.minimum(lower, 0), limit * jnp.maximum(upper, 0))
-        return jnp.where(unlimited, tau, clipped)
+        clipped = jnp.clip(tau, effort * jnp.minimum(lower, 0), effort * jnp.maximum(upper, 0))
+        return jnp.where(strong, clipped, tau)
 
 
 class Hover(ControlLaw):
@@ -263,6 +281,12 @@ def _target_motion(target: Target, t: Number, v: Velocity) -> tuple[Configuratio
 def _zero_on_base(model: Model, tau: Force) -> Force:
     """The joint forces with zeros in the place of the six of a floating base."""
     return tau.at[:6].set(0) if model.topology.floats else tau
+
+
+def _given(limit: Float[Array, " nv"]) -> tuple[Float[Array, " nv"], Bool[Array, " nv"]]:
+    """A limit with 1 where there is none, so that derivatives are finite, and where there is one."""
+    given = jnp.isfinite(limit) & (limit != 0)
+    return jnp.where(given, limit, 1), given
 
 
 def _rotate(M: Float[Array, "3 3"], x: Float[Array, " 3"]) -> Float[Array, " 3"]:

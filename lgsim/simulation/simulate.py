@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 
+from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
-from lgsim.integrators.methods import METHODS, MK4
+from lgsim.integrators.methods import MK4
+from lgsim.integrators.step_error import StepError
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import (
     Control,
@@ -28,7 +30,11 @@ from lgsim.simulation.equations_of_motion import (
     torque_segments,
 )
 from lgsim.simulation.finite_checks import plain_errors
-from lgsim.simulation.rollout import StateHistory, integrate_checked_motion, integrate_motion
+from lgsim.simulation.fixed_steps import FixedSteps
+from lgsim.simulation.methods import method_name
+from lgsim.simulation.rollout import StateHistory, integrate_checked_motion
+from lgsim.simulation.step_check import check_steps, joined_state, node_steps
+from lgsim.simulation.stiffness import Automatic, UnstableMode, unstable_mode
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
@@ -47,13 +53,14 @@ def simulate(
     *,
     duration: float,
     dt: float,
-    method: Method = MK4,
+    method: Method | Automatic = MK4,
     torques: Float[ArrayLike, "*rows nv"] | None = None,
     control: Control | None = None,
     wrenches: Wrenches | None = None,
     tau0: Float[ArrayLike, " nv"] | None = None,
     save_every: int = 1,
     check: bool = False,
+    step_check: bool = True,
     progress: Progress | None = None,
 ) -> Trajectory:
     """Simulate a machine for some time and keep what came of it.
@@ -67,11 +74,15 @@ def simulate(
         v0: Velocity at the start (nv,), rad/s or m/s, by default zero.
         duration: Simulated time, s; rounded to a whole number of ``save_every`` steps.
         dt: Step, s.
-        method: Method of ``lgsim.METHODS``.
+        method: A method, such as those of ``lgsim.METHODS``, ``LINEARLY_IMPLICIT_METHODS`` and ``IMPLICIT_METHODS``; or
+            ``Automatic()``, which takes a stiff one where a rate of the motion is too fast for an explicit one.
         torques, control, wrenches, tau0: See ``rollout``.
         save_every: Number of steps from one saved state to the next.
         check: Whether a motion that diverges is computed there again, slowly, so that ``result`` says which quantity
             was the first that was not finite, with its joint, body and step, see ``rollout``.
+        step_check: Whether a motion that reaches its end is computed again with other steps, by the same compiled
+            program, so that ``step_error`` says how far the steps are off, see ``StepError``. That takes about as long
+            as the motion itself.
         progress: Called after each chunk with the number of steps done and of all.
 
     Returns:
@@ -87,44 +98,72 @@ def simulate(
     y0 = initial_state(model, q0, v0, tau0)
     steps = max(1, round(duration / dt / save_every)) * save_every
     rows = torque_segments(model, torques, steps, 0.0, dt)
-    chunk = save_every * max(1, min(CHUNK, steps) // save_every)
-    run = partial(_chunk, method=method, steps=chunk, save_every=save_every)
-    first = StateHistory(jnp.zeros(1, model.dtype), *split_state(model, y0[None]))
-    # what was computed, chunk by chunk; of these lists only the first ``_SimulationState.chunks`` entries count
-    motions, forces = [first], [_forces(model, control, rows, np.zeros(1, int), first)]
-
-    def advance(state: _SimulationState) -> _SimulationState:
-        del motions[state.chunks :], forces[state.chunks :]
-        done = state.steps
-        now = rows if rows is None or rows.steady else jax.tree.map(partial(_rows_from, done, chunk), rows)
-        t0, h = jnp.asarray(done * dt, model.dtype), jnp.asarray(dt, model.dtype)
-        y = jnp.concatenate([x[-1] for x in motions[-1][1:] if x is not None])
-        motion = run(model, y, t0, h, now, control, wrenches)
-        motion = _slice(motion, slice(1, 1 + min(chunk, steps - done) // save_every))
-        good, result = _finite(model, motion, done, dt, save_every, method)
-        if result and check:
-            again = partial(
-                integrate_checked_motion, model, y, h, chunk, now, control, wrenches, method, t0, save_every, None, done
-            )
-            result = _first_fault(again, result)
-        if len(good.time):
-            at = done + save_every * np.arange(1, len(good.time) + 1)
-            forces.append(_forces(model, control, rows, at, good))
-            motions.append(good)
-        return _SimulationState(done + len(motion.time) * save_every, len(motions), result)
-
-    state, interrupted = run_in_chunks(
-        _SimulationState(0, 1, ""),
-        advance,
-        lambda state: state.steps >= steps or bool(state.result),
-        progress=None if progress is None else lambda _, state: progress(state.steps, steps),
-    )
+    every = node_steps(steps, save_every, CHUNK) if step_check else save_every
+    unit = every if save_every > CHUNK else save_every
+    chunk = unit * max(1, min(CHUNK, steps) // unit)
+    explicit = method if isinstance(method, Method) else method.explicit
+    fixed = FixedSteps(model, control, wrenches, rows, explicit, float(dt), chunk, every)
+    run = partial(_run, y0=np.asarray(y0), steps=steps, save_every=save_every, check=check, progress=progress)
+    remark = ""
+    if isinstance(method, Method):
+        pieces, state, interrupted = run(fixed)
+    else:
+        fixed, remark, (pieces, state, interrupted) = _run_automatically(method, fixed, y0, run)
     result = f"interrupted at {state.steps * dt:g} s of {steps * dt:g} s" if interrupted else state.result
-    time, q, v = (np.concatenate([np.asarray(motion[i]) for motion in motions[: state.chunks]]) for i in range(3))
+    time, q, v = (np.concatenate([np.asarray(motion[i]) for motion in pieces.saved]) for i in range(3))
+    error = None if result or not step_check else _step_error(fixed, pieces.nodes, steps, save_every)
     return Trajectory(
         model, np.asarray(save_every * dt * np.arange(len(time)), time.dtype), q, v,
-        np.concatenate(forces[: state.chunks]), method_name(method), float(dt), result, own_version(),
+        np.concatenate(pieces.forces), method_name(fixed.method), float(dt), result, own_version(), error, remark,
     )  # fmt: skip
+
+
+Run = tuple["_Pieces", "_SimulationState", bool]
+"""What was computed, where it ended, and whether it was interrupted."""
+
+
+def _run(
+    fixed: FixedSteps, watch: bool = False, *, y0: Float[np.ndarray, " state"], steps: int, save_every: int,
+    check: bool, progress: Progress | None,
+) -> Run:  # fmt: skip
+    """The motion from y0; if it is watched, up to the first chunk with a rate that the method does not bear."""
+    model = fixed.model
+    first = StateHistory(jnp.zeros(1, model.dtype), *split_state(model, jnp.asarray(y0)[None]))
+    forces = _forces(model, fixed.control, fixed.rows, np.zeros(1, int), first)
+    pieces = _Pieces([first], [first], [forces])
+    state, interrupted = run_in_chunks(
+        _SimulationState(0, 1, "", None),
+        partial(_advance, fixed, steps, save_every, check, watch, pieces),
+        lambda state: state.steps >= steps or bool(state.result) or state.unstable is not None,
+        progress=None if progress is None else lambda _, state: progress(state.steps, steps),
+    )
+    pieces.cut(state.chunks)
+    return pieces, state, interrupted
+
+
+def _run_automatically(
+    choice: Automatic, fixed: FixedSteps, y0: Float[Array, " state"], run: Callable[..., Run]
+) -> tuple[FixedSteps, str, Run]:
+    """(the steps that were taken, why they are no explicit ones or empty, the motion by them)."""
+    mode, found = _unstable(fixed, np.asarray(y0)[None], 0), None
+    if mode is None:
+        found = run(fixed, True)
+        mode = found[1].unstable
+    if found is not None and mode is None:
+        return fixed, "", found
+    # from the start, so that the whole motion has one method, whose order the check of its steps can rely on
+    remark = f"{mode}: {method_name(choice.stiff)} takes the place of {method_name(choice.explicit)}"
+    stiff = replace(fixed, method=choice.stiff)
+    return stiff, remark, run(stiff)
+
+
+def _step_error(fixed: FixedSteps, nodes: list[StateHistory], steps: int, save_every: int) -> StepError | None:
+    """The error of the steps at the saved states; None where Ctrl-C ended the search for it."""
+    states = np.concatenate([joined_state(node) for node in nodes])
+    try:
+        return check_steps(fixed, states)[:: save_every // fixed.every]
+    except KeyboardInterrupt:
+        return None
 
 
 class _SimulationState(NamedTuple):
@@ -134,29 +173,63 @@ class _SimulationState(NamedTuple):
         steps: Number of steps done.
         chunks: Number of pieces of the motion computed, the first state included.
         result: Why the simulation ends here, or empty.
+        unstable: The rate that the method's steps do not bear, where the motion is watched for one.
     """
 
     steps: int
     chunks: int
     result: str
+    unstable: UnstableMode | None
 
 
-@eqx.filter_jit  # not jax.jit: a control may be any function
-def _chunk(
-    model: Model,
-    y0: Float[Array, " state"],
-    t0: Float[Array, ""],
-    dt: Float[Array, ""],
-    rows: TorqueSegment | None,
-    control: Control | None,
-    wrenches: Wrenches | None,
-    *,
-    method: Method,
-    steps: int,
-    save_every: int,
-) -> StateHistory:
-    """The motion over some steps from the state y0 at the time t0."""
-    return integrate_motion(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, None)
+class _Pieces(NamedTuple):
+    """What was computed, chunk by chunk; of these lists only the first ``_SimulationState.chunks`` entries count.
+
+    Attributes:
+        saved: The saved states.
+        nodes: The states that the check of the steps compares, the saved ones among them.
+        forces: The drives' forces at the saved states (n, nv), N m or N.
+    """
+
+    saved: list[StateHistory]
+    nodes: list[StateHistory]
+    forces: list[Float[np.ndarray, "n nv"]]
+
+    def cut(self, chunks: int) -> None:
+        """Forget what was computed after so many chunks."""
+        for pieces in self:
+            del pieces[chunks:]
+
+
+def _advance(
+    fixed: FixedSteps, steps: int, save_every: int, check: bool, watch: bool, pieces: _Pieces, state: _SimulationState
+) -> _SimulationState:
+    """The simulation one chunk later, whose states go into the pieces."""
+    pieces.cut(state.chunks)
+    done, model, every = state.steps, fixed.model, fixed.every
+    y = joined_state(pieces.nodes[-1])[-1]
+    # arrays of numpy, of which parts are taken without a program for each length
+    motion = jax.tree.map(np.asarray, fixed.motion(y, done))
+    motion = _slice(motion, slice(1, 1 + min(fixed.chunk, steps - done) // every))
+    good, result = _finite(fixed, motion, done, y)
+    if result and check:
+        _, start, t0, h, rows, *others = fixed.arguments(y, done)
+        again = partial(
+            integrate_checked_motion, model, start, h, fixed.chunk, rows, *others, fixed.method, t0, every, None, done
+        )
+        result = _first_fault(again, result)
+    if len(good.time):
+        at = done + every * np.arange(1, len(good.time) + 1)
+        at = at[at % save_every == 0]
+        saved = _slice(good, (at - done) // every - 1)
+        none = np.zeros((0, model.nv), model.dtype)
+        pieces.forces.append(_forces(model, fixed.control, fixed.rows, at, saved) if len(at) else none)
+        pieces.nodes.append(good)
+        pieces.saved.append(saved)
+    unstable = None
+    if watch:
+        unstable = _unstable(fixed, np.concatenate([y[None], joined_state(good)]), done)
+    return _SimulationState(done + len(motion.time) * every, len(pieces.saved), result, unstable)
 
 
 def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
@@ -170,13 +243,8 @@ def _first_fault(again: Callable[[], StateHistory], found: str) -> str:
     return found
 
 
-def _slice(motion: StateHistory, part: slice) -> StateHistory:
+def _slice(motion: StateHistory, part: slice | Int[np.ndarray, " n"]) -> StateHistory:
     return jax.tree.map(lambda x: x[part], motion)
-
-
-def _rows_from(start: int, count: int, rows: Shaped[Array, "steps ..."]) -> Shaped[Array, "count ..."]:
-    """``count`` rows from an index on; beyond the end the last one again."""
-    return rows[np.minimum(np.arange(start, start + count), len(rows) - 1)]
 
 
 def _forces(
@@ -195,20 +263,38 @@ def _forces(
 
 
 def _finite(
-    model: Model, motion: StateHistory, done: int, dt: float, save_every: int, method: Method
+    fixed: FixedSteps, motion: StateHistory, done: int, start: Float[np.ndarray, " state"]
 ) -> tuple[StateHistory, str]:
-    """(the saved states before the first one that is not finite, what to say of that one)."""
+    """(the nodes before the first one that is not finite, what to say of that one); ``start`` is before all."""
+    model, dt = fixed.model, fixed.dt
     bad = ~np.all([np.isfinite(x).all(axis=1) for x in motion[1:] if x is not None], axis=0)
     if not bad.any():
         return motion, ""
     first = int(np.argmax(bad))
-    step = done + (first + 1) * save_every
+    step = done + (first + 1) * fixed.every
     force = None if motion.drive_forces is None else np.asarray(motion.drive_forces[first])
     joint = worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]), force)
+    # no step is small enough for a mass matrix that cannot be solved
+    before = np.concatenate([start[None], joined_state(_slice(motion, slice(first)))])
+    advice = describe_missing_inertia(model, jnp.asarray(before[-1, : model.nq]))
+    if not advice:
+        mode = _unstable(fixed, before, done)
+        advice = f"take a smaller dt than {dt:g} s or a method of higher order than {method_name(fixed.method)}"
+        if mode is not None:
+            advice = f"{mode}: take a dt of {0.5 * mode.largest_step:.1g} s, or a method such as Rodas4"
     return _slice(motion, slice(first)), (
-        f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; take a"
-        f" smaller dt than {dt:g} s or a method of higher order than {method_name(method)}"
+        f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; {advice}"
     )
+
+
+def _unstable(fixed: FixedSteps, states: Float[np.ndarray, "n state"], done: int) -> UnstableMode | None:
+    """The mode at nodes of the motion, after ``done`` steps and on, that the method's steps make grow."""
+    times = fixed.dt * (done + fixed.every * np.arange(len(states)))
+    segment = fixed.rows if fixed.rows is None or fixed.rows.steady else None
+    return unstable_mode(
+        fixed.method, fixed.model, times, states, fixed.dt,
+        control=fixed.control, wrenches=fixed.wrenches, segments=segment,
+    )  # fmt: skip
 
 
 def worst_joint(
@@ -223,8 +309,3 @@ def worst_joint(
             if array is not None and not np.isfinite(array[part]).all():
                 return name
     return model.joint_names[0]
-
-
-def method_name(method: Method) -> str:
-    """The name of a method in ``METHODS``, or else the method's own."""
-    return next((name for name, known in METHODS.items() if known == method), method.name)

@@ -13,29 +13,35 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import (
+    MOTION_FIELD,
     Control,
     TorqueSegment,
     Wrenches,
     drives,
-    equations_of_motion,
     initial_state,
     split_state,
     state_space,
     torque_segments,
 )
 from lgsim.simulation.events import ThresholdEvent
+from lgsim.simulation.methods import method_name
 from lgsim.simulation.rollout import checked_equations_of_motion
-from lgsim.simulation.simulate import Progress, method_name
+from lgsim.simulation.simulate import Progress
+from lgsim.simulation.tolerance_check import check_tolerance
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
 
 SAVED, STEPS = 1024, 8192
 """Saved states and steps of a chunk, at most: so often what was computed is looked at."""
+
+EVENT = "event reached"
+"""How the ``result`` of a motion begins that an event ended."""
 
 
 def simulate_adaptive(
@@ -55,6 +61,7 @@ def simulate_adaptive(
     dt_out: float = 0.01,
     events: Any = (),
     max_steps: int = 100_000,
+    step_check: bool = True,
     progress: Progress | None = None,
 ) -> Trajectory:
     """Simulate a machine with steps whose error stays below a tolerance, until a time or an event.
@@ -84,6 +91,9 @@ def simulate_adaptive(
         events: ``lgsim.integrators.adaptive.Event``, one or several, such as those of ``lgsim.simulation.events``; the
             first one to occur ends the motion.
         max_steps: The largest number of steps, rejected ones included.
+        step_check: Whether a motion that reaches its end or an event is computed again with 10 and 100 times the
+            tolerance, so that ``step_error`` says how far the steps are off, see ``lgsim.integrators.StepError``. That
+            takes about as long as the motion itself.
         progress: Called after each chunk with the number of states saved and of all.
 
     Returns:
@@ -105,18 +115,34 @@ def simulate_adaptive(
     row = _constant(model, torques)
     events = (events,) if isinstance(events, adaptive.Event) else tuple(events)
     times = _times(model, save_at, duration, dt_out)
+    args = ((model, control, wrenches), row)
     solve = partial(
-        adaptive.solve, method, state_space(model), equations_of_motion, args=((model, control, wrenches), row),
-        rtol=rtol, atol=atol, events=events,
-    )  # fmt: skip
-    blame = partial(_blame, ((model, control, wrenches), row))
-    time, states, result = _solve_in_chunks(solve, y0, times, duration, max_steps, events, progress, blame)
+        adaptive.solve, method, state_space(model), MOTION_FIELD, args=args, atol=atol, rtol=rtol, events=events
+    )
+    motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=max_steps, events=events,
+                     blame=partial(_blame, args))  # fmt: skip
+    time, states, result, steps = motion(solve, y0, progress=progress)
+    error = None
+    if step_check and len(time) and (not result or result.startswith(EVENT)):
+        again = partial(_again, motion, solve, y0, (float(rtol), float(atol)), result)
+        error = check_tolerance(model, again, y0, time, states, steps)
     q, v, z = split_state(model, jnp.asarray(states))
     sequence = None if row is None else jnp.broadcast_to(row.force, v.shape)
     tau = drives(model, control, sequence, jnp.asarray(time), q, v, z)
     name = f"{method_name(method)}, rtol {float(rtol):g}, atol {float(atol):g}"
     q, v, tau = (np.asarray(x) for x in (q, v, tau))
-    return Trajectory(model, time, q, v, tau, name, float("nan"), result, own_version())
+    return Trajectory(model, time, q, v, tau, name, float("nan"), result, own_version(), error)
+
+
+def _again(
+    motion: Callable[..., Any], solve: Callable[..., Any], y0: Float[Array, " state"],
+    tolerances: tuple[float, float], result: str, factor: float, start: Float[Array, " state"] | None = None,
+) -> tuple[Float[np.ndarray, "saved state"], bool]:  # fmt: skip
+    """The saved states with tolerances larger by a factor, and whether they end as the motion with this result does."""
+    rtol, atol = tolerances
+    other = partial(solve, rtol=factor * rtol, atol=factor * atol)
+    _, states, how, _ = motion(other, y0 if start is None else start, progress=None)
+    return states, how.startswith(EVENT) if result else not how
 
 
 class _SimulationState(NamedTuple):
@@ -148,8 +174,8 @@ def _solve_in_chunks(
     events: tuple[Any, ...],
     progress: Progress | None,
     blame: Callable[[Array, Array], str],
-) -> tuple[Float[np.ndarray, " saved"], Float[np.ndarray, "saved state"], str]:
-    """(times, states, how it ended): ``solve`` chunk by chunk, until the end, an event, a failure or Ctrl-C."""
+) -> tuple[Float[np.ndarray, " saved"], Float[np.ndarray, "saved state"], str, int]:
+    """(times, states, how it ended, steps): ``solve`` chunk by chunk, to the end, an event, a failure, or Ctrl-C."""
     end, size, first = jnp.asarray(duration, times.dtype), min(SAVED, len(times)), int(times[0] == 0)
     # what was computed, chunk by chunk; of this list only the first ``_SimulationState.chunks`` entries count
     motions = [(times[:first], np.asarray(y0)[None][:first])]
@@ -177,7 +203,7 @@ def _solve_in_chunks(
     time, states = (np.concatenate(parts) for parts in zip(*motions[: state.chunks], strict=True))
     if result and (not len(time) or state.t > time[-1]) and np.isfinite(state.y).all():
         time, states = np.append(time, np.asarray(state.t)), np.append(states, np.asarray(state.y)[None], axis=0)
-    return time, states, result
+    return time, states, result, state.steps
 
 
 def _times(
@@ -205,7 +231,11 @@ def _constant(model: Model, torques: ArrayLike | None) -> TorqueSegment | None:
 
 
 def _blame(args: Any, t: Float[Array, ""], y: Float[Array, " state"]) -> str:
-    """Which quantity of the equations is not finite just after a state, in words; empty where all are."""
+    """Why the equations are not finite just after a state, in words; empty where they are."""
+    model = args[0][0]
+    missing = describe_missing_inertia(model, y[: model.nq])
+    if missing:
+        return missing
     try:
         checked_equations_of_motion(jnp.nextafter(t, jnp.inf), y, (args, (jnp.array(0), None)))
     except FloatingPointError as error:
@@ -230,7 +260,7 @@ def _ended(
     if found.result == RESULTS.event_occurred:
         place = int(np.argmax(found.event))
         condition = events[place].condition
-        return f"event reached {at}: {condition if isinstance(condition, ThresholdEvent) else f'events[{place}]'}"
+        return f"{EVENT} {at}: {condition if isinstance(condition, ThresholdEvent) else f'events[{place}]'}"
     if found.result == RESULTS.max_steps_reached:
         if steps >= max_steps:
             return (

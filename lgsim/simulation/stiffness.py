@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Complex, Float, Shaped
+from jaxtyping import Complex, Float, Int, Shaped
 
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4, Rodas4
@@ -88,8 +88,9 @@ def unstable_mode(
     wrenches: Wrenches | None = None,
     segments: TorqueSegment | None = None,
 ) -> UnstableMode | None:
-    """The fastest mode at some states that grows by a method's steps though the motion does not, or None.
+    """The fastest mode that grows by a method's steps though the motion does not, at the first state that has one.
 
+    None where no state has one, and where the control or the wrenches cannot be differentiated in forward mode.
     Each state is looked at twice, also with its velocities at zero, where dry friction is steepest.
 
     Args:
@@ -104,25 +105,31 @@ def unstable_mode(
     found = np.flatnonzero(np.isfinite(np.asarray(states)).all(axis=1))
     if not found.size:
         return None
-    # always as many, so that one program serves all pieces
-    chosen = found[np.round(np.linspace(0, found.size - 1, STATES)).astype(int)]
+    chosen = found[_telling(model, np.asarray(states)[found])]
     steady = segments if segments is None or segments.steady else None
     at, y = jnp.asarray(np.asarray(times)[chosen], model.dtype), jnp.asarray(np.asarray(states)[chosen])
-    data = _modes(model, control, wrenches, steady, jnp.concatenate([at, at]), jnp.concatenate([y, _at_rest(model, y)]))
+    twice = jnp.concatenate([at, at]), jnp.concatenate([y, _at_rest(model, y)])
+    try:
+        data = _modes(model, control, wrenches, steady, *twice)
+    except (TypeError, ValueError, NotImplementedError):
+        return None  # forward mode does not go through the control or the wrenches
     jacobians = np.asarray(data.jacobian, np.float64)
-    finite = np.isfinite(jacobians).all(axis=(1, 2))
-    worst: tuple[float, int, complex] | None = None
-    for i in np.flatnonzero(finite):
-        modes = np.linalg.eigvals(jacobians[i])
-        bad = modes[unstable(method.tableau, modes.astype(complex), dt)]
-        if bad.size and (worst is None or np.abs(bad).max() > worst[0]):
-            worst = float(np.abs(bad).max()), int(i), complex(bad[np.argmax(np.abs(bad))])
-    if worst is None:
+    worst: tuple[int, complex] | None = None
+    # what is far from where it began may be the fault of the steps before
+    for k in range(STATES):
+        for i in (k, k + STATES):
+            modes = np.linalg.eigvals(jacobians[i]) if np.isfinite(jacobians[i]).all() else np.zeros(0)
+            bad = modes[unstable(method.tableau, modes.astype(complex), dt)]
+            if bad.size and (worst is None or np.abs(bad).max() > np.abs(worst[1])):
+                worst = i, complex(bad[np.argmax(np.abs(bad))])
+        if worst is not None:
+            break
+    else:
         return None
-    rate, i, mode = worst
+    i, mode = worst
     joint, cause = _cause(model, jax.tree.map(lambda x: np.asarray(x[i], np.float64), data), mode)
     step = largest_step(method.tableau, np.linalg.eigvals(jacobians[i]).astype(complex), dt)
-    return UnstableMode(float(at[i % STATES]), rate, joint, cause, step)
+    return UnstableMode(float(at[i % STATES]), abs(mode), joint, cause, step)
 
 
 @eqx.filter_jit  # not jax.jit: a control may be any function
@@ -148,6 +155,21 @@ def _modes(
         )
 
     return jax.vmap(at)(t, y)
+
+
+def _telling(model: Model, states: Shaped[np.ndarray, "n state"]) -> Int[np.ndarray, " chosen"]:
+    """The places of ``STATES`` states in order, always as many so that one program serves all pieces of a motion.
+
+    Half are spread over all; half stand before and after the largest changes of velocity, as where a stop is met.
+    """
+    spread = np.round(np.linspace(0, len(states) - 1, STATES // 2)).astype(int)
+    v = states[:, model.nq : model.nq + model.nv]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        size = np.abs(v).max(axis=0)
+        jumps = (np.abs(np.diff(v, axis=0)) / np.where(size > 0, size, 1)).max(axis=1, initial=0.0)
+    last = np.argsort(np.nan_to_num(jumps), kind="stable")[-(STATES // 4) :]
+    chosen = np.unique(np.concatenate([spread, last, np.minimum(last + 1, len(states) - 1)]))
+    return np.concatenate([chosen, np.full(STATES - len(chosen), chosen[-1])])
 
 
 def _at_rest(model: Model, y: Float[Array, "n state"]) -> Float[Array, "n state"]:

@@ -17,13 +17,34 @@ from jaxtyping import Float
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.momentum import center_of_mass, centroidal_momentum
 from lgsim.integrators.hermite import hermite
+from lgsim.integrators.step_error import StepError
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.joints import Free, Spherical
 from lgsim.multibody.model import Model
 from lgsim.multibody.serialization import fingerprint
 from lgsim.simulation import trajectory_files
+from lgsim.simulation.limits import LimitUse, limit_rows, limit_uses, limit_warnings
 from lgsim.simulation.state_space import StateSpace
 from lgsim.xla import tiled_vmap
+
+
+@dataclass(frozen=True)
+class TrajectorySummary:
+    """A motion in words; ``print`` shows it as a table.
+
+    Attributes:
+        rows: (name, text) of each fact.
+        warnings: What one should know before one believes the motion; empty for nothing.
+    """
+
+    rows: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self.rows)
+        return "\n".join(
+            [*(f"{name:<{width}}  {text}" for name, text in self.rows), *map("warning: {}".format, self.warnings)]
+        )
 
 
 @dataclass(frozen=True)
@@ -40,6 +61,8 @@ class Trajectory:
         dt: Step, s; NaN where the steps were adapted.
         result: Empty, or how the motion ended before its time and when.
         version: Version of lgsim that computed the motion.
+        step_error: An estimate of the error of the steps at the saved states; None where it was not asked for.
+        remark: Empty, or why the method is another one than the explicit one of ``Automatic``.
 
     Raises:
         ValueError: an array has another shape than the model and the times ask for.
@@ -54,6 +77,8 @@ class Trajectory:
     dt: float = float("nan")
     result: str = ""
     version: str = ""
+    step_error: StepError | None = None
+    remark: str = ""
 
     def __post_init__(self) -> None:
         n, widths = len(self.time), {"q": self.model.nq, "v": self.model.nv, "tau": self.model.nv}
@@ -73,7 +98,10 @@ class Trajectory:
         """
         if not isinstance(part, slice):
             raise TypeError(f"trajectory: expected a slice such as [10:20], got {part!r}; use .q[i] for one state")
-        return replace(self, **{name: getattr(self, name)[part] for name in ("time", "q", "v", "tau")})
+        error = None if self.step_error is None else self.step_error[part]
+        return replace(
+            self, step_error=error, **{name: getattr(self, name)[part] for name in ("time", "q", "v", "tau")}
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -134,7 +162,34 @@ class Trajectory:
         ends = (jnp.asarray(x[j]) for j in (i, i + 1) for x in (self.q, self.v))
         q, v = _interpolate(self.model, *ends, jnp.asarray(h), jnp.asarray(s))
         tau = self.tau[i] + s[:, None] * (self.tau[i + 1] - self.tau[i])
-        return replace(self, time=time, q=np.asarray(q), v=np.asarray(v), tau=tau)
+        # that of the steps; the cubic adds its own
+        error = None if self.step_error is None else self.step_error[i + (s > 0)]
+        return replace(self, time=time, q=np.asarray(q), v=np.asarray(v), tau=tau, step_error=error)
+
+    @cached_property
+    def limit_uses(self) -> tuple[LimitUse, ...]:
+        """The largest part of each position, speed and torque limit that the motion uses; see ``limits.limit_uses``."""
+        return limit_uses(self.model, self.q, self.v, self.tau, self.time)
+
+    def summary(self) -> TrajectorySummary:
+        """What one looks at first: final time, errors, energy drift, limits used, and what passes them.
+
+        ``print(trajectory.summary())`` shows it.
+
+        Raises:
+            ValueError: there is no state.
+        """
+        if not len(self):
+            raise ValueError("trajectory: expected at least one state, got none")
+        rows = [
+            ("final time", f"{self.time[-1]:g} s"),
+            *([("method", self.remark)] if self.remark else []),
+            *([] if self.step_error is None else [("error of the steps", str(self.step_error))]),
+            ("energy drift", energy_drift(self)),
+            ("constraint error", f"{self.constraint_error.max():.2g}"),
+            *limit_rows(self.limit_uses),
+        ]
+        return TrajectorySummary(tuple(rows), tuple(limit_warnings(self.limit_uses)))
 
     @cached_property
     def _energies(self) -> tuple[Float[np.ndarray, " times"], Float[np.ndarray, " times"]]:
@@ -172,10 +227,24 @@ class Trajectory:
         for prefix, array, names in (("q", self.q, q_names(self.model)), ("v", self.v, v_names(self.model)),
                                      ("tau", self.tau, tau_names(self.model))):  # fmt: skip
             named |= {f"{prefix} {name}": array[:, i] for i, name in enumerate(names)}
-        return named | {
-            "kinetic energy [J]": self.kinetic_energy,
-            "potential energy [J]": self.potential_energy,
-        }
+        named |= {"kinetic energy [J]": self.kinetic_energy, "potential energy [J]": self.potential_energy}
+        return named if self.step_error is None else named | self.step_error.columns
+
+
+def energy_drift(trajectory: Trajectory) -> str:
+    """The largest change of the energy as a share of the largest kinetic energy, and what else changes it, in words."""
+    energy, largest = trajectory.energy, float(trajectory.kinetic_energy.max())
+    # just before it diverges, a motion may have finite velocities whose squares are not
+    if not (np.isfinite(energy).all() and np.isfinite(largest)):
+        return "the energy is too large for floats"
+    change = float(np.abs(energy - energy[0]).max())
+    if largest == 0:
+        return "none: nothing moved"
+    names = {"damping": "dampers", "friction": "dry friction", "limit_stiffness": "stops"}
+    causes = ["the joint forces"] if np.any(trajectory.tau) else []
+    causes += [text for name, text in names.items() if np.asarray(getattr(trajectory.model, name)).any()]
+    why = f"; {' and '.join(causes)} change it too" if causes else ""
+    return f"{change / largest:.2g} of the largest kinetic energy, {largest:.4g} J{why}"
 
 
 @jax.jit

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from lgsim.integrators.step_error import StepError
 from lgsim.multibody.serialization import from_record, to_record
 from lgsim.support.files import write_whole
 from lgsim.support.packages import package
@@ -23,6 +24,10 @@ Function = TypeVar("Function", bound=Callable)
 
 _ARRAYS = ("time", "q", "v", "tau")
 _FORMAT = "lgsim trajectory 1"
+
+# what is not an array of a ``StepError``; JSON has its own words for NaN and infinity, which Python reads
+_ERROR_FIELDS = ("names", "units", "places", "order", "claimed", "resolved", "reason", "rate", "until")
+_ERROR = "step error of "
 
 
 def save(motion: Any, path: Path) -> Path:
@@ -62,7 +67,10 @@ def _by_ending(functions: dict[str, Function], path: Path) -> Function:
 def _metadata(motion: Any) -> tuple[str, dict[str, np.ndarray]]:
     """What is not an array of the motion, as JSON, and the model's numbers by name."""
     topology, numbers = to_record(motion.model)
-    about = {name: getattr(motion, name) for name in ("method", "dt", "result", "version", "fingerprint")}
+    about = {name: getattr(motion, name) for name in ("method", "dt", "result", "version", "fingerprint", "remark")}
+    if motion.step_error is not None:
+        about["step_error"] = {name: getattr(motion.step_error, name) for name in _ERROR_FIELDS}
+        about["step_error"]["size"] = motion.step_error.size.tolist()
     return json.dumps({"format": _FORMAT, "topology": topology, **about}), numbers
 
 
@@ -70,14 +78,24 @@ def _npz(motion: Any) -> bytes:
     about, numbers = _metadata(motion)
     file = io.BytesIO()
     arrays = {name: getattr(motion, name) for name in _ARRAYS}
+    if motion.step_error is not None:
+        arrays["step_error"] = motion.step_error.error
     stored: dict = {"about": np.array(about), **arrays, **{f"model.{name}": x for name, x in numbers.items()}}
     np.savez_compressed(file, **stored)
     return file.getvalue()
 
 
-def _fields(about: dict[str, Any], arrays: list[np.ndarray], numbers: dict[str, np.ndarray]) -> dict[str, Any]:
-    """The fields of a trajectory from the metadata, its arrays in the order of ``_ARRAYS``, and the model's numbers."""
-    kept = {name: about[name] for name in ("method", "dt", "result", "version")}
+def _fields(
+    about: dict[str, Any], arrays: list[np.ndarray], numbers: dict[str, np.ndarray], error: np.ndarray | None
+) -> dict[str, Any]:
+    """The fields of a trajectory from the metadata, its arrays in the order of ``_ARRAYS``, the model's numbers, and
+    the error of the steps where the file has one.
+    """
+    kept = {name: about[name] for name in ("method", "dt", "result", "version")} | {"remark": about.get("remark", "")}
+    if error is not None:
+        told = {**about["step_error"], "size": np.array(about["step_error"]["size"])}
+        told |= {name: tuple(told[name]) for name in ("names", "units")}
+        kept["step_error"] = StepError(error=error, **told)
     return {"model": from_record(about["topology"], numbers), **dict(zip(_ARRAYS, arrays, strict=True)), **kept}
 
 
@@ -86,7 +104,8 @@ def _from_npz(path: Path) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
             numbers = {name.removeprefix("model."): file[name] for name in file if name.startswith("model.")}
-            return _fields(about, [file[name] for name in _ARRAYS], numbers)
+            error = file["step_error"] if "step_error" in file else None
+            return _fields(about, [file[name] for name in _ARRAYS], numbers, error)
     except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
         raise ValueError(f"{path}: expected a trajectory that lgsim wrote, got something else") from None
 
@@ -127,10 +146,12 @@ def _from_parquet(path: Path) -> dict[str, Any]:
     numbers = {name: np.array(flat, dtype).reshape(shape) for name, (dtype, shape, flat) in plain.items()}
     names, n = table.column_names, table.num_rows
     arrays = []
-    for prefix in ("q ", "v ", "tau "):
+    for prefix in ("q ", "v ", "tau ", _ERROR):
         columns = [table[name].to_numpy() for name in names if name.startswith(prefix)]
         arrays.append(np.stack(columns, axis=1) if columns else np.zeros((n, 0)))
-    return _fields(about, [table["time [s]"].to_numpy(), *arrays], numbers)
+    error = arrays.pop()
+    told = error if "step_error" in about else None
+    return _fields(about, [table["time [s]"].to_numpy(), *arrays], numbers, told)
 
 
 _WRITERS = {".npz": _npz, ".parquet": _parquet, ".csv": _csv}

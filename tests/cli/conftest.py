@@ -11,7 +11,7 @@ from tests.cli import machines
 def files(tmp_path_factory):
     """A folder with machines."""
     folder = tmp_path_factory.mktemp("machines")
-    for name in ("ARM.urdf", "BALL.urdf", "SLIDER.xml"):
+    for name in ("ARM.urdf", "BALL.urdf", "SLIDER.xml", "LIGHT.urdf"):
         (folder / name.lower()).write_text(getattr(machines, name.partition(".")[0]))
     return folder
 

@@ -7,6 +7,9 @@ from tests.scenarios.machines import ARM, BALL, CENTERS, INERTIAS, LENGTH, MASSE
 
 __all__ = ["ARM", "BALL", "CENTERS", "INERTIAS", "LENGTH", "MASSES", "SLIDER"]
 
+LIGHT = ARM.replace('value="1.0"', 'value="0"').replace('ixx=".01" iyy="0.01" izz=".01"', 'ixx="0" iyy="0" izz="0"')
+"""The arm whose fore arm has neither mass nor inertia."""
+
 Q, TORQUE, GRAVITY = np.array([-0.5, 0.3]), np.array([0.7, -0.2]), 5.0
 
 

@@ -26,6 +26,8 @@ def test_machine_is_shown(files):
     assert "elbow revolute 1 1 -2 … 1.5 rad 5 rad/s 10 N m" in text
     assert "shoulder continuous 0 0 none" in text
     assert "nothing to report" in text
+    limits = "Position limits are numbers at which nothing stops; lgsim simulate --stops makes them act."
+    assert limits in text and limits not in squeezed(lgsim("info", files / "ball.urdf").stdout)
 
 
 def test_joints_of_many_numbers_followers_and_remarks(files):

@@ -75,6 +75,7 @@ def test_table_and_files(ran):
     result, store = ran
     text = " ".join(result.stdout.split())
     assert "samples 200, 0 of them diverged" in text and f"report lgsim montecarlo report {store}" in text
+    assert re.search(r"position limits \S+ % used: elbow \S+ rad, in the worst sample speed limits \S+ % used", text)
     failed = np.concatenate([part.columns["failed far"] for part in mc.Store(store).read_all()])
     known = scipy.stats.binomtest(int(failed.sum()), len(failed)).proportion_ci(0.95, method="wilson")
     assert f"failed far {np.mean(failed):.5g} {known.low:.2g} to {known.high:.2g}" in text
@@ -219,6 +220,20 @@ def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     mc.Store(store).file(0).unlink()
     nothing = f"{store}: the store has no samples yet; lgsim montecarlo study.toml --resume goes on"
     assert refused("montecarlo", "report", store) == nothing
+
+
+def test_starts_beyond_limits_and_joints_without_inertia(write):
+    """Notes before the study, whose dispersions may mend both."""
+    pairs = (
+        ("arm.urdf", "light.urdf"),
+        ("elbow = -0.3", "elbow = -90"),
+        ("masses = { relative = { fore = 0.1 } }\n", ""),
+    )
+    result = lgsim("montecarlo", write(changed(*pairs)), "--check")
+    assert result.exit_code == 0
+    odd = "joint 'elbow' starts at -90 rad, beyond its position limit (-2 to 1.5 rad): looks like degrees"
+    assert f"note: {odd}" in result.stderr
+    assert "note: without the dispersions joint 'elbow' moves without inertia: give the link behind it" in result.stderr
 
 
 def test_a_study_whose_samples_all_diverge(write, tmp_path):

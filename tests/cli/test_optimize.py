@@ -94,6 +94,7 @@ def test_summary_table_and_files(solved):
     off = float(re.search(r"tip to a position off by (\S+) m at the end", text)[1])
     found = Trajectory.load(folder / "run.npz").q[-1]
     assert off == pytest.approx(np.linalg.norm(tip(found) - GOAL), rel=0.06)
+    assert re.search(r"position limits \S+ % used: elbow \S+ rad at \S+ s speed limits \S+ % used: elbow", text)
     assert "% of their limits" in text and "compiling and the first iteration" in text
     assert "reach.toml: tip to a position; arm.urdf, 2 drives, 8 steps of 0.1 s, by ilqr" in squeezed(result.stderr)
     assert "iteration cost gradient feasibility step regularization" in squeezed(result.stderr)
@@ -239,6 +240,18 @@ def test_other_solvers_and_a_run_as_the_guess(kind, solved, write, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
     costs = [float(re.search(r"cost (\S+)", squeezed(each.stdout))[1]) for each in (solved[0], result)]
     assert costs[1] < 1.001 * costs[0]
+
+
+def test_starts_beyond_limits_and_joints_without_inertia(write):
+    """A note for what is odd about the start, and no search for a machine that cannot move."""
+    result = lgsim("optimize", write(REACH.replace("elbow = 0.5", "elbow = 80")), "--check")
+    assert result.exit_code == 0
+    odd = "joint 'elbow' starts at 80 rad, beyond its position limit (-2 to 1.5 rad): looks like degrees"
+    assert f"note: {odd}" in result.stderr
+    scenario = write(REACH.replace("arm.urdf", "light.urdf"), "light.toml")
+    result = lgsim("optimize", scenario, "--check")
+    assert result.exit_code == 2
+    assert f"error: {scenario}: joint 'elbow' moves without inertia: give the link behind it mass" in result.stderr
 
 
 def test_refused_before_anything_is_compiled(write, tmp_path):

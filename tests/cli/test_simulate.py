@@ -35,7 +35,7 @@ def test_table_and_files(simulated):
     assert "the joint forces change it too" in text
     assert "constraint error 0 " in text
     assert "compiling and the first 4 steps" in text
-    assert result.stderr.strip().endswith("arm.urdf: 4 steps by MK4")
+    assert result.stderr.strip().endswith("arm.urdf: 4 steps by auto")
     names = {"run.npz", "run-joints.png", "run-energy.png", "run-momentum.png"} | (
         {"run.html"} if "run.html" in text else set()
     )
@@ -140,13 +140,21 @@ REFUSED = {
     "duration 0": (("--duration", "0"), "--duration: expected a positive number of seconds, got 0"),
     "duration infinite": (("--duration", "inf"), "--duration: expected a positive number of seconds, got inf"),
     "rare": (("--save-every", "9000"), "--save-every: expected 9000 steps of 0.001 s to fit into the duration, 5 s"),
-    "method": (("--method", "RK4"), "CG5, got 'RK4'; did you mean 'MK4'?"),
+    "method": (("--method", "RK4"), "MKGauss6, got 'RK4'; did you mean 'MK4'?"),
     "no estimate": (
         ("--adaptive", "--method", "MK4"),
         "--method: MK4 has no error estimate, which --adaptive needs; take MK54, CF32a, CF32b, CF43",
     ),
     "tolerance 0": (("--adaptive", "--tolerance", "0"), "--tolerance: expected a positive number, got 0"),
     "tolerance nan": (("--adaptive", "--tolerance", "nan"), "--tolerance: expected a positive number, got nan"),
+    "tolerance below rounding": (
+        ("--adaptive", "--tolerance", "1e-20"),
+        "--tolerance: expected at least 8.9e-16, 4 rounding units of float64, got 1e-20",
+    ),
+    "tolerance below rounding of float32": (
+        ("--adaptive", "--tolerance", "1e-7", "--float32"),
+        "--tolerance: expected at least 4.8e-07, 4 rounding units of float32, got 1e-07",
+    ),
     "tolerance alone": (("--tolerance", "1e-3"), "--tolerance: only together with --adaptive"),
     "adaptive dt short": (("--adaptive", "--dt", "1e-10"), "--dt: expected less than 1e+08 saved states, got 5e+10"),
     "ending": (("--out", "run.mat"), "--out: expected a name that ends in .npz or .parquet or .csv, got 'run.mat'"),
@@ -215,6 +223,83 @@ def test_quaternions_and_followers(files):
     assert "the joint 'socket' takes 3 numbers, socket=a:b:c, got 2" in refused("simulate", arm, "--v", "socket=1:2")
 
 
+def test_starts_beyond_limits_are_said(files, tmp_path):
+    """Position, speed and torque of the start, and in the end what the motion used, with a way out."""
+    out = tmp_path / "run.npz"
+    asked = ("--duration", 0.002, "--dt", 0.001, "--out", out)
+    result = lgsim("simulate", files / "arm.urdf", "--q", "elbow=80", "--torque", "elbow=1000", *asked)
+    assert result.exit_code == 0
+    for text in (
+        "note: joint 'elbow' starts at 80 rad, beyond its position limit (-2 to 1.5 rad): looks like degrees",
+        "note: joint 'elbow' is given 1000 N m, beyond its torque limit (limit 10 N m)",
+        "note: beyond torque limits: elbow 1000 N m at 0 s (limit 10 N m, passed by 9.9e+02)",
+        "note: position limits of a file do not act by themselves; --stops makes them stops",
+    ):
+        assert text in result.stderr
+    text = " ".join(result.stdout.split())
+    assert "position limits 4.59e+03 % used: elbow 80" in text and "torque limits 1e+04 % used: elbow 1000 N m" in text
+    inside = lgsim("simulate", files / "arm.urdf", "--q", "elbow=0.3", *asked)
+    assert "note:" not in inside.stderr
+    text = " ".join(inside.stdout.split())
+    assert "position limits 31.4 % used: elbow 0.3" in text and "torque limits none used" in text
+
+
+def test_stops_hold_the_motion(files, tmp_path):
+    """The elbow passes its limit by no more than its speed there and the inertia that it feels there let it."""
+    asked = ("--q", "shoulder=3.1,elbow=1.4", "--v", "elbow=2", "--gravity", "0,0,0", "--duration", 0.2, "--out")
+    free, held = tmp_path / "free.npz", tmp_path / "held.npz"
+    assert lgsim("simulate", files / "arm.urdf", *asked, free).exit_code == 0
+    result = lgsim("simulate", files / "arm.urdf", *asked, held, "--stops")
+    assert result.exit_code == 0 and "--stops" not in result.stderr
+    before, run = Trajectory.load(free), Trajectory.load(held)
+    assert before.q[-1, 1] > 1.7
+    # what a force of 1 on the elbow alone does: the inverse of the inertia that it feels
+    at, neutral = (textbook_acceleration(q, np.array([0.0, 1.0]), 0.0)[1] for q in (run.q[60], np.zeros(2)))
+    deepest = np.abs(before.v[:, 1]).max() * 0.02 / np.pi * np.sqrt(neutral / at)
+    assert 1.5 + deepest / 2 < run.q[:, 1].max() < 1.5 + deepest and run.q[-1, 1] < 1.5
+    np.testing.assert_array_equal(run.model.limit_stiffness > 0, [False, True])
+
+
+def test_stops_without_use_or_from_the_start(files, capfd):
+    from lgsim.cli.checks.starts import remark_stops
+    from lgsim.scenarios.machine import read_machine
+
+    for name, q, text in (
+        ("arm.urdf", [0.0, 1.6], "note: --stops: what starts beyond a limit is pushed back from there\n"),
+        ("ball.urdf", [1.0, 0.0, 0.0, 0.0, 9.0], "note: --stops: no joint has a position limit\n"),
+        ("arm.urdf", [90.0, 1.4], ""),
+    ):
+        remark_stops(read_machine(files / name)[0], np.array(q))
+        assert capfd.readouterr().err == text
+
+
+MASSLESS = """<robot name="m"><link name="base"/>
+<link name="arm"><inertial><mass value="1"/><origin xyz="0 0 .3"/>
+  <inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial></link><link name="end"/>
+<joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint>
+<joint name="tip" type="continuous"><parent link="arm"/><child link="end"/><axis xyz="0 1 0"/></joint></robot>"""
+
+
+def test_a_joint_without_inertia_is_named(tmp_path):
+    """Never a smaller step, which would not help."""
+    (tmp_path / "m.urdf").write_text(MASSLESS)
+    for more in ((), ("--adaptive",), ("--stops",)):
+        text = refused("simulate", tmp_path / "m.urdf", "--out", tmp_path / "run.npz", *more)
+        remedy = "give the link behind it mass and inertia, or the joint an armature"
+        assert text == f"{tmp_path / 'm.urdf'}: joint 'tip' moves without inertia: {remedy}"
+    assert not (tmp_path / "run.npz").exists()
+
+
+def test_numbers_in_other_units_are_said(files, tmp_path):
+    """In the note before the motion, with the line; all of them by info."""
+    text = (files / "arm.urdf").read_text().replace('lower="-2" upper="1.5"', 'lower="-120" upper="90"')
+    (tmp_path / "degrees.urdf").write_text(text)
+    result = lgsim("simulate", tmp_path / "degrees.urdf", "--duration", 0.001, "--out", tmp_path / "run.npz")
+    found = "joint 'elbow' has limits of -120 to 90 rad: looks like degrees"
+    assert f"{found}; shown by: lgsim info {tmp_path / 'degrees.urdf'}" in " ".join(result.stderr.split())
+    assert found in " ".join(lgsim("info", tmp_path / "degrees.urdf").stdout.split())
+
+
 def test_watch_ends_between_pieces_and_at_once(capfd):
     from lgsim.cli.progress import Watch
 
@@ -255,3 +340,20 @@ def test_interrupted_simulation_is_saved(files, tmp_path, monkeypatch):
     np.testing.assert_allclose(run.time, 0.001 * np.arange(len(run)), rtol=1e-14)
     assert run.result == f"interrupted at {end:g} s of 10 s"
     assert f"note: {run.result}; what was computed, {len(run)} states, is in {out}" in result.stderr
+
+
+def test_error_of_the_steps(files, tmp_path):
+    """A line of the table, kept in the file; exit code 3 where the steps are too long; without the check neither."""
+    asked = ("--q", "1,0.5", "--duration", 2, "--out", tmp_path / "run.npz")
+    result = lgsim("simulate", files / "arm.urdf", *asked, "--dt", 0.02)
+    error = Trajectory.load(tmp_path / "run.npz").step_error
+    assert result.exit_code == 0 and error.resolved and 1e-9 < error.largest[0] < 1e-2
+    assert f"error of the steps {error.largest[0]:.1g} rad (of" in " ".join(result.stdout.split())
+    asked = (*asked, "--dt", 0.02, "--method", "LieEuler")
+    result = lgsim("simulate", files / "arm.urdf", *asked)
+    text = " ".join(result.stdout.split())
+    assert result.exit_code == 3 and "not resolved: " in text and "take a dt of " in text
+    assert not Trajectory.load(tmp_path / "run.npz").step_error.resolved
+    result = lgsim("simulate", files / "arm.urdf", *asked, "--no-step-check")
+    assert result.exit_code == 0 and "error of the steps" not in result.stdout
+    assert Trajectory.load(tmp_path / "run.npz").step_error is None

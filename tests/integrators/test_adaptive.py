@@ -302,6 +302,13 @@ def test_wrong_arguments_are_named():
         run(save_at=[0.5], save_steps=True)
     with pytest.raises(ValueError, match="rtol: expected a positive tolerance"):
         run(rtol=0.0)
+    with pytest.raises(
+        ValueError, match=r"rtol, atol: expected a sum of at least 8\.9e-16, 4 rounding units of float64"
+    ):
+        run(rtol=1e-20, atol=1e-23)
+    assert run(rtol=1e-20, atol=1e-9, max_steps=10_000).accepted > 0  # one of them may be out of play
+    with pytest.raises(ValueError, match=r"at least 4\.8e-07, 4 rounding units of float32, got 1e-08 and 1e-09"):
+        solve(lgsim.MK54, LINE, lambda t, y, args: -y, jnp.ones(1, jnp.float32), t1=1.0, rtol=1e-8, atol=1e-9)
     with pytest.raises(ValueError, match=r"events\[0\]: expected a condition with a scalar"):
         run(events=Event(lambda t, y, args: y))
     with pytest.raises(ValueError, match=r"evaluate: .*dense=True"):

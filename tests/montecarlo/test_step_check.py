@@ -364,3 +364,17 @@ def test_calibration():
                 flagged += ((true <= found.limit / 3) & ~resolved).sum()
     assert claimed > 500 and inside >= 0.97 * claimed and beyond == 0
     assert flagged <= 0.05 * fine
+    assert flagged <= 0.05 * fine
+
+
+@pytest.mark.slow
+def test_where_loops_of_unknown_length_cost(monkeypatch):
+    """As on a GPU: the study in a program of its own, the check in another, to the same error."""
+    study = swinging(0.1)
+    wanted = mc.run(study).step_error
+    engine = mc.Engine(study)
+    monkeypatch.setattr(engine, "_checks", False)
+    engine._leaves, engine._traced = engine._placed(study), mc.engine._traced(study)
+    found = mc.check_steps(engine, mc.run(study, step_check=False))
+    assert engine._substepped_programs[1] is not engine._programs[1]
+    np.testing.assert_allclose(found.outputs["last"].mean.error, wanted.outputs["last"].mean.error, rtol=1e-6)

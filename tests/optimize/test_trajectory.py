@@ -14,6 +14,7 @@ from lgsim.optimize import (
     MultibodyDynamics,
     Problem,
     RateControlledDynamics,
+    plan_error,
     solve,
     to_trajectory,
 )
@@ -57,6 +58,22 @@ def test_a_solution_becomes_the_motion_that_simulation_gives(arm, tmp_path):
     batch = jax.tree.map(lambda x: x[None], result)
     with pytest.raises(ValueError, match=r"solution: expected states of shape \(6, 4\), got \(1, 6, 4\)"):
         to_trajectory(problem, batch)
+
+
+@pytest.mark.slow
+def test_the_error_of_a_plan(arm):
+    """Steps of half the length, against MK8 at a sixteenth under the same forces."""
+    problem = Problem(arm, arm.state(jnp.array([0.3, -0.2])), horizon=20, running=cost)
+    result = solve(problem, solver=ILQR(max_iterations=1))
+    told = plan_error(problem, result)
+    forces = jnp.repeat(result.us @ arm.selection.T, 16, axis=0)
+    exact = lgsim.rollout(arm.model, result.ys[0, :2], result.ys[0, 2:], dt=0.02 / 16, steps=320, method=lgsim.MK8,
+                          torques=forces, save_every=16)  # fmt: skip
+    true = np.abs(result.ys[:, :2] - exact.q).max()
+    assert told.resolved and told.claimed == 2 and true / 3 < told.largest[0] < 3 * true
+    coarse = Problem(MultibodyDynamics(arm.model, 1.0, lgsim.MK2, arm.selection), problem.y0, horizon=8, running=cost)
+    told = plan_error(coarse, solve(coarse, solver=ILQR(max_iterations=1)))
+    assert not told.resolved and told.reason.endswith("take more substeps")
 
 
 def test_controls_that_are_states_drive_the_steps(arm):

@@ -31,7 +31,7 @@ from lgsim.optimize import (
 from lgsim.optimize.cost import Sum
 from lgsim.optimize.solver import History
 from lgsim.scenarios import ScenarioError, load_scenario
-from lgsim.simulation import Trajectory
+from lgsim.simulation import Trajectory, with_stops
 from tests.scenarios.machines import BALL
 
 GOAL = (0.35, 0.0, 0.45)
@@ -212,6 +212,16 @@ posture = { q = { wheel = 0.3 } }
     assert capfd.readouterr() == ("", "")
 
 
+def test_stops_of_the_machine(write):
+    """They are in the dynamics too."""
+    text = REACH.replace("[machine]", "[machine]\nstops = true")
+    plain, found = load_scenario(write(REACH)), load_scenario(write(text))
+    wanted = with_stops(plain.machine.model, max(0.02, 10 * float(plain.problem.dynamics.dt)))
+    for model in (found.machine.model, found.problem.dynamics.model):
+        np.testing.assert_allclose(model.drives, wanted.drives, rtol=1e-12)
+    assert np.any(np.asarray(wanted.limit_stiffness) > 0)
+
+
 def test_a_trajectory_as_the_guess(write, folder):
     """Its forces are the guess; other machines, other times and other files are refused at the key."""
     scenario = load_scenario(write(REACH))
@@ -283,6 +293,10 @@ REFUSED = {
     "no such file": (changed("arm.urdf", "none.urdf"), ":3: machine.file: "),
     "shipped": (changed("arm.urdf", "lgsim:arm"), "expected a machine that comes with lgsim, got 'arm'; did you mean"),
     "gravity of two": (changed("[0, 0, -5]", "[0, -5]"), ":4: machine.gravity: expected 3 numbers, got 2"),
+    "degrees": (
+        changed("weight = 1e5", "rotation = [180, 0, 0]"),
+        ":16: reach[1].rotation: expected a rotation vector in rad, got one of 180: looks like degrees",
+    ),
     "joint": (
         changed("elbow = 0.5", "elbw = 0.5"),
         ":7: start.q.elbw: expected the name of a joint, got 'elbw'; did you mean 'elbow'?",

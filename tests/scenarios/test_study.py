@@ -12,6 +12,7 @@ from lgsim.multibody import Model
 from lgsim.multibody.model import DRIVES
 from lgsim.scenarios import ScenarioError, load_study, open_study
 from lgsim.scenarios.study_store import describe_study
+from lgsim.simulation import with_stops
 from tests.scenarios.machines import ARM
 from tests.scenarios.studies import STUDY, by_hand, changed
 
@@ -221,6 +222,22 @@ def test_files_of_the_machine(write, tmp_path):
         with pytest.raises(ScenarioError) as caught:
             load_study(write(changed(("arm.urdf", name)), "bad.toml"))
         assert (caught.value.line, caught.value.key) == (3, "machine.file") and reason in caught.value.reason
+
+
+def test_stops_of_the_machine(write, folder, tmp_path):
+    """They are those of ``with_stops``, softer for long steps; a store keeps them."""
+    plain = load_study(write(STUDY)).machine.model
+    for dt, time in (("0.002", 0.02), ("0.02", 0.2)):
+        text = changed(("gravity = [0, 0, -5]", "gravity = [0, 0, -5]\nstops = true"), ("dt = 0.02", f"dt = {dt}"))
+        found = load_study(write(text))
+        wanted = with_stops(plain, time)
+        np.testing.assert_allclose(found.machine.model.drives, wanted.drives, rtol=1e-12)
+        np.testing.assert_array_equal(found.study.rollout.model.drives, found.machine.model.drives)
+        assert wanted.limit_stiffness[1] > 0 == wanted.limit_stiffness[0]
+        again = load_study(write(text), model=found.machine.model)
+        np.testing.assert_array_equal(again.machine.model.drives, found.machine.model.drives)
+    with pytest.raises(ScenarioError, match=r":5: machine.stops: expected true or false, got 1"):
+        load_study(write(text.replace("stops = true", "stops = 1"), "bad.toml"))
 
 
 def test_an_mjcf_machine_has_no_floating_base(write):

@@ -101,6 +101,12 @@ def test_what_was_computed_is_kept(chunks, tmp_path, monkeypatch):
     heavy = pendulum().replace(damping=jnp.array([1e200]))
     none = swing(heavy, v0=jnp.array([1e200]))
     assert none.result.startswith("stalled at 0 s") and len(none) == 1 and none.v[0, 0] == 1e200
+    with pytest.raises(ValueError, match="rtol, atol: expected a sum of at least"):
+        swing(rtol=1e-20, atol=1e-20)
+    weightless = swing(pendulum().replace(inertias=jnp.zeros((1, 10))))
+    assert (
+        weightless.result.startswith("stalled at 0 s") and "moves without inertia: give the link" in weightless.result
+    )
     assert "the passive force of joint 'bob', body 'bob', is -inf" in none.result
     again = Trajectory.load(few.save(tmp_path / "run.npz"))
     assert again.result == few.result and np.isnan(again.dt)

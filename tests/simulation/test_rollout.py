@@ -288,3 +288,22 @@ def test_errors(wrong, kind, message, without_import_hook):
         rollout(pendulum(), given.pop("q0"), given.pop("v0"), **given)
     with pytest.raises(TypeError, match="model: expected an lgsim"):
         rollout(None, np.zeros(1), np.zeros(1), dt=0.1, steps=1)
+
+
+@pytest.mark.parametrize("none", [0.0, np.inf])
+def test_a_motor_without_given_limits(none):
+    """Zero is what files write for a limit that they do not give: never NaN, at rest either; derivatives are finite."""
+    motor = controls.MotorLimits(lambda t, q, v, model: 10.0 * jnp.ones_like(v))
+
+    def force(v, effort, velocity):
+        return motor(0.0, jnp.zeros(1), v, pendulum().replace(effort_limit=effort, velocity_limit=velocity))[0]
+
+    both = jax.jit(jax.value_and_grad(force, (0, 1, 2)))
+    for v in (0.0, 9.0, -9.0):
+        at = jnp.array([v])
+        for limits, expected in (((2.0, none), 2.0), ((none, 4.0), 10.0), ((none, none), 10.0)):
+            value, slopes = both(at, *(jnp.array([x]) for x in limits))
+            assert value == expected and all(np.isfinite(slope).all() for slope in slopes)
+        # half of the effort is left at half of the speed, and it falls by effort/velocity
+        value, slopes = both(jnp.array([2.0]), jnp.array([2.0]), jnp.array([4.0]))
+        np.testing.assert_allclose([value, slopes[0][0], slopes[1][0]], [1.0, -0.5, 0.5], rtol=1e-14)

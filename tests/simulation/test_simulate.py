@@ -158,6 +158,19 @@ def test_divergence_is_told_and_what_was_computed_is_kept():
     assert step == len(out)  # the first one that is lost
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_joint_without_inertia_is_named_and_no_smaller_step(dtype):
+    """A link without mass at the tip; with an armature it moves."""
+    builder = lgsim.ModelBuilder(dtype=dtype).add_body("rod", "world", joints.Revolute(), mass=1.0, center=[0.3, 0, 0])
+    model = builder.add_body("end", "rod", joints.Revolute(), joint_name="tip").build()
+    out = simulate(model, duration=0.1, dt=0.01)
+    assert len(out) == 1 and out.result.startswith("diverged: the state is not finite at 0.01 s (step 1)")
+    assert out.result.endswith("; joint 'tip' moves without inertia: give the link behind it mass and inertia, or the"
+                               " joint an armature")  # fmt: skip
+    assert "smaller dt" not in out.result
+    assert simulate(model.replace(armature=0.01), duration=0.1, dt=0.01).result == ""
+
+
 def test_any_function_controls():
     model = lgsim.ModelBuilder().add_body("rod", "world", joints.Revolute(), mass=1.0, center=[1.0, 0, 0]).build()
     out = simulate(model, duration=0.1, dt=0.01, control=lambda t, q, v, model: 2.0 * jnp.ones_like(v))

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 import lgsim
 from lgsim.integrators.linearly_implicit import linearize
-from lgsim.simulation import rollout
+from lgsim.simulation import controls, rollout
 from lgsim.simulation.equations_of_motion import MOTION_FIELD, equations_of_motion, state_space
 from tests.integrators.problems import DATA
 from tests.multibody import trees
@@ -81,6 +81,43 @@ def test_order_on_a_tree_with_balls(name):
     right, counts = end(lgsim.MK8, 1280), {2: (64, 128), 3: (256, 512), 4: (16, 32)}[method.order]
     coarse, fine = (np.linalg.norm(end(method, n) - right) for n in counts)
     assert abs(np.log2(coarse / fine) - method.order) < 0.15, (coarse, fine)
+
+
+TREES = {
+    "arm": (["revolute"] * 4, [-1, 0, 1, 2]),
+    "tree": (["revolute", "prismatic", "cylindrical", "helical", "universal"], [-1, 0, 0, 2, -1]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lags", [False, True])
+@pytest.mark.parametrize("name", TREES)
+def test_the_recursion_solves_the_same_system(name, lags, monkeypatch):
+    """In O(n) where forces act joint by joint, against dense LU of the Jacobian by forward mode."""
+    monkeypatch.setattr("lgsim.simulation.equations_of_motion.SMALL", 0)
+    model = trees.build(*TREES[name], seed=4, armature=True)
+    nv = model.nv
+    model = model.replace(
+        damping=jnp.linspace(0.1, 1, nv), friction=jnp.full(nv, 0.3), friction_speed=jnp.full(nv, 0.2),
+        stiffness=jnp.linspace(1, 30, nv), rest=jnp.full(nv, 0.2),
+        actuator_time=jnp.where(jnp.arange(nv) % 2 == 0, 0.05, 0.0) if lags else jnp.zeros(nv),
+    )  # fmt: skip
+    q, v, z = trees.state(model)
+    law = controls.PD(lambda t: (0.3 * jnp.sin(t) * jnp.ones(nv), jnp.cos(t) * jnp.ones(nv), jnp.zeros(nv)), 20.0, 3.0)
+    assert (law + law).by_joints and not (law + controls.GravityCompensation()).by_joints
+    y, action = jnp.concatenate([q, v, z] if lags else [q, v]), state_space(model)
+    basis = jnp.eye(action.dim)
+
+    @partial(jax.jit, static_argnums=0)
+    def matrices(field, y):
+        found = linearize(action, field, jnp.asarray(0.3), y, ((model, law, None), None), jnp.asarray(0.03))
+        return found.value, found.rate, jax.vmap(found.resolvent, 1, 1)(basis)
+
+    def plain(t, y, args):
+        return equations_of_motion(t, y, args)
+
+    for own, dense in zip(matrices(MOTION_FIELD, y), matrices(plain, y), strict=True):
+        np.testing.assert_allclose(own, dense, rtol=0, atol=1e-13 * np.max(np.abs(dense)))
 
 
 def stiff_pendulum(damping, friction_speed=0.01):

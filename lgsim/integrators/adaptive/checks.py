@@ -12,13 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.integrators.adaptive.events import Event
 from lgsim.integrators.method import Method, Number, scalar
-from lgsim.integrators.methods import METHODS
+from lgsim.integrators.methods import LINEARLY_IMPLICIT_METHODS, METHODS
 from lgsim.lie.action import Action, Point
+
+UNITS = 4
+"""Rounding units below which a step's error, which is a sum of a few rounded numbers, means nothing."""
 
 
 def check_method(method: Method, action: Action, between: bool) -> None:
@@ -31,7 +34,8 @@ def check_method(method: Method, action: Action, between: bool) -> None:
     if not isinstance(method, Method):
         raise TypeError(f"method: expected a method such as lgsim.MK54, got {type(method).__name__}")
     if method.embedded_order is None:
-        embedded = ", ".join(name for name, each in METHODS.items() if each.embedded_order is not None)
+        known = {**METHODS, **LINEARLY_IMPLICIT_METHODS}
+        embedded = ", ".join(name for name, each in known.items() if each.embedded_order is not None)
         raise ValueError(f"method: {method.name} has no error estimate, which adaptive steps need; take {embedded}")
     if not isinstance(action, Action):
         raise TypeError(
@@ -94,16 +98,29 @@ def step_controller(
 
     Raises:
         TypeError: the controller is of the wrong kind.
-        ValueError: a tolerance is not a positive number.
+        ValueError: a tolerance is not a positive number, or both are below rounding.
     """
     if controller is None:
-        return diffrax.PIDController(rtol=_tolerance("rtol", rtol, dtype), atol=_tolerance("atol", atol, dtype))
+        relative, absolute = _tolerance("rtol", rtol, dtype), _tolerance("atol", atol, dtype)
+        if not isinstance(relative, Tracer) and not isinstance(absolute, Tracer):
+            least = smallest_tolerance(dtype)
+            if float(relative) + float(absolute) < least:
+                raise ValueError(
+                    f"rtol, atol: expected a sum of at least {least:.2g}, {UNITS} rounding units of {dtype}, got"
+                    f" {float(relative):g} and {float(absolute):g}; a number of size 1 has no smaller errors"
+                )
+        return diffrax.PIDController(rtol=relative, atol=absolute)
     if not isinstance(controller, diffrax.AbstractStepSizeController):
         raise TypeError(
             "controller: expected a step controller such as diffrax.PIDController(rtol, atol) or "
             f"ElementaryController(tolerance), got {type(controller).__name__}"
         )
     return controller
+
+
+def smallest_tolerance(dtype: DTypeLike) -> float:
+    """The smallest tolerance of a step that makes sense for numbers of size 1: some rounding units of the dtype."""
+    return UNITS * float(np.finfo(np.dtype(dtype)).eps)
 
 
 def _tolerance(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:

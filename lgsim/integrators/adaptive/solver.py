@@ -14,7 +14,9 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from lgsim.integrators.hermite import chain_hermite, quartic_bump
+from lgsim.integrators.linearly_implicit import LinearizableField, Linearization, linearize
 from lgsim.integrators.method import Field, Method
+from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau
 from lgsim.lie.action import Action, Point
 
@@ -175,9 +177,8 @@ class GroupSolver(diffrax.AbstractAdaptiveSolver):
             y1, error = self.method.step(self.action, field, t0, y0, dt, args)
             return y1, error, {}, LastStep(t0, y0, None), diffrax.RESULTS.successful
         recording = _Recording(self.action, chain_length(self.method.tableau))
-        (y1, exponentials), error = self.method.step(
-            recording, lambda t, point, args: field(t, point[0], args), t0, recording.start(y0), dt, args
-        )
+        recorded = recording.field(field)
+        (y1, exponentials), error = self.method.step(recording, recorded, t0, recording.start(y0), dt, args)
         before = cast(Array, solver_state.slope)
         if made_jump is not False:
             before = jax.lax.cond(made_jump, lambda: field(t0, y0, args), lambda: before)
@@ -194,7 +195,24 @@ class GroupSolver(diffrax.AbstractAdaptiveSolver):
 def _field(terms: diffrax.AbstractTerm, t: Time) -> Field:
     """The field per unit of diffrax's own time, which runs forwards also where the user's runs backwards."""
     unit = terms.contr(jnp.zeros_like(t), jnp.ones_like(t))
+    own = getattr(getattr(terms, "term", terms), "field", None)  # diffrax wraps the term of a direction
+    if isinstance(own, LinearizableField):
+        return _Directed(own, unit)
     return lambda t, y, args: terms.vf_prod(t, y, args, unit)
+
+
+class _Directed(eqx.Module):
+    """A field that linearizes itself, in diffrax's own time, which runs in a direction of 1 or -1."""
+
+    own: Any
+    direction: Time
+
+    def __call__(self, t: Time, y: Point, args: Any) -> Vector:
+        return self.direction * self.own(self.direction * t, y, args)
+
+    def linearize(self, action: Action, t: Time, y: Point, args: Any, s: Float[Array, ""]) -> Linearization:
+        value, rate, resolvent = self.own.linearize(action, self.direction * t, y, args, self.direction * s)
+        return Linearization(self.direction * value, rate, resolvent)
 
 
 RecordedPoint = tuple[Point, Float[Array, "exponentials algebra"]]
@@ -209,6 +227,10 @@ class _Recording(Action):
     @property
     def dim(self) -> int:
         return self.action.dim
+
+    def field(self, field: Field) -> Field:
+        """A field of points as one of those that carry exponentials."""
+        return _OfRecorded(self.action, field)
 
     def start(self, y: Point) -> RecordedPoint:
         return y, jnp.zeros((self.length, self.dim), jax.tree.leaves(y)[0].dtype)
@@ -227,6 +249,17 @@ class _Recording(Action):
         return self.action.distance(y0[0], y1[0])
 
 
+class _OfRecorded(eqx.Module):
+    action: Action
+    own: Any
+
+    def __call__(self, t: Time, y: RecordedPoint, args: Any) -> Vector:
+        return self.own(t, y[0], args)
+
+    def linearize(self, action: Action, t: Time, y: RecordedPoint, args: Any, s: Float[Array, ""]) -> Linearization:
+        return linearize(self.action, self.own, t, y[0], args, s)
+
+
 @singledispatch
 def chain_length(tableau: Any) -> int:
     """The number of exponentials between the start and the end of a step; a new kind of tableau registers its own."""
@@ -238,6 +271,11 @@ def chain_length(tableau: Any) -> int:
 
 @chain_length.register
 def _(tableau: ButcherTableau) -> int:
+    return 1
+
+
+@chain_length.register
+def _(tableau: RosenbrockTableau) -> int:
     return 1
 
 

@@ -1,0 +1,144 @@
+"""Do the errors hold that ``simulate`` prints? Random machines and steps against motions that are converged.
+
+    python benchmarks/verdicts.py --quick     a few answers of some topologies
+    python benchmarks/verdicts.py             1000 answers and more, and a record in benchmarks/results
+
+Each topology is one program; masses, springs, dampers, friction, drives, starts, horizons and steps are drawn at
+random, from steps far too long to steps at which only rounding is left. An answer is a motion with the error that its
+``step_error`` gives, all numbers of q and v at all times, as shares of their sizes; the truth is MK8 at steps that
+are converged. An answer that claims to be resolved must have its error inside three times the estimate; a motion whose
+error is below 1 % must not be called unresolved. The thresholds of ``lgsim.integrators.step_error`` were chosen on the
+answers of seed 1; those of this benchmark are others.
+"""
+
+import harness  # first: it picks the core before JAX makes its threads
+
+# isort: split
+import sys
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from verdicts_parts.machines import CHUNK, TOPOLOGIES, draw, field_rates
+from verdicts_parts.truth import exact
+
+import lgsim
+
+jax.config.update("jax_enable_x64", True)
+
+# short programs, so that any number of steps is made of the same one
+setattr(sys.modules["lgsim.simulation.simulate"], "CHUNK", CHUNK)  # noqa: B010
+
+METHODS = {name: getattr(lgsim, name) for name in lgsim.__all__ if isinstance(getattr(lgsim, name), lgsim.Method)}
+SEED = 2
+INSIDE, FACTOR, NEVER, ALARMS, GOOD = 0.97, 3, 30, 0.05, 0.01
+"""The share of the answers inside FACTOR times the estimate, what none may exceed, the share of false alarms among
+motions with errors below GOOD."""
+
+
+class Outcome(NamedTuple):
+    """What became of an answer.
+
+    Attributes:
+        topology: Name of its topology.
+        kind: "diverged", "unknown" where the reference does not converge, "resolved" or "not resolved".
+        error: The true error, as a share of the motion.
+        ratio: The true error as a multiple of the estimate.
+        place: The same of the line that is printed, of the configuration alone.
+    """
+
+    topology: str
+    kind: str
+    error: float = np.nan
+    ratio: float = np.nan
+    place: float = np.nan
+
+
+def answer(name, topology, rates, i):
+    """Draw a machine, move it, and compare with the truth."""
+    rng = np.random.default_rng([SEED, sum(map(ord, name)), i])
+    asked = draw(topology, rng, rates)
+    model = asked.model
+    q, v = (jnp.asarray(x, model.dtype) for x in (asked.q, asked.v))
+    given = {"duration": asked.duration, "method": METHODS[topology.method], "control": asked.control}
+    if topology.adaptive:
+        motion = lgsim.simulate_adaptive(
+            model, q, v, rtol=asked.tolerance, atol=1e-3 * asked.tolerance, dt_out=asked.duration / SAVED, **given
+        )
+        rate = asked.rate * asked.duration / asked.dt / SAVED
+    else:
+        # the step that the machine makes, in its dtype
+        motion = lgsim.simulate(model, q, v, dt=float(np.asarray(asked.dt, model.dtype)), **given)
+        rate = asked.rate
+    if motion.result or motion.step_error is None:
+        return Outcome(name, "diverged")
+    error, known = exact(model, asked.control, motion, rate)
+    said = motion.step_error
+    if not said.resolved:
+        # a motion whose truth is only known for a while is not one with a small error at all times
+        return Outcome(name, "not resolved", np.nanmax(error / said.size[: error.shape[1]]) if known else np.inf)
+    if known < len(motion):
+        return Outcome(name, "unknown")
+    true, told = (x[:, : error.shape[1]] / said.size[: error.shape[1]] for x in (error, said.error))
+    nv = model.nv
+    return Outcome(name, "resolved", true.max(), true.max() / told.max(), true[:, :nv].max() / told[:, :nv].max())
+
+
+SAVED = 100
+"""States that are saved of a motion with adaptive steps."""
+
+
+def run(report):
+    """All topologies whose method there is."""
+    names = [name for name, topology in TOPOLOGIES.items() if topology.method in METHODS]
+    names = names[:: len(names) // 5] if report.quick else names
+    each, rows, found = 6 if report.quick else 45, [], []
+    for name in names:
+        topology = TOPOLOGIES[name]
+        rates = field_rates(topology)
+        mine = [answer(name, topology, rates, i) for i in range(each)]
+        found += mine
+        rows.append([name, topology.method + ("" if not topology.adaptive else ", adaptive"), *_row(mine)])
+        print(f"  {name}: {sum(x.kind == 'resolved' for x in mine)} of {len(mine)} resolved", flush=True)
+        jax.clear_caches()
+    rows.append(["all", "", *_row(found)])
+    report.table(
+        "Errors of the steps: what is claimed, and what is true",
+        ["machine", "method", "answers", "diverged", "not resolved", "resolved", "inside 3", "inside 3 of q", "largest",
+         "estimate / error", "false alarms", "of"], rows,
+    )  # fmt: skip
+    _judge(report, found)
+
+
+def _row(outcomes):
+    resolved = [x for x in outcomes if x.kind == "resolved"]
+    ratio, place = np.array([x.ratio for x in resolved]), np.array([x.place for x in resolved])
+    good = [x for x in outcomes if x.error < GOOD]
+    kinds = [sum(x.kind == kind for x in outcomes) for kind in ("diverged", "not resolved", "resolved")]
+    if not resolved:
+        return [len(outcomes), *kinds, *["-"] * 4, sum(x.kind == "not resolved" for x in good), len(good)]
+    return [
+        len(outcomes), *kinds, float(np.mean(ratio <= FACTOR)), float(np.mean(place <= FACTOR)), float(ratio.max()),
+        float(np.median(1 / np.maximum(ratio, 1e-9))), sum(x.kind == "not resolved" for x in good), len(good),
+    ]  # fmt: skip
+
+
+def _judge(report, outcomes):
+    resolved = [x for x in outcomes if x.kind == "resolved"]
+    good = [x for x in outcomes if x.error < GOOD]
+    ratio, place = np.array([x.ratio for x in resolved]), np.array([x.place for x in resolved])
+    alarms = sum(x.kind == "not resolved" for x in good) / len(good)
+    report.figure("answers", len(outcomes))
+    report.figure("resolved", len(resolved))
+    report.figure("inside 3", 100 * np.mean(ratio <= FACTOR), "%")
+    report.figure("estimate / error, median", np.median(1 / np.maximum(ratio, 1e-9)))
+    report.figure("false alarms", 100 * alarms, "%")
+    report.bound("share of errors inside 3 times the estimate", np.mean(ratio <= FACTOR), at_least=INSIDE)
+    report.bound("the same of what is printed", np.mean(place <= FACTOR), at_least=INSIDE)
+    report.bound("largest error / estimate", max(ratio.max(), place.max()), at_most=NEVER)
+    report.bound("resolved motions called unresolved", alarms, at_most=ALARMS)
+
+
+if __name__ == "__main__":
+    harness.main(run, "verdicts")

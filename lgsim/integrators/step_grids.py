@@ -1,0 +1,102 @@
+"""A motion computed again with other steps, and neighboring motions: what an estimate of the error of the steps reads.
+
+The steps differ, the compiled program does not: an ``advance`` takes the step as a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from lgsim.lie.action import Point
+
+Advance = Callable[[Point, int, tuple[int, int]], Point]
+"""``advance(y, node, (a, b))``: the states (count, ...) at the next ``count`` nodes after a node, from the state y
+there, by steps b/a times as long as those of the motion; from node to node it is always the same number of steps."""
+Difference = Callable[[Point, Point], Float[np.ndarray, "count dim"]]
+"""``difference(y0, y1)``: the algebra vectors (count, dim) between states (count, ...)."""
+
+PARTED = 0.5
+"""The share of a motion's size from which on two motions say nothing about one another."""
+
+
+class Gaps(NamedTuple):
+    """How far two motions are from each other.
+
+    Attributes:
+        node: The nodes of the first one where both have a state, (count,), increasing from 1 on.
+        gap: The absolute values of the algebra's components between them, (count, dim).
+        whole: Whether they could be compared to the end; else they had parted.
+    """
+
+    node: Int[np.ndarray, " count"]
+    gap: Float[np.ndarray, "count dim"]
+    whole: bool
+
+
+def states_of(parts: list[Point]) -> Point:
+    """The states of several pieces as one, each leaf with a leading axis."""
+    return jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *parts)
+
+
+def compare(
+    advance: Advance,
+    difference: Difference,
+    states: Point,
+    steps: tuple[int, int],
+    scale: Float[np.ndarray, " dim"],
+    *,
+    every: int = 1,
+    start: Point | None = None,
+    until: int | None = None,
+) -> tuple[Gaps, Point]:
+    """Compute a motion with steps b/a times as long beside one whose states are known, until they part.
+
+    Args:
+        advance: See ``Advance``.
+        difference: See ``Difference``.
+        states: The known states at each ``every``-th node (count + 1, ...), the first one the start.
+        steps: (a, b), without a common divisor.
+        scale: Sizes of the algebra's components, by which the motions' distance is measured.
+        every: Nodes from one known state to the next.
+        start: Another start; by default that of the known motion.
+        until: The node up to which they are compared; by default the last one.
+
+    Returns:
+        The gaps, and the states of the other motion at its own nodes, the start included.
+    """
+    a, b = steps
+    last = len(jax.tree.leaves(states)[0]) - 1
+    last = last if until is None else min(last, until // every)
+    y = jax.tree.map(jnp.asarray, jax.tree.map(lambda x: x[0], states) if start is None else start)
+    own = [jax.tree.map(lambda x: np.asarray(x)[None], y)]
+    nodes, gaps, done, whole = [np.zeros(0, int)], [np.zeros((0, len(scale)))], 0, True
+    # every so many states of its own there is one to compare, up to the last one
+    apart = a * every // math.gcd(b, a * every)
+    end = last * every * a // b // apart * apart
+    while whole and done < end:
+        found = jax.tree.map(np.asarray, advance(y, done, steps))
+        own.append(found)
+        count = len(jax.tree.leaves(found)[0])
+        at = np.arange(done + 1, done + count + 1)
+        here = np.flatnonzero((at % apart == 0) & (at <= end))
+        node = at[here] * b // a
+        # of one length always, so that the difference is compiled once
+        there, which = (np.concatenate([x, np.zeros(count - len(here), int)]) for x in (node // every, here))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap = difference(
+                jax.tree.map(lambda x, k=there: x[k], states), jax.tree.map(lambda x, k=which: x[k], found)
+            )
+            gap = np.abs(np.asarray(gap, float)[: len(here)])
+            whole = bool(np.all(gap <= PARTED * scale))  # not where something is not a number
+        nodes.append(node)
+        gaps.append(gap)
+        y, done = jax.tree.map(lambda x: jnp.asarray(x[-1]), found), done + count
+    inside = last * every * a // b + 1
+    return Gaps(np.concatenate(nodes), np.concatenate(gaps), whole), jax.tree.map(lambda x: x[:inside], states_of(own))

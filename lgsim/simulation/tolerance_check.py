@@ -1,0 +1,93 @@
+"""The error of adaptive steps, from the same machine moved again with other tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.integrators.step_error import Estimate, StepError, Timeline, by_tolerances, parting_rate, verdict
+from lgsim.integrators.step_grids import Gaps
+from lgsim.multibody.model import Model
+from lgsim.simulation.equations_of_motion import state_space
+from lgsim.simulation.step_check import differences, motion_scale, neighbor
+
+FACTOR = 10.0
+"""The ratio of the tolerances that are compared."""
+
+States = Float[np.ndarray, "saved state"]
+Again = Callable[..., tuple[States, bool]]
+"""``again(factor, start)``: the saved states with tolerances larger by a factor, from the motion's start or another
+one, and whether they end as the motion does, by its time or by an event."""
+
+
+def check_tolerance(
+    model: Model,
+    again: Again,
+    y0: Float[Array, " state"],
+    time: Float[np.ndarray, " saved"],
+    states: States,
+    steps: int,
+) -> StepError | None:
+    """The error of adaptive steps at the saved states, which is proportional to their tolerance.
+
+    It is found from 10 and 100 times the tolerance, and where these do not show that proportion from a tenth of it.
+
+    Args:
+        model: The machine.
+        again: See ``Again``.
+        y0: The state at the start.
+        time: Times of the saved states, s.
+        states: The saved states.
+        steps: Number of steps that were made.
+
+    Returns:
+        The error; None where nothing but the start was saved, and where Ctrl-C ended the search for it.
+    """
+    late = time[0] > 0  # the start is no saved state
+    if late:
+        time, states = np.append(np.zeros_like(time[:1]), time), np.concatenate([np.asarray(y0)[None], states])
+    if len(time) < 2:
+        return None
+    scale, after = motion_scale(model, states), time[1:].astype(float)
+    line = Timeline(after, steps * after / after[-1])
+    difference = differences(state_space(model))
+
+    def gaps(one: States, two: States) -> Gaps:
+        """Between two motions at the times that both have; at an event the states of the event are compared."""
+        common = max(min(len(one), len(two)) - 1, 0)
+        node = np.append(np.arange(1, common + 1)[: max(common - 1, 0)], len(after))
+        # of one length always, so that the difference is compiled once
+        x, y = (np.concatenate([x[: len(node) - 1], *[x[-1:]] * (len(after) - len(node) + 1)]) for x in (one, two))
+        return Gaps(node, np.abs(np.asarray(difference(x, y), float))[: len(node)], True)
+
+    def motion(factor: float, start: Float[Array, " state"] | None = None) -> tuple[States, bool]:
+        """The states after the start with another tolerance, and whether they end as the motion does."""
+        found, ended = again(factor, start)
+        return found[int(not late) :], ended and len(found) > int(not late)
+
+    def estimate() -> Estimate:
+        (loose, ended), (looser, ended_too) = motion(FACTOR), motion(FACTOR**2)
+        if ended and ended_too:
+            found = by_tolerances(line, scale, FACTOR, gaps(states[1:], loose), gaps(loose, looser), None)
+            if found.sure:
+                return found
+        tight, ended = motion(1 / FACTOR)
+        unknown = Gaps(np.zeros(0, int), np.zeros((0, len(scale.size))), False)
+        return by_tolerances(line, scale, FACTOR, None, None, gaps(states[1:], tight) if ended else unknown)
+
+    def neighbor_rate() -> float:
+        start, apart = neighbor(model, np.asarray(y0), scale)
+        found, ended = motion(1.0, start)
+        return parting_rate(line, scale, gaps(states[1:], found), apart) if ended else float("nan")
+
+    try:
+        error = verdict(line, scale, 1, estimate(), neighbor_rate)
+    except KeyboardInterrupt:
+        return None
+    if not error.resolved and np.isnan(error.rate):
+        error = replace(error, reason=f"{error.reason}; take a smaller tolerance")
+    return error[int(late) :]
