@@ -364,7 +364,6 @@ def test_calibration():
                 flagged += ((true <= found.limit / 3) & ~resolved).sum()
     assert claimed > 500 and inside >= 0.97 * claimed and beyond == 0
     assert flagged <= 0.05 * fine
-    assert flagged <= 0.05 * fine
 
 
 @pytest.mark.slow
