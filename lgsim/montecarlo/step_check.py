@@ -305,10 +305,11 @@ def _output_error(
         largest = np.max(np.abs([m.low, m.high]), initial=0.0)
         interval = np.where(np.isnan(interval), UNKNOWN_INTERVAL * largest, interval)
         limit = np.maximum(np.maximum(interval, DIGITS * np.abs(np.nan_to_num(value))), floor or 0.0)
+        seen = error != 0
         if len(a) and pairs.left > 0:
             # none of k changes at all, as of most peaks that lie at the start: some of the others may (3/k at 95 %)
-            error = np.where(error == 0, np.minimum(spread * 3 / len(a), limit), error)
-        return StatisticStepError(error.reshape(shape), limit.reshape(shape))
+            error = np.where(seen, error, np.minimum(spread * 3 / len(a), limit))
+        return StatisticStepError(error.reshape(shape), limit.reshape(shape), seen.reshape(shape))
 
     quantiles = {}
     if not pairs.tilted and len(a) > 1:
@@ -434,5 +435,6 @@ def _verdict(
     elif not np.any(flips) and left > 0:
         # none of k: less than 3/k at 95 %, and no sign of more than the interval
         error = min(3 / len(flips), interval)
-    statistic = StatisticStepError(np.asarray(min(error, 1.0)), np.asarray(interval, float))
+    seen = np.asarray(bool(np.any(flips)) or bool(crossing))
+    statistic = StatisticStepError(np.asarray(min(error, 1.0)), np.asarray(interval, float), seen)
     return VerdictStepError(float(np.mean(own != half)), statistic)
