@@ -66,6 +66,8 @@ def run_study(asked: StudyRequest) -> int:
     files.remark(loaded.machine.report, loaded.machine.floating_base)
     starts.remark_study(_rollout(loaded.study))
     console(error=True).print(f"{asked.file}: {_summary(loaded)}", soft_wrap=True)
+    if loaded.remark:
+        note(loaded.remark)
     if asked.check:
         return 0
     files.keep_compiled()

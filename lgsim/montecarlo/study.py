@@ -17,6 +17,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Integer, PyTree, Shaped, UInt32
 
+from lgsim.integrators.method import Method
 from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.low_discrepancy import Points, PointSequence
 from lgsim.montecarlo.rollout import Rollout
@@ -305,6 +306,19 @@ class Study(eqx.Module):
             raise TypeError("with_substeps: the rollout is a function; it has no steps that are known")
         refined: Any = self.rollout
         return eqx.tree_at(lambda study: study.rollout, self, refined.with_substeps(substeps))
+
+    def with_method(self, method: Method) -> Study:
+        """The study with motions by another method.
+
+        Raises:
+            TypeError: the rollout is none of ``Rollout``, which has a method.
+        """
+        if not isinstance(self.rollout, Rollout):
+            raise TypeError("with_method: the rollout is a function; it has no method that is known")
+        rollout, found = copy.copy(self.rollout), copy.copy(self)
+        object.__setattr__(rollout, "method", method)  # static, as a tile
+        object.__setattr__(found, "rollout", rollout)
+        return found
 
     def with_tile(self, tile: int) -> Study:
         """The study in tiles of another size: the same samples, to rounding the same columns."""

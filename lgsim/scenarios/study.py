@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lgsim.integrators import METHODS, Method
+from lgsim.integrators import Method
+from lgsim.integrators.methods import MK4
 from lgsim.montecarlo import (
     Distribution,
     LatinHypercube,
@@ -22,6 +23,7 @@ from lgsim.montecarlo import (
     Study,
     Wind,
 )
+from lgsim.montecarlo.method_choice import choose_method
 from lgsim.multibody import Model
 from lgsim.scenarios.dispersions import read_dispersions
 from lgsim.scenarios.machine import MachineFile, machine_of, with_stops_of
@@ -29,7 +31,7 @@ from lgsim.scenarios.outputs import read_failures, read_outputs
 from lgsim.scenarios.states import unit_quaternions
 from lgsim.scenarios.time_steps import read_time_steps
 from lgsim.scenarios.toml_table import Table, read
-from lgsim.simulation import controls
+from lgsim.simulation import MOTION_METHODS, Automatic, controls
 from lgsim.simulation.controls import ControlLaw, Hover
 from lgsim.support.messages import one_line
 
@@ -41,6 +43,11 @@ GAINS = ("stiffness", "damping", "attitude", "spin")
 """The gains of the law "hover"."""
 
 
+AUTOMATIC = "auto"
+"""The method that a study finds itself."""
+METHOD_NAMES = (AUTOMATIC, *MOTION_METHODS)
+
+
 class StudyScenario(NamedTuple):
     """A Monte Carlo study, ready to be run: ``montecarlo.run(s.study)``.
 
@@ -49,12 +56,14 @@ class StudyScenario(NamedTuple):
         machine: The machine and its file.
         worst: The output by whose size a report chooses the worst samples; None where the report is to choose it.
         cases: The number of worst samples that a report replays.
+        remark: Why the method of ``method = "auto"`` is no explicit one, or empty.
     """
 
     study: Study
     machine: MachineFile
     worst: str | None
     cases: int
+    remark: str = ""
 
 
 def load_study(
@@ -121,7 +130,10 @@ def load_study(
         raise root.fault("stop", one_line(error).removeprefix("stop: ")) from error
     shown = root.table("report").only("worst", "cases")
     worst = shown.choice("worst", tuple(shapes), next(iter(shapes))) if "worst" in shown else None
-    return StudyScenario(wanted, machine, worst, shown.whole("cases", 3, 0))
+    remark = ""
+    if root.table("time").choice("method", METHOD_NAMES, AUTOMATIC) == AUTOMATIC:
+        wanted, remark = choose_method(wanted, Automatic())
+    return StudyScenario(wanted, machine, worst, shown.whole("cases", 3, 0), remark)
 
 
 def _rollout(root: Table, model: Model) -> tuple[Rollout, dict[str, Distribution]]:
@@ -148,7 +160,7 @@ def _time(table: Table) -> tuple[float, int, int, Method]:
     every = table.whole("save_every", 1)
     if steps % every:
         raise table.fault("save_every", f"expected a divisor of the {steps} steps, got {every}")
-    return dt, steps, every, METHODS[table.choice("method", tuple(METHODS), "MK4")]
+    return dt, steps, every, MOTION_METHODS.get(table.choice("method", METHOD_NAMES, AUTOMATIC), MK4)
 
 
 Configuration = Float[np.ndarray, " nq"]

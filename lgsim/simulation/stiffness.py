@@ -132,6 +132,21 @@ def unstable_mode(
     return UnstableMode(float(at[i % STATES]), abs(mode), joint, cause, step)
 
 
+def fastest_rate(
+    model: Model,
+    t: float,
+    y: Shaped[np.ndarray, " state"],
+    *,
+    control: Control | None = None,
+    wrenches: Wrenches | None = None,
+    segments: TorqueSegment | None = None,
+) -> float:
+    """The size of the largest eigenvalue of the Jacobian at a state, 1/s; arguments as of ``unstable_mode``."""
+    steady = segments if segments is None or segments.steady else None
+    data = _modes(model, control, wrenches, steady, jnp.full(1, t, model.dtype), jnp.asarray(y)[None])
+    return float(np.abs(np.linalg.eigvals(np.asarray(data.jacobian[0], np.float64))).max(initial=0.0))
+
+
 @eqx.filter_jit  # not jax.jit: a control may be any function
 def _modes(
     model: Model,

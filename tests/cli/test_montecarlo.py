@@ -238,7 +238,10 @@ def test_starts_beyond_limits_and_joints_without_inertia(write):
 
 def test_a_study_whose_samples_all_diverge(write, tmp_path):
     """It says so, with the exit code of a diverged simulation."""
-    study, store = write(changed(("dt = 0.02", "dt = 1.0"), ("stiffness = 3.0", "stiffness = 1e9"))), tmp_path / "gone"
+    study, store = (
+        write(changed(("dt = 0.02", 'dt = 1.0\nmethod = "MK4"'), ("stiffness = 3.0", "stiffness = 1e9"))),
+        tmp_path / "gone",
+    )
     result = lgsim("montecarlo", study, "--out", store, "--samples", 16)
     assert result.exit_code == 3 and "note: all samples diverged" in result.stderr
 
@@ -342,6 +345,21 @@ def test_the_same_arm_with_the_steps_that_it_needs(tmp_path):
     true = np.abs(q.mean(axis=0) - angles.mean(axis=0))
     assert np.all(true <= 3 * found.outputs["final_q"].mean.error + 1e-14) and found.resolved
     assert "error of the steps" not in result.stderr and "steps at most" in " ".join(result.stdout.split())
+
+
+def test_the_stiff_arm_by_the_method_that_a_study_finds(tmp_path):
+    """Without a method in its file: Rodas4 at 5 ms, resolved, and none fails; the numbers of hand-written equations."""
+    study = finer(tmp_path, 0.005)
+    study.write_text(study.read_text().replace('method = "MK4"\n', ""))
+    result, masses = run_stiff(study, tmp_path / "auto", 192)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stderr.split())
+    assert re.search(
+        r"rates up to \S+ 1/s at joint elbow \(damping 6 of the control .*Rodas4 takes the place of MK4", said
+    )
+    assert not column(tmp_path / "auto", "failed missed").any()
+    angles, _ = integrated(masses, 2.5e-4)
+    assert np.abs(column(tmp_path / "auto", "final_q")[: len(angles)] - angles).max() < 1e-6
 
 
 @pytest.mark.slow

@@ -1,0 +1,59 @@
+"""The method of a study that is to find its own: by the rates of some of its samples."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lgsim.montecarlo.rollout import Rollout
+from lgsim.montecarlo.study import Study
+from lgsim.simulation.equations_of_motion import initial_state
+from lgsim.simulation.simulate import simulate
+from lgsim.simulation.stiffness import Automatic, fastest_rate
+
+SAMPLES = 16
+"""The number of samples whose rates at the start are compared."""
+
+MOTIONS = 3
+"""The number of the fastest of them whose motion is looked at."""
+
+
+def choose_method(study: Study, choice: Automatic) -> tuple[Study, str]:
+    """The study by the explicit method of a choice, or by the stiff one where a sample is too fast for the other.
+
+    All samples share one program, so that they share the method. Of the first samples those with the fastest rates at
+    the start are simulated by ``Automatic``; what is faster elsewhere is left to the check of the steps.
+
+    Args:
+        study: A study whose rollout has steps; else it is returned as it is.
+        choice: The two methods.
+
+    Returns:
+        The study, and why it has the stiff method, or empty.
+    """
+    if not isinstance(study.rollout, Rollout):
+        return study, ""
+    runs = [
+        study.rollout.with_values(jax.tree.map(jnp.asarray, study.sample(i).values))
+        for i in range(min(SAMPLES, study.samples))
+    ]
+    rates = [_rate(run) for run in runs]
+    for i in np.argsort(rates)[::-1][:MOTIONS]:
+        run = runs[i]
+        motion = simulate(
+            run.model, run.q0, run.v0, duration=run.steps * abs(float(run.dt)), dt=abs(float(run.dt)), method=choice,
+            torques=run.torques, control=run.control, wrenches=run.wrenches, tau0=run.tau0, step_check=False,
+        )  # fmt: skip
+        if motion.remark:
+            return study.with_method(choice.stiff), motion.remark
+    return study.with_method(choice.explicit), ""
+
+
+def _rate(run: Rollout) -> float:
+    """The fastest rate at the start of a motion, 1/s; zero where the control cannot be differentiated."""
+    state = np.asarray(initial_state(run.model, run.q0, run.v0, run.tau0))
+    try:
+        return fastest_rate(run.model, float(run.t0), state, control=run.control, wrenches=run.wrenches)
+    except (TypeError, ValueError, NotImplementedError):
+        return 0.0
