@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from lgsim.identify.estimators.estimator import Estimate, Resimulation
 from lgsim.integrators.methods import METHODS
-from lgsim.integrators.richardson import convergence
+from lgsim.linalg.richardson import convergence
 
 ROUNDING = 32.0
 """Rounding units of the largest number of the states that count as rounding."""

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from lgsim.integrators.methods import METHODS
-from lgsim.integrators.richardson import Convergence
+from lgsim.linalg.richardson import Convergence
 from lgsim.montecarlo.outputs import Subsampled, final_q, final_v
 from lgsim.montecarlo.results import Moments, normal_quantile
 from lgsim.montecarlo.rollout import Rollout

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lgsim.integrators.richardson import Convergence, convergence
+from lgsim.linalg.richardson import Convergence, convergence
 from lgsim.montecarlo.outputs import FinalAttitude, OutOfBounds
 from lgsim.montecarlo.results import Moments, Results, normal_quantile, wilson
 from lgsim.montecarlo.rollout import Rollout
@@ -284,8 +284,7 @@ def _output_error(
         pairs: The output at dt and dt/2.
         m: The moments of all samples.
         converged: How it converges.
-        floor: What rounding does to a motion; None for whole numbers and truth values: where none of k changes, 3/k
-            might (95 %).
+        floor: What rounding does to a motion; None for whole numbers and truth values.
         shape: The shape of the output.
     """
     a, w = pairs.own, pairs.weights
@@ -298,13 +297,19 @@ def _output_error(
     mean, std, half = (np.ravel(np.asarray(x, float)) for x in (m.mean, m.std, m.half_width(CONFIDENCE)))
     of_spread = z * std * np.sqrt(np.maximum(kurtosis - 1, 1) / (4 * m.effective))
 
+    spread = np.ravel(np.asarray(m.high - m.low, float))
+
     def judged(error: np.ndarray, interval: np.ndarray, value: np.ndarray) -> StatisticStepError:
         if not len(a):
             error = np.full(value.shape, np.nan)
         largest = np.max(np.abs([m.low, m.high]), initial=0.0)
         interval = np.where(np.isnan(interval), UNKNOWN_INTERVAL * largest, interval)
         limit = np.maximum(np.maximum(interval, DIGITS * np.abs(np.nan_to_num(value))), floor or 0.0)
-        return StatisticStepError(error.reshape(shape), limit.reshape(shape))
+        seen = error != 0
+        if len(a) and pairs.left > 0:
+            # none of k changes at all, as of most peaks that lie at the start: some of the others may (3/k at 95 %)
+            error = np.where(seen, error, np.minimum(spread * 3 / len(a), limit))
+        return StatisticStepError(error.reshape(shape), limit.reshape(shape), seen.reshape(shape))
 
     quantiles = {}
     if not pairs.tilted and len(a) > 1:
@@ -313,14 +318,9 @@ def _output_error(
             quantiles[level] = judged(error, interval, value)
     # a single number has no deviation that an error could touch
     deviation = spread_error if m.count > 1 else np.zeros_like(spread_error)
-    found = [judged(mean_error, half, mean), judged(deviation, of_spread, std)]
-    if floor is None and len(a) and pairs.left > 0:
-        same, unseen = np.all(a == pairs.half, axis=0), np.ravel(np.asarray(m.high - m.low)) * 3 / len(a)
-        found = [
-            StatisticStepError(np.where(same.reshape(shape), np.minimum(unseen.reshape(shape), limit), error), limit)
-            for error, limit in found
-        ]
-    return OutputStepError(found[0], found[1], quantiles, converged.order.reshape(shape))
+    return OutputStepError(
+        judged(mean_error, half, mean), judged(deviation, of_spread, std), quantiles, converged.order.reshape(shape)
+    )
 
 
 def _standard_error(
@@ -435,5 +435,6 @@ def _verdict(
     elif not np.any(flips) and left > 0:
         # none of k: less than 3/k at 95 %, and no sign of more than the interval
         error = min(3 / len(flips), interval)
-    statistic = StatisticStepError(np.asarray(min(error, 1.0)), np.asarray(interval, float))
+    seen = np.asarray(bool(np.any(flips)) or bool(crossing))
+    statistic = StatisticStepError(np.asarray(min(error, 1.0)), np.asarray(interval, float), seen)
     return VerdictStepError(float(np.mean(own != half)), statistic)

@@ -30,13 +30,16 @@ class StatisticStepError(NamedTuple):
     """The error of the steps of a statistic, number by number, in the unit of the statistic.
 
     Attributes:
-        error: Estimate of the size of the error that the steps bring, NaN where there is none.
+        error: Estimate of the size of the error that the steps bring, NaN where there is none. Where no sample that was
+            run again changes, it is what that leaves open, 3/k of the range, but no more than the limit.
         limit: Half width of the statistical interval (95 %); where that is smaller, half of the fifth digit of the
             statistic, or what rounding does to a motion.
+        seen: Whether any sample that was run again changes the statistic.
     """
 
     error: Real
     limit: Real
+    seen: Bool[np.ndarray, "*shape"]
 
     @property
     def resolved(self) -> Bool[np.ndarray, "*shape"]:
@@ -137,7 +140,7 @@ class StudyStepError:
         The entry is the place of the number in its output, flattened, None where it is one number.
         """
         for name, each in self.verdicts():
-            error, limit = each.probability
+            error, limit, _ = each.probability
             if not each.probability.resolved:
                 yield name, None, "probability", float(error), float(limit)
         for name, output in self.outputs.items():
@@ -177,12 +180,11 @@ class StudyStepError:
         worst, where = 0.0, ""
         for name, each in self.verdicts():
             share = _share(each.probability)
-            if share > worst and each.flipped:
+            if share > worst and each.probability.seen:
                 worst, where = float(share), name
         for name, output in self.outputs.items():
             for what, each in output.statistics():
-                # what is equal to its limit is what no changed number excludes
-                share = np.where(each.error == each.limit, 0.0, _share(each))
+                share = np.where(each.seen, _share(each), 0.0)
                 if share.size and np.max(share) > worst:
                     k = int(np.argmax(share))
                     worst, where = float(np.max(share)), f"{what} of {_number(name, k if share.size > 1 else None)}"
@@ -285,8 +287,8 @@ def _plain_statistic(each: StatisticStepError) -> list[Any]:
 
 
 def _read_statistic(plain: list[Any]) -> StatisticStepError:
-    error, limit = (np.asarray(x, float) for x in plain)
-    return StatisticStepError(error, limit)
+    error, limit, seen = plain
+    return StatisticStepError(np.asarray(error, float), np.asarray(limit, float), np.asarray(seen, bool))
 
 
 def _plain_output(each: OutputStepError) -> dict[str, Any]:
