@@ -65,6 +65,7 @@ from lgsim.multibody import (
     tangent_jacobian,
 )
 from lgsim.simulation import (
+    Automatic,
     StateHistory,
     Trajectory,
     controls,
@@ -91,6 +92,7 @@ __all__ = [
     "SO2",
     "SO3",
     "SYMPLECTIC_METHODS",
+    "Automatic",
     "BodyMomentumHamiltonian",
     "Cotangent",
     "Euclidean",
