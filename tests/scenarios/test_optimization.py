@@ -142,12 +142,14 @@ def by_hand(name):
         pose = FramePose(model=model, frame="flange", target=T, weight=1e4)
         steps, terminal, solver = 25, (slow, pose), ILQR(max_iterations=200)
     else:
-        points = jnp.array([[0.45, -0.15, 0.55], [0.45, 0.15, 0.55], [0.45, 0.0, 0.75]])
-        times = jnp.array([0.4, 0.8, 1.2])
+        points = jnp.array([[0.427, 0.0, 0.62], [0.45, -0.15, 0.55], [0.45, 0.15, 0.55], [0.45, 0.0, 0.75]])
+        times = jnp.array([0.0, 0.4, 0.8, 1.2])
         path = FramePath(model=model, frame="flange", times=times, points=points, weight=1e4)
         steps, running, terminal, solver = 30, (*running, path), (slow, path), ILQR(max_iterations=300)
-    problem = problem_of(model, q, 0.04, steps, running, terminal, model.effort_limit, substeps=10)
-    return problem, solver, jnp.broadcast_to(gravity_forces(model, jnp.asarray(q)), (steps, 7))
+    free = model.replace(lower=jnp.full(7, -jnp.inf), upper=jnp.full(7, jnp.inf))
+    speeds = [joint_limits(free, velocities=True)]
+    problem = problem_of(model, q, 0.04, steps, running, terminal, model.effort_limit, substeps=10, constraints=speeds)
+    return problem, AugmentedLagrangian(solver), jnp.broadcast_to(gravity_forces(model, jnp.asarray(q)), (steps, 7))
 
 
 @pytest.mark.parametrize("name", data.SCENARIOS)
