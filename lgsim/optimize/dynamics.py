@@ -18,7 +18,13 @@ from lgsim.linalg.dense import SymmetricBlocks, matvec, product, transpose
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.simulation.equations_of_motion import TorqueSegment, equations_of_motion, state_space
+from lgsim.simulation.equations_of_motion import (
+    MOTION_FIELD,
+    MotionField,
+    TorqueSegment,
+    equations_of_motion,
+    state_space,
+)
 from lgsim.simulation.methods import method_name
 from lgsim.simulation.state_space import StateSpace
 from lgsim.xla import batch_last, fusion_barrier
@@ -318,13 +324,13 @@ class MultibodyDynamics(Machine):
         return self.dt / self.substeps
 
     def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
-        return self._by(equations_of_motion, t, y, u)
+        return self._by(MOTION_FIELD, t, y, u)
 
     def linearized(
         self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
         """(A, B, c) from the Jacobians of the forward dynamics in closed form, at each of the method's evaluations."""
-        return linearize_in_chart(self.action, lambda y, u: self._by(_driven_by_jacobians, t, y, u), y, u, y_next)
+        return linearize_in_chart(self.action, lambda y, u: self._by(_FIELD_BY_JACOBIANS, t, y, u), y, u, y_next)
 
     def _by(self, field: Any, t: Number, y: Point, u: Float[Array, " m"]) -> Point:
         """The next state by a field of the machine's accelerations."""
@@ -377,9 +383,14 @@ class RateControlledDynamics(Dynamics):
         return A, h * jnp.concatenate([B, one]), jnp.concatenate([c, now - w_after])
 
 
-def _driven_by_jacobians(t: Float[Array, ""], y: Float[Array, " ny"], args: Any) -> Float[Array, " n"]:
+class _FieldByJacobians(MotionField):
     """The field of a machine whose derivative is that of the forward dynamics in closed form."""
-    return equations_of_motion(t, y, args, forward_dynamics_by_jacobians)
+
+    def __call__(self, t: Number, y: Float[Array, " ny"], args: Any) -> Float[Array, " n"]:
+        return equations_of_motion(t, y, args, forward_dynamics_by_jacobians)
+
+
+_FIELD_BY_JACOBIANS = _FieldByJacobians()
 
 
 def _controlled(t: Number, y: Point, given: Any) -> Float[Array, " n"]:

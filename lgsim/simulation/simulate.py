@@ -34,7 +34,7 @@ from lgsim.simulation.fixed_steps import FixedSteps
 from lgsim.simulation.methods import method_name
 from lgsim.simulation.rollout import StateHistory, integrate_checked_motion
 from lgsim.simulation.step_check import check_steps, joined_state, node_steps
-from lgsim.simulation.stiffness import Automatic, UnstableMode, unstable_mode
+from lgsim.simulation.stiffness import Automatic, UnstableMode, singular_joint, unstable_mode
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
@@ -276,7 +276,7 @@ def _finite(
     joint = worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]), force)
     # no step is small enough for a mass matrix that cannot be solved
     before = np.concatenate([start[None], joined_state(_slice(motion, slice(first)))])
-    advice = describe_missing_inertia(model, jnp.asarray(before[-1, : model.nq]))
+    advice = describe_missing_inertia(model, jnp.asarray(before[-1, : model.nq])) or _singular(fixed, before[0], done)
     if not advice:
         mode = _unstable(fixed, before, done)
         advice = f"take a smaller dt than {dt:g} s or a method of higher order than {method_name(fixed.method)}"
@@ -284,6 +284,20 @@ def _finite(
             advice = f"{mode}: take a dt of {0.5 * mode.largest_step:.1g} s, or a method such as Rodas4"
     return _slice(motion, slice(first)), (
         f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; {advice}"
+    )
+
+
+def _singular(fixed: FixedSteps, y: Float[np.ndarray, " state"], done: int) -> str:
+    """What to do where the linear system of a step from y is singular, or empty."""
+    segment = fixed.rows if fixed.rows is None or fixed.rows.steady else None
+    joint = singular_joint(
+        fixed.method, fixed.model, fixed.dt * done, y, fixed.dt,
+        control=fixed.control, wrenches=fixed.wrenches, segments=segment,
+    )  # fmt: skip
+    if not joint:
+        return ""
+    return (
+        f"the linear system of a step is singular at the joint {joint!r}, which grows too fast for dt; take half of it"
     )
 
 

@@ -15,6 +15,7 @@ from jaxtyping import Complex, Float, Int, Shaped
 
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4, Rodas4
+from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau
 from lgsim.integrators.stability import largest_step, unstable
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import (
@@ -25,6 +26,9 @@ from lgsim.simulation.equations_of_motion import (
     force_slopes,
     motion_jacobian,
 )
+
+SINGULAR = 1e-6
+"""The size of an eigenvalue of a step's linear system below which a step says nothing."""
 
 STATES = 8
 """The number of states of a piece of a motion at which its rates are looked at."""
@@ -145,6 +149,39 @@ def fastest_rate(
     steady = segments if segments is None or segments.steady else None
     data = _modes(model, control, wrenches, steady, jnp.full(1, t, model.dtype), jnp.asarray(y)[None])
     return float(np.abs(np.linalg.eigvals(np.asarray(data.jacobian[0], np.float64))).max(initial=0.0))
+
+
+def singular_joint(
+    method: Method,
+    model: Model,
+    t: float,
+    y: Shaped[np.ndarray, " state"],
+    dt: float,
+    *,
+    control: Control | None = None,
+    wrenches: Wrenches | None = None,
+    segments: TorqueSegment | None = None,
+) -> str:
+    """The joint in which the linear system ``1 - gamma dt J`` of a linearly implicit step is singular, or empty.
+
+    That is where a mode grows at the rate 1/(gamma dt), which the step is too long to follow. Arguments are those of
+    ``unstable_mode``, at one state.
+    """
+    if not isinstance(method.tableau, RosenbrockTableau):
+        return ""
+    steady = segments if segments is None or segments.steady else None
+    data = _modes(model, control, wrenches, steady, jnp.full(1, t, model.dtype), jnp.asarray(y)[None])
+    jacobian = np.asarray(data.jacobian[0], np.float64)
+    if not np.isfinite(jacobian).all():
+        return ""
+    values, vectors = np.linalg.eig(jacobian)
+    gaps = np.abs(1 - method.tableau.gamma * dt * values)
+    worst = int(np.argmin(gaps))
+    if gaps[worst] > SINGULAR:
+        return ""
+    nv = model.nv
+    moves = np.abs(vectors[nv : 2 * nv, worst]) / np.sqrt(np.asarray(data.inverse_inertia[0], np.float64))
+    return _joint_of(model, int(np.argmax(moves)))
 
 
 @eqx.filter_jit  # not jax.jit: a control may be any function

@@ -85,7 +85,7 @@ def test_errors_and_version(tmp_path):
 
 
 def test_ctrl_c_saves_what_was_computed(files, tmp_path):
-    arguments = ["simulate", files / "arm.urdf", "--q", "1,1", "--duration", "1e6", "--save-every", "100"]
+    arguments = ["simulate", files / "arm.urdf", "--q", "1,1", "--duration", "1e6", "--save-every", "100", "--yes"]
     with subprocess.Popen(
         [*COMMAND, *arguments], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

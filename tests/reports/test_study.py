@@ -129,7 +129,7 @@ def test_a_part_and_nothing(tmp_path):
 
 def test_samples_that_all_diverge(tmp_path, still):
     """No statistics; a sample is shown up to where its numbers are small."""
-    gone = changed(("dt = 0.02", "dt = 1.0"), ("stiffness = 3.0", "stiffness = 1e9"))
+    gone = changed(("dt = 0.02", 'dt = 1.0\nmethod = "MK4"'), ("stiffness = 3.0", "stiffness = 1e9"))
     with pytest.warns(UserWarning, match="plays no motions"):
         page = reports.report_study(make_store(tmp_path, gone, samples=16)).html()
     assert headings(page) == ["Summary", "Failures", "Worst cases", "Study"]

@@ -89,3 +89,15 @@ def test_a_stiff_control_is_named():
     law = controls.PD(jnp.zeros(1), 1e5, 1e3)
     found = simulate(model, START, duration=0.5, dt=0.01, control=law, method=Automatic())
     assert found.method == "Rodas4" and "of the control on 0.26 kg m^2" in found.remark
+
+
+def test_a_singular_linear_system_names_its_joint():
+    """A control that pushes away at the rate 1/(gamma dt): x'' = 160 000 x, dt = 10 ms, gamma = 1/4."""
+    model = stiff_pendulum(0.0, friction_speed=1.0).replace(friction=jnp.zeros(1), gravity=jnp.zeros(3))
+
+    def push(t, q, v, model):
+        return INERTIA * 400.0**2 * q
+
+    found = simulate(model, START, duration=0.5, dt=0.01, control=push, method=lgsim.Rodas4)
+    name = model.joint_names[0]
+    assert f"the linear system of a step is singular at the joint {name!r}, which grows too fast for dt" in found.result
