@@ -3,10 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.integrate import solve_ivp
 
 import lgsim
-from lgsim.simulation import Automatic, Trajectory, controls, simulate
+from lgsim import actions
+from lgsim.simulation import Automatic, Trajectory, controls, simulate, simulate_adaptive
 from tests.simulation.test_stiff_motion import stiff_pendulum
 
 INERTIA, MOMENT = 0.05 + 1.3 * 0.16, 1.3 * 9.81 * 0.4
@@ -101,3 +103,42 @@ def test_a_singular_linear_system_names_its_joint():
     found = simulate(model, START, duration=0.5, dt=0.01, control=push, method=lgsim.Rodas4)
     name = model.joint_names[0]
     assert f"the linear system of a step is singular at the joint {name!r}, which grows too fast for dt" in found.result
+
+
+def test_the_first_fault_is_named_by_a_stiff_method_too():
+    """What diverges by itself, looked into: its Jacobian goes through the checks of every quantity."""
+    model = stiff_pendulum(0.1, friction_speed=1.0)
+
+    def runaway(t, q, v, model):
+        return 1e3 * jnp.exp(q**2) * q
+
+    found = simulate(model, START, duration=1.0, dt=0.01, control=runaway, method=lgsim.Rodas4, check=True)
+    assert found.result.startswith("diverged: not finite: ")
+
+
+@pytest.mark.slow
+def test_adaptive_steps_of_a_stiff_pair():
+    """Rodas43 on a stiff pendulum in few steps, forwards and backwards, by the machine's own linear systems."""
+    pytest.importorskip("diffrax")
+    model = stiff_pendulum(1e4)
+    fine = simulate(model, START, duration=1.0, dt=1e-3, method=lgsim.Rodas4, step_check=False)
+    found = simulate_adaptive(model, START, duration=1.0, rtol=1e-9, atol=1e-12, method=lgsim.Rodas43, dt_out=0.5)
+    assert not found.result and found.step_error.resolved
+    np.testing.assert_allclose(found.q[-1], fine.q[-1], rtol=0, atol=1e-9)
+    assert found.method.startswith("Rodas43")
+
+
+def test_adaptive_steps_in_both_directions():
+    """y' = -1000 (y - cos t) - sin t from t = 0: y = cos t, on the line forwards, with J of either sign."""
+    adaptive = pytest.importorskip("lgsim.integrators.adaptive")
+
+    def field(t, y, args):
+        return args * (y - jnp.cos(t)) - jnp.sin(t)
+
+    for end, rate in ((1.0, -1e3), (-1.0, 1e3)):
+        solution = adaptive.solve(
+            lgsim.Rodas43, actions.Translation(1), field, jnp.ones(1), t1=end, args=rate, rtol=1e-8, atol=1e-10,
+            save_at=[end],
+        )  # fmt: skip
+        assert solution.result == adaptive.RESULTS.successful
+        np.testing.assert_allclose(solution.ys[-1], np.cos(end), rtol=0, atol=1e-7)
