@@ -92,7 +92,7 @@ def two_cores():
 def spent(command, cache, **environment):
     """(processor seconds, wall seconds) of a command that keeps what it compiles in a folder, or those that it says."""
     env = os.environ | {
-        "XDG_CACHE_HOME": str(cache), "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"), "JAX_PLATFORMS": "cpu",
+        "XDG_CACHE_HOME": str(cache / "home"), "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"), "JAX_PLATFORMS": "cpu",
     } | environment  # fmt: skip
     env.pop("LGSIM_CACHE_DIR", None)
     env.pop("XLA_FLAGS", None)
@@ -100,7 +100,7 @@ def spent(command, cache, **environment):
     with two_cores():
         done = subprocess.run(command, env=env, cwd=cache, capture_output=True, text=True)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
+    if done.returncode not in (0, 3):  # 3: an arm that swings freely is chaotic, so that its motion is not resolved
         sys.exit(f"{' '.join(command)[:200]}\n{done.stderr[-2000:]}")
     said = done.stdout.split()
     if said[:1] == ["spent"]:

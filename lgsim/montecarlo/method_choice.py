@@ -18,12 +18,16 @@ SAMPLES = 16
 MOTIONS = 3
 """The number of the fastest of them whose motion is looked at."""
 
+NEAR = 0.3
+"""The rate times the step from which on motions are looked at; explicit methods bear some three."""
+
 
 def choose_method(study: Study, choice: Automatic) -> tuple[Study, str]:
     """The study by the explicit method of a choice, or by the stiff one where a sample is too fast for the other.
 
     All samples share one program, so that they share the method. Of the first samples those with the fastest rates at
-    the start are simulated by ``Automatic``; what is faster elsewhere is left to the check of the steps.
+    the start are simulated by ``Automatic`` where the steps are not far shorter than these ask for; what is faster
+    elsewhere is left to the check of the steps.
 
     Args:
         study: A study whose rollout has steps; else it is returned as it is.
@@ -39,7 +43,8 @@ def choose_method(study: Study, choice: Automatic) -> tuple[Study, str]:
         for i in range(min(SAMPLES, study.samples))
     ]
     rates = [_rate(run) for run in runs]
-    for i in np.argsort(rates)[::-1][:MOTIONS]:
+    near = [i for i in np.argsort(rates)[::-1][:MOTIONS] if rates[i] * abs(float(runs[i].dt)) > NEAR]
+    for i in near:
         run = runs[i]
         motion = simulate(
             run.model, run.q0, run.v0, duration=run.steps * abs(float(run.dt)), dt=abs(float(run.dt)), method=choice,

@@ -347,6 +347,7 @@ def test_the_same_arm_with_the_steps_that_it_needs(tmp_path):
     assert "error of the steps" not in result.stderr and "steps at most" in " ".join(result.stdout.split())
 
 
+@pytest.mark.slow
 def test_the_stiff_arm_by_the_method_that_a_study_finds(tmp_path):
     """Without a method in its file: Rodas4 at 5 ms, resolved, and none fails; the numbers of hand-written equations."""
     study = finer(tmp_path, 0.005)

@@ -89,15 +89,22 @@ def solved(name, floating):
     return named, (q, v, x, wrenches), ours, tool
 
 
+RATES = {"jacobian rate": "jacobian", "mass matrix rate": "mass matrix"}
+
+
+def size(key, right):
+    """The largest entry of a quantity, of a rate (at speeds of order 1) also of what it is the rate of; 1 for zero."""
+    return max(np.abs(right[name]).max() for name in {key, RATES.get(key, key)}) or 1.0
+
+
 def compare(ours, theirs, at, record):
-    """All of the peer's quantities at all states; records the largest errors as shares of the largest entry (as they
-    are where the quantity vanishes: gravity on vertical axes)."""
+    """All of the peer's quantities at all states; records the largest errors as shares of their sizes."""
     largest = {}
     for i, here in enumerate(zip(*at, strict=True)):
         right = theirs.quantities(*here)
         condition = np.linalg.cond(right["mass matrix"])
         for key, wanted in right.items():
-            error = np.abs(ours[key][i] - wanted).max() / (np.abs(wanted).max() or 1.0)
+            error = np.abs(ours[key][i] - wanted).max() / size(key, right)
             share = error / bound(key, condition)
             if not share <= largest.get(key, (-1,))[0]:  # also where it is not a number, which stays
                 largest[key] = share, error, condition

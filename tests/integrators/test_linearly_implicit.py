@@ -93,6 +93,7 @@ def test_the_linear_equation(name):
     assert abs(near - np.exp(1e-2j)) < 10 * 1e-2 ** (method.order + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LINEARLY_IMPLICIT_METHODS)
 def test_stable_on_a_group_at_a_million(name):
     """A rotation that is pulled to a moving attitude at h |lambda| = 1e6: it follows it."""

@@ -276,6 +276,7 @@ def test_no_nan_at_zero_velocity(dtype):
     np.testing.assert_allclose(second, np.zeros((3, 3)), atol=8 * float(np.finfo(dtype).eps))
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 @PER_MODULE
 def test_identity_gradients_finite(module, dtype):

@@ -263,6 +263,7 @@ def group_vectors(group, seed):
     return u if group.dim == 9 else u[:, 3:]
 
 
+@pytest.mark.slow
 def test_one_vector_makes_SE3():
     """SE_1(3) as pairs has the numbers of SE3, and SE_2(3) those of it for the position."""
     one, right, two = verbs(ExtendedPoses(SO3, 1)), verbs(lgsim.SE3), verbs(SE23)

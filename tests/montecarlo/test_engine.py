@@ -201,6 +201,7 @@ assert len(out["final_q"].sharding.device_set) == 8
 """
 
 
+@pytest.mark.slow
 def test_eight_devices_give_what_one_gives():
     """Samples shared out by ``jax.sharding`` over virtual devices, uneven at the end."""
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"

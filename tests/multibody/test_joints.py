@@ -226,6 +226,7 @@ def test_the_norm_of_a_quaternion_counts_for_nothing(joint):
     np.testing.assert_allclose(mapped(joint, "difference")(scaled, -2 * q1 if joint.nq == 4 else q1), right, atol=1e-13)
 
 
+@pytest.mark.slow
 @each(MOVING)
 def test_derivatives_are_finite_at_zero_to_second_order(joint):
     q, v = points(joint, 1)

@@ -74,6 +74,7 @@ def test_the_expected_change_is_that_of_the_dense_quadratic():
     np.testing.assert_allclose(quadratic, flat @ hessian @ flat, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_the_far_horizon_gives_the_algebraic_riccati_equation():
     """The gains of scipy's infinite horizon."""
     lq = random_problem()

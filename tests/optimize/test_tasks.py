@@ -47,6 +47,7 @@ def test_it_is_solved_from_a_trivial_guess(name, solved):
         assert steps_of(result) <= ITERATIONS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", exhaustive(SMALLEST, "link lengths"))
 def test_it_can_be_looked_at(name, solved):
     """The motion belongs to the machine and is written whole."""

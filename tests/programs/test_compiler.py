@@ -141,6 +141,7 @@ print(json.dumps({"found": found, "made": len(made), "hits": hits.count("/jax/co
 """
 
 
+@pytest.mark.slow
 @needs_llvm
 def test_processes_share_a_cache(tmp_path):
     """Two at once, and one after them that compiles nothing: XLA's own cache holds programs that call LLVM's."""

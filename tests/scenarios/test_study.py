@@ -314,6 +314,7 @@ def test_a_store_of_other_floats_says_what_to_set(stored):
     assert caught.value.reason == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_numbers_have_the_default_float(write, request):
     dtype = np.float32 if request.config.getoption("--float32") else np.float64

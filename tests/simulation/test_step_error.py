@@ -77,6 +77,7 @@ def holds(motion, exact, component=slice(None), factor=3.0, tight=30.0):
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["LieEuler", "MK2", "MK4", "MK8", "MKGauss4"])
 def test_oscillator_is_a_cosine(name):
     motion = simulate(oscillator(), jnp.array([0.7]), duration=6.0, dt=0.01, method=getattr(lgsim, name))
@@ -302,6 +303,7 @@ def test_a_mistaken_order_is_seen():
     assert not motion.step_error.order > 2.5
 
 
+@pytest.mark.slow
 def test_solutions_on_any_manifold():
     """A turn whose axis moves, a vector with a damper, backwards in time, and inputs of each step."""
     action, R = lgsim.actions.RightTranslation(lgsim.SO3), jnp.eye(3)

@@ -59,6 +59,7 @@ def test_the_file_is_the_machine_of_the_system(model):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["MK4", "CF4"])
 def test_drift_at_one_second_equals_the_printed_five_digits(model, method):
     """Tables VI, VII and VIII at h = 1 and h = 0.1: quaternions move as the paper's matrices do."""

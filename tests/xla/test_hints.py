@@ -128,6 +128,7 @@ def test_results_without_hints_are_the_same():
     np.testing.assert_allclose(program.compile()(model, q, v, tau), right, rtol=0, atol=1e-13 * np.abs(right).max())
 
 
+@pytest.mark.slow
 def test_no_kernel_ends_the_process():
     run = python(CASES)
     assert run.returncode == 0, f"at {run.stdout.splitlines()[-1:]}: {run.stderr[-2000:]}"

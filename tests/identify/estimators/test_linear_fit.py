@@ -64,6 +64,7 @@ def test_exact_records_give_the_base_parameters_exactly(base, found):
     np.testing.assert_array_equal(x[0, list(base.dependent)], 0)  # those stay at the prior
 
 
+@pytest.mark.slow
 def test_covariance_is_that_of_many_fits_and_the_ellipsoid_holds_its_share(found):
     """400 data sets: scores have unit variance, and 95 % of the ellipsoids hold the truth."""
     truth, values, C, sigma, _ = found

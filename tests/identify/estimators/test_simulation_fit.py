@@ -94,6 +94,7 @@ def test_noise_is_answered_by_deviations(noisy):
     assert "position lower" in noisy.summary() and "held-out" in noisy.summary()
 
 
+@pytest.mark.slow
 def test_deviations_are_those_of_many_records(many):
     """The covariance against the spread over 40 seeds, which agree to the sampling error."""
     x = np.asarray(many.x)[:SEEDS]
