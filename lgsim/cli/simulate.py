@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from numpy import ndarray
 
+    from lgsim.formats import Report
+    from lgsim.multibody import Model
     from lgsim.simulation import Trajectory
 
 MOST = 1e15
@@ -70,8 +72,6 @@ def run_simulation(asked: SimulationRequest) -> int:
         FileError: the file describes no machine.
         Stop: a package is missing.
     """
-    import jax.numpy as jnp
-
     from lgsim import simulation
     from lgsim.cli import files, pictures
     from lgsim.cli.checks import run_size, starts
@@ -83,21 +83,13 @@ def run_simulation(asked: SimulationRequest) -> int:
     name, tolerance = _method(asked), _tolerance(asked)
     method = simulation.MOTION_METHODS.get(name, simulation.Automatic())
     files.check_out("--out", asked.out)
-    gravity = _gravity(asked.gravity)
-    model, report = files.read_machine(
-        asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32
-    )
+    model, report = _machine(asked)
     with bad_input("--q: "):
         q = states.configuration(asked.q, model, asked.seed)
     with bad_input("--v: "):
         v = states.velocities(asked.v, model)
     with bad_input("--torque: "):
         torque = states.velocities(asked.torque, model)
-    with bad_input("--actuator-time: "):
-        lag = states.velocities(asked.actuator_time, model)
-    if (lag < 0).any():
-        raise BadInput(f"--actuator-time: expected seconds of zero or more, got {lag.min():g}")
-    model = model.replace(actuator_time=jnp.asarray(lag))
     starts.check_inertia(asked.file, model, q)
     if asked.stops:
         model = simulation.with_stops(model, CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt))
@@ -159,6 +151,24 @@ class StateWatch(Watch):
     def rate(self) -> None:
         """None: nothing is known of the steps."""
         return None
+
+
+def _machine(asked: SimulationRequest) -> tuple[Model, Report | None]:
+    """The machine with the lags of its drives, and what was found in its file."""
+    import jax.numpy as jnp
+
+    from lgsim.cli import files
+    from lgsim.scenarios import states
+
+    gravity = _gravity(asked.gravity)
+    model, report = files.read_machine(
+        asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32
+    )
+    with bad_input("--actuator-time: "):
+        lag = states.velocities(asked.actuator_time, model)
+    if (lag < 0).any():
+        raise BadInput(f"--actuator-time: expected seconds of zero or more, got {lag.min():g}")
+    return model.replace(actuator_time=jnp.asarray(lag)), report
 
 
 def _method(asked: SimulationRequest) -> str:
