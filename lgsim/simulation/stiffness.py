@@ -23,7 +23,6 @@ from lgsim.simulation.equations_of_motion import (
     State,
     TorqueSegment,
     Wrenches,
-    force_slopes,
     motion_jacobian,
 )
 
@@ -196,8 +195,7 @@ def _modes(
     args = (model, control, wrenches), segment
 
     def at(t: Float[Array, ""], y: State) -> _Modes:
-        jacobian, inverse_mass = motion_jacobian(t, y, args)
-        forces = force_slopes(t, y, args)
+        jacobian, inverse_mass, forces = motion_jacobian(t, y, args)
         control_slopes, passive_slopes = forces.command_slopes[:2], forces.passive_slopes
         return _Modes(
             jacobian,
