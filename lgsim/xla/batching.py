@@ -255,33 +255,35 @@ ad.primitive_jvps[_called] = _moved
 ad.primitive_transposes[_called] = _pulled_back
 
 
-def native_with_derivatives(core: Callable[..., Array]) -> Callable[..., Array]:
-    """``core`` of arrays, one value for each entry of a batch, as ``batch_last`` takes it.
+def native_with_derivatives(core: Callable[..., Any]) -> Callable[..., Any]:
+    """``core`` of pytrees of arrays, with batch axes at their ends, as ``batch_last`` takes it.
 
     So is its derivative, in both modes; derivatives of higher order are those of ``core`` by JAX.
     """
 
     @cache
-    def derivative(moving: tuple[int, ...]) -> Callable:
-        def some(args: tuple) -> Callable:
-            def of(*moved: Array) -> Array:
+    def derivative(structure: Any, moving: tuple[int, ...]) -> Callable:
+        def some(leaves: list) -> Callable:
+            def of(*moved: Array) -> Any:
                 given = dict(zip(moving, moved, strict=True))
-                return core(*(given.get(i, x) for i, x in enumerate(args)))
+                return core(*jax.tree.unflatten(structure, [given.get(i, x) for i, x in enumerate(leaves)]))
 
             return of
 
-        def along(args: tuple, changes: tuple) -> Array:
-            return jax.jvp(some(args), tuple(args[i] for i in moving), changes)[1]
+        def along(leaves: list, changes: list) -> Any:
+            return jax.jvp(some(leaves), tuple(leaves[i] for i in moving), tuple(changes))[1]
 
-        def back(args: tuple, y: Array) -> tuple:
-            return jax.vjp(some(args), *(args[i] for i in moving))[1](y)
+        def back(leaves: list, y: Any) -> list:
+            return list(jax.vjp(some(leaves), *(leaves[i] for i in moving))[1](y))
 
         # full: else a cotangent would be summed over those that share an argument
         return linear_last(along, back, full=True)
 
-    def rule(args: tuple, changes: tuple) -> tuple[Array, Array]:
-        moving = tuple(i for i, dx in enumerate(changes) if not isinstance(dx, SymbolicZero))
-        return whole(*args), derivative(moving)(args, tuple(changes[i] for i in moving))
+    def rule(args: tuple, changes: tuple) -> tuple[Any, Any]:
+        leaves, structure = jax.tree.flatten(args)
+        changed = structure.flatten_up_to(changes)
+        moving = tuple(i for i, dx in enumerate(changed) if not isinstance(dx, SymbolicZero))
+        return whole(*args), derivative(structure, moving)(leaves, [changed[i] for i in moving])
 
     whole = batch_last(core, rule)
     return whole
