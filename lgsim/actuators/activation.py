@@ -32,8 +32,8 @@ class Lag(Stage):
 class Activation(Stage):
     """The activations of MuJoCo's actuators, some of which filter, some integrate, and some pass their signal on.
 
-    ``T z' = signal - z`` of filters and ``z' = signal`` of integrators; z goes on, which bounds of ``z`` hold after each
-    step of a simulation, not within one.
+    ``T z' = signal - z`` of filters and ``z' = signal`` of integrators; z goes on, and its bounds hold after each step
+    of a simulation, not within one.
 
     Attributes:
         filters: Which of the n actuators filter; static.

@@ -40,9 +40,7 @@ class Actuators(eqx.Module):
     def __init__(self, transmission: Transmission, *stages: Stage, names: Any = None) -> None:
         for i, stage in enumerate(stages):
             if not isinstance(stage, Stage):
-                raise TypeError(
-                    f"stages[{i}]: expected a stage such as actuators.Gear, got {type(stage).__name__}"
-                )
+                raise TypeError(f"stages[{i}]: expected a stage such as actuators.Gear, got {type(stage).__name__}")
         self.transmission, self.stages = transmission, stages
         self.names = tuple(map(str, range(transmission.count))) if names is None else tuple(names)
         if len(self.names) != transmission.count:
@@ -225,5 +223,6 @@ def check(actuators: Actuators | ActuatorSum, model: Model) -> None:
             if jnp.result_type(leaf) != model.dtype and not getattr(leaf, "weak_type", False):
                 raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {jnp.result_type(leaf)}")
             if name.startswith("stages") and jnp.shape(leaf)[:1] not in ((), (n,)):
-                raise ValueError(f"{name}: expected a number or shape ({n},), one for each actuator, got {jnp.shape(leaf)}")
-
+                raise ValueError(
+                    f"{name}: expected a number or shape ({n},), one for each actuator, got {jnp.shape(leaf)}"
+                )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -29,13 +29,13 @@ class Shaft(NamedTuple):
     speed: Signal
 
 
-def number() -> Array:
+def number() -> Any:
     """A field that holds a number of all actuators or one for each; numbers and lists become arrays."""
     return eqx.field(converter=jnp.asarray)
 
 
 class Stage(eqx.Module):
-    """A part of n actuators, between the command and the joints: ``(signal out, states') = f(signal in, shaft, states)``.
+    """A part of n actuators, between the command and the joints: ``(signal out, z') = f(signal in, shaft, z)``.
 
     Signals run from the command to the joints, motion runs from the joints to the motor: a stage sees the shaft on its
     side of the joints, and says by ``inner_shaft`` what the stages before it see. Its fields are arrays, each of which

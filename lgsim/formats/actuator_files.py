@@ -17,9 +17,7 @@ KNOWN = ("SimpleTransmission", "DifferentialTransmission")
 """The ends of the types of <transmission> that are read."""
 
 
-def load_actuators(
-    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
-) -> Actuators:
+def load_actuators(model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> Actuators:
     """The actuators of an MJCF or URDF file, on the model of the file.
 
     Of MJCF <actuator>: see ``lgsim.formats.read_mjcf_actuators``; commands are MuJoCo's ctrl. Of URDF <transmission>:
@@ -110,7 +108,9 @@ def _transmission(element: Element, model: Model) -> dict[str, np.ndarray] | str
 
 def _parts(element: Element, tag: str) -> list[Element]:
     """The joints or actuators, in the order of their roles where these are given."""
-    return sorted(element.children(tag), key=lambda part: (part.node.findtext("role") or part.text("role") or "").strip())
+    return sorted(
+        element.children(tag), key=lambda part: (part.node.findtext("role") or part.text("role") or "").strip()
+    )
 
 
 def _reduction(part: Element) -> float:

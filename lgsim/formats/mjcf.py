@@ -239,7 +239,11 @@ def _ignored(file: CompiledFile) -> Iterator[Finding]:
 def _tendons_of_actuators(file: CompiledFile) -> set[int]:
     """The tendons that only couple joints of actuators, which ``load_actuators`` reads."""
     model, faults, kind = file.model, faults_of_actuators(file), int(file.mujoco.mjtTrn.mjTRN_TENDON)
-    own = {int(model.actuator_trnid[i, 0]) for i in range(model.nu) if model.actuator_trntype[i] == kind and i not in faults}
+    own = {
+        int(model.actuator_trnid[i, 0])
+        for i in range(model.nu)
+        if model.actuator_trntype[i] == kind and i not in faults
+    }
     acts = ("tendon_stiffness", "tendon_damping", "tendon_frictionloss", "tendon_armature", "tendon_limited")
     return {i for i in own if not any(np.any(_attribute(model, name, i)) for name in acts)}
 

@@ -120,7 +120,9 @@ def _uses_length(file: CompiledFile, i: int) -> bool:
     """Whether the force of an actuator depends on its length."""
     model, kinds = file.model, file.mujoco
     gain = model.actuator_gaintype[i] == int(kinds.mjtGain.mjGAIN_AFFINE) and model.actuator_gainprm[i, 1]
-    return bool(gain or (model.actuator_biastype[i] == int(kinds.mjtBias.mjBIAS_AFFINE) and model.actuator_biasprm[i, 1]))
+    return bool(
+        gain or (model.actuator_biastype[i] == int(kinds.mjtBias.mjBIAS_AFFINE) and model.actuator_biasprm[i, 1])
+    )
 
 
 def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:

@@ -125,15 +125,17 @@ class Rollout(eqx.Module):
         q0, v0, tau0, commands, actuator_state = (
             None if x is None else jnp.asarray(x) for x in (q0, v0, tau0, commands, actuator_state)
         )
-        given_commands(actuators, torques, commands)
-        initial_state(model, q0, v0, tau0, actuated(model, actuators, control), actuator_state)
+        self.actuators, self.control = actuators, control
+        if actuators is not None or commands is not None:
+            given_commands(actuators, torques, commands)
+        initial_state(model, q0, v0, tau0, self._drive(model), actuator_state)
         self.model, self.steps, self.method, self.save_every = model, steps, method, save_every
         self.q0 = model.neutral() if q0 is None else q0
         self.v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
         self.torques = None if torques is None else jnp.asarray(torques)
         self.dt, self.t0 = jnp.asarray(dt, model.dtype), jnp.asarray(t0, model.dtype)
-        self.control, self.wrenches, self.tau0 = control, wrenches, tau0
-        self.actuators, self.commands, self.actuator_state = actuators, commands, actuator_state
+        self.wrenches, self.tau0 = wrenches, tau0
+        self.commands, self.actuator_state = commands, actuator_state
         self.substeps = None
 
     def names(self) -> list[str]:
@@ -197,7 +199,10 @@ class Rollout(eqx.Module):
     @property
     def drive(self) -> Any:
         """The control, or the actuators that it commands."""
-        return actuated(self.model, self.actuators, self.control)
+        return self._drive(self.model)
+
+    def _drive(self, model: Model) -> Any:
+        return self.control if self.actuators is None else actuated(model, self.actuators, self.control)
 
     def with_substeps(self, substeps: int | Int[Array, ""]) -> Rollout:
         """The same motion by shorter steps: ``substeps`` of ``dt / substeps`` for each, saved at the same times.
@@ -241,6 +246,7 @@ def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
     rows = run.torques if run.actuators is None else run.commands
     segments = torque_segments(run.model, rows, run.steps, run.t0, run.dt, drive)
     space, machine = state_space(run.model, drive), (run.model, drive, run.wrenches)
+    method = run.method if run.actuators is None else sampled_method(run.method, drive)
     each, h = run.save_every * substeps, run.dt / substeps.astype(run.dt.dtype)
 
     def step(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -251,7 +257,15 @@ def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
             now = jax.tree.map(lambda x: x[k // substeps], segments)
         t = run.t0 + k.astype(h.dtype) * h
         solution = integrate(
-            sampled_method(run.method, drive), space, MOTION_FIELD, y, t0=t, dt=h, steps=1, args=(machine, now), checkpoint=None
+            method,
+            space,
+            MOTION_FIELD,
+            y,
+            t0=t,
+            dt=h,
+            steps=1,
+            args=(machine, now),
+            checkpoint=None,
         )
         return j, solution.ys[-1]
 

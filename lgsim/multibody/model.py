@@ -30,7 +30,7 @@ class Model:
         placements: Pose of the joint's frame in the parent's, (n, 4, 4).
         screws: ``axes`` and ``pitches`` of the rows, (k, 4).
         inertias: Ten parameters of each body in its own frame, (n, 10); ``lgsim.multibody.inertia`` has their order.
-        drives: The numbers of each degree of freedom, (nv, 13), in the order of ``DRIVES``.
+        drives: The numbers of each degree of freedom, (nv, 15), in the order of ``DRIVES``.
         mimic: (k, b) of each joint that mimics, ``q_i = k q_j + b``, (n, 2); (1, 0) for the others.
         frames: Pose of each frame in its body's, (f, 4, 4).
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
@@ -128,6 +128,16 @@ class Model:
     def actuator_time(self) -> Array:
         """Time constant T of the drives, (nv,), s: forces follow commands by ``T tau' = command - tau``; 0: at once."""
         return self.drives[:, 12]
+
+    @property
+    def stribeck(self) -> Array:
+        """Breakaway friction less dry friction, (nv,), N m or N: what dry friction has more at small speeds."""
+        return self.drives[:, 13]
+
+    @property
+    def stribeck_speed(self) -> Array:
+        """The speed at which that part has fallen to 1/e, (nv,), rad/s or m/s."""
+        return self.drives[:, 14]
 
     @property
     def nq(self) -> int:
@@ -292,7 +302,7 @@ class Model:
 
 DRIVES = (
     "armature", "damping", "friction", "stiffness", "rest", "lower", "upper", "velocity_limit", "effort_limit",
-    "friction_speed", "limit_stiffness", "limit_damping", "actuator_time",
+    "friction_speed", "limit_stiffness", "limit_damping", "actuator_time", "stribeck", "stribeck_speed",
 )  # fmt: skip
 """The columns of ``Model.drives``."""
 

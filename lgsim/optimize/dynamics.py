@@ -330,7 +330,8 @@ class MultibodyDynamics(Machine):
     ):
         if actuators is not None and selection is not None:
             raise ValueError("selection: the actuators say which joints they move; expected none beside them")
-        actuated(model, actuators, None)
+        if actuators is not None:
+            actuated(model, actuators, None)
         self.actuators = actuators
         dtype = getattr(model, "dtype", None)
         self.model = model
@@ -372,7 +373,9 @@ class MultibodyDynamics(Machine):
         """The next state by a field of the machine's accelerations."""
         tau = self.forces(u)
         row = TorqueSegment(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
-        given, method = ((self.model, self.drive, None), row), sampled_method(self.method, self.actuators)
+        given, method = ((self.model, self.drive, None), row), self.method
+        if self.actuators is not None:
+            method = sampled_method(method, self.actuators)
         return _advance(method, self.action, field, self.substeps, t, y, self.dt, given)
 
 

@@ -1,4 +1,4 @@
-"""Actuators in the place of joint forces: what a control then commands, and steps that begin with what jumps in them."""
+"""Actuators in the place of joint forces: what a control then commands, and steps between which their states jump."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum, check
-from lgsim.integrators.method import Field, Method, Number, Tableau
+from lgsim.integrators.method import Field, Method, Number
 from lgsim.lie.action import Action, Point
 from lgsim.multibody.model import Model
 
@@ -47,8 +47,8 @@ class ActuatedControl(eqx.Module):
 
 
 def actuated(
-    model: Model, actuators: Actuators | ActuatorSum | None, control: Callable[..., Array] | None
-) -> Callable[..., Array] | ActuatedControl | None:
+    model: Model, actuators: Actuators | ActuatorSum | None, control: Any
+) -> Any:
     """The control itself, or the actuators that it commands.
 
     Raises:
@@ -65,7 +65,7 @@ def actuated(
 
 def given_commands(
     actuators: Actuators | ActuatorSum | None, torques: ArrayLike | None, commands: ArrayLike | None
-) -> ArrayLike | None:
+) -> Any:
     """The torques of a machine without actuators, or the commands of one with them.
 
     Raises:
@@ -101,7 +101,7 @@ class SampledMethod(Method):
     inner: Method
 
     @property
-    def tableau(self) -> Tableau:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def tableau(self) -> Any:
         """The coefficients of the inner method."""
         return self.inner.tableau
 
@@ -123,7 +123,8 @@ class SampledMethod(Method):
         if not isinstance(field, SampledField):
             return self.inner.monitored_step(action, field, t, y, dt, args)
         now = field.sample(t, y, dt, args)
-        y1, error, residual = self.inner.monitored_step(action, field, t, now, dt, args)
+        by: Any = field
+        y1, error, residual = self.inner.monitored_step(action, by, t, now, dt, args)
         return field.settle(y1, args), error, residual
 
     def largest_residual(self, dtype: Any) -> float | None:
@@ -135,5 +136,4 @@ def sampled_method(method: Method, drive: Any) -> Method:
     """The method of a motion under a control or actuators, which is another one where these have clocks."""
     actuators = getattr(drive, "actuators", drive)
     jumps = bool(getattr(actuators, "is_sampled", False))
-    return SampledMethod(method) if jumps and not isinstance(method, SampledMethod) else method
-
+    return SampledMethod(inner=method) if jumps and not isinstance(method, SampledMethod) else method

@@ -40,8 +40,8 @@ Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]
 State = Float[Array, " state"]
 
-Control = Callable[[Number, Configuration, Velocity, Model], Float[Array, " nv"]]
-"""``control(t, q, v, model)``: joint forces (nv,), N m or N."""
+Control = Callable[[Number, Configuration, Velocity, Model], Float[Array, " nv"]] | ActuatedControl
+"""``control(t, q, v, model)``: joint forces (nv,), N m or N; or actuators with what commands them."""
 Wrenches = Callable[[Number, Configuration, Velocity, Model], Float[Array, "bodies 6"]]
 """``wrenches(t, q, v, model)``: external wrenches (bodies, 6) on the bodies, in their frames, N and N m."""
 
@@ -53,7 +53,7 @@ Solve = Callable[[Model, Array, Array, Array, Any], Array]
 
 
 def state_space(model: Model, drive: Any = None) -> StateSpace:
-    """The space of a machine's states (q, v, z, w), w those of a control's actuators, or of ``Actuators`` themselves."""
+    """The space of a machine's states (q, v, z, w), w those of a control's actuators or of ``Actuators``."""
     own = model.nv if model.topology.lags else 0
     return StateSpace(model.topology, own + getattr(drive, "states", 0))
 
@@ -193,7 +193,7 @@ def torque_segments(
 
 def commanded_forces(
     model: Model,
-    control: Control | ActuatedControl | None,
+    control: Control | None,
     given: Float[Array, " n"] | None,
     t: Number,
     q: Float[Array, " nq"],
@@ -238,7 +238,7 @@ def actuator_dynamics(
 @eqx.filter_jit
 def drives(
     model: Model,
-    control: Control | ActuatedControl | None,
+    control: Control | None,
     torques: Float[Array, "n _"] | None,
     t: Float[Array, " n"],
     q: Float[Array, "n nq"],
@@ -369,13 +369,11 @@ def force_slopes(t: Float[Array, ""], y: State, args: Any) -> ForceSlopes:
 
     def command(t: Array, dq: Array, dv: Array, dw: Array | None) -> tuple[Array, Array | None]:
         given = None if segment is None else segment.at(t)
-        now = None if w is None else w + dw
+        now = w if w is None or dw is None else w + dw
         return commanded_forces(model, control, given, t, model.retract(q, dq), v + dv, now)
 
     dw = None if w is None else jnp.zeros_like(w)
-    (given, own_rate), (by_time, own_by_time) = jax.jvp(
-        lambda t: command(t, zero, zero, dw), (t,), (jnp.ones_like(t),)
-    )
+    (given, own_rate), (by_time, own_by_time) = jax.jvp(lambda t: command(t, zero, zero, dw), (t,), (jnp.ones_like(t),))
     by_q, by_v, actuators = square, square, None
     if control is not None:
         (by_q, own_by_q), (by_v, own_by_v) = (

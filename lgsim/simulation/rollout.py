@@ -43,8 +43,7 @@ from lgsim.simulation.finite_checks import (
     plain_errors,
 )
 
-
-Drive = Control | ActuatedControl | None
+Drive = Control | None
 """What drives a machine beside given rows: a control, or actuators that it commands."""
 
 
@@ -127,9 +126,10 @@ def rollout(
         FloatingPointError: with ``check``, something is not finite. Inside of ``jax.jit``, ``jax.vmap`` or a derivative
             the error is a ``jax.errors.JaxRuntimeError`` whose text ends with it.
     """
-    control = actuated(model, actuators, control)
+    if actuators is not None or commands is not None:
+        control, torques = actuated(model, actuators, control), given_commands(actuators, torques, commands)
     y0 = initial_state(model, q0, v0, tau0, control, actuator_state)
-    segments = torque_segments(model, given_commands(actuators, torques, commands), steps, t0, dt, control)
+    segments = torque_segments(model, torques, steps, t0, dt, control)
     if not check:
         return integrate_motion(model, y0, dt, steps, segments, control, wrenches, method, t0, save_every, checkpoint)
     with plain_errors():
@@ -152,10 +152,15 @@ def integrate_motion(
         {"args": (machine, segments)} if segments is None or segments.steady else {"args": machine, "inputs": segments}
     )
     solution = integrate(
-        sampled_method(method, control), state_space(model, control), MOTION_FIELD, y0, t0=t0, dt=dt, steps=steps,
+        _between_jumps(method, control), state_space(model, control), MOTION_FIELD, y0, t0=t0, dt=dt, steps=steps,
         save_every=save_every, checkpoint=checkpoint, **arguments,
     )  # fmt: skip
     return StateHistory(solution.ts, *split_state(model, solution.ys), actuator_part(model, solution.ys))
+
+
+def _between_jumps(method: Method, control: Drive) -> Method:
+    """The method, with what jumps between its steps where there are actuators."""
+    return sampled_method(method, control) if isinstance(control, ActuatedControl) else method
 
 
 # The same, with a look at every quantity.
@@ -174,7 +179,7 @@ def integrate_checked_motion(
     steady = segments if segments is None or segments.steady else None
     numbers = first + jnp.arange(steps)
     solution = integrate(
-        sampled_method(method, control),
+        _between_jumps(method, control),
         state_space(model, control),
         CHECKED_FIELD,
         y0,
@@ -231,7 +236,7 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     def probed_state(equation: str) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         return probe(equation, "configuration", "q", q), probe(equation, "velocity", "v", v)
 
-    def evaluate(f: Control | Wrenches | None, equation: str) -> Float[Array, ...] | None:
+    def evaluate(f: Any, equation: str) -> Float[Array, ...] | None:
         return None if f is None else f(t, *probed_state(equation), probed_model)
 
     probed_model = check_model_gradient_finite(model, step, t)
@@ -256,7 +261,8 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
         **{name: (name, getattr(model, name)) for name in ("placements", "screws", "inertias", "mimic", "frames")},
         "state": ("state", y), f"given {word}": (kind, torques),
         f"{'force' if kind == 'v' else word} of the control": (kind, own),
-        "rate of the actuators' states": ("actuators", own_rate), "force of the drive": ("v", tau), "rate of the drive's force": ("v", rate), "passive force": ("v", passive),
+        "rate of the actuators' states": ("actuators", own_rate), "force of the drive": ("v", tau),
+        "rate of the drive's force": ("v", rate), "passive force": ("v", passive),
         "external wrench": ("wrenches", external), "acceleration": ("v", a),
     }  # fmt: skip
     check_finite(step, t, *((CheckedQuantity(tree, f"the {name}", kind), x) for name, (kind, x) in quantities.items()))

@@ -135,7 +135,11 @@ def _run(
 ) -> Run:  # fmt: skip
     """The motion from y0; if it is watched, up to the first chunk with a rate that the method does not bear."""
     model = fixed.model
-    first = StateHistory(jnp.zeros(1, model.dtype), *split_state(model, jnp.asarray(y0)[None]), actuator_part(model, y0[None]))
+    first = StateHistory(
+        jnp.zeros(1, model.dtype),
+        *split_state(model, jnp.asarray(y0)[None]),
+        actuator_part(model, jnp.asarray(y0)[None]),
+    )
     forces = _forces(model, fixed.control, fixed.rows, np.zeros(1, int), first)
     pieces = _Pieces([first], [first], [forces])
     state, interrupted = run_in_chunks(

@@ -129,7 +129,14 @@ def simulate_adaptive(
     times = _times(model, save_at, duration, dt_out)
     args = ((model, control, wrenches), row)
     solve = partial(
-        adaptive.solve, method, state_space(model, control), MOTION_FIELD, args=args, atol=atol, rtol=rtol, events=events
+        adaptive.solve,
+        method,
+        state_space(model, control),
+        MOTION_FIELD,
+        args=args,
+        atol=atol,
+        rtol=rtol,
+        events=events,
     )
     blame = partial(_blame, args)
     motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=max_steps, events=events, blame=blame)

@@ -76,7 +76,7 @@ def check_steps(fixed: FixedSteps, states: Float[np.ndarray, "nodes state"]) -> 
     return replace(error, reason=f"{error.reason}; {what}")
 
 
-def neighbor(model: Model, y: Float[np.ndarray, " state"], scale: Scale) -> tuple[Float[Array, " state"], float]:
+def neighbor(space: StateSpace, y: Float[np.ndarray, " state"], scale: Scale) -> tuple[Float[Array, " state"], float]:
     """A start near another one, and how far away it is, as a share of the sizes."""
     apart = float(np.sqrt(scale.eps))
     # along no axis of symmetry

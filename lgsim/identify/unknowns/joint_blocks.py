@@ -21,6 +21,7 @@ from lgsim.multibody.model import DRIVES, Model
 UNITS = {
     "armature": "kg m^2", "damping": "N m s/rad", "friction": "N m", "stiffness": "N m/rad", "rest": "rad",
     "friction_speed": "rad/s", "limit_stiffness": "N m/rad", "limit_damping": "N m s/rad^2", "actuator_time": "s",
+    "stribeck": "N m", "stribeck_speed": "rad/s",
 }  # fmt: skip
 """Units of the numbers of a joint that turns."""
 
@@ -159,13 +160,27 @@ class TorqueOffset(SignalBlock):
     FIELD: ClassVar[str] = "offset"
 
 
-class Stribeck(SignalBlock):
-    """Breakaway friction less dry friction, N m or N."""
+class Stribeck(JointParameter):
+    """Breakaway friction less dry friction, N m or N, of any sign: ``JointParameter("stribeck")`` without a bound."""
 
-    FIELD: ClassVar[str] = "stribeck"
+    def __init__(
+        self,
+        joints: Sequence[str] | None = None,
+        prior_deviation: NumbersLike | None = None,
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+    ) -> None:
+        super().__init__("stribeck", joints, prior_deviation, lower, upper)
 
 
-class StribeckSpeed(SignalBlock):
+class StribeckSpeed(JointParameter):
     """The speed at which the Stribeck part of friction has fallen to 1/e, rad/s or m/s."""
 
-    FIELD: ClassVar[str] = "stribeck_speed"
+    def __init__(
+        self,
+        joints: Sequence[str] | None = None,
+        prior_deviation: NumbersLike | None = None,
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+    ) -> None:
+        super().__init__("stribeck_speed", joints, prior_deviation, lower, upper)
