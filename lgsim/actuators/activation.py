@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number
+from lgsim.actuators.stage import Numbers, Rows, Shaft, Signal, Stage, number, spread
 
 
 class Lag(Stage):
@@ -70,4 +70,5 @@ class Activation(Stage):
 
     def settle(self, states: Rows) -> Rows:
         """The states within their bounds."""
-        return jnp.clip(states, self.lower, self.upper)
+        lower, upper = (spread(bound, states[0])[None] for bound in (self.lower, self.upper))
+        return jnp.clip(states, lower, upper)

@@ -197,7 +197,7 @@ class ActuatorSum(eqx.Module):
         nothing = jnp.zeros(self.commands, states.dtype)
         return jnp.concatenate([term.settle(z) for term, z, _ in self._parts(states, nothing)])
 
-    def _parts(self, states: States, command: Signal) -> list[tuple[Actuators, States, Signal]]:
+    def _parts(self, states: States, command: Signal) -> list[tuple[Actuators, Any, Any]]:
         out, z, u = [], 0, 0
         for term in self.terms:
             out.append((term, states[z : z + term.states], command[u : u + term.commands]))

@@ -58,4 +58,4 @@ class SampledServo(Stage):
         moved = jnp.concatenate([new[None], outputs[:-1]])
         # the derivative of a clock by the period would be that of a time which nothing follows
         clock = clock + jnp.where(begins, self.period, 0) - dt
-        return jnp.concatenate([jnp.where(begins, moved, outputs), clock[None]])
+        return jnp.concatenate([jnp.where(begins[None], moved, outputs), clock[None]])

@@ -46,9 +46,7 @@ class ActuatedControl(eqx.Module):
         return u if self.control is None else u + self.control(t, q, v, model)
 
 
-def actuated(
-    model: Model, actuators: Actuators | ActuatorSum | None, control: Any
-) -> Any:
+def actuated(model: Model, actuators: Actuators | ActuatorSum | None, control: Any) -> Any:
     """The control itself, or the actuators that it commands.
 
     Raises:

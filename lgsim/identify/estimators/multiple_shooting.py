@@ -204,9 +204,7 @@ def simulate_window(
     def step(y: Array, row: Inputs) -> tuple[Array, Array]:
         def shorter(_: Array, y: Array) -> Array:
             args = (plant, row)
-            return integrate(
-                method, space, PLANT_FIELD, y, t0=zero, dt=h, steps=1, args=args, checkpoint=None
-            ).ys[-1]
+            return integrate(method, space, PLANT_FIELD, y, t0=zero, dt=h, steps=1, args=args, checkpoint=None).ys[-1]
 
         y = jax.lax.fori_loop(0, substeps, shorter, y)
         return y, y
