@@ -119,10 +119,10 @@ from lgsim.identify.unknowns import (
 from lgsim.support.checkpoint import CheckpointError
 
 __all__ = [
-    "ActuatorParameter",
     "RESULTS",
     "AOptimal",
     "AbsoluteNoise",
+    "ActuatorParameter",
     "BaseParameters",
     "Block",
     "Butterworth",

@@ -160,27 +160,34 @@ class TorqueOffset(SignalBlock):
     FIELD: ClassVar[str] = "offset"
 
 
-class Stribeck(JointParameter):
-    """Breakaway friction less dry friction, N m or N, of any sign: ``JointParameter("stribeck")`` without a bound."""
+class StribeckBlock(JointBlock):
+    """A number of the model's friction at small speeds.
 
-    def __init__(
-        self,
-        joints: Sequence[str] | None = None,
-        prior_deviation: NumbersLike | None = None,
-        lower: ArrayLike = -np.inf,
-        upper: ArrayLike = np.inf,
-    ) -> None:
-        super().__init__("stribeck", joints, prior_deviation, lower, upper)
+    Attributes:
+        FIELD: Its name in ``lgsim.multibody.model.DRIVES``.
+    """
+
+    FIELD: ClassVar[str] = ""
+
+    @property
+    def kind(self) -> str:
+        return self.FIELD
+
+    def read(self, plant: Plant) -> Float[Array, " nv"]:
+        return getattr(plant.model, self.FIELD)
+
+    def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
+        drives = plant.model.drives.at[:, DRIVES.index(self.FIELD)].set(values)
+        return eqx.tree_at(lambda p: p.model.drives, plant, drives)
 
 
-class StribeckSpeed(JointParameter):
+class Stribeck(StribeckBlock):
+    """Breakaway friction less dry friction, N m or N."""
+
+    FIELD: ClassVar[str] = "stribeck"
+
+
+class StribeckSpeed(StribeckBlock):
     """The speed at which the Stribeck part of friction has fallen to 1/e, rad/s or m/s."""
 
-    def __init__(
-        self,
-        joints: Sequence[str] | None = None,
-        prior_deviation: NumbersLike | None = None,
-        lower: ArrayLike = -np.inf,
-        upper: ArrayLike = np.inf,
-    ) -> None:
-        super().__init__("stribeck_speed", joints, prior_deviation, lower, upper)
+    FIELD: ClassVar[str] = "stribeck_speed"
