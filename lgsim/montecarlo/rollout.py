@@ -127,7 +127,7 @@ class Rollout(eqx.Module):
         )
         self.actuators, self.control = actuators, control
         if actuators is not None or commands is not None:
-            given_commands(actuators, torques, commands)
+            given_commands(actuators, None if torques is None else jnp.asarray(torques), commands)
         initial_state(model, q0, v0, tau0, self._drive(model), actuator_state)
         self.model, self.steps, self.method, self.save_every = model, steps, method, save_every
         self.q0 = model.neutral() if q0 is None else q0

@@ -133,5 +133,6 @@ class SampledMethod(Method):
 def sampled_method(method: Method, drive: Any) -> Method:
     """The method of a motion under a control or actuators, which is another one where these have clocks."""
     actuators = getattr(drive, "actuators", drive)
-    jumps = bool(getattr(actuators, "is_sampled", False))
-    return SampledMethod(inner=method) if jumps and not isinstance(method, SampledMethod) else method
+    if isinstance(method, SampledMethod) or not getattr(actuators, "is_sampled", False):
+        return method
+    return SampledMethod(inner=method)  # pyright: ignore[reportCallIssue]  (its tableau is a property)

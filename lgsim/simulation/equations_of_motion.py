@@ -376,9 +376,8 @@ def force_slopes(t: Float[Array, ""], y: State, args: Any) -> ForceSlopes:
     (given, own_rate), (by_time, own_by_time) = jax.jvp(lambda t: command(t, zero, zero, dw), (t,), (jnp.ones_like(t),))
     by_q, by_v, actuators = square, square, None
     if control is not None:
-        (by_q, own_by_q), (by_v, own_by_v) = (
-            _swapped(jax.jacfwd(command, (1, 2))(t, zero, zero, dw))
-        )  # fmt: skip
+        by_q, own_by_q = jax.jacfwd(lambda x: command(t, x, zero, dw))(zero)
+        by_v, own_by_v = jax.jacfwd(lambda x: command(t, zero, x, dw))(zero)
         if w is not None:
             by_w, own = jax.jacfwd(command, 3)(t, zero, zero, dw)
             actuators = ActuatorSlopes(own_rate, (own_by_q, own_by_v, own_by_time), own, by_w)
@@ -388,12 +387,6 @@ def force_slopes(t: Float[Array, ""], y: State, args: Any) -> ForceSlopes:
         external, worth = _worth(model, wrenches, t, q, v)
     total, passive = tau + passive_forces(model, q, v), passive_derivatives(model, q, v)
     return ForceSlopes(given, (by_q, by_v, by_time), total, passive, drive_rate, external, worth, actuators)
-
-
-def _swapped(jacobian: Any) -> Any:
-    """((f by q, g by q), (f by v, g by v)) of ((f by q, f by v), (g by q, g by v))."""
-    f, g = jacobian
-    return (f[0], None if g is None else g[0]), (f[1], None if g is None else g[1])
 
 
 class MotionField(eqx.Module):

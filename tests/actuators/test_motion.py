@@ -57,7 +57,10 @@ def test_stiff_steps_take_the_jacobian_of_the_whole_state(make, lag):
     args, space, t, s = ((model, law, None), None), state_space(model, law), jnp.array(0.3), jnp.array(0.01)
     assert y.size == space.length and space.dim == (3 if lag else 2) * model.nv + one.states
     assert one.states == 8
-    plain = lambda t, y, args: MOTION_FIELD(t, y, args)
+
+    def plain(t, y, args):
+        return MOTION_FIELD(t, y, args)
+
     mine, dense = (jax.jit(lambda y, f=f: _linearized(f, space, t, y, args, s)) for f in (MOTION_FIELD, plain))
     for found, wanted in zip(mine(y), dense(y), strict=True):
         close(found, wanted, 1e-9)
@@ -115,7 +118,10 @@ def test_commands_come_from_rows_from_a_control_or_both():
     close(rollout(model, Q0, V0, commands=target, **options).q, wanted, 1e-13)
     close(rollout(model, Q0, V0, commands=jnp.tile(target, (50, 1)), **options).q, wanted, 1e-13)
     close(rollout(model, Q0, V0, commands=jnp.tile(target, (51, 1)), **options).q, wanted, 1e-13)
-    half = lambda t, q, v, model: target / 2
+
+    def half(t, q, v, model):
+        return target / 2
+
     close(rollout(model, Q0, V0, control=half, commands=target / 2, **options).q, wanted, 1e-13)
     checked = rollout(model, Q0, V0, control=half, commands=target / 2, check=True, **options)
     close(checked.q, wanted, 1e-13)

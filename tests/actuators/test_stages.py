@@ -172,7 +172,10 @@ def test_stribeck_friction_of_the_model_is_its_dry_friction_extended():
     m, F, S, vs, v0 = 2.0, 1.0, 0.8, 0.3, 0.02
     model = cart(m, friction=F, stribeck=S, stribeck_speed=vs, friction_speed=v0)
     out = rollout(model, REST, jnp.array([1.0]), dt=1e-3, steps=1500, save_every=100)
-    dry = lambda v: (F + S * np.exp(-((v / vs) ** 2))) * np.tanh(v / v0)
+
+    def dry(v):
+        return (F + S * np.exp(-((v / vs) ** 2))) * np.tanh(v / v0)
+
     true = radau(lambda t, y: [y[1], -dry(y[1]) / m], [0, 1.0], np.asarray(out.time))
     np.testing.assert_allclose(np.stack([out.q[:, 0], out.v[:, 0]], 1), true, atol=1e-8)
     assert dry(0.08) > 1.7  # much more than the dry friction at speed

@@ -31,7 +31,8 @@ CASES = {
     "coupled": """<tendon><fixed name="t"><joint joint="a" coef=".7"/><joint joint="b" coef="-1.2"/></fixed></tendon>
         <actuator><position tendon="t" kp="30" kv="2" gear="1.4"/><motor site="s" gear="1 .5 -.3 .1 .2 .3"/>
         <cylinder joint="c" area="3" timeconst=".05" bias=".2 -1 -.1"/></actuator>""",
-    "joint ranges": """<actuator><motor joint="a"/><velocity joint="a" kv="3"/><motor joint="c" gear="-1"/></actuator>""",
+    "joint ranges": """<actuator><motor joint="a"/><velocity joint="a" kv="3"/><motor joint="c" gear="-1"/>
+        </actuator>""",
 }
 
 
@@ -148,7 +149,7 @@ def test_reductions_of_urdf():
 
 
 def test_differential_of_urdf():
-    """The equations of ros2_control: ``x_j1 = (x_a1/n_a1 + x_a2/n_a2)/(2 n_j1)``, torques ``n_j (n_a1 t1 +- n_a2 t2)``."""
+    """The equations of ros2_control: ``x_j1 = (x_a1/n_a1 + x_a2/n_a2)/(2 n_j1)``, ``n_j (n_a1 t1 +- n_a2 t2)``."""
     parts = "".join(
         f'<{kind} name="{name}"><role>{kind}{i}</role><mechanical_reduction>{n}</mechanical_reduction></{kind}>'
         for kind, name, i, n in (

@@ -105,8 +105,13 @@ def sliding(commands, friction):
     m, k, d, (F, S, vs, v0) = 1.7, 60.0, 3.0, friction
     y, q = np.zeros(2), [0.0]
     for u in commands:
-        dry = lambda v: (F + S * np.exp(-((v / vs) ** 2))) * np.tanh(v / v0)
-        f = lambda t, y, u=u, dry=dry: [y[1], (k * (u - y[0]) - d * y[1] - dry(y[1])) / m]
+
+        def dry(v):
+            return (F + S * np.exp(-((v / vs) ** 2))) * np.tanh(v / v0)
+
+        def f(t, y, u=u, dry=dry):
+            return [y[1], (k * (u - y[0]) - d * y[1] - dry(y[1])) / m]
+
         y = solve_ivp(f, (0, DT), y, rtol=1e-10, atol=1e-12).y[:, -1]
         q.append(y[0])
     return np.array(q)[:, None]
