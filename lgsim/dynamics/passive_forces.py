@@ -106,7 +106,9 @@ def _forces(tree: Topology, drives: Array, q: Array, v: Array) -> Array:
     if any(joint.stopped for joint in tree.joints):
         numbers = {name: (drive[name], "v") for name in ("lower", "upper", "limit_stiffness", "limit_damping")}
         back = back + configuration.by_joint(tree, _stopped, q=(q, "q"), v=(v, "v"), **numbers)
-    dry = drive["friction"] + drive["stribeck"] * jnp.exp(-((v / drive["stribeck_speed"]) ** 2))
+    dry = drive["friction"]
+    if tree.stribeck:
+        dry = dry + drive["stribeck"] * jnp.exp(-((v / drive["stribeck_speed"]) ** 2))
     return -(back + drive["damping"] * v + dry * jnp.tanh(v / drive["friction_speed"]))
 
 

@@ -76,6 +76,10 @@ def _fault(file: CompiledFile, i: int) -> str:
             return f"{NOT_REPRESENTED}: its {what} is none of those that are read"
     if _entry(model, "actuator_plugin", i, -1) >= 0 or _entry(model, "actuator_ctrlnum", i, 1) != 1:
         return f"{NOT_REPRESENTED}: it is a plugin or has several commands"
+    if dyn != int(kinds.mjtDyn.mjDYN_NONE) and _entry(model, "actuator_actearly", i, 0):
+        return f"{NOT_REPRESENTED}: its force takes the activation of the next step (actearly)"
+    if int(getattr(model.opt, "disableactuator", 0)) >> int(model.actuator_group[i]) & 1:
+        return f"{NOT_REPRESENTED}: its group is disabled"
     if _entry(model, "actuator_actnum", i, 0) > 1 or np.any(_entry(model, "actuator_delay", i, 0)):
         return f"{NOT_REPRESENTED}: it has a delay or several activations"
     if np.any(_entry(model, "actuator_damping", i, 0)) or np.any(_entry(model, "actuator_armature", i, 0)):

@@ -195,7 +195,7 @@ class ModelBuilder:
         with np.errstate(over="ignore"):
             for key in ("placements", "inertias", "frames", "mimic"):
                 _finite(f"{key} of the model as {dtype}", numbers[key].astype(dtype), numbers[key].shape)
-        topology = topology.lagging(numbers["actuator_time"])
+        topology = topology.lagging(numbers["actuator_time"]).sticking(numbers["stribeck"])
         return Model.of(topology, **{key: jnp.asarray(value, dtype) for key, value in numbers.items()})
 
     def _order(self) -> list[_Body]:

@@ -183,8 +183,8 @@ class Model:
         """The same machine with other numbers, by any of their names: ``model.replace(gravity=..., damping=0.1)``.
 
         A single number is that of all degrees of freedom. With another ``topology`` nothing is checked. Where drives
-        begin to lag or none does any more, the motion gets or loses states and is compiled again; an ``actuator_time``
-        that JAX traces counts as one that lags.
+        begin to lag or none does any more, the motion gets or loses states and is compiled again, and so it is where
+        ``stribeck`` is the first that is not zero; numbers that JAX traces count as such.
 
         Raises:
             ModelError: there is no such number, or a shape is wrong.
@@ -201,8 +201,12 @@ class Model:
         tree = self.topology
         if "actuator_time" in given:
             tree = tree.lagging(given["actuator_time"])
-        elif "drives" in given and not isinstance(given["drives"], Tracer) and hasattr(given["drives"], "dtype"):
-            tree = tree.lagging(given["drives"][..., DRIVES.index("actuator_time")])
+        if "stribeck" in given:
+            tree = tree.sticking(given["stribeck"])
+        if "drives" in given and not isinstance(given["drives"], Tracer) and hasattr(given["drives"], "dtype"):
+            drives = given["drives"]
+            tree = tree.lagging(drives[..., DRIVES.index("actuator_time")])
+            tree = tree.sticking(drives[..., DRIVES.index("stribeck")])
         for names in _PARTS:
             if set(names) & set(given):
                 given = {name: getattr(self, name) for name in names} | given

@@ -25,6 +25,8 @@ def to_record(model: Model) -> tuple[str, dict[str, np.ndarray]]:
     """(the topology as JSON, the numbers by name): all that ``from_record`` needs."""
     tree = model.topology
     plain = {field.name: getattr(tree, field.name) for field in fields(Topology)}
+    if not tree.stribeck:
+        del plain["stribeck"]  # as in records of versions that did not know it
     plain["joints"] = [{"kind": type(joint).__name__, **asdict(joint)} for joint in tree.joints]
     numbers = {f.name: np.asarray(getattr(model, f.name)) for f in fields(Model) if f.name != "topology"}
     return json.dumps(plain), numbers

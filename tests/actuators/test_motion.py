@@ -224,7 +224,7 @@ def test_errors(without_import_hook):
         rollout(model, q, q, actuators=drive, commands=jnp.zeros(2), **options)
     with pytest.raises(ValueError, match="actuator_state: nothing that drives the machine has states"):
         rollout(model, q, q, actuators=drive, actuator_state=q, **options)
-    with pytest.raises(TypeError, match="actuators: expected lgsim.actuators.Actuators, got Gear"):
+    with pytest.raises(TypeError, match=r"actuators: expected lgsim\.actuators\.Actuators, got Gear"):
         rollout(model, q, q, actuators=actuators.Gear(2.0), **options)
     with pytest.raises(TypeError, match=r"stages\[0\]: expected a stage such as actuators.Gear, got float"):
         Actuators(Transmission.of_joints(model), 3.0)

@@ -159,9 +159,8 @@ def test_differential_of_urdf():
             ("joint", "j2", 2, 3),
         )
     )
-    text = URDF.format(
-        rest=f"<transmission name='w'><type>transmission_interface/DifferentialTransmission</type>{parts}</transmission>"
-    )
+    kind = "transmission_interface/DifferentialTransmission"
+    text = URDF.format(rest=f"<transmission name='w'><type>{kind}</type>{parts}</transmission>")
     model = lgsim.load_urdf(text=text)
     drive = lgsim.load_actuators(model, text=text)
     assert drive.names == ("a", "b")
@@ -178,8 +177,11 @@ def test_transmissions_that_are_not_read(without_import_hook):
     model = lgsim.load_urdf(text=text)
     drive, remarks = read_actuators(model, text=text)
     assert drive.names == ("m1",) and "FourBarLinkageTransmission" in str(remarks[0])
-    for change, message in ((("Reduction>3<", "Reduction>0<"), "a finite number that is not zero"),
-                            (('joint name="j1"> <hard', 'joint name="j9"> <hard'), "the model has no joint 'j9'")):  # fmt: skip
+    changes = {
+        ("Reduction>3<", "Reduction>0<"): "a finite number that is not zero",
+        ('joint name="j1"> <hard', 'joint name="j9"> <hard'): "the model has no joint 'j9'",
+    }
+    for change, message in changes.items():
         broken = text.replace("\n", " ").replace(*change)
         with pytest.raises(FileError, match=message):
             lgsim.load_actuators(model, text=broken)

@@ -52,6 +52,8 @@ class ActuatorParameter(Block):
     def labels(self, plant: Plant) -> list[str]:
         numbers, (where, _, what) = self._all(plant), self.path.rpartition(".")
         kind = type(_follow(plant.actuators, where)).__name__
+        if sum(type(stage).__name__ == kind for stage in _stages(plant.actuators)) > 1:
+            kind = f"{kind} ({where})"
         if numbers.ndim == 0 or len(numbers) != len(self._names(plant)):
             return [f"{what}{f' {k}' if numbers.ndim else ''} of {kind}" for k in range(numbers.size)]
         suffix = [""] if numbers.ndim == 1 else [f" {k}" for k in range(numbers[0].size)]
@@ -114,6 +116,11 @@ def actuator_parameters(actuators: Actuators | ActuatorSum) -> list[str]:
         actuators: The actuators.
     """
     return [path for path in _paths(actuators, "") if path]
+
+
+def _stages(actuators: Any) -> list[Any]:
+    """The stages of all actuators."""
+    return [stage for term in getattr(actuators, "terms", (actuators,)) for stage in term.stages]
 
 
 def _paths(tree: Any, path: str) -> list[str]:

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.body_blocks import Block, select_names
-from lgsim.identify.unknowns.plant import AFFINE_JOINTS, NumbersLike, Plant, first_index
+from lgsim.identify.unknowns.plant import AFFINE_JOINTS, NumbersLike, Plant, first_index, with_drives
 from lgsim.multibody.model import DRIVES, Model
 
 UNITS = {
@@ -123,9 +123,7 @@ class JointParameter(JointBlock):
         return getattr(plant.model, self.parameter)
 
     def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
-        # straight into the array, since a traced number of Model.replace may change the topology
-        drives = plant.model.drives.at[:, DRIVES.index(self.parameter)].set(values)
-        return eqx.tree_at(lambda p: p.model.drives, plant, drives)
+        return write_drive(plant, self.parameter, values)
 
 
 class SignalBlock(JointBlock):
@@ -160,6 +158,13 @@ class TorqueOffset(SignalBlock):
     FIELD: ClassVar[str] = "offset"
 
 
+def write_drive(plant: Plant, name: str, values: Float[Array, " nv"]) -> Plant:
+    """The plant with other numbers of a kind of ``lgsim.multibody.model.DRIVES``."""
+    drives = plant.model.drives.at[:, DRIVES.index(name)].set(values)
+    model = with_drives(plant.model, drives, values if name == "stribeck" else None)
+    return eqx.tree_at(lambda p: p.model, plant, model)
+
+
 class StribeckBlock(JointBlock):
     """A number of the model's friction at small speeds.
 
@@ -177,8 +182,7 @@ class StribeckBlock(JointBlock):
         return getattr(plant.model, self.FIELD)
 
     def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
-        drives = plant.model.drives.at[:, DRIVES.index(self.FIELD)].set(values)
-        return eqx.tree_at(lambda p: p.model.drives, plant, drives)
+        return write_drive(plant, self.FIELD, values)
 
 
 class Stribeck(StribeckBlock):

@@ -131,8 +131,16 @@ class Plant(eqx.Module):
         drives = self.model.drives
         for name, column in zip(AFFINE_DRIVES, columns, strict=False):
             drives = drives.at[:, DRIVES.index(name)].set(column)
-        new = (values[:bodies].reshape(-1, 10), drives, columns[-1])
-        return eqx.tree_at(lambda p: (p.model.inertias, p.model.drives, p.offset), self, new)
+        model = with_drives(self.model, drives, columns[AFFINE_DRIVES.index("stribeck")])
+        new = (eqx.tree_at(lambda m: m.inertias, model, values[:bodies].reshape(-1, 10)), columns[-1])
+        return eqx.tree_at(lambda p: (p.model, p.offset), self, new)
+
+
+def with_drives(model: Model, drives: Float[Array, "nv _"], stribeck: Array | None = None) -> Model:
+    """The model with other numbers of its drives, which keeps its states; Stribeck friction where it moves."""
+    # not by Model.replace of one number, since a traced one may change what states a motion has
+    tree = model.topology if stribeck is None else model.topology.sticking(stribeck)
+    return model.replace(topology=tree, drives=drives)
 
 
 def first_index(model: Model, what: str) -> int:

@@ -162,7 +162,7 @@ def test_blocks_find_every_number_of_actuators():
 
 def test_errors(without_import_hook):
     own, q = plant(), np.zeros((5, 2))
-    with pytest.raises(ValueError, match="path: expected a number of the actuators, got 'stages.0.stifness'"):
+    with pytest.raises(ValueError, match=r"path: expected a number of the actuators, got 'stages\.0\.stifness'"):
         identify.ActuatorParameter("stages.0.stifness").labels(own)
     with pytest.raises(ValueError, match="path: the plant has no actuators"):
         identify.ActuatorParameter("stages.0.stiffness").labels(identify.Plant(own.model))
