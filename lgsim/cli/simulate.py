@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -44,6 +44,7 @@ class SimulationRequest(NamedTuple):
     q: str | None
     v: str | None
     torque: str | None
+    ctrl: str | None
     actuator_time: str | None
     duration: float
     dt: float
@@ -91,6 +92,7 @@ def run_simulation(asked: SimulationRequest) -> int:
         v = states.velocities(asked.v, model)
     with bad_input("--torque: "):
         torque = states.velocities(asked.torque, model)
+    drive = _actuators(asked, model, torque)
     starts.check_inertia(asked.file, model, q)
     if asked.stops:
         model = simulation.with_stops(model, CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt))
@@ -106,8 +108,8 @@ def run_simulation(asked: SimulationRequest) -> int:
 
     def first_steps(count: int, watch: Watch) -> bool:
         found = simulation.simulate(
-            model, q, v, duration=count * asked.dt, dt=asked.dt, method=method, step_check=False,
-            torques=torque if torque.any() else None, save_every=min(asked.save_every, CHUNK), progress=watch,
+            model, q, v, duration=count * asked.dt, dt=asked.dt, method=method, step_check=False, **drive,
+            save_every=min(asked.save_every, CHUNK), progress=watch,
         ).result  # fmt: skip
         if found.startswith("interrupted"):
             raise KeyboardInterrupt
@@ -121,14 +123,14 @@ def run_simulation(asked: SimulationRequest) -> int:
         if asked.adaptive:
             motion = simulation.simulate_adaptive(
                 model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance,
-                method=simulation.MOTION_METHODS[name],
-                torques=torque if torque.any() else None, dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE,
+                method=simulation.MOTION_METHODS[name], **drive,
+                dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE,
                 step_check=asked.step_check, progress=watch,
             )  # fmt: skip
         else:
             motion = simulation.simulate(
-                model, q, v, duration=asked.duration, dt=asked.dt, method=method,
-                torques=torque if torque.any() else None, save_every=asked.save_every, check=asked.check,
+                model, q, v, duration=asked.duration, dt=asked.dt, method=method, **drive,
+                save_every=asked.save_every, check=asked.check,
                 step_check=asked.step_check, progress=watch,
             )  # fmt: skip
     made = [motion.save(asked.out)]
@@ -171,6 +173,36 @@ def _machine(asked: SimulationRequest) -> tuple[Model, Report | None]:
     if (lag < 0).any():
         raise BadInput(f"--actuator-time: expected seconds of zero or more, got {lag.min():g}")
     return model.replace(actuator_time=jnp.asarray(lag)), report
+
+
+def _actuators(asked: SimulationRequest, model: Model, torque: Float[ndarray, " nv"]) -> dict[str, Any]:
+    """What drives the machine, as arguments of ``simulate``: joint forces, or the file's actuators with commands."""
+    import jax.numpy as jnp
+
+    from lgsim.formats import load_actuators
+    from lgsim.scenarios import states
+
+    if asked.ctrl is None:
+        return {"torques": torque if torque.any() else None}
+    if torque.any():
+        raise BadInput("--ctrl: the actuators make the joint forces; expected no --torque beside it")
+    found = load_actuators(model, asked.file)
+    if asked.adaptive and found.is_sampled:
+        raise BadInput("--ctrl: the actuators have bounds that act at steps of a fixed length; leave out --adaptive")
+    given = dict.fromkeys(found.names, 0.0)
+    with bad_input("--ctrl: "):
+        if "=" in asked.ctrl:
+            for part in asked.ctrl.split(","):
+                name, _, value = part.partition("=")
+                if name.strip() not in given:
+                    raise ValueError(unknown_name("expected names of actuators", name.strip(), list(given)))
+                given[name.strip()] = float(states.numbers(value)[0])
+        else:
+            values = states.numbers(asked.ctrl)
+            if len(values) != len(given):
+                raise ValueError(f"expected {len(given)} numbers, for {', '.join(given)}, got {len(values)}")
+            given = dict(zip(given, values, strict=True))
+    return {"actuators": found, "commands": jnp.asarray(list(given.values()), model.dtype)}
 
 
 def _method(asked: SimulationRequest) -> str:
@@ -266,6 +298,7 @@ def _show(motion: Trajectory, watch: Watch, made: list[Path], stops: bool) -> No
 
 
 LAG = '"0.05,0.05", or by joint: "elbow=0.05"'
+CTRL = '"0.5,-1", or by name: "elbow=-1"'
 STATE = '"0.1,0.2", or by joint: "elbow=0.2,ball=1:0:0"'
 
 
@@ -276,6 +309,10 @@ def simulate(
     ] = None,
     v: Annotated[str | None, typer.Option(help=f"Velocity at the start: {STATE}; else zero.")] = None,
     torque: Annotated[str | None, typer.Option(help=f"Joint forces all the time: {STATE}; else none.")] = None,
+    ctrl: Annotated[
+        str | None,
+        typer.Option(help=f"Commands of the file's actuators all the time, which then drive the machine: {CTRL}."),
+    ] = None,
     actuator_time: Annotated[
         str | None, typer.Option(help=f"Lag of the drives behind their commands, seconds: {LAG}; else none.")
     ] = None,
@@ -332,7 +369,7 @@ def simulate(
     estimated from the same motion with other steps; where it is as large as the motion, the exit status is 3.
     """
     request = SimulationRequest(
-        file, q, v, torque, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base, out, plot,
-        html, save_every, float32, seed, check, not no_step_check, stops, yes,
+        file, q, v, torque, ctrl, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base, out,
+        plot, html, save_every, float32, seed, check, not no_step_check, stops, yes,
     )  # fmt: skip
     raise typer.Exit(run_simulation(request))

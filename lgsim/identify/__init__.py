@@ -13,6 +13,7 @@ Unknowns (``lgsim.identify.unknowns``):
   deviations, beside a ``Prior`` such as ``TotalMass``;
 - of bodies: ``Inertias``, ``StandardParameters``, ``Masses``, ``CentersOfMass``;
 - of joints and their signals: ``JointParameter``, ``SignalScale``, ``TorqueOffset``, ``Stribeck``, ``StribeckSpeed``;
+- of actuators between recorded commands and joints: ``ActuatorParameter``, of the paths ``actuator_parameters``;
 - of frames: ``Placements``, ``GravityDirection``; of instruments: ``SensorBias``, ``SensorDelay``, ``InputDelay``;
 - ``SharedBlock`` for bodies or joints that are alike; ``base_parameters`` for the combinations that torques show.
 
@@ -89,6 +90,7 @@ from lgsim.identify.recording import (
 )
 from lgsim.identify.step_error import FitStepError
 from lgsim.identify.unknowns import (
+    ActuatorParameter,
     BaseParameters,
     Block,
     CentersOfMass,
@@ -111,6 +113,7 @@ from lgsim.identify.unknowns import (
     StribeckSpeed,
     TorqueOffset,
     TotalMass,
+    actuator_parameters,
     base_parameters,
 )
 from lgsim.support.checkpoint import CheckpointError
@@ -119,6 +122,7 @@ __all__ = [
     "RESULTS",
     "AOptimal",
     "AbsoluteNoise",
+    "ActuatorParameter",
     "BaseParameters",
     "Block",
     "Butterworth",
@@ -180,6 +184,7 @@ __all__ = [
     "TorqueSamples",
     "TotalMass",
     "VelocitySensor",
+    "actuator_parameters",
     "base_parameters",
     "check_recording",
     "design_excitation",

@@ -31,7 +31,7 @@ class Model:
         placements: Pose of the joint's frame in the parent's, (n, 4, 4).
         screws: ``axes`` and ``pitches`` of the rows, (k, 4).
         inertias: Ten parameters of each body in its own frame, (n, 10); ``lgsim.multibody.inertia`` has their order.
-        drives: The numbers of each degree of freedom, (nv, 13), in the order of ``DRIVES``.
+        drives: The numbers of each degree of freedom, (nv, 15), in the order of ``DRIVES``.
         mimic: (k, b) of each joint that mimics, ``q_i = k q_j + b``, (n, 2); (1, 0) for the others.
         frames: Pose of each frame in its body's, (f, 4, 4).
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
@@ -131,6 +131,16 @@ class Model:
         return self.drives[:, 12]
 
     @property
+    def stribeck(self) -> Array:
+        """Breakaway friction less dry friction, (nv,), N m or N: what dry friction has more at small speeds."""
+        return self.drives[:, 13]
+
+    @property
+    def stribeck_speed(self) -> Array:
+        """The speed at which that part has fallen to 1/e, (nv,), rad/s or m/s."""
+        return self.drives[:, 14]
+
+    @property
     def nq(self) -> int:
         """Length of a configuration q."""
         return self.topology.nq
@@ -174,8 +184,8 @@ class Model:
         """The same machine with other numbers, by any of their names: ``model.replace(gravity=..., damping=0.1)``.
 
         A single number is that of all degrees of freedom. With another ``topology`` nothing is checked. Where drives
-        begin to lag or none does any more, the motion gets or loses states and is compiled again; an ``actuator_time``
-        that JAX traces counts as one that lags.
+        begin to lag or none does any more, the motion gets or loses states and is compiled again, and so it is where
+        ``stribeck`` is the first that is not zero; numbers that JAX traces count as such.
 
         Raises:
             ModelError: there is no such number, or a shape is wrong.
@@ -192,8 +202,12 @@ class Model:
         tree = self.topology
         if "actuator_time" in given:
             tree = tree.lagging(given["actuator_time"])
-        elif "drives" in given and not isinstance(given["drives"], Tracer) and hasattr(given["drives"], "dtype"):
-            tree = tree.lagging(given["drives"][..., DRIVES.index("actuator_time")])
+        if "stribeck" in given:
+            tree = tree.sticking(given["stribeck"])
+        if "drives" in given and not isinstance(given["drives"], Tracer) and hasattr(given["drives"], "dtype"):
+            drives = given["drives"]
+            tree = tree.lagging(drives[..., DRIVES.index("actuator_time")])
+            tree = tree.sticking(drives[..., DRIVES.index("stribeck")])
         for names in _PARTS:
             if set(names) & set(given):
                 given = {name: getattr(self, name) for name in names} | given
@@ -293,7 +307,7 @@ class Model:
 
 DRIVES = (
     "armature", "damping", "friction", "stiffness", "rest", "lower", "upper", "velocity_limit", "effort_limit",
-    "friction_speed", "limit_stiffness", "limit_damping", "actuator_time",
+    "friction_speed", "limit_stiffness", "limit_damping", "actuator_time", "stribeck", "stribeck_speed",
 )  # fmt: skip
 """The columns of ``Model.drives``."""
 

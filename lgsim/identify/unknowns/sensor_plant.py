@@ -45,7 +45,7 @@ class InstrumentedPlant(Plant):
         input_delay: ArrayLike = 0.0,
     ) -> None:
         given = plant if isinstance(plant, Plant) else Plant(plant)
-        super().__init__(given.model, given.scale, given.offset, given.stribeck, given.stribeck_speed)
+        super().__init__(given.model, given.scale, given.offset, actuators=given.actuators)
         dtype = given.model.dtype
         self.biases = {name: jnp.asarray(value, dtype) for name, value in (biases or {}).items()}
         self.delays = {name: jnp.asarray(value, dtype) for name, value in (delays or {}).items()}
