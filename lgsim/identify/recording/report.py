@@ -9,7 +9,8 @@ KINDS = (
     "unused column", "unnamed columns", "truncated file", "invalid time", "duplicate", "unordered time", "clock jump",
     "gap", "irregular clock", "missing values", "missing channel", "quaternion sign", "quaternion norm", "wraparound",
     "stuck encoder", "saturated torque", "missing velocity", "implausible units", "wrong sign", "shuffled columns",
-    "delay", "motion does not fit the model", "short piece",
+    "delay", "motion does not fit the model", "short piece", "damaged file", "unused topic", "other clock",
+    "outlier", "invalid number",
 )  # fmt: skip
 """All kinds of findings; files of recordings hold them, so that none is ever renamed."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from lgsim.identify.recording.columns import Slot
 from lgsim.identify.recording.report import Finding
 from lgsim.support.packages import package
 
@@ -24,11 +25,17 @@ class Table(NamedTuple):
         columns: Columns (n,) by name.
         arrays: Arrays of k columns (n, k) by name, of which the file does not say which joint each belongs to.
         findings: Remarks on the file.
+        slots: The places in a recording of columns whose file says more of them than their name.
+        scales: Of such columns, SI units in one of theirs.
+        source: Where the data come from, as a phrase; "" for the file's name and checksum.
     """
 
     columns: dict[str, Float[np.ndarray, " n"]]
     arrays: dict[str, Float[np.ndarray, "n k"]]
     findings: tuple[Finding, ...] = ()
+    slots: Mapping[str, Slot] = {}  # noqa: RUF012
+    scales: Mapping[str, float] = {}  # noqa: RUF012
+    source: str = ""
 
     @property
     def rows(self) -> int:
@@ -45,11 +52,11 @@ def read_table(path: Path) -> Table:
             has the line.
         ModuleNotFoundError: the package that reads parquet files is missing.
     """
-    if path.suffix.lower() not in _READERS:
-        raise ValueError(f"{path}: expected a name that ends in {' or '.join(_READERS)}, got {path.suffix!r}")
+    if path.suffix.lower() not in TABLES:
+        raise ValueError(f"{path}: expected a name that ends in {' or '.join(TABLES)}, got {path.suffix!r}")
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
-    return _READERS[path.suffix.lower()](path)
+    return TABLES[path.suffix.lower()](path)
 
 
 def _csv(path: Path) -> Table:
@@ -143,4 +150,5 @@ def _floats(array: Shaped[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     return np.array(array, float)
 
 
-_READERS = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}
+TABLES = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}
+"""The readers by the endings of files."""
