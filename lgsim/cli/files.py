@@ -102,6 +102,8 @@ def check_out(option: str, path: Path) -> Path:
         )
     if path.suffix == ".parquet":
         needs("pyarrow", "data", "a .parquet file")
+    if path.suffix == ".mcap":
+        needs("mcap_ros2", "logs", "an .mcap file")
     return check_file(option, path)
 
 

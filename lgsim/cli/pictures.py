@@ -12,6 +12,7 @@ from lgsim.cli.terminal import note, warnings_as_notes
 from lgsim.multibody import Model
 from lgsim.scenarios.machine import first_tag
 from lgsim.simulation import Trajectory
+from lgsim.support.files import named_file
 from lgsim.support.messages import unknown_name
 from lgsim.view import Shape, live, plots, read_visuals, to_html
 
@@ -75,7 +76,8 @@ def save_plots(motion: Trajectory, folder: Path, stem: str, phases: Sequence[str
     files = []
     for name, figure in figures.items():
         files.append(folder / f"{stem}-{name}.png")
-        figure.savefig(files[-1], dpi=150)
+        with named_file(files[-1]):
+            figure.savefig(files[-1], dpi=150)
     return files
 
 

@@ -75,6 +75,7 @@ def run_simulation(asked: SimulationRequest) -> int:
     from lgsim import simulation
     from lgsim.cli import files, pictures
     from lgsim.cli.checks import run_size, starts
+    from lgsim.cli.run_files import save_run
     from lgsim.scenarios import states
     from lgsim.simulation.simulate import CHUNK
     from lgsim.simulation.stops import CONTACT_TIME, resolved_contact_time
@@ -131,7 +132,7 @@ def run_simulation(asked: SimulationRequest) -> int:
                 torques=torque if torque.any() else None, save_every=asked.save_every, check=asked.check,
                 step_check=asked.step_check, progress=watch,
             )  # fmt: skip
-    made = [motion.save(asked.out)]
+    made = [save_run(motion, asked.out, asked.file)]
     if motion.result:
         note(f"{motion.result}; what was computed, {counted(len(motion), 'state')}, is in {asked.out}")
     if asked.plot:
@@ -302,7 +303,7 @@ def simulate(
         bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Where the run goes: .npz, .parquet or .csv; replaced if it exists.")
+        Path, typer.Option(help="Where the run goes: .npz, .parquet, .csv or .mcap; replaced if it exists.")
     ] = Path("run.npz"),
     plot: Annotated[bool, typer.Option("--plot", help="Plots too, beside the run.")] = False,
     html: Annotated[bool, typer.Option("--html", help="A scene that plays in a browser too, beside the run.")] = False,

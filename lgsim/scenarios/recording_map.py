@@ -25,7 +25,7 @@ TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "know
 FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str}
 """The keys of a column's table with the kinds of their values; ``sign`` and ``scale`` are numbers."""
 DELAYED = ("v", "tau", "current")
-"""The channels that a sensor may give late."""
+"""The channels that a sensor may give late, besides "imu <frame>"."""
 ESTIMATE = "estimate"
 """The word for a delay that is to be found in the recording."""
 
@@ -165,7 +165,8 @@ def _column(root: Table, name: str) -> str | dict[str, object]:
 def _delays(table: Table) -> dict[str, float | None]:
     """By channel the delay, s, or None where it is to be estimated."""
     found: dict[str, float | None] = {}
-    for channel, value in table.only(*DELAYED).values.items():
+    sensors = [name for name in table.values if name.startswith("imu ")]
+    for channel, value in table.only(*DELAYED, *sensors).values.items():
         if isinstance(value, str) and value != ESTIMATE:
             raise table.fault(channel, f"expected a time in s or {ESTIMATE!r}, got {shown(value)}")
         found[channel] = None if value == ESTIMATE else table.number(channel)

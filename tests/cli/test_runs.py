@@ -98,7 +98,7 @@ def test_convert_to_csv_and_back_to_npz(run, tmp_path):
     assert "a .csv file holds no machine; expected a run that ends in .npz or .parquet" in refused(
         "convert", tmp_path / "run.csv", tmp_path / "again.npz"
     )
-    assert "OUT: expected a name that ends in .npz or .parquet or .csv, got 'run.txt'" in refused(
+    assert "OUT: expected a name that ends in .npz or .parquet or .csv or .mcap, got 'run.txt'" in refused(
         "convert", run, tmp_path / "run.txt"
     )
 

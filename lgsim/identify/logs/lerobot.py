@@ -1,4 +1,4 @@
-"""LeRobot data sets, versions 2 and 3: parquet files whose columns are lists, and meta/info.json that names the numbers.
+"""LeRobot data sets, versions 2 and 3: parquet files of lists of numbers, whose names are in meta/info.json.
 
 Version 2 has a file for each episode, data/chunk-000/episode_000000.parquet; version 3 has several episodes in a file,
 data/chunk-000/file-000.parquet. Times start from 0 in each episode.
@@ -108,7 +108,9 @@ def read_lerobot(
             if slot is not None:
                 slots[column], scales[column] = slot, unit_scale(slot, topic)
     unread = [name for name in table if name not in slots and name not in columns and name.split("/")[0] in given]
-    findings += [Finding("unused column", name, 0, "its name says no joint and quantity", "not read") for name in unread]
+    findings += [
+        Finding("unused column", name, 0, "its name says no joint and quantity", "not read") for name in unread
+    ]
     kept = {name: x for name, x in table.items() if name in slots or name in columns}
     if not any(slot.channel == "q" for slot in slots.values()) and not any(name in columns for name in table):
         shown = listed([f"{feature} ({listed(names)})" for feature, names in found.names.items()])
@@ -118,8 +120,8 @@ def read_lerobot(
         )
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(x).tobytes() for x in kept.values())).hexdigest()[:16]
     which = "" if episode is None else f"episode {episode}; "
-    return Table(kept, {}, tuple(found.findings + findings), slots, scales,
-                 f"{path.name} ({which}sha256 of what was read {digest})")  # fmt: skip
+    source = f"{path.name} ({which}sha256 of what was read {digest})"
+    return Table(kept, {}, tuple(found.findings + findings), slots, scales, source=source)
 
 
 def _dataset(path: Path, episode: int | None) -> _Dataset:
@@ -159,9 +161,9 @@ def _arrays(
             for batch in _batches(file, wanted | set(_BOOKKEEPING), episode):
                 if not parts:
                     parts = {name: [] for name in batch}
-                if {n: x.shape[1] for n, x in batch.items()} != {n: x[0].shape[1] for n, x in parts.items() if x} and any(
-                    parts.values()
-                ):
+                if {n: x.shape[1] for n, x in batch.items()} != {
+                    n: x[0].shape[1] for n, x in parts.items() if x
+                } and any(parts.values()):
                     raise ValueError("its columns are not those of the files before")
                 for name, array in batch.items():
                     parts[name].append(array)
@@ -218,7 +220,9 @@ def _times(arrays: Mapping[str, Float[np.ndarray, "n k"]], fps: float | None) ->
     """The times of all rows, episodes one after the other, and how many times another one begins."""
     frames = arrays["frame_index"][:, 0] if "frame_index" in arrays else None
     time = arrays["timestamp"][:, 0].copy() if "timestamp" in arrays else None
-    if time is None or (fps and frames is not None and np.nanmax(np.abs(time - frames / fps), initial=0) < _STAMP_ERROR):
+    if time is None or (
+        fps and frames is not None and np.nanmax(np.abs(time - frames / fps), initial=0) < _STAMP_ERROR
+    ):
         assert frames is not None
         time = frames / (fps or 1.0)
     new = np.diff(arrays["episode_index"][:, 0]) != 0 if "episode_index" in arrays else np.diff(time) < 0
@@ -247,7 +251,7 @@ def _slot(name: str, feature: str, topic: Topic, model: Model) -> Slot | None:
     quantity = topic.effort if quantity == "tau" else quantity
     stem, _, last = name.rpartition(".")
     owner = topic.names.get(name, topic.names.get(stem, name))
-    for text in ([owner] if owner != name else [name, stem if last in ("pos", "vel", "effort") else name]):
+    for text in [owner] if owner != name else [name, stem if last in ("pos", "vel", "effort") else name]:
         if text in model.v_slices and model.v_slices[text].stop - model.v_slices[text].start == 1:
             channel = {"pos": "q", "vel": "v", "effort": "tau"}.get(last, quantity)
             return Slot(channel, text, 0)

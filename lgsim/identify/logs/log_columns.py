@@ -56,7 +56,7 @@ class Topic(NamedTuple):
     ignored: bool = False
     joint: str = ""
     frame: str = ""
-    names: Mapping[str, str] = {}  # noqa: RUF012
+    names: Mapping[str, str] = {}
     unit: str | None = None
     effort: str = "tau"
     by_log: bool = False
@@ -114,7 +114,7 @@ def slot_of(label: str, frame: str, channel: Channel, topic: Topic, model: Model
 
     Args:
         label: What the number is: "elbow/position", "qw", "gyroscope/x".
-        frame: The frame of the message's header.
+        frame: The frame that the message names.
         channel: The channel of the message.
         topic: What a map says of its topic.
         model: The machine.
@@ -124,7 +124,7 @@ def slot_of(label: str, frame: str, channel: Channel, topic: Topic, model: Model
         frame = topic.frame or frame
         return Slot(owner, frame, "xyz".index(field)) if frame in model.frame_names else None
     if not owner and field in (*_POSE, *_TWIST):
-        return _pose_slot(field, topic, model)
+        return _pose_slot(field, topic, frame, model)
     quantity = _QUANTITIES.get(field)
     if quantity is None:
         return None
@@ -137,8 +137,11 @@ def slot_of(label: str, frame: str, channel: Channel, topic: Topic, model: Model
     return found[0] if len(found) == 1 else None
 
 
-def _pose_slot(field: str, topic: Topic, model: Model) -> Slot | None:
-    """The place of a number of a pose or a twist, of which only a map says whose it is."""
+def _pose_slot(field: str, topic: Topic, frame: str, model: Model) -> Slot | None:
+    """The place of a number of a pose or a twist: by the map, or that of a free body that the message names."""
+    names = {model.topology.body_names[i]: name for i, name in enumerate(model.joint_names)
+             if (model.topology.joints[i].nq, model.topology.joints[i].nv) == (7, 6)}  # fmt: skip
+    topic = topic if topic.joint else topic._replace(joint=names.get(frame, ""))
     if topic.joint not in model.v_slices:
         return None
     joint = model.topology.joints[model.topology.joint_names.index(topic.joint)]

@@ -83,13 +83,15 @@ def read_log(
     gathered = _gather(files, given, columns, automatic)
     for name, topic in given.items():
         if name not in gathered.channels:
-            raise TopicFault(name, "", f"the log has no such topic; it has {listed(sorted(gathered.channels)) or 'none'}")
+            raise TopicFault(
+                name, "", f"the log has no such topic; it has {listed(sorted(gathered.channels)) or 'none'}"
+            )
         kind = gathered.channels[name].type
         if not topic.ignored and kind not in MESSAGE_TYPES:
             raise TopicFault(name, "", f"its messages are {kind}; read are {', '.join(MESSAGE_TYPES)}")
     findings = _damage_findings(path, gathered)
     chosen = _choose(gathered, given, columns, model)
-    if not any(slot is not None and slot.channel == "q" or name in columns for one in chosen
+    if not any((slot is not None and slot.channel == "q") or name in columns for one in chosen
                for name, _, slot in one.columns):  # fmt: skip
         raise ValueError(f"{path}: {_nothing(gathered, model, findings)}")
     return _table(path, gathered, chosen, given, findings)
@@ -225,10 +227,11 @@ def _table(
             columns[name] = np.array(values[:, i])
             if slot is not None:
                 slots[name], scales[name] = slot, log_columns.unit_scale(slot, topic)
-    findings += _unused(gathered, chosen, given)
+    findings += _unused(gathered, chosen, given) + _stray(gathered)
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(x).tobytes() for x in columns.values())).hexdigest()[:16]
     used = listed(list(dict.fromkeys(stream.topic for stream in streams)))
-    return Table(columns, {}, tuple(findings), slots, scales, f"{path.name} ({used}; sha256 of what was read {digest})")
+    source = f"{path.name} ({used}; sha256 of what was read {digest})"
+    return Table(columns, {}, tuple(findings), slots, scales, source=source)
 
 
 def _quaternion_columns(one: _Chosen) -> list[Any]:
@@ -288,6 +291,17 @@ def _unused(gathered: _Gathered, chosen: list[_Chosen], given: dict[str, Topic])
         if not count:
             seen = "it has no message that can be read"
         found.append(Finding("unused topic", name, count, seen, f"not read; a map can say it in [topics]: {key}"))
+    return found
+
+
+def _stray(gathered: _Gathered) -> list[Finding]:
+    """Messages that are too few to be a stream: a name in them is damaged."""
+    found = []
+    for topic in dict.fromkeys(stream.topic for stream in gathered.streams):
+        own = [stream for stream in gathered.streams if stream.topic == topic]
+        few = sum(len(stream) for stream in own if len(stream) < _FEWEST)
+        if few and any(len(stream) >= _FEWEST for stream in own):
+            found.append(Finding("damaged file", topic, few, "messages with names that few others have", "left out"))
     return found
 
 

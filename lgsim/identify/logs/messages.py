@@ -29,7 +29,7 @@ class Numbers(NamedTuple):
         stamp: The time of its header, ns; None where it has none.
         key: What the labels of the numbers depend on.
         values: The numbers.
-        frame: The frame of its header.
+        frame: The frame whose motion it is, or that of its header.
     """
 
     stamp: int | None
@@ -226,7 +226,8 @@ class Decoder:
                 continue
             if place:  # the definition that fits first fits the next message too
                 self._stores[channel].insert(0, self._stores[channel].pop(place))
-            return Numbers(stamp or None, key, values, "" if header is None else str(header.frame_id))
+            frame = getattr(message, "child_frame_id", None) or getattr(header, "frame_id", "")
+            return Numbers(stamp, key, values, str(frame))
         text = " ".join(str(fault).split())[:100]
         raise ValueError(text or type(fault).__name__)
 

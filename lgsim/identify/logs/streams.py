@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from lgsim.identify.logs.messages import Numbers
 
 _HOLE = 3.5  # usual steps of a stream: across a longer one nothing is interpolated
 _NS = 1e-9
+_NONE = -(2**63)  # for a stamp that is not there
 _SET_BACK = 2 * 10**8  # ns: messages come a little out of order, but not by so much
 _STAYS = 50  # messages after which a clock that was set back is still behind
 _ANOTHER_CLOCK = 0.5  # s: stamps that lie by so much more off the time of recording are of a clock of their own
@@ -46,8 +47,7 @@ class Stream:
         row = np.full(len(self.labels), np.nan)
         row[order] = numbers.values
         self._rows.frombytes(row.tobytes())
-        # 0 stands for a message without a time of its own
-        self._stamps.append(_clipped(numbers.stamp or 0))
+        self._stamps.append(_NONE if numbers.stamp is None else _clipped(numbers.stamp))
         self._log.append(_clipped(log_time))
         self._places.append(place)
 
@@ -65,13 +65,19 @@ class Stream:
 
     @property
     def stamps(self) -> Int[np.ndarray, " n"]:
-        """The times in the messages (n,), ns, 0 where there is none."""
-        stamps = np.frombuffer(self._stamps, np.int64)
+        """The times in the messages (n,), ns; without meaning where ``stamped`` is false."""
+        stamps = np.where(self.stamped, np.frombuffer(self._stamps, np.int64), 0)
         if self.shift is None:
             return stamps
         # stamps of another clock were not set back with that of recording
-        went_back = np.diff(stamps) < -_SET_BACK
-        return np.where(stamps != 0, stamps + (self.shift if went_back.any() else 0), 0)
+        went_back = np.diff(stamps[self.stamped]) < -_SET_BACK
+        return stamps + (self.shift if went_back.any() else 0)
+
+    @property
+    def stamped(self) -> Bool[np.ndarray, " n"]:
+        """Which messages have a time of their own (n,): a sender without a clock writes 0 again and again."""
+        stamps = np.frombuffer(self._stamps, np.int64)
+        return (stamps != _NONE) & ((stamps != 0) | (np.count_nonzero(stamps == 0) == 1))
 
     @property
     def places(self) -> Int[np.ndarray, " n"]:
@@ -144,7 +150,7 @@ def clocks(streams: Sequence[Stream], by_log: Sequence[bool]) -> list[Clock]:
     ticks: list[tuple[Int[np.ndarray, " n"], bool, int, int]] = []  # times in ns, stamps or not, offset, missing
     reference: int | None = None
     for stream, log in zip(streams, by_log, strict=True):
-        stamped = stream.stamps != 0
+        stamped = stream.stamped
         if log or np.count_nonzero(stamped) <= len(stream) / 2:
             ticks.append((stream.log_times, False, 0, 0))
             continue
@@ -157,7 +163,7 @@ def clocks(streams: Sequence[Stream], by_log: Sequence[bool]) -> list[Clock]:
         ticks = [(time + reference if own else time, own, offset, lost) for time, own, offset, lost in ticks]
     found, start = [], None
     for stream, (time, own, offset, lost) in zip(streams, ticks, strict=True):
-        known = stream.stamps != 0 if own else np.ones(len(stream), bool)
+        known = stream.stamped if own else np.ones(len(stream), bool)
         start = int(time[known].min()) if start is None and known.any() else start
         # differences in whole ns: a float of the time since 1970 has steps of 240 ns
         found.append(Clock(np.where(known, (time - (start or 0)) * _NS, np.nan), own, offset * _NS, lost))

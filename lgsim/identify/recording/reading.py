@@ -121,9 +121,9 @@ def read_recording(
     - ``delay``: by how much the messages are late, s.
 
     Args:
-        path: The file or folder. Of an ``.npz`` file columns are one-dimensional arrays, or those of a two-dimensional array if
-            there is an array ``joint_names``; without it ``q``, ``v``, ``a``, ``tau`` and ``current`` are taken in the
-            model's order.
+        path: The file or folder. Of an ``.npz`` file columns are one-dimensional arrays, or those of a two-dimensional
+            array if there is an array ``joint_names``; without it ``q``, ``v``, ``a``, ``tau`` and ``current`` are taken
+            in the model's order.
         model: The machine.
         map: A map, or the path of a TOML file that is one.
         checked: Whether ``check_recording`` mends the recording; else it is as the file has it, NaN where a number is
@@ -143,11 +143,17 @@ def read_recording(
     mapped, options, topics = _split_map(map)
     table = _read_file(path, model, mapped, options, topics)
     for column in mapped:
-        if column not in table.columns:
-            reason = f"the map has column {column!r}; the file has {', '.join(table.columns)}"
+        if column not in table.columns and column not in table.texts:
+            reason = f"the map has column {column!r}; the file has {', '.join([*table.columns, *table.texts])}"
             raise RecordingMapError(str(path), column, "", reason)
     order = options["quaternion"]
     entries, findings = [], list(table.findings)
+    for column, fault in table.texts.items():
+        automatic = column not in mapped
+        if mapped.get(column) != "ignore" and (not automatic or parse_name(split_unit(column)[0], model)):
+            raise ValueError(fault)
+        if automatic:
+            findings.append(Finding("unused column", column, 0, "it holds no numbers", "not read"))
     for column in table.columns:
         if mapped.get(column) == "ignore":
             continue
@@ -177,6 +183,10 @@ def _read_file(
     path: Path, model: Model, mapped: Mapping[str, Any], options: Mapping[str, Any], topics: Mapping[str, Any]
 ) -> Table:
     """The columns of a table or a log."""
+    endings = (*TABLES, *LOGS)
+    if not path.is_dir() and path.suffix.lower() not in endings:
+        advice = _ADVICE.get(path.suffix.lower(), "")
+        raise ValueError(f"{path}: expected a name that ends in {' or '.join(endings)}, got {path.suffix!r}{advice}")
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
     try:
@@ -189,10 +199,9 @@ def _read_file(
         fault.reason = error.reason
         raise fault from error
     if path.is_dir():
-        raise ValueError(f"{path}: expected a file, the folder of a ROS 2 bag, or a LeRobot data set with meta/info.json")
-    if path.suffix.lower() not in TABLES:
-        raise ValueError(f"{path}: expected a name that ends in {' or '.join((*TABLES, *LOGS))}, got {path.suffix!r}"
-                         + _ADVICE.get(path.suffix.lower(), ""))  # fmt: skip
+        raise ValueError(
+            f"{path}: expected a file, the folder of a ROS 2 bag, or a LeRobot data set with meta/info.json"
+        )
     if topics:
         name = next(iter(topics))
         raise RecordingMapError(str(path), name, "", f"topic {name!r}: the file is a table, which has columns")
@@ -343,7 +352,10 @@ def _add_unnamed(
 
 
 def _assemble(
-    path: Path, model: Model, columns: Mapping[Slot, Float[np.ndarray, " n"]], findings: list[Finding],
+    path: Path,
+    model: Model,
+    columns: Mapping[Slot, Float[np.ndarray, " n"]],
+    findings: list[Finding],
     source: str = "",
 ) -> Recording:
     """The recording whose arrays the columns fill; ValueError where the time or a position is missing."""

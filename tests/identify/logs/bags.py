@@ -20,7 +20,8 @@ DEFINITIONS = {
     "sensor_msgs/msg/JointState": "std_msgs/Header header\nstring[] name\nfloat64[] position\nfloat64[] velocity\n"
     f"float64[] effort\n{HEADER}",
     "sensor_msgs/msg/Imu": "std_msgs/Header header\ngeometry_msgs/Quaternion orientation\n"
-    "float64[9] orientation_covariance\ngeometry_msgs/Vector3 angular_velocity\nfloat64[9] angular_velocity_covariance\n"
+    "float64[9] orientation_covariance\ngeometry_msgs/Vector3 angular_velocity\n"
+    "float64[9] angular_velocity_covariance\n"
     "geometry_msgs/Vector3 linear_acceleration\nfloat64[9] linear_acceleration_covariance\n" + HEADER + VECTOR + QUATERNION,
     "geometry_msgs/msg/PoseStamped": f"std_msgs/Header header\ngeometry_msgs/Pose pose\n{HEADER}"
     f"{_RULE}MSG: geometry_msgs/Pose\ngeometry_msgs/Point position\ngeometry_msgs/Quaternion orientation\n{QUATERNION}"
@@ -44,7 +45,9 @@ def header(ns, frame=""):
     return {"stamp": stamp(ns), "frame_id": frame}
 
 
-def joint_states(motion, names=None, columns=slice(None), fields=("position", "velocity", "effort"), clock=0, late=10**6):
+def joint_states(
+    motion, names=None, columns=slice(None), fields=("position", "velocity", "effort"), clock=0, late=10**6
+):
     """(time of recording, message) of each sample of a recording, by a clock that is off by some ns."""
     names = list(motion.model.joint_names[columns] if names is None else names)
     arrays = {"position": motion.q, "velocity": motion.v, "effort": motion.tau}
