@@ -21,7 +21,7 @@ def convert(
 
     An .mcap file is what Foxglove, Rerun and PlotJuggler show: /joint_states, /tf and, of free joints, their odometry.
     """
-    from lgsim.cli import files, run_files
+    from lgsim.cli import files
 
     files.check_out("OUT", out)
-    typer.echo(run_files.save_run(files.load(run), out, machine))
+    typer.echo(files.save_run(files.load(run), out, machine))

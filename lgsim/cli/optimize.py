@@ -43,7 +43,6 @@ def run_optimization(asked: OptimizationRequest) -> int:
 
     from lgsim.cli import files, pictures
     from lgsim.cli.checks import starts
-    from lgsim.cli.run_files import save_run
     from lgsim.optimize import RESULTS, plan_error, solve, to_trajectory
     from lgsim.scenarios import load_scenario
     from lgsim.simulation.equations_of_motion import split_state
@@ -86,7 +85,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
         failed.code = DIVERGED
         raise failed
     motion = replace(to_trajectory(problem, result), step_error=plan_error(problem, result))
-    made = [save_run(motion, asked.out, wanted.machine.path)]
+    made = [files.save_run(motion, asked.out, wanted.machine.path)]
     interrupted = bool(result.result == RESULTS.interrupted)
     if interrupted:
         done = counted(int(result.iterations), "iteration")

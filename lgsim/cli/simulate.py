@@ -75,7 +75,6 @@ def run_simulation(asked: SimulationRequest) -> int:
     from lgsim import simulation
     from lgsim.cli import files, pictures
     from lgsim.cli.checks import run_size, starts
-    from lgsim.cli.run_files import save_run
     from lgsim.scenarios import states
     from lgsim.simulation.simulate import CHUNK
     from lgsim.simulation.stops import CONTACT_TIME, resolved_contact_time
@@ -132,7 +131,7 @@ def run_simulation(asked: SimulationRequest) -> int:
                 torques=torque if torque.any() else None, save_every=asked.save_every, check=asked.check,
                 step_check=asked.step_check, progress=watch,
             )  # fmt: skip
-    made = [save_run(motion, asked.out, asked.file)]
+    made = [files.save_run(motion, asked.out, asked.file)]
     if motion.result:
         note(f"{motion.result}; what was computed, {counted(len(motion), 'state')}, is in {asked.out}")
     if asked.plot:

@@ -60,6 +60,7 @@ class _Joint(NamedTuple):
     v: int
     factor: float
     offset: float
+    driven: bool
 
 
 def save(motion: Any, path: Path, description: str = "") -> Path:
@@ -99,10 +100,10 @@ def _messages(motion: Any, description: str) -> Iterator[tuple[str, str, dict[st
     moving = [frame for frame in frames if frame[1] < model.topology.bodies]
     joints, free = _single_joints(model), _free_joints(model)
     names = [joint.name for joint in joints]
-    q_at, v_at = ([joint[k] for joint in joints] for k in (1, 2))
-    factors, offsets = (np.array([joint[k] for joint in joints]) for k in (3, 4))
+    q_at, v_at = [joint.q for joint in joints], [joint.v for joint in joints]
+    factors, offsets = np.array([joint.factor for joint in joints]), np.array([joint.offset for joint in joints])
     # a joint that follows has no drive of its own
-    driven = np.array([joint.name in model.v_slices for joint in joints], bool)
+    driven = np.array([joint.driven for joint in joints], bool)
     for start in range(0, len(times), _STATES):
         part = slice(start, start + _STATES)
         q, v, tau = (np.asarray(x[part], float) for x in (motion.q, motion.v, motion.tau))
@@ -153,10 +154,10 @@ def _single_joints(model: Model) -> list[_Joint]:
     for i, name in enumerate(tree.joint_names):
         other = tree.mimics[i]
         if tree.joints[i].nv == 1 and other is None:
-            found.append(_Joint(name, tree.q_slice(i).start, tree.v_slice(i).start, 1.0, 0.0))
+            found.append(_Joint(name, tree.q_slice(i).start, tree.v_slice(i).start, 1.0, 0.0, True))
         elif other is not None and tree.joints[other].nv == 1:
             factor, offset = (float(x) for x in model.mimic[i])
-            found.append(_Joint(name, tree.q_slice(other).start, tree.v_slice(other).start, factor, offset))
+            found.append(_Joint(name, tree.q_slice(other).start, tree.v_slice(other).start, factor, offset, False))
     return found
 
 

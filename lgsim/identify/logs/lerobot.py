@@ -139,8 +139,8 @@ def _dataset(path: Path, episode: int | None) -> _Dataset:
         findings = [Finding("damaged file", where, 0, text, "numbers are taken in the model's order")]
     names = {name: _flat(about.get("names")) for name, about in features.items()}
     fps = info.get("fps") if isinstance(info, dict) else None
-    good = isinstance(fps, int | float) and not isinstance(fps, bool) and fps > 0
-    return _Dataset(own or files, float(fps) if good else None, {k: v for k, v in names.items() if v}, findings)
+    known = float(fps) if isinstance(fps, int | float) and not isinstance(fps, bool) and fps > 0 else None
+    return _Dataset(own or files, known, {k: v for k, v in names.items() if v}, findings)
 
 
 def _flat(names: Any) -> list[str]:

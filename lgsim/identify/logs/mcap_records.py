@@ -6,10 +6,10 @@ index its records are walked through; behind a damage the walk goes on at the ne
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -27,6 +27,8 @@ _FOOTER_BYTES = _FRAME.size + 20 + len(MAGIC)
 _CHUNK_HEAD = struct.Struct("<QQQII")  # first and last time, size, checksum, length of the compression's name
 _MESSAGE_HEAD = struct.Struct("<HIQQ")  # channel, sequence, log time, publish time
 _LARGEST = 2**31  # bytes of a chunk: a larger one is a damaged length
+_NOT_LONG = 3600 * 10**9  # ns after the last message: what a message behind a damage is
+_LONGEST_HEAD = 64  # bytes that tell what a record is
 _WINDOW = 2**20  # bytes looked through at a time for the next chunk
 _FAULTS = (ValueError, struct.error, IndexError, KeyError, OverflowError, MemoryError, EOFError, RuntimeError)
 
@@ -61,6 +63,7 @@ class McapFile:
         self.path, self._wanted = path, wanted
         self._schemas: dict[int, Any] = {}
         self._channels: dict[int, tuple[Channel, bool]] = {}
+        self._last_time: int | None = None
 
     def messages(self) -> Iterator[RawMessage | Damage]:
         """The wanted messages in the order of the file, with what is damaged among them."""
@@ -135,12 +138,13 @@ class McapFile:
                 break
             fits = length <= end - at - _FRAME.size and (opcode in _KNOWN or opcode >= _PRIVATE)
             if not fits or (opcode == _CHUNK and length > _LARGEST):
-                after = _next_chunk(file, at + 1, end)
+                after = self._next_record(file, at + 1, end)
                 until = end if after is None else after
                 if opcode == _CHUNK and until - at <= _LARGEST:
                     yield from self._chunk(file.read(until - at - _FRAME.size), at, whole=False)
                 if after is None:
-                    yield Damage(f"byte {at}", f"a record is cut or damaged; the {end - at} bytes from there", True)
+                    what = f"a record is cut or damaged; the {end - at} bytes from there on are left out"
+                    yield Damage(f"byte {at}", what, True)
                     return
                 yield Damage(f"byte {at}", f"a record is damaged; reading goes on at byte {after}")
                 at = after
@@ -154,6 +158,30 @@ class McapFile:
             yield Damage(f"byte {size}", "the file ends without its index; it was read up to there", True)
         elif broken:
             yield Damage(f"byte {at}", "the index at the end of the file is damaged; the messages were read without it")
+
+    def _next_record(self, file: IO[bytes], start: int, end: int) -> int | None:
+        """The place of the next record from `start` on that can be a chunk, or a message of a channel that is known."""
+        position = file.tell()
+        for base in range(start, end, _WINDOW):
+            file.seek(base)
+            data = file.read(min(_WINDOW + _LONGEST_HEAD, end - base))
+            for found in re.finditer(b"[\x05\x06]", data[:_WINDOW]):
+                at = found.start()
+                head, room = data[at : at + _LONGEST_HEAD], end - base - at
+                if _is_chunk(head, room) if head[0] == _CHUNK else self._is_message(head, room):
+                    file.seek(position)
+                    return base + at
+        file.seek(position)
+        return None
+
+    def _is_message(self, head: bytes, room: int) -> bool:
+        """Whether a record with this beginning can be a message of at most `room` bytes, soon after the last one."""
+        if self._last_time is None or len(head) < _FRAME.size + _MESSAGE_HEAD.size:
+            return False
+        length = _FRAME.unpack_from(head)[1]
+        number, _, log_time, _ = _MESSAGE_HEAD.unpack_from(head, _FRAME.size)
+        fits = _MESSAGE_HEAD.size < length <= min(room - _FRAME.size, _LARGEST)
+        return fits and number in self._channels and 0 <= log_time - self._last_time < _NOT_LONG
 
     # records
 
@@ -179,7 +207,10 @@ class McapFile:
             yield Damage(where, f"a chunk cannot be decompressed ({_short(error)}); its messages are left out")
             return
         if whole and crc and zlib.crc32(records) != crc:
-            yield Damage(where, "the checksum of a chunk is wrong: numbers of its messages may be")
+            if name:  # one wrong bit of compressed bytes spoils many numbers
+                yield Damage(where, "the checksum of a chunk is wrong; its messages are left out")
+                return
+            yield Damage(where, "the checksum of a chunk is wrong; read all the same: some number in it may be wrong")
         done = 0
         for opcode, inner, offset in _frames(records):
             done = offset + _FRAME.size + len(inner)
@@ -198,6 +229,7 @@ class McapFile:
                 if number not in self._channels:
                     yield Damage(where, f"a message of a channel that is not known, {number}, is left out")
                 elif self._channels[number][1]:
+                    self._last_time = log_time
                     yield RawMessage(self._channels[number][0], log_time, content[_MESSAGE_HEAD.size :], where)
         except (*_FAULTS, self._errors.McapError) as error:
             yield Damage(where, f"a record is damaged ({_short(error)}) and left out")
@@ -251,24 +283,6 @@ def _decompressed(name: str, data: bytes, size: int, whole: bool) -> bytes:
     if name:
         raise ValueError(f"a compression {name!r}")
     return data
-
-
-def _next_chunk(file: IO[bytes], start: int, end: int) -> int | None:
-    """The place of the next record from `start` on that can be a chunk; None where there is none."""
-    most = _FRAME.size + _CHUNK_HEAD.size + 16
-    position = file.tell()
-    with suppress(OSError):
-        for base in range(start, end, _WINDOW):
-            file.seek(base)
-            data = file.read(min(_WINDOW + most, end - base))
-            at = data.find(_CHUNK)
-            while 0 <= at < _WINDOW:
-                if _is_chunk(data[at : at + most], end - base - at):
-                    file.seek(position)
-                    return base + at
-                at = data.find(_CHUNK, at + 1)
-    file.seek(position)
-    return None
 
 
 def _is_chunk(head: bytes, room: int) -> bool:

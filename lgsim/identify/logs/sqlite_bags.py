@@ -93,14 +93,15 @@ class SqliteBag:
         where = f"message {number}"
         if not isinstance(data, bytes) or not isinstance(log_time, int):
             return Damage(where, "a message has no bytes or no time and is left out")
-        if data[:4] == _ZSTD:
-            try:
-                data = package("zstandard", "logs").ZstdDecompressor().decompress(data, max_output_size=_LARGEST)
-            except ModuleNotFoundError:
-                raise
-            except Exception as error:  # the package's own errors
-                return Damage(where, f"a message cannot be decompressed ({error}) and is left out")
-        return RawMessage(channel, log_time, data, where)
+        if data[:4] != _ZSTD:
+            return RawMessage(channel, log_time, data, where)
+        try:
+            plain = package("zstandard", "logs").ZstdDecompressor().decompress(data, max_output_size=_LARGEST)
+        except ModuleNotFoundError:
+            raise
+        except Exception as error:  # the package's own errors
+            return Damage(where, f"a message cannot be decompressed ({error}) and is left out")
+        return RawMessage(channel, log_time, plain, where)
 
     def _channels(self, base: Any) -> dict[int, Channel]:
         """The topics by their numbers, with definitions where the bag has them."""

@@ -233,15 +233,15 @@ def _npz(path: Path) -> Table:
         raise ValueError(f"{path}: expected named columns, got a file that lgsim wrote; its class has load")
     joints = stored.pop("joint_names", None)
     columns, arrays = {}, {}
-    for name, array in stored.items():
-        if array.ndim == 1 and array.dtype.kind in "fiu":
-            columns[name] = _floats(array)
-        elif array.ndim == 2 and array.dtype.kind in "fiu" and joints is not None and array.shape[1] == len(joints):
-            columns |= {f"{name} {joint}": _floats(array[:, i]) for i, joint in enumerate(joints.tolist())}
-        elif array.ndim == 2 and array.dtype.kind in "fiu":
-            arrays[name] = _floats(array)
+    for name, values in stored.items():
+        if values.ndim == 1 and values.dtype.kind in "fiu":
+            columns[name] = _floats(values)
+        elif values.ndim == 2 and values.dtype.kind in "fiu" and joints is not None and values.shape[1] == len(joints):
+            columns |= {f"{name} {joint}": _floats(values[:, i]) for i, joint in enumerate(joints.tolist())}
+        elif values.ndim == 2 and values.dtype.kind in "fiu":
+            arrays[name] = _floats(values)
         else:
-            seen = f"an array of shape {array.shape} of {array.dtype} is no column"
+            seen = f"an array of shape {values.shape} of {values.dtype} is no column"
             findings.append(Finding("unused column", name, 0, seen, "not read"))
     lengths = {name: len(x) for name, x in (columns | arrays).items()}
     if len(set(lengths.values())) > 1:

@@ -22,7 +22,8 @@ DEFINITIONS = {
     "sensor_msgs/msg/Imu": "std_msgs/Header header\ngeometry_msgs/Quaternion orientation\n"
     "float64[9] orientation_covariance\ngeometry_msgs/Vector3 angular_velocity\n"
     "float64[9] angular_velocity_covariance\n"
-    "geometry_msgs/Vector3 linear_acceleration\nfloat64[9] linear_acceleration_covariance\n" + HEADER + VECTOR + QUATERNION,
+    "geometry_msgs/Vector3 linear_acceleration\nfloat64[9] linear_acceleration_covariance\n"
+    + HEADER + VECTOR + QUATERNION,
     "geometry_msgs/msg/PoseStamped": f"std_msgs/Header header\ngeometry_msgs/Pose pose\n{HEADER}"
     f"{_RULE}MSG: geometry_msgs/Pose\ngeometry_msgs/Point position\ngeometry_msgs/Quaternion orientation\n{QUATERNION}"
     f"{_RULE}MSG: geometry_msgs/Point\nfloat64 x\nfloat64 y\nfloat64 z\n",
