@@ -2,7 +2,11 @@
 
 import csv
 import errno
+import os
+import tempfile
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -103,13 +107,98 @@ def test_convert_to_csv_and_back_to_npz(run, tmp_path):
     )
 
 
-def test_full_disk_is_one_line(run, tmp_path, monkeypatch):
-    def full(motion, path):
-        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+def fill(monkeypatch, *folders):
+    """Let no file be written to some folders, as where a disk is full; all of them for none."""
+    real = os.fdopen
 
-    monkeypatch.setattr(Trajectory, "save", full)
-    out = tmp_path / "run.csv"
-    assert refused("convert", run, out, code=1) == f"{out}: No space left on device"
+    class Full:
+        def __init__(self, file):
+            self.file = file
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            self.file.close()
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+        def write(self, data):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def fdopen(handle, *arguments, **named):
+        file = real(handle, *arguments, **named)
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        return Full(file) if not folders or path.parent in folders else file
+
+    monkeypatch.setattr("lgsim.support.files.os.fdopen", fdopen)
+
+
+def test_full_disk_is_one_line(run, tmp_path, monkeypatch):
+    """The file is named, not the temporary one, and nothing is left."""
+    fill(monkeypatch)
+    for ending in ("csv", "npz", "mcap"):
+        if ending == "mcap" and not find_spec("mcap_ros2"):
+            continue
+        out = tmp_path / f"run.{ending}"
+        assert refused("convert", run, out, code=1) == f"{out}: No space left on device"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_finished_run_is_kept_elsewhere_where_the_disk_is_full(run, files, tmp_path, monkeypatch):
+    """As .npz in another folder, which the message names; it is the run."""
+    folder, other = tmp_path / "full", tmp_path / "other"
+    folder.mkdir(), other.mkdir()
+    fill(monkeypatch, folder)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(other))
+    said = refused("convert", run, folder / "run.csv", code=1)
+    assert said.startswith(f"{folder / 'run.csv'}: No space left on device; the run is kept in {other / 'lgsim-run-'}")
+    (kept,) = other.iterdir()
+    np.testing.assert_array_equal(Trajectory.load(kept).q, Trajectory.load(run).q)
+    kept.unlink()
+    result = lgsim("simulate", files / "arm.urdf", "--duration", 0.004, "--dt", 0.001, "--out", folder / "run.npz",
+                   "--no-step-check")  # fmt: skip
+    assert result.exit_code == 1 and "the run is kept in" in " ".join(result.stderr.split())
+    (kept,) = other.iterdir()
+    assert len(Trajectory.load(kept)) == 5 and not list(folder.iterdir())
+
+
+def test_plots_and_scenes_name_their_file_where_the_disk_is_full(run, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    def full(figure, path, **settings):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    message = refused("plot", run, "--out", tmp_path, code=1)
+    assert message == f"{tmp_path / 'run-joints.png'}: No space left on device"
+    if find_spec("viser"):
+        fill(monkeypatch)
+        message = refused("view", run, "--html", tmp_path / "run.html", code=1)
+        assert message == f"{tmp_path / 'run.html'}: No space left on device"
+
+
+@pytest.mark.skipif(not find_spec("mcap_ros2"), reason="needs the extra logs")
+def test_convert_to_mcap(run, files, tmp_path):
+    """With the machine's URDF for its shapes; it is no run any more, but a recording."""
+    from lgsim import load_urdf
+    from lgsim.identify import read_recording
+
+    assert lgsim("convert", run, tmp_path / "run.mcap", "--machine", files / "arm.urdf").exit_code == 0
+    read = read_recording(tmp_path / "run.mcap", load_urdf(files / "arm.urdf"), checked=False)
+    np.testing.assert_array_equal(read.q, Trajectory.load(run).q)
+    assert b"<robot" in description(tmp_path / "run.mcap")
+    assert "a .mcap file holds no machine" in refused("convert", tmp_path / "run.mcap", tmp_path / "again.npz")
+
+
+def description(path):
+    """What the messages on /robot_description say."""
+    from mcap.reader import make_reader
+
+    with path.open("rb") as file:
+        return b"".join(m.data for _, _, m in make_reader(file).iter_messages(topics=["/robot_description"]))
 
 
 def test_convert_to_parquet_and_back(run, tmp_path):

@@ -177,7 +177,9 @@ class _Chosen(NamedTuple):
 
 def _choose(gathered: _Gathered, given: dict[str, Topic], columns: Mapping[str, Any], model: Model) -> list[_Chosen]:
     """The streams that give something, each quantity once, the one with the most positions first."""
-    found = []
+    found, most = [], {}
+    for stream in gathered.streams:
+        most[stream.topic] = max(most.get(stream.topic, 0), len(stream))
     for stream in gathered.streams:
         topic, channel = given.get(stream.topic, Topic(stream.topic)), gathered.channels[stream.topic]
         own = []
@@ -187,7 +189,7 @@ def _choose(gathered: _Gathered, given: dict[str, Topic], columns: Mapping[str, 
             # what is never there gives nothing
             if (slot is not None or name in columns) and (name in columns or np.isfinite(stream.values[:, i]).any()):
                 own.append((name, i, None if name in columns else slot))
-        if own and len(stream) >= _FEWEST:
+        if own and len(stream) >= min(_FEWEST, most[stream.topic]):
             found.append(_Chosen(stream, own))
 
     def order(one: _Chosen) -> tuple[bool, int, int]:
