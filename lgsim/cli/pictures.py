@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
 
 from lgsim.cli.errors import BadInput, bad_input, needs
 from lgsim.cli.terminal import note, warnings_as_notes
@@ -57,14 +58,14 @@ def visuals(file: Path | None) -> Shapes | None:
         return read_visuals(file) or None
 
 
-def check_format(ending: str, width: float | None) -> None:
+def check_format(ending: str, width: float | None, option: str = "--format") -> None:
     """Ends the command where figures of such a kind or size cannot be made.
 
     Raises:
         BadInput: the ending is none of ``FORMATS``, or the width is no sensible number of inches.
     """
     if ending not in FORMATS:
-        raise BadInput(unknown_name(f"--format: expected one of {', '.join(FORMATS)}", ending, FORMATS))
+        raise BadInput(unknown_name(f"{option}: expected one of {', '.join(FORMATS)}", ending, FORMATS))
     if width is not None and not 1 <= width <= 40:
         raise BadInput(f"--width: expected 1 to 40 inches, got {width:g}")
 
@@ -122,6 +123,13 @@ def editable_text() -> Iterator[None]:
     rc_context = package("matplotlib", "plot").rc_context
     with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
         yield
+
+
+def save_differences(time: Float[np.ndarray, " n"], curves: Mapping[str, Float[np.ndarray, " n"]], path: Path) -> Path:
+    """Write a plot of the differences of two runs over time."""
+    with named_file(path), editable_text():
+        plots.differences(time, curves).savefig(path, dpi=200)
+    return path
 
 
 def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["energy", "joints", "momentum", "phase", "step_sizes"]
+__all__ = ["differences", "energy", "joints", "momentum", "phase", "step_sizes"]
 
 
 @runtime_checkable
@@ -286,6 +286,37 @@ def step_sizes(time: Timed | Float[Array, " N"] | Float[np.ndarray, " N"]) -> Fi
     ax.set_ylim(steps.min() / 2, steps.max() * 2)
     ax.set_ylabel("step (s)")
     ax.set_title(f"{len(steps)} steps, {_range(steps)}", **HEAD)
+    return figure
+
+
+def differences(
+    time: Float[np.ndarray, " N"], curves: Mapping[str, Float[np.ndarray, " N"]], *, width: float = 5.4
+) -> Figure:
+    """Differences of two motions over time, on logarithmic axes: straight lines for chaotic motions.
+
+    Args:
+        time: Times, (N,), s.
+        curves: The differences (N,), by name with unit; what is zero is not drawn.
+        width: Width of the figure, inches.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+    """
+    figure, axes = axes_grid(len(curves), 1, width, 1.35 * len(curves) + 0.6)
+    for ax, (name, values), color in zip(axes[:, 0], curves.items(), COLORS, strict=False):
+        seen = np.where((values > 0) & np.isfinite(values), values, np.nan)
+        if np.isfinite(seen).any():
+            ax.set_yscale("log")
+            ax.plot(time, seen, color=color, linewidth=1.0)
+        else:
+            ax.set_yticks([])
+            ax.annotate("no difference", (0.5, 0.5), xycoords="axes fraction", ha="center", fontsize=8)
+        ax.set_ylabel(name)
+    axes[0, 0].set_title("Largest difference", **HEAD)
+    figure.align_ylabels()
     return figure
 
 

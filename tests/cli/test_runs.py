@@ -3,6 +3,7 @@
 import csv
 import errno
 import os
+import re
 import tempfile
 from dataclasses import replace
 from importlib.util import find_spec
@@ -278,3 +279,55 @@ def test_view_refuses(run, files, tmp_path):
     assert "visuals: expected names of frames" in refused(
         "view", files / "ball.urdf", "--html", tmp_path / "x.html", "--visuals", files / "arm.urdf"
     )
+
+
+def apart(run, gap):
+    """A run of the arm and another one whose shoulder is off by a gap over time."""
+    one = Trajectory.load(run)
+    time = 0.02 * np.arange(600)
+    q = np.stack([np.sin(time), np.cos(2 * time)], axis=1)
+    first = Trajectory(one.model, time, q, np.zeros_like(q), np.zeros_like(q))
+    return first, replace(first, q=q + np.stack([gap(time), 0 * time], axis=1))
+
+
+@pytest.mark.parametrize(
+    ("gap", "rate"),
+    [
+        (lambda t: np.minimum(1e-12 * np.exp(2.5 * t), 0.8), 2.5),  # chaotic, until it is as large as the motion
+        (lambda t: np.minimum(1e-9 * np.exp(1.5 * t), 0.8) * np.abs(np.cos(7 * t)), 1.5),  # with zeros on the way
+        (lambda t: 1e-6 * t, None),
+        (lambda t: 1e-9 * t**4, None),
+        (lambda t: 1e-9 * np.sin(t), None),
+        (lambda t: 0 * t, None),
+    ],
+)
+def test_growth_of_the_difference_of_chaotic_runs(run, tmp_path, gap, rate):
+    """The time for a factor of ten is ln(10) / rate; powers of the time are no chaos."""
+    for name, motion in zip(("a", "b"), apart(run, gap), strict=True):
+        motion.save(tmp_path / f"{name}.npz")
+    result = lgsim("compare", tmp_path / "a.npz", tmp_path / "b.npz", "--plot", tmp_path / "gap.svg")
+    assert result.exit_code == 0
+    said = re.search(r"grows tenfold every (\S+) s", squeezed(result.stdout))
+    assert (said is None) == (rate is None), result.stdout
+    if rate is not None:
+        assert abs(float(said[1]) - np.log(10) / rate) < 0.1 * np.log(10) / rate
+        assert "the motion is chaotic" in squeezed(result.stdout)
+    assert b"<svg" in (tmp_path / "gap.svg").read_bytes()
+    assert "--plot: expected one of png, pdf, svg, got 'gif'" in refused(
+        "compare", tmp_path / "a.npz", tmp_path / "b.npz", "--plot", tmp_path / "gap.gif"
+    )
+
+
+def test_figures_of_a_paper(run, tmp_path):
+    """Some joints, as PDF with text that stays text, as wide as a column."""
+    result = lgsim("plot", run, "--out", tmp_path, "--joints", "elbow", "--format", "pdf", "--width", 3.4)
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "run-joints.pdf").read_bytes()
+    assert b"/Type0" in page and b"/Type3" not in page
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ", page)
+    assert abs(float(box[1]) - 3.4 * 72) < 1
+    assert "--joints: expected the name of a joint, got 'elbw'; did you mean 'elbow'" in refused(
+        "plot", run, "--out", tmp_path, "--joints", "elbw"
+    )
+    assert "--format: expected one of png, pdf, svg, got 'eps'" in refused("plot", run, "--format", "eps")
+    assert "--width: expected 1 to 40 inches, got 0" in refused("plot", run, "--width", 0)
