@@ -167,7 +167,8 @@ def read_recording(
             entries.append(found)
         else:
             findings.append(Finding("unused column", column, 0, "its name says no joint and quantity", "not read"))
-    columns = {entry.slot: entry.scale * table.columns[entry.column] for entry in entries}
+    with np.errstate(invalid="ignore", over="ignore"):  # damaged numbers may be any
+        columns = {entry.slot: entry.scale * table.columns[entry.column] for entry in entries}
     _check_distinct(path, entries)
     findings += _add_unnamed(path, table, model, order, columns)
     for name, value in options["constants"].items():
@@ -176,7 +177,10 @@ def read_recording(
         columns[entry.slot] = np.full(table.rows, entry.scale * float(value))  # pyright: ignore
     raw = _assemble(path, model, columns, findings, table.source)
     raw = _with_twists_in_body_axes(raw, _TWISTS[options["twist"]])
-    return check_recording(raw) if checked else raw
+    try:
+        return check_recording(raw) if checked else raw
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _read_file(
