@@ -6,6 +6,7 @@ The bytes are decoded by the definition that the log brings along, or, for logs 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -262,7 +263,9 @@ class Decoder:
             separator, types = "=" * 80 + "\n", {}
             parts = channel.definition.split(separator) if separator in channel.definition else [channel.definition]
             for part in filter(str.strip, parts):
-                types |= self._typesys.get_types_from_idl(part.split("\n", 1)[1] if part.startswith("IDL: ") else part)
+                text = part.split("\n", 1)[1] if part.startswith("IDL: ") else part
+                # what a file includes stands in another part
+                types |= self._typesys.get_types_from_idl(re.sub(r"(?m)^\s*#.*$", "", text))
             return types
         return self._typesys.get_types_from_msg(channel.definition, channel.type)
 

@@ -311,6 +311,56 @@ def test_topics_of_a_map_that_cannot_be(motion, mcap, topics, key, message):
         assert (caught.value.column, caught.value.key) == (next(iter(topics)), key)
 
 
+IDL = """================================================================================
+IDL: sensor_msgs/msg/JointState
+// generated from rosidl_adapter/msg/resource/msg.idl.em
+#include "std_msgs/msg/Header.idl"
+module sensor_msgs {
+  module msg {
+    struct JointState {
+      std_msgs::msg::Header header;
+      sequence<string> name;
+      sequence<double> position;
+      sequence<double> velocity;
+      sequence<double> effort;
+    };
+  };
+};
+================================================================================
+IDL: std_msgs/msg/Header
+#include "builtin_interfaces/msg/Time.idl"
+module std_msgs { module msg { struct Header { builtin_interfaces::msg::Time stamp; string frame_id; }; }; };
+================================================================================
+IDL: builtin_interfaces/msg/Time
+module builtin_interfaces { module msg { struct Time { int32 sec; uint32 nanosec; }; }; };
+"""
+
+
+@pytest.mark.parametrize("language", ["ros2idl", "ros1msg"])
+def test_definitions_in_other_languages(motion, tmp_path, language):
+    """IDL, which newer distributions may write, and the messages of ROS 1, serialized by rosbags."""
+    from mcap.writer import Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    old = language == "ros1msg"
+    store = get_typestore(Stores.ROS1_NOETIC) if old else bags.typestore()
+    text = store.generate_msgdef(JOINT_STATE)[0] if old else IDL
+    path = tmp_path / "run.mcap"
+    with path.open("wb") as file:
+        writer = Writer(file)
+        writer.start()
+        name = "sensor_msgs/JointState" if old else JOINT_STATE
+        schema = writer.register_schema(name, language, text.encode())
+        channel = writer.register_channel("/joint_states", "ros1" if old else "cdr", schema)
+        for time, message in bags.joint_states(motion):
+            message["header"]["seq"] = 0
+            built = bags.build(store, JOINT_STATE, message)
+            data = store.serialize_ros1(built, JOINT_STATE) if old else store.serialize_cdr(built, JOINT_STATE)
+            writer.add_message(channel, time, bytes(data), time)
+        writer.finish()
+    same(read_recording(path, arm(), checked=False), motion)
+
+
 def test_other_encodings_and_files_are_named(motion, tmp_path):
     """JSON of Foxglove, a bag of ROS 1, a folder without a bag."""
     from mcap.writer import Writer
