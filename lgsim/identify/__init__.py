@@ -5,7 +5,8 @@ Recorded motion (``lgsim.identify.recording``):
 - ``read_recording`` gives a ``Recording`` with a ``Report`` of all ``Finding``s, each mended or named; its errors are
   ``RecordingMapError``. ``check_recording`` does the same for recordings from elsewhere;
 - ``smooth`` gives velocities and accelerations, by a ``Smoother``: ``Spline`` or ``Butterworth``;
-- ``estimate_delay`` and ``torque_delay`` tell how late a channel is, ``shift_signal`` moves it back.
+- ``estimate_delay`` and ``torque_delay`` tell how late a channel is, ``shift_signal`` moves it back;
+  ``join_recordings`` makes one recording of several.
 
 Unknowns (``lgsim.identify.unknowns``):
 

@@ -143,9 +143,11 @@ def _frame_chain(model: Model) -> list[tuple[str, int, int]]:
 
 def _relative(poses: Float[np.ndarray, "n frames 4 4"], child: int, parent: int) -> Float[np.ndarray, "n 7"]:
     """The pose of a frame in another one: position and quaternion (w, x, y, z)."""
-    T = poses[:, child] if parent == WORLD else np.linalg.solve(poses[:, parent], poses[:, child])
-    R = jnp.asarray(T[:, :3, :3])
-    return np.concatenate([T[:, :3, 3], np.asarray(quaternion_from_matrix(R))], axis=1)
+    R, p = poses[:, child, :3, :3], poses[:, child, :3, 3]
+    if parent != WORLD:
+        turned = np.swapaxes(poses[:, parent, :3, :3], 1, 2)
+        R, p = turned @ R, (turned @ (p - poses[:, parent, :3, 3])[..., None])[..., 0]
+    return np.concatenate([p, np.asarray(quaternion_from_matrix(jnp.asarray(R)))], axis=1)
 
 
 def _single_joints(model: Model) -> list[_Joint]:

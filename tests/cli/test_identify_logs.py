@@ -95,3 +95,43 @@ def test_topics_of_a_map_are_checked_with_their_line(files, tmp_path):
     assert "the log has no such topic; it has /joint_states" in refused(*ask)
     (tmp_path / "map.toml").write_text('[topics]\n"/joint_states" = { unit = "rad" }\n')
     assert command(*ask).exit_code == 0
+
+
+def test_delay_of_an_imu(tmp_path):
+    """By the size of its angular velocity, for nobody knows how it is mounted; MuJoCo says what it would measure."""
+    import mujoco
+    from scipy.spatial.transform import Rotation
+
+    import lgsim
+    from lgsim.cli.identify_preparation import in_step
+    from lgsim.identify import Plant, Recording
+    from lgsim.scenarios import load_recording_map
+    from tests.identify.recording.motions import fourier
+
+    model = lgsim.load_urdf(lgsim.data.arm7())
+    model = model.add_frame("imu", model.body_names[4])
+    machine = mujoco.MjModel.from_xml_path(str(lgsim.data.arm7()))
+    data, body = mujoco.MjData(machine), machine.body(model.body_names[4]).id
+    time, late = 2e-3 * np.arange(1500), 0.0131
+    w, rng = np.zeros((1500, 3)), np.random.default_rng(0)
+    velocity = np.zeros(6)
+    for i, (q, v) in enumerate(zip(*fourier(time - late)[:2], strict=True)):
+        data.qpos, data.qvel = q, v
+        mujoco.mj_forward(machine, data)
+        mujoco.mj_objectVelocity(machine, data, mujoco.mjtObj.mjOBJ_BODY, body, velocity, 1)
+        w[i] = velocity[:3]
+    mounted = Rotation.from_rotvec([0.3, 1.0, -0.5]).apply(w) + 0.01 * rng.standard_normal((1500, 3))
+    q, v, _ = fourier(time)
+    record = Recording(model, time, q, v, imu={"imu": np.concatenate([0 * mounted, mounted], axis=1)})
+    (tmp_path / "map.toml").write_text('[delays]\n"imu imu" = "estimate"\n')
+    moved = in_step(record, Plant(model), load_recording_map(tmp_path / "map.toml", model))
+    said = float(moved.history[-1].removeprefix("imu imu moved back by ").removesuffix(" s"))
+    assert abs(said - late) < 2e-4
+    noise = np.concatenate([0 * mounted, rng.standard_normal((1500, 3))], axis=1)
+    from lgsim.scenarios import ScenarioError
+
+    with pytest.raises(ScenarioError, match=r"imu imu.*the angular velocity is not that of its frame"):
+        in_step(
+            Recording(model, time, q, v, imu={"imu": noise}), Plant(model),
+            load_recording_map(tmp_path / "map.toml", model),
+        )  # fmt: skip
