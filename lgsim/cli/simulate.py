@@ -83,6 +83,7 @@ def run_simulation(asked: SimulationRequest) -> int:
     name, tolerance = _method(asked), _tolerance(asked)
     method = simulation.MOTION_METHODS.get(name, simulation.Automatic())
     files.check_out("--out", asked.out)
+    files.keep_compiled()
     model, report = _machine(asked)
     with bad_input("--q: "):
         q = states.configuration(asked.q, model, asked.seed)
@@ -102,7 +103,6 @@ def run_simulation(asked: SimulationRequest) -> int:
     starts.remark(model, q, v, torque)
     if asked.stops:
         starts.remark_stops(model, q)
-    files.keep_compiled()
 
     def first_steps(count: int, watch: Watch) -> bool:
         found = simulation.simulate(
@@ -164,6 +164,8 @@ def _machine(asked: SimulationRequest) -> tuple[Model, Report | None]:
     model, report = files.read_machine(
         asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32
     )
+    if asked.actuator_time is None:
+        return model, report
     with bad_input("--actuator-time: "):
         lag = states.velocities(asked.actuator_time, model)
     if (lag < 0).any():
