@@ -227,12 +227,12 @@ class McapFile:
             elif opcode == _MESSAGE:
                 number, _, log_time, _ = _MESSAGE_HEAD.unpack_from(content)
                 if number not in self._channels:
-                    yield Damage(where, f"a message of a channel that is not known, {number}, is left out")
+                    yield Damage(where, f"a message of a channel that is not known, {number}; it is left out")
                 elif self._channels[number][1]:
                     self._last_time = log_time
                     yield RawMessage(self._channels[number][0], log_time, content[_MESSAGE_HEAD.size :], where)
         except (*_FAULTS, self._errors.McapError) as error:
-            yield Damage(where, f"a record is damaged ({_short(error)}) and left out")
+            yield Damage(where, f"a record is damaged ({_short(error)}); it is left out")
 
     def _declare(self, opcode: int, content: bytes) -> None:
         """Keep a schema or a channel; the first of each number counts, for later ones only repeat it."""

@@ -35,7 +35,9 @@ class SqliteBag:
         try:
             size, full = self.path.stat().st_size, _full_size(self.path)
             if size < full:
-                yield Damage(f"byte {size}", f"the file ends there and should have {full} bytes", True)
+                yield Damage(
+                    f"byte {size}", f"the file ends there and should have {full} bytes; what lies before is read", True
+                )
                 base, fault = _open_padded(self.path, full), package("apsw", "logs").Error
             else:
                 # a log is never written to, and another program may still hold its lock
@@ -85,14 +87,15 @@ class SqliteBag:
                 return
             # the page behind is lost: go on where reading works again
             after = self._readable(base, done + 1, last, ids)
-            yield Damage(f"message {done + 1}", f"{error}; the messages before {after} are left out")
+            lost = f"before {after}" if after <= last or spans else "from there on"
+            yield Damage(f"message {done + 1}", f"{error}; the messages {lost} are left out")
             if after <= last:
                 spans.append((after, last))
 
     def _message(self, channel: Channel, number: int, log_time: int, data: object) -> RawMessage | Damage:
         where = f"message {number}"
         if not isinstance(data, bytes) or not isinstance(log_time, int):
-            return Damage(where, "a message has no bytes or no time and is left out")
+            return Damage(where, "a message has no bytes or no time; it is left out")
         if data[:4] != _ZSTD:
             return RawMessage(channel, log_time, data, where)
         try:
@@ -100,7 +103,7 @@ class SqliteBag:
         except ModuleNotFoundError:
             raise
         except Exception as error:  # the package's own errors
-            return Damage(where, f"a message cannot be decompressed ({error}) and is left out")
+            return Damage(where, f"a message cannot be decompressed ({error}); it is left out")
         return RawMessage(channel, log_time, plain, where)
 
     def _channels(self, base: Any) -> dict[int, Channel]:

@@ -97,8 +97,9 @@ def test_cut_at_each_thousandth_byte(logs, motion, name, tmp_path):
             assert size < 0.2 * len(data) + 10_000
             continue
         assert share_right(read, motion) == 1
-        # the index is a small part at the end, as are pages that are not full
-        assert len(read) >= np.floor(SAMPLES * (size - 20_000) / len(data)) and len(read.report) >= 1
+        # the index is a small part at the end, as are pages that are not full; those with the topics come first
+        rest = 35_000 if name == "bag.db3" else 20_000
+        assert len(read) >= np.floor(SAMPLES * (size - rest) / len(data)) and len(read.report) >= 1
         assert {"truncated file", "damaged file"} & {finding.kind for finding in read.report}
         assert any("byte" in finding.seen or "message" in finding.seen for finding in read.report)
 
