@@ -133,7 +133,7 @@ def run_simulation(asked: SimulationRequest) -> int:
                 save_every=asked.save_every, check=asked.check,
                 step_check=asked.step_check, progress=watch,
             )  # fmt: skip
-    made = [motion.save(asked.out)]
+    made = [files.save_run(motion, asked.out, asked.file)]
     if motion.result:
         note(f"{motion.result}; what was computed, {counted(len(motion), 'state')}, is in {asked.out}")
     if asked.plot:
@@ -341,7 +341,7 @@ def simulate(
         bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Where the run goes: .npz, .parquet or .csv; replaced if it exists.")
+        Path, typer.Option(help="Where the run goes: .npz, .parquet, .csv or .mcap; replaced if it exists.")
     ] = Path("run.npz"),
     plot: Annotated[bool, typer.Option("--plot", help="Plots too, beside the run.")] = False,
     html: Annotated[bool, typer.Option("--html", help="A scene that plays in a browser too, beside the run.")] = False,

@@ -5,7 +5,8 @@ Recorded motion (``lgsim.identify.recording``):
 - ``read_recording`` gives a ``Recording`` with a ``Report`` of all ``Finding``s, each mended or named; its errors are
   ``RecordingMapError``. ``check_recording`` does the same for recordings from elsewhere;
 - ``smooth`` gives velocities and accelerations, by a ``Smoother``: ``Spline`` or ``Butterworth``;
-- ``estimate_delay`` and ``torque_delay`` tell how late a channel is, ``shift_signal`` moves it back.
+- ``estimate_delay`` and ``torque_delay`` tell how late a channel is, ``shift_signal`` moves it back;
+  ``join_recordings`` makes one recording of several.
 
 Unknowns (``lgsim.identify.unknowns``):
 
@@ -84,6 +85,7 @@ from lgsim.identify.recording import (
     Spline,
     check_recording,
     estimate_delay,
+    join_recordings,
     read_recording,
     shift_signal,
     smooth,
@@ -191,6 +193,7 @@ __all__ = [
     "estimate_delay",
     "fit",
     "identifiability",
+    "join_recordings",
     "load_plant",
     "read_recording",
     "shift_signal",

@@ -15,6 +15,7 @@ from jax.core import Tracer
 
 from lgsim.multibody import configuration, edit
 from lgsim.multibody.topology import ModelError, Topology
+from lgsim.support.messages import unknown_name
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,19 @@ class Model:
     def v_slices(self) -> Mapping[str, slice]:
         """The part of v that belongs to a joint, by its name."""
         return {name: self.topology.v_slice(i) for i, name in enumerate(self.joint_names)}
+
+    def placement_of(self, joint: str) -> int:
+        """The place in ``placements`` of a joint's frame, by the joint's name.
+
+        ``model.placements[model.placement_of("elbow")]`` is the pose of that frame in the parent's, (4, 4), m; a design
+        that moves it is ``model.replace(placements=model.placements.at[model.placement_of("elbow"), :3, 3].add(dx))``.
+
+        Raises:
+            ModelError: there is no such joint.
+        """
+        if joint not in self.joint_names:
+            raise ModelError(unknown_name("joint: expected the name of a joint", joint, self.joint_names))
+        return self.joint_names.index(joint)
 
     def replace(self, **numbers: Any) -> Model:
         """The same machine with other numbers, by any of their names: ``model.replace(gravity=..., damping=0.1)``.

@@ -157,7 +157,7 @@ REFUSED = {
     ),
     "tolerance alone": (("--tolerance", "1e-3"), "--tolerance: only together with --adaptive"),
     "adaptive dt short": (("--adaptive", "--dt", "1e-10"), "--dt: expected less than 1e+08 saved states, got 5e+10"),
-    "ending": (("--out", "run.mat"), "--out: expected a name that ends in .npz or .parquet or .csv, got 'run.mat'"),
+    "ending": (("--out", "run.mat"), "expected a name that ends in .npz or .parquet or .csv or .mcap, got 'run.mat'"),
     "no ending": (("--out", "run"), "got 'run' (no ending)"),
     "no folder": (("--out", "nowhere/run.npz"), "--out: there is no folder 'nowhere'"),
     "locked folder": (("--out", "/proc/run.npz"), "--out: the folder '/proc' cannot be written"),
