@@ -52,6 +52,7 @@ class SimulationRequest(NamedTuple):
     tolerance: float | None
     gravity: str | None
     floating_base: bool
+    ignore_equalities: bool
     out: Path
     plot: bool
     html: bool
@@ -162,8 +163,9 @@ def _machine(asked: SimulationRequest) -> tuple[Model, Report | None]:
 
     gravity = _gravity(asked.gravity)
     model, report = files.read_machine(
-        asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32
-    )
+        asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32,
+        ignore_equalities=asked.ignore_equalities,
+    )  # fmt: skip
     with bad_input("--actuator-time: "):
         lag = states.velocities(asked.actuator_time, model)
     if (lag < 0).any():
@@ -301,6 +303,9 @@ def simulate(
     floating_base: Annotated[
         bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
     ] = False,
+    ignore_equalities: Annotated[
+        bool, typer.Option("--ignore-equalities", help="Leave out the ties of an MJCF file's <equality>.")
+    ] = False,
     out: Annotated[
         Path, typer.Option(help="Where the run goes: .npz, .parquet or .csv; replaced if it exists.")
     ] = Path("run.npz"),
@@ -330,7 +335,7 @@ def simulate(
     estimated from the same motion with other steps; where it is as large as the motion, the exit status is 3.
     """
     request = SimulationRequest(
-        file, q, v, torque, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base, out, plot,
-        html, save_every, float32, seed, check, not no_step_check, stops, yes,
+        file, q, v, torque, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base,
+        ignore_equalities, out, plot, html, save_every, float32, seed, check, not no_step_check, stops, yes,
     )  # fmt: skip
     raise typer.Exit(run_simulation(request))

@@ -13,6 +13,7 @@ from jax import Array
 from jax.core import Tracer
 
 from lgsim.multibody import configuration, edit
+from lgsim.multibody.joint_slices import JointSlices
 from lgsim.multibody.topology import ModelError, Topology
 
 
@@ -30,7 +31,10 @@ class Model:
         placements: Pose of the joint's frame in the parent's, (n, 4, 4).
         screws: ``axes`` and ``pitches`` of the rows, (k, 4).
         inertias: Ten parameters of each body in its own frame, (n, 10); ``lgsim.multibody.inertia`` has their order.
-        drives: The numbers of each degree of freedom, (nv, 13), in the order of ``DRIVES``.
+        drives: The numbers of each degree of freedom, (nv, 13), in the order of ``DRIVES``. Limits that are not given
+            are infinite here, and zero times infinity is not a number: a change of a column that is written by arithmetic
+            on this array, such as ``drives.at[:, 1].mul(d)``, has derivatives that are NaN. Change columns by their
+            names, ``model.replace(damping=d * model.damping)``.
         mimic: (k, b) of each joint that mimics, ``q_i = k q_j + b``, (n, 2); (1, 0) for the others.
         frames: Pose of each frame in its body's, (f, 4, 4).
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
@@ -161,13 +165,15 @@ class Model:
 
     @cached_property
     def q_slices(self) -> Mapping[str, slice]:
-        """The part of q that belongs to a joint, by its name."""
-        return {name: self.topology.q_slice(i) for i, name in enumerate(self.joint_names)}
+        """The part of q that belongs to a joint, by its name, or to a part of a compound joint, see ``JointSlices``."""
+        own = {name: self.topology.q_slice(i) for i, name in enumerate(self.joint_names)}
+        return JointSlices(own, self.topology)
 
     @cached_property
     def v_slices(self) -> Mapping[str, slice]:
-        """The part of v that belongs to a joint, by its name."""
-        return {name: self.topology.v_slice(i) for i, name in enumerate(self.joint_names)}
+        """The part of v that belongs to a joint, by its name, or to a part of a compound joint, see ``JointSlices``."""
+        own = {name: self.topology.v_slice(i) for i, name in enumerate(self.joint_names)}
+        return JointSlices(own, self.topology)
 
     def replace(self, **numbers: Any) -> Model:
         """The same machine with other numbers, by any of their names: ``model.replace(gravity=..., damping=0.1)``.

@@ -26,7 +26,7 @@ from lgsim.montecarlo import (
 from lgsim.montecarlo.method_choice import choose_method
 from lgsim.multibody import Model
 from lgsim.scenarios.dispersions import read_dispersions
-from lgsim.scenarios.machine import MachineFile, machine_of, with_stops_of
+from lgsim.scenarios.machine import MACHINE_KEYS, MachineFile, machine_of, with_stops_of
 from lgsim.scenarios.outputs import read_failures, read_outputs
 from lgsim.scenarios.states import unit_quaternions
 from lgsim.scenarios.time_steps import read_time_steps
@@ -94,7 +94,7 @@ def load_study(
         "machine", "start", "time", "control", "wind", "dispersions", "outputs", "failures", "sampling", "stop",
         "report",
     )  # fmt: skip
-    table = root.table("machine").only("file", "floating_base", "gravity", "stops")
+    table = root.table("machine").only(*MACHINE_KEYS, "stops")
     if model is None:
         machine = machine_of(table)
     else:
