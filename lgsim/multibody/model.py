@@ -14,6 +14,7 @@ from jax.core import Tracer
 
 from lgsim.multibody import configuration, edit
 from lgsim.multibody.joint_slices import JointSlices
+from lgsim.multibody.number_checks import check_numbers
 from lgsim.multibody.topology import ModelError, Topology
 
 
@@ -183,7 +184,8 @@ class Model:
         that JAX traces counts as one that lags.
 
         Raises:
-            ModelError: there is no such number, or a shape is wrong.
+            ModelError: there is no such number, a shape is wrong, or where the value is known, no machine has it: a
+                negative damper or mass, a placement that is no pose, an axis of zero.
         """
         if "topology" in numbers:
             return replace(self, **_stored(numbers))
@@ -194,6 +196,8 @@ class Model:
         given = dict(numbers)
         if hasattr(self.inertias, "dtype"):  # else it holds the axes of jax.vmap in place of numbers
             given = {name: self._fitting(name, value) for name, value in numbers.items()}
+            ends = {name: getattr(self, name) for name in ("lower", "upper") if {"lower", "upper"} & set(given)}
+            check_numbers(self.topology, ends | given, DRIVES)
         tree = self.topology
         if "actuator_time" in given:
             tree = tree.lagging(given["actuator_time"])

@@ -30,6 +30,8 @@ from lgsim.lie.action import Action
 from lgsim.lie.ad_functions import AdFunction
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
+from lgsim.multibody.number_checks import check_quaternions
+from lgsim.simulation.force_shapes import joint_forces
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check as verify
 
@@ -82,6 +84,7 @@ def initial_state(
     q0 = model.neutral() if q0 is None else q0
     v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
     state = [_state_part(model, "q0", q0, model.nq), _state_part(model, "v0", v0, model.nv)]
+    check_quaternions(model.topology, "q0", state[0])
     if model.topology.lags:
         tau0 = jnp.zeros(model.nv, model.dtype) if tau0 is None else tau0
         state.append(_state_part(model, "tau0", tau0, model.nv))
@@ -173,7 +176,7 @@ def commanded_forces(
 ) -> Float[Array, " nv"]:
     """The command of the drives (nv,), N m or N: given torques plus the control's, zero without either."""
     tau = jnp.zeros_like(v) if torques is None else torques
-    return tau if control is None else tau + control(t, q, v, model)
+    return tau if control is None else tau + joint_forces(control(t, q, v, model), model)
 
 
 def actuator_dynamics(

@@ -35,6 +35,7 @@ from lgsim.simulation.finite_checks import (
     check_model_gradient_finite,
     plain_errors,
 )
+from lgsim.simulation.force_shapes import joint_forces
 
 
 class StateHistory(NamedTuple):
@@ -201,6 +202,7 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     torques = None if segment is None else segment.at(t)
     given = jnp.zeros_like(v) if torques is None else torques
     control_forces = evaluate(control, "the control")
+    control_forces = None if control is None else joint_forces(control_forces, model)
     command = given if control_forces is None else given + control_forces
     tau, rate = actuator_dynamics(probed_model, command, z)
     passive = passive_forces(probed_model, *probed_state("the passive forces"))
