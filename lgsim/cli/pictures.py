@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -103,6 +104,8 @@ def show(shown: Trajectory | Model, shapes: Shapes | None, port: int) -> None:
     check_scenes()
     with bad_input():
         scene = live(shown, shapes, port=port)
+    # what runs until Ctrl-C ends with it as it should
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with scene:
         try:
             note(f"the scene is at {scene.url}; Ctrl-C ends it")

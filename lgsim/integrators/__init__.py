@@ -1,4 +1,10 @@
-"""Integrators on manifolds: methods as checked data, one engine for each family, and the loop that runs them."""
+"""Integrators on manifolds: methods as checked data, one engine for each family, and the loop that runs them.
+
+``lgsim.integrators.adaptive`` (extra ``adaptive``) is imported when it is used first.
+"""
+
+from importlib import import_module
+from types import ModuleType
 
 from lgsim.integrators.commutator_free import CommutatorFree
 from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme, triple_jump, with_adjoint
@@ -65,3 +71,10 @@ __all__ = [
     "triple_jump",
     "with_adjoint",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """The part that needs a package of an extra."""
+    if name == "adaptive":
+        return import_module("lgsim.integrators.adaptive")
+    raise AttributeError(f"module 'lgsim.integrators' has no attribute {name!r}", name=name)

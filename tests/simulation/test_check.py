@@ -67,6 +67,13 @@ def test_a_control_that_fails_in_the_fifth_step(model, monkeypatch):
     assert simulate(model, Q0, V0, duration=0.04, dt=0.01, control=late, check=True).result == ""
 
 
+def test_the_error_is_said_once(model, caplog):
+    """JAX writes the traceback of a callback that fails, before its error comes: pages before the one line."""
+    with pytest.raises(FloatingPointError):
+        rollout(model, Q0, V0.at[0].set(jnp.inf), check=True, **STEPS)
+    assert not caplog.records
+
+
 def test_each_quantity_has_its_name(model):
     """What is given: a torque of a step, a wrench, a number of the machine, a velocity."""
     torques = jnp.zeros((8, 5)).at[6, 3].set(jnp.nan)
