@@ -11,7 +11,7 @@ from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme, tr
 from lgsim.integrators.coordinates import Cayley, Exponential, SecondKind
 from lgsim.integrators.hamiltonian import BodyMomentumHamiltonian, HamiltonianField, LiePoissonField
 from lgsim.integrators.implicit_munthe_kaas import ImplicitMuntheKaas
-from lgsim.integrators.integrate import RESULTS, Solution, integrate
+from lgsim.integrators.integrate import RESULTS, FirstSteps, Solution, integrate
 from lgsim.integrators.linearly_implicit import LinearizableField, Linearization, LinearlyImplicit
 from lgsim.integrators.method import ImplicitMethod, Method
 from lgsim.integrators.methods import (
@@ -42,6 +42,7 @@ __all__ = [
     "CommutatorFree",
     "CommutatorFreeTableau",
     "Exponential",
+    "FirstSteps",
     "HamiltonianField",
     "ImplicitMethod",
     "ImplicitMuntheKaas",

@@ -24,6 +24,7 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.serialization import fingerprint
 from lgsim.simulation import trajectory_files
 from lgsim.simulation.limits import LimitUse, limit_rows, limit_uses, limit_warnings
+from lgsim.simulation.padded_batches import in_padded_batches
 from lgsim.simulation.state_space import StateSpace
 from lgsim.xla import tiled_vmap
 
@@ -126,7 +127,7 @@ class Trajectory:
     @cached_property
     def momentum(self) -> Float[np.ndarray, "times 6"]:
         """The linear and angular momentum about the world's origin, in world axes, kg m/s and kg m^2/s, (n, 6)."""
-        return np.asarray(momenta(self.model, jnp.asarray(self.q), jnp.asarray(self.v)))
+        return in_padded_batches(partial(momenta, self.model), self.q, self.v)
 
     @cached_property
     def constraint_error(self) -> Float[np.ndarray, " times"]:
@@ -193,7 +194,7 @@ class Trajectory:
 
     @cached_property
     def _energies(self) -> tuple[Float[np.ndarray, " times"], Float[np.ndarray, " times"]]:
-        kinetic, potential = energies(self.model, jnp.asarray(self.q), jnp.asarray(self.v))
+        kinetic, potential = in_padded_batches(partial(energies, self.model), self.q, self.v)
         return np.asarray(kinetic), np.asarray(potential)
 
     def save(self, path: str | Path) -> Path:
@@ -267,7 +268,7 @@ def _interpolate(
     return q, model.velocity(q, rate / h)
 
 
-# compiled once for each topology and number of states, not for each trajectory
+# compiled once for each topology and size of a batch, not for each trajectory
 
 
 @jax.jit
