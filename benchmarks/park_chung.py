@@ -221,6 +221,7 @@ def complexity(report: harness.Report) -> None:
     rows = [[name, *(f"{ours[name][column]} ({paper[name][column]})" for column in SCALARS)] for name in METHODS]
     report.table("Table V. Scalar operations of a step without the dynamics, N = 2 (in brackets the paper's)",
                  ["method", *SCALARS], rows)  # fmt: skip
+    print("lgsim's sines and cosines are polynomials, whose operations count under add and mult.")
     rows = []
     for family in ("CG", "CF", "MK"):
         for order, steps in ((3, 1000), (4, 100)):
