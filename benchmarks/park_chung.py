@@ -260,14 +260,18 @@ def plot_drifts(ends: dict) -> None:
                 ours = [drift(ends[name, round(1 / h)], invariant)[-1] for h in steps]
                 printed_drifts = [float(PAPER["tables"][invariant][name][k]) for k in range(len(steps))]
                 axis.loglog(steps, np.maximum(ours, 1e-17), color=color, marker=".", label=f"order {order}")
-                axis.loglog(steps, printed_drifts, color=color, linestyle="", marker="o", markersize=9, fillstyle="none")
+                axis.loglog(
+                    steps, printed_drifts, color=color, linestyle="", marker="o", markersize=9, fillstyle="none"
+                )
             axis.grid(alpha=0.25)
             axis.spines[["top", "right"]].set_visible(False)
             if column == 0:
                 axis.set_ylabel(label)
         axes[2, column].set_xlabel("step h, s")
     axes[0, 0].legend(frameon=False, fontsize=9)
-    figure.suptitle("Drift of what should stay constant at t = 1 s: lgsim (dots), the paper's tables (rings)", fontsize=13)
+    figure.suptitle(
+        "Drift of what should stay constant at t = 1 s: lgsim (dots), the paper's tables (rings)", fontsize=13
+    )
     DRIFTS.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(DRIFTS, dpi=140)
     plt.close(figure)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from lgsim.cli import INTERRUPTED
 from lgsim.support.messages import one_line
 
 FAILED = 1
 BAD_INPUT = 2
 DIVERGED = 3
 NOT_RESOLVED = 3
+INTERRUPTED = 130
 
 
 class Stop(Exception):

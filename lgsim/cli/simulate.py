@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from lgsim.formats import Report
     from lgsim.multibody import Model
+    from lgsim.scenarios.study import MotionScenario
     from lgsim.simulation import Trajectory
 
 MOST = 1e15
@@ -73,6 +74,8 @@ def run_simulation(asked: SimulationRequest) -> int:
         FileError: the file describes no machine.
         Stop: a package is missing.
     """
+    import numpy as np
+
     from lgsim import simulation
     from lgsim.cli import files, pictures
     from lgsim.cli.checks import run_size, starts
@@ -80,17 +83,29 @@ def run_simulation(asked: SimulationRequest) -> int:
     from lgsim.simulation.simulate import CHUNK
     from lgsim.simulation.stops import CONTACT_TIME, resolved_contact_time
 
+    planned = None
+    if asked.file.suffix == ".toml":
+        asked, planned = _planned(asked)
     steps = _steps(asked)
     name, tolerance = _method(asked), _tolerance(asked)
     method = simulation.MOTION_METHODS.get(name, simulation.Automatic())
     files.check_out("--out", asked.out)
-    model, report = _machine(asked)
-    with bad_input("--q: "):
-        q = states.configuration(asked.q, model, asked.seed)
-    with bad_input("--v: "):
-        v = states.velocities(asked.v, model)
-    with bad_input("--torque: "):
-        torque = states.velocities(asked.torque, model)
+    if planned is None:
+        model, report = _machine(asked)
+        with bad_input("--q: "):
+            q = states.configuration(asked.q, model, asked.seed)
+        with bad_input("--v: "):
+            v = states.velocities(asked.v, model)
+        with bad_input("--torque: "):
+            torque = states.velocities(asked.torque, model)
+        drives = {"torques": torque if torque.any() else None, "control": None, "wrenches": None}
+    else:
+        model, report = planned.machine.model, planned.machine.report
+        plan = planned.rollout
+        q, v = np.asarray(plan.q0), np.asarray(plan.v0)
+        torque = None if plan.torques is None or plan.torques.ndim > 1 else np.asarray(plan.torques)
+        drives = {"torques": plan.torques, "control": plan.control, "wrenches": plan.wrenches}
+        asked = asked._replace(file=planned.machine.path, floating_base=planned.machine.floating_base)
     starts.check_inertia(asked.file, model, q)
     if asked.stops:
         model = simulation.with_stops(model, CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt))
@@ -106,9 +121,11 @@ def run_simulation(asked: SimulationRequest) -> int:
     files.keep_compiled()
 
     def first_steps(count: int, watch: Watch) -> bool:
+        given = drives["torques"]
+        first = {"torques": given[:count]} if given is not None and given.ndim > 1 else {}
         found = simulation.simulate(
             model, q, v, duration=count * asked.dt, dt=asked.dt, method=method, step_check=False,
-            torques=torque if torque.any() else None, save_every=min(asked.save_every, CHUNK), progress=watch,
+            save_every=min(asked.save_every, CHUNK), progress=watch, **(drives | first),
         ).result  # fmt: skip
         if found.startswith("interrupted"):
             raise KeyboardInterrupt
@@ -123,14 +140,13 @@ def run_simulation(asked: SimulationRequest) -> int:
             motion = simulation.simulate_adaptive(
                 model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance,
                 method=simulation.MOTION_METHODS[name],
-                torques=torque if torque.any() else None, dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE,
-                step_check=asked.step_check, progress=watch,
+                dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE, step_check=asked.step_check,
+                progress=watch, **drives,
             )  # fmt: skip
         else:
             motion = simulation.simulate(
                 model, q, v, duration=asked.duration, dt=asked.dt, method=method,
-                torques=torque if torque.any() else None, save_every=asked.save_every, check=asked.check,
-                step_check=asked.step_check, progress=watch,
+                save_every=asked.save_every, check=asked.check, step_check=asked.step_check, progress=watch, **drives,
             )  # fmt: skip
     made = [motion.save(asked.out)]
     if motion.result:
@@ -143,6 +159,33 @@ def run_simulation(asked: SimulationRequest) -> int:
     if motion.result:
         return INTERRUPTED if watch.interrupted else DIVERGED
     return 0 if motion.step_error is None or motion.step_error.resolved else NOT_RESOLVED
+
+
+WORDS_OF_FILE = {
+    "q": None, "v": None, "torque": None, "actuator_time": None, "duration": 5.0, "dt": 1e-3, "method": None,
+    "gravity": None, "floating_base": False, "ignore_equalities": False, "save_every": 1, "float32": False, "seed": 0,
+    "stops": False,
+}  # fmt: skip
+"""The words that a scenario says itself, with their defaults."""
+
+
+def _planned(asked: SimulationRequest) -> tuple[SimulationRequest, MotionScenario]:
+    """The request with the numbers of its scenario, and the scenario."""
+    from lgsim.cli import files
+    from lgsim.scenarios.study import load_motion
+
+    files.configure_jax()
+    for word, usual in WORDS_OF_FILE.items():
+        if getattr(asked, word) != usual:
+            option = f"--{word.replace('_', '-')}"
+            raise BadInput(f"{option}: not with {asked.file}, which says what moves and how; write it there")
+    planned = load_motion(asked.file)
+    run = planned.rollout
+    method = None if asked.adaptive and planned.method == AUTOMATIC else planned.method
+    timing = {"duration": run.steps * float(run.dt), "dt": float(run.dt), "save_every": run.save_every}
+    if asked.adaptive and run.torques is not None and run.torques.ndim > 1:
+        raise BadInput("--adaptive: only with forces that are constant or of a law, not with those of a file")
+    return asked._replace(method=method, **timing), planned
 
 
 class StateWatch(Watch):
@@ -270,7 +313,15 @@ STATE = '"0.1,0.2", or by joint: "elbow=0.2,ball=1:0:0"'
 
 
 def simulate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A machine: a URDF or MJCF file.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A machine, a URDF or MJCF file; or a TOML file that says what moves and how: [machine],"
+            " [start], [time], [control], [wind], as studies have them.",
+            show_default=False,
+        ),
+    ],
     q: Annotated[
         str | None, typer.Option(help=f"Configuration at the start: {STATE}, or random; else neutral.")
     ] = None,

@@ -27,7 +27,9 @@ def view(
     if html is not None:
         files.check_file("--html", html)
     is_run = file.suffix in TRAJECTORIES
-    shown = files.load(file) if is_run else files.read_machine(file, floating_base=floating_base, ignore_equalities=True)[0]
+    shown = (
+        files.load(file) if is_run else files.read_machine(file, floating_base=floating_base, ignore_equalities=True)[0]
+    )
     shapes = pictures.visuals(visuals if is_run else visuals or file)
     if html is None:
         pictures.show(shown, shapes, port)

@@ -130,7 +130,7 @@ def _refuse_equalities(file: CompiledFile) -> None:
     Raises:
         FileError: one does.
     """
-    acting = np.flatnonzero(file.model.eq_active0) if file.enabled("CONSTRAINT", "EQUALITY") else ()
+    acting = np.flatnonzero(file.model.eq_active0 * file.enabled("CONSTRAINT", "EQUALITY"))
     if len(acting):
         more = f", and {len(acting) - 1} more" if len(acting) > 1 else ""
         raise file.error(

@@ -33,9 +33,9 @@ class Model:
         screws: ``axes`` and ``pitches`` of the rows, (k, 4).
         inertias: Ten parameters of each body in its own frame, (n, 10); ``lgsim.multibody.inertia`` has their order.
         drives: The numbers of each degree of freedom, (nv, 13), in the order of ``DRIVES``. Limits that are not given
-            are infinite here, and zero times infinity is not a number: a change of a column that is written by arithmetic
-            on this array, such as ``drives.at[:, 1].mul(d)``, has derivatives that are NaN. Change columns by their
-            names, ``model.replace(damping=d * model.damping)``.
+            are infinite, and zero times infinity is not a number: arithmetic on the whole array, such as
+            ``drives.at[:, 1].mul(d)``, has derivatives that are NaN. Change columns by their names,
+            ``model.replace(damping=d * model.damping)``.
         mimic: (k, b) of each joint that mimics, ``q_i = k q_j + b``, (n, 2); (1, 0) for the others.
         frames: Pose of each frame in its body's, (f, 4, 4).
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
@@ -197,7 +197,8 @@ class Model:
         if hasattr(self.inertias, "dtype"):  # else it holds the axes of jax.vmap in place of numbers
             given = {name: self._fitting(name, value) for name, value in numbers.items()}
             ends = {name: getattr(self, name) for name in ("lower", "upper") if {"lower", "upper"} & set(given)}
-            check_numbers(self.topology, ends | given, DRIVES)
+            if not all(isinstance(x, Tracer) for x in given.values()):
+                check_numbers(self.topology, ends | given, DRIVES)
         tree = self.topology
         if "actuator_time" in given:
             tree = tree.lagging(given["actuator_time"])

@@ -1,4 +1,4 @@
-"""Numbers that no machine has: negative masses and dampers, placements that do not turn rigidly, limits the wrong way round.
+"""Numbers that no machine has: negative masses and dampers, placements that are no poses, limits the wrong way round.
 
 Checked where values are known; what JAX traces passes.
 """
@@ -46,7 +46,9 @@ def check_numbers(topology: Topology, numbers: dict[str, Array], columns: Sequen
         if len(bad):
             at = tuple(int(i) for i in bad[0])
             owner = _owner(topology, name, at)
-            raise ModelError(f"{name}{owner}: expected {EXPECTED.get(name, 'finite numbers')}, got {_shown(values[at])}")
+            raise ModelError(
+                f"{name}{owner}: expected {EXPECTED.get(name, 'finite numbers')}, got {_shown(values[at])}"
+            )
     if {"lower", "upper"} <= known.keys():
         wrong = np.argwhere(known["lower"] > known["upper"])
         if len(wrong):
@@ -76,11 +78,11 @@ def check_quaternions(topology: Topology, name: str, q: Any) -> None:
             )
 
 
-def _not_finite(x: Float[np.ndarray, "..."]) -> np.ndarray:
+def _not_finite(x: Float[np.ndarray, ...]) -> np.ndarray:
     return ~np.isfinite(x)
 
 
-def _negative(x: Float[np.ndarray, "..."]) -> np.ndarray:
+def _negative(x: Float[np.ndarray, ...]) -> np.ndarray:
     return ~(np.isfinite(x) & (x >= 0))
 
 
@@ -94,7 +96,7 @@ def _not_rigid(T: Float[np.ndarray, "*many 4 4"]) -> np.ndarray:
     return ~(right & last & np.isfinite(T).all(axis=(-1, -2)))
 
 
-FAULTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+FAULTS: dict[str, Callable[[np.ndarray], Any]] = {
     **dict.fromkeys(NOT_NEGATIVE, _negative),
     **dict.fromkeys(LIMITS, lambda x: ~(x >= 0)),
     "friction_speed": lambda x: ~(np.isfinite(x) & (x > 0)),

@@ -85,7 +85,9 @@ def _start(table: Table, name: str, rollout: Rollout) -> Distribution:
     if name == "q":
         return _configuration(own, model, np.asarray(rollout.q0))
     if name == "torque" and rollout.torques is None:
-        raise table.fault(name, "there is none: give torques in [control]")
+        raise table.fault(name, "there is none: give torque in [control]")
+    if name == "torque" and rollout.torques is not None and rollout.torques.ndim > 1:
+        raise table.fault(name, "the joint forces of [control] are those of a file, which change with time")
     value = rollout.v0 if name == "v" else rollout.torques
     return _numbers(own, Nominal(np.asarray(value), model.v_slices))
 

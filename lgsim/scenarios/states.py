@@ -13,6 +13,7 @@ from lgsim.multibody import Model
 from lgsim.multibody.number_checks import ROUNDED
 from lgsim.support.messages import LISTED_NAMES, unknown_name
 
+
 def configuration(text: str | None, model: Model, seed: int) -> Float[np.ndarray, " nq"]:
     """The configuration of "0.1,0.2", "elbow=0.2" or "random"; with None the neutral one. Quaternions get the norm one.
 

@@ -16,6 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
@@ -31,7 +32,6 @@ from lgsim.lie.ad_functions import AdFunction
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.number_checks import check_quaternions
-from lgsim.simulation.force_shapes import joint_forces
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check as verify
 
@@ -84,7 +84,8 @@ def initial_state(
     q0 = model.neutral() if q0 is None else q0
     v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
     state = [_state_part(model, "q0", q0, model.nq), _state_part(model, "v0", v0, model.nv)]
-    check_quaternions(model.topology, "q0", state[0])
+    if not isinstance(state[0], Tracer):
+        check_quaternions(model.topology, "q0", state[0])
     if model.topology.lags:
         tau0 = jnp.zeros(model.nv, model.dtype) if tau0 is None else tau0
         state.append(_state_part(model, "tau0", tau0, model.nv))
@@ -177,6 +178,22 @@ def commanded_forces(
     """The command of the drives (nv,), N m or N: given torques plus the control's, zero without either."""
     tau = jnp.zeros_like(v) if torques is None else torques
     return tau if control is None else tau + joint_forces(control(t, q, v, model), model)
+
+
+def joint_forces(value: Any, model: Model) -> Array:
+    """The joint forces (nv,) that a control gave.
+
+    Raises:
+        TypeError: it is no array of the model's dtype.
+        ValueError: its shape is not (nv,): a single number would else become the force of every joint.
+    """
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or dtype != model.dtype:
+        came = type(value).__name__ if dtype is None else f"one of {dtype}"
+        raise TypeError(f"control: expected joint forces, an array ({model.nv},) of {model.dtype}, got {came}")
+    if value.shape != (model.nv,):
+        raise ValueError(f"control: expected joint forces of shape ({model.nv},), that is nv, got {value.shape}")
+    return jnp.asarray(value)
 
 
 def actuator_dynamics(

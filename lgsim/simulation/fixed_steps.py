@@ -65,9 +65,7 @@ class FixedSteps:
             compiled.
         """
         count = self.chunk if count is None else count
-        found = _chunk(
-            *self.arguments(y, done, ratio), jnp.asarray(count), method=self.method, steps=self.length
-        )
+        found = _chunk(*self.arguments(y, done, ratio), jnp.asarray(count), method=self.method, steps=self.length)
         return jax.tree.map(lambda x: np.asarray(x)[: count + 1 : self.every], found)
 
     def arguments(

@@ -24,6 +24,7 @@ from lgsim.simulation.equations_of_motion import (
     Wrenches,
     actuator_dynamics,
     initial_state,
+    joint_forces,
     split_state,
     state_space,
     torque_segments,
@@ -35,7 +36,6 @@ from lgsim.simulation.finite_checks import (
     check_model_gradient_finite,
     plain_errors,
 )
-from lgsim.simulation.force_shapes import joint_forces
 
 
 class StateHistory(NamedTuple):
@@ -76,8 +76,8 @@ def rollout(
 
     q moves on the group of the machine's joints, v in a vector space; nothing is normalized. ``jax.jit`` it, map it
     over any argument with ``jax.vmap`` or ``lgsim.tiled_vmap``, differentiate it in either mode and to any order in
-    anything that is an array. The time to compile does not grow with the number of steps, but another number of steps or
-    of saved states compiles again, since they are shapes: see ``checkpoint`` for one program of many numbers. New
+    anything that is an array. The time to compile does not grow with the number of steps, but another number of steps
+    or of saved states compiles again, since they are shapes: see ``checkpoint`` for one program of many of them. New
     numbers never compile again.
 
     Args:

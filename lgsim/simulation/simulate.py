@@ -32,13 +32,13 @@ from lgsim.simulation.equations_of_motion import (
 from lgsim.simulation.finite_checks import plain_errors
 from lgsim.simulation.fixed_steps import FixedSteps
 from lgsim.simulation.methods import method_name
-from lgsim.simulation.padded_batches import in_padded_batches
 from lgsim.simulation.rollout import StateHistory, integrate_checked_motion
 from lgsim.simulation.step_check import check_steps, joined_state, node_steps
 from lgsim.simulation.stiffness import Automatic, UnstableMode, singular_joint, unstable_mode
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
+from lgsim.support.padded_batches import in_padded_batches
 
 Progress = Callable[[int, int], Any]
 """``progress(done, steps)`` is called after each chunk with the steps done and the steps in all."""

@@ -24,8 +24,8 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.serialization import fingerprint
 from lgsim.simulation import trajectory_files
 from lgsim.simulation.limits import LimitUse, limit_rows, limit_uses, limit_warnings
-from lgsim.simulation.padded_batches import in_padded_batches
 from lgsim.simulation.state_space import StateSpace
+from lgsim.support.padded_batches import in_padded_batches
 from lgsim.xla import tiled_vmap
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lgsim import data, load_urdf
-from lgsim.cli import demo_motion
+from lgsim.cli.demo import tour
 from lgsim.multibody import ModelBuilder, joints
 from lgsim.simulation import Trajectory, simulate, with_stops
 from tests.cli.machines import lgsim, refused
@@ -26,7 +26,7 @@ def test_demo_of_a_file(files, tmp_path):
 def test_the_arm_of_the_demo_moves_within_its_limits():
     """It whirled at 40 times its speed limits, through its stops, with joint forces of zero."""
     model = with_stops(load_urdf(data.arm7()))
-    q0, law = demo_motion.tour(model, 2.0)
+    q0, law = tour.tour(model, 2.0)
     motion = simulate(model, q0, duration=2.0, dt=1e-3, control=law, save_every=10)
     for kind in ("position", "speed", "torque"):
         assert 0.1 < max(use.part for use in motion.limit_uses if use.kind == kind) < 0.9
@@ -40,8 +40,10 @@ def test_other_machines_have_tours():
     body = {"mass": 1.0, "inertia": 0.1 * np.eye(3)}
     builder = ModelBuilder().add_body("torso", "world", joints.Free(), **body)
     builder.add_body("ball", "torso", joints.Spherical(), **body)
-    model = builder.add_body("leg", "ball", joints.Revolute(), lower=-1.0, upper=0.5, velocity_limit=0.0, **body).build()
-    q0, law = demo_motion.tour(model, 3.0)
+    model = builder.add_body(
+        "leg", "ball", joints.Revolute(), lower=-1.0, upper=0.5, velocity_limit=0.0, **body
+    ).build()
+    q0, law = tour.tour(model, 3.0)
     np.testing.assert_allclose(q0, [*model.neutral()[:-1], -0.25])
     for t in (0.0, 1.0, 1.7, 3.0, 4.0):
         q, v, a = law.target(t)

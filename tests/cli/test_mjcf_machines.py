@@ -33,7 +33,9 @@ def test_a_machine_with_a_loop_is_not_simulated_as_a_tree(tmp_path):
 def test_what_is_left_out_is_said_in_one_line(tmp_path):
     file = tmp_path / "flyers.xml"
     file.write_text(FLYERS)
-    result = lgsim("simulate", file, *SHORT, "--out", tmp_path / "run.npz", "--q", "abdomen_y=0.2", "--v", "abdomen_z=1")
+    result = lgsim(
+        "simulate", file, *SHORT, "--out", tmp_path / "run.npz", "--q", "abdomen_y=0.2", "--v", "abdomen_z=1"
+    )
     assert result.exit_code == 0
     assert "3 geoms can touch others; contacts are not represented; shown by: lgsim info" in result.stderr
     result = lgsim("info", file)

@@ -111,7 +111,9 @@ def test_ctrl_c_saves_what_was_computed(files, tmp_path):
 def test_ctrl_c_while_packages_are_imported(seconds, tmp_path):
     """An exception in the middle of an import was printed by whoever met it, or swallowed."""
     arguments = ["simulate", data.arm7(), "--duration", "1e6", "--save-every", "100", "--yes"]
-    with subprocess.Popen([*COMMAND, *arguments], cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(
+        [*COMMAND, *arguments], cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
+    ) as run:
         try:
             time.sleep(seconds)
             run.send_signal(signal.SIGINT)

@@ -138,7 +138,9 @@ def test_numbers_names_and_frames_are_read():
     assert {key: float(getattr(model, key)[0]) for key in numbers} == numbers
     assert model.gravity.tolist() == [1, 2, 3]
     assert model.inertias[0, 0] == pytest.approx(2 * 1000 * 4 / 3 * np.pi * 0.1**3, rel=1e-12)  # hand is merged
-    with pytest.warns(FileWarning, match="^<text>: 4 geoms can touch others; contacts are not represented, body 'hook'"):
+    with pytest.warns(
+        FileWarning, match="^<text>: 4 geoms can touch others; contacts are not represented, body 'hook'"
+    ):
         assert load_mjcf(text=NAMED, dtype=jnp.float32).dtype == np.float32
     lines = str(report).splitlines()
     assert "    line 9: site 'body2' has the name of a body; its frame is 'site:body2'" in lines
@@ -180,7 +182,9 @@ def test_a_machine_with_ties_is_another_one_and_refused():
 <connect body1="a" body2="world" anchor="0 0 0"/></equality>"""
     text = robot(body('<joint name="j"/>'), ties)
     for read in (read_mjcf, load_mjcf):
-        with pytest.raises(FileError, match=r"equality 'tie': it ties .*, and 1 more, .*ignore_equalities=True") as caught:
+        with pytest.raises(
+            FileError, match=r"equality 'tie': it ties .*, and 1 more, .*ignore_equalities=True"
+        ) as caught:
             read(text=text)
         assert caught.value.line == 2
     with pytest.warns(FileWarning, match="2 equalities are not represented"):

@@ -11,9 +11,9 @@ import pytest
 import lgsim
 from lgsim.integrators.group_words import Commutator, Exponentials
 from lgsim.integrators.order_conditions import (
-    condition_in_words,
     classical_conditions,
     classical_residuals,
+    condition_in_words,
     density,
     forest_name,
     lie_conditions,
@@ -251,7 +251,8 @@ def test_conditions_in_words():
 
 def test_a_wrong_order_is_refused():
     with pytest.raises(
-        ValueError, match=r"RK4: order 5 is claimed, but \d+ of the 17 order conditions fail; the worst one, of order 5, is"
+        ValueError,
+        match=r"RK4: order 5 is claimed, but \d+ of the 17 order conditions fail; the worst one, of order 5, is",
     ):
         replace(lgsim.MK4.tableau, order=5)
     with pytest.raises(ValueError, match=r"the worst one, of order 2, is off by -2.0e-01: sum_i b_i c_i = 1/2$"):

@@ -8,7 +8,7 @@ import pytest
 import lgsim
 from lgsim import controls
 from lgsim.integrators import FirstSteps
-from lgsim.simulation.padded_batches import in_padded_batches
+from lgsim.support.padded_batches import in_padded_batches
 
 START = jnp.array([0.1, 2.0])
 
@@ -31,7 +31,9 @@ def test_other_numbers_of_steps_compile_nothing(model, compilations):
 
     def run(steps, save_every):
         motion = lgsim.simulate(model, START, control=law, duration=steps * 1e-3, dt=1e-3, save_every=save_every)
-        assert len(motion) == steps // save_every + 1 and np.isfinite(motion.energy).all() and motion.step_error.resolved
+        assert (
+            len(motion) == steps // save_every + 1 and np.isfinite(motion.energy).all() and motion.step_error.resolved
+        )
         return motion
 
     long = run(700, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -27,5 +28,9 @@ def in_padded_batches(f: Callable[..., Any], *arrays: Any) -> Any:
     for start in range(0, count, size):
         at = np.minimum(np.arange(start, start + size), count - 1)
         parts = f(*(None if x is None else np.asarray(x)[at] for x in arrays))
-        found.append(jax.tree.map(lambda x, stop=min(size, count - start): np.asarray(x)[:stop], parts))
+        found.append(jax.tree.map(partial(_first, min(size, count - start)), parts))
     return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
+
+
+def _first(count: int, x: Any) -> np.ndarray:
+    return np.asarray(x)[:count]

@@ -31,7 +31,8 @@ def demo(
 
     if not 0 < duration < float("inf"):
         raise BadInput(f"--duration: expected a positive number of seconds, got {duration:g}")
-    from lgsim.cli import demo_motion, files, pictures
+    from lgsim.cli import files, pictures
+    from lgsim.cli.demo import tour
     from lgsim.data import arm7
     from lgsim.simulation import Automatic, simulate, with_stops
 
@@ -44,7 +45,7 @@ def demo(
     say(f"{path.name}: {len(model.body_names)} moving bodies, {model.nv} degrees of freedom")
 
     model = with_stops(model)
-    q0, law = demo_motion.tour(model, duration)
+    q0, law = tour.tour(model, duration)
     start = time.perf_counter()
     motion = simulate(model, q0, duration=duration, dt=1e-3, control=law, method=Automatic(), save_every=10)
     took = f"{time.perf_counter() - start:.1f} s, compilation included"
@@ -57,8 +58,8 @@ def demo(
             say(f"{name}: {text}")
     for warning in summary.warnings:
         note(warning)
-    drift = demo_motion.energy_drift(model, q0)
-    say(f"energy of {demo_motion.FREE:g} s of free motion: within {drift:.0e} of the largest kinetic energy")
+    drift = tour.energy_drift(model, q0)
+    say(f"energy of {tour.FREE:g} s of free motion: within {drift:.0e} of the largest kinetic energy")
     gap = _gradient_gap(model, q0)
     say(f"gradient through 200 steps in the joint forces: within {gap:.0e} of a difference of two motions")
 
