@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -74,12 +74,9 @@ def run_simulation(asked: SimulationRequest) -> int:
         FileError: the file describes no machine.
         Stop: a package is missing.
     """
-    import numpy as np
-
     from lgsim import simulation
     from lgsim.cli import files, pictures
     from lgsim.cli.checks import run_size, starts
-    from lgsim.scenarios import states
     from lgsim.simulation.simulate import CHUNK
     from lgsim.simulation.stops import CONTACT_TIME, resolved_contact_time
 
@@ -90,22 +87,9 @@ def run_simulation(asked: SimulationRequest) -> int:
     name, tolerance = _method(asked), _tolerance(asked)
     method = simulation.MOTION_METHODS.get(name, simulation.Automatic())
     files.check_out("--out", asked.out)
-    if planned is None:
-        model, report = _machine(asked)
-        with bad_input("--q: "):
-            q = states.configuration(asked.q, model, asked.seed)
-        with bad_input("--v: "):
-            v = states.velocities(asked.v, model)
-        with bad_input("--torque: "):
-            torque = states.velocities(asked.torque, model)
-        drives = {"torques": torque if torque.any() else None, "control": None, "wrenches": None}
-    else:
-        model, report = planned.machine.model, planned.machine.report
-        plan = planned.rollout
-        q, v = np.asarray(plan.q0), np.asarray(plan.v0)
-        torque = None if plan.torques is None or plan.torques.ndim > 1 else np.asarray(plan.torques)
-        drives = {"torques": plan.torques, "control": plan.control, "wrenches": plan.wrenches}
-        asked = asked._replace(file=planned.machine.path, floating_base=planned.machine.floating_base)
+    files.keep_compiled()
+    asked, start = _start(asked, planned)
+    model, q, v, torque, drives = start.model, start.q, start.v, start.torque, start.drives
     starts.check_inertia(asked.file, model, q)
     if asked.stops:
         model = simulation.with_stops(model, CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt))
@@ -114,11 +98,10 @@ def run_simulation(asked: SimulationRequest) -> int:
     if asked.plot:
         pictures.check_plots()
     visuals = pictures.visuals(asked.file) if asked.html else None
-    files.remark(report, asked.floating_base)
+    files.remark(start.report, asked.floating_base)
     starts.remark(model, q, v, torque)
     if asked.stops:
         starts.remark_stops(model, q)
-    files.keep_compiled()
 
     def first_steps(count: int, watch: Watch) -> bool:
         given = drives["torques"]
@@ -169,12 +152,55 @@ WORDS_OF_FILE = {
 """The words that a scenario says itself, with their defaults."""
 
 
+class _Start(NamedTuple):
+    """A machine, where it begins, and what drives it.
+
+    Attributes:
+        model: The machine.
+        report: What is odd in its file.
+        q: Configuration.
+        v: Velocity, rad/s or m/s.
+        torque: Constant joint forces, N m or N; None where others are given.
+        drives: The arguments of ``simulate`` for all that drives it.
+    """
+
+    model: Model
+    report: Report | None
+    q: Float[ndarray, " nq"]
+    v: Float[ndarray, " nv"]
+    torque: Float[ndarray, " nv"] | None
+    drives: dict[str, Any]
+
+
+def _start(asked: SimulationRequest, planned: MotionScenario | None) -> tuple[SimulationRequest, _Start]:
+    """The request, of the machine's own file, and the start of the motion, from the words or from a scenario."""
+    import numpy as np
+
+    from lgsim.scenarios import states
+
+    if planned is not None:
+        machine, plan = planned.machine, planned.rollout
+        constant = None if plan.torques is None or plan.torques.ndim > 1 else np.asarray(plan.torques)
+        drives = {"torques": plan.torques, "control": plan.control, "wrenches": plan.wrenches}
+        start = _Start(machine.model, machine.report, np.asarray(plan.q0), np.asarray(plan.v0), constant, drives)
+        return asked._replace(file=machine.path, floating_base=machine.floating_base), start
+    model, report = _machine(asked)
+    with bad_input("--q: "):
+        q = states.configuration(asked.q, model, asked.seed)
+    with bad_input("--v: "):
+        v = states.velocities(asked.v, model)
+    with bad_input("--torque: "):
+        torque = states.velocities(asked.torque, model)
+    return asked, _Start(model, report, q, v, torque, {"torques": torque if torque.any() else None})
+
+
 def _planned(asked: SimulationRequest) -> tuple[SimulationRequest, MotionScenario]:
     """The request with the numbers of its scenario, and the scenario."""
     from lgsim.cli import files
     from lgsim.scenarios.study import load_motion
 
     files.configure_jax()
+    files.keep_compiled()
     for word, usual in WORDS_OF_FILE.items():
         if getattr(asked, word) != usual:
             option = f"--{word.replace('_', '-')}"
@@ -209,6 +235,8 @@ def _machine(asked: SimulationRequest) -> tuple[Model, Report | None]:
         asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32,
         ignore_equalities=asked.ignore_equalities,
     )  # fmt: skip
+    if asked.actuator_time is None:
+        return model, report
     with bad_input("--actuator-time: "):
         lag = states.velocities(asked.actuator_time, model)
     if (lag < 0).any():

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from lgsim.multibody.inertia import PLACES
 from lgsim.multibody.joint import GroupJoint
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.topology import WORLD
 from lgsim.support.messages import listed
 
@@ -138,7 +138,9 @@ def _own_armature(model: Model) -> Float[np.ndarray, " rows"]:
     """The armature of each row; of joints that mimic it is that of the joint that they follow, added there."""
     tree = model.topology
     own = tree.row_source == np.arange(tree.rows)
-    return np.where(own, np.asarray(model.armature, float)[tree.row_v], 0.0)
+    # parts of an array of numpy are taken without a program for each
+    armature = np.asarray(model.drives, float)[:, DRIVES.index("armature")]
+    return np.where(own, armature[tree.row_v], 0.0)
 
 
 def _steps_inwards(
@@ -147,7 +149,8 @@ def _steps_inwards(
     """From a body to its parent: (row or None, its screw, pose R, p of the present frame in the one before it)."""
     tree = model.topology
     joint, rows = tree.joints[body], range(tree.row_starts[body], tree.row_starts[body + 1])
-    axes, pitches = np.asarray(model.axes, float), np.asarray(model.pitches, float)
+    screws = np.asarray(model.screws, float)
+    axes, pitches = screws[:, :3], screws[:, 3]
     units = {row: axes[row] / np.linalg.norm(axes[row]) for row in rows}
     if isinstance(joint, GroupJoint):
         for row in reversed(rows):

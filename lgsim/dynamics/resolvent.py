@@ -27,7 +27,7 @@ from lgsim.linalg import dense, elimination
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.xla import batch_last, fusion_barrier
+from lgsim.xla import fusion_barrier, native_with_derivatives
 
 
 class StepSystem(NamedTuple):
@@ -50,7 +50,7 @@ class StepSystem(NamedTuple):
     factors: Array
 
 
-@batch_last
+@native_with_derivatives
 def step_system(
     model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None, slopes: tuple[Array, Array, Array], s: Array
 ) -> StepSystem:
@@ -97,7 +97,7 @@ def _solve(topology: Topology) -> Any:
         y = elimination.solve(system.factors, fusion_barrier(right))
         return block_diagonal.applied(topology, system.turn, (r + s[None] * y)[:, None])[:, 0], y
 
-    return batch_last(core)
+    return native_with_derivatives(core)
 
 
 def _times_blocks(topology: Topology, A: Array, blocks: block_diagonal.Blocks) -> Array:

@@ -28,7 +28,7 @@ from lgsim.dynamics import row_tree as mc
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.spatial import Force, Motion, Vec
-from lgsim.xla import batch_last, fusion_barrier
+from lgsim.xla import fusion_barrier, native_with_derivatives
 
 
 class TreeSystem(NamedTuple):
@@ -66,7 +66,7 @@ def applies(topology: Topology) -> bool:
     return not (topology.groups or topology.floats or topology.has_mimic)
 
 
-@batch_last
+@native_with_derivatives
 def tree_system(
     model: Model, q: Array, v: Array, tau: Array, slopes: tuple[Array, Array, Array], s: Array
 ) -> TreeSystem:
@@ -155,7 +155,7 @@ def _solve(topology: Topology) -> Callable[..., tuple[Array, Array]]:
         y = order.outward(outward, jnp.zeros((9, *batch), w.dtype), onward, (9, *batch))
         return r + s[None] * y, y
 
-    return batch_last(core)
+    return native_with_derivatives(core)
 
 
 def _full(system: TreeSystem, s: Array, *vectors: Array) -> Any:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -194,7 +195,8 @@ class ModelBuilder:
             for key in ("placements", "inertias", "frames", "mimic"):
                 _finite(f"{key} of the model as {dtype}", numbers[key].astype(dtype), numbers[key].shape)
         topology = topology.lagging(numbers["actuator_time"])
-        return Model.of(topology, **{key: jnp.asarray(value, dtype) for key, value in numbers.items()})
+        # at once, where jnp.asarray compiles a program for each shape
+        return jax.device_put(Model.of(topology, **{key: value.astype(dtype) for key, value in numbers.items()}))
 
     def _order(self) -> list[_Body]:
         """Depth first, children in the order in which they were added."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.core import Tracer
 
@@ -313,13 +314,15 @@ jax.tree_util.register_dataclass(Model, data_fields=_NUMBERS, meta_fields=["topo
 
 
 def _stored(numbers: dict[str, Any]) -> dict[str, Any]:
-    """The named numbers as the arrays that hold them."""
+    """The named numbers as the arrays that hold them, of numpy where all are of numpy."""
     left = dict(numbers)
+    # numpy compiles nothing
+    library = np if all(isinstance(x, np.ndarray) for x in numbers.values()) else jnp
     if set(DRIVES) & set(left):
-        left["drives"] = jnp.stack([jnp.asarray(left.pop(name)) for name in DRIVES], axis=1)
+        left["drives"] = library.stack([library.asarray(left.pop(name)) for name in DRIVES], axis=1)
     if "axes" in left:
-        left["screws"] = jnp.concatenate(
-            [jnp.asarray(left.pop("axes")), jnp.asarray(left.pop("pitches"))[:, None]], axis=1
+        left["screws"] = library.concatenate(
+            [library.asarray(left.pop("axes")), library.asarray(left.pop("pitches"))[:, None]], axis=1
         )
     return left
 

@@ -66,8 +66,8 @@ class AugmentedLagrangian(IterativeSolver):
             jnp.asarray(self.penalty, problem.dtype),
         )  # fmt: skip
         history = History.empty(self.max_iterations, problem.dtype)
-        blank = jax.eval_shape(lambda: self.inner.run(with_penalties(problem, zeros), us, ys))
-        solution = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), blank)
+        kinds = self.inner.solution_kinds(with_penalties(problem, zeros), us, ys)
+        solution = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), kinds)
         solution = eqx.tree_at(lambda r: (r.us, r.ys, r.bad_node), solution, (us, ys, jnp.array(-1)))
         infinite = jnp.asarray(jnp.inf, problem.dtype)
         return _State(jnp.array(0), jnp.array(False), solution, zeros, infinite, history)

@@ -178,6 +178,10 @@ class Solver(eqx.Module):
             ys: States, each leaf with the leading axis H + 1, or None for those that the controls give.
         """
 
+    def solution_kinds(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
+        """The shapes and dtypes of what ``run`` returns, as leaves of ``jax.ShapeDtypeStruct``."""
+        return jax.eval_shape(lambda: self.run(problem, us, ys))
+
     @property
     def handles_constraints(self) -> bool:
         """Whether the solver meets constraints beyond the bounds of the controls."""
@@ -213,6 +217,10 @@ class IterativeSolver(Solver):
         """The state after at most so many more iterations."""
         stop = jnp.minimum(s.i + iterations, self.iteration_limit)
         return while_last(lambda s: ~s.done & (s.i < stop), lambda s: self.iterate(problem, s), s)
+
+    def solution_kinds(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
+        # without the iterations, which take most of the time to trace
+        return jax.eval_shape(lambda: self.finish(problem, self.begin(problem, us, ys)))
 
     def run(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
         """The solution after all iterations from a guess; see ``Solver.run``."""

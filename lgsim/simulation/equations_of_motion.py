@@ -10,6 +10,7 @@ with tau = z where a drive lags by T > 0, and tau = command where it does not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -302,6 +303,8 @@ Panda in a batch instead of 1.4; of 25 joints in a chain it is 54 instead of 45,
 class ForceSlopes(NamedTuple):
     """The forces on a machine at one state, with their derivatives along the tangent at q, by v and by time.
 
+    Where forces act joint by joint, the diagonals (nv,) stand for the matrices (nv, nv).
+
     Attributes:
         command: The command of the drives (nv,), N m or N.
         command_slopes: Its derivatives (nv, nv), (nv, nv), (nv,).
@@ -321,23 +324,41 @@ class ForceSlopes(NamedTuple):
     wrench_slopes: tuple[Array, Array, Array]
 
 
-def force_slopes(t: Float[Array, ""], y: State, args: Any) -> ForceSlopes:
-    """The forces at (t, y): control and wrenches by forward mode, all else in closed form; ``args`` as the field's."""
+def force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = False) -> ForceSlopes:
+    """The forces at (t, y): control and wrenches by forward mode, all else in closed form.
+
+    Args:
+        t: Time, s.
+        y: State (q, v, tau of drives that lag).
+        args: As those of ``equations_of_motion``.
+        by_joints: Whether there are no wrenches and each joint's force depends on its own joint alone.
+    """
     (model, control, wrenches), segment = args
     q, v, z = split_state(model, y)
-    zero, square = jnp.zeros_like(v), jnp.zeros((model.nv, model.nv), v.dtype)
+    zero = jnp.zeros_like(v)
 
     def command(t: Array, dq: Array, dv: Array) -> Array:
         given = None if segment is None else segment.at(t)
         return commanded_forces(model, control, given, t, model.retract(q, dq), v + dv)
 
+    def diagonal(f: Callable[[Array], Array]) -> Array:
+        return jax.jvp(f, (zero,), (jnp.ones_like(v),))[1]
+
     given, by_time = jax.jvp(lambda t: command(t, zero, zero), (t,), (jnp.ones_like(t),))
-    by_q, by_v = (square, square) if control is None else jax.jacfwd(command, (1, 2))(t, zero, zero)
+    none = zero if by_joints else jnp.zeros((model.nv, model.nv), v.dtype)
+    external, worth = None, (none, none, zero)
+    if by_joints:
+        passive = (
+            diagonal(lambda x: passive_forces(model, q + x, v)), diagonal(lambda x: passive_forces(model, q, v + x))
+        )  # fmt: skip
+        by_q, by_v = diagonal(lambda x: command(t, x, zero)), diagonal(lambda x: command(t, zero, x))
+    else:
+        passive = passive_derivatives(model, q, v)
+        by_q, by_v = (none, none) if control is None else jax.jacfwd(command, (1, 2))(t, zero, zero)
+        if wrenches is not None:
+            external, worth = _worth(model, wrenches, t, q, v)
     tau, drive_rate = actuator_dynamics(model, given, z)
-    external, worth = None, (square, square, zero)
-    if wrenches is not None:
-        external, worth = _worth(model, wrenches, t, q, v)
-    total, passive = tau + passive_forces(model, q, v), passive_derivatives(model, q, v)
+    total = tau + passive_forces(model, q, v)
     return ForceSlopes(given, (by_q, by_v, by_time), total, passive, drive_rate, external, worth)
 
 
@@ -352,37 +373,44 @@ class MotionField(eqx.Module):
         """The field at (t, y), and ``(1 - s J)^-1`` with its Jacobian J in the chart of the step.
 
         With drives that lag by T the command c enters the joint forces by ``s / (T + s)`` of its derivatives, and
-        ``T / (T + s)`` of the right side of the drives' forces acts beside it: their rows are eliminated first.
+        ``T / (T + s)`` of the right side of the drives' forces acts beside it: their rows are eliminated first. Large
+        machines whose forces act joint by joint are solved in O(n).
         """
         (model, control, wrenches), _ = args
-        if model.nv > SMALL and wrenches is None and _by_joints(control) and applies(model.topology):
-            return _linearize_by_joints(t, y, args, s)
         q, v, z = split_state(model, y)
-        nv, zero, forces = model.nv, jnp.zeros_like(v), force_slopes(t, y, args)
-        command_by_q, command_by_v, command_rate = forces.command_slopes
+        nv, zero = model.nv, jnp.zeros_like(v)
+        large = nv > SMALL and wrenches is None and _by_joints(control) and applies(model.topology)
+        forces = force_slopes(t, y, args, large)
+        by_q, by_v, command_rate = forces.command_slopes
         lags, inverse_lag, share = jnp.zeros_like(v, bool), zero, jnp.ones_like(v)
         if z is not None:
             lags, inverse_lag = _inverse_lags(model)
             share = s / (model.actuator_time + s)
+        scale = share if large else share[:, None]
         slopes = (
-            forces.passive_slopes[0] + share[:, None] * command_by_q + forces.wrench_slopes[0],
-            forces.passive_slopes[1] + share[:, None] * command_by_v + forces.wrench_slopes[1],
+            forces.passive_slopes[0] + scale * by_q + forces.wrench_slopes[0],
+            forces.passive_slopes[1] + scale * by_v + forces.wrench_slopes[1],
             jnp.where(lags, 0, command_rate) + forces.wrench_slopes[2],
         )
-        system = step_system(model, q, v, forces.tau, forces.wrenches, slopes, s)
-        value, rate = [v, system.acceleration], [zero, system.acceleration_rate]
+        if large:
+            tree = tree_system(model, q, v, forces.tau, slopes, s)
+            a, rate, solve = tree.acceleration, tree.acceleration_rate, partial(solve_tree, model.topology, tree, s)
+        else:
+            step = step_system(model, q, v, forces.tau, forces.wrenches, slopes, s)
+            a, rate, solve = step.acceleration, step.acceleration_rate, partial(solve_step, model.topology, step, s)
+        values, rates = [v, a], [zero, rate]
         if forces.drive_rate is not None:
-            value, rate = [*value, forces.drive_rate], [*rate, command_rate * inverse_lag]
+            values, rates = [*values, forces.drive_rate], [*rates, command_rate * inverse_lag]
 
         def resolvent(r: Float[Array, " algebra"]) -> Float[Array, " algebra"]:
             from_drives = zero if z is None else jnp.where(lags, (1 - share) * r[2 * nv :], 0)
-            x, w = solve_step(model.topology, system, s, r[:nv], r[nv : 2 * nv], from_drives)
+            x, w = solve(r[:nv], r[nv : 2 * nv], from_drives)
             if z is None:
                 return jnp.concatenate([x, w])
-            change = jnp.sum(command_by_q * x[None], axis=1) + jnp.sum(command_by_v * w[None], axis=1)
+            change = by_q * x + by_v * w if large else jnp.sum(by_q * x[None] + by_v * w[None], axis=1)
             return jnp.concatenate([x, w, jnp.where(lags, from_drives + share * change, r[2 * nv :])])
 
-        return Linearization(jnp.concatenate(value), jnp.concatenate(rate), resolvent)
+        return Linearization(jnp.concatenate(values), jnp.concatenate(rates), resolvent)
 
 
 MOTION_FIELD = MotionField()
@@ -393,53 +421,10 @@ def _by_joints(control: Control | None) -> bool:
     return control is None or bool(getattr(control, "by_joints", False))
 
 
-def _linearize_by_joints(t: Float[Array, ""], y: State, args: Any, s: Float[Array, ""]) -> Linearization:
-    """As ``MotionField.linearize``, in O(n): one number for each joint in the place of each matrix."""
-    (model, control, _), segment = args
-    q, v, z = split_state(model, y)
-    nv, zero, one = model.nv, jnp.zeros_like(v), jnp.ones_like(v)
-
-    def command(t: Array, dq: Array, dv: Array) -> Array:
-        given = None if segment is None else segment.at(t)
-        return commanded_forces(model, control, given, t, q + dq, v + dv)
-
-    def slope(f: Callable[[Array], Array], x: Array) -> Array:
-        return jax.jvp(f, (x,), (jnp.ones_like(x),))[1]
-
-    given, command_rate = jax.jvp(lambda t: command(t, zero, zero), (t,), (jnp.ones_like(t),))
-    command_by_q, command_by_v = (
-        slope(lambda x: command(t, x, zero), zero), slope(lambda x: command(t, zero, x), zero)
-    )  # fmt: skip
-    tau, drive_rate = actuator_dynamics(model, given, z)
-    lags, inverse_lag, share = jnp.zeros_like(v, bool), zero, one
-    if z is not None:
-        lags, inverse_lag = _inverse_lags(model)
-        share = s / (model.actuator_time + s)
-    slopes = (
-        slope(lambda x: passive_forces(model, x, v), q) + share * command_by_q,
-        slope(lambda x: passive_forces(model, q, x), v) + share * command_by_v,
-        jnp.where(lags, 0, command_rate),
-    )
-    system = tree_system(model, q, v, tau + passive_forces(model, q, v), slopes, s)
-    value, rate = [v, system.acceleration], [zero, system.acceleration_rate]
-    if drive_rate is not None:
-        value, rate = [*value, drive_rate], [*rate, command_rate * inverse_lag]
-
-    def resolvent(r: Float[Array, " algebra"]) -> Float[Array, " algebra"]:
-        from_drives = zero if z is None else jnp.where(lags, (1 - share) * r[2 * nv :], 0)
-        x, w = solve_tree(model.topology, system, s, r[:nv], r[nv : 2 * nv], from_drives)
-        if z is None:
-            return jnp.concatenate([x, w])
-        change = command_by_q * x + command_by_v * w
-        return jnp.concatenate([x, w, jnp.where(lags, from_drives + share * change, r[2 * nv :])])
-
-    return Linearization(jnp.concatenate(value), jnp.concatenate(rate), resolvent)
-
-
 def motion_jacobian(
     t: Float[Array, ""], y: State, args: Any
-) -> tuple[Float[Array, "algebra algebra"], Float[Array, "nv nv"]]:
-    """(J, M^-1): the Jacobian of the equations of motion in the chart at (t, y), with the rates as eigenvalues.
+) -> tuple[Float[Array, "algebra algebra"], Float[Array, "nv nv"], ForceSlopes]:
+    """(J, M^-1, forces): the Jacobian of the equations of motion in the chart at (t, y), its eigenvalues the rates.
 
     ``J = [[-ad_v/2, 1, 0], [M^-1 B_q, M^-1 B_v, M^-1 L], [c_q / T, c_v / T, -1/T]]``, L being 1 where a drive lags by T
     and c the command; ``args`` as those of ``equations_of_motion``.
@@ -459,14 +444,14 @@ def motion_jacobian(
     one, blocks = jnp.eye(model.nv, dtype=v.dtype), block_diagonal.of_ad(model.topology, _ONE_AND_HALF, v)
     chart = block_diagonal.applied(model.topology, blocks, one) - one
     if z is None:
-        return jnp.block([[chart, one], [by_q, by_v]]), a.dtau
+        return jnp.block([[chart, one], [by_q, by_v]]), a.dtau, forces
     nothing, rates = jnp.zeros_like(one), inverse_lag[:, None]
     rows = [
         [chart, one, nothing],
         [by_q, by_v, jnp.where(lags[None], a.dtau, 0)],
         [rates * forces.command_slopes[0], rates * forces.command_slopes[1], -jnp.diag(inverse_lag)],
     ]
-    return jnp.block(rows), a.dtau
+    return jnp.block(rows), a.dtau, forces
 
 
 _ONE_AND_HALF = AdFunction.from_taylor([1.0, 0.5])

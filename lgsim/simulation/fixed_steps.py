@@ -65,7 +65,8 @@ class FixedSteps:
             compiled.
         """
         count = self.chunk if count is None else count
-        found = _chunk(*self.arguments(y, done, ratio), jnp.asarray(count), method=self.method, steps=self.length)
+        steps = {"count": jnp.asarray(count), "method": self.method, "steps": self.length}
+        found = _chunk(*self.arguments(y, done, ratio), **steps)
         return jax.tree.map(lambda x: np.asarray(x)[: count + 1 : self.every], found)
 
     def arguments(
@@ -91,8 +92,8 @@ def _chunk(
     rows: TorqueSegment | None,
     control: Control | None,
     wrenches: Wrenches | None,
-    count: Int[Array, ""],
     *,
+    count: Int[Array, ""],
     method: Method,
     steps: int,
 ) -> StateHistory:

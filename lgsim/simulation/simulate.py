@@ -26,7 +26,6 @@ from lgsim.simulation.equations_of_motion import (
     Wrenches,
     drives,
     initial_state,
-    split_state,
     torque_segments,
 )
 from lgsim.simulation.finite_checks import plain_errors
@@ -129,7 +128,8 @@ def _run(
 ) -> Run:  # fmt: skip
     """The motion from y0; if it is watched, up to the first chunk with a rate that the method does not bear."""
     model = fixed.model
-    first = StateHistory(jnp.zeros(1, model.dtype), *split_state(model, jnp.asarray(y0)[None]))
+    parts: Any = (np.zeros(1, model.dtype), *np.split(y0[None], [model.nq, model.nq + model.nv], axis=1))
+    first = StateHistory(*(parts if model.topology.lags else parts[:3]))
     forces = _forces(model, fixed.control, fixed.rows, np.zeros(1, int), first)
     pieces = _Pieces([first], [first], [forces])
     state, interrupted = run_in_chunks(

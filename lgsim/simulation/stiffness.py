@@ -23,7 +23,6 @@ from lgsim.simulation.equations_of_motion import (
     State,
     TorqueSegment,
     Wrenches,
-    force_slopes,
     motion_jacobian,
 )
 
@@ -111,8 +110,9 @@ def unstable_mode(
         return None
     chosen = found[_telling(model, np.asarray(states)[found])]
     steady = segments if segments is None or segments.steady else None
-    at, y = jnp.asarray(np.asarray(times)[chosen], model.dtype), jnp.asarray(np.asarray(states)[chosen])
-    twice = jnp.concatenate([at, at]), jnp.concatenate([y, _at_rest(model, y)])
+    # by numpy, which compiles nothing
+    at, y = np.asarray(times)[chosen].astype(model.dtype), np.asarray(states)[chosen]
+    twice = np.concatenate([at, at]), np.concatenate([y, _at_rest(model, y)])
     try:
         data = _modes(model, control, wrenches, steady, *twice)
     except (TypeError, ValueError, NotImplementedError):
@@ -147,7 +147,7 @@ def fastest_rate(
 ) -> float:
     """The size of the largest eigenvalue of the Jacobian at a state, 1/s; arguments as of ``unstable_mode``."""
     steady = segments if segments is None or segments.steady else None
-    data = _modes(model, control, wrenches, steady, jnp.full(1, t, model.dtype), jnp.asarray(y)[None])
+    data = _modes(model, control, wrenches, steady, np.full(1, t, model.dtype), np.asarray(y)[None])
     return float(np.abs(np.linalg.eigvals(np.asarray(data.jacobian[0], np.float64))).max(initial=0.0))
 
 
@@ -170,7 +170,7 @@ def singular_joint(
     if not isinstance(method.tableau, RosenbrockTableau):
         return ""
     steady = segments if segments is None or segments.steady else None
-    data = _modes(model, control, wrenches, steady, jnp.full(1, t, model.dtype), jnp.asarray(y)[None])
+    data = _modes(model, control, wrenches, steady, np.full(1, t, model.dtype), np.asarray(y)[None])
     jacobian = np.asarray(data.jacobian[0], np.float64)
     if not np.isfinite(jacobian).all():
         return ""
@@ -190,14 +190,13 @@ def _modes(
     control: Control | None,
     wrenches: Wrenches | None,
     segment: TorqueSegment | None,
-    t: Float[Array, " n"],
-    y: Float[Array, "n state"],
+    t: Shaped[Array, " n"] | Shaped[np.ndarray, " n"],
+    y: Shaped[Array, "n state"] | Shaped[np.ndarray, "n state"],
 ) -> _Modes:
     args = (model, control, wrenches), segment
 
     def at(t: Float[Array, ""], y: State) -> _Modes:
-        jacobian, inverse_mass = motion_jacobian(t, y, args)
-        forces = force_slopes(t, y, args)
+        jacobian, inverse_mass, forces = motion_jacobian(t, y, args)
         control_slopes, passive_slopes = forces.command_slopes[:2], forces.passive_slopes
         return _Modes(
             jacobian,
@@ -206,7 +205,7 @@ def _modes(
             (-jnp.diag(passive_slopes[0]), -jnp.diag(passive_slopes[1])),
         )
 
-    return jax.vmap(at)(t, y)
+    return jax.vmap(at)(jnp.asarray(t), jnp.asarray(y))
 
 
 def _telling(model: Model, states: Shaped[np.ndarray, "n state"]) -> Int[np.ndarray, " chosen"]:
@@ -224,8 +223,10 @@ def _telling(model: Model, states: Shaped[np.ndarray, "n state"]) -> Int[np.ndar
     return np.concatenate([chosen, np.full(STATES - len(chosen), chosen[-1])])
 
 
-def _at_rest(model: Model, y: Float[Array, "n state"]) -> Float[Array, "n state"]:
-    return y.at[:, model.nq : model.nq + model.nv].set(0)
+def _at_rest(model: Model, states: Shaped[np.ndarray, "n state"]) -> Shaped[np.ndarray, "n state"]:
+    out = states.copy()
+    out[:, model.nq : model.nq + model.nv] = 0
+    return out
 
 
 def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:

@@ -109,22 +109,31 @@ _called.multiple_results = True
 
 
 def _run(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
-    return jaxpr_as_fun(program.traced(structure, *map(_kind, leaves))[0])(*leaves)
+    found = jaxpr_as_fun(program.traced(structure, *map(_kind, leaves))[0])(*leaves)
+    if not rank:
+        return found
+    # a result that no mapped argument enters comes with a batch of length 1
+    return [jnp.broadcast_to(x, (*x.shape[: x.ndim - rank], *_batch(leaves, rank))) for x in found]
+
+
+def _batch(leaves: Sequence[Any], rank: int) -> tuple[int, ...]:
+    """The full length of each axis of a batch."""
+    return np.broadcast_shapes((1,) * rank, *(x.shape[x.ndim - rank :] for x in leaves))
+
+
+def _of_one(x: Any, rank: int) -> jax.ShapeDtypeStruct:
+    """The kind of a leaf in one entry of a batch."""
+    return jax.ShapeDtypeStruct(x.shape[: x.ndim - rank], x.dtype)
 
 
 def _run_on_cpu(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
     """As ``_run``, by another compiler than XLA where there is one that takes the program."""
     own = [leaf.ndim - rank for leaf in leaves]
     shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(leaves, own, strict=True))
-    kinds = tuple(jax.ShapeDtypeStruct(x.shape[:axes], x.dtype) for x, axes in zip(leaves, own, strict=True))
-    compiled = program.compiled(structure, kinds, shared)
+    compiled = program.compiled(structure, tuple(_of_one(x, rank) for x in leaves), shared)
     if compiled is None:
         return _run(*leaves, program=program, structure=structure, rank=rank)
-    batch = np.broadcast_shapes((1,) * rank, *(x.shape[axes:] for x, axes in zip(leaves, own, strict=True)))
-    avals = program.traced(structure, *map(_kind, leaves))[0].out_avals
-    # a result that no mapped argument enters has a batch of length 1
-    found = zip(run_compiled(compiled, leaves, own, batch), avals, strict=True)
-    return [x[(..., *map(slice, aval.shape[aval.ndim - rank :]))] for x, aval in found]
+    return run_compiled(compiled, leaves, own, _batch(leaves, rank))
 
 
 def run_compiled(
@@ -153,7 +162,9 @@ def run_compiled(
 
 @_called.def_abstract_eval
 def _(*leaves: Any, program: _Program, structure: Any, rank: int) -> list[Any]:
-    return list(program.traced(structure, *map(_kind, leaves))[0].out_avals)
+    # of one entry, so that what another compiler takes is not traced for its batch as well
+    found = program.traced(structure, *(_of_one(x, rank) for x in leaves))[0].out_avals
+    return [aval.update(shape=(*aval.shape, *_batch(leaves, rank))) for aval in found]
 
 
 def _batched(leaves: Sequence[Any], axes: Sequence[int | None], program: _Program, structure: Any, rank: int) -> Any:
@@ -171,8 +182,7 @@ def _batched(leaves: Sequence[Any], axes: Sequence[int | None], program: _Progra
     shared = 0 if program.full else len(leaves) - program.linear(structure)
     given = map(last, range(len(leaves)), leaves, axes)
     out = _called.bind(*given, program=program, structure=structure, rank=rank + 1)
-    # a result that no mapped argument enters has a batch of length 1
-    return [jnp.moveaxis(wide(x), -1, 0) for x in out], [0] * len(out)
+    return [jnp.moveaxis(x, -1, 0) for x in out], [0] * len(out)
 
 
 def _moved(leaves: Sequence[Array], changes: Sequence[Any], program: _Program, structure: Any, rank: int) -> Any:
@@ -245,33 +255,35 @@ ad.primitive_jvps[_called] = _moved
 ad.primitive_transposes[_called] = _pulled_back
 
 
-def native_with_derivatives(core: Callable[..., Array]) -> Callable[..., Array]:
-    """``core`` of arrays, one value for each entry of a batch, as ``batch_last`` takes it.
+def native_with_derivatives(core: Callable[..., Any]) -> Callable[..., Any]:
+    """``core`` of pytrees of arrays, with batch axes at their ends, as ``batch_last`` takes it.
 
     So is its derivative, in both modes; derivatives of higher order are those of ``core`` by JAX.
     """
 
     @cache
-    def derivative(moving: tuple[int, ...]) -> Callable:
-        def some(args: tuple) -> Callable:
-            def of(*moved: Array) -> Array:
+    def derivative(structure: Any, moving: tuple[int, ...]) -> Callable:
+        def some(leaves: list) -> Callable:
+            def of(*moved: Array) -> Any:
                 given = dict(zip(moving, moved, strict=True))
-                return core(*(given.get(i, x) for i, x in enumerate(args)))
+                return core(*jax.tree.unflatten(structure, [given.get(i, x) for i, x in enumerate(leaves)]))
 
             return of
 
-        def along(args: tuple, changes: tuple) -> Array:
-            return jax.jvp(some(args), tuple(args[i] for i in moving), changes)[1]
+        def along(leaves: list, changes: list) -> Any:
+            return jax.jvp(some(leaves), tuple(leaves[i] for i in moving), tuple(changes))[1]
 
-        def back(args: tuple, y: Array) -> tuple:
-            return jax.vjp(some(args), *(args[i] for i in moving))[1](y)
+        def back(leaves: list, y: Any) -> list:
+            return list(jax.vjp(some(leaves), *(leaves[i] for i in moving))[1](y))
 
         # full: else a cotangent would be summed over those that share an argument
         return linear_last(along, back, full=True)
 
-    def rule(args: tuple, changes: tuple) -> tuple[Array, Array]:
-        moving = tuple(i for i, dx in enumerate(changes) if not isinstance(dx, SymbolicZero))
-        return whole(*args), derivative(moving)(args, tuple(changes[i] for i in moving))
+    def rule(args: tuple, changes: tuple) -> tuple[Any, Any]:
+        leaves, structure = jax.tree.flatten(args)
+        changed = structure.flatten_up_to(changes)
+        moving = tuple(i for i, dx in enumerate(changed) if not isinstance(dx, SymbolicZero))
+        return whole(*args), derivative(structure, moving)(leaves, [changed[i] for i in moving])
 
     whole = batch_last(core, rule)
     return whole
@@ -315,12 +327,15 @@ def in_batches(
     return partial(f, *consts)
 
 
-def levels_primitive(name: str, run: Callable[..., list[Array]], first: bool = False) -> Primitive:
+def levels_primitive(
+    name: str, run: Callable[..., list[Array]], shapes: Callable[..., list[tuple]], first: bool = False
+) -> Primitive:
     """A primitive that is ``run(*leaves, counts, levels, **rest)``, of leaves as ``parts`` takes them.
 
     Args:
         name: Its name.
         run: What it computes.
+        shapes: (shape, dtype) of what that returns for leaves of these shapes, found without tracing it.
         first: Whether a batch leaves it by the first axis, as it leaves ``batch_last``: a function and its rule of
             ``custom_jvp`` have to agree in that.
     """
@@ -353,11 +368,7 @@ def levels_primitive(name: str, run: Callable[..., list[Array]], first: bool = F
 
         return jax.jvp(some, tuple(leaves[i] for i in moving), tuple(changes[i] for i in moving))
 
-    def shapes(*leaves: Any, **rest: Any) -> list[ShapedArray]:
-        kinds = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
-        return [ShapedArray(x.shape, x.dtype) for x in jax.eval_shape(partial(run, **rest), *kinds)]
-
-    primitive.def_abstract_eval(shapes)
+    primitive.def_abstract_eval(lambda *leaves, **rest: [ShapedArray(*each) for each in shapes(*leaves, **rest)])
 
     @lru_cache(_KEPT)
     def compiled(rest: tuple) -> Callable[..., list[Array]]:
@@ -479,7 +490,12 @@ def _line_on_cpu(*leaves: Array, jaxpr: ClosedJaxpr, line: _Line, counts: tuple,
     return run_compiled(compiled, given, own, tuple(size for size, _ in levels))
 
 
-_line = levels_primitive("straight_line", _run_line, first=True)
+def _line_shapes(*leaves: Any, jaxpr: ClosedJaxpr, line: _Line, counts: tuple, levels: Levels) -> list[tuple]:
+    sizes = tuple(size for size, _ in levels)
+    return [((*aval.shape, *sizes), aval.dtype) for aval in jaxpr.out_avals]
+
+
+_line = levels_primitive("straight_line", _run_line, _line_shapes, first=True)
 mlir.register_lowering(_line, mlir.lower_fun(_line_on_cpu, multiple_results=True), platform="cpu")
 
 

@@ -6,7 +6,7 @@ are primitives of their own that a batch enters by the last axis, with the deriv
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -44,18 +44,33 @@ def scan_last(
 
     Returns:
         The last carry, and what the steps gave, stacked along a new leading axis.
+
+    Raises:
+        TypeError: what the step carries on has other shapes or types than the carry.
     """
     first = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), xs)
     carry, xs = jax.tree.map(jnp.asarray, (carry, xs))
     made, ready = _traced(straight_line(prepare or (lambda x: x)), first)
     body, out = _traced(straight_line(step), carry, ready)
     starts, entries = jax.tree.leaves(carry), jax.tree.leaves(xs)
+    _check_carry(starts, body.out_avals)
     found = _scan.bind(
         *map(jnp.asarray, (*made.consts, *body.consts)), *starts, *entries,
         made=made, body=body, counts=(len(made.consts), len(body.consts), len(starts)), reverse=reverse,
         prepared=prepare is not None, levels=(),
     )  # fmt: skip
     return jax.tree.unflatten(jax.tree.structure(out), found)
+
+
+def _check_carry(starts: Sequence[Array], found: Sequence[Any]) -> None:
+    """Check that a step leaves the kinds of the numbers that it carries on.
+
+    Raises:
+        TypeError: it does not.
+    """
+    for x, y in zip(starts, found, strict=False):
+        if x.shape != y.shape or (x.dtype != y.dtype and not x.weak_type):
+            raise TypeError(f"step: expected a carry of {x.dtype}{list(x.shape)}, got {y.dtype}{list(y.shape)}")
 
 
 def _traced(f: Callable[..., Any], *args: Any) -> tuple[ClosedJaxpr, Any]:
@@ -88,7 +103,14 @@ def _run_scan(
     return [*last, *ys]
 
 
-_scan = levels_primitive("scan_last", _run_scan)
+def _scan_shapes(*leaves: Any, body: Any, counts: tuple[int, int, int], levels: Levels, **rest: Any) -> list[tuple]:
+    length = split_leaves(leaves, counts)[3][0].shape[0]
+    leading = [()] * counts[2] + [(length,)] * (len(body.out_avals) - counts[2])
+    sizes = tuple(size for size, _ in levels)
+    return [((*axes, *x.shape, *sizes), x.dtype) for axes, x in zip(leading, body.out_avals, strict=True)]
+
+
+_scan = levels_primitive("scan_last", _run_scan, _scan_shapes)
 
 
 @batch_last
@@ -104,7 +126,7 @@ def while_last(going: Callable[[Any], Array], step: Callable[[Any], Any], carry:
     and reverse mode does not.
 
     Raises:
-        TypeError: what the step returns has another structure than the carry.
+        TypeError: what the step returns has another structure, other shapes or other types than the carry.
     """
     carry = jax.tree.map(jnp.asarray, carry)
     leaves, structure = jax.tree.flatten(carry)
@@ -112,6 +134,7 @@ def while_last(going: Callable[[Any], Array], step: Callable[[Any], Any], carry:
     body, out = jax.make_jaxpr(step, return_shape=True)(carry)
     if jax.tree.structure(out) != structure:
         raise TypeError(f"step: expected a carry of the structure {structure}, got {jax.tree.structure(out)}")
+    _check_carry(leaves, body.out_avals)
     found = _while.bind(
         *map(jnp.asarray, (*test.consts, *body.consts)), *leaves,
         test=test, body=body, counts=(len(test.consts), len(body.consts), len(leaves)), levels=(),
@@ -137,4 +160,8 @@ def _run_while(*leaves: Array, test: Any, body: Any, counts: tuple[int, int, int
     return jax.lax.while_loop(lambda state: jnp.any(state[0]), step, (go(*carry)[0], list(carry)))[1]
 
 
-_while = levels_primitive("while_last", _run_while)
+def _while_shapes(*leaves: Any, body: Any, levels: Levels, **rest: Any) -> list[tuple]:
+    return [((*x.shape, *(size for size, _ in levels)), x.dtype) for x in body.out_avals]
+
+
+_while = levels_primitive("while_last", _run_while, _while_shapes)

@@ -225,6 +225,10 @@ def test_examples_are_solved(name, tmp_path):
     (tmp_path / "example.toml").write_text(lgsim("optimize", "--example", name).stdout)
     result = lgsim("optimize", tmp_path / "example.toml", "--out", tmp_path / "run.npz")
     assert result.exit_code == 0, result.output
+    motion = Trajectory.load(tmp_path / "run.npz")
+    assert motion.step_error.resolved
+    speeds = np.abs(motion.v) / np.asarray(motion.model.velocity_limit)
+    assert name == "swing_up" or speeds.max() < 1 + 1e-6
 
 
 @pytest.mark.parametrize("kind", ["adam", pytest.param("lbfgs", marks=pytest.mark.exhaustive)])

@@ -44,19 +44,20 @@ def push(t, q, v, model):
     return jnp.outer(bodies, wrench) * jnp.sin(q[0] + v[-1] + t)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("lags", [False, True])
-@pytest.mark.parametrize("name", MACHINES)
-def test_its_own_linear_system_is_that_of_the_equations(name, lags):
-    """Against dense LU of the Jacobian by forward mode, which contains that of dexpinv."""
-    model = machine(name, lags)
+def start(model):
+    """A state (q, v, forces of drives that lag)."""
     q, v, z = trees.state(model)
-    y, action = jnp.concatenate([q, v, z] if lags else [q, v]), state_space(model)
+    return jnp.concatenate([q, v, z] if (model.actuator_time > 0).any() else [q, v])
+
+
+def check_system(model, y, forces):
+    """The linearization of the machine's field beside that of a plain function, by forward mode and dense LU."""
+    action = state_space(model)
     basis = jnp.eye(action.dim)
 
     @partial(jax.jit, static_argnums=0)
     def matrices(field, y):
-        found = linearize(action, field, jnp.asarray(0.3), y, ((model, control, push), None), jnp.asarray(0.03))
+        found = linearize(action, field, jnp.asarray(0.3), y, (forces, None), jnp.asarray(0.03))
         return found.value, found.rate, jax.vmap(found.resolvent, 1, 1)(basis)
 
     def plain(t, y, args):
@@ -64,6 +65,15 @@ def test_its_own_linear_system_is_that_of_the_equations(name, lags):
 
     for own, dense in zip(matrices(MOTION_FIELD, y), matrices(plain, y), strict=True):
         np.testing.assert_allclose(own, dense, rtol=0, atol=1e-13 * np.max(np.abs(dense)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lags", [False, True])
+@pytest.mark.parametrize("name", MACHINES)
+def test_its_own_linear_system_is_that_of_the_equations(name, lags):
+    """Against dense LU of the Jacobian by forward mode, which contains that of dexpinv."""
+    model = machine(name, lags)
+    check_system(model, start(model), (model, control, push))
 
 
 @pytest.mark.slow
@@ -102,22 +112,9 @@ def test_the_recursion_solves_the_same_system(name, lags, monkeypatch):
         stiffness=jnp.linspace(1, 30, nv), rest=jnp.full(nv, 0.2),
         actuator_time=jnp.where(jnp.arange(nv) % 2 == 0, 0.05, 0.0) if lags else jnp.zeros(nv),
     )  # fmt: skip
-    q, v, z = trees.state(model)
     law = controls.PD(lambda t: (0.3 * jnp.sin(t) * jnp.ones(nv), jnp.cos(t) * jnp.ones(nv), jnp.zeros(nv)), 20.0, 3.0)
     assert (law + law).by_joints and not (law + controls.GravityCompensation()).by_joints
-    y, action = jnp.concatenate([q, v, z] if lags else [q, v]), state_space(model)
-    basis = jnp.eye(action.dim)
-
-    @partial(jax.jit, static_argnums=0)
-    def matrices(field, y):
-        found = linearize(action, field, jnp.asarray(0.3), y, ((model, law, None), None), jnp.asarray(0.03))
-        return found.value, found.rate, jax.vmap(found.resolvent, 1, 1)(basis)
-
-    def plain(t, y, args):
-        return equations_of_motion(t, y, args)
-
-    for own, dense in zip(matrices(MOTION_FIELD, y), matrices(plain, y), strict=True):
-        np.testing.assert_allclose(own, dense, rtol=0, atol=1e-13 * np.max(np.abs(dense)))
+    check_system(model, start(model), (model, law, None))
 
 
 def stiff_pendulum(damping, friction_speed=0.01):
