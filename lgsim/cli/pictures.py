@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from lgsim.multibody import Model
 from lgsim.scenarios.machine import first_tag
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import unknown_name
-from lgsim.view import Shape, live, plots, read_visuals, to_html
+from lgsim.view import Shape, live, plots, read_mjcf_visuals, read_visuals, to_html
 
 Shapes = dict[str, list[Shape]]
 """Shapes by the name of their frame."""
@@ -39,15 +40,17 @@ def check_scenes() -> None:
 
 
 def visuals(file: Path | None) -> Shapes | None:
-    """Read the shapes of a URDF file; None, which is rods and ellipsoids, where it has none or is of another kind.
+    """Read the shapes of a URDF or MJCF file; None, which is rods and ellipsoids, where it has none.
 
     Raises:
         FileError: the file cannot be read.
         Stop: a package is missing.
     """
     check_scenes()
-    if file is None or first_tag(file) == "mujoco":
+    if file is None:
         return None
+    if first_tag(file) == "mujoco":
+        return read_mjcf_visuals(file) or None
     with warnings_as_notes():
         return read_visuals(file) or None
 
@@ -80,8 +83,8 @@ def save_plots(motion: Trajectory, folder: Path, stem: str, phases: Sequence[str
     return files
 
 
-def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None) -> Path:
-    """Write the scene of a run, or of a machine in its neutral configuration.
+def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None, **options: Any) -> Path:
+    """Write the scene of a run, or of a machine in its neutral configuration; the options are those of ``to_html``.
 
     Raises:
         BadInput: the run and the shapes do not fit.
@@ -90,11 +93,11 @@ def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None) -> P
     check_scenes()
     motion = _still(shown) if isinstance(shown, Model) else shown
     with bad_input():
-        to_html(motion, path, shapes, title=path.stem)
+        to_html(motion, path, shapes, title=path.stem, **options)
     return path
 
 
-def show(shown: Trajectory | Model, shapes: Shapes | None, port: int) -> None:
+def show(shown: Trajectory | Model, shapes: Shapes | None, port: int, **options: Any) -> None:
     """Show a run or a machine on a local web server, until Ctrl-C.
 
     Raises:
@@ -103,7 +106,7 @@ def show(shown: Trajectory | Model, shapes: Shapes | None, port: int) -> None:
     """
     check_scenes()
     with bad_input():
-        scene = live(shown, shapes, port=port)
+        scene = live(shown, shapes, port=port, **options)
     # what runs until Ctrl-C ends with it as it should
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with scene:
