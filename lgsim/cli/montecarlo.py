@@ -59,6 +59,8 @@ def run_study(asked: StudyRequest) -> int:
     elif asked.address is not None:
         raise BadInput("--address: only with --engine ray")
     files.check_folder("--out", asked.out.absolute().parent)
+    if asked.resume and not (asked.out.is_dir() and any(asked.out.iterdir())):
+        raise BadInput(f"--resume: there is no store at {str(asked.out)!r} to go on with; without --resume one is made")
     for option, value, least in (("--samples", asked.samples, 1), ("--seed", asked.seed, 0)):
         if value is not None and value < least:
             raise BadInput(f"{option}: expected a whole number from {least} on, got {value}")

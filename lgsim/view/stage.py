@@ -248,7 +248,7 @@ class Stage:
         return np.array([way[0], way[1], 0.0])
 
     def _root(self, name: str) -> FrameHandle:
-        """A node that carries all of a kind, not yet where it begins: only a change is recorded for each new playing."""
+        """A node that carries all of a kind, a little off its place, since only changes are recorded."""
         return self._scene.add_frame(f"/{name}", show_axes=False, position=(0.0, 0.0, 0.001))
 
     def _add_ghost(self, number: int, names: Sequence[str], parts: Parts, poses: FramePoses, moment: int) -> None:

@@ -88,6 +88,14 @@ def test_table_and_files(ran):
     assert len(mc.Store(store).files()) == 13  # a tile each: one sees a small study go on too
 
 
+def test_resume_wants_a_store(files, tmp_path):
+    """It made a new one where a name was mistyped."""
+    for _ in range(2):  # of a folder that is empty too
+        line = refused("montecarlo", files / "whole.toml", "--out", tmp_path / "store", "--resume")
+        assert line.startswith("--resume: there is no store at ") and line.endswith("without --resume one is made")
+        (tmp_path / "store").mkdir(exist_ok=True)
+
+
 def test_ctrl_c_and_resume_come_to_the_same_files(ran, files, tmp_path, monkeypatch):
     """Ctrl-C after the third chunk; without --resume the store is refused, with it all files are as without a break."""
     from lgsim.cli import montecarlo

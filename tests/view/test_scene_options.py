@@ -1,4 +1,4 @@
-"""What a scene shows beside the machine: the ground at its height, a followed frame, ghosts, the geoms of MJCF files."""
+"""What a scene shows beside the machine: the ground, a followed frame, ghosts, the geoms of MJCF files."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -77,7 +77,7 @@ def test_ghosts_are_seen_through():
 
 def test_options_name_what_is_wrong():
     motion = motions.of_a_pendulum(3)
-    with pytest.raises(ValueError, match="follow: expected names of frames, .*; got 'nobody'"):
+    with pytest.raises(ValueError, match=r"follow: expected names of frames, .*; got 'nobody'"):
         to_html(motion, follow="nobody")
     with pytest.raises(ValueError, match="ghosts, floor: expected zero or more"):
         to_html(motion, ghosts=-1)
