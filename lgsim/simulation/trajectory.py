@@ -187,10 +187,15 @@ class Trajectory:
             *([("method", self.remark)] if self.remark else []),
             *([] if self.step_error is None else [("error of the steps", str(self.step_error))]),
             ("energy drift", energy_drift(self)),
-            ("constraint error", f"{self.constraint_error.max():.2g}"),
+            *([("constraint error", f"{self.constraint_error.max():.2g}")] if self._has_quaternions else []),
             *limit_rows(self.limit_uses),
         ]
         return TrajectorySummary(tuple(rows), tuple(limit_warnings(self.limit_uses)))
+
+    @property
+    def _has_quaternions(self) -> bool:
+        """Whether a configuration can be off its manifold."""
+        return self.model.nq != self.model.nv
 
     @cached_property
     def _energies(self) -> tuple[Float[np.ndarray, " times"], Float[np.ndarray, " times"]]:
