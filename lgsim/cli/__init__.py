@@ -5,10 +5,40 @@ The extra: ``pip install 'lgsim[cli]'``. Nothing but ``main`` is meant for progr
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 __all__ = ["main"]
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
+
+@contextmanager
+def leaving_at_once() -> Iterator[None]:
+    """A context in which Ctrl-C ends the process where it is, with one line.
+
+    While packages are imported and programs compiled there is nothing to keep, and an exception out of nowhere would be
+    printed or swallowed by whatever it meets. Long work has handlers of its own, ``progress.Interruptible``.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, frame: object) -> None:
+        os.write(2, b"error: interrupted\n")
+        os._exit(INTERRUPTED)
+
+    before = signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def main() -> None:
@@ -21,6 +51,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
-    from lgsim.cli.app import app
+    with leaving_at_once():
+        from lgsim.cli.app import app
 
-    app(prog_name="lgsim")
+        app(prog_name="lgsim")

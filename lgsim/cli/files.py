@@ -43,7 +43,12 @@ def keep_compiled() -> None:
 
 
 def read_machine(
-    path: Path, *, floating_base: bool = False, gravity: Float[ndarray, " 3"] | None = None, float32: bool = False
+    path: Path,
+    *,
+    floating_base: bool = False,
+    gravity: Float[ndarray, " 3"] | None = None,
+    float32: bool = False,
+    ignore_equalities: bool = False,
 ) -> tuple[Model, Report]:
     """Read a machine, see ``lgsim.scenarios.machine.read_machine``; float64 from here on.
 
@@ -58,7 +63,9 @@ def read_machine(
         if floating_base:
             raise BadInput(f"--floating-base: {ONLY_URDF}")
     dtype = jnp.float32 if float32 else jnp.float64
-    return machine.read_machine(path, floating_base=floating_base, gravity=gravity, dtype=dtype)
+    return machine.read_machine(
+        path, floating_base=floating_base, gravity=gravity, dtype=dtype, ignore_equalities=ignore_equalities
+    )
 
 
 def remark(report: Report | None, floating_base: bool) -> None:
@@ -70,6 +77,8 @@ def remark(report: Report | None, floating_base: bool) -> None:
     if report.units:
         first, more = report.units[0], len(report.units) - 1
         found.append(f"line {first}{f' and {more} more that may be in other units' if more else ''}")
+    if report.dropped:
+        note(f"{report.dropped}; shown by: lgsim info {report.file}")
     if found:
         option = " --floating-base" if floating_base else ""
         note(f"{' and '.join(found)}; shown by: lgsim info {report.file}{option}")

@@ -33,7 +33,7 @@ def info(
     from lgsim.cli.terminal import console
     from lgsim.simulation.limits import limited_joints
 
-    model, report = read_machine(file, floating_base=floating_base)
+    model, report = read_machine(file, floating_base=floating_base, ignore_equalities=True)
     out = console()
     out.print(f"{file}: {_summary(model)}\n", soft_wrap=True)
     out.print(_tree(model))
@@ -61,8 +61,15 @@ def _show_missing_meshes(file: Path) -> None:
 
 
 def _summary(model: Model) -> str:
+    from lgsim.multibody.joints import Free
+    from lgsim.multibody.topology import WORLD
+
     tree = model.topology
-    base = "a floating base" if tree.floats else "a fixed base"
+    roots = [joint for joint, parent in zip(tree.joints, tree.parents, strict=True) if parent == WORLD]
+    free = sum(isinstance(joint, Free) for joint in roots)
+    base = "a floating base" if free == 1 else f"{free} floating bases" if free else ""
+    if free < len(roots):
+        base = f"a fixed base{' and ' * bool(base)}{base}"
     gravity = ", ".join(f"{float(x):g}" for x in model.gravity)
     mass = float(model.inertias[:, 0].sum())
     bodies = f"{tree.bodies} moving {'body' if tree.bodies == 1 else 'bodies'} on {base}, {mass:.6g} kg in all"

@@ -59,6 +59,8 @@ def run_study(asked: StudyRequest) -> int:
     elif asked.address is not None:
         raise BadInput("--address: only with --engine ray")
     files.check_folder("--out", asked.out.absolute().parent)
+    if asked.resume and not (asked.out.is_dir() and any(asked.out.iterdir())):
+        raise BadInput(f"--resume: there is no store at {str(asked.out)!r} to go on with; without --resume one is made")
     for option, value, least in (("--samples", asked.samples, 1), ("--seed", asked.seed, 0)):
         if value is not None and value < least:
             raise BadInput(f"{option}: expected a whole number from {least} on, got {value}")
@@ -167,6 +169,7 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
     from lgsim.montecarlo.limits import study_limit_uses
     from lgsim.montecarlo.study import FAILED
     from lgsim.reports.estimates import failure_interval, spread_rows, step_error_text
+    from lgsim.reports.study import label
     from lgsim.simulation.limits import limit_rows, limit_warnings
 
     half, found = f"± {100 * watch.level:g} %", results.step_error
@@ -183,7 +186,8 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
             cells[1] = failure_interval(results.moments(row.output), watch.level)
         if found is not None:
             cells.insert(2, step_error_text(found, row.output, row.entry))
-        table.add_row(row.output if row.entry is None else f"{row.output}[{row.entry}]", *cells)
+        plain = row.output if row.entry is None else f"{row.output}[{row.entry}]"
+        table.add_row(known if (known := label(results, row.output, row.entry)) is not None else plain, *cells)
     output = console()
     output.print(table)
     if len(rows) > SHOWN:

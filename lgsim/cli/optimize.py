@@ -122,6 +122,7 @@ def _show(
 
     problem = wanted.problem
     table = Table.grid(padding=(0, 2))
+    table.add_row("search", " ".join(result.message.split()) or "converged")
     table.add_row("cost", f"{float(result.cost):.6g}")
     for task in wanted.tasks:
         for size, unit in task.errors(problem, result):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -17,7 +19,7 @@ from lgsim.simulation import Trajectory
 from lgsim.support.files import named_file
 from lgsim.support.messages import unknown_name
 from lgsim.support.packages import package
-from lgsim.view import Shape, live, plots, read_visuals, to_html
+from lgsim.view import Shape, live, plots, read_mjcf_visuals, read_visuals, to_html
 
 FORMATS = ("png", "pdf", "svg")
 """The kinds of files that figures are written as."""
@@ -45,15 +47,17 @@ def check_scenes() -> None:
 
 
 def visuals(file: Path | None) -> Shapes | None:
-    """Read the shapes of a URDF file; None, which is rods and ellipsoids, where it has none or is of another kind.
+    """Read the shapes of a URDF or MJCF file; None, which is rods and ellipsoids, where it has none.
 
     Raises:
         FileError: the file cannot be read.
         Stop: a package is missing.
     """
     check_scenes()
-    if file is None or first_tag(file) == "mujoco":
+    if file is None:
         return None
+    if first_tag(file) == "mujoco":
+        return read_mjcf_visuals(file) or None
     with warnings_as_notes():
         return read_visuals(file) or None
 
@@ -132,8 +136,8 @@ def save_differences(time: Float[np.ndarray, " n"], curves: Mapping[str, Float[n
     return path
 
 
-def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None) -> Path:
-    """Write the scene of a run, or of a machine in its neutral configuration.
+def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None, **options: Any) -> Path:
+    """Write the scene of a run, or of a machine in its neutral configuration; the options are those of ``to_html``.
 
     Raises:
         BadInput: the run and the shapes do not fit.
@@ -142,11 +146,11 @@ def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None) -> P
     check_scenes()
     motion = _still(shown) if isinstance(shown, Model) else shown
     with bad_input():
-        to_html(motion, path, shapes, title=path.stem)
+        to_html(motion, path, shapes, title=path.stem, **options)
     return path
 
 
-def show(shown: Trajectory | Model, shapes: Shapes | None, port: int) -> None:
+def show(shown: Trajectory | Model, shapes: Shapes | None, port: int, **options: Any) -> None:
     """Show a run or a machine on a local web server, until Ctrl-C.
 
     Raises:
@@ -155,7 +159,9 @@ def show(shown: Trajectory | Model, shapes: Shapes | None, port: int) -> None:
     """
     check_scenes()
     with bad_input():
-        scene = live(shown, shapes, port=port)
+        scene = live(shown, shapes, port=port, **options)
+    # what runs until Ctrl-C ends with it as it should
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with scene:
         try:
             note(f"the scene is at {scene.url}; Ctrl-C ends it")

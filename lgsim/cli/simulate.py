@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from lgsim.formats import Report
     from lgsim.multibody import Model
+    from lgsim.scenarios.study import MotionScenario
     from lgsim.simulation import Trajectory
 
 MOST = 1e15
@@ -53,6 +54,7 @@ class SimulationRequest(NamedTuple):
     tolerance: float | None
     gravity: str | None
     floating_base: bool
+    ignore_equalities: bool
     out: Path
     plot: bool
     html: bool
@@ -76,23 +78,19 @@ def run_simulation(asked: SimulationRequest) -> int:
     from lgsim import simulation
     from lgsim.cli import files, pictures
     from lgsim.cli.checks import run_size, starts
-    from lgsim.scenarios import states
     from lgsim.simulation.simulate import CHUNK
     from lgsim.simulation.stops import CONTACT_TIME, resolved_contact_time
 
+    planned = None
+    if asked.file.suffix == ".toml":
+        asked, planned = _planned(asked)
     steps = _steps(asked)
     name, tolerance = _method(asked), _tolerance(asked)
     method = simulation.MOTION_METHODS.get(name, simulation.Automatic())
     files.check_out("--out", asked.out)
     files.keep_compiled()
-    model, report = _machine(asked)
-    with bad_input("--q: "):
-        q = states.configuration(asked.q, model, asked.seed)
-    with bad_input("--v: "):
-        v = states.velocities(asked.v, model)
-    with bad_input("--torque: "):
-        torque = states.velocities(asked.torque, model)
-    drive = _actuators(asked, model, torque)
+    asked, start = _start(asked, planned)
+    model, q, v, torque, drives = start.model, start.q, start.v, start.torque, start.drives
     starts.check_inertia(asked.file, model, q)
     if asked.stops:
         model = simulation.with_stops(model, CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt))
@@ -101,15 +99,17 @@ def run_simulation(asked: SimulationRequest) -> int:
     if asked.plot:
         pictures.check_plots()
     visuals = pictures.visuals(asked.file) if asked.html else None
-    files.remark(report, asked.floating_base)
+    files.remark(start.report, asked.floating_base)
     starts.remark(model, q, v, torque)
     if asked.stops:
         starts.remark_stops(model, q)
 
     def first_steps(count: int, watch: Watch) -> bool:
+        given = drives.get("torques")
+        first = {"torques": given[:count]} if given is not None and given.ndim > 1 else {}
         found = simulation.simulate(
-            model, q, v, duration=count * asked.dt, dt=asked.dt, method=method, step_check=False, **drive,
-            save_every=min(asked.save_every, CHUNK), progress=watch,
+            model, q, v, duration=count * asked.dt, dt=asked.dt, method=method, step_check=False,
+            save_every=min(asked.save_every, CHUNK), progress=watch, **(drives | first),
         ).result  # fmt: skip
         if found.startswith("interrupted"):
             raise KeyboardInterrupt
@@ -123,15 +123,14 @@ def run_simulation(asked: SimulationRequest) -> int:
         if asked.adaptive:
             motion = simulation.simulate_adaptive(
                 model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance,
-                method=simulation.MOTION_METHODS[name], **drive,
-                dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE,
-                step_check=asked.step_check, progress=watch,
+                method=simulation.MOTION_METHODS[name],
+                dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE, step_check=asked.step_check,
+                progress=watch, **drives,
             )  # fmt: skip
         else:
             motion = simulation.simulate(
-                model, q, v, duration=asked.duration, dt=asked.dt, method=method, **drive,
-                save_every=asked.save_every, check=asked.check,
-                step_check=asked.step_check, progress=watch,
+                model, q, v, duration=asked.duration, dt=asked.dt, method=method,
+                save_every=asked.save_every, check=asked.check, step_check=asked.step_check, progress=watch, **drives,
             )  # fmt: skip
     made = [files.save_run(motion, asked.out, asked.file)]
     if motion.result:
@@ -144,6 +143,76 @@ def run_simulation(asked: SimulationRequest) -> int:
     if motion.result:
         return INTERRUPTED if watch.interrupted else DIVERGED
     return 0 if motion.step_error is None or motion.step_error.resolved else NOT_RESOLVED
+
+
+WORDS_OF_FILE = {
+    "q": None, "v": None, "torque": None, "ctrl": None, "actuator_time": None, "duration": 5.0, "dt": 1e-3,
+    "method": None, "gravity": None, "floating_base": False, "ignore_equalities": False, "save_every": 1,
+    "float32": False, "seed": 0, "stops": False,
+}  # fmt: skip
+"""The words that a scenario says itself, with their defaults."""
+
+
+class _Start(NamedTuple):
+    """A machine, where it begins, and what drives it.
+
+    Attributes:
+        model: The machine.
+        report: What is odd in its file.
+        q: Configuration.
+        v: Velocity, rad/s or m/s.
+        torque: Constant joint forces, N m or N; None where others are given.
+        drives: The arguments of ``simulate`` for all that drives it.
+    """
+
+    model: Model
+    report: Report | None
+    q: Float[ndarray, " nq"]
+    v: Float[ndarray, " nv"]
+    torque: Float[ndarray, " nv"] | None
+    drives: dict[str, Any]
+
+
+def _start(asked: SimulationRequest, planned: MotionScenario | None) -> tuple[SimulationRequest, _Start]:
+    """The request, of the machine's own file, and the start of the motion, from the words or from a scenario."""
+    import numpy as np
+
+    from lgsim.scenarios import states
+
+    if planned is not None:
+        machine, plan = planned.machine, planned.rollout
+        constant = None if plan.torques is None or plan.torques.ndim > 1 else np.asarray(plan.torques)
+        drives = {"torques": plan.torques, "control": plan.control, "wrenches": plan.wrenches}
+        start = _Start(machine.model, machine.report, np.asarray(plan.q0), np.asarray(plan.v0), constant, drives)
+        return asked._replace(file=machine.path, floating_base=machine.floating_base), start
+    model, report = _machine(asked)
+    with bad_input("--q: "):
+        q = states.configuration(asked.q, model, asked.seed)
+    with bad_input("--v: "):
+        v = states.velocities(asked.v, model)
+    with bad_input("--torque: "):
+        torque = states.velocities(asked.torque, model)
+    return asked, _Start(model, report, q, v, torque, _actuators(asked, model, torque))
+
+
+def _planned(asked: SimulationRequest) -> tuple[SimulationRequest, MotionScenario]:
+    """The request with the numbers of its scenario, and the scenario."""
+    from lgsim.cli import files
+    from lgsim.scenarios.study import load_motion
+
+    files.configure_jax()
+    files.keep_compiled()
+    for word, usual in WORDS_OF_FILE.items():
+        if getattr(asked, word) != usual:
+            option = f"--{word.replace('_', '-')}"
+            raise BadInput(f"{option}: not with {asked.file}, which says what moves and how; write it there")
+    planned = load_motion(asked.file)
+    run = planned.rollout
+    method = None if asked.adaptive and planned.method == AUTOMATIC else planned.method
+    timing = {"duration": run.steps * float(run.dt), "dt": float(run.dt), "save_every": run.save_every}
+    if asked.adaptive and run.torques is not None and run.torques.ndim > 1:
+        raise BadInput("--adaptive: only with forces that are constant or of a law, not with those of a file")
+    return asked._replace(method=method, **timing), planned
 
 
 class StateWatch(Watch):
@@ -164,8 +233,9 @@ def _machine(asked: SimulationRequest) -> tuple[Model, Report | None]:
 
     gravity = _gravity(asked.gravity)
     model, report = files.read_machine(
-        asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32
-    )
+        asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32,
+        ignore_equalities=asked.ignore_equalities,
+    )  # fmt: skip
     if asked.actuator_time is None:
         return model, report
     with bad_input("--actuator-time: "):
@@ -303,7 +373,15 @@ STATE = '"0.1,0.2", or by joint: "elbow=0.2,ball=1:0:0"'
 
 
 def simulate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A machine: a URDF or MJCF file.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A machine, a URDF or MJCF file; or a TOML file that says what moves and how: [machine],"
+            " [start], [time], [control], [wind], as studies have them.",
+            show_default=False,
+        ),
+    ],
     q: Annotated[
         str | None, typer.Option(help=f"Configuration at the start: {STATE}, or random; else neutral.")
     ] = None,
@@ -340,6 +418,9 @@ def simulate(
     floating_base: Annotated[
         bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
     ] = False,
+    ignore_equalities: Annotated[
+        bool, typer.Option("--ignore-equalities", help="Leave out the ties of an MJCF file's <equality>.")
+    ] = False,
     out: Annotated[
         Path, typer.Option(help="Where the run goes: .npz, .parquet, .csv or .mcap; replaced if it exists.")
     ] = Path("run.npz"),
@@ -369,7 +450,7 @@ def simulate(
     estimated from the same motion with other steps; where it is as large as the motion, the exit status is 3.
     """
     request = SimulationRequest(
-        file, q, v, torque, ctrl, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base, out,
-        plot, html, save_every, float32, seed, check, not no_step_check, stops, yes,
+        file, q, v, torque, ctrl, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base,
+        ignore_equalities, out, plot, html, save_every, float32, seed, check, not no_step_check, stops, yes,
     )  # fmt: skip
     raise typer.Exit(run_simulation(request))

@@ -14,10 +14,20 @@ def view(
         typer.Argument(metavar="RUN_OR_FILE", help="A run, or a machine: a URDF or MJCF file.", show_default=False),
     ],
     html: Annotated[Path | None, typer.Option(help="Write a file that plays in any browser, and end.")] = None,
-    visuals: Annotated[Path | None, typer.Option(help="The URDF file with the shapes of a run's machine.")] = None,
+    visuals: Annotated[
+        Path | None, typer.Option(help="The URDF or MJCF file with the shapes of a run's machine.")
+    ] = None,
     floating_base: Annotated[
         bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
     ] = False,
+    trace: Annotated[
+        str | None, typer.Option(help="Frames whose path is drawn, names between commas.", metavar="FRAMES")
+    ] = None,
+    follow: Annotated[
+        str | None, typer.Option(help="A frame that stays in the middle of the picture.", metavar="FRAME")
+    ] = None,
+    ghosts: Annotated[int, typer.Option(min=0, help="Draw the machine at so many moments too, seen through.")] = 0,
+    floor: Annotated[float, typer.Option(help="Height of the ground, m.")] = 0.0,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Of the live scene.")] = 8080,
 ) -> None:
     """Show a run, or a machine whose joints you move, in a browser on this computer; Ctrl-C ends it."""
@@ -27,9 +37,13 @@ def view(
     if html is not None:
         files.check_file("--html", html)
     is_run = file.suffix in TRAJECTORIES
-    shown = files.load(file) if is_run else files.read_machine(file, floating_base=floating_base)[0]
+    shown = (
+        files.load(file) if is_run else files.read_machine(file, floating_base=floating_base, ignore_equalities=True)[0]
+    )
     shapes = pictures.visuals(visuals if is_run else visuals or file)
+    paths = [] if trace is None else [name.strip() for name in trace.split(",")]
+    options = {"trace": paths, "follow": follow, "ghosts": ghosts, "floor": floor}
     if html is None:
-        pictures.show(shown, shapes, port)
+        pictures.show(shown, shapes, port, **options)
     else:
-        typer.echo(pictures.save_html(shown, html, shapes))
+        typer.echo(pictures.save_html(shown, html, shapes, **options))

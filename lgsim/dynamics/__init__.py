@@ -10,6 +10,7 @@ from lgsim.dynamics.forward_dynamics import (
     forward_dynamics_derivatives,
 )
 from lgsim.dynamics.frame_distance import Capsule, frame_distance, sphere
+from lgsim.dynamics.global_operators import tip_operator, velocity_operators
 from lgsim.dynamics.inverse_dynamics import (
     InverseDynamicsDerivatives,
     inverse_dynamics,
@@ -41,5 +42,6 @@ __all__ = [
     "frame_distance", "frame_jacobian", "frame_jacobian_rate", "frame_twists", "global_matrices", "gravity_forces",
     "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_mass_matrix", "kinetic_energy", "mass_matrix",
     "momentum_regressor", "operational_space", "passive_forces", "poincare_equations", "potential_energy",
-    "solve_mass_matrix", "sphere", "spring_energy", "square_factors", "torque_regressor",
+    "solve_mass_matrix", "sphere", "spring_energy", "square_factors", "tip_operator",
+    "torque_regressor", "velocity_operators",
 ]  # fmt: skip

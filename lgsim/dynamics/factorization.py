@@ -104,8 +104,8 @@ def change_frames(matrices: GlobalMatrices, Q: Float[Array, "*batch k 4 4"]) -> 
     Source: Ploen and Park 1999, (15)-(17), (22), (25).
     """
     k = Q.shape[-3]
-    there = _diagonal(se3.Ad(Q))
-    back = _diagonal(se3.Ad(se3.inverse(Q)))
+    there = diagonal(se3.Ad(Q))
+    back = diagonal(se3.Ad(se3.inverse(Q)))
     if matrices.S.shape[-1] != k:
         raise ValueError(f"Q: expected {matrices.S.shape[-1]} poses, one for each row, got {k}")
     return GlobalMatrices(
@@ -119,28 +119,30 @@ def change_frames(matrices: GlobalMatrices, Q: Float[Array, "*batch k 4 4"]) -> 
 
 @jax.jit
 def _matrices(model: Model, q: Array) -> GlobalMatrices:
-    return _assembled(model, *_rows(model, q))
+    return assembled(model, *row_parts(model, q))
 
 
 @jax.jit
 def _factors(model: Model, q: Array) -> SquareFactors:
-    rows, poses, inertias = _rows(model, q)
-    G, Gamma, S, _, _ = _assembled(model, rows, poses, inertias)
+    rows, poses, inertias = row_parts(model, q)
+    G, Gamma, S, _, _ = assembled(model, rows, poses, inertias)
     gain, omega = _articulated(model, rows, poses, inertias)
     identity = jnp.eye(len(omega), dtype=q.dtype)
-    PhiT = _diagonal(gain[..., None])
+    PhiT = diagonal(gain[..., None])
     Pi = Gamma.mT @ PhiT
     XT = Gamma.mT - Pi @ S.mT
     Y = jax.scipy.linalg.solve_triangular(jnp.eye(len(XT), dtype=q.dtype) - XT, Pi, unit_diagonal=True)
     return SquareFactors(identity + S.mT @ (G.mT @ Pi), omega, identity - S.mT @ Y)
 
 
-def _rows(model: Model, q: Array) -> tuple[row.Rows, Transform, Inertia]:
+def row_parts(model: Model, q: Array) -> tuple[row.Rows, Transform, Inertia]:
+    """The rows of a model, their poses in what carries them at q (nq,), and the inertias that they carry."""
     rows = row.rows(model)
     return rows, row.poses(model, rows, q), row.row_inertias(model.topology, rows, row.inertias(model))
 
 
-def _assembled(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia) -> GlobalMatrices:
+def assembled(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia) -> GlobalMatrices:
+    """The matrices of what ``row_parts`` gives, for one state."""
     parents = model.topology.row_parent
     k = len(parents)
     inward = se3.Ad(se3.inverse(matrix_form.homogeneous(poses)))
@@ -153,7 +155,7 @@ def _assembled(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia
     m, h, I = inertias  # noqa: E741  the symbol
     ten = jnp.stack([m, *h, I.xx, I.xy, I.yy, I.xz, I.yz, I.zz], axis=-1)
     S, J = matrix_form.own_screws(rows)[..., None], matrix_form.inertia_matrices(ten)
-    return GlobalMatrices(G, Gamma, _diagonal(S), _diagonal(J), P0)
+    return GlobalMatrices(G, Gamma, diagonal(S), diagonal(J), P0)
 
 
 def _articulated(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia) -> tuple[Array, Array]:
@@ -173,7 +175,7 @@ def _articulated(model: Model, rows: row.Rows, poses: Transform, inertias: Inert
     return jnp.stack([*gain.v, *gain.w], axis=-1), 1 / free
 
 
-def _diagonal(blocks: Array) -> Array:
+def diagonal(blocks: Array) -> Array:
     """Blocks (..., k, m, n) on the diagonal of a matrix (..., k m, k n)."""
     *batch, k, m, n = blocks.shape
     i = np.arange(k)

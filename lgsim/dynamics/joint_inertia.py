@@ -162,7 +162,7 @@ def _steps_inwards(
         R = np.array([[float(x) for x in r] for r in T.R])
         yield None, np.zeros(6), E @ R @ E.T, E @ np.array([float(x) for x in T.p])
     else:
-        k, b = np.asarray(model.mimic[body], float)
+        k, b = (1.0, 0.0) if tree.mimics[body] is None else np.asarray(model.mimic[body], float)
         for row in reversed(rows):
             x, turns = float(k * q[tree.row_q[row]] + b), bool(tree.row_turns[row])
             slide = pitches[row] if turns else 1.0

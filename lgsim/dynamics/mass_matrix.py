@@ -13,6 +13,7 @@ from lgsim.dynamics import validation
 from lgsim.dynamics.composite import Composite, along_base, composite
 from lgsim.dynamics.kinematics import rest
 from lgsim.dynamics.row_tree import full
+from lgsim.dynamics.rows import mimic_ratios
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.xla import batch_last, fusion_barrier
@@ -88,7 +89,7 @@ def _reduced(model: Model, M: Array) -> Array:
     tree = model.topology
     if not tree.has_mimic:
         return M
-    ratio = model.mimic[:, 0][tree.row_joint]
+    ratio = mimic_ratios(model)
     M = M * ratio[:, None] * ratio[None]
     own = tree.row_source == np.arange(tree.rows)
     for _ in range(2):

@@ -147,7 +147,7 @@ def basis(axis: Vec) -> Mat:
 def rows(model: Model) -> Rows:
     """The rows of a model whose leaves have their own axes first."""
     tree = model.topology
-    align = basis(vector(model.axes))
+    align = basis(_axes(model))
     first, parent = tree.row_first, tree.row_parent
     # a first row hangs on the last row of the parent body, turned back; any other on the row before
     carrier = select(align, np.maximum(parent, 0))
@@ -176,8 +176,7 @@ def coordinates(model: Model, q: Array) -> Array:
     tree = model.topology
     x = q if _is_range(tree.row_q, q.shape[0]) else q[tree.row_q]
     if tree.has_mimic:
-        k, b = (model.mimic[:, i][tree.row_joint] for i in range(2))
-        x = k * x + b
+        x = mimic_ratios(model) * x + _only_of_followers(tree, model.mimic[:, 1], 0.0)
     if tree.groups:
         grouped = np.zeros(tree.rows, bool)
         for _, bodies in tree.groups:
@@ -191,7 +190,18 @@ def speeds(model: Model, v: Array) -> Array:
     """The rate of each row (k, *batch) of velocities or accelerations v (nv, *batch)."""
     tree = model.topology
     x = v if _is_range(tree.row_v, v.shape[0]) else v[tree.row_v]
-    return model.mimic[:, 0][tree.row_joint] * x if tree.has_mimic else x
+    return mimic_ratios(model) * x if tree.has_mimic else x
+
+
+def mimic_ratios(model: Model) -> Array:
+    """The factor k of each row (k, *batch): 1 where its joint follows none, whatever number stands there."""
+    return _only_of_followers(model.topology, model.mimic[:, 0], 1.0)
+
+
+def _only_of_followers(tree: Topology, numbers: Array, other: float) -> Array:
+    """Numbers of joints (n, *batch) by row, those of joints that follow no other one replaced."""
+    follows = np.array([mimic is not None for mimic in tree.mimics], bool)[tree.row_joint]
+    return jnp.where(_column(follows, numbers), numbers[tree.row_joint], jnp.full_like(numbers[tree.row_joint], other))
 
 
 def gathered(model: Model, forces: Array) -> Array:
@@ -199,7 +209,7 @@ def gathered(model: Model, forces: Array) -> Array:
     tree = model.topology
     if not tree.has_mimic:
         return forces
-    ratio = model.mimic[:, 0][tree.row_joint]
+    ratio = mimic_ratios(model)
     forces = ratio.reshape(ratio.shape[:1] + (1,) * (forces.ndim - ratio.ndim) + ratio.shape[1:]) * forces
     own = tree.row_source == np.arange(tree.rows)
     out = forces[np.flatnonzero(own)]
@@ -227,7 +237,7 @@ def _moved_by_groups(model: Model, rows: Rows, rest: Transform, group: Any, bodi
     places = next(p for joint, p, _ in kinds(tree) if joint == tree.joints[bodies[0]])
     first = np.array([tree.row_starts[body] for body in bodies])
     T = group([q[p] for p in places])
-    E = _frame_of_axes(model, tree, first, tree.joints[bodies[0]])
+    E = _frame_of_axes(rows, first, tree.joints[bodies[0]])
     R, p = E @ T.R @ E.T, E @ T.p
     align = select(rows.align, first)
     held = select(rest, first)
@@ -237,12 +247,44 @@ def _moved_by_groups(model: Model, rows: Rows, rest: Transform, group: Any, bodi
     return jax.tree.map(lambda x, y: jnp.where(moved, y, x), rest, spread(new, first, tree.rows))
 
 
-def _frame_of_axes(model: Model, tree: Topology, first: np.ndarray, joint: Any) -> Mat:
-    """The axes x, y, z in which a joint's group is meant, from the axes of its rows."""
-    found: dict[int, Vec] = {}
-    for offset, row in enumerate(joint.rows):
-        axis = vector(model.axes[first + offset])
-        found[row.axis] = axis * (1 / jnp.sqrt(axis.dot(axis)))
+def _axes(model: Model) -> Vec:
+    """The axis of each row (k, *batch); those of a joint that is a group are the axes of one frame.
+
+    A frame whatever the numbers are: x along the first axis, y in the plane of the first two. What else is in the axes
+    of the rows has no meaning, as have those of a base that moves freely, whose frame is that of its body.
+    """
+    tree = model.topology
+    axes = vector(model.axes)
+    parts, source = [axes], np.arange(tree.rows)
+    for joint, bodies in tree.groups:
+        frame = [_IDENTITY] if tree.floats and 0 in bodies else []
+        for column in frame:
+            parts.append(Vec(*(jnp.stack([jnp.full_like(axes.x[0], e) for e in r]) for r in column)))
+            source[: joint.nv] = _places(parts, 1, joint, 0)
+        first = np.array([tree.row_starts[body] for body in bodies[len(frame) :]], int)
+        if len(first):
+            own = {row.axis: vector(model.axes[first + offset]) for offset, row in enumerate(joint.rows)}
+            x = own[0] * (1 / jnp.sqrt(own[0].dot(own[0])))
+            y = own[1] - x * x.dot(own[1])
+            y = y * (1 / jnp.sqrt(y.dot(y)))
+            parts.append(jax.tree.map(lambda *columns: jnp.concatenate(columns), x, y, x.cross(y)))
+            for number, start in enumerate(first):
+                source[start : start + joint.nv] = _places(parts, len(first), joint, number)
+    if len(parts) == 1:
+        return axes
+    return Vec(*(jnp.concatenate(columns)[source] for columns in zip(*parts, strict=True)))
+
+
+def _places(parts: list[Vec], joints: int, joint: Any, number: int) -> list[int]:
+    """Where the last of some parts, the axes x, y, z of joints of a kind, has those of the rows of one of them."""
+    start = sum(len(part.x) for part in parts[:-1])
+    return [start + row.axis * joints + number for row in joint.rows]
+
+
+def _frame_of_axes(rows: Rows, first: np.ndarray, joint: Any) -> Mat:
+    """The axes x, y, z in which a joint's group is meant, as columns, of joints whose first rows are given."""
+    axis = Vec(*(r.z for r in rows.align))
+    found = {row.axis: select(axis, first + offset) for offset, row in enumerate(joint.rows)}
     return Mat(*(found[i] for i in range(3))).T
 
 

@@ -14,11 +14,12 @@ from jaxtyping import Float
 from lgsim.formats.mjcf_actuators import faults_of_actuators
 from lgsim.formats.mjcf_compiled import UNKNOWN_LINE, CompiledFile, compile_file
 from lgsim.formats.mjcf_joints import BALL, FREE, HINGE, SLIDE, SPEEDS, joint_chain, pose
-from lgsim.formats.report import FileWarning, Finding, Inertia, Report
+from lgsim.formats.report import Dropped, FileWarning, Finding, Inertia, Report
 from lgsim.formats.unit_checks import odd_length, odd_range
 from lgsim.formats.xml import FileError
 from lgsim.multibody.builder import ModelBuilder, ten_parameters
 from lgsim.multibody.inertia import defect
+from lgsim.multibody.joint_slices import JOINED
 from lgsim.multibody.joints import Fixed
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, ModelError
@@ -26,7 +27,11 @@ from lgsim.support.messages import counted
 
 
 def load_mjcf(
-    path: str | os.PathLike[str] | None = None, *, text: str | None = None, dtype: DTypeLike | None = None
+    path: str | os.PathLike[str] | None = None,
+    *,
+    text: str | None = None,
+    dtype: DTypeLike | None = None,
+    ignore_equalities: bool = False,
 ) -> Model:
     """The model of a machine from an MJCF file.
 
@@ -47,19 +52,24 @@ def load_mjcf(
         path: The file.
         text: The MJCF itself instead of a path; files that it names are sought in the working directory.
         dtype: float32 or float64; None for JAX's default float.
+        ignore_equalities: Whether a machine whose bodies are tied by ``<equality>`` is read without these ties.
 
     Returns:
-        The model; a ``FileWarning`` counts limits and lengths that look like degrees or millimeters.
+        The model. A ``FileWarning`` counts limits and lengths that look like degrees or millimeters, another one what
+        acts on the motion in the file and not in the model.
 
     Raises:
-        FileError: the file is missing, MuJoCo refuses it, or nothing in it moves; the message has the line.
+        FileError: the file is missing, MuJoCo refuses it, nothing in it moves, or an equality ties its bodies, without
+            which it is another machine; the message has the line.
         ImportError: the package ``mujoco`` is missing; ``pip install 'lgsim[mjcf]'``.
         TypeError: not just one of ``path`` and ``text`` is given.
 
     Source: MuJoCo's documentation, chapters "XML reference" and "Computation", section "Joint space and coordinates";
     the order and place of a body's joints: ``mj_kinematics``.
     """
-    model, report = read_mjcf(path, text=text, dtype=dtype)
+    model, report = read_mjcf(path, text=text, dtype=dtype, ignore_equalities=ignore_equalities)
+    if report.dropped:
+        warnings.warn(f"{report.file}: {report.dropped}", FileWarning, stacklevel=2)
     if report.units:
         warnings.warn(
             f"{report.file}: {counted(len(report.units), 'number')} may be in other units; the first one:"
@@ -71,7 +81,11 @@ def load_mjcf(
 
 
 def read_mjcf(
-    path: str | os.PathLike[str] | None = None, *, text: str | None = None, dtype: DTypeLike | None = None
+    path: str | os.PathLike[str] | None = None,
+    *,
+    text: str | None = None,
+    dtype: DTypeLike | None = None,
+    ignore_equalities: bool = False,
 ) -> tuple[Model, Report]:
     """(model, report): ``load_mjcf`` with what was odd in the file, and what of it the model does not represent.
 
@@ -81,11 +95,14 @@ def read_mjcf(
         path: The file.
         text: The MJCF itself instead of a path.
         dtype: float32 or float64; None for JAX's default float.
+        ignore_equalities: See ``load_mjcf``.
 
     Raises:
         FileError, ImportError, TypeError: see ``load_mjcf``.
     """
     file = compile_file(path, text)
+    if not ignore_equalities:
+        _refuse_equalities(file)
     # what numbers near the largest float overflow to is found by checks: numpy need not warn
     with np.errstate(all="ignore"):
         reader = _Reader(file, dtype)
@@ -108,6 +125,24 @@ def read_mjcf(
     return model, report
 
 
+def _refuse_equalities(file: CompiledFile) -> None:
+    """Check that no equality acts: without it the machine is another one.
+
+    Raises:
+        FileError: one does.
+    """
+    acting = np.flatnonzero(file.model.eq_active0 * file.enabled("CONSTRAINT", "EQUALITY"))
+    if len(acting):
+        more = f", and {len(acting) - 1} more" if len(acting) > 1 else ""
+        raise file.error(
+            "equality",
+            int(acting[0]),
+            f"it ties bodies or joints together{more}, which lgsim does not represent yet; without it the machine is"
+            " another one: ignore_equalities=True, in a scenario ignore_equalities = true in [machine], or lgsim"
+            " simulate --ignore-equalities read it so",
+        )
+
+
 class _Reader:
     """Gives the elements of a compiled file to a builder."""
 
@@ -128,7 +163,7 @@ class _Reader:
         # the body's own frame is that of the last joint unless its anchor is somewhere else
         is_last = bool(steps) and np.array_equal(rest, np.eye(4))
         for step in steps:
-            joint, first = "+".join(file.names["joint"][j] for j in step.members), step.members[0]
+            joint, first = JOINED.join(file.names["joint"][j] for j in step.members), step.members[0]
             last = is_last and step is steps[-1]
             carried = name if last else self._unused_name(f"{name}:{joint}")
             if len(step.members) > 1:
@@ -213,27 +248,27 @@ def _ignored(file: CompiledFile) -> Iterator[Finding]:
     """Remarks on elements and attributes that say something about the motion and were not read."""
     model = file.model
     if model.opt.density or model.opt.viscosity:
-        yield Finding(1, "<option>", "density and viscosity: forces of a fluid are not represented")
+        yield Dropped(1, "<option>", "density and viscosity: forces of a fluid are not represented")
     if file.enabled("CONSTRAINT", "CONTACT"):
         for geom in np.flatnonzero(model.geom_contype | model.geom_conaffinity).tolist():
-            yield file.finding("geom", geom, "can touch others; contacts are not represented")
+            yield file.dropped("geom", geom, "can touch others; contacts are not represented")
         for pair in range(model.npair):
-            yield file.finding("pair", pair, "contacts are not represented")
+            yield file.dropped("pair", pair, "contacts are not represented")
     moved = _tendons_of_actuators(file)
     for kind in ("equality", "tendon", "flex", "plugin"):
         for index, _ in enumerate(file.names[kind]):
             if kind != "tendon" or index not in moved:
-                yield file.finding(kind, index, "is not represented")
+                yield file.dropped(kind, index, "is not represented")
     for index, text in faults_of_actuators(file).items():
-        yield file.finding("actuator", index, text)
+        yield file.dropped("actuator", index, text)
     for body in range(model.nbody):
         if model.body_mocapid[body] >= 0:
-            yield file.finding("body", body, "is moved from outside (mocap); it is fixed here")
+            yield file.dropped("body", body, "is moved from outside (mocap); it is fixed here")
         if model.body_gravcomp[body]:
-            yield file.finding("body", body, "gravcomp is not represented")
+            yield file.dropped("body", body, "gravcomp is not represented")
     for joint in range(model.njnt):
         for text in _ignored_of_joint(file, joint):
-            yield file.finding("joint", joint, text)
+            yield file.dropped("joint", joint, text)
 
 
 def _tendons_of_actuators(file: CompiledFile) -> set[int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
-from lgsim.formats.report import Finding
+from lgsim.formats.report import Dropped, Finding
 from lgsim.formats.xml import TEXT, FileError
 from lgsim.support.packages import package
 
@@ -67,6 +67,10 @@ class CompiledFile:
     def finding(self, kind: str, index: int, text: str) -> Finding:
         """A remark about an element."""
         return Finding(self.lines[kind][index], self.subject(kind, index), text)
+
+    def dropped(self, kind: str, index: int, text: str) -> Dropped:
+        """A remark about an element that acts on the motion and is not in the model."""
+        return Dropped(self.lines[kind][index], self.subject(kind, index), text)
 
     def error(self, kind: str, index: int, message: str) -> FileError:
         """The error to raise about an element."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,11 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.line}: {self.subject} {self.text}"
+
+
+@dataclass(frozen=True)
+class Dropped(Finding):
+    """What acts on the motion in the file and not in the model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +86,12 @@ class Report:
         return len(list(iter(self)))
 
     @property
+    def dropped(self) -> str:
+        """What acts on the motion in the file and not in the model, in one line; empty for nothing."""
+        found = [finding for finding in self.ignored if isinstance(finding, Dropped)]
+        return ", ".join(_counted(same) for same in _alike(found))
+
+    @property
     def lines(self) -> list[str]:
         """Each remark as ``file:line: text``."""
         return [f"{self.file}:{finding}" for finding in self]
@@ -105,14 +116,27 @@ class Report:
 
 
 def _grouped(findings: Iterable[Finding]) -> Iterator[str]:
-    """One line for all remarks of the same text."""
-    places: dict[str, list[Finding]] = {}
-    for finding in findings:
-        places.setdefault(finding.text, []).append(finding)
-    for text, same in places.items():
+    """One line for all remarks of the same text on elements of a kind."""
+    for same in _alike(findings):
         lines = ", ".join(str(finding.line) for finding in same)
-        yield (
-            f"{text}: {same[0].subject}, line {lines}"
-            if len(same) == 1
-            else f"{text}: {len(same)} times, lines {lines}"
-        )
+        if len(same) == 1:
+            yield f"{same[0].text}: {same[0].subject}, line {lines}"
+        else:
+            yield f"{_counted(same)}; lines {lines}"
+
+
+def _alike(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
+    """The remarks of the same text on elements of a kind, such as all on actuators, together."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.subject.partition(" ")[0], finding.text), []).append(finding)
+    yield from groups.values()
+
+
+def _counted(same: Sequence[Finding]) -> str:
+    """Remarks of one text as a sentence: "2 actuators are not represented"."""
+    kind, text = same[0].subject.partition(" ")[0], same[0].text
+    if len(same) == 1:
+        return f"{same[0].subject} {text}"
+    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+    return f"{len(same)} {plural} {'are' + text.removeprefix('is') if text.startswith('is ') else text}"

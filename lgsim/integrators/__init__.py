@@ -1,11 +1,17 @@
-"""Integrators on manifolds: methods as checked data, one engine for each family, and the loop that runs them."""
+"""Integrators on manifolds: methods as checked data, one engine for each family, and the loop that runs them.
+
+``lgsim.integrators.adaptive`` (extra ``adaptive``) is imported when it is used first.
+"""
+
+from importlib import import_module
+from types import ModuleType
 
 from lgsim.integrators.commutator_free import CommutatorFree
 from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme, triple_jump, with_adjoint
 from lgsim.integrators.coordinates import Cayley, Exponential, SecondKind
 from lgsim.integrators.hamiltonian import BodyMomentumHamiltonian, HamiltonianField, LiePoissonField
 from lgsim.integrators.implicit_munthe_kaas import ImplicitMuntheKaas
-from lgsim.integrators.integrate import RESULTS, Solution, integrate
+from lgsim.integrators.integrate import RESULTS, FirstSteps, Solution, integrate
 from lgsim.integrators.linearly_implicit import LinearizableField, Linearization, LinearlyImplicit
 from lgsim.integrators.method import ImplicitMethod, Method
 from lgsim.integrators.methods import (
@@ -36,6 +42,7 @@ __all__ = [
     "CommutatorFree",
     "CommutatorFreeTableau",
     "Exponential",
+    "FirstSteps",
     "HamiltonianField",
     "ImplicitMethod",
     "ImplicitMuntheKaas",
@@ -65,3 +72,10 @@ __all__ = [
     "triple_jump",
     "with_adjoint",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """The part that needs a package of an extra."""
+    if name == "adaptive":
+        return import_module("lgsim.integrators.adaptive")
+    raise AttributeError(f"module 'lgsim.integrators' has no attribute {name!r}", name=name)

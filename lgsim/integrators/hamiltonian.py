@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import equinox as eqx
@@ -16,8 +16,9 @@ from jaxtyping import Float, PyTree
 from lgsim.integrators.method import Number
 from lgsim.lie.group import Element, LieGroup
 
-Hamiltonian = Callable[[Element, Float[Array, " dim"], Any], Float[Array, ""]]
-"""``hamiltonian(g, mu, args)``: an energy of a group element and a momentum."""
+Hamiltonian = Callable[..., Float[Array, ""]]
+"""``hamiltonian(g, mu, args)``: an energy of a group element and a momentum; where a field ``depends_on_time``,
+``hamiltonian(t, g, mu, args)``."""
 
 
 class HamiltonianField(eqx.Module):
@@ -31,12 +32,14 @@ class HamiltonianField(eqx.Module):
         group: the group G.
         hamiltonian: ``H(g, mu, args)``, a scalar; mu is the space momentum (dim,). ``BodyMomentumHamiltonian`` makes
             one from an energy of the body momentum.
+        depends_on_time: whether it is ``H(t, g, mu, args)``.
 
     Source: Celledoni et al. 2021, (12), (14).
     """
 
     group: LieGroup
     hamiltonian: Hamiltonian
+    depends_on_time: bool = eqx.field(static=True, default=False)
 
     def __call__(self, t: Number, y: tuple[Element, Float[Array, " dim"]], args: Any) -> Float[Array, " algebra"]:
         """The algebra vector (xi, n) of length 2 dim at the state (g, mu)."""
@@ -46,7 +49,8 @@ class HamiltonianField(eqx.Module):
         def energy(eta: Float[Array, " dim"], mu: Float[Array, " dim"]) -> Float[Array, ""]:
             # to first order exp(eta), which is all that a gradient at zero asks
             factor = jax.tree.map(lambda e, d: e + jnp.tensordot(d, eta, 1), self.group.identity(mu.dtype), directions)
-            return self.hamiltonian(self.group.compose(factor, g), mu, args)
+            time = (t,) if self.depends_on_time else ()
+            return self.hamiltonian(*time, self.group.compose(factor, g), mu, args)
 
         by_element, by_momentum = jax.grad(energy, (0, 1))(jnp.zeros_like(mu), mu)
         return jnp.concatenate([by_momentum, -by_element])
@@ -66,14 +70,16 @@ class BodyMomentumHamiltonian(eqx.Module):
     Attributes:
         group: the group G.
         hamiltonian: ``H(g, Pi, args)``, a scalar; Pi is the body momentum (dim,), such as ``I Omega`` of a rigid body.
+            With a time, ``H(t, g, Pi, args)``, it is for a field that ``depends_on_time``.
     """
 
     group: LieGroup
     hamiltonian: Hamiltonian
 
-    def __call__(self, g: Element, mu: Float[Array, " dim"], args: Any) -> Float[Array, ""]:
-        """The energy () at the element g and the space momentum mu (dim,)."""
-        return self.hamiltonian(g, self.group.Ad_dual_action(g, mu), args)
+    def __call__(self, *arguments: Any) -> Float[Array, ""]:
+        """The energy () at (g, mu, args) or (t, g, mu, args), mu (dim,) being the space momentum."""
+        *time, g, mu, args = arguments
+        return self.hamiltonian(*time, g, self.group.Ad_dual_action(g, mu), args)
 
 
 class LiePoissonField(eqx.Module):
@@ -84,12 +90,15 @@ class LiePoissonField(eqx.Module):
 
     Attributes:
         hamiltonian: ``H(Pi, args)``, a scalar.
+        depends_on_time: whether it is ``H(t, Pi, args)``.
 
     Source: Celledoni et al. 2021, (18) with the sign of left invariance.
     """
 
-    hamiltonian: Callable[[Float[Array, " dim"], Any], Float[Array, ""]]
+    hamiltonian: Callable[..., Float[Array, ""]]
+    depends_on_time: bool = eqx.field(static=True, default=False)
 
     def __call__(self, t: Number, y: Float[Array, " dim"], args: Any) -> Float[Array, " dim"]:
         """The algebra vector -dH/dPi (dim,) at the body momentum y = Pi (dim,)."""
-        return -jax.grad(self.hamiltonian)(y, args)
+        energy = partial(self.hamiltonian, t) if self.depends_on_time else self.hamiltonian
+        return -jax.grad(energy)(y, args)

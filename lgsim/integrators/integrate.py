@@ -1,4 +1,4 @@
-"""The fixed-step loop: one compiled step, whatever the method, the manifold and the number of steps.
+"""The fixed-step loop: one compiled step, whatever the method and the manifold, in a loop over any number of steps.
 
 What reverse mode keeps of the loop is a choice: ``lax.scan``, or scans nested under ``jax.checkpoint``. Nothing is a
 ``while_loop``, so forward mode, reverse mode and any order of both work with every choice.
@@ -73,7 +73,7 @@ def integrate(
     args: Any = None,
     inputs: PyTree[Shaped[ArrayLike, "steps ..."]] = None,
     save_every: int = 1,
-    checkpoint: str | int | None = "step",
+    checkpoint: Checkpoint = "step",
     throw: bool = True,
 ) -> Solution:
     """Solve ``y' = field(t, y, args) . y`` with a fixed step: ``y(t + dt)`` is reached by exponentials, so y never
@@ -96,7 +96,8 @@ def integrate(
             is ``field(t, y, (args, inputs[k]))``, at all stages alike.
         save_every: save each ``save_every``-th state; a divisor of ``steps``.
         checkpoint: what reverse mode keeps: None every intermediate value, "step" the state at each step, an integer k
-            the state at each k-th step, "recursive" a logarithmic number of states.
+            the state at each k-th step, "recursive" a logarithmic number of states; ``FirstSteps(count)`` for as many
+            steps as a number says that compiles nothing again, without reverse mode.
         throw: raise where an implicit method did not solve the equations of a step. Under ``jax.jit``, ``jax.vmap`` and
             derivatives nothing is raised: look at ``result`` and ``residuals``.
 
@@ -213,12 +214,39 @@ _remat = partial(jax.checkpoint, prevent_cse=False)
 _remat_step = partial(_remat, policy=save_marked_values)
 
 
-def checkpoint_policy(checkpoint: str | int | None) -> Loop:
+class FirstSteps(eqx.Module):
+    """A loop that takes the first steps alone, as many as an array says: no count is compiled anew. No reverse mode.
+
+    What is saved after them is zero.
+
+    Attributes:
+        count: the number of steps, at most that of the loop.
+    """
+
+    count: Int[ArrayLike, ""]
+
+    def __call__(self, body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
+        """Run the loop; arguments and result are those of ``store_all``."""
+        shapes = jax.eval_shape(body, carry, jax.ShapeDtypeStruct((), jnp.arange(0).dtype))[1]
+        outputs = jax.tree.map(lambda s: jnp.zeros((length, *s.shape), s.dtype), shapes)
+
+        def step(k: Index, state: tuple[Carry, Output]) -> tuple[Carry, Output]:
+            carry, output = body(state[0], k)
+            return carry, jax.tree.map(lambda rows, row: rows.at[k].set(row), state[1], output)
+
+        return jax.lax.fori_loop(jnp.zeros((), int), jnp.minimum(self.count, length), step, (carry, outputs))
+
+
+Checkpoint = str | int | FirstSteps | None
+"""What reverse mode keeps of a loop, or how many steps of it are taken, see ``integrate``."""
+
+
+def checkpoint_policy(checkpoint: Checkpoint) -> Loop:
     """The loop of a ``checkpoint`` argument.
 
     Args:
         checkpoint: None for ``store_all``, "step" for ``store_steps``, an integer k for ``StoreEvery(k)``, "recursive"
-            for ``store_recursively``.
+            for ``store_recursively``; ``FirstSteps`` is one itself.
 
     Returns:
         The loop, equal for equal arguments, so that it can be static in a compiled function.
@@ -226,6 +254,8 @@ def checkpoint_policy(checkpoint: str | int | None) -> Loop:
     Raises:
         ValueError: the argument is none of these.
     """
+    if isinstance(checkpoint, FirstSteps):
+        return checkpoint
     named: dict[Any, Loop] = {None: store_all, "step": store_steps, "recursive": store_recursively}
     if isinstance(checkpoint, int) and not isinstance(checkpoint, bool) and checkpoint >= 1:
         return StoreEvery(checkpoint)

@@ -21,6 +21,7 @@ from jaxtyping import Float, Real
 from lgsim.integrators.newton import Newton
 from lgsim.lie.action import Action, Point
 from lgsim.support import check
+from lgsim.support.full_repr import is_full
 
 Number = int | float | np.integer | np.floating | Real[np.ndarray, ""] | Real[Array, ""]
 """One real number, as a Python number or as an array without axes."""
@@ -55,6 +56,10 @@ class Method(eqx.Module):
     """
 
     tableau: eqx.AbstractVar[Tableau]
+
+    def __repr__(self) -> str:
+        """The name; in a fingerprint all coefficients."""
+        return eqx.Module.__repr__(self) if is_full() else self.name
 
     @property
     def name(self) -> str:

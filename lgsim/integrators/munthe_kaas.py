@@ -121,15 +121,23 @@ class MuntheKaas(Method):
     ) -> tuple[Point, Vector | None]:
         """The state after a step, and the difference of the algebra vectors of a pair, which estimates its error."""
         tableau, dtype, coordinates = self.tableau, dt.dtype, self.coordinates
-        rate = coordinates.inverse_differential if self.correction is exact else self.correction
+        correction = coordinates.inverse_differential if self.correction is exact else self.correction
+        # a branch in a loop makes a GPU wait for the host at each stage, which takes longer than dexpinv
+        skips = jax.default_backend() == "cpu"
         count = tableau.stages
         # Row i leads from stage i to the next point: the last one is the update.
         rows = jnp.asarray([(*row, *[0.0] * (count - len(row))) for row in (*tableau.a[1:], tableau.b)], dtype)
 
+        def rate(index: Int[Array, ""], sigma: Vector, k: Vector) -> Vector:
+            if not skips:
+                return correction(action, sigma, k)
+            # in the first stage sigma is zero, where the correction is the identity
+            return jax.lax.cond(index > 0, lambda: correction(action, sigma, k), lambda: k)
+
         def stage(carry: StageCarry, entry: StageEntry) -> tuple[StageCarry, None]:
             sigma, point, slopes = carry
             index, node, row = entry
-            slope = rate(action, sigma, dt * field(t + node * dt, point, args))
+            slope = rate(index, sigma, dt * field(t + node * dt, point, args))
             slopes = slopes.at[index].set(slope)
             sigma = jnp.sum(row[:, None] * slopes, axis=0)
             return (sigma, coordinates.move(action, sigma, y), slopes), None

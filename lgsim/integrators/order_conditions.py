@@ -49,6 +49,43 @@ def forest_name(forest: tuple) -> str:
     return "".join(tree_name(tree) for tree in forest)
 
 
+def condition_in_words(name: str) -> str:
+    """The order condition of a forest of that name: the formula of one tree, what the brackets of several mean.
+
+    ``[[]]``, a root with one leaf, is ``sum_i b_i c_i = 1/2``, and ``[[][[]]]`` is
+    ``sum_ij b_i c_i a_ij c_j = 1/8``. Source: Hairer, Norsett, Wanner, Solving ODEs I, II.2.
+    """
+    forest = forest_of(name)
+    if len(forest) != 1:
+        return brackets_in_words(name)
+    letters: list[str] = []
+
+    def weight(tree: tuple) -> str:
+        letter = chr(ord("i") + len(letters))
+        letters.append(letter)
+        return letter + "".join(f" a_{letter}{weight(child)}" if child else f" c_{letter}" for child in tree)
+
+    found = weight(forest[0])
+    return f"sum_{''.join(letters)} b_{found} = 1/{density(forest[0])}"
+
+
+def brackets_in_words(name: str) -> str:
+    """What the brackets of a name are, where a condition has no formula as short as that of a Runge-Kutta method."""
+    return f"that of the rooted trees {name}, in which each pair of brackets is a node with its children inside"
+
+
+def forest_of(name: str) -> tuple:
+    """The forest of a name, the inverse of ``forest_name``."""
+    stack: list[list[tuple]] = [[]]
+    for letter in name:
+        if letter == "[":
+            stack.append([])
+        else:
+            tree = tuple(stack.pop())
+            stack[-1].append(tree)
+    return tuple(stack[0])
+
+
 def _partitions(total: int, largest: int) -> list[dict[int, int]]:
     """All ways of writing `total` as a sum of parts of at most `largest`: {part: how many}."""
     if total == 0:

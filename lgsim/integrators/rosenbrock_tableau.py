@@ -20,7 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.integrators.order_conditions import classical_conditions, linearly_implicit_residuals, tree_name
+from lgsim.integrators.order_conditions import (
+    brackets_in_words,
+    classical_conditions,
+    linearly_implicit_residuals,
+    tree_name,
+)
 from lgsim.integrators.tableau import check_order, check_pair, floats
 
 Rows = Sequence[Sequence[float]]
@@ -77,7 +82,7 @@ class RosenbrockTableau:
     def _check_weights(self, name: str, m: tuple[float, ...], order: int) -> None:
         trees = [tree_name(tree) for tree in classical_conditions(order)]
         residuals = linearly_implicit_residuals(self.alpha, self.alpha + self.Gamma, np.array(m) @ self.Gamma, order)
-        check_order(name, order, trees, residuals)
+        check_order(name, order, trees, residuals, brackets_in_words)
 
     @property
     def stages(self) -> int:

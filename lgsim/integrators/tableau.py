@@ -7,7 +7,7 @@ that it claims, and so does its embedded scheme.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from lgsim.integrators.group_words import Commutator, Exponentials
 from lgsim.integrators.order_conditions import (
     classical_conditions,
     classical_residuals,
+    condition_in_words,
     forest_name,
     lie_conditions,
     lie_order_residuals,
@@ -53,15 +54,22 @@ def _check_sum(name: str, what: str, values: Sequence[float], total: float, symb
         raise ValueError(f"{name}: {what} adds up to {added:.16g}, but {symbol} = {total:.16g}")
 
 
-def check_order(name: str, order: int, conditions: Sequence[str], residuals: Float[np.ndarray, " conditions"]) -> None:
-    """Raise with the condition that fails worst."""
+def check_order(
+    name: str,
+    order: int,
+    conditions: Sequence[str],
+    residuals: Float[np.ndarray, " conditions"],
+    words: Callable[[str], str] = condition_in_words,
+) -> None:
+    """Raise with the condition that fails worst, in words."""
     worst = int(np.argmax(np.abs(residuals)))
     if abs(residuals[worst]) > ORDER_TOLERANCE:
         failed = int(np.sum(np.abs(residuals) > ORDER_TOLERANCE))
         nodes = conditions[worst].count("[")
+        said = words(conditions[worst])
         raise ValueError(
-            f"{name}: order {order} is claimed, but {failed} of the {residuals.size} order conditions fail; "
-            f"the worst is {conditions[worst]} (order {nodes}), off by {residuals[worst]:.1e}"
+            f"{name}: order {order} is claimed, but {failed} of the {residuals.size} order conditions fail; the worst "
+            f"one, of order {nodes}, is off by {residuals[worst]:.1e}: {said}"
         )
 
 

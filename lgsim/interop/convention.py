@@ -200,7 +200,8 @@ class Convention:
             source = i if mimic is None else mimic
             ours = tree.q_slice(source), tree.v_slice(source)
             theirs = slice(q, q + form.nq(joint)), slice(v, v + joint.nv)
-            numbers = model.placements[i].astype(dtype), *model.mimic[i].astype(dtype)
+            ratio = model.mimic[i] if mimic is not None else jnp.array([1, 0])
+            numbers = model.placements[i].astype(dtype), *ratio.astype(dtype)
             parts.append(_ToolJoint(form, source, mimic is None, *ours, *theirs, *numbers))
             q, v = theirs[0].stop, theirs[1].stop
         return parts

@@ -18,8 +18,8 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from lgsim.lie import se3
-from lgsim.lie.group import SE3, Element, Euclidean, LieGroup, defects_of_parts, join, norm, split
+from lgsim.lie import quaternion, se3, so3
+from lgsim.lie.group import SE3, SO3, Element, Euclidean, LieGroup, UnitQuaternion, defects_of_parts, join, norm, split
 from lgsim.support import check
 
 Point = Any
@@ -230,6 +230,43 @@ class Coadjoint(Action):
     def bracket(self, a: Array, b: Array) -> Array:
         return self.group.bracket(self._vector("a", a), self._vector("b", b))
 
+    def difference(self, y0: Array, y1: Array) -> Array:
+        """The algebra vector with the smallest turn that moves y0 to y1 on its orbit; off it, as near as it comes.
+
+        Of the groups of rotations and poses. Not defined where the vectors that turn are zero or opposite.
+
+        Raises:
+            NotImplementedError: the group is another one.
+        """
+        y0, y1 = check.arguments(y0=(y0, (self.dim,)), y1=(y1, (self.dim,)))
+        if self.group == SE3:
+            return _screw_between(y0[..., :3], y0[..., 3:], y1[..., :3], y1[..., 3:])
+        if self.group in (SO3, UnitQuaternion):
+            return _turn_between(y0, y1)
+        raise NotImplementedError(
+            f"the orbits of {self.group} have no difference; of SO3, UnitQuaternion and SE3 they do"
+        )
+
+    def provides(self, verb: str) -> bool:
+        if verb == "difference" and self.group not in (SO3, UnitQuaternion, SE3):
+            return False
+        return super().provides(verb)
+
+
+def _turn_between(a: Array, b: Array) -> Array:
+    """The rotation vector of the smallest turn that takes the direction of a to that of b; NaN for opposite ones."""
+    size = jnp.sqrt(jnp.sum(a * a, axis=-1) * jnp.sum(b * b, axis=-1))
+    middle = size + jnp.sum(a * b, axis=-1)
+    return quaternion.log(jnp.concatenate([middle[..., None], jnp.cross(a, b)], axis=-1))
+
+
+def _screw_between(p0: Array, m0: Array, p1: Array, m1: Array) -> Array:
+    """The twist with ``p1 = R p0`` and ``m1 = R m0 + r x p1`` for (R, r) = exp: the smallest turn, r across p1."""
+    w = _turn_between(p0, p1)
+    rest = m1 - so3.Ad_action(so3.exp(w), m0)
+    r = jnp.cross(p1, rest) / jnp.sum(p1 * p1, axis=-1, keepdims=True)
+    return jnp.concatenate([so3.dexpinv_action(w, r), w], axis=-1)
+
 
 class TangentSphere(Action):
     """SE(3) on the tangent bundle of the 2-sphere: states (q, omega) in one array (6,), q a direction, omega . q = 0.
@@ -254,6 +291,14 @@ class TangentSphere(Action):
 
     def bracket(self, a: Array, b: Array) -> Array:
         return SE3.bracket(self._vector("a", a), self._vector("b", b))
+
+    def difference(self, y0: Array, y1: Array) -> Array:
+        """The twist with the smallest turn that moves y0 to y1, and of those the one whose displacement is across q1.
+
+        Not defined where the directions are opposite.
+        """
+        y0, y1 = check.arguments(y0=(y0, (6,)), y1=(y1, (6,)))
+        return _screw_between(y0[..., :3], y0[..., 3:], y1[..., :3], y1[..., 3:])
 
     def project(self, y: Array) -> Array:
         """The direction of q, and the part of omega across it."""

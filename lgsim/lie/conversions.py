@@ -101,21 +101,26 @@ def euler_from_matrix(R: so3.Matrix, axes: EulerAxes) -> Float[Array, "*batch 3"
     """Angles (a, b, c) with ``matrix_from_euler(angles, axes) = R``.
 
     b lies in [-pi/2, pi/2] for three different axes and in [0, pi] for two. Where b is at an end (gimbal lock) only
-    a + c or a - c is determined, and derivatives are not finite: no three angles are free of that.
+    a + c or a - c is determined: a is 0 there, or what rounding left of it beside, and c takes the rest, so that the
+    angles are always those of R. Derivatives at the ends are not finite: no three angles are free of that.
     """
     R = check.floating("R", R, 3, 3)
     i, j, k = axes.value
+    o = 3 - i - j
+    sign = 1.0 if (j - i) % 3 == 1 else -1.0
+    opposite, beside = (-sign * R[..., j, k], R[..., k, k]) if i != k else (R[..., j, i], -sign * R[..., o, i])
+    # of two zeros of either sign the angle 0; adding the square of zero takes its sign and keeps the derivative
+    opposite, beside = (jnp.where(x == 0, x * x + x, x) for x in (opposite, beside))
+    a = jnp.arctan2(opposite, beside)
+    # R turned back by a is R_j(b) R_k(c): rounding of a, which is large where R has hardly an a, goes into c
+    cosine, sine = jnp.cos(a)[..., None], sign * jnp.sin(a)[..., None]
+    row_j, row_o = cosine * R[..., j, :] + sine * R[..., o, :], cosine * R[..., o, :] - sine * R[..., j, :]
     if i != k:
-        sign = 1.0 if (j - i) % 3 == 1 else -1.0
-        b = jnp.arctan2(sign * R[..., i, k], jnp.hypot(R[..., i, i], R[..., i, j]))
-        a = jnp.arctan2(-sign * R[..., j, k], R[..., k, k])
-        c = jnp.arctan2(-sign * R[..., i, j], R[..., i, i])
+        b = jnp.arctan2(sign * R[..., i, k], row_o[..., k])
+        c = jnp.arctan2(sign * row_j[..., i], row_j[..., j])
     else:
-        other = 3 - i - j
-        sign = 1.0 if (j - i) % 3 == 1 else -1.0
-        b = jnp.arctan2(jnp.hypot(R[..., i, j], R[..., i, other]), R[..., i, i])
-        a = jnp.arctan2(R[..., j, i], -sign * R[..., other, i])
-        c = jnp.arctan2(R[..., i, j], sign * R[..., i, other])
+        b = jnp.arctan2(-sign * row_o[..., i], R[..., i, i])
+        c = jnp.arctan2(-sign * row_j[..., o], row_j[..., j])
     return jnp.stack([a, b, c], axis=-1)
 
 

@@ -126,6 +126,8 @@ def second_kind(u: Vec) -> Mat:
 
 
 def second_kind_inverse(R: Mat) -> Vec:
-    """The u with ``second_kind(u) = R`` and |u_2| <= pi/2."""
-    rest = jnp.hypot(R.r0.x, R.r0.y)
-    return Vec(jnp.arctan2(-R.r1.z, R.r2.z), jnp.arctan2(R.r0.z, rest), jnp.arctan2(-R.r0.y, R.r0.x))
+    """The u with ``second_kind(u) = R`` and |u_2| <= pi/2, of R turned back by u_1: exact also where u_2 ends."""
+    first = jnp.arctan2(-R.r1.z, R.r2.z)
+    cosine, sine = jnp.cos(first), jnp.sin(first)
+    middle, last = R.r1 * cosine + R.r2 * sine, R.r2 * cosine - R.r1 * sine
+    return Vec(first, jnp.arctan2(R.r0.z, last.z), jnp.arctan2(middle.x, middle.y))

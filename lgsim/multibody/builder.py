@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lgsim.multibody import inertia as ten
-from lgsim.multibody.joint import Joint
+from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.joints import Fixed
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
@@ -310,7 +310,17 @@ def _axes(what: str, axis: Any, joint: Joint) -> np.ndarray:
         raise ModelError(f"{what}: axis: expected finite numbers that are not all zero, got {array.tolist()}")
     # the largest entry first: squares of very large or small ones leave the range of floats
     axes = axes / np.max(np.abs(axes), axis=1, keepdims=True)
-    return axes / np.linalg.norm(axes, axis=1, keepdims=True)
+    axes = axes / np.linalg.norm(axes, axis=1, keepdims=True)
+    if isinstance(joint, GroupJoint):
+        named = {row.axis: unit for row, unit in zip(joint.rows, axes, strict=True)}
+        frame = np.stack([named[i] for i in range(3)])
+        same = all(np.allclose(named[row.axis], unit) for row, unit in zip(joint.rows, axes, strict=True))
+        if not (same and np.allclose(frame @ frame.T, np.eye(3)) and np.linalg.det(frame) > 0):
+            raise ModelError(
+                f"{what}: axis: expected the axes x, y, z of one right-handed frame for a {type(joint).__name__} joint,"
+                f" got {array.tolist()}; turn the placement instead"
+            )
+    return axes
 
 
 def ten_parameters(mass: np.ndarray, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:

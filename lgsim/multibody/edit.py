@@ -38,8 +38,8 @@ class Parts(NamedTuple):
 def lock(model: Parts, joints: Sequence[str], q: Any) -> Parts:
     """See ``Model.lock``."""
     tree, numbers = model
-    q = _array("q", q, (tree.nq,), numbers["placements"].dtype)
     locked = _locked(tree, joints)
+    q = _array("q", q, (tree.nq,), numbers["placements"].dtype)
     if not locked:
         return model
     placements, inertias, frames = (numbers[name] for name in ("placements", "inertias", "frames"))

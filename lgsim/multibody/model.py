@@ -14,6 +14,8 @@ from jax import Array
 from jax.core import Tracer
 
 from lgsim.multibody import configuration, edit
+from lgsim.multibody.joint_slices import JointSlices
+from lgsim.multibody.number_checks import check_numbers
 from lgsim.multibody.topology import ModelError, Topology
 from lgsim.support.messages import unknown_name
 
@@ -32,7 +34,10 @@ class Model:
         placements: Pose of the joint's frame in the parent's, (n, 4, 4).
         screws: ``axes`` and ``pitches`` of the rows, (k, 4).
         inertias: Ten parameters of each body in its own frame, (n, 10); ``lgsim.multibody.inertia`` has their order.
-        drives: The numbers of each degree of freedom, (nv, 15), in the order of ``DRIVES``.
+        drives: The numbers of each degree of freedom, (nv, 15), in the order of ``DRIVES``. Limits that are not given
+            are infinite, and zero times infinity is not a number: arithmetic on the whole array, such as
+            ``drives.at[:, 1].mul(d)``, has derivatives that are NaN. Change columns by their names,
+            ``model.replace(damping=d * model.damping)``.
         mimic: (k, b) of each joint that mimics, ``q_i = k q_j + b``, (n, 2); (1, 0) for the others.
         frames: Pose of each frame in its body's, (f, 4, 4).
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
@@ -173,13 +178,15 @@ class Model:
 
     @cached_property
     def q_slices(self) -> Mapping[str, slice]:
-        """The part of q that belongs to a joint, by its name."""
-        return {name: self.topology.q_slice(i) for i, name in enumerate(self.joint_names)}
+        """The part of q that belongs to a joint, by its name, or to a part of a compound joint, see ``JointSlices``."""
+        own = {name: self.topology.q_slice(i) for i, name in enumerate(self.joint_names)}
+        return JointSlices(own, self.topology)
 
     @cached_property
     def v_slices(self) -> Mapping[str, slice]:
-        """The part of v that belongs to a joint, by its name."""
-        return {name: self.topology.v_slice(i) for i, name in enumerate(self.joint_names)}
+        """The part of v that belongs to a joint, by its name, or to a part of a compound joint, see ``JointSlices``."""
+        own = {name: self.topology.v_slice(i) for i, name in enumerate(self.joint_names)}
+        return JointSlices(own, self.topology)
 
     def placement_of(self, joint: str) -> int:
         """The place in ``placements`` of a joint's frame, by the joint's name.
@@ -202,7 +209,8 @@ class Model:
         ``stribeck`` is the first that is not zero; numbers that JAX traces count as such.
 
         Raises:
-            ModelError: there is no such number, or a shape is wrong.
+            ModelError: there is no such number, a shape is wrong, or where the value is known, no machine has it: a
+                negative damper or mass, a placement that is no pose, an axis of zero.
         """
         if "topology" in numbers:
             return replace(self, **_stored(numbers))
@@ -213,6 +221,9 @@ class Model:
         given = dict(numbers)
         if hasattr(self.inertias, "dtype"):  # else it holds the axes of jax.vmap in place of numbers
             given = {name: self._fitting(name, value) for name, value in numbers.items()}
+            ends = {name: getattr(self, name) for name in ("lower", "upper") if {"lower", "upper"} & set(given)}
+            if not all(isinstance(x, Tracer) for x in given.values()):
+                check_numbers(self.topology, ends | given, DRIVES)
         tree = self.topology
         if "actuator_time" in given:
             tree = tree.lagging(given["actuator_time"])

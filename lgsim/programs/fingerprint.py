@@ -14,6 +14,7 @@ import numpy as np
 from jax.core import Tracer
 
 from lgsim.programs.read import CALLS
+from lgsim.support.full_repr import full_reprs
 from lgsim.xla import expansion
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), np.dtype, np.generic, enum.Enum)
@@ -115,7 +116,8 @@ class _Walk:
         if isinstance(value, np.ndarray | jax.Array):
             array = np.asarray(value)
             return f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
-        text = repr(value)
+        with full_reprs():
+            text = repr(value)
         # numpy prints the middle of a long array, inside of another object too, as points
         if " at 0x" in text or "..." in text or (callable(value) and not isinstance(value, type)):
             raise _Nameless

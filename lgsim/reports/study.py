@@ -402,8 +402,20 @@ def label(results: Results, name: str, entry: int | None) -> str | None:
         return f"{name} {'xyz'[entry]} (m)"
     rollout = _rollout(results)
     places = ((final_q, 0), (final_v, 1), (peak_speed, 1), (peak_torque, 2))
+    if isinstance(f, Subsampled) and rollout is not None:
+        return _of_history(rollout, f, name, entry)
     kind = next((kind for each, kind in places if f is each), None)
     return f"{name}[{entry}]" if kind is None or rollout is None else _of_joint(rollout.model, name, kind, entry)
+
+
+def _of_history(rollout: Rollout, f: Subsampled, name: str, entry: int) -> str | None:
+    """The name of an entry of states over time: its joint and its time."""
+    model, saved = rollout.model, rollout.steps // rollout.save_every
+    moment, place = divmod(entry, model.nq + model.nv)
+    kind, place = (0, place) if place < model.nq else (1, place - model.nq)
+    times = np.round(np.linspace(0, saved, f.count)).astype(int) * float(rollout.dt) * rollout.save_every
+    own = _of_joint(model, f"{name} {'qv'[kind]}", kind, place)
+    return None if own is None else f"{own} at {float(rollout.t0) + times[moment]:.4g} s"
 
 
 def _of_joint(model: Model, name: str, kind: int, entry: int) -> str | None:

@@ -85,7 +85,9 @@ def _start(table: Table, name: str, rollout: Rollout) -> Distribution:
     if name == "q":
         return _configuration(own, model, np.asarray(rollout.q0))
     if name == "torque" and rollout.torques is None:
-        raise table.fault(name, "there is none: give torques in [control]")
+        raise table.fault(name, "there is none: give torque in [control]")
+    if name == "torque" and rollout.torques is not None and rollout.torques.ndim > 1:
+        raise table.fault(name, "the joint forces of [control] are those of a file, which change with time")
     value = rollout.v0 if name == "v" else rollout.torques
     return _numbers(own, Nominal(np.asarray(value), model.v_slices))
 
@@ -168,14 +170,26 @@ def _numbers(table: Table, own: Nominal) -> Distribution:
 
 def _uniform(table: Table, own: Nominal) -> Distribution:
     """The uniform distribution between ``low`` and ``high``."""
+    _both_ends(table)
     if "mean" in table:
         raise table.fault("mean", "not with low and high")
     ends = [_spread(table, key, own, own.value, signed=True) for key in ("low", "high")]
     if not own.signed and np.any(ends[0] < 0):
         raise table.fault("low", f"expected zero or more, got {ends[0].min():g}")
     if np.any(ends[1] < ends[0]):
-        raise table.fault("high" if "high" in table else "low", "expected low to be at most high")
+        raise table.fault("high", "expected low to be at most high")
     return Uniform(*(jnp.asarray(end) for end in ends))
+
+
+def _both_ends(table: Table) -> None:
+    """Check that of ``low`` and ``high`` none stands alone: the other one would be the number of the machine.
+
+    Raises:
+        ScenarioError: one does.
+    """
+    for key, other in (("low", "high"), ("high", "low")):
+        if key in table and other not in table:
+            raise table.fault(key, f"expected low and high, got {key} alone")
 
 
 def _spread(
@@ -237,10 +251,11 @@ def _masses(table: Table, model: Model) -> Distribution:
             return MassDispersion(parameters, LogNormal(jnp.asarray(own), spread))
     if not table.values:
         raise table.fault(None, "expected relative, or low and high")
+    _both_ends(table)
     low, high = (_by_body(table, key, names, own) for key in ("low", "high"))
     if np.any(low[own > 0] <= 0):
         raise table.fault("low", f"expected masses above zero, got {low[own > 0].min():g} kg")
-    with table.at("low" if "low" in table else "high"):
+    with table.at("low"):
         return MassDispersion(parameters, Uniform(jnp.asarray(low), jnp.asarray(high)))
 
 

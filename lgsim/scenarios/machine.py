@@ -26,6 +26,10 @@ SHIPPED = "lgsim:"
 """The beginning of the name of a machine that comes with lgsim."""
 
 
+MACHINE_KEYS = ("file", "floating_base", "gravity", "ignore_equalities")
+"""The keys of the table ``[machine]`` that say which machine it is."""
+
+
 class MachineFile(NamedTuple):
     """A machine with the file that it comes from.
 
@@ -48,6 +52,7 @@ def read_machine(
     floating_base: bool = False,
     gravity: Float[np.ndarray, " 3"] | None = None,
     dtype: jnp.dtype | type | None = None,
+    ignore_equalities: bool = False,
 ) -> tuple[Model, Report]:
     """Read a machine from a URDF or an MJCF file; the first element of an MJCF file is ``<mujoco>``.
 
@@ -56,6 +61,7 @@ def read_machine(
         floating_base: Whether the root link of a URDF file moves freely.
         gravity: The acceleration of free fall in world axes, (3,), m/s^2; None for that of the file.
         dtype: float32 or float64; None for JAX's default float.
+        ignore_equalities: Whether a machine of an MJCF file whose bodies are tied is read without these ties.
 
     Returns:
         The machine, and what is odd in its file.
@@ -71,14 +77,14 @@ def read_machine(
         package("mujoco", "mjcf", "an MJCF file")
         if floating_base:
             raise FileError(str(file), None, f"floating_base: {ONLY_URDF}")
-        model, report = read_mjcf(file, dtype=dtype)
+        model, report = read_mjcf(file, dtype=dtype, ignore_equalities=ignore_equalities)
     else:
         model, report = read_urdf(file, floating_base, dtype=dtype)
     return (model if gravity is None else model.replace(gravity=jnp.asarray(gravity, model.dtype))), report
 
 
 def machine_of(table: Table) -> MachineFile:
-    """The machine of a table with the keys ``file``, ``floating_base`` and ``gravity``.
+    """The machine of a table with the keys ``MACHINE_KEYS``.
 
     A relative name of a file is one beside the scenario, whatever the working directory.
 
@@ -98,8 +104,9 @@ def machine_of(table: Table) -> MachineFile:
         file = table.document.file.parent / name
     gravity = table.vector("gravity", 3)
     floating_base = table.flag("floating_base", False)
+    ignored = table.flag("ignore_equalities", False)
     with table.at("file"):
-        model, report = read_machine(file, floating_base=floating_base, gravity=gravity)
+        model, report = read_machine(file, floating_base=floating_base, gravity=gravity, ignore_equalities=ignored)
     return MachineFile(file.absolute(), model, report, floating_base)
 
 

@@ -28,7 +28,7 @@ from lgsim.optimize import (
 )
 from lgsim.optimize.cost import Cost, Sum
 from lgsim.scenarios import tasks
-from lgsim.scenarios.machine import MachineFile, machine_of, with_stops_of
+from lgsim.scenarios.machine import MACHINE_KEYS, MachineFile, machine_of, with_stops_of
 from lgsim.scenarios.states import unit_quaternions
 from lgsim.scenarios.time_steps import LONGEST, read_time_steps
 from lgsim.scenarios.toml_table import Table, read
@@ -77,7 +77,7 @@ def load_scenario(path: str | PathLike[str]) -> Scenario:
     """
     root = read(path).only("machine", "start", "time", *tasks.TASKS, "weights", "limits", "solver", "guess")
     dt, horizon = _time(root.table("time"))
-    table = root.table("machine").only("file", "floating_base", "gravity", "driven", "stops")
+    table = root.table("machine").only(*MACHINE_KEYS, "driven", "stops")
     machine = with_stops_of(table, machine_of(table), dt)
     model = machine.model
     driven = _driven(table, model)

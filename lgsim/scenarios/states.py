@@ -10,10 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.multibody import Model
+from lgsim.multibody.number_checks import ROUNDED
 from lgsim.support.messages import LISTED_NAMES, unknown_name
-
-ROUNDED = 0.01
-"""The largest distance from one of the norm of a quaternion that was written with few digits."""
 
 
 def configuration(text: str | None, model: Model, seed: int) -> Float[np.ndarray, " nq"]:

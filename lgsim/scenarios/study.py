@@ -26,11 +26,12 @@ from lgsim.montecarlo import (
 from lgsim.montecarlo.method_choice import choose_method
 from lgsim.multibody import Model
 from lgsim.scenarios.dispersions import read_dispersions
-from lgsim.scenarios.machine import MachineFile, machine_of, with_stops_of
+from lgsim.scenarios.machine import MACHINE_KEYS, MachineFile, machine_of, with_stops_of
 from lgsim.scenarios.outputs import read_failures, read_outputs
 from lgsim.scenarios.states import unit_quaternions
 from lgsim.scenarios.time_steps import read_time_steps
 from lgsim.scenarios.toml_table import Table, read
+from lgsim.scenarios.torque_file import read_torques
 from lgsim.simulation import MOTION_METHODS, Automatic, controls
 from lgsim.simulation.controls import ControlLaw, Hover
 from lgsim.support.messages import one_line
@@ -45,6 +46,10 @@ GAINS = ("stiffness", "damping", "attitude", "spin")
 
 AUTOMATIC = "auto"
 """The method that a study finds itself."""
+STUDY_TABLES = (
+    "machine", "start", "time", "control", "wind", "dispersions", "outputs", "failures", "sampling", "stop", "report",
+)  # fmt: skip
+"""The tables of a study file."""
 METHOD_NAMES = (AUTOMATIC, *MOTION_METHODS)
 
 
@@ -90,11 +95,8 @@ def load_study(
     for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
         if value is not None and value < least:
             raise ValueError(f"{name}: expected a whole number from {least} on, got {value}")
-    root = read(path).only(
-        "machine", "start", "time", "control", "wind", "dispersions", "outputs", "failures", "sampling", "stop",
-        "report",
-    )  # fmt: skip
-    table = root.table("machine").only("file", "floating_base", "gravity", "stops")
+    root = read(path).only(*STUDY_TABLES)
+    table = root.table("machine").only(*MACHINE_KEYS, "stops")
     if model is None:
         machine = machine_of(table)
     else:
@@ -136,6 +138,40 @@ def load_study(
     return StudyScenario(wanted, machine, worst, shown.whole("cases", 3, 0), remark)
 
 
+class MotionScenario(NamedTuple):
+    """The motion of a study without its dispersions, or one motion alone.
+
+    Attributes:
+        rollout: The machine, its start, what drives it, and the steps.
+        machine: The machine and its file.
+        method: The name of the method, ``AUTOMATIC`` or one of ``MOTION_METHODS``.
+    """
+
+    rollout: Rollout
+    machine: MachineFile
+    method: str
+
+
+def load_motion(path: str | PathLike[str]) -> MotionScenario:
+    """Read one motion from a TOML file: ``[machine]``, ``[start]``, ``[time]``, ``[control]`` and ``[wind]``.
+
+    The grammar is that of studies, whose other tables may be there and are not read, so that a study can be tried once
+    as it is without dispersions.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ScenarioError: a ValueError with file, line and key of what is wrong.
+        ModuleNotFoundError: a package is missing; the message names the extra.
+    """
+    root = read(path).only(*STUDY_TABLES)
+    table = root.table("machine").only(*MACHINE_KEYS, "stops")
+    machine = with_stops_of(table, machine_of(table), _time(root.table("time"))[0])
+    rollout, _ = _rollout(root, machine.model)
+    return MotionScenario(rollout, machine, root.table("time").choice("method", METHOD_NAMES, AUTOMATIC))
+
+
 def _rollout(root: Table, model: Model) -> tuple[Rollout, dict[str, Distribution]]:
     """The motion without dispersion, and the distribution of the gusts of wind by its name in the rollout."""
     dt, steps, every, method = _time(root.table("time"))
@@ -144,7 +180,7 @@ def _rollout(root: Table, model: Model) -> tuple[Rollout, dict[str, Distribution
     v, _ = start.by_joint("v", model.v_slices, np.zeros(model.nv))
     with start.at("q"):
         q = unit_quaternions(model, q)
-    law, torques = _control(root.table("control"), model, q)
+    law, torques = _control(root.table("control"), model, q, dt * np.arange(steps + 1))
     wind, gusts = _wind(root.table("wind"), model, dt, steps)
     with root.at(None):
         rollout = Rollout(
@@ -225,11 +261,17 @@ LAWS: dict[str, tuple[Maker, tuple[str, ...]]] = {
 """For each law of ``[control]`` the function that makes it, and its keys."""
 
 
-def _control(table: Table, model: Model, q: Configuration) -> tuple[ControlLaw | None, Float[Array, " nv"] | None]:
-    """The law, and the constant joint forces, N m or N."""
+def _control(
+    table: Table, model: Model, q: Configuration, times: Float[np.ndarray, " nodes"]
+) -> tuple[ControlLaw | None, Float[Array, "*nodes nv"] | None]:
+    """The law, and the joint forces, N m or N: constant ones, or nodes at the times of all steps."""
     make, keys = LAWS[table.choice("law", tuple(LAWS), "none")]
-    table.only("law", "torque", *keys)
+    table.only("law", "torque", "torques", *keys)
     torques = None
+    if "torque" in table and "torques" in table:
+        raise table.fault("torques", "expected either torque, all the time, or torques, a file")
+    if "torques" in table:
+        torques = read_torques(table, "torques", model, times)
     if "torque" in table:
         torques = jnp.asarray(table.by_joint("torque", model.v_slices, np.zeros(model.nv))[0], model.dtype)
     return make(table, model, q), torques

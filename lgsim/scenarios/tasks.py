@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import ArrayLike, Float, PyTree
+from jaxtyping import ArrayLike, Float, Int, PyTree
 
 from lgsim.dynamics.kinematics import frame_index
 from lgsim.integrators.method import Number
@@ -87,10 +88,15 @@ class Task(NamedTuple):
         parts = self._parts(rows.shape[1])
         return [(float(np.linalg.norm(rows[:, part], axis=1).max()), unit) for part, unit in parts]
 
-    def _parts(self, length: int) -> list[tuple[slice, str]]:
+    def _parts(self, length: int) -> Sequence[tuple[slice | Int[np.ndarray, " part"], str]]:
         """(entries of the residuals, their unit): lengths first, then angles."""
         if isinstance(self.cost, Posture):
-            return [(slice(0, length), "rad or m")]
+            tree = self.cost.model.topology
+            weights = np.broadcast_to(np.asarray(self.cost.weight), (length,))
+            turns = np.zeros(length, bool)
+            turns[tree.row_v] = tree.row_turns
+            kinds = ((~turns & (weights > 0), "m"), (turns & (weights > 0), "rad"))
+            return [(np.flatnonzero(rows), unit) for rows, unit in kinds if rows.any()]
         angles = isinstance(self.cost, FrameAttitude)
         return [(slice(0, 3), "rad" if angles else "m"), (slice(3, 6), "rad")][: (length + 2) // 3]
 

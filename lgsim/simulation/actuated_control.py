@@ -43,7 +43,32 @@ class ActuatedControl(eqx.Module):
     ) -> Float[Array, " n"]:
         """The commands (n,): given ones plus those of the control, zero without either."""
         u = jnp.zeros(self.actuators.commands, v.dtype) if given is None else given
-        return u if self.control is None else u + self.control(t, q, v, model)
+        if self.control is None:
+            return u
+        return u + control_output(self.control(t, q, v, model), len(u), v.dtype, "commands", "one for each actuator")
+
+
+def control_output(value: Any, length: int, dtype: Any, what: str, meaning: str) -> Array:
+    """What a control gave, an array (length,).
+
+    Args:
+        value: It.
+        length: Its length.
+        dtype: Its dtype, that of the model.
+        what: What it is, in words, such as "joint forces".
+        meaning: What the length is, in words, such as "nv".
+
+    Raises:
+        TypeError: it is no array of the model's dtype.
+        ValueError: its shape is another one: a single number would else become the force of every joint.
+    """
+    came = getattr(value, "dtype", None)
+    if came is None or came != dtype:
+        got = type(value).__name__ if came is None else f"one of {came}"
+        raise TypeError(f"control: expected {what}, an array ({length},) of {dtype}, got {got}")
+    if value.shape != (length,):
+        raise ValueError(f"control: expected {what} of shape ({length},), that is {meaning}, got {value.shape}")
+    return jnp.asarray(value)
 
 
 def actuated(model: Model, actuators: Actuators | ActuatorSum | None, control: Any) -> Any:

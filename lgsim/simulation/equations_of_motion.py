@@ -19,6 +19,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
@@ -33,7 +34,8 @@ from lgsim.lie.action import Action
 from lgsim.lie.ad_functions import AdFunction
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
-from lgsim.simulation.actuated_control import ActuatedControl
+from lgsim.multibody.number_checks import check_quaternions
+from lgsim.simulation.actuated_control import ActuatedControl, control_output
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check as verify
 
@@ -101,6 +103,8 @@ def initial_state(
     q0 = model.neutral() if q0 is None else q0
     v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
     state = [_state_part(model, "q0", q0, model.nq), _state_part(model, "v0", v0, model.nv)]
+    if not isinstance(state[0], Tracer):
+        check_quaternions(model.topology, "q0", state[0])
     if model.topology.lags:
         tau0 = jnp.zeros(model.nv, model.dtype) if tau0 is None else tau0
         state.append(_state_part(model, "tau0", tau0, model.nv))
@@ -211,7 +215,9 @@ def commanded_forces(
         tau, rate = control.actuators.respond(model, q, v, own, control.command(given, t, q, v, model))
         return tau, None if w is None else rate
     tau = jnp.zeros_like(v) if given is None else given
-    return tau if control is None else tau + control(t, q, v, model), None
+    if control is None:
+        return tau, None
+    return tau + control_output(control(t, q, v, model), model.nv, model.dtype, "joint forces", "nv"), None
 
 
 def actuator_dynamics(

@@ -7,6 +7,7 @@ with respect to its arguments. They cost much; without them nothing is left in a
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
@@ -92,12 +93,30 @@ def plain_errors() -> Iterator[None]:
         FloatingPointError: a check failed in a compiled program.
     """
     try:
-        yield
+        with _without_logged_tracebacks():
+            yield
     except jax.errors.JaxRuntimeError as error:
         _, mark, text = str(error).rpartition(f"{FloatingPointError.__name__}: ")
         if not mark:
             raise
         raise FloatingPointError(text.splitlines()[0]) from None
+
+
+@contextlib.contextmanager
+def _without_logged_tracebacks() -> Iterator[None]:
+    """A context in which JAX does not write the traceback of a failed callback, whose error is raised anyway."""
+
+    def keeps(record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], FloatingPointError))
+
+    loggers = [logging.getLogger(f"jax._src.{name}") for name in ("debugging", "callback")]
+    for logger in loggers:
+        logger.addFilter(keeps)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(keeps)
 
 
 def _check_values(names: tuple[CheckedQuantity, ...], step: Any, t: Any, *arrays: Any) -> None:

@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 
+from lgsim.integrators.integrate import FirstSteps
 from lgsim.integrators.method import Method
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import TorqueSegment, Wrenches
@@ -28,8 +29,10 @@ class FixedSteps:
         rows: Joint forces or commands, all the time the same or of each step; None for none.
         method: The method.
         dt: Step, s.
-        chunk: Number of steps of the compiled program.
-        every: Number of steps from one node, a state that the program gives, to the next; a divisor of ``chunk``.
+        chunk: Number of steps between two looks at the motion.
+        every: Number of steps from one node, a state that is looked at, to the next; a divisor of ``chunk``.
+        length: The most steps that the compiled program takes; the same for motions of any length and any nodes, which
+            then have the same program.
     """
 
     model: Model
@@ -40,9 +43,14 @@ class FixedSteps:
     dt: float
     chunk: int
     every: int
+    length: int
 
     def motion(
-        self, y: Shaped[np.ndarray, " state"] | Float[Array, " state"], done: int, ratio: tuple[int, int] = (1, 1)
+        self,
+        y: Shaped[np.ndarray, " state"] | Float[Array, " state"],
+        done: int,
+        ratio: tuple[int, int] = (1, 1),
+        count: int | None = None,
     ) -> StateHistory:
         """A chunk of steps of length dt b / a.
 
@@ -50,11 +58,16 @@ class FixedSteps:
             y: State after ``done`` such steps.
             done: Their number.
             ratio: (a, b).
+            count: The number of steps; by default a whole chunk.
 
         Returns:
-            The nodes of the chunk, y the first of them.
+            The nodes of the chunk, y the first of them, arrays of numpy: of those of JAX a part of each size would be
+            compiled.
         """
-        return _chunk(*self.arguments(y, done, ratio), method=self.method, steps=self.chunk, save_every=self.every)
+        count = self.chunk if count is None else count
+        steps = {"count": jnp.asarray(count), "method": self.method, "steps": self.length}
+        found = _chunk(*self.arguments(y, done, ratio), **steps)
+        return jax.tree.map(lambda x: np.asarray(x)[: count + 1 : self.every], found)
 
     def arguments(
         self, y: Shaped[np.ndarray, " state"] | Float[Array, " state"], done: int, ratio: tuple[int, int] = (1, 1)
@@ -64,7 +77,7 @@ class FixedSteps:
         h, rows = self.dt * b / a, self.rows
         if rows is not None and not rows.steady:
             # a shorter step has the row of the step that it lies in; beyond the end the last one again
-            at = np.minimum((done + np.arange(self.chunk)) * b // a, len(rows.force) - 1)
+            at = np.minimum((done + np.arange(self.length)) * b // a, len(rows.force) - 1)
             rows = jax.tree.map(lambda x: x[at], rows)
         t0, h = jnp.asarray(done * h, self.model.dtype), jnp.asarray(h, self.model.dtype)
         return self.model, jnp.asarray(y), t0, h, rows, self.control, self.wrenches
@@ -80,9 +93,9 @@ def _chunk(
     control: Drive,
     wrenches: Wrenches | None,
     *,
+    count: Int[Array, ""],
     method: Method,
     steps: int,
-    save_every: int,
 ) -> StateHistory:
-    """The motion over some steps from the state y0 at the time t0."""
-    return integrate_motion(model, y0, dt, steps, rows, control, wrenches, method, t0, save_every, None)
+    """The motion over ``count`` of at most ``steps`` steps from the state y0 at the time t0, each state of it."""
+    return integrate_motion(model, y0, dt, steps, rows, control, wrenches, method, t0, 1, FirstSteps(count))

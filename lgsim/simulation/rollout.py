@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.passive_forces import passive_forces
-from lgsim.integrators.integrate import integrate
+from lgsim.integrators.integrate import Checkpoint, integrate
 from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.multibody.model import Model
@@ -83,14 +83,16 @@ def rollout(
     method: Method = MK4,
     t0: Number = 0.0,
     save_every: int = 1,
-    checkpoint: str | int | None = "step",
+    checkpoint: Checkpoint = "step",
     check: bool = False,
 ) -> StateHistory:
     """The motion ``M(q) v' + h(q, v) = tau + passive_forces + J^T F`` from (q0, v0), by a method on the group.
 
     q moves on the group of the machine's joints, v in a vector space; nothing is normalized. ``jax.jit`` it, map it
     over any argument with ``jax.vmap`` or ``lgsim.tiled_vmap``, differentiate it in either mode and to any order in
-    anything that is an array. Compiled once whatever the number of steps; new numbers never compile again.
+    anything that is an array. The time to compile does not grow with the number of steps, but another number of steps
+    or of saved states compiles again, since they are shapes: see ``checkpoint`` for one program of many of them. New
+    numbers never compile again.
 
     Args:
         model: The machine; dampers, springs, dry friction and stops are its own, see ``passive_forces``. Where an
@@ -113,7 +115,8 @@ def rollout(
         method: A method such as one of ``lgsim.METHODS``.
         t0: Initial time, s.
         save_every: Save each ``save_every``-th state; it must divide ``steps``.
-        checkpoint: What reverse mode keeps, see ``lgsim.integrate``.
+        checkpoint: What reverse mode keeps, see ``lgsim.integrate``; or ``lgsim.integrators.FirstSteps(count)``, which
+            takes ``count`` steps of the ``steps`` that are the most, by the same program for any count.
         check: For debugging, slow: name the first quantity that is not finite with its joint, body and step, and in
             reverse mode the first gradient that is not. Without it nothing is left of this in the program.
 
@@ -144,7 +147,7 @@ def rollout(
 
 def integrate_motion(
     model: Model, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, control: Drive,
-    wrenches: Wrenches | None, method: Method, t0: Number, save_every: int, checkpoint: str | int | None,
+    wrenches: Wrenches | None, method: Method, t0: Number, save_every: int, checkpoint: Checkpoint,
 ) -> StateHistory:  # fmt: skip
     """``rollout`` from a state with checked arguments."""
     machine = (model, control, wrenches)
@@ -168,7 +171,7 @@ def _between_jumps(method: Method, control: Drive) -> Method:
 
 def integrate_checked_motion(
     model: Model, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, control: Drive,
-    wrenches: Wrenches | None, method: Method, t0: Number, save_every: int, checkpoint: str | int | None,
+    wrenches: Wrenches | None, method: Method, t0: Number, save_every: int, checkpoint: Checkpoint,
     first: int | Int[Array, ""] = 0,
 ) -> StateHistory:  # fmt: skip
     """``integrate_motion`` that names what is not finite; steps count from ``first``.

@@ -39,6 +39,7 @@ from lgsim.simulation.stiffness import Automatic, UnstableMode, singular_joint, 
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
+from lgsim.support.padded_batches import in_padded_batches
 
 Progress = Callable[[int, int], Any]
 """``progress(done, steps)`` is called after each chunk with the steps done and the steps in all."""
@@ -107,7 +108,7 @@ def simulate(
     unit = every if save_every > CHUNK else save_every
     chunk = unit * max(1, min(CHUNK, steps) // unit)
     explicit = method if isinstance(method, Method) else method.explicit
-    fixed = FixedSteps(model, control, wrenches, rows, explicit, float(dt), chunk, every)
+    fixed = FixedSteps(model, control, wrenches, rows, explicit, float(dt), chunk, every, max(chunk, CHUNK))
     run = partial(_run, y0=np.asarray(y0), steps=steps, save_every=save_every, check=check, progress=progress)
     remark = ""
     if isinstance(method, Method):
@@ -217,14 +218,12 @@ def _advance(
     pieces.cut(state.chunks)
     done, model, every = state.steps, fixed.model, fixed.every
     y = joined_state(pieces.nodes[-1])[-1]
-    # arrays of numpy, of which parts are taken without a program for each length
-    motion = jax.tree.map(np.asarray, fixed.motion(y, done))
-    motion = _slice(motion, slice(1, 1 + min(fixed.chunk, steps - done) // every))
+    motion = _slice(fixed.motion(y, done, count=min(fixed.chunk, steps - done)), slice(1, None))
     good, result = _finite(fixed, motion, done, y)
     if result and check:
         _, start, t0, h, rows, *others = fixed.arguments(y, done)
         again = partial(
-            integrate_checked_motion, model, start, h, fixed.chunk, rows, *others, fixed.method, t0, every, None, done
+            integrate_checked_motion, model, start, h, fixed.length, rows, *others, fixed.method, t0, 1, None, done
         )
         result = _first_fault(again, result)
     if len(good.time):
@@ -268,7 +267,7 @@ def _forces(
         # the last state has no row after it: the end of the last one
         since, force, slope = jax.tree.map(lambda x: x[np.minimum(at, len(x) - 1)], rows)
         torques = force + slope * (motion.time - since)[:, None]
-    return np.asarray(drives(model, control, torques, *motion))
+    return in_padded_batches(partial(drives, model, control), torques, *motion)
 
 
 def _finite(

@@ -25,6 +25,7 @@ from lgsim.multibody.serialization import fingerprint
 from lgsim.simulation import trajectory_files
 from lgsim.simulation.limits import LimitUse, limit_rows, limit_uses, limit_warnings
 from lgsim.simulation.state_space import StateSpace
+from lgsim.support.padded_batches import in_padded_batches
 from lgsim.xla import tiled_vmap
 
 
@@ -126,7 +127,7 @@ class Trajectory:
     @cached_property
     def momentum(self) -> Float[np.ndarray, "times 6"]:
         """The linear and angular momentum about the world's origin, in world axes, kg m/s and kg m^2/s, (n, 6)."""
-        return np.asarray(momenta(self.model, jnp.asarray(self.q), jnp.asarray(self.v)))
+        return in_padded_batches(partial(momenta, self.model), self.q, self.v)
 
     @cached_property
     def constraint_error(self) -> Float[np.ndarray, " times"]:
@@ -186,14 +187,19 @@ class Trajectory:
             *([("method", self.remark)] if self.remark else []),
             *([] if self.step_error is None else [("error of the steps", str(self.step_error))]),
             ("energy drift", energy_drift(self)),
-            ("constraint error", f"{self.constraint_error.max():.2g}"),
+            *([("constraint error", f"{self.constraint_error.max():.2g}")] if self._has_quaternions else []),
             *limit_rows(self.limit_uses),
         ]
         return TrajectorySummary(tuple(rows), tuple(limit_warnings(self.limit_uses)))
 
+    @property
+    def _has_quaternions(self) -> bool:
+        """Whether a configuration can be off its manifold."""
+        return self.model.nq != self.model.nv
+
     @cached_property
     def _energies(self) -> tuple[Float[np.ndarray, " times"], Float[np.ndarray, " times"]]:
-        kinetic, potential = energies(self.model, jnp.asarray(self.q), jnp.asarray(self.v))
+        kinetic, potential = in_padded_batches(partial(energies, self.model), self.q, self.v)
         return np.asarray(kinetic), np.asarray(potential)
 
     def save(self, path: str | Path, description: str | Path | None = None) -> Path:
@@ -273,7 +279,7 @@ def _interpolate(
     return q, model.velocity(q, rate / h)
 
 
-# compiled once for each topology and number of states, not for each trajectory
+# compiled once for each topology and size of a batch, not for each trajectory
 
 
 @jax.jit

@@ -10,6 +10,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from lgsim.support.full_repr import full_reprs
+
 VERSIONS = ("0.1.0", "0+unknown")
 """The versions of lgsim that wrote the format."""
 
@@ -56,7 +58,8 @@ def fingerprint_1(*trees: Any) -> str:
     so are static objects whose ``repr`` is.
     """
     digest = hashlib.sha256()
-    _feed(digest, trees)
+    with full_reprs():
+        _feed(digest, trees)
     return digest.hexdigest()[:16]
 
 

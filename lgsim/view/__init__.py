@@ -4,6 +4,7 @@ The extras: ``pip install 'lgsim[plot]'`` for plots, ``pip install 'lgsim[view]'
 """
 
 from lgsim.view import ensemble_plots, plots
+from lgsim.view.mjcf_visuals import read_mjcf_visuals
 from lgsim.view.motion import MotionLike
 from lgsim.view.scene import Live, live, to_html
 from lgsim.view.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere
@@ -23,6 +24,7 @@ __all__ = [
     "ensemble_plots",
     "live",
     "plots",
+    "read_mjcf_visuals",
     "read_visuals",
     "skeleton",
     "to_html",

@@ -19,7 +19,7 @@ from lgsim.support.files import write_whole
 from lgsim.support.packages import package
 from lgsim.view import motion as motions
 from lgsim.view.motion import MotionLike
-from lgsim.view.stage import Stage, Visuals
+from lgsim.view.stage import Stage, StageOptions, Visuals
 
 if TYPE_CHECKING:
     from viser import ViserServer
@@ -37,6 +37,9 @@ def to_html(
     frames_per_second: float = 30.0,
     speed: float = 1.0,
     trace: Sequence[str] = (),
+    follow: str | None = None,
+    ghosts: int = 0,
+    floor: float = 0.0,
     title: str = "lgsim",
     dark: bool = False,
 ) -> str:
@@ -53,6 +56,9 @@ def to_html(
         frames_per_second: Number of pictures in a second of watching.
         speed: Seconds of motion in a second of watching: 0.1 is slow motion.
         trace: Names of frames whose path is drawn.
+        follow: Name of a frame that stays in the middle of the picture, for machines that walk or fly away.
+        ghosts: Number of moments, even in time, at which the machine is drawn too, seen through.
+        floor: Height of the ground, m.
         title: Title of the page.
         dark: Whether the background is dark.
 
@@ -80,7 +86,7 @@ def to_html(
     moments = np.minimum(time[0] + np.arange(count) * (speed / frames_per_second), time[-1])
     poses = motions.frame_poses(motion, moments)
     with _server() as server:
-        stage = Stage(server, motion.model, visuals, poses, trace, dark)
+        stage = Stage(server, motion.model, visuals, poses, StageOptions(trace, follow, ghosts, floor, dark))
         recording = server.get_scene_serializer()
         for index in range(count):
             stage.move(poses.positions[index], poses.quaternions[index])
@@ -145,6 +151,9 @@ def live(
     port: int = 8080,
     frames_per_second: float = 30.0,
     trace: Sequence[str] = (),
+    follow: str | None = None,
+    ghosts: int = 0,
+    floor: float = 0.0,
 ) -> Live:
     """A scene on a local web server: a motion with a slider for its time, or a machine with one for each joint.
 
@@ -154,7 +163,7 @@ def live(
         host: Address that the server listens on: by default only this computer can look.
         port: Port of the server; if it is taken, the next free one.
         frames_per_second: Number of pictures in a second of playing.
-        trace: Names of frames whose path is drawn.
+        trace, follow, ghosts, floor: See ``to_html``.
 
     Returns:
         The running scene, with its ``url``.
@@ -166,13 +175,14 @@ def live(
     server = package("viser", "view").ViserServer(host=host, port=port, verbose=False)
     try:
         if isinstance(shown, Model):
-            scene = Live(server, shown, Stage(server, shown, visuals, motions.frame_poses_at(shown, shown.neutral())))
+            poses = motions.frame_poses_at(shown, shown.neutral())
+            scene = Live(server, shown, Stage(server, shown, visuals, poses, StageOptions(floor=floor)))
             _joint_sliders(server, shown, scene)
             return scene
         time = motions.times(shown)
         moments = np.linspace(time[0], time[-1], max(2, round((time[-1] - time[0]) * frames_per_second) + 1))
         poses = motions.frame_poses(shown, moments)
-        stage = Stage(server, shown.model, visuals, poses, trace)
+        stage = Stage(server, shown.model, visuals, poses, StageOptions(trace, follow, ghosts, floor))
         scene = Live(server, shown.model, stage)
         _time_slider(server, stage, poses, scene, frames_per_second)
     except BaseException:

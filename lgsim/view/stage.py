@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -77,13 +78,6 @@ def camera_view(
     return middle + distance * VIEW, middle, size
 
 
-def floor_height(names: Sequence[str], parts: Parts, poses: FramePoses) -> float:
-    """The height of the ground, m: zero, or that of the lowest point of a solid part where it is lower."""
-    solid = {name: [part for part in mine if part[0].color[3] >= 1] for name, mine in parts.items()}
-    points = corners(names, solid, poses)
-    return min(0.0, float(points[:, 2].min())) if len(points) else 0.0
-
-
 def grid_cell(size: float) -> float:
     """The width of the ground's cells, m: the largest 1, 2 or 5 times a power of ten under a tenth of a size."""
     power = 10.0 ** np.floor(np.log10(size / 10))
@@ -102,6 +96,41 @@ def _rotated(
 Visuals = Mapping[str, Sequence[Shape]] | str | os.PathLike[str] | None
 """Shapes by the name of their frame, or the path of a URDF file that has them, or None for rods and ellipsoids."""
 
+
+class StageOptions(NamedTuple):
+    """What else a scene shows, and how.
+
+    Attributes:
+        trace: Names of frames whose path is drawn.
+        follow: The name of a frame that stays in the middle, the world passing by; None for a world that stands still.
+        ghosts: Number of moments, even in time, at which the machine is drawn, seen through.
+        floor: Height of the ground, m.
+        dark: Whether the background is dark.
+    """
+
+    trace: Sequence[str] = ()
+    follow: str | None = None
+    ghosts: int = 0
+    floor: float = 0.0
+    dark: bool = False
+
+
+def _check(options: StageOptions, names: Sequence[str]) -> None:
+    """Check the options for a machine.
+
+    Raises:
+        ValueError: a frame is missing, or a number is wrong.
+    """
+    for argument, wanted in (("trace", options.trace), ("follow", [] if options.follow is None else [options.follow])):
+        for name in wanted:
+            if name not in names:
+                raise ValueError(f"{argument}: expected names of frames, {', '.join(names)}; got {name!r}")
+    if options.ghosts < 0 or not np.isfinite(options.floor):
+        raise ValueError(f"ghosts, floor: expected zero or more and a height, got {options.ghosts}, {options.floor}")
+
+
+GHOST = 0.18
+"""The opacity of the machine at other moments."""
 TRACE: Color = (0.90, 0.35, 0.10, 1.0)
 LIGHT: tuple[Color, Color] = ((0.87, 0.88, 0.89, 1.0), (0.75, 0.76, 0.78, 1.0))
 DARK: tuple[Color, Color] = ((0.17, 0.18, 0.20, 1.0), (0.28, 0.30, 0.33, 1.0))
@@ -137,8 +166,7 @@ class Stage:
         model: Model,
         visuals: Visuals,
         poses: FramePoses,
-        trace: Sequence[str] = (),
-        dark: bool = False,
+        options: StageOptions = StageOptions(),  # noqa: B008  a tuple
     ) -> None:
         """A scene that shows the first poses.
 
@@ -147,22 +175,25 @@ class Stage:
             model: The machine.
             visuals: The shapes to draw.
             poses: The poses of the frames that the camera and the floor are chosen for.
-            trace: Names of frames whose path is drawn.
-            dark: Whether the background is dark.
+            options: What else is drawn, and how.
 
         Raises:
-            ValueError: the machine has no frame of a name.
+            ValueError: the machine has no frame of a name, or there are fewer than no ghosts.
         """
-        names = model.frame_names
-        for name in trace:
-            if name not in names:
-                raise ValueError(f"trace: expected names of frames, {', '.join(names)}; got {name!r}")
+        names, trace = model.frame_names, options.trace
+        _check(options, names)
         self._scene = server.scene
         self._nodes: dict[int, FrameHandle] = {}
         drawn = shapes_of(model, visuals)
         meshes = {name: [(shape, shape.geometry.triangles()) for shape in shapes] for name, shapes in drawn.items()}
-        lines = DARK if dark else LIGHT
-        size = self._set(server, corners(names, meshes, poses), floor_height(names, meshes, poses), lines)
+        self._followed = None if options.follow is None else names.index(options.follow)
+        self._start = poses.positions[0] if self._followed is None else poses.positions[0, self._followed]
+        near = poses
+        if self._followed is not None:
+            shifts = np.array([self._shift(positions) for positions in poses.positions])
+            near = poses._replace(positions=poses.positions + shifts[:, None])
+        size = self._set(server, corners(names, meshes, near), options.floor, DARK if options.dark else LIGHT)
+        self._roots = [] if self._followed is None else [self._root(name) for name in ("machine", "trace", "ghost")]
         moving = {*model.body_names}
         moving |= {
             name
@@ -180,6 +211,10 @@ class Stage:
                 self._add(f"{path}/{number}", shape, mesh)
             if name in moving:
                 self._nodes[names.index(name)] = node
+        for number in range(options.ghosts):
+            self._add_ghost(
+                number, names, meshes, poses, round((number + 0.5) / options.ghosts * (len(poses.time) - 1))
+            )
         for name in trace:
             points = poses.positions[:, names.index(name)]
             if len(points) > 1:
@@ -200,6 +235,34 @@ class Stage:
         for index, node in self._nodes.items():
             node.position = positions[index]
             node.wxyz = quaternions[index]
+        if self._followed is not None:
+            # the world passes below a camera that stands still: a file of a scene moves no camera
+            shift = self._shift(positions)
+            for root in self._roots:
+                root.position = shift
+            self._floor.position = self._floor_place + shift
+
+    def _shift(self, positions: Float[np.ndarray, "frames 3"]) -> Float[np.ndarray, " 3"]:
+        """How far the world is moved, m, so that the followed frame stays where it was in the plane."""
+        way = self._start - positions[self._followed]
+        return np.array([way[0], way[1], 0.0])
+
+    def _root(self, name: str) -> FrameHandle:
+        """A node that carries all of a kind, a little off its place, since only changes are recorded."""
+        return self._scene.add_frame(f"/{name}", show_axes=False, position=(0.0, 0.0, 0.001))
+
+    def _add_ghost(self, number: int, names: Sequence[str], parts: Parts, poses: FramePoses, moment: int) -> None:
+        """Adds the moving parts as they are at a moment, seen through."""
+        for name, mine in parts.items():
+            if name not in names:
+                continue
+            index, path = names.index(name), f"/ghost/{number}/{name.replace('/', '.')}"
+            self._scene.add_frame(
+                path, show_axes=False, position=poses.positions[moment, index], wxyz=poses.quaternions[moment, index]
+            )
+            for part, (shape, mesh) in enumerate(mine):
+                if shape.color[3] >= 1:
+                    self._add(f"{path}/{part}", replace(shape, color=(*shape.color[:3], GHOST)), mesh)
 
     def _add(self, path: str, shape: Shape, mesh: Mesh) -> None:
         """Adds a shape to the node of a path."""
@@ -226,7 +289,9 @@ class Stage:
         position, middle, size = camera_view(points)
         cell = grid_cell(size)
         self._scene.set_up_direction("+z")
-        self._scene.add_grid(
+        # a little lower, so that what stands on it is not drawn through it
+        self._floor_place = np.array([0.0, 0.0, height - 0.001 * size])
+        self._floor = self._scene.add_grid(
             "/floor",
             infinite_grid=True,
             cell_size=cell,
@@ -235,8 +300,7 @@ class Stage:
             section_color=_bytes(lines[1]),
             fade_distance=6 * size,
             shadow_opacity=0.2,
-            # a little lower, so that what stands on it is not drawn through it
-            position=(0.0, 0.0, height - 0.001 * size),
+            position=self._floor_place * (1.0 if self._followed is None else 1.001),
         )
         camera = server.initial_camera
         camera.fov = FIELD

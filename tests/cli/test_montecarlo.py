@@ -88,6 +88,26 @@ def test_table_and_files(ran):
     assert len(mc.Store(store).files()) == 13  # a tile each: one sees a small study go on too
 
 
+@pytest.mark.slow
+def test_numbers_of_histories_have_joints_and_times(tmp_path):
+    """The table said history[6] where the report said joint and time."""
+    (tmp_path / "study.toml").write_text(
+        '[machine]\nfile = "lgsim:cart_pole"\n[time]\ndt = 0.01\nduration = 0.2\n[dispersions]\n'
+        "masses = { relative = 0.1 }\n[outputs]\nhistory = 3\n[sampling]\nsamples = 16\n"
+    )
+    result = lgsim("montecarlo", tmp_path / "study.toml", "--out", tmp_path / "store", "--no-step-check")
+    assert result.exit_code == 0, result.output
+    assert "history q slider (m) at 0.1 s" in result.stdout and "history v hinge (rad/s) at 0.2 s" in result.stdout
+
+
+def test_resume_wants_a_store(files, tmp_path):
+    """It made a new one where a name was mistyped."""
+    for _ in range(2):  # of a folder that is empty too
+        line = refused("montecarlo", files / "whole.toml", "--out", tmp_path / "store", "--resume")
+        assert line.startswith("--resume: there is no store at ") and line.endswith("without --resume one is made")
+        (tmp_path / "store").mkdir(exist_ok=True)
+
+
 def test_ctrl_c_and_resume_come_to_the_same_files(ran, files, tmp_path, monkeypatch):
     """Ctrl-C after the third chunk; without --resume the store is refused, with it all files are as without a break."""
     from lgsim.cli import montecarlo

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,23 @@ def test_ctrl_c_saves_what_was_computed(files, tmp_path):
     run = Trajectory.load(tmp_path / "run.npz")
     assert run.result.startswith("interrupted at")
     assert len(run) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.3, 0.5, 0.7, 0.9, 1.2, 1.6])
+def test_ctrl_c_while_packages_are_imported(seconds, tmp_path):
+    """An exception in the middle of an import was printed by whoever met it, or swallowed."""
+    arguments = ["simulate", data.arm7(), "--duration", "1e6", "--save-every", "100", "--yes"]
+    with subprocess.Popen(
+        [*COMMAND, *arguments], cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
+    ) as run:
+        try:
+            time.sleep(seconds)
+            run.send_signal(signal.SIGINT)
+            _, errors = run.communicate(timeout=120)
+        finally:
+            run.kill()
+    assert run.returncode == 130 and "interrupted" in errors and "Traceback" not in errors, errors
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])

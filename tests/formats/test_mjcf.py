@@ -12,7 +12,7 @@ from lgsim import interop
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.kinematics import forward_kinematics
 from lgsim.dynamics.passive_forces import passive_forces
-from lgsim.formats import FileError, load_mjcf, read_mjcf
+from lgsim.formats import FileError, FileWarning, load_mjcf, read_mjcf
 from lgsim.multibody import joints
 
 pytestmark = pytest.mark.oracle
@@ -138,12 +138,15 @@ def test_numbers_names_and_frames_are_read():
     assert {key: float(getattr(model, key)[0]) for key in numbers} == numbers
     assert model.gravity.tolist() == [1, 2, 3]
     assert model.inertias[0, 0] == pytest.approx(2 * 1000 * 4 / 3 * np.pi * 0.1**3, rel=1e-12)  # hand is merged
-    assert load_mjcf(text=NAMED, dtype=jnp.float32).dtype == np.float32
+    with pytest.warns(
+        FileWarning, match="^<text>: 4 geoms can touch others; contacts are not represented, body 'hook'"
+    ):
+        assert load_mjcf(text=NAMED, dtype=jnp.float32).dtype == np.float32
     lines = str(report).splitlines()
     assert "    line 9: site 'body2' has the name of a body; its frame is 'site:body2'" in lines
     assert not any("'drive'" in line for line in lines)  # load_actuators reads it
     assert "    is moved from outside (mocap); it is fixed here: body 'hook', line 13" in lines
-    assert "    can touch others; contacts are not represented: 4 times, lines 6, 7, 8, 10" in lines
+    assert "    4 geoms can touch others; contacts are not represented; lines 6, 7, 8, 10" in lines
 
 
 ODD = {
@@ -164,11 +167,41 @@ def test_what_is_not_represented_is_reported(joint):
 def test_report_of_other_elements():
     more = """<option density="1.2"/><tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>
 <equality><joint joint1="j"/></equality>"""
-    _, report = read_mjcf(text=robot(body('<joint name="j"/>', place='gravcomp="1"'), more))
+    text = robot(body('<joint name="j"/>', place='gravcomp="1"'), more)
+    _, report = read_mjcf(text=text, ignore_equalities=True)
     subjects = [finding.subject for finding in report.ignored]
     assert sorted(subjects) == ["<option>", "body 'a'", "equality 'equality0'", "tendon 't'"]
     _, report = read_mjcf(text=robot(body("<joint/>") + GEOM.replace('contype="0"', "")))
     assert [finding.subject for finding in report.ignored] == ["geom 'geom0'"]
+
+
+def test_a_machine_with_ties_is_another_one_and_refused():
+    """A four-bar moved as an open chain, without a word."""
+    ties = """
+<equality><joint name="tie" joint1="j"/>
+<connect body1="a" body2="world" anchor="0 0 0"/></equality>"""
+    text = robot(body('<joint name="j"/>'), ties)
+    for read in (read_mjcf, load_mjcf):
+        with pytest.raises(
+            FileError, match=r"equality 'tie': it ties .*, and 1 more, .*ignore_equalities=True"
+        ) as caught:
+            read(text=text)
+        assert caught.value.line == 2
+    with pytest.warns(FileWarning, match="2 equalities are not represented"):
+        assert load_mjcf(text=text, ignore_equalities=True).nv == 1
+    off = '<option><flag equality="disable"/></option>'
+    slack = ties.replace("<joint ", '<joint active="false" ').replace("<connect ", '<connect active="false" ')
+    inactive = robot(body('<joint name="j"/>'), slack)
+    for harmless in (robot(body('<joint name="j"/>'), off + ties), inactive):
+        assert read_mjcf(text=harmless)[0].nv == 1
+
+
+def test_what_a_file_has_more_of_is_counted_by_its_kind():
+    cord = '<fixed><joint joint="j" coef="1"/></fixed>'
+    cords = f"<tendon>{cord}{cord}</tendon>"
+    _, report = read_mjcf(text=robot(body('<joint name="j"/>', place='gravcomp="1"'), cords))
+    assert report.dropped == "2 tendons are not represented, body 'a' gravcomp is not represented"
+    assert "    2 tendons are not represented; lines 1, 1" in str(report).splitlines()
 
 
 def test_flags_that_disable_forces_are_followed():

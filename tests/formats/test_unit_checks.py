@@ -86,7 +86,7 @@ def test_limits_that_are_not_given():
     assert lgsim.simulation.limits.limit_uses(model, v=x, tau=x) == ()
 
 
-MJCF = """<mujoco><compiler angle="radian"/><worldbody>
+MJCF = """<mujoco><compiler angle="radian"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
 <body name="far" pos="900 0 0"><geom size=".1"/>
   <body name="arm" pos="0 0 1">
     <joint name="hinge" axis="0 1 0" range="-180 90" limited="true"/>

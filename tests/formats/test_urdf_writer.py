@@ -1,5 +1,7 @@
 """URDF files written with other numbers: what lgsim and Pinocchio read of them, what stays, what is said."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -174,7 +176,7 @@ def test_faults(source, tmp_path):
         write_urdf(source, model, tmp_path / "new.urdf")
     source.write_text(FILE)
     with pytest.raises(ValueError, match="model: expected finite numbers"):
-        write_urdf(source, model.replace(inertias=model.inertias * jnp.nan), tmp_path / "new.urdf")
+        write_urdf(source, replace(model, inertias=model.inertias * jnp.nan), tmp_path / "new.urdf")
     with pytest.raises(FileError, match="cannot be read"):
         write_urdf(tmp_path / "none.urdf", model, tmp_path / "new.urdf")
     assert not (tmp_path / "new.urdf").exists()

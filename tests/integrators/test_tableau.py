@@ -13,6 +13,7 @@ from lgsim.integrators.group_words import Commutator, Exponentials
 from lgsim.integrators.order_conditions import (
     classical_conditions,
     classical_residuals,
+    condition_in_words,
     density,
     forest_name,
     lie_conditions,
@@ -234,11 +235,28 @@ def test_implicit_rows_are_refused():
         CommutatorFreeTableau("late", stages, Exponentials(0, ((0.5, 0.5),)), (0.0, 1.0), 2)
 
 
+def test_conditions_in_words():
+    """Hairer, Norsett, Wanner I, II.2, Table 2.2: the formulas of trees of up to four nodes."""
+    formulas = {
+        "[]": "sum_i b_i = 1/1",
+        "[[]]": "sum_i b_i c_i = 1/2",
+        "[[][]]": "sum_i b_i c_i c_i = 1/3",
+        "[[[]]]": "sum_ij b_i a_ij c_j = 1/6",
+        "[[][[]]]": "sum_ij b_i c_i a_ij c_j = 1/8",
+        "[[[[]]]]": "sum_ijk b_i a_ij a_jk c_k = 1/24",
+        "[][[]]": "that of the rooted trees [][[]], in which each pair of brackets is a node with its children inside",
+    }
+    assert {name: condition_in_words(name) for name in formulas} == formulas
+
+
 def test_a_wrong_order_is_refused():
     with pytest.raises(
-        ValueError, match=r"RK4: order 5 is claimed, but \d+ of the 17 order conditions fail; the worst is"
+        ValueError,
+        match=r"RK4: order 5 is claimed, but \d+ of the 17 order conditions fail; the worst one, of order 5, is",
     ):
         replace(lgsim.MK4.tableau, order=5)
+    with pytest.raises(ValueError, match=r"the worst one, of order 2, is off by -2.0e-01: sum_i b_i c_i = 1/2$"):
+        ButcherTableau("x", a=((), (1.0,)), b=(0.5, 0.3), c=(0.0, 1.0), order=2)
     with pytest.raises(ValueError, match=r"CF4: order 5 is claimed, but \d+ of the 64 order conditions fail"):
         replace(lgsim.CF4.tableau, order=5)
     with pytest.raises(ValueError, match=r"Dormand-Prince 5\(4\), embedded scheme: order 5 is claimed"):

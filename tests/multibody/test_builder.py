@@ -82,6 +82,10 @@ REFUSED = {
     "an axis that is not finite": (
         (named(axis=[0, np.inf, 0]),), "joint 'arm': axis: expected finite numbers that are not all zero",
     ),
+    "axes of a ball that are no frame": (
+        (named(joint=joints.Spherical(), axis=[[1, 0, 0], [0, 1, 0], [0, 0, -1]]),),
+        "joint 'arm': axis: expected the axes x, y, z of one right-handed frame for a Spherical joint",
+    ),
     "an axis of a wrong shape": (
         (named(axis=[0, 1]),), "joint 'arm': axis: expected shape (3,) or (1, 3), got (2,)",
     ),

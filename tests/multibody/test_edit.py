@@ -333,6 +333,10 @@ ERRORS = {
         lambda m: m.add_payload("tool", np.ones(9)),
         "payload on frame 'tool': parameters: expected shape (10,), got (9,)",
     ),
+    "a joint that is not there, and a configuration that does not fit": (
+        lambda m: m.lock(["elb"], jnp.zeros(77)),
+        "joint 'elb': there is no such joint",
+    ),
     "payload that cannot be": (
         lambda m: m.add_payload("tool", [-2.0, *[0.0] * 9]),
         "payload on frame 'tool' has the negative mass -2 kg",

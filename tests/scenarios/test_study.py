@@ -178,6 +178,11 @@ BAD = {
     "negative spread": ((DISPERSION, "gravity = { std = -1 }"), "dispersions.gravity.std: expected zero or more"),
     "nothing to spread": ((DISPERSION, "friction = { relative = 0.1 }"), "dispersions.friction.relative: the"
                           " machine's friction is zero"),
+    "low alone": ((", high = { elbow = 0.3 }", ""), "dispersions.v.low: expected low and high, got low alone"),
+    "a mass with high alone": (
+        ("relative = { fore = 0.1 }", "high = 2"),
+        "dispersions.masses.high: expected low and high, got high alone",
+    ),
     "low above high": (("high = { elbow = 0.3 }", "high = -1"), "dispersions.v.high: expected low to be at most"),
     "unknown joint": (("{ shoulder = 0.1, elbow", "{ shoulders = 0.1, elbow"), "dispersions.q.std.shoulders:"),
     "no wind": ((DISPERSION, "wind.mean = { std = 1 }"), "dispersions.wind: there is none: give a table [wind]"),

@@ -123,7 +123,7 @@ def test_summary_of_a_trajectory(arm):
     motion = Trajectory(arm, time, q, v, tau)
     summary = motion.summary()
     assert [name for name, _ in summary.rows] == [
-        "final time", "energy drift", "constraint error", "position limits", "speed limits", "torque limits"
+        "final time", "energy drift", "position limits", "speed limits", "torque limits"
     ]  # fmt: skip
     assert summary.warnings == (
         "beyond position limits: elbow 3 rad at 0.5 s (-2 to 1.5 rad, passed by 1.5)",

@@ -22,21 +22,19 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for what is made.")] = Path("demo"),
     duration: Annotated[float, typer.Option(help="Seconds of motion.")] = 5.0,
 ) -> None:
-    """Load a machine, swing it, check its energy, differentiate through the motion, and make pictures.
+    """Load a machine, move it within its limits, check its energy, differentiate through the motion, make pictures.
 
-    Writes plots, a scene that plays in any browser, and the run.
+    A law of control leads it to two postures and back. Writes plots, a scene that plays in any browser, and the run.
     """
     from lgsim.cli.errors import BadInput, Stop
-    from lgsim.cli.terminal import console
+    from lgsim.cli.terminal import console, note
 
     if not 0 < duration < float("inf"):
         raise BadInput(f"--duration: expected a positive number of seconds, got {duration:g}")
-    import jax.numpy as jnp
-    import numpy as np
-
     from lgsim.cli import files, pictures
+    from lgsim.cli.demo import tour
     from lgsim.data import arm7
-    from lgsim.simulation import simulate
+    from lgsim.simulation import Automatic, simulate, with_stops
 
     say = console().print
     path = arm7() if file is None else file
@@ -46,18 +44,22 @@ def demo(
     files.remark(report, floating_base=False)
     say(f"{path.name}: {len(model.body_names)} moving bodies, {model.nv} degrees of freedom")
 
-    # with neither friction nor dampers the energy stays
-    model = model.replace(damping=jnp.zeros(model.nv), friction=jnp.zeros(model.nv))
-    q0 = model.retract(model.neutral(), jnp.full(model.nv, 0.3))
+    model = with_stops(model)
+    q0, law = tour.tour(model, duration)
     start = time.perf_counter()
-    motion = simulate(model, q0, duration=duration, dt=1e-3, save_every=10)
-    say(
-        f"{duration:g} s in steps of 1 ms by {motion.method}: {time.perf_counter() - start:.1f} s, compilation included"
-    )
+    motion = simulate(model, q0, duration=duration, dt=1e-3, control=law, method=Automatic(), save_every=10)
+    took = f"{time.perf_counter() - start:.1f} s, compilation included"
+    say(f"{duration:g} s to two postures and back, in steps of 1 ms by {motion.method}: {took}")
     if motion.result:
         raise Stop(motion.result)
-    drift = float(np.abs(motion.energy - motion.energy[0]).max() / motion.kinetic_energy.max())
-    say(f"energy: within {drift:.0e} of the largest kinetic energy")
+    summary = motion.summary()
+    for name, text in summary.rows:
+        if name == "error of the steps" or name.endswith("limits"):
+            say(f"{name}: {text}")
+    for warning in summary.warnings:
+        note(warning)
+    drift = tour.energy_drift(model, q0)
+    say(f"energy of {tour.FREE:g} s of free motion: within {drift:.0e} of the largest kinetic energy")
     gap = _gradient_gap(model, q0)
     say(f"gradient through 200 steps in the joint forces: within {gap:.0e} of a difference of two motions")
 

@@ -1,0 +1,37 @@
+"""The places of joints in q or v by their names, and of the parts of a joint that is named after several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lgsim.multibody.joint import ScrewJoint
+from lgsim.multibody.topology import Topology
+
+JOINED = "+"
+"""What stands between the names of joints of a file that are one compound joint of the model."""
+
+
+class JointSlices(dict[str, slice]):
+    """The places of joints by name, in their order; a part of a compound joint is found too, but not counted.
+
+    A compound joint "hip_x+hip_y" that a file has as two joints has one number for each, which ``slices["hip_y"]`` and
+    ``"hip_y" in slices`` find. Iterating gives the model's joints alone.
+
+    Attributes:
+        parts: The places of the parts by name.
+    """
+
+    def __init__(self, slices: Mapping[str, slice], topology: Topology) -> None:
+        super().__init__(slices)
+        self.parts: dict[str, slice] = {}
+        for name, joint in zip(topology.joint_names, topology.joints, strict=True):
+            words, place = name.split(JOINED), slices[name]
+            if isinstance(joint, ScrewJoint) and 1 < len(words) == joint.nv == place.stop - place.start:
+                own = {word: slice(place.start + i, place.start + i + 1) for i, word in enumerate(words)}
+                self.parts |= {word: part for word, part in own.items() if word not in slices}
+
+    def __missing__(self, name: str) -> slice:
+        return self.parts[name]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.parts

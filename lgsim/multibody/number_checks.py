@@ -1,0 +1,148 @@
+"""Numbers that no machine has: negative masses and dampers, placements that are no poses, limits the wrong way round.
+
+Checked where values are known; what JAX traces passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jaxtyping import Float
+
+from lgsim.multibody.topology import ModelError, Topology
+
+NOT_NEGATIVE = ("armature", "damping", "friction", "limit_stiffness", "limit_damping", "actuator_time")
+"""Finite numbers of degrees of freedom that are zero or more."""
+LIMITS = ("velocity_limit", "effort_limit")
+"""Numbers of degrees of freedom that are zero or more, infinite for none."""
+RIGID = 1e-3
+"""How far the rotation of a placement may be from one: more than numbers with four digits are."""
+ROUNDED = 0.01
+"""How far the norm of a quaternion may be from one: more than numbers with three digits are."""
+
+
+def check_numbers(topology: Topology, numbers: dict[str, Array], columns: Sequence[str]) -> None:
+    """Check numbers of a machine by their names in ``Model``, those that are known.
+
+    Args:
+        topology: The machine.
+        numbers: The numbers.
+        columns: The names of the columns of ``drives``.
+
+    Raises:
+        ModelError: a machine cannot have one; the message names it and its joint, body or frame.
+    """
+    known = {name: np.asarray(x) for name, x in numbers.items() if not isinstance(x, Tracer)}
+    if "drives" in known:
+        drives = known.pop("drives")
+        known |= {name: drives[..., i] for i, name in enumerate(columns)}
+    for name, values in known.items():
+        fault = FAULTS.get(name, _not_finite)(values)
+        bad = np.argwhere(fault)
+        if len(bad):
+            at = tuple(int(i) for i in bad[0])
+            owner = _owner(topology, name, at)
+            raise ModelError(
+                f"{name}{owner}: expected {EXPECTED.get(name, 'finite numbers')}, got {_shown(values[at])}"
+            )
+    if {"lower", "upper"} <= known.keys():
+        wrong = np.argwhere(known["lower"] > known["upper"])
+        if len(wrong):
+            at = tuple(int(i) for i in wrong[0])
+            ends = f"{known['lower'][at]:g} and {known['upper'][at]:g}"
+            raise ModelError(f"lower, upper{_owner(topology, 'lower', at)}: expected lower <= upper, got {ends}")
+
+
+def check_quaternions(topology: Topology, name: str, q: Any) -> None:
+    """Check that the quaternions of a configuration (nq,) are of norm one, but for few digits; none inside of ``jit``.
+
+    Raises:
+        ValueError: one is not; the message names the argument ``name`` and the joint.
+    """
+    if isinstance(q, Tracer):
+        return
+    values = np.asarray(q)
+    for joint, kind in enumerate(topology.joints):
+        part = topology.q_slice(joint)
+        if kind.nq == kind.nv or part.start == part.stop:
+            continue
+        norm = float(np.linalg.norm(values[part.stop - 4 : part.stop]))
+        if abs(norm - 1) > ROUNDED:
+            raise ValueError(
+                f"{name}: expected a unit quaternion (w, x, y, z) in the last four numbers of the joint"
+                f" {topology.joint_names[joint]!r}, got one of norm {norm:g}; divide it by its norm"
+            )
+
+
+def _not_finite(x: Float[np.ndarray, ...]) -> np.ndarray:
+    return ~np.isfinite(x)
+
+
+def _negative(x: Float[np.ndarray, ...]) -> np.ndarray:
+    return ~(np.isfinite(x) & (x >= 0))
+
+
+def _not_rigid(T: Float[np.ndarray, "*many 4 4"]) -> np.ndarray:
+    """Whether matrices are no rigid displacements."""
+    R = np.where(np.isfinite(T[..., :3, :3]), T[..., :3, :3], np.inf)
+    with np.errstate(all="ignore"):
+        turned = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-1, -2)) <= RIGID
+        right = turned & (np.linalg.det(np.where(turned[..., None, None], R, np.eye(3))) > 0)
+    last = np.abs(T[..., 3, :] - np.array([0, 0, 0, 1])).max(axis=-1) <= RIGID
+    return ~(right & last & np.isfinite(T).all(axis=(-1, -2)))
+
+
+FAULTS: dict[str, Callable[[np.ndarray], Any]] = {
+    **dict.fromkeys(NOT_NEGATIVE, _negative),
+    **dict.fromkeys(LIMITS, lambda x: ~(x >= 0)),
+    "friction_speed": lambda x: ~(np.isfinite(x) & (x > 0)),
+    "lower": np.isnan,
+    "upper": np.isnan,
+    "inertias": lambda x: ~np.isfinite(x).all(axis=-1) | ~(x[..., 0] >= 0),
+    "placements": _not_rigid,
+    "frames": _not_rigid,
+    "axes": lambda x: ~np.isfinite(x).all(axis=-1) | ~x.any(axis=-1),
+    "screws": lambda x: ~np.isfinite(x).all(axis=-1) | ~x[..., :3].any(axis=-1),
+}
+"""For each name the function that marks numbers that cannot be; those of other names are finite."""
+
+EXPECTED = {
+    **dict.fromkeys(NOT_NEGATIVE, "a finite number of zero or more"),
+    **dict.fromkeys(LIMITS, "a number of zero or more, infinite for none"),
+    "friction_speed": "a positive number",
+    "lower": "a number, infinite for none",
+    "upper": "a number, infinite for none",
+    "inertias": "ten finite parameters with a mass of zero or more",
+    "placements": "a pose: a rotation and a position, the last row 0, 0, 0, 1",
+    "frames": "a pose: a rotation and a position, the last row 0, 0, 0, 1",
+    "axes": "three finite numbers that are not all zero",
+    "screws": "an axis of three finite numbers that are not all zero, and a finite pitch",
+}
+
+
+def _owner(tree: Topology, name: str, at: tuple[int, ...]) -> str:
+    """The words for what a number belongs to, by the last axes of its place."""
+    if name == "gravity":
+        return ""
+    if name == "inertias":
+        return f" of body {tree.body_names[at[-1]]!r}"
+    if name == "frames":
+        return f" of frame {tree.frame_names[at[-1]]!r}"
+    if name in ("axes", "screws", "pitches"):
+        joint = int(tree.row_joint[at[-1]])
+    elif name == "placements":
+        joint = at[-1]
+    elif name == "mimic":
+        joint = at[-2]
+    else:
+        joint = next(j for j in range(tree.bodies) if at[-1] < tree.v_starts[j + 1])
+    return f" of joint {tree.joint_names[joint]!r}"
+
+
+def _shown(value: Any) -> str:
+    """Numbers in a message, in one line."""
+    return f"{value:g}" if np.ndim(value) == 0 else " ".join(np.array2string(value, precision=4).split())

@@ -1,0 +1,64 @@
+"""Joint forces over time from a csv file, for the table ``[control]``."""
+
+from __future__ import annotations
+
+import csv
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.multibody import Model
+from lgsim.scenarios.toml_table import Table
+from lgsim.support.messages import unknown_name
+
+TIME = "time"
+"""The column of the times, s."""
+
+
+def read_torques(table: Table, key: str, model: Model, times: Float[np.ndarray, " nodes"]) -> Float[Array, "nodes nv"]:
+    """Joint forces at some times on straight lines between the rows of a csv file, whose name is the value of a key.
+
+    The first line has names: "time", s, and joints, N m or N; "ball[0]", "ball[1]", ... of a joint of several numbers.
+    A unit in brackets after a space, as ``Trajectory.save`` writes, and "tau " before a name are left out. Joints that
+    are not named have no force; before the first row and after the last one forces are those of that row.
+
+    Raises:
+        ScenarioError: the file cannot be read, or a column or a number is wrong.
+    """
+    path = table.document.file.parent / table.text(key, "")
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            header, *rows = [row for row in csv.reader(file) if row]
+        values = np.array([[float(x) for x in row] for row in rows], float).reshape(len(rows), -1)
+    except OSError as error:
+        raise table.fault(key, f"{path}: the file cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise table.fault(key, f"{path}: expected a line of names and lines of as many numbers: {error}") from error
+    if not len(rows) or values.shape[1] != len(header) or not np.all(np.isfinite(values)):
+        raise table.fault(key, f"{path}: expected a line of names and lines of as many finite numbers")
+    columns = _columns(model)
+    out, at = np.zeros((len(times), model.nv)), None
+    for name, column in zip(header, values.T, strict=True):
+        plain = name.strip().partition(" [")[0].removeprefix("tau ")
+        if plain == TIME:
+            at = column
+        elif plain not in columns:
+            raise table.fault(key, f"{path}: {unknown_name('expected time and names of joints', plain, list(columns))}")
+    if at is None or np.any(np.diff(at) <= 0):
+        raise table.fault(key, f"{path}: expected a column {TIME!r} of times that increase, s")
+    for name, column in zip(header, values.T, strict=True):
+        plain = name.strip().partition(" [")[0].removeprefix("tau ")
+        if plain != TIME:
+            out[:, columns[plain]] = np.interp(times, at, column)
+    return jnp.asarray(out, model.dtype)
+
+
+def _columns(model: Model) -> dict[str, int]:
+    """The places of joint forces by the names of their columns."""
+    found = {}
+    for name, part in model.v_slices.items():
+        count = part.stop - part.start
+        found |= {name if count == 1 else f"{name}[{i}]": part.start + i for i in range(count)}
+    return found
