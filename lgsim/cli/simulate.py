@@ -270,7 +270,7 @@ def _actuators(asked: SimulationRequest, model: Model, torque: Float[ndarray, " 
         else:
             values = states.numbers(asked.ctrl)
             if len(values) != len(given):
-                raise ValueError(f"expected {len(given)} numbers, for {', '.join(given)}, got {len(values)}")
+                raise ValueError(f"expected {counted(len(given), 'number')}, for {', '.join(given)}, got {len(values)}")
             given = dict(zip(given, values, strict=True))
     return {"actuators": found, "commands": jnp.asarray(list(given.values()), model.dtype)}
 

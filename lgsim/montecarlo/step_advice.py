@@ -127,10 +127,10 @@ def fastest_mode(run: Rollout, states: Float[np.ndarray, "states nq_nv"]) -> Uns
     if run.model.topology.lags:
         states = np.concatenate([states, np.zeros((len(states), run.model.nv))], axis=1)
     drive = run.drive
-    if getattr(drive, "states", 0):
+    if run.actuators is not None and run.actuators.states:
         start, end = run.model.nq, run.model.nq + run.model.nv
         q, v = (jnp.asarray(x, run.model.dtype) for x in (states[:, :start], states[:, start:end]))
-        states = np.concatenate([states, jax.vmap(partial(drive.actuators.start, run.model))(q, v)], axis=1)
+        states = np.concatenate([states, jax.vmap(partial(run.actuators.start, run.model))(q, v)], axis=1)
     rows = run.torques if run.actuators is None else run.commands
     segment = torque_segments(run.model, rows, run.steps, run.t0, run.dt, drive)
     return unstable_mode(

@@ -157,7 +157,8 @@ class SampledMethod(Method):
 
 def sampled_method(method: Method, drive: Any) -> Method:
     """The method of a motion under a control or actuators, which is another one where these have clocks."""
-    actuators = getattr(drive, "actuators", drive)
-    if isinstance(method, SampledMethod) or not getattr(actuators, "is_sampled", False):
+    actuators = drive.actuators if isinstance(drive, ActuatedControl) else drive
+    sampled = isinstance(actuators, Actuators | ActuatorSum) and actuators.is_sampled
+    if isinstance(method, SampledMethod) or not sampled:
         return method
     return SampledMethod(inner=method)  # pyright: ignore[reportCallIssue]  (its tableau is a property)

@@ -23,6 +23,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
+from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_derivatives, passive_forces
@@ -52,13 +53,15 @@ Solve = Callable[[Model, Array, Array, Array, Any], Array]
 """``solve(model, q, v, tau, wrenches)``: accelerations (nv,)."""
 
 
+_WITH_STATES = (ActuatedControl, Actuators, ActuatorSum)
+
 # States.
 
 
 def state_space(model: Model, drive: Any = None) -> StateSpace:
     """The space of a machine's states (q, v, z, w), w those of a control's actuators or of ``Actuators``."""
     own = model.nv if model.topology.lags else 0
-    return StateSpace(model.topology, own + getattr(drive, "states", 0))
+    return StateSpace(model.topology, own + (drive.states if isinstance(drive, _WITH_STATES) else 0))
 
 
 def split_state(
@@ -110,8 +113,9 @@ def initial_state(
         state.append(_state_part(model, "tau0", tau0, model.nv))
     elif tau0 is not None:
         raise ValueError("tau0: no drive of the model lags, so that their forces have no start; give an actuator_time")
-    count, actuators = getattr(drive, "states", 0), getattr(drive, "actuators", drive)
+    count = drive.states if isinstance(drive, _WITH_STATES) else 0
     if count:
+        actuators = drive.actuators if isinstance(drive, ActuatedControl) else drive
         w = actuators.start(model, state[0], state[1]) if actuator_state is None else actuator_state
         state.append(_state_part(model, "actuator_state", w, count))
     elif actuator_state is not None:

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from lgsim.integrators.step_error import Scale, StepError, Timeline, estimate, parting_rate, verdict
 from lgsim.integrators.step_grids import Difference, compare
 from lgsim.multibody.model import Model
+from lgsim.simulation.actuated_control import ActuatedControl
 from lgsim.simulation.equations_of_motion import state_space
 from lgsim.simulation.fixed_steps import FixedSteps
 from lgsim.simulation.rollout import Drive, StateHistory
@@ -65,7 +66,7 @@ def check_steps(fixed: FixedSteps, states: Float[np.ndarray, "nodes state"]) -> 
         gaps, _ = compare(advance, difference, states, (1, 1), scale.size, start=start)
         return parting_rate(line, scale, gaps, apart)
 
-    sampled = bool(getattr(getattr(fixed.control, "actuators", None), "is_sampled", False))
+    sampled = isinstance(fixed.control, ActuatedControl) and fixed.control.actuators.is_sampled
     divisible = (fixed.rows is None or fixed.rows.steady) and not sampled
     found = estimate(line, scale, claimed, advance, difference, states, divisible)
     error = verdict(line, scale, claimed, found, neighbor_rate)

@@ -35,8 +35,9 @@ def ball_and_arm():
     return builder.add_body("fore", "ball", lgsim.joints.Revolute(), **LINK).build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lag", [0.0, 0.03])
-@pytest.mark.parametrize("make", [arm, pytest.param(ball_and_arm, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("make", [arm, ball_and_arm])
 def test_stiff_steps_take_the_jacobian_of_the_whole_state(make, lag):
     """The systems of linearly implicit steps, and the Jacobian that stiffness is judged by, beside forward mode."""
     model = make()

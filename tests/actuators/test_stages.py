@@ -120,8 +120,8 @@ def test_bristles_stick_and_slip_as_radau_says():
     s0, s1, s2, Fc, Fs, vs, k, m = 1e4, 60.0, 0.4, 1.0, 1.5, 0.05, 8.0, 1.0
     model = cart(m)
     drive = one(model, actuators.PositionServo(k, 0.0), actuators.LuGreFriction(s0, s1, s2, Fc, Fs, vs))
-    pull = jnp.linspace(0.0, 0.3, 3001)[:, None]  # 0.1 m/s
-    out = rollout(model, REST, REST, dt=1e-3, steps=3000, save_every=300, actuators=drive, commands=pull)
+    pull = jnp.linspace(0.0, 0.3, 12001)[:, None]  # 0.1 m/s
+    out = rollout(model, REST, REST, dt=2.5e-4, steps=12000, save_every=1200, actuators=drive, commands=pull)
 
     def motion(t, y):
         x, v, z = y
@@ -193,6 +193,7 @@ def test_coupling_keeps_power_and_moves_both_joints():
     assert float(tau @ v) == pytest.approx(float(f @ shaft.speed), rel=1e-14)
 
 
+@pytest.mark.slow
 def test_dead_time_has_a_derivative_and_numbers_of_all_stages_have():
     """By reverse mode, beside differences, of every leaf of a long chain."""
     model = pendulum()

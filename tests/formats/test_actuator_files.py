@@ -71,6 +71,7 @@ def test_motion_is_that_of_mujoco(name):
         assert np.isclose(np.abs(theirs[2][:, -1]).max(), 0.03 if name == "general" else 0.05)  # the bound was met
 
 
+@pytest.mark.slow
 def test_rotors_of_a_free_body_act_at_their_sites():
     """A quadrotor's thrusts at four sites, with a moment of drag."""
     rotors = [(0.2, 0.2, 1), (0.2, -0.2, -1), (-0.2, -0.2, 1), (-0.2, 0.2, -1)]
@@ -189,6 +190,7 @@ def test_transmissions_that_are_not_read(without_import_hook):
         lgsim.load_actuators(model, text="<sdf/>")
 
 
+@pytest.mark.slow
 def test_stiffness_of_a_file_is_a_number_to_differentiate():
     xml = MACHINE.format(option="", joint="", rest=CASES["position"])
     model = read_mjcf(text=xml)[0]

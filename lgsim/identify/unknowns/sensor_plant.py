@@ -127,7 +127,10 @@ class SensorDelay(ChannelBlock):
 
 
 class InputDelay(Block):
-    """The delay of the drives behind their signals, s: between zero and ``MAX_DELAY_STEPS`` steps.
+    """The delay of the drives behind their signals or commands, s: between zero and ``MAX_DELAY_STEPS`` steps.
+
+    Of parts of a step the mean over it counts, which is exact for whole steps only: take steps that are short beside
+    what the commands do in one.
 
     Attributes:
         max_delay: Upper bound of the delay, s.

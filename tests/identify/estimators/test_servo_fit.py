@@ -69,8 +69,8 @@ def unknowns():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("late", "within"), [(0.012, 1e-4), (LATE, 1e-2)])
-def test_mass_friction_gains_and_delay_from_commands_and_positions(late, within):
+@pytest.mark.parametrize(("late", "within", "rest"), [(0.012, 1e-4, 5e-6), (LATE, 1e-2, 1e-4)])
+def test_mass_friction_gains_and_delay_from_commands_and_positions(late, within, rest):
     """Without noise: of a delay by whole steps, and by parts of one, in which commands count by their mean over a step.
 
     The inertia of the link goes with its mass.
@@ -87,7 +87,7 @@ def test_mass_friction_gains_and_delay_from_commands_and_positions(late, within)
     for name, value in wanted.items():
         assert found.values[name] == pytest.approx(value, rel=within), name
         assert abs(found.prior[name] - value) > 0.2 * value, name
-    assert (found.rmse() < 5e-5).all()
+    assert (found.rmse() < rest).all()
 
 
 @pytest.mark.slow
