@@ -1,6 +1,5 @@
 """Posteriors are calibrated: ranks of the truth in 200 data sets; NUTS against a posterior in closed form."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +11,6 @@ from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.posterior import (
     HalfNormalNoise,
     KnownNoise,
-    PosteriorDraws,
     PosteriorProblem,
     laplace_approximation,
     log_density,

@@ -136,7 +136,7 @@ def _search(
 
     def more(s: _State) -> Array:
         # where no step of any size helps, rounding ends the search: what is left is not gained
-        return ~s.converged & (s.tried < max_iterations) & jnp.isfinite(s.cost) & (s.damping < 1 / tolerance)
+        return ~s.converged & (s.tried < max_iterations) & jnp.isfinite(s.cost) & (s.damping < 1 / tolerance**2)
 
     first = expand(start, jnp.asarray(0.01, start.dtype), jnp.array(0))
     s = jax.lax.while_loop(more, step, first)
