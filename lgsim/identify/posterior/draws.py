@@ -68,15 +68,24 @@ class PosteriorDraws:
         return _predictive(self.density, self.flat, jax.random.split(key, len(self.flat)))
 
     def prior_values(self, key: Key[Array, ""], count: int = 2000) -> dict[str, Float[np.ndarray, " count"]]:
-        """The physical numbers of the plant at draws of the blocks' priors, for comparison.
+        """The physical numbers at draws of the priors, for comparison.
 
         Coordinates with a ``prior_deviation`` are normal within their bounds, others uniform between two bounds. Where
         there is neither, or a ``PhysicalPrior``, numbers that they move are NaN: that prior is no distribution, or not
         known as one. ``Parameters.priors``, which are measurements, do not count.
         """
-        x = _prior_draws(self.density, key, count)
+        first, second, third = jax.random.split(key, 3)
+        density, columns = self.density, self.density.columns
+        x = _prior_draws(density, first, count)
         found = np.asarray(_plant_values(self.density.parameters, x))
-        return {name: found[:, i] for i, name in enumerate(_names(self.density.parameters.values, x[0]))}
+        out = {name: found[:, i] for i, name in enumerate(_names(density.parameters.values, x[0]))}
+        if density.noise.is_sampled:
+            noise = np.asarray(density.noise.draw_prior(second, (count, len(columns))))
+            out |= {f"noise of {name}": noise[:, i] for i, name in enumerate(columns)}
+        if density.correlation is not None and density.correlation.is_sampled:
+            a = np.asarray(jax.random.uniform(third, (count, len(columns)), minval=-1.0, maxval=1.0))
+            out |= {f"correlation of {name}": a[:, i] for i, name in enumerate(columns)}
+        return out
 
     def summary(self) -> str:
         """A table of the numbers: prior plant, mean, standard deviation, 5 %, 50 % and 95 % quantiles, as text."""

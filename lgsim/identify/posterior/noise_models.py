@@ -72,6 +72,10 @@ class NoiseModel(eqx.Module):
             ValueError: the model integrates the deviations out, and the loss is no square.
         """
 
+    def draw_prior(self, key: Key[Array, ""], shape: tuple[int, int]) -> Float[Array, "count columns"]:
+        """Draws of the deviations from their prior; NaN where that is no distribution."""
+        return jnp.full(shape, jnp.nan)
+
     @abstractmethod
     def log_density(self, u: Float[Array, " _"], sums: ResidualSums) -> Float[Array, ""]:
         """The logarithm of the density of the residuals, and of the prior of coordinates u, up to a constant."""
@@ -122,6 +126,10 @@ class HalfNormalNoise(NoiseModel):
     @property
     def is_sampled(self) -> bool:
         return True
+
+    def draw_prior(self, key: Key[Array, ""], shape: tuple[int, int]) -> Float[Array, "count columns"]:
+        scale = jnp.broadcast_to(self.scale, shape[1:])
+        return jnp.abs(jax.random.normal(key, shape, scale.dtype)) * scale[None]
 
     def log_density(self, u: Float[Array, " _"], sums: ResidualSums) -> Float[Array, ""]:
         s = jnp.exp(u)
