@@ -253,6 +253,7 @@ def test_noise_that_is_drawn_has_its_correlation_and_starts_anew_with_a_recordin
         assert abs(C[49, 50]) < bound and abs(np.std(r[:, -1, j]) - 1) < bound
 
 
+@pytest.mark.slow
 def test_compressed_records_give_what_the_samples_give():
     model = arms.planar(damping=0.1)
     blocks = [Inertias(["fore"]), Masses(["upper"], prior_deviation=0.5), JointParameter("damping")]
@@ -280,6 +281,7 @@ def test_weights_count_readings():
     np.testing.assert_allclose(*found, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [KnownNoise(0.3), HalfNormalNoise(0.5), InverseGammaNoise(1.0, 0.1)], ids=repr)
 def test_gradients_are_those_of_finite_differences(noise):
     model = arms.planar(damping=0.1, friction=0.2, friction_speed=0.1)
@@ -299,6 +301,7 @@ def test_gradients_are_those_of_finite_differences(noise):
     np.testing.assert_allclose(forward, gradient, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_density_in_its_own_precision(dtype):
     model = arms.planar(dtype, damping=0.1)
@@ -315,6 +318,7 @@ def test_density_in_its_own_precision(dtype):
     assert np.all(np.asarray(found.log_density - values) > -1) and found.converged
 
 
+@pytest.mark.slow
 def test_chains_and_data_sets_are_batches():
     parameters, samples = linear(), records(30)
     others = jnp.stack([samples.signals, samples.signals + 0.1, -samples.signals])
@@ -350,6 +354,7 @@ def test_other_numbers_do_not_compile_again():
     assert len(traces) == 1
 
 
+@pytest.mark.slow
 def test_a_fit_is_where_the_search_starts_also_on_a_bound():
     model = arms.planar(damping=0.0)
     samples = arms.samples(Plant(model), 200, noise=0.3)
@@ -363,6 +368,7 @@ def test_a_fit_is_where_the_search_starts_also_on_a_bound():
     assert abs(float(values["m of fore, kg"]) - found.values["m of fore, kg"]) < 2 * found.deviations["m of fore, kg"]
 
 
+@pytest.mark.slow
 def test_draws_are_numbers_machines_and_predictions():
     parameters, samples = linear(lower=0.0), records(40)
     density = log_density(PosteriorProblem(parameters, samples, noise=HalfNormalNoise(0.5)))
