@@ -43,7 +43,7 @@ def linear(prior_deviation=0.5, lower=-np.inf):
     return Parameters(arms.planar(damping=0.1), blocks)
 
 
-def records(count=60, seed=0, **model):
+def records(count=20, seed=0, **model):
     plant = Plant(arms.planar(damping=0.25, **model), offset=[0.2, -0.1])
     return arms.samples(plant, count, seed, noise=DEVIATION)
 
@@ -89,7 +89,7 @@ def test_posterior_of_a_linear_problem_is_the_normal_distribution_in_closed_form
 
 
 def test_noise_integrated_out_gives_student_s_distribution():
-    parameters, samples = linear(None), records(20)
+    parameters, samples = linear(None), records()
     density = log_density(PosteriorProblem(parameters, samples))  # Jeffreys's prior, by default
     left, Y = regression(parameters, samples)
     z = np.random.default_rng(1).normal(size=(20, 4))
@@ -102,8 +102,9 @@ def test_noise_integrated_out_gives_student_s_distribution():
     up_to_a_constant(values_at(density, z), expected)
 
 
+@pytest.mark.slow
 def test_inverse_gamma_noise_is_the_integral_over_the_variance():
-    parameters, samples = linear(), records(8)
+    parameters, samples = linear(), records()
     shape, scale = 2.5, 0.4
     density = log_density(PosteriorProblem(parameters, samples, noise=InverseGammaNoise(shape, scale)))
     left, Y = regression(parameters, samples)
@@ -120,7 +121,7 @@ def test_inverse_gamma_noise_is_the_integral_over_the_variance():
     up_to_a_constant(values_at(density, z), expected, 1e-7)
     deviations = density.noise_deviations(jnp.asarray(z[0]))
     r = left - np.stack([Y[j] @ z[0][[j, 2 + j]] for j in range(2)], axis=1)
-    modes = [stats.invgamma(shape + 4, scale=scale + np.sum(r[:, j] ** 2) / 2) for j in range(2)]
+    modes = [stats.invgamma(shape + 10, scale=scale + np.sum(r[:, j] ** 2) / 2) for j in range(2)]
     np.testing.assert_allclose(deviations**2, [m.kwds["scale"] / (m.args[0] + 1) for m in modes])
     draws = jax.vmap(lambda k: density.noise_deviations(jnp.asarray(z[0]), k))(jax.random.split(jax.random.key(0), 500))
     for j in range(2):
@@ -130,7 +131,7 @@ def test_inverse_gamma_noise_is_the_integral_over_the_variance():
 
 @pytest.mark.parametrize("loss", [None, Huber(1.2), Cauchy(2.0)], ids=["squares", "Huber", "Cauchy"])
 def test_sampled_noise_has_its_prior_and_its_jacobian(loss):
-    parameters, samples = linear(), records(30)
+    parameters, samples = linear(), records()
     estimator = TorqueFit() if loss is None else TorqueFit(loss)
     density = log_density(PosteriorProblem(parameters, samples, estimator, HalfNormalNoise([0.5, 0.7])))
     left, Y = regression(parameters, samples)
@@ -190,6 +191,7 @@ def test_the_chart_of_bounds_is_one_to_one_with_its_jacobian():
     np.testing.assert_allclose(inside, [-5.0, -0.9, 1.9, -0.9])
 
 
+@pytest.mark.slow
 def test_a_physical_prior_of_masses_is_a_density_of_kilograms():
     samples = records(3)
     parameters = Parameters(arms.planar(damping=0.25), [Masses(["fore"])])
@@ -270,8 +272,9 @@ def test_compressed_records_give_what_the_samples_give():
     np.testing.assert_allclose(*slopes, rtol=1e-8, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_weights_count_readings():
-    parameters, samples = linear(), records(20)
+    parameters, samples = linear(), records()
     twice = jax.tree.map(lambda a: jnp.concatenate([a, a]), samples)
     heavy = eqx.tree_at(lambda s: s.weight, samples, 2 * samples.weight)
     z = 0.3 * np.random.default_rng(6).normal(size=(3, 6))
@@ -339,6 +342,7 @@ def test_chains_and_data_sets_are_batches():
     assert density(jnp.stack([z, z])).shape == (2, 3)
 
 
+@pytest.mark.slow
 def test_other_numbers_do_not_compile_again():
     parameters, traces = linear(), []
 
@@ -349,7 +353,7 @@ def test_other_numbers_do_not_compile_again():
 
     z = jnp.zeros(6)
     for seed, scale in ((0, 0.5), (1, 0.8)):
-        problem = PosteriorProblem(parameters, records(30, seed), noise=HalfNormalNoise(scale))
+        problem = PosteriorProblem(parameters, records(20, seed), noise=HalfNormalNoise(scale))
         assert np.isfinite(value(log_density(problem), z))
     assert len(traces) == 1
 
@@ -393,6 +397,7 @@ def test_draws_are_numbers_machines_and_predictions():
     assert "noise of elbow" in text and "95%" in text and len(text.splitlines()) == 7
 
 
+@pytest.mark.slow
 def test_numbers_without_a_proper_prior_have_none_to_draw():
     blocks = [Masses(["fore"]), JointParameter("damping", upper=1.0), TorqueOffset(["elbow"])]
     parameters = Parameters(arms.planar(damping=0.25), blocks)
@@ -425,7 +430,7 @@ def test_what_does_not_fit_is_named(without_import_hook):
     with pytest.raises(ValueError, match="the bounds of damping of elbow leave no room"):
         log_density(PosteriorProblem(tight, samples))
     blind = Parameters(arms.planar(), [Inertias(["fore"], prior_deviation=None)])
-    with pytest.raises(ValueError, match="neither records nor priors determine combinations of z of d2 of fore"):
+    with pytest.raises(ValueError, match="neither records nor priors determine combinations of z of .* of fore"):
         laplace_approximation(log_density(PosteriorProblem(blind, samples, noise=KnownNoise(0.3))))
     with pytest.raises(ValueError, match=r"z: expected shape \(..., draws, 4\), got \(4,\)"):
         PosteriorDraws(log_density(PosteriorProblem(parameters, samples)), jnp.zeros(4))
