@@ -37,6 +37,8 @@ DT, STEPS = 0.08, 15
 MASS, DAMPING, NOISE = 0.3, 0.6, 0.3
 """Deviation of the logarithm of the mass, upper bound of the damping, scale of the half normal noise."""
 CHAINS, ARM_DRAWS = 4, 500
+SAMPLES, CAD = 300, 0.1
+"""Samples of the arm with 10 % noise, and the deviation of its log-Cholesky coordinates: bodies of a drawing."""
 
 
 def chain(kernel, key, z, draws, thin, burn_in):
@@ -102,20 +104,20 @@ def ranks():
 
 def arm():
     """(draws, base parameters, their true values, microseconds of a gradient, seconds of the chains, divergences)."""
-    model = lgsim.data.arm7()
+    model = lgsim.load_urdf(lgsim.data.arm7())
     rng = np.random.default_rng(1)
-    inertias = Inertias(prior_deviation=0.3)
+    inertias = Inertias(prior_deviation=CAD)
     drives = [JointParameter(name, prior_deviation=0.5) for name in ("damping", "friction", "armature")]
     start = model.replace(damping=0.5, friction=0.5, armature=0.1, friction_speed=0.05)
     parameters = Parameters(start, [inertias, *drives])
-    moves = np.concatenate([0.3 * rng.normal(size=parameters.sizes[0]), rng.uniform(-0.05, 0.3, 3 * model.nv)])
+    moves = np.concatenate([CAD * rng.normal(size=parameters.sizes[0]), rng.uniform(-0.05, 0.3, 3 * model.nv)])
     truth = parameters.plant_at(jnp.asarray(moves))
-    q, v, a = (jnp.asarray(s * rng.normal(size=(1000, model.nv))) for s in (1.0, 1.0, 3.0))
+    q, v, a = (jnp.asarray(s * rng.normal(size=(SAMPLES, model.nv))) for s in (1.0, 1.0, 3.0))
     clean = eqx.filter_jit(Plant.signals)(truth, q, v, a)
-    signals = clean + 0.02 * jnp.std(clean, axis=0) * rng.normal(size=clean.shape)
+    signals = clean + 0.1 * jnp.std(clean, axis=0) * rng.normal(size=clean.shape)
     density = log_density(PosteriorProblem(parameters, TorqueSamples(q, v, a, signals), noise=HalfNormalNoise(1.0)))
     found = laplace_approximation(density)
-    starts = found.draw(jax.random.key(0), (CHAINS,), dispersion=2.0)
+    starts = found.draw(jax.random.key(0), (CHAINS,))
     slope = eqx.filter_jit(lambda density, z: jax.value_and_grad(density.__call__)(z))
     jax.block_until_ready(slope(density, starts[0]))
     begin = time.perf_counter()
@@ -124,7 +126,9 @@ def arm():
     micro = 1e6 * (time.perf_counter() - begin) / 200
     run = eqx.filter_jit(
         lambda density, keys, starts: jax.vmap(
-            lambda k, z: chain(blackjax.nuts(density, 0.4, found.covariance), k, z, ARM_DRAWS, 1, 200)
+            lambda k, z: chain(
+                blackjax.nuts(density, 0.2, found.covariance, max_num_doublings=6), k, z, ARM_DRAWS, 1, 200
+            )
         )(keys, starts)
     )
     begin = time.perf_counter()
@@ -158,7 +162,7 @@ def run(report):
     rhat = float(np.max(np.asarray(blackjax.diagnostics.potential_scale_reduction(chains))))
     size = float(np.min(np.asarray(blackjax.diagnostics.effective_sample_size(chains))))
     report.table(
-        f"Seven axes, 1000 samples, {draws.density.size} coordinates, {CHAINS} chains", ["quantity", "value"],
+        f"Seven axes, {SAMPLES} samples, {draws.density.size} coordinates, {CHAINS} chains", ["quantity", "value"],
         [["us of a value with gradient", micro], ["s of the chains, with compilation", seconds],
          ["divergent steps", diverged], [f"largest R-hat of {base.rank} base parameters", rhat],
          ["least effective sample size of these", size], ["true ones in their 95 % intervals, %", inside]],
