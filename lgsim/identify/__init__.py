@@ -30,6 +30,14 @@ Fits (``lgsim.identify.estimators``): ``fit`` finds the unknowns by an ``Estimat
 - with a ``Loss``: ``SquaredLoss``, or ``Huber`` and ``Cauchy`` for outliers; ``RESULTS`` says how the iterations ended;
 - ``identifiability`` and ``whiteness`` judge what was found.
 
+Posteriors (``lgsim.identify.posterior``): ``log_density`` of a ``PosteriorProblem`` is a ``LogDensity``, a function in
+coordinates without bounds that samplers of other packages take (extra ``posterior``: blackjax, numpyro).
+
+- the noise is a ``NoiseModel``: ``KnownNoise``, ``HalfNormalNoise``, ``InverseGammaNoise``; with ``SerialCorrelation``
+  it remembers; a ``PhysicalPrior`` is stated of physical numbers;
+- ``laplace_approximation`` gives starts and mass matrix, a ``LaplaceApproximation``; ``PosteriorDraws`` turns draws
+  into numbers, machines and predictions.
+
 Experiments (``lgsim.identify.experiment``): ``design_excitation`` solves an ``ExcitationProblem`` for an
 ``OptimalExcitation``, a ``Fourier`` motion within ``ExcitationLimits`` that shows the unknowns by ``DOptimal``,
 ``AOptimal`` or ``EOptimal`` under ``AbsoluteNoise`` or ``RelativeNoise``.
@@ -75,6 +83,20 @@ from lgsim.identify.experiment import (
     design_excitation,
 )
 from lgsim.identify.fit import Fit, fit, load_plant
+from lgsim.identify.posterior import (
+    HalfNormalNoise,
+    InverseGammaNoise,
+    KnownNoise,
+    LaplaceApproximation,
+    LogDensity,
+    NoiseModel,
+    PhysicalPrior,
+    PosteriorDraws,
+    PosteriorProblem,
+    SerialCorrelation,
+    laplace_approximation,
+    log_density,
+)
 from lgsim.identify.recording import (
     Butterworth,
     Finding,
@@ -144,23 +166,32 @@ __all__ = [
     "Fourier",
     "FramePoseSensor",
     "GravityDirection",
+    "HalfNormalNoise",
     "Huber",
     "Identifiability",
     "ImuSensor",
     "Inertias",
     "InputDelay",
     "InstrumentedPlant",
+    "InverseGammaNoise",
     "Iteration",
     "JointParameter",
+    "KnownNoise",
+    "LaplaceApproximation",
     "LinearFit",
+    "LogDensity",
     "Loss",
     "Masses",
+    "NoiseModel",
     "OptimalExcitation",
     "OptimistixLeastSquares",
     "Parameters",
+    "PhysicalPrior",
     "Placements",
     "Plant",
     "PositionSensor",
+    "PosteriorDraws",
+    "PosteriorProblem",
     "Prior",
     "Recording",
     "RecordingMapError",
@@ -170,6 +201,7 @@ __all__ = [
     "SensorBias",
     "SensorDelay",
     "SensorRecords",
+    "SerialCorrelation",
     "SharedBlock",
     "SignalScale",
     "SimulationFit",
@@ -194,7 +226,9 @@ __all__ = [
     "fit",
     "identifiability",
     "join_recordings",
+    "laplace_approximation",
     "load_plant",
+    "log_density",
     "read_recording",
     "shift_signal",
     "smooth",
