@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -35,7 +35,7 @@ from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
-from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, NormalEquations, Solution, State
+from lgsim.linalg.levenberg_marquardt import BoxStep, LevenbergMarquardt, NormalEquations, Proposal, Solution, State
 
 
 class TorqueEstimator(Estimator):
@@ -142,9 +142,10 @@ class NoiseRounds(FitRounds):
     ) -> LevenbergMarquardt:
         parameters, objective, noise = self.parameters, self.objective, carry[1]
         return LevenbergMarquardt(
-            lambda x, _: with_priors(parameters, x, objective.normal_equations(x, noise)),
-            lambda x, _: prior_cost(parameters, x) + objective.cost(x, noise),
-            *self.bounds, self.fit.max_iterations, self.tolerance, results=RESULTS,
+            lambda x, _: descent_equations(parameters, x, objective.normal_equations(x, noise)),
+            lambda x, _: parameters.prior_cost(x) + objective.cost(x, noise),
+            *self.bounds, self.fit.max_iterations, self.tolerance, linear_step=RetractedStep(parameters),
+            results=RESULTS,
         )  # fmt: skip
 
     def begin(
@@ -249,10 +250,45 @@ def estimate_noise(
     return objective.residual_deviations(x, noise, jnp.sum(C * data.hessian))
 
 
-def prior_cost(parameters: Parameters, x: Float[Array, " p"]) -> Float[Array, ""]:
-    """Half the sum of the squares of the prior residuals."""
-    r = parameters.prior_residuals(x)
-    return r @ r / 2
+class RetractedStep(NamedTuple):
+    """The step of ``BoxStep`` along which the plant's numbers move straight, so that data see no curved coordinates."""
+
+    parameters: Parameters
+
+    def gradient(self, normal: NormalEquations) -> Float[Array, " p"]:
+        """The gradient of the cost."""
+        return normal.gradient
+
+    def diagonals(self, normal: NormalEquations) -> Float[Array, " p"]:
+        """The diagonal of the Hessian."""
+        return jnp.diagonal(normal.hessian)
+
+    def propose(
+        self,
+        normal: NormalEquations,
+        D: Float[Array, " p"],
+        mu: Float[Array, ""] | float,
+        x: Float[Array, " p"],
+        lower: Float[Array, " p"],
+        upper: Float[Array, " p"],
+    ) -> Proposal:
+        """See ``LinearStep.propose``."""
+        step = BoxStep().propose(normal, D, mu, x, lower, upper)
+        return step._replace(x=jnp.clip(self.parameters.retract(x, step.x - x), lower, upper))
+
+
+def descent_equations(parameters: Parameters, x: Float[Array, " p"], data: NormalEquations) -> NormalEquations:
+    """Normal equations of records and priors, with the priors' curvature along straight steps where it is positive."""
+    J = jax.jacfwd(parameters.prior_residuals)(x)
+
+    def cost(dx: Float[Array, " p"]) -> Float[Array, ""]:
+        return parameters.prior_cost(parameters.straight(x, dx))
+
+    zero = jnp.zeros_like(x)
+    gradient, hessian = jax.grad(cost)(zero), jax.jacfwd(jax.grad(cost))(zero)
+    values, vectors = jnp.linalg.eigh(hessian - J.T @ J)
+    hessian = J.T @ J + (vectors * jnp.maximum(values, 0)[None]) @ vectors.T
+    return NormalEquations(data.cost + parameters.prior_cost(x), data.gradient + gradient, data.hessian + hessian)
 
 
 def with_priors(parameters: Parameters, x: Float[Array, " p"], data: NormalEquations) -> NormalEquations:

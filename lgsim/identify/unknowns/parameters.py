@@ -128,6 +128,24 @@ class Parameters(eqx.Module):
         ends = np.cumsum(self.sizes)
         return [x[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
 
+    def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        """The coordinates after a small step that is straight in the plant's numbers, ``x + dx`` to first order."""
+        return self._by_block("straight", x, dx)
+
+    def retract(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        """The coordinates after a step of any length, as ``straight`` where that is short."""
+        return self._by_block("retract", x, dx)
+
+    def _by_block(self, verb: str, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        parts = zip(self.blocks, self.split(x), self.split(dx), strict=True)
+        return jnp.concatenate([getattr(block, verb)(own, step) for block, own, step in parts])
+
+    def prior_cost(self, x: Float[Array, " size"]) -> Float[Array, ""]:
+        """Half the squares of ``prior_residuals``, and the barriers of the blocks."""
+        r = self.prior_residuals(x)
+        barriers = [block.barrier(part) for block, part in zip(self.blocks, self.split(x), strict=True)]
+        return r @ r / 2 + sum(barriers, start=jnp.zeros((), x.dtype))
+
     def bounds(self) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
         """(lower, upper) bounds of the coordinates.
 
