@@ -38,6 +38,10 @@ from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.linalg.levenberg_marquardt import BoxStep, LevenbergMarquardt, NormalEquations, Proposal, Solution, State
 
 
+FALL = 30.0
+"""By how much the barriers of bodies without a prior fall from round to round."""
+
+
 class TorqueEstimator(Estimator):
     """An estimator from joint forces, which takes ``TorqueSamples``."""
 
@@ -141,9 +145,11 @@ class NoiseRounds(FitRounds):
         self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], number: Int[Array, ""]
     ) -> LevenbergMarquardt:
         parameters, objective, noise = self.parameters, self.objective, carry[1]
+        # from the middle of all bodies that can exist to their edge, round by round
+        barrier = FALL ** (self.count - 1 - number).astype(noise.dtype)
         return LevenbergMarquardt(
-            lambda x, _: descent_equations(parameters, x, objective.normal_equations(x, noise)),
-            lambda x, _: parameters.prior_cost(x) + objective.cost(x, noise),
+            lambda x, _: descent_equations(parameters, x, objective.normal_equations(x, noise), barrier),
+            lambda x, _: parameters.prior_cost(x, barrier) + objective.cost(x, noise),
             *self.bounds, self.fit.max_iterations, self.tolerance, linear_step=RetractedStep(parameters),
             results=RESULTS,
         )  # fmt: skip
@@ -277,18 +283,20 @@ class RetractedStep(NamedTuple):
         return step._replace(x=jnp.clip(self.parameters.retract(x, step.x - x), lower, upper))
 
 
-def descent_equations(parameters: Parameters, x: Float[Array, " p"], data: NormalEquations) -> NormalEquations:
+def descent_equations(
+    parameters: Parameters, x: Float[Array, " p"], data: NormalEquations, barrier: ArrayLike = 1.0
+) -> NormalEquations:
     """Normal equations of records and priors, with the priors' curvature along straight steps where it is positive."""
     J = jax.jacfwd(parameters.prior_residuals)(x)
 
     def cost(dx: Float[Array, " p"]) -> Float[Array, ""]:
-        return parameters.prior_cost(parameters.straight(x, dx))
+        return parameters.prior_cost(parameters.straight(x, dx), barrier)
 
     zero = jnp.zeros_like(x)
     gradient, hessian = jax.grad(cost)(zero), jax.jacfwd(jax.grad(cost))(zero)
     values, vectors = jnp.linalg.eigh(hessian - J.T @ J)
     hessian = J.T @ J + (vectors * jnp.maximum(values, 0)[None]) @ vectors.T
-    return NormalEquations(data.cost + parameters.prior_cost(x), data.gradient + gradient, data.hessian + hessian)
+    return NormalEquations(data.cost + parameters.prior_cost(x, barrier), data.gradient + gradient, data.hessian + hessian)
 
 
 def with_priors(parameters: Parameters, x: Float[Array, " p"], data: NormalEquations) -> NormalEquations:

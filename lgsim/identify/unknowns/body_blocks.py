@@ -141,7 +141,7 @@ class Inertias(BodyBlock):
         if self.prior_deviation is not None:
             return jnp.zeros((), x.dtype)
         F = log_cholesky_factor(x.reshape(-1, 10))
-        return -BARRIER * 2 * jnp.sum(jnp.log(jnp.diagonal(F, axis1=-2, axis2=-1)))
+        return BARRIER * (jnp.sum(F * F) - 2 * jnp.sum(jnp.log(jnp.diagonal(F, axis1=-2, axis2=-1))))
 
     def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         rows = plant.model.inertias[self.indices(plant.model)]
@@ -204,8 +204,8 @@ class CentersOfMass(BodyBlock):
 
 
 BARRIER = 1e-3
-"""The weight of ``-log det`` of a pseudo-inertia that has no prior: at the edge it changes the cost by at most four
-times as much, a two-hundredth of a standard deviation's square."""
+"""The weight of ``tr(Q) - log det(Q)`` of a body without prior deviation, Q being its pseudo-inertia relative to the
+prior's: it keeps the body off the edge by what changes the cost by some thousandths of a standard deviation's square."""
 FARTHEST = -4.0
 """The largest relative fall that a step may ask for."""
 

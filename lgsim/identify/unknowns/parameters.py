@@ -140,11 +140,11 @@ class Parameters(eqx.Module):
         parts = zip(self.blocks, self.split(x), self.split(dx), strict=True)
         return jnp.concatenate([getattr(block, verb)(own, step) for block, own, step in parts])
 
-    def prior_cost(self, x: Float[Array, " size"]) -> Float[Array, ""]:
-        """Half the squares of ``prior_residuals``, and the barriers of the blocks."""
+    def prior_cost(self, x: Float[Array, " size"], barrier: ArrayLike = 1.0) -> Float[Array, ""]:
+        """Half the squares of ``prior_residuals``, and so many times the barriers of the blocks."""
         r = self.prior_residuals(x)
         barriers = [block.barrier(part) for block, part in zip(self.blocks, self.split(x), strict=True)]
-        return r @ r / 2 + sum(barriers, start=jnp.zeros((), x.dtype))
+        return r @ r / 2 + barrier * sum(barriers, start=jnp.zeros((), x.dtype))
 
     def bounds(self) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
         """(lower, upper) bounds of the coordinates.
