@@ -1,4 +1,4 @@
-"""Recordings with the statistics of two real arms, made by Pinocchio: a UR10e's currents and a Panda's link-side torques.
+"""Recordings like those of two real arms, made by Pinocchio: a UR10e's currents, a Panda's link-side torques.
 
 Each seed is an arm of its own: bodies off the file's by tens of percent, some of them flat or thin, so that the best
 consistent inertia lies on the boundary; friction, motor inertia and offsets; noise that is partly white, partly
@@ -221,7 +221,7 @@ def regressor(machine, recorded):
 
 
 def ordinary_least_squares(machine, fitted, held_out):
-    """Root mean squares of the held-out residuals of each joint, by least squares of all numbers, in the signals' units."""
+    """Held-out residuals (rms) of each joint, in the signals' units, by ordinary least squares of all numbers."""
     gains = np.array(machine.arm.gains)
     Y, tau = regressor(machine, fitted), fitted.signals * gains
     p = Y.shape[-1]

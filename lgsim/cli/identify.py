@@ -39,7 +39,8 @@ class IdentificationRequest(NamedTuple):
     fit: str | None
     method: str
     held_out: float
-    lags: int
+    lags: int | None
+    force: bool
     floating_base: bool
     out: Path
     report: Path | None
@@ -69,11 +70,17 @@ def run_identification(asked: IdentificationRequest) -> int:
     given = load_recording_map(asked.map, model)
     plant = Plant(model, scale=given.scale)
     with bad_input("--fit: "):
-        blocks = given.blocks(plant, None if asked.fit is None else _names(asked.fit))
+        blocks = given.blocks(plant, _unknowns(asked, bool(given.root.table("unknowns").values)))
     with bad_input():
         recording = given.read(asked.motion, model)
     _show_record(asked, recording)
     estimated = _kind(asked, recording, blocks)
+    if recording.report.open and not (asked.check or asked.force):
+        count = counted(len(recording.report.open), "finding")
+        raise BadInput(
+            f"{asked.motion}: {count} to answer, above: a fit of this record would not be of this machine. Mend the map"
+            " or the record; --force fits it as it is"
+        )
     recording = identify_preparation.in_step(recording, plant, given)
     if asked.check:
         return 0
@@ -90,21 +97,31 @@ def run_identification(asked: IdentificationRequest) -> int:
         return INTERRUPTED
     wall = time.perf_counter() - start
     if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.result == RESULTS.nonfinite):
-        failed = Stop(f"{asked.motion}: {found.message or 'the numbers found are not finite.'}")
+        failed = Stop(f"{asked.motion}: {found.verdict}")
         failed.code = DIVERGED
         raise failed
+    # the first line of what the command writes
+    console().print(f"verdict: {found.verdict}", soft_wrap=True, highlight=False)
     made, lost = _save(asked, found, motion, what)
     _checkpoint(asked).unlink(missing_ok=True)
-    if found.message:
-        note(f"{found.message} What was found is in {asked.out}")
     steps = found.step_error if asked.step_check else None
     _show(found, wall, made, lost, steps)
-    if found.message:
+    if not found.verdict.converged:
         return DIVERGED
     if steps is None or steps.resolved:
         return 0
     note(steps.summary())
     return NOT_RESOLVED
+
+
+def _unknowns(asked: IdentificationRequest, in_map: bool) -> list[str] | None:
+    """The names of the unknowns that were asked for; None for those of the map, or the usual ones."""
+    if asked.fit is not None:
+        return _names(asked.fit)
+    if asked.method != "linear" or in_map:
+        return None
+    note("--method linear: standard parameters, friction, damping; bodies that can exist are not linear")
+    return ["standard", "friction", "damping"]
 
 
 def _names(words: str) -> list[str]:
@@ -126,6 +143,12 @@ def _check_words(asked: IdentificationRequest) -> None:
             files.check_file(option, path)
     if not 0 <= asked.held_out < 1:
         raise BadInput(f"--held-out: expected a part of the motion, from 0 to less than 1, got {asked.held_out:g}")
+    if asked.method == "linear" and asked.fit is not None:
+        from lgsim.scenarios.unknowns import ALIASES, LINEAR
+
+        wrong = [name for name in _names(asked.fit) if ALIASES.get(name, name) not in LINEAR]
+        if wrong:
+            raise BadInput(f"--method linear: {listed(wrong)} not linear; --fit takes {', '.join(LINEAR)} with it")
     if asked.plot or asked.report is not None:
         pictures.check_plots()
     if asked.write is not None and asked.machine.exists() and first_tag(asked.machine) == "mujoco":
@@ -141,8 +164,6 @@ def _show_record(asked: IdentificationRequest, recording: Recording) -> None:
     output.print(line, soft_wrap=True)
     for finding in recording.report:
         output.print(f"  {'to answer: ' if finding.open else ''}{finding}", soft_wrap=True)
-    if recording.report.open:
-        note("the record may not be what the model is; look at what is to answer before you trust the numbers")
 
 
 def _kind(asked: IdentificationRequest, recording: Recording, blocks: Mapping[str, Block]) -> str:
@@ -159,7 +180,7 @@ def _kind(asked: IdentificationRequest, recording: Recording, blocks: Mapping[st
     return "linear" if "standard" in blocks else "torque"
 
 
-def _estimator(kind: str, parameters: Parameters, motion: PreparedMotion, lags: int) -> Estimator:
+def _estimator(kind: str, parameters: Parameters, motion: PreparedMotion, lags: int | None) -> Estimator:
     """The estimator of a method."""
     from lgsim.identify import LinearFit, SensorRecords, SimulationFit, TorqueFit, base_parameters
 
@@ -252,6 +273,9 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], step
     for name, value in found.values.items():
         deviation = found.deviations[name]
         shown = f"{deviation:.2g}" if math.isfinite(deviation) else "not seen"
+        if any(bound.startswith(f"{name.rpartition(', ')[0]} at its ") for bound in found.verdict.bounds):
+            low, high = found.intervals[name]
+            shown = f"at bound, < {high:.2g}" if low == value else f"at bound, > {low:.2g}"
         table.add_row(name, f"{found.prior[name]:.6g}", f"{value:.6g}", shown)
     console().print(table)
     short = Table.grid(padding=(0, 2))
@@ -305,9 +329,17 @@ def identify(
     ] = "auto",
     held_out: Annotated[float, typer.Option(help="Part of the motion that is not fitted but compared; 0: none.")] = 0.3,
     lags: Annotated[
-        int,
-        typer.Option(min=0, help="Samples over which the noise of forces is correlated: deviations then count it."),
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Samples over which the noise of forces is correlated, 0 for white noise; by default deviations count"
+            " the correlation that the residuals show.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Fit although the check of the record left findings to answer.")
+    ] = False,
     floating_base: Annotated[bool, typer.Option("--floating-base", help="The root link moves freely.")] = False,
     out: Annotated[Path, typer.Option(help="Where numbers, covariance and model go: .npz.")] = Path("fit.npz"),
     report: Annotated[
@@ -333,6 +365,10 @@ def identify(
 
     Columns with clear names, such as "time", "elbow_position" or "tau elbow", need no map. Ctrl-C ends the search; the
     same command then goes on, to the same numbers, from a checkpoint beside the output.
+
+    The first line of the output is the verdict. Exit status: 0 where the fit converged, at a bound or with combinations
+    that the prior decides too; 2 for bad input, and a record with findings to answer; 3 where the fit failed, or where
+    the steps of a simulation decide the numbers; 130 after Ctrl-C.
     """
     if example:
         from lgsim.data import recording_map
@@ -347,7 +383,7 @@ def identify(
         raise BadInput(unknown_name(f"--method: expected one of {', '.join(METHODS)}", method, METHODS))
     needs("scipy", "identify", "identification")
     asked = IdentificationRequest(
-        machine, motion, map, fit, method, held_out, lags, floating_base, out, report, write, plot, check, restart,
-        not no_step_check,
+        machine, motion, map, fit, method, held_out, lags, force, floating_base, out, report, write, plot, check,
+        restart, not no_step_check,
     )  # fmt: skip
     raise typer.Exit(run_identification(asked))

@@ -45,6 +45,8 @@ class Estimate(NamedTuple):
         iterations: Number of iterations done.
         result: ``RESULTS.successful`` or what went wrong.
         starts: First states of the windows (windows, state) of estimators that simulate, else None.
+        score_covariance: Covariance of the records' part of the gradient (p, p); ``information`` where that is None, as
+            for white noise.
     """
 
     x: Float[Array, " p"]
@@ -56,6 +58,7 @@ class Estimate(NamedTuple):
     iterations: Int[Array, ""]
     result: RESULTS
     starts: Float[Array, "windows state"] | None = None
+    score_covariance: Float[Array, "p p"] | None = None
 
 
 class Resimulation(NamedTuple):

@@ -37,7 +37,6 @@ from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.linalg.levenberg_marquardt import BoxStep, LevenbergMarquardt, NormalEquations, Proposal, Solution, State
 
-
 FALL = 30.0
 """By how much the barriers of bodies without a prior fall from round to round."""
 
@@ -82,7 +81,9 @@ class TorqueFit(TorqueEstimator, SummedCostEstimator, StepwiseEstimator):
         loss: The loss of the squared residuals.
         noise: Standard deviations of the signals (nv,), or None.
         noise_updates: Number of rounds, each of which ends with an estimate of the noise.
-        lags: Number of samples over which the noise is correlated: the covariance then counts it; 0 for white noise.
+        lags: How the covariance counts noise that is correlated. None: by the correlation time of each signal's
+            residuals, ``correlation_times``; 0: as white noise; a number of samples: by the scores' own covariance over
+            so many, which holds where the motion changes as fast as the noise, but wants far more samples than unknowns.
         max_iterations: Largest number of iterations of each round.
         tolerance: As of ``LevenbergMarquardt``; by default a thousandth of a residual's square.
 
@@ -93,7 +94,7 @@ class TorqueFit(TorqueEstimator, SummedCostEstimator, StepwiseEstimator):
     loss: Loss = SquaredLoss()
     noise: NumbersLike | None = None
     noise_updates: int = eqx.field(static=True, default=3)
-    lags: int = eqx.field(static=True, default=0)
+    lags: int | None = eqx.field(static=True, default=None)
     max_iterations: int = eqx.field(static=True, default=100)
     tolerance: ArrayLike | None = None
 
@@ -296,7 +297,8 @@ def descent_equations(
     gradient, hessian = jax.grad(cost)(zero), jax.jacfwd(jax.grad(cost))(zero)
     values, vectors = jnp.linalg.eigh(hessian - J.T @ J)
     hessian = J.T @ J + (vectors * jnp.maximum(values, 0)[None]) @ vectors.T
-    return NormalEquations(data.cost + parameters.prior_cost(x, barrier), data.gradient + gradient, data.hessian + hessian)
+    total = data.cost + parameters.prior_cost(x, barrier)
+    return NormalEquations(total, data.gradient + gradient, data.hessian + hessian)
 
 
 def with_priors(parameters: Parameters, x: Float[Array, " p"], data: NormalEquations) -> NormalEquations:
@@ -310,18 +312,21 @@ def torque_estimate(
     objective: TorqueObjective,
     x: Float[Array, " p"],
     noise: Float[Array, " nv"],
-    lags: int,
+    lags: int | None,
     found: Solution,
 ) -> Estimate:
-    """The estimate at the solution x with its uncertainty for the noise, correlated over some lags."""
-    data = objective.normal_equations(x, noise)
-    total = with_priors(parameters, x, data)
-    if lags:
-        scores = long_run_covariance(objective.scores(x, noise), lags) + total.hessian - data.hessian
+    """The estimate at the solution x with its uncertainty for the noise, correlated as ``TorqueFit.lags`` says."""
+    each = objective.informations(x, noise)
+    data = jnp.sum(each, axis=0)
+    priors = with_priors(parameters, x, NormalEquations(jnp.zeros((), x.dtype), jnp.zeros_like(x), data)).hessian - data
+    if lags is None:
+        scores = jnp.einsum("j,jpq->pq", objective.correlation_times(x, noise), each)
     else:
-        scores = None
-    C = covariance(total.hessian, ~found.held, scores)
-    return Estimate(x, C, data.hessian, noise, found.costs, found.path, found.iterations, found.result)
+        scores = long_run_covariance(objective.scores(x, noise), lags) if lags else None
+    C = covariance(data + priors, ~found.held, None if scores is None else scores + priors)
+    return Estimate(
+        x, C, data, noise, found.costs, found.path, found.iterations, found.result, score_covariance=scores
+    )  # fmt: skip
 
 
 def long_run_covariance(scores: Float[Array, "n p"], lags: int) -> Float[Array, "p p"]:

@@ -63,6 +63,10 @@ class Block(eqx.Module):
         """(lower, upper) bounds of the coordinates, numbers or (size,); infinite by default."""
         return -np.inf, np.inf
 
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        """(lowest, highest) of the numbers that have limits, by the names of ``values``."""
+        return {}
+
     def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
         """The coordinates after a small step dx that is straight in the plant's numbers; ``x + dx`` by default."""
         return x + dx
@@ -74,6 +78,26 @@ class Block(eqx.Module):
     def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
         """A cost that keeps the minimum off the edge of the coordinates where no prior does; zero by default."""
         return jnp.zeros((), x.dtype)
+
+    def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
+        """The derivative of x by coordinates in which the plant's numbers move straight, scaled as x at the prior.
+
+        Near the edge of what the numbers can be, x hardly moves them; these coordinates do not know the edge, so that
+        deviations in them stay those of the records.
+        """
+        return jnp.eye(x.size, dtype=x.dtype)
+
+    def edges(
+        self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
+    ) -> list[str]:
+        """The edges at which x lies within its deviation, in words.
+
+        Args:
+            plant: The prior plant.
+            x: Coordinates.
+            covariance: Their covariance in the coordinates of ``outer_map``.
+        """
+        return []
 
 
 class BodyBlock(Block):
@@ -124,9 +148,13 @@ class Inertias(BodyBlock):
         middle = inertia.pseudo_inertia(from_log_cholesky(x.reshape(-1, 10)))
         return _with_inertias(plant, at, inertia.from_pseudo_inertia(U @ middle @ U.mT))
 
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        positive = ("m", "Ixx", "Iyy", "Izz")
+        return {name: (0.0, np.inf) for name in self.values(plant) if name.split(" of ")[0] in positive}
+
     def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
         rows = x.reshape(-1, 10)
-        B = np.eye(4) + relative_change(rows, dx.reshape(-1, 10))
+        B = jnp.eye(4, dtype=x.dtype)[None] + relative_change(rows, dx.reshape(-1, 10))
         return factor_coordinates(log_cholesky_factor(rows) @ upper_factor(B)).reshape(-1)
 
     def retract(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
@@ -138,10 +166,30 @@ class Inertias(BodyBlock):
         return factor_coordinates(log_cholesky_factor(rows) @ upper_factor(B)).reshape(-1)
 
     def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
-        if self.prior_deviation is not None:
-            return jnp.zeros((), x.dtype)
         F = log_cholesky_factor(x.reshape(-1, 10))
         return BARRIER * (jnp.sum(F * F) - 2 * jnp.sum(jnp.log(jnp.diagonal(F, axis1=-2, axis2=-1))))
+
+    def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
+        slopes = jax.vmap(jax.jacfwd(from_log_cholesky))
+        rows = x.reshape(-1, 10)
+        maps = jnp.linalg.solve(slopes(rows), slopes(jnp.zeros_like(rows)))
+        return jax.scipy.linalg.block_diag(*maps)
+
+    def edges(
+        self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
+    ) -> list[str]:
+        found = []
+        slope = np.asarray(jax.jacfwd(lambda x: inertia.pseudo_inertia(from_log_cholesky(x)))(jnp.zeros(10, x.dtype)))
+        for i, name in enumerate(self.names(plant.model)):
+            F = np.asarray(log_cholesky_factor(jnp.asarray(x[10 * i : 10 * i + 10])[None])[0])
+            values, vectors = np.linalg.eigh(F @ F.T)
+            own = covariance[10 * i : 10 * i + 10, 10 * i : 10 * i + 10]
+            along = np.einsum("ik,ijp,jk->kp", vectors, slope, vectors)
+            deviations = np.sqrt(np.maximum(np.einsum("kp,pq,kq->k", along, own, along), 0))
+            lost = int(np.sum((values < NEAR_EDGE) & (values < deviations)))
+            if lost:
+                found.append(f"{name}: its mass {EDGES[min(lost, 4)]}")
+        return found
 
     def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         rows = plant.model.inertias[self.indices(plant.model)]
@@ -205,7 +253,11 @@ class CentersOfMass(BodyBlock):
 
 BARRIER = 1e-3
 """The weight of ``tr(Q) - log det(Q)`` of a body without prior deviation, Q being its pseudo-inertia relative to the
-prior's: it keeps the body off the edge by what changes the cost by some thousandths of a standard deviation's square."""
+prior's: it keeps the body off the edge at a cost of some thousandths of a standard deviation's square."""
+NEAR_EDGE = 0.05
+"""A principal value of a pseudo-inertia relative to the prior's that may be near zero."""
+EDGES = {1: "in a plane", 2: "on a line", 3: "in a point", 4: "nothing"}
+"""What a body is whose pseudo-inertia has lost so many of its four dimensions."""
 FARTHEST = -4.0
 """The largest relative fall that a step may ask for."""
 

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -143,8 +144,23 @@ class Parameters(eqx.Module):
     def prior_cost(self, x: Float[Array, " size"], barrier: ArrayLike = 1.0) -> Float[Array, ""]:
         """Half the squares of ``prior_residuals``, and so many times the barriers of the blocks."""
         r = self.prior_residuals(x)
-        barriers = [block.barrier(part) for block, part in zip(self.blocks, self.split(x), strict=True)]
+        parts = zip(self.blocks, self.split(x), strict=True)
+        barriers = [block.barrier(part) for block, part in parts if block.prior_deviation is None]
         return r @ r / 2 + barrier * sum(barriers, start=jnp.zeros((), x.dtype))
+
+    def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
+        """The derivative of x by coordinates that do not know the edge of what can exist; see ``Block.outer_map``."""
+        parts = [block.outer_map(part) for block, part in zip(self.blocks, self.split(x), strict=True)]
+        return jax.scipy.linalg.block_diag(*parts)
+
+    def edges(self, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]) -> list[str]:
+        """The edges at which the plant at x lies within its deviation, in words, by ``Block.edges``."""
+        found, start = [], 0
+        for block, size in zip(self.blocks, self.sizes, strict=True):
+            own = slice(start, start + size)
+            found += block.edges(self.plant, x[own], covariance[own, own])
+            start += size
+        return found
 
     def bounds(self) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
         """(lower, upper) bounds of the coordinates.
@@ -162,6 +178,10 @@ class Parameters(eqx.Module):
                 if not low <= 0 <= high:
                     raise ValueError(f"blocks: the prior of {name} is outside of its bounds by {max(low, -high):.3g}")
         return lower, upper
+
+    def value_limits(self) -> dict[str, tuple[float, float]]:
+        """(lowest, highest) of the physical numbers that have limits, by the names of ``values``."""
+        return {name: limits for block in self.blocks for name, limits in block.value_limits(self.plant).items()}
 
     def prior_residuals(self, x: Float[Array, " size"]) -> Float[Array, " rows"]:
         """Residuals of all prior knowledge, that of the blocks first, each with standard deviation one."""
