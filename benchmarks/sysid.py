@@ -21,9 +21,9 @@ except ImportError as missing:
 
 jax.config.update("jax_enable_x64", True)
 
-from sysid_parts import bad_data, coverage, mujoco_sysid, panda_found, simulated  # noqa: E402
+from sysid_parts import bad_data, coverage, mujoco_sysid, panda_found, real_like_found, simulated  # noqa: E402
 
-SECTIONS = (panda_found.run, coverage.run, bad_data.run, simulated.run, mujoco_sysid.run)
+SECTIONS = (panda_found.run, real_like_found.run, coverage.run, bad_data.run, simulated.run, mujoco_sysid.run)
 
 
 def run(report):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import write_whole
 from lgsim.support.fingerprint import fingerprint
 from lgsim.support.verdict import Verdict
-from lgsim.xla import strongly_typed
+from lgsim.xla import COMPILED_FAST, strongly_typed
 
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 NORMAL_95 = 1.959963984540054
@@ -79,7 +79,7 @@ class Fit:
     @cached_property
     def plant(self) -> Plant:
         """The plant at the coordinates found."""
-        return self.parameters.plant_at(self.estimate.x)
+        return _plant_at(self.parameters, self.estimate.x)
 
     @property
     def model(self) -> Model:
@@ -336,27 +336,59 @@ def _unfinished(state: Any) -> bool:
     return not bool(state.done) and int(state.i) < len(state.costs)
 
 
+_jit_once = partial(eqx.filter_jit, compiler_options=COMPILED_FAST)
+"""For programs outside of any trace that are small beside their compilation."""
+
+
+@_jit_once
+def _plant_at(parameters: Parameters, x: Float[Array, " p"]) -> Plant:
+    return parameters.plant_at(x)
+
+
 @eqx.filter_jit
 def _prepared(estimator: StepwiseEstimator, parameters: Parameters, samples: Any) -> FitRounds:
     return estimator.in_rounds(parameters, samples)
 
 
-@eqx.filter_jit
+@_jit_once
+def _opening(rounds: FitRounds) -> Any:
+    return strongly_typed(rounds.opening())
+
+
+@_jit_once
+def _begin(rounds: FitRounds, carry: Any, number: Int[Array, ""]) -> tuple[Any, Any]:
+    # one program for all rounds: the start of a search is a large part of one
+    descent, state = rounds.begin(carry, number)
+    return strongly_typed(state), strongly_typed(descent.end(state))
+
+
 def _first_state(rounds: FitRounds) -> RoundState:
-    return strongly_typed(rounds.first_state())
+    carry, zero = _opening(rounds), jnp.zeros((), int)
+    state, end = _begin(rounds, carry, zero)
+    every = jax.tree.map(lambda x: jnp.zeros((rounds.count, *x.shape), x.dtype), end)
+    return RoundState(zero, zero, carry, state, every)
 
 
-@eqx.filter_jit
+@_jit_once
 def _iterate(rounds: FitRounds, now: RoundState) -> RoundState:
-    return rounds.iterate(now)
+    return strongly_typed(rounds.iterate(now))
 
 
-@eqx.filter_jit
+@_jit_once
+def _closed(rounds: FitRounds, now: RoundState) -> tuple[Any, Any]:
+    carry, every = rounds.closed(now)
+    return strongly_typed(carry), strongly_typed(every)
+
+
 def _next_round(rounds: FitRounds, now: RoundState) -> RoundState:
-    return rounds.next_round(now)
+    carry, every = _closed(rounds, now)
+    following = now.round + 1
+    # past the last round the state counts for nothing
+    state = _begin(rounds, carry, jnp.minimum(following, rounds.count - 1))[0]
+    return RoundState(following, now.iterations, carry, state, every)
 
 
-@eqx.filter_jit
+@_jit_once
 def _concluded(rounds: FitRounds, now: RoundState) -> Estimate:
     return rounds.conclude(now.carry, now.found)
 
@@ -399,12 +431,12 @@ def _value_names(parameters: Parameters) -> list[str]:
     return names
 
 
-@eqx.filter_jit
+@_jit_once
 def _values(parameters: Parameters, x: Float[Array, " p"]) -> Float[Array, " values"]:
     return jnp.stack(list(parameters.values(x).values()))
 
 
-@eqx.filter_jit
+@_jit_once
 def _values_jacobian(parameters: Parameters, estimate: Estimate) -> tuple[Float[Array, "values p"], Bool[Array, " p"]]:
     """(derivatives of the physical numbers by x, which coordinates records and priors do not determine)."""
     x = estimate.x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,6 +17,7 @@ from lgsim.identify.estimators.uncertainty import has_information, rank_toleranc
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.support.messages import counted
 from lgsim.support.verdict import Outcome, Verdict
+from lgsim.xla import COMPILED_FAST
 
 WORSE = 1.3
 """The largest ratio of held-out to fitted errors that counts as no worse."""
@@ -45,7 +47,7 @@ class OuterEstimate(NamedTuple):
     prior: Float[Array, "p p"]
 
 
-@eqx.filter_jit
+@partial(eqx.filter_jit, compiler_options=COMPILED_FAST)
 def outer_estimate(parameters: Parameters, estimate: Estimate) -> OuterEstimate:
     """The estimate in the coordinates of ``Parameters.outer_map``.
 

@@ -44,6 +44,10 @@ def xla_options(platform: str | None = None) -> dict[str, str | bool]:
     return {"xla_cpu_prefer_vector_width": "512"} if (platform or jax.default_backend()) == "cpu" else {}
 
 
+COMPILED_FAST: dict[str, str | bool | int] = {"xla_backend_optimization_level": 0}
+"""XLA's options for large programs that run a few times: compiled in half the time, the same results to rounding."""
+
+
 @jax.jit
 def _identity(*leaves: Array) -> tuple[Array, ...]:
     return leaves

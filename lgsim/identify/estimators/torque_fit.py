@@ -83,7 +83,7 @@ class TorqueFit(TorqueEstimator, SummedCostEstimator, StepwiseEstimator):
         noise_updates: Number of rounds, each of which ends with an estimate of the noise.
         lags: How the covariance counts noise that is correlated. None: by the correlation time of each signal's
             residuals, ``correlation_times``; 0: as white noise; a number of samples: by the scores' own covariance over
-            so many, which holds where the motion changes as fast as the noise, but wants far more samples than unknowns.
+            so many, right where the motion changes as fast as the noise, but with far more samples than unknowns only.
         max_iterations: Largest number of iterations of each round.
         tolerance: As of ``LevenbergMarquardt``; by default a thousandth of a residual's square.
 

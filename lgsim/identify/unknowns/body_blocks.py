@@ -179,9 +179,9 @@ class Inertias(BodyBlock):
         self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
     ) -> list[str]:
         found = []
-        slope = np.asarray(jax.jacfwd(lambda x: inertia.pseudo_inertia(from_log_cholesky(x)))(jnp.zeros(10, x.dtype)))
+        factors, slope = map(np.asarray, _factors_and_slope(jnp.asarray(x)))
         for i, name in enumerate(self.names(plant.model)):
-            F = np.asarray(log_cholesky_factor(jnp.asarray(x[10 * i : 10 * i + 10])[None])[0])
+            F = factors[i]
             values, vectors = np.linalg.eigh(F @ F.T)
             own = covariance[10 * i : 10 * i + 10, 10 * i : 10 * i + 10]
             along = np.einsum("ik,ijp,jk->kp", vectors, slope, vectors)
@@ -286,6 +286,13 @@ def relative_change(x: Float[Array, "bodies 10"], dx: Float[Array, "bodies 10"])
     F, dF = jax.jvp(log_cholesky_factor, (x,), (dx,))
     W = jax.scipy.linalg.solve_triangular(F, dF, lower=False)
     return W + W.mT
+
+
+@jax.jit
+def _factors_and_slope(x: Float[Array, " size"]) -> tuple[Float[Array, "bodies 4 4"], Float[Array, "4 4 10"]]:
+    """(factors of the pseudo-inertias at x, the derivative of one at zero)."""
+    slope = jax.jacfwd(lambda x: inertia.pseudo_inertia(from_log_cholesky(x)))(jnp.zeros(10, x.dtype))
+    return log_cholesky_factor(x.reshape(-1, 10)), slope
 
 
 def upper_factor(matrix: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n"]:

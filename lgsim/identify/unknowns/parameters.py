@@ -174,7 +174,7 @@ class Parameters(eqx.Module):
                 side.append(jnp.broadcast_to(jnp.asarray(bound, self.dtype), (size,)))
         lower, upper = (jnp.concatenate(side) for side in sides)
         if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
-            for name, low, high in zip(self.names, lower, upper, strict=True):
+            for name, low, high in zip(self.names, *map(np.asarray, (lower, upper)), strict=True):
                 if not low <= 0 <= high:
                     raise ValueError(f"blocks: the prior of {name} is outside of its bounds by {max(low, -high):.3g}")
         return lower, upper
@@ -189,6 +189,8 @@ class Parameters(eqx.Module):
         for block, part in zip(self.blocks, self.split(x), strict=True):
             if block.prior_deviation is not None:
                 rows.append(part / jnp.broadcast_to(jnp.asarray(block.prior_deviation, part.dtype), part.shape))
+        if not self.priors:
+            return jnp.concatenate(rows)
         plant = self.plant_at(x)
         return jnp.concatenate([*rows, *(prior.residual(plant) for prior in self.priors)])
 
