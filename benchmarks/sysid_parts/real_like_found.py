@@ -1,4 +1,4 @@
-"""Fits of recordings like those of two real arms: their verdicts, held-out residuals, intervals, and the command's time."""
+"""Fits of recordings like those of two real arms: verdicts, held-out residuals, intervals, the time of the command."""
 
 import os
 import resource
@@ -60,9 +60,7 @@ def arm(report, name, kind, seeds):
                      len(verdict.undetermined), np.max(ratio), 100 * np.mean(inside), seconds])  # fmt: skip
     report.table(f"Recordings like a {name}'s: {seeds} arms, made by Pinocchio", list(COLUMNS), rows)
     report.bound(f"{name}: converged, of {seeds}", converged, at_least=seeds)
-    report.bound(
-        f"{name}: held-out residual / that of least squares, worst joint and seed", np.max(ratios), at_most=WORST
-    )
+    report.bound(f"{name}: held-out residual / least squares', worst joint", np.max(ratios), at_most=WORST)
     report.bound(f"{name}: true numbers inside 95 % intervals, %", 100 * np.mean(hits), at_least=95.0)
     report.figure(f"{name}: arms at a bound or an edge", edges)
     report.figure(f"{name}: most iterations", max(row[2] for row in rows))
@@ -91,9 +89,7 @@ def command(report):
             assert done.stdout.startswith("verdict: converged"), done.stdout[:200]
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    report.bound(
-        "lgsim identify, six axes, 3000 samples, nothing compiled before: processor s", seconds[0], at_most=COLD
-    )
+    report.bound("lgsim identify, six axes, 3000 samples, first run: processor s", seconds[0], at_most=COLD)
     report.bound("lgsim identify, six axes, 3000 samples, again: processor s", seconds[1], at_most=WARM)
 
 
