@@ -63,6 +63,7 @@ def run_identification(asked: IdentificationRequest) -> int:
     from lgsim.cli import files, identify_preparation
     from lgsim.identify import RESULTS, Parameters, Plant
     from lgsim.scenarios import load_recording_map
+    from lgsim.scenarios.unknowns import LINEAR
 
     _check_words(asked)
     model, report = files.read_machine(asked.machine, floating_base=asked.floating_base)
@@ -71,6 +72,8 @@ def run_identification(asked: IdentificationRequest) -> int:
     plant = Plant(model, scale=given.scale)
     with bad_input("--fit: "):
         blocks = given.blocks(plant, _unknowns(asked, bool(given.root.table("unknowns").values)))
+    if asked.method == "linear" and (wrong := [name for name in blocks if name not in LINEAR]):
+        raise BadInput(f"--method linear: {listed(wrong)} not linear; it takes {', '.join(LINEAR)}")
     with bad_input():
         recording = given.read(asked.motion, model)
     _show_record(asked, recording)
@@ -143,12 +146,6 @@ def _check_words(asked: IdentificationRequest) -> None:
             files.check_file(option, path)
     if not 0 <= asked.held_out < 1:
         raise BadInput(f"--held-out: expected a part of the motion, from 0 to less than 1, got {asked.held_out:g}")
-    if asked.method == "linear" and asked.fit is not None:
-        from lgsim.scenarios.unknowns import ALIASES, LINEAR
-
-        wrong = [name for name in _names(asked.fit) if ALIASES.get(name, name) not in LINEAR]
-        if wrong:
-            raise BadInput(f"--method linear: {listed(wrong)} not linear; --fit takes {', '.join(LINEAR)} with it")
     if asked.plot or asked.report is not None:
         pictures.check_plots()
     if asked.write is not None and asked.machine.exists() and first_tag(asked.machine) == "mujoco":

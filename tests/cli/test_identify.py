@@ -321,7 +321,7 @@ def test_faults_of_maps_have_their_line(case, tmp_path):
         (["--lags", "2", "--method", "simulation"], "--lags: only for joint forces or currents"),
         (
             ["--method", "linear", "--fit", "mass,friction"],
-            "--method linear: mass not linear; --fit takes standard, damping",
+            "--method linear: masses not linear; it takes standard",
         ),
         (["--out", "fit.csv"], "--out: expected a name that ends in .npz, got 'fit.csv'"),
         (["--report", "out.htm"], "--report: expected a name that ends in .html"),

@@ -72,7 +72,7 @@ def test_outer_coordinates_move_bodies_as_those_of_the_prior():
 
 
 def test_the_priors_share_of_what_is_known():
-    """a: the records alone; b: the prior alone; c: three parts of four by the prior; d + e by none, d - e by records."""
+    """a: the records alone; b: the prior alone; c: three parts of four by the prior; d + e by none, d - e by data."""
     data, prior = np.diag([4.0, 0, 1, 1, 1]), np.diag([0.0, 1, 3, 0, 0])
     data[3, 4] = data[4, 3] = -1
     outer = OuterEstimate(*map(jnp.asarray, (np.eye(5), np.eye(5), data, prior)))
