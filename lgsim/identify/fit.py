@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import write_whole
 from lgsim.support.fingerprint import fingerprint
 from lgsim.support.verdict import Verdict
-from lgsim.xla import COMPILED_FAST, strongly_typed
+from lgsim.xla import compiled_fast, strongly_typed
 
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 NORMAL_95 = 1.959963984540054
@@ -336,11 +336,7 @@ def _unfinished(state: Any) -> bool:
     return not bool(state.done) and int(state.i) < len(state.costs)
 
 
-_jit_once = partial(eqx.filter_jit, compiler_options=COMPILED_FAST)
-"""For programs outside of any trace that are small beside their compilation."""
-
-
-@_jit_once
+@compiled_fast
 def _plant_at(parameters: Parameters, x: Float[Array, " p"]) -> Plant:
     return parameters.plant_at(x)
 
@@ -350,12 +346,12 @@ def _prepared(estimator: StepwiseEstimator, parameters: Parameters, samples: Any
     return estimator.in_rounds(parameters, samples)
 
 
-@_jit_once
+@compiled_fast
 def _opening(rounds: FitRounds) -> Any:
     return strongly_typed(rounds.opening())
 
 
-@_jit_once
+@compiled_fast
 def _begin(rounds: FitRounds, carry: Any, number: Int[Array, ""]) -> tuple[Any, Any]:
     # one program for all rounds: the start of a search is a large part of one
     descent, state = rounds.begin(carry, number)
@@ -369,12 +365,12 @@ def _first_state(rounds: FitRounds) -> RoundState:
     return RoundState(zero, zero, carry, state, every)
 
 
-@_jit_once
+@compiled_fast
 def _iterate(rounds: FitRounds, now: RoundState) -> RoundState:
     return strongly_typed(rounds.iterate(now))
 
 
-@_jit_once
+@compiled_fast
 def _closed(rounds: FitRounds, now: RoundState) -> tuple[Any, Any]:
     carry, every = rounds.closed(now)
     return strongly_typed(carry), strongly_typed(every)
@@ -388,7 +384,7 @@ def _next_round(rounds: FitRounds, now: RoundState) -> RoundState:
     return RoundState(following, now.iterations, carry, state, every)
 
 
-@_jit_once
+@compiled_fast
 def _concluded(rounds: FitRounds, now: RoundState) -> Estimate:
     return rounds.conclude(now.carry, now.found)
 
@@ -431,12 +427,12 @@ def _value_names(parameters: Parameters) -> list[str]:
     return names
 
 
-@_jit_once
+@compiled_fast
 def _values(parameters: Parameters, x: Float[Array, " p"]) -> Float[Array, " values"]:
     return jnp.stack(list(parameters.values(x).values()))
 
 
-@_jit_once
+@compiled_fast
 def _values_jacobian(parameters: Parameters, estimate: Estimate) -> tuple[Float[Array, "values p"], Bool[Array, " p"]]:
     """(derivatives of the physical numbers by x, which coordinates records and priors do not determine)."""
     x = estimate.x

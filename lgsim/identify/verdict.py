@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +15,7 @@ from lgsim.identify.estimators.uncertainty import has_information, rank_toleranc
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.support.messages import counted
 from lgsim.support.verdict import Outcome, Verdict
-from lgsim.xla import COMPILED_FAST
+from lgsim.xla import compiled_fast
 
 WORSE = 1.3
 """The largest ratio of held-out to fitted errors that counts as no worse."""
@@ -47,7 +45,7 @@ class OuterEstimate(NamedTuple):
     prior: Float[Array, "p p"]
 
 
-@partial(eqx.filter_jit, compiler_options=COMPILED_FAST)
+@compiled_fast
 def outer_estimate(parameters: Parameters, estimate: Estimate) -> OuterEstimate:
     """The estimate in the coordinates of ``Parameters.outer_map``.
 

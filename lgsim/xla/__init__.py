@@ -10,7 +10,7 @@ from lgsim.xla.compilers import CompiledBatch, ReadProgram, llvm_lowering
 from lgsim.xla.expansion import expansion
 from lgsim.xla.foreign import ffi_headers, handler_call, register_handler
 from lgsim.xla.hints import (
-    COMPILED_FAST,
+    compiled_fast,
     fusion_barrier,
     native_call,
     save_in_checkpoint,
@@ -22,10 +22,10 @@ from lgsim.xla.loops import scan_last, where_last, while_last
 from lgsim.xla.tiling import tiled_vmap
 
 __all__ = [
-    "COMPILED_FAST",
     "CompiledBatch",
     "ReadProgram",
     "batch_last",
+    "compiled_fast",
     "expansion",
     "ffi_headers",
     "fusion_barrier",
