@@ -136,7 +136,8 @@ def fit_verdict(fit: Any) -> Verdict:
     remarks = tuple(_remarks(fit))
     if bool(estimate.result == RESULTS.interrupted):
         done = counted(int(estimate.iterations), "iteration")
-        return Verdict(Outcome.STOPPED, f"stopped by the user after {done}", remarks=remarks)
+        said = f"stopped by the user after {done}: the best point so far; with a checkpoint, fit again to go on"
+        return Verdict(Outcome.STOPPED, said, remarks=remarks)
     if fit.message:
         return Verdict(Outcome.FAILED, f"failed: {_diagnosis(fit)}", remarks=remarks)
     outer = outer_estimate(fit.parameters, estimate)
