@@ -21,10 +21,20 @@ except ImportError as missing:
 
 jax.config.update("jax_enable_x64", True)
 
-from sysid_parts import bad_data, coverage, mujoco_sysid, panda_found, posterior, servo, simulated  # noqa: E402
+from sysid_parts import (  # noqa: E402
+    bad_data,
+    coverage,
+    mujoco_sysid,
+    panda_found,
+    posterior,
+    real_like_found,
+    servo,
+    simulated,
+)
 
 SECTIONS = (
-    panda_found.run, coverage.run, bad_data.run, simulated.run, servo.run, mujoco_sysid.run, posterior.run,
+    panda_found.run, real_like_found.run, coverage.run, bad_data.run, simulated.run, servo.run, mujoco_sysid.run,
+    posterior.run,
 )  # fmt: skip
 
 

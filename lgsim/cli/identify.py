@@ -39,7 +39,8 @@ class IdentificationRequest(NamedTuple):
     fit: str | None
     method: str
     held_out: float
-    lags: int
+    lags: int | None
+    force: bool
     floating_base: bool
     out: Path
     report: Path | None
@@ -67,6 +68,7 @@ def run_identification(asked: IdentificationRequest) -> int:
     from lgsim.cli import files, identify_preparation
     from lgsim.identify import RESULTS, Parameters, Plant, join_recordings
     from lgsim.scenarios import load_recording_map
+    from lgsim.scenarios.unknowns import LINEAR
 
     _check_words(asked)
     model, report = files.read_machine(asked.machine, floating_base=asked.floating_base)
@@ -74,13 +76,22 @@ def run_identification(asked: IdentificationRequest) -> int:
     given = load_recording_map(asked.map, model)
     plant = Plant(model, scale=given.scale)
     with bad_input("--fit: "):
-        blocks = given.blocks(plant, None if asked.fit is None else _names(asked.fit))
+        blocks = given.blocks(plant, _unknowns(asked, bool(given.root.table("unknowns").values)))
+    if asked.method == "linear" and (wrong := [name for name in blocks if name not in LINEAR]):
+        raise BadInput(f"--method linear: {listed(wrong)} not linear; it takes {', '.join(LINEAR)}")
     recordings = []
     for path in asked.motions:
         with bad_input():
             recordings.append(given.read(path, model))
         _show_record(path, recordings[-1])
     estimated = _kind(asked, recordings[0], blocks)
+    for path, recording in zip(asked.motions, recordings, strict=True):
+        if recording.report.open and not (asked.check or asked.force):
+            count = counted(len(recording.report.open), "finding")
+            raise BadInput(
+                f"{path}: {count} to answer, above: a fit of this record would not be of this machine. Mend the map"
+                " or the record; --force fits it as it is"
+            )
     recording = join_recordings([identify_preparation.in_step(each, plant, given) for each in recordings])
     if asked.check:
         return 0
@@ -97,21 +108,31 @@ def run_identification(asked: IdentificationRequest) -> int:
         return INTERRUPTED
     wall = time.perf_counter() - start
     if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.result == RESULTS.nonfinite):
-        failed = Stop(f"{asked.motion}: {found.message or 'the numbers found are not finite.'}")
+        failed = Stop(f"{asked.motion}: {found.verdict}")
         failed.code = DIVERGED
         raise failed
+    # the first line of what the command writes
+    console().print(f"verdict: {found.verdict}", soft_wrap=True, highlight=False)
     made, lost = _save(asked, found, motion, what)
     _checkpoint(asked).unlink(missing_ok=True)
-    if found.message:
-        note(f"{found.message} What was found is in {asked.out}")
     steps = found.step_error if asked.step_check else None
     _show(found, wall, made, lost, steps)
-    if found.message:
+    if not found.verdict.converged:
         return DIVERGED
     if steps is None or steps.resolved:
         return 0
     note(steps.summary())
     return NOT_RESOLVED
+
+
+def _unknowns(asked: IdentificationRequest, in_map: bool) -> list[str] | None:
+    """The names of the unknowns that were asked for; None for those of the map, or the usual ones."""
+    if asked.fit is not None:
+        return _names(asked.fit)
+    if asked.method != "linear" or in_map:
+        return None
+    note("--method linear: standard parameters, friction, damping; bodies that can exist are not linear")
+    return ["standard", "friction", "damping"]
 
 
 def _names(words: str) -> list[str]:
@@ -148,8 +169,6 @@ def _show_record(path: Path, recording: Recording) -> None:
     output.print(line, soft_wrap=True)
     for line in recording.report.lines():
         output.print(f"  {line}", soft_wrap=True)
-    if recording.report.open:
-        note("the record may not be what the model is; look at what is to answer before you trust the numbers")
 
 
 def _kind(asked: IdentificationRequest, recording: Recording, blocks: Mapping[str, Block]) -> str:
@@ -166,7 +185,7 @@ def _kind(asked: IdentificationRequest, recording: Recording, blocks: Mapping[st
     return "linear" if "standard" in blocks else "torque"
 
 
-def _estimator(kind: str, parameters: Parameters, motion: PreparedMotion, lags: int) -> Estimator:
+def _estimator(kind: str, parameters: Parameters, motion: PreparedMotion, lags: int | None) -> Estimator:
     """The estimator of a method."""
     from lgsim.identify import LinearFit, SensorRecords, SimulationFit, TorqueFit, base_parameters
 
@@ -259,6 +278,9 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], step
     for name, value in found.values.items():
         deviation = found.deviations[name]
         shown = f"{deviation:.2g}" if math.isfinite(deviation) else "not seen"
+        if any(bound.startswith(f"{name.rpartition(', ')[0]} at its ") for bound in found.verdict.bounds):
+            low, high = found.intervals[name]
+            shown = f"at bound, < {high:.2g}" if low == value else f"at bound, > {low:.2g}"
         table.add_row(name, f"{found.prior[name]:.6g}", f"{value:.6g}", shown)
     console().print(table)
     short = Table.grid(padding=(0, 2))
@@ -317,9 +339,17 @@ def identify(
     ] = "auto",
     held_out: Annotated[float, typer.Option(help="Part of the motion that is not fitted but compared; 0: none.")] = 0.3,
     lags: Annotated[
-        int,
-        typer.Option(min=0, help="Samples over which the noise of forces is correlated: deviations then count it."),
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Samples over which the noise of forces is correlated, 0 for white noise; by default deviations count"
+            " the correlation that the residuals show.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Fit although the check of the record left findings to answer.")
+    ] = False,
     floating_base: Annotated[bool, typer.Option("--floating-base", help="The root link moves freely.")] = False,
     out: Annotated[Path, typer.Option(help="Where numbers, covariance and model go: .npz.")] = Path("fit.npz"),
     report: Annotated[
@@ -345,6 +375,10 @@ def identify(
 
     Columns with clear names, such as "time", "elbow_position" or "tau elbow", need no map. Ctrl-C ends the search; the
     same command then goes on, to the same numbers, from a checkpoint beside the output.
+
+    The first line of the output is the verdict. Exit status: 0 where the fit converged, at a bound or with combinations
+    that the prior decides too; 2 for bad input, and a record with findings to answer; 3 where the fit failed, or where
+    the steps of a simulation decide the numbers; 130 after Ctrl-C.
     """
     if example:
         from lgsim.data import recording_map
@@ -361,7 +395,7 @@ def identify(
         raise BadInput(unknown_name(f"--method: expected one of {', '.join(METHODS)}", method, METHODS))
     needs("scipy", "identify", "identification")
     asked = IdentificationRequest(
-        machine, tuple(motion), map, fit, method, held_out, lags, floating_base, out, report, write, plot, check,
+        machine, tuple(motion), map, fit, method, held_out, lags, force, floating_base, out, report, write, plot, check,
         restart, not no_step_check,
     )  # fmt: skip
     raise typer.Exit(run_identification(asked))

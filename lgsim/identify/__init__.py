@@ -20,7 +20,8 @@ Unknowns (``lgsim.identify.unknowns``):
 
 Fits (``lgsim.identify.estimators``): ``fit`` finds the unknowns by an ``Estimator`` and returns a ``Fit``, whose
 ``Estimate`` holds arrays alone, and whose ``step_error`` says how far the steps of simulated motion move it
-(``FitStepError``); ``load_plant`` reads what ``Fit.save`` wrote.
+(``FitStepError``); ``load_plant`` reads what ``Fit.save`` wrote. ``Fit.verdict`` is the ``Verdict`` about it, one of
+five ``Outcome``s, ``Fit.intervals`` are honest at bounds.
 
 - From joint forces, ``TorqueSamples``: ``TorqueFit``, and ``LinearFit`` of base parameters;
 - from anything that sensors give, ``SensorRecords`` of a ``Channel`` for each ``Sensor`` (``PositionSensor``,
@@ -141,6 +142,7 @@ from lgsim.identify.unknowns import (
     base_parameters,
 )
 from lgsim.support.checkpoint import CheckpointError
+from lgsim.support.verdict import Outcome, Verdict
 
 __all__ = [
     "RESULTS",
@@ -185,6 +187,7 @@ __all__ = [
     "NoiseModel",
     "OptimalExcitation",
     "OptimistixLeastSquares",
+    "Outcome",
     "Parameters",
     "PhysicalPrior",
     "Placements",
@@ -218,6 +221,7 @@ __all__ = [
     "TorqueSamples",
     "TotalMass",
     "VelocitySensor",
+    "Verdict",
     "actuator_parameters",
     "base_parameters",
     "check_recording",

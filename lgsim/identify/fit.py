@@ -32,6 +32,7 @@ from lgsim.identify.estimators.uncertainty import Identifiability, identifiabili
 from lgsim.identify.step_error import FitStepError, fit_step_error
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
+from lgsim.identify.verdict import bounds_met, fit_verdict, outer_estimate
 from lgsim.multibody.model import Model
 from lgsim.simulation.simulate import method_name
 from lgsim.support.checkpoint import Checkpoint
@@ -39,9 +40,12 @@ from lgsim.support.checkpoint_format_1 import fingerprint_1
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import write_whole
 from lgsim.support.fingerprint import fingerprint
-from lgsim.xla import strongly_typed
+from lgsim.support.verdict import Verdict
+from lgsim.xla import compiled_fast, strongly_typed
 
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
+NORMAL_95 = 1.959963984540054
+"""Deviations that the middle 95 % of a normal distribution reach to either side."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,14 @@ class Fit:
         return RESULTS[self.estimate.result]
 
     @cached_property
+    def verdict(self) -> Verdict:
+        """How the fit ended: converged, with what it leaves open and the bounds that it met, stopped or failed."""
+        return fit_verdict(self)
+
+    @cached_property
     def plant(self) -> Plant:
         """The plant at the coordinates found."""
-        return self.parameters.plant_at(self.estimate.x)
+        return _plant_at(self.parameters, self.estimate.x)
 
     @property
     def model(self) -> Model:
@@ -92,14 +101,38 @@ class Fit:
 
     @cached_property
     def deviations(self) -> dict[str, float]:
-        """Standard deviations of ``values``, in their units; infinite where records and priors do not determine one."""
+        """Standard deviations of ``values``, in their units; infinite where records and priors do not determine one.
+
+        Where bounds or the edge of what bodies can be hold the numbers, these are what they would be without: a number
+        at its bound is not known exactly. ``intervals`` end at the bounds.
+        """
         J, lost = (np.asarray(x) for x in _values_jacobian(self.parameters, self.estimate))
         variance = np.einsum("ip,pq,iq->i", J, np.asarray(self.estimate.covariance), J)
+        if bool(np.all(np.isfinite(self.estimate.x))):
+            outer = outer_estimate(self.parameters, self.estimate)
+            if bounds_met(self.parameters, self.estimate, outer):
+                K = J @ np.asarray(outer.map)
+                variance = np.maximum(variance, np.einsum("ip,pq,iq->i", K, np.asarray(outer.covariance), K))
         infinite = np.any(np.abs(J[:, lost]) > ROUNDING, axis=1)
         return {
             name: float("inf") if unknown else float(np.sqrt(max(s, 0)))
             for name, s, unknown in zip(self.values, variance, infinite, strict=True)
         }
+
+    @cached_property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """Intervals of ``values`` that hold the truth in at least 95 of 100 cases; one-sided for a number at a bound.
+
+        They reach 1.96 deviations to either side and end at the bounds of a number, at zero for masses and moments of
+        inertia.
+        """
+        limits = self.parameters.value_limits()
+        out = {}
+        for name, value in self.values.items():
+            low, high = limits.get(name, (-np.inf, np.inf))
+            reach = NORMAL_95 * self.deviations[name]
+            out[name] = max(value - reach, min(low, value)), min(value + reach, max(high, value))
+        return out
 
     @cached_property
     def identifiability(self) -> Identifiability:
@@ -135,6 +168,10 @@ class Fit:
         total = np.sum(w, axis=0)
         return np.sqrt(np.sum(np.where(w > 0, r, 0) ** 2 * w, axis=0) / np.where(total > 0, total, 1))
 
+    def residuals_at(self, x: Float[Array, " p"]) -> Float[Array, "n columns"]:
+        """``residuals`` of the fitted records at other coordinates."""
+        return _residuals(self.estimator, self.parameters, x, self.samples)[0]
+
     def signal_deviations(self, samples: Any = None) -> Float[Array, "n columns"]:
         """Standard deviations of what the plant gives, in the records' units, that come from the covariance alone."""
         given = self.samples if samples is None else samples
@@ -151,8 +188,8 @@ class Fit:
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file, whole or not at all.
 
-        It holds ``names``, ``values``, ``prior`` and ``deviations`` of the numbers, coordinates ``x`` with their
-        ``covariance`` and ``information``, ``noise`` and ``rmse`` of the ``columns``, and the plant, which
+        It holds ``names``, ``values``, ``prior``, ``deviations`` and ``intervals`` of the numbers, coordinates ``x``
+        with their ``covariance`` and ``information``, ``noise`` and ``rmse`` of the ``columns``, and the plant, which
         ``load_plant`` reads again.
 
         Raises:
@@ -161,9 +198,9 @@ class Fit:
         return save(self, Path(path))
 
     def summary(self) -> str:
-        """A table of the numbers with their deviations, and the remarks, as text."""
+        """The verdict, a table of the numbers with their deviations, and the remarks, as text."""
         width = max(len(name) for name in self.values)
-        lines = [f"{'':{width}}  {'prior':>12}  {'found':>12}  {'deviation':>12}"]
+        lines = [f"verdict: {self.verdict}", f"{'':{width}}  {'prior':>12}  {'found':>12}  {'deviation':>12}"]
         for name, value in self.values.items():
             lines.append(f"{name:{width}}  {self.prior[name]:12.6g}  {value:12.6g}  {self.deviations[name]:12.3g}")
         seen = self.identifiability
@@ -176,8 +213,6 @@ class Fit:
             lines.append(f"residuals of held-out records: {others}")
         if self.step_error is not None:
             lines.append(self.step_error.summary())
-        if self.message:
-            lines.append(self.message)
         return "\n".join(lines)
 
 
@@ -301,27 +336,55 @@ def _unfinished(state: Any) -> bool:
     return not bool(state.done) and int(state.i) < len(state.costs)
 
 
+@compiled_fast
+def _plant_at(parameters: Parameters, x: Float[Array, " p"]) -> Plant:
+    return parameters.plant_at(x)
+
+
 @eqx.filter_jit
 def _prepared(estimator: StepwiseEstimator, parameters: Parameters, samples: Any) -> FitRounds:
     return estimator.in_rounds(parameters, samples)
 
 
-@eqx.filter_jit
+@compiled_fast
+def _opening(rounds: FitRounds) -> Any:
+    return strongly_typed(rounds.opening())
+
+
+@compiled_fast
+def _begin(rounds: FitRounds, carry: Any, number: Int[Array, ""]) -> tuple[Any, Any]:
+    # one program for all rounds: the start of a search is a large part of one
+    descent, state = rounds.begin(carry, number)
+    return strongly_typed(state), strongly_typed(descent.end(state))
+
+
 def _first_state(rounds: FitRounds) -> RoundState:
-    return strongly_typed(rounds.first_state())
+    carry, zero = _opening(rounds), jnp.zeros((), int)
+    state, end = _begin(rounds, carry, zero)
+    every = jax.tree.map(lambda x: jnp.zeros((rounds.count, *x.shape), x.dtype), end)
+    return RoundState(zero, zero, carry, state, every)
 
 
-@eqx.filter_jit
+@compiled_fast
 def _iterate(rounds: FitRounds, now: RoundState) -> RoundState:
-    return rounds.iterate(now)
+    return strongly_typed(rounds.iterate(now))
 
 
-@eqx.filter_jit
+@compiled_fast
+def _closed(rounds: FitRounds, now: RoundState) -> tuple[Any, Any]:
+    carry, every = rounds.closed(now)
+    return strongly_typed(carry), strongly_typed(every)
+
+
 def _next_round(rounds: FitRounds, now: RoundState) -> RoundState:
-    return rounds.next_round(now)
+    carry, every = _closed(rounds, now)
+    following = now.round + 1
+    # past the last round the state counts for nothing
+    state = _begin(rounds, carry, jnp.minimum(following, rounds.count - 1))[0]
+    return RoundState(following, now.iterations, carry, state, every)
 
 
-@eqx.filter_jit
+@compiled_fast
 def _concluded(rounds: FitRounds, now: RoundState) -> Estimate:
     return rounds.conclude(now.carry, now.found)
 
@@ -364,12 +427,12 @@ def _value_names(parameters: Parameters) -> list[str]:
     return names
 
 
-@eqx.filter_jit
+@compiled_fast
 def _values(parameters: Parameters, x: Float[Array, " p"]) -> Float[Array, " values"]:
     return jnp.stack(list(parameters.values(x).values()))
 
 
-@eqx.filter_jit
+@compiled_fast
 def _values_jacobian(parameters: Parameters, estimate: Estimate) -> tuple[Float[Array, "values p"], Bool[Array, " p"]]:
     """(derivatives of the physical numbers by x, which coordinates records and priors do not determine)."""
     x = estimate.x
@@ -394,6 +457,7 @@ def save(fit: Fit, path: Path) -> Path:
     arrays = {
         "names": np.array(list(fit.values)), "values": np.array(list(fit.values.values())),
         "prior": np.array(list(fit.prior.values())), "deviations": np.array(list(fit.deviations.values())),
+        "intervals": np.array(list(fit.intervals.values())),
         "x": estimate.x, "covariance": estimate.covariance, "information": estimate.information,
         "columns": np.array(fit.estimator.columns(fit.parameters, fit.samples)), "noise": estimate.noise,
         "costs": estimate.costs, "rmse": fit.rmse(),
@@ -401,7 +465,7 @@ def save(fit: Fit, path: Path) -> Path:
     if fit.validation is not None:
         arrays["rmse_held_out"] = fit.rmse(fit.validation)
     arrays |= {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
-    about = {"message": fit.message, "coordinates": fit.parameters.names}
+    about = {"message": fit.message, "verdict": str(fit.verdict), "coordinates": fit.parameters.names}
     write_whole(path, model_files.to_bytes(_FORMAT, about, plant.model, arrays))
     return path
 

@@ -18,6 +18,7 @@ from lgsim.lie.action import Point
 from lgsim.optimize.constraints import Penalties
 from lgsim.optimize.problem import Problem
 from lgsim.support import check
+from lgsim.support.verdict import Outcome, Verdict
 from lgsim.xla import while_last
 from lgsim.xla.closures import opened
 
@@ -125,6 +126,16 @@ class Solution(eqx.Module):
     bad_node: Int[Array, ""]
     bad_quantity: Int[Array, ""]
     multipliers: Penalties | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The end of the search as one of five outcomes, with the node that is not finite as its sample."""
+        if bool(self.result == RESULTS.successful):
+            return Verdict(Outcome.CONVERGED, "converged")
+        if bool(self.result == RESULTS.interrupted):
+            return Verdict(Outcome.STOPPED, f"stopped by the user: {self.message}")
+        node = int(self.bad_node)
+        return Verdict(Outcome.FAILED, f"failed: {self.message}", sample=node if node >= 0 else None)
 
     @property
     def message(self) -> str:

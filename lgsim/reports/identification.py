@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from lgsim.identify import Fit, Recording, TorqueSamples, base_parameters
 from lgsim.identify.recording.coordinates import dof_names
+from lgsim.identify.verdict import WHITE, WORSE, held_out_ratio
 from lgsim.reports import identification_plots as plots
 from lgsim.reports.number_rows import column_units, number_rows, position_units
 from lgsim.reports.page import Page
@@ -21,10 +22,6 @@ from lgsim.view.plots import TIME
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ALIKE = 1.3
-"""The largest ratio of held-out to fitted errors that counts as no worse."""
-WHITE = 2.0
-"""The largest statistic of whiteness with which deviations can be believed as they are."""
 MANY = 40
 """The number of rows above which a table is folded."""
 
@@ -120,7 +117,7 @@ def _time(fit: Fit, motion: Recording | None) -> tuple[Float[np.ndarray, " n"], 
 
 def _summary(page: Page, fit: Fit, recording: Recording | None, remarks: Sequence[str], step_check: bool) -> None:
     """Add the facts that one looks for first, and what they mean."""
-    seen, ratio = fit.identifiability, _held_out(fit)
+    seen, ratio = fit.identifiability, held_out_ratio(fit)
     size = np.sqrt(np.mean(plots.signals(fit) ** 2, axis=0))
     share = (fit.rmse() / np.where(size > 0, size, np.nan))[size > 0]
     page.add_section("Summary")
@@ -132,15 +129,17 @@ def _summary(page: Page, fit: Fit, recording: Recording | None, remarks: Sequenc
         ("held out / fitted error", "–" if ratio is None else f"{ratio:.3g}"),
         ("whiteness (1: white)", f"{fit.whiteness()[1]:.3g}"),
     ])  # fmt: skip
-    if fit.message:
-        page.add_remark(fit.message, "bad")
+    verdict = fit.verdict.sentence
+    page.add_remark(
+        f"{verdict[:1].upper()}{verdict[1:].removesuffix('.')}.", "good" if fit.verdict.converged else "bad"
+    )
     if step_check and fit.step_error is not None:
         text = fit.step_error.summary().removesuffix(".")
         page.add_remark(f"{text[:1].upper()}{text[1:]}.", "good" if fit.step_error.resolved else "bad")
     if recording is not None and recording.report.open:
         count = counted(len(recording.report.open), "finding")
         page.add_remark(f"The record has {count} that only you can answer; see below. Until then, take care.", "bad")
-    if ratio is not None and ratio <= ALIKE:
+    if ratio is not None and ratio <= WORSE:
         page.add_remark("What was held out is told as well as what was fitted: the numbers hold for this motion.",
                         "good")  # fmt: skip
     elif ratio is not None:
@@ -149,10 +148,10 @@ def _summary(page: Page, fit: Fit, recording: Recording | None, remarks: Sequenc
             " motion, or a motion that changes its character.", "bad",
         )  # fmt: skip
     if fit.whiteness()[1] > WHITE:
+        tells = "count" if fit.estimate.score_covariance is not None else "do not count"
         page.add_remark(
             "The residuals are not white: something moves that the model does not have, such as friction or"
-            " flexibility, or the motion is smoothed too much. Deviations are then too small, unless lags (the"
-            " option --lags) count how long the noise lasts."
+            f" flexibility, or the motion is smoothed too much. Deviations {tells} how long the noise lasts."
         )
     if seen.rank < fit.parameters.size:
         blind = counted(fit.parameters.size - seen.rank, "combination")
@@ -162,15 +161,6 @@ def _summary(page: Page, fit: Fit, recording: Recording | None, remarks: Sequenc
         )
     if remarks:
         page.add_remark("Not all that was found fits into a URDF file; see Files.")
-
-
-def _held_out(fit: Fit) -> float | None:
-    """The ratio of held-out to fitted errors in units of each column's noise; None where nothing was held out."""
-    if fit.validation is None:
-        return None
-    noise = np.asarray(fit.estimate.noise)
-    own, other = fit.rmse() / noise, fit.rmse(fit.validation) / noise
-    return float(np.sqrt(np.mean(other**2) / np.mean(own**2)))
 
 
 def _record(page: Page, recording: Recording, motion: Recording | None, drawn: dict[str, Figure]) -> None:

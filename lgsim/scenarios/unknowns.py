@@ -61,6 +61,9 @@ ALIASES = {"inertias": "bodies", "centres": "centers", "offset": "offsets", "mas
 USUAL = ("bodies", "friction", "damping")
 """The unknowns where neither the map nor a list names any."""
 
+LINEAR = ("standard", "damping", "friction", "stribeck", "armature", "stiffness", "offsets")
+"""The kinds in which joint forces are linear."""
+
 OVERLAPS = ({"masses", "bodies", "standard"}, {"centers", "bodies", "standard"})
 """Sets of kinds of which one alone can be unknown."""
 

@@ -10,6 +10,7 @@ from lgsim.xla.compilers import CompiledBatch, ReadProgram, llvm_lowering
 from lgsim.xla.expansion import expansion
 from lgsim.xla.foreign import ffi_headers, handler_call, register_handler
 from lgsim.xla.hints import (
+    compiled_fast,
     fusion_barrier,
     native_call,
     save_in_checkpoint,
@@ -24,6 +25,7 @@ __all__ = [
     "CompiledBatch",
     "ReadProgram",
     "batch_last",
+    "compiled_fast",
     "expansion",
     "ffi_headers",
     "fusion_barrier",

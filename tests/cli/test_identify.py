@@ -319,6 +319,10 @@ def test_faults_of_maps_have_their_line(case, tmp_path):
         (["--method", "torqe"], "--method: expected one of auto, torque, linear, simulation, got 'torqe'"),
         (["--held-out", "1"], "--held-out: expected a part of the motion, from 0 to less than 1, got 1"),
         (["--lags", "2", "--method", "simulation"], "--lags: only for joint forces or currents"),
+        (
+            ["--method", "linear", "--fit", "mass,friction"],
+            "--method linear: masses not linear; it takes standard",
+        ),
         (["--out", "fit.csv"], "--out: expected a name that ends in .npz, got 'fit.csv'"),
         (["--report", "out.htm"], "--report: expected a name that ends in .html"),
         (["--write", "no/new.urdf"], "--write: there is no folder 'no'"),
@@ -360,3 +364,44 @@ def test_a_package_that_is_missing_is_named_at_once(case, tmp_path, monkeypatch,
     monkeypatch.setattr(errors, "find_spec", lambda name: None if name == package else real(name))
     message = refused(*words(case), "--report", tmp_path / "out.html", code=1)
     assert f"needs the package {package}, which is missing: pip install 'lgsim[{extra}]'" in message
+
+
+def backwards(folder, case):
+    """The record with the first drive's torques turned round, and the map."""
+    columns = recorded()
+    columns["drive 1"] = -columns["drive 1"]
+    (folder / "map.toml").write_text(MAP)
+    return "identify", case[0], write(folder / "back.csv", columns), "--map", folder / "map.toml"
+
+
+@pytest.mark.slow
+def test_a_record_with_findings_to_answer_is_fitted_by_force_only(case, tmp_path):
+    """A torque of the wrong sign: refused before anything is compiled, and looked at without a fit."""
+    given = (*backwards(tmp_path, case), "--fit", "masses,friction", "--out", tmp_path / "fit.npz")
+    refused_now = command(*given)
+    assert refused_now.exit_code == 2 and "wrong sign" in refused_now.stderr
+    assert "1 finding to answer, above" in refused_now.stderr and "--force" in refused_now.stderr
+    assert not (tmp_path / "fit.npz").exists()
+    assert command(*given, "--check").exit_code == 0
+    forced = command(*given, "--force")
+    assert forced.stdout.splitlines()[0].startswith("verdict: ")
+    # friction that would drive the joint is at its bound, and nobody knows it exactly
+    assert "friction of shoulder at its lower bound" in forced.stdout.replace("\n", " ")
+    row = next(line for line in forced.stdout.splitlines() if line.strip().startswith("friction of shoulder, N m"))
+    assert "at bound, <" in row and not row.rstrip().endswith(" 0")
+
+
+def test_the_first_line_is_the_verdict(found):
+    first = found[0].stdout.splitlines()[0]
+    assert first.startswith("verdict: converged")
+    with np.load(found[1] / "fit.npz") as file:
+        assert file["intervals"].shape == (len(file["names"]), 2)
+        assert np.all(file["intervals"][:, 0] < file["values"]) and np.all(file["values"] < file["intervals"][:, 1])
+
+
+@pytest.mark.slow
+def test_linear_least_squares_by_its_own_defaults(case, tmp_path):
+    """Bodies that can exist are the usual unknowns, but not linear ones."""
+    result = command(*words(case), "--method", "linear", "--out", tmp_path / "fit.npz")
+    assert result.exit_code == 0, result.output
+    assert "24 unknowns of standard, friction, damping, by LinearFit" in result.stderr

@@ -45,6 +45,8 @@ class Estimate(NamedTuple):
         iterations: Number of iterations done.
         result: ``RESULTS.successful`` or what went wrong.
         starts: First states of the windows (windows, state) of estimators that simulate, else None.
+        score_covariance: Covariance of the records' part of the gradient (p, p); ``information`` where that is None, as
+            for white noise.
     """
 
     x: Float[Array, " p"]
@@ -56,6 +58,7 @@ class Estimate(NamedTuple):
     iterations: Int[Array, ""]
     result: RESULTS
     starts: Float[Array, "windows state"] | None = None
+    score_covariance: Float[Array, "p p"] | None = None
 
 
 class Resimulation(NamedTuple):
@@ -194,26 +197,16 @@ class FitRounds(eqx.Module):
 
         return self.conclude(*jax.lax.scan(once, self.opening(), jnp.arange(self.count)))
 
-    def first_state(self) -> RoundState:
-        """The state before the first iteration."""
-        carry, zero = self.opening(), jnp.array(0)
-        descent, state = self.begin(carry, zero)
-        every = jax.tree.map(lambda x: jnp.zeros((self.count, *x.shape), x.dtype), descent.end(state))
-        return RoundState(zero, zero, carry, state, every)
-
     def iterate(self, now: RoundState) -> RoundState:
         """The state after one more iteration of the round."""
         state = self.descent(now.carry, now.round).step(now.state)
         return now._replace(state=state, iterations=now.iterations + 1)
 
-    def next_round(self, now: RoundState) -> RoundState:
-        """The state before the first iteration of the next round, which starts from where this one is."""
+    def closed(self, now: RoundState) -> tuple[Any, Any]:
+        """(what the next round starts from, the solutions with that of this round, which ends where it is)."""
         found = self.descent(now.carry, now.round).end(now.state)
         every = jax.tree.map(lambda all, one: all.at[now.round].set(one), now.found, found)
-        carry, following = self.close(now.carry, found), now.round + 1
-        # past the last round the state counts for nothing
-        _, state = self.begin(carry, jnp.minimum(following, self.count - 1))
-        return RoundState(following, now.iterations, carry, state, every)
+        return self.close(now.carry, found), every
 
 
 class StepwiseEstimator(Estimator):

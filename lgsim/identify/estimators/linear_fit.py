@@ -40,14 +40,14 @@ class LinearFit(TorqueEstimator):
         loss: The loss of the squared residuals.
         noise: Standard deviations of the signals (nv,), or None where they are estimated.
         noise_updates: Number of steps, each of which ends with an estimate of the noise.
-        lags: Number of samples over which the noise is correlated, as of ``TorqueFit``.
+        lags: How the covariance counts correlated noise, as of ``TorqueFit``.
     """
 
     base: BaseParameters
     loss: Loss = SquaredLoss()
     noise: NumbersLike | None = None
     noise_updates: int = eqx.field(static=True, default=3)
-    lags: int = eqx.field(static=True, default=0)
+    lags: int | None = eqx.field(static=True, default=None)
 
     def run(self, parameters: Parameters, samples: TorqueSamples) -> Estimate:
         """The estimate of the unknowns; a pure function of arrays, for ``jit`` and ``vmap``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -35,7 +35,10 @@ from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
-from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, NormalEquations, Solution, State
+from lgsim.linalg.levenberg_marquardt import BoxStep, LevenbergMarquardt, NormalEquations, Proposal, Solution, State
+
+FALL = 30.0
+"""By how much the barriers of bodies without a prior fall from round to round."""
 
 
 class TorqueEstimator(Estimator):
@@ -78,7 +81,9 @@ class TorqueFit(TorqueEstimator, SummedCostEstimator, StepwiseEstimator):
         loss: The loss of the squared residuals.
         noise: Standard deviations of the signals (nv,), or None.
         noise_updates: Number of rounds, each of which ends with an estimate of the noise.
-        lags: Number of samples over which the noise is correlated: the covariance then counts it; 0 for white noise.
+        lags: How the covariance counts noise that is correlated. None: by the correlation time of each signal's
+            residuals, ``correlation_times``; 0: as white noise; a number of samples: by the scores' own covariance over
+            so many, right where the motion changes as fast as the noise, but with far more samples than unknowns only.
         max_iterations: Largest number of iterations of each round.
         tolerance: As of ``LevenbergMarquardt``; by default a thousandth of a residual's square.
 
@@ -89,7 +94,7 @@ class TorqueFit(TorqueEstimator, SummedCostEstimator, StepwiseEstimator):
     loss: Loss = SquaredLoss()
     noise: NumbersLike | None = None
     noise_updates: int = eqx.field(static=True, default=3)
-    lags: int = eqx.field(static=True, default=0)
+    lags: int | None = eqx.field(static=True, default=None)
     max_iterations: int = eqx.field(static=True, default=100)
     tolerance: ArrayLike | None = None
 
@@ -141,10 +146,13 @@ class NoiseRounds(FitRounds):
         self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], number: Int[Array, ""]
     ) -> LevenbergMarquardt:
         parameters, objective, noise = self.parameters, self.objective, carry[1]
+        # from the middle of all bodies that can exist to their edge, round by round
+        barrier = FALL ** (self.count - 1 - number).astype(noise.dtype)
         return LevenbergMarquardt(
-            lambda x, _: with_priors(parameters, x, objective.normal_equations(x, noise)),
-            lambda x, _: prior_cost(parameters, x) + objective.cost(x, noise),
-            *self.bounds, self.fit.max_iterations, self.tolerance, results=RESULTS,
+            lambda x, _: descent_equations(parameters, x, objective.normal_equations(x, noise), barrier),
+            lambda x, _: parameters.prior_cost(x, barrier) + objective.cost(x, noise),
+            *self.bounds, self.fit.max_iterations, self.tolerance, linear_step=RetractedStep(parameters),
+            results=RESULTS,
         )  # fmt: skip
 
     def begin(
@@ -249,10 +257,48 @@ def estimate_noise(
     return objective.residual_deviations(x, noise, jnp.sum(C * data.hessian))
 
 
-def prior_cost(parameters: Parameters, x: Float[Array, " p"]) -> Float[Array, ""]:
-    """Half the sum of the squares of the prior residuals."""
-    r = parameters.prior_residuals(x)
-    return r @ r / 2
+class RetractedStep(NamedTuple):
+    """The step of ``BoxStep`` along which the plant's numbers move straight, so that data see no curved coordinates."""
+
+    parameters: Parameters
+
+    def gradient(self, normal: NormalEquations) -> Float[Array, " p"]:
+        """The gradient of the cost."""
+        return normal.gradient
+
+    def diagonals(self, normal: NormalEquations) -> Float[Array, " p"]:
+        """The diagonal of the Hessian."""
+        return jnp.diagonal(normal.hessian)
+
+    def propose(
+        self,
+        normal: NormalEquations,
+        D: Float[Array, " p"],
+        mu: Float[Array, ""] | float,
+        x: Float[Array, " p"],
+        lower: Float[Array, " p"],
+        upper: Float[Array, " p"],
+    ) -> Proposal:
+        """See ``LinearStep.propose``."""
+        step = BoxStep().propose(normal, D, mu, x, lower, upper)
+        return step._replace(x=jnp.clip(self.parameters.retract(x, step.x - x), lower, upper))
+
+
+def descent_equations(
+    parameters: Parameters, x: Float[Array, " p"], data: NormalEquations, barrier: ArrayLike = 1.0
+) -> NormalEquations:
+    """Normal equations of records and priors, with the priors' curvature along straight steps where it is positive."""
+    J = jax.jacfwd(parameters.prior_residuals)(x)
+
+    def cost(dx: Float[Array, " p"]) -> Float[Array, ""]:
+        return parameters.prior_cost(parameters.straight(x, dx), barrier)
+
+    zero = jnp.zeros_like(x)
+    gradient, hessian = jax.grad(cost)(zero), jax.jacfwd(jax.grad(cost))(zero)
+    values, vectors = jnp.linalg.eigh(hessian - J.T @ J)
+    hessian = J.T @ J + (vectors * jnp.maximum(values, 0)[None]) @ vectors.T
+    total = data.cost + parameters.prior_cost(x, barrier)
+    return NormalEquations(total, data.gradient + gradient, data.hessian + hessian)
 
 
 def with_priors(parameters: Parameters, x: Float[Array, " p"], data: NormalEquations) -> NormalEquations:
@@ -266,18 +312,21 @@ def torque_estimate(
     objective: TorqueObjective,
     x: Float[Array, " p"],
     noise: Float[Array, " nv"],
-    lags: int,
+    lags: int | None,
     found: Solution,
 ) -> Estimate:
-    """The estimate at the solution x with its uncertainty for the noise, correlated over some lags."""
-    data = objective.normal_equations(x, noise)
-    total = with_priors(parameters, x, data)
-    if lags:
-        scores = long_run_covariance(objective.scores(x, noise), lags) + total.hessian - data.hessian
+    """The estimate at the solution x with its uncertainty for the noise, correlated as ``TorqueFit.lags`` says."""
+    each = objective.informations(x, noise)
+    data = jnp.sum(each, axis=0)
+    priors = with_priors(parameters, x, NormalEquations(jnp.zeros((), x.dtype), jnp.zeros_like(x), data)).hessian - data
+    if lags is None:
+        scores = jnp.einsum("j,jpq->pq", objective.correlation_times(x, noise), each)
     else:
-        scores = None
-    C = covariance(total.hessian, ~found.held, scores)
-    return Estimate(x, C, data.hessian, noise, found.costs, found.path, found.iterations, found.result)
+        scores = long_run_covariance(objective.scores(x, noise), lags) if lags else None
+    C = covariance(data + priors, ~found.held, None if scores is None else scores + priors)
+    return Estimate(
+        x, C, data, noise, found.costs, found.path, found.iterations, found.result, score_covariance=scores
+    )  # fmt: skip
 
 
 def long_run_covariance(scores: Float[Array, "n p"], lags: int) -> Float[Array, "p p"]:

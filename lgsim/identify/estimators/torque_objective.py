@@ -17,6 +17,8 @@ from lgsim.linalg.levenberg_marquardt import NormalEquations
 
 TILE = 512
 """Number of samples whose Jacobians are in memory at once."""
+WINDOW = 5.0
+"""The number of correlation times over which autocorrelations are summed."""
 
 
 class TorqueObjective(eqx.Module):
@@ -43,6 +45,10 @@ class TorqueObjective(eqx.Module):
         """The objective with its gradient and Gauss-Newton Hessian, robust weights counted."""
 
     @abstractmethod
+    def informations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "nv p p"]:
+        """The Gauss-Newton Hessian of each signal's part of the objective."""
+
+    @abstractmethod
     def residual_deviations(
         self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
     ) -> Float[Array, " nv"]:
@@ -53,6 +59,15 @@ class TorqueObjective(eqx.Module):
             noise: Standard deviations by which the loss tells outliers.
             unknowns: Number of degrees of freedom of the residuals that the unknowns have taken up.
         """
+
+    def correlation_times(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """The number of samples that tell as much as one of white noise, of each signal, by ``correlation_times``."""
+
+        def one(tile: TorqueSamples) -> Float[Array, "t nv"]:
+            r = torque_residuals(self.parameters, x, tile)
+            return jnp.sqrt(tile.weight * self.loss.weight((r / noise[None]) ** 2)) * r
+
+        return correlation_times(jax.lax.map(one, self.tiles).reshape(-1, noise.size))
 
     def scores(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "n p"]:
         """The gradients of the samples' costs, filled up with zeros to whole tiles."""
@@ -89,6 +104,14 @@ class StreamedObjective(TorqueObjective):
         p = x.size
         zero = NormalEquations(jnp.zeros((), x.dtype), jnp.zeros(p, x.dtype), jnp.zeros((p, p), x.dtype))
         return jax.lax.scan(add, zero, self.tiles)[0]
+
+    def informations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "nv p p"]:
+        def add(total: Float[Array, "nv p p"], tile: TorqueSamples) -> tuple[Float[Array, "nv p p"], None]:
+            r, J = torque_residual_jacobian(self.parameters, x, tile)
+            w = tile.weight * self.loss.weight((r / noise[None]) ** 2) / noise[None] ** 2
+            return total + jnp.einsum("tjp,tjq->jpq", w[..., None] * J, J), None
+
+        return jax.lax.scan(add, jnp.zeros((noise.size, x.size, x.size), x.dtype), self.tiles)[0]
 
     def residual_deviations(
         self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
@@ -130,6 +153,10 @@ class CompressedObjective(TorqueObjective):
         G = jnp.einsum("jkl,j->kl", self.gram, 1 / noise**2)
         gradient = (self.slope.T @ (1 / noise**2) + G @ d) @ T
         return NormalEquations(jnp.sum(self._squares(d) / noise**2) / 2, gradient, T.T @ G @ T)
+
+    def informations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "nv p p"]:
+        T = jax.jacfwd(self._change)(x)
+        return jnp.einsum("kp,jkl,lq->jpq", T, self.gram / noise[:, None, None] ** 2, T)
 
     def residual_deviations(
         self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
@@ -195,6 +222,23 @@ def torque_residual_jacobian(
 
     J, r = jax.jacfwd(f, has_aux=True)(x)
     return r, J
+
+
+def correlation_times(residuals: Float[Array, "n columns"]) -> Float[Array, " columns"]:
+    """``1 + 2 sum_k rho_k``, at least 1: so many correlated residuals tell as much as one of white noise.
+
+    The sum ends at the first lag beyond five times its value, since later autocorrelations are noise.
+
+    Source: Sokal 1997, Monte Carlo methods in statistical mechanics, sec. 3, for the end of the sum.
+    """
+    n, lags = len(residuals), jnp.arange(len(residuals))[:, None]
+    spectrum = jnp.fft.rfft(residuals, 2 * n, axis=0)
+    products = jnp.fft.irfft(jnp.abs(spectrum) ** 2, 2 * n, axis=0)[:n]
+    rho = products / jnp.where(products[:1] > 0, products[:1], 1)
+    sums = 2 * jnp.cumsum(rho, axis=0) - 1
+    ended = (lags.astype(sums.dtype) >= WINDOW * sums) | (lags == n - 1)
+    last = jnp.argmax(ended, axis=0)
+    return jnp.maximum(jnp.take_along_axis(sums, last[None], axis=0)[0], 1)
 
 
 def standard_deviations(

@@ -41,12 +41,12 @@ def scaled_spectrum(
     roots of the eigenvalues; of coordinates that are not free, or without information, they are zero.
     """
     diagonal = jnp.diagonal(information)
-    seen = _has_information(diagonal) if free is None else _has_information(diagonal) & free
+    seen = has_information(diagonal) if free is None else has_information(diagonal) & free
     scale = jnp.where(seen, 1 / jnp.sqrt(jnp.where(seen, diagonal, 1)), 0)
     values, vectors = jnp.linalg.eigh(scale[:, None] * information * scale[None, :])
     values, vectors = values[::-1], vectors[:, ::-1]
     singular = jnp.sqrt(jnp.maximum(values, 0) / jnp.where(values[0] > 0, values[0], 1))
-    kept = singular > _rank_tolerance(information.dtype)
+    kept = singular > rank_tolerance(information.dtype)
     inverse = (vectors * jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)[None]) @ vectors.T
     return scale[:, None] * inverse * scale[None, :], singular, vectors.T
 
@@ -57,7 +57,7 @@ def _directions(
 ) -> tuple[Float[Array, " p"], Float[Array, "p p"], Bool[Array, " p"]]:
     """(relative singular values, their directions as rows, the coordinates with any information)."""
     _, singular, directions = scaled_spectrum(information)
-    return singular, directions, _has_information(jnp.diagonal(information))
+    return singular, directions, has_information(jnp.diagonal(information))
 
 
 class Identifiability(NamedTuple):
@@ -88,7 +88,7 @@ def identifiability(information: Float[Array, "p p"], names: list[str]) -> Ident
     # without the dead ones, which degenerate directions would mix with others
     part = jnp.asarray(np.asarray(information)[np.ix_(own, own)])
     values, directions, _ = (np.asarray(x) for x in _directions(part))
-    for row in directions[values <= _rank_tolerance(information.dtype)]:
+    for row in directions[values <= rank_tolerance(information.dtype)]:
         order = np.argsort(-np.abs(row))
         unidentifiable.append({names[own[i]]: float(row[i]) for i in order if abs(row[i]) > 0.05 * abs(row[order[0]])})
     return Identifiability(singular, len(names) - len(unidentifiable), unidentifiable)
@@ -97,8 +97,8 @@ def identifiability(information: Float[Array, "p p"], names: list[str]) -> Ident
 def undetermined(information: Float[Array, "p p"]) -> Bool[Array, " p"]:
     """The coordinates that take part in a combination about which there is no information."""
     _, singular, directions = scaled_spectrum(information)
-    blind = jnp.where((singular <= _rank_tolerance(information.dtype))[:, None], directions, 0)
-    return (jnp.sum(blind**2, axis=0) > SHARE_TOLERANCE) | ~_has_information(jnp.diagonal(information))
+    blind = jnp.where((singular <= rank_tolerance(information.dtype))[:, None], directions, 0)
+    return (jnp.sum(blind**2, axis=0) > SHARE_TOLERANCE) | ~has_information(jnp.diagonal(information))
 
 
 def whiteness(
@@ -124,10 +124,11 @@ def whiteness(
     return rho, float(np.mean(statistic) / lags)
 
 
-def _has_information(diagonal: Float[Array, " p"]) -> Bool[Array, " p"]:
+def has_information(diagonal: Float[Array, " p"]) -> Bool[Array, " p"]:
     """Which coordinates there is any information about; what rounding leaves of zero is none."""
     return diagonal > 10.0 ** (-1.6 * np.finfo(diagonal.dtype).precision) * jnp.max(diagonal)
 
 
-def _rank_tolerance(dtype: jnp.dtype) -> float:
+def rank_tolerance(dtype: jnp.dtype) -> float:
+    """The relative singular value below which a combination is not seen, by dtype."""
     return RANK_TOLERANCE if dtype == np.float64 else 1e-3

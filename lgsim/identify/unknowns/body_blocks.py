@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -62,6 +63,42 @@ class Block(eqx.Module):
         """(lower, upper) bounds of the coordinates, numbers or (size,); infinite by default."""
         return -np.inf, np.inf
 
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        """(lowest, highest) of the numbers that have limits, by the names of ``values``."""
+        return {}
+
+    def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        """The coordinates after a small step dx that is straight in the plant's numbers; ``x + dx`` by default."""
+        return x + dx
+
+    def retract(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        """``straight`` for steps of any length: the numbers stay what they can be."""
+        return self.straight(x, dx)
+
+    def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
+        """A cost that keeps the minimum off the edge of the coordinates where no prior does; zero by default."""
+        return jnp.zeros((), x.dtype)
+
+    def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
+        """The derivative of x by coordinates in which the plant's numbers move straight, scaled as x at the prior.
+
+        Near the edge of what the numbers can be, x hardly moves them; these coordinates do not know the edge, so that
+        deviations in them stay those of the records.
+        """
+        return jnp.eye(x.size, dtype=x.dtype)
+
+    def edges(
+        self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
+    ) -> list[str]:
+        """The edges at which x lies within its deviation, in words.
+
+        Args:
+            plant: The prior plant.
+            x: Coordinates.
+            covariance: Their covariance in the coordinates of ``outer_map``.
+        """
+        return []
+
 
 class BodyBlock(Block):
     """Unknown inertial parameters of bodies.
@@ -110,6 +147,49 @@ class Inertias(BodyBlock):
         U = upper_factor(inertia.pseudo_inertia(plant.model.inertias[at]))
         middle = inertia.pseudo_inertia(from_log_cholesky(x.reshape(-1, 10)))
         return _with_inertias(plant, at, inertia.from_pseudo_inertia(U @ middle @ U.mT))
+
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        positive = ("m", "Ixx", "Iyy", "Izz")
+        return {name: (0.0, np.inf) for name in self.values(plant) if name.split(" of ")[0] in positive}
+
+    def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        rows = x.reshape(-1, 10)
+        B = jnp.eye(4, dtype=x.dtype)[None] + relative_change(rows, dx.reshape(-1, 10))
+        return factor_coordinates(log_cholesky_factor(rows) @ upper_factor(B)).reshape(-1)
+
+    def retract(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        rows = x.reshape(-1, 10)
+        values, vectors = jnp.linalg.eigh(relative_change(rows, dx.reshape(-1, 10)))
+        # straight down to half of what there was, then ever less, and never nothing
+        fallen = jnp.exp(2 * jnp.clip(values, FARTHEST, -0.5) + 1) / 2
+        B = (vectors * jnp.where(values > -0.5, 1 + values, fallen)[:, None, :]) @ vectors.mT
+        return factor_coordinates(log_cholesky_factor(rows) @ upper_factor(B)).reshape(-1)
+
+    def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
+        F = log_cholesky_factor(x.reshape(-1, 10))
+        return BARRIER * (jnp.sum(F * F) - 2 * jnp.sum(jnp.log(jnp.diagonal(F, axis1=-2, axis2=-1))))
+
+    def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
+        slopes = jax.vmap(jax.jacfwd(from_log_cholesky))
+        rows = x.reshape(-1, 10)
+        maps = jnp.linalg.solve(slopes(rows), slopes(jnp.zeros_like(rows)))
+        return jax.scipy.linalg.block_diag(*maps)
+
+    def edges(
+        self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
+    ) -> list[str]:
+        found = []
+        factors, slope = map(np.asarray, _factors_and_slope(jnp.asarray(x)))
+        for i, name in enumerate(self.names(plant.model)):
+            F = factors[i]
+            values, vectors = np.linalg.eigh(F @ F.T)
+            own = covariance[10 * i : 10 * i + 10, 10 * i : 10 * i + 10]
+            along = np.einsum("ik,ijp,jk->kp", vectors, slope, vectors)
+            deviations = np.sqrt(np.maximum(np.einsum("kp,pq,kq->k", along, own, along), 0))
+            lost = int(np.sum((values < NEAR_EDGE) & (values < deviations)))
+            if lost:
+                found.append(f"{name}: its mass {EDGES[min(lost, 4)]}")
+        return found
 
     def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         rows = plant.model.inertias[self.indices(plant.model)]
@@ -169,6 +249,50 @@ class CentersOfMass(BodyBlock):
         _, center, _ = inertia.mass_center_inertia(plant.model.inertias[self.indices(plant.model)])
         names = self.names(plant.model)
         return {f"{c} of {name}, m": center[i, k] for i, name in enumerate(names) for k, c in enumerate("xyz")}
+
+
+BARRIER = 1e-3
+"""The weight of ``tr(Q) - log det(Q)`` of a body without prior deviation, Q being its pseudo-inertia relative to the
+prior's: it keeps the body off the edge at a cost of some thousandths of a standard deviation's square."""
+NEAR_EDGE = 0.05
+"""A principal value of a pseudo-inertia relative to the prior's that may be near zero."""
+EDGES = {1: "in a plane", 2: "on a line", 3: "in a point", 4: "nothing"}
+"""What a body is whose pseudo-inertia has lost so many of its four dimensions."""
+FARTHEST = -4.0
+"""The largest relative fall that a step may ask for."""
+
+
+def log_cholesky_factor(coordinates: Float[Array, "bodies 10"]) -> Float[Array, "bodies 4 4"]:
+    """The upper triangular matrix whose product with its transpose has these log-Cholesky coordinates."""
+    alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3 = jnp.moveaxis(coordinates, -1, 0)
+    zero, one = jnp.zeros_like(alpha), jnp.ones_like(alpha)
+    rows = [
+        [jnp.exp(d1), s12, s13, t1], [zero, jnp.exp(d2), s23, t2], [zero, zero, jnp.exp(d3), t3], [zero] * 3 + [one]
+    ]  # fmt: skip
+    return jnp.exp(alpha)[:, None, None] * jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def factor_coordinates(factor: Float[Array, "bodies 4 4"]) -> Float[Array, "bodies 10"]:
+    """The inverse of ``log_cholesky_factor``."""
+    size = factor[..., 3, 3]
+    S = factor / size[..., None, None]
+    d = [jnp.log(S[..., i, i]) for i in range(3)]
+    rest = [S[..., i, j] for i, j in ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))]
+    return jnp.stack([jnp.log(size), *d, *rest], axis=-1)
+
+
+def relative_change(x: Float[Array, "bodies 10"], dx: Float[Array, "bodies 10"]) -> Float[Array, "bodies 4 4"]:
+    """``F^-1 dP F^-T`` of the change dP of ``P = F F^T`` to first order, F being the factor at coordinates x."""
+    F, dF = jax.jvp(log_cholesky_factor, (x,), (dx,))
+    W = jax.scipy.linalg.solve_triangular(F, dF, lower=False)
+    return W + W.mT
+
+
+@jax.jit
+def _factors_and_slope(x: Float[Array, " size"]) -> tuple[Float[Array, "bodies 4 4"], Float[Array, "4 4 10"]]:
+    """(factors of the pseudo-inertias at x, the derivative of one at zero)."""
+    slope = jax.jacfwd(lambda x: inertia.pseudo_inertia(from_log_cholesky(x)))(jnp.zeros(10, x.dtype))
+    return log_cholesky_factor(x.reshape(-1, 10)), slope
 
 
 def upper_factor(matrix: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n"]:

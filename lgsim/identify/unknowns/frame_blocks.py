@@ -100,6 +100,38 @@ class SharedBlock(Block):
         every = jnp.broadcast_to(x[None], (self.members, x.size)) * jnp.asarray(self.signs, x.dtype)
         return self.block.apply(plant, every.reshape(-1))
 
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        return self.block.value_limits(plant)
+
+    def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        s = self._first_signs(x)
+        return s * self.block.straight(s * x, s * dx)
+
+    def retract(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        s = self._first_signs(x)
+        return s * self.block.retract(s * x, s * dx)
+
+    def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
+        return self.block.barrier(self._first_signs(x) * x)
+
+    def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
+        s = self._first_signs(x)
+        return s[:, None] * self.block.outer_map(s * x) * s[None, :]
+
+    def edges(
+        self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
+    ) -> list[str]:
+        signs = np.broadcast_to(np.asarray(self.signs), (self.members, x.size))
+        every = (signs * x[None]).reshape(-1)
+        spread = np.kron(np.eye(self.members, dtype=x.dtype), np.ones_like(covariance))
+        return self.block.edges(plant, every, spread * np.tile(covariance, (self.members, self.members)) * (
+            signs.reshape(-1)[:, None] * signs.reshape(-1)[None, :]
+        ))  # fmt: skip
+
+    def _first_signs(self, x: Float[Array, " size"]) -> Float[Array, " size"]:
+        """The signs of the first member: mirrored ones move alike."""
+        return jnp.broadcast_to(jnp.asarray(self.signs, x.dtype), (self.members, x.size))[0]
+
     def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         return self.block.values(plant)
 

@@ -81,6 +81,11 @@ class JointBlock(Block):
         unit = UNITS.get(self.kind, "1")
         return {f"{self.kind} of {n}, {unit}": numbers[i] for i, n in enumerate(self.names(plant.model))}
 
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        names = list(self.values(plant))
+        low, high = (np.broadcast_to(np.asarray(b, float), len(names)).tolist() for b in (self.lower, self.upper))
+        return dict(zip(names, zip(low, high, strict=True), strict=True))
+
     def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
         start = self.read(plant)[self.indices(plant.model)]
         return self.lower - start, self.upper - start

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -128,6 +129,39 @@ class Parameters(eqx.Module):
         ends = np.cumsum(self.sizes)
         return [x[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
 
+    def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        """The coordinates after a small step that is straight in the plant's numbers, ``x + dx`` to first order."""
+        return self._by_block("straight", x, dx)
+
+    def retract(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        """The coordinates after a step of any length, as ``straight`` where that is short."""
+        return self._by_block("retract", x, dx)
+
+    def _by_block(self, verb: str, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+        parts = zip(self.blocks, self.split(x), self.split(dx), strict=True)
+        return jnp.concatenate([getattr(block, verb)(own, step) for block, own, step in parts])
+
+    def prior_cost(self, x: Float[Array, " size"], barrier: ArrayLike = 1.0) -> Float[Array, ""]:
+        """Half the squares of ``prior_residuals``, and so many times the barriers of the blocks."""
+        r = self.prior_residuals(x)
+        parts = zip(self.blocks, self.split(x), strict=True)
+        barriers = [block.barrier(part) for block, part in parts if block.prior_deviation is None]
+        return r @ r / 2 + barrier * sum(barriers, start=jnp.zeros((), x.dtype))
+
+    def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
+        """The derivative of x by coordinates that do not know the edge of what can exist; see ``Block.outer_map``."""
+        parts = [block.outer_map(part) for block, part in zip(self.blocks, self.split(x), strict=True)]
+        return jax.scipy.linalg.block_diag(*parts)
+
+    def edges(self, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]) -> list[str]:
+        """The edges at which the plant at x lies within its deviation, in words, by ``Block.edges``."""
+        found, start = [], 0
+        for block, size in zip(self.blocks, self.sizes, strict=True):
+            own = slice(start, start + size)
+            found += block.edges(self.plant, x[own], covariance[own, own])
+            start += size
+        return found
+
     def bounds(self) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
         """(lower, upper) bounds of the coordinates.
 
@@ -140,10 +174,14 @@ class Parameters(eqx.Module):
                 side.append(jnp.broadcast_to(jnp.asarray(bound, self.dtype), (size,)))
         lower, upper = (jnp.concatenate(side) for side in sides)
         if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
-            for name, low, high in zip(self.names, lower, upper, strict=True):
+            for name, low, high in zip(self.names, *map(np.asarray, (lower, upper)), strict=True):
                 if not low <= 0 <= high:
                     raise ValueError(f"blocks: the prior of {name} is outside of its bounds by {max(low, -high):.3g}")
         return lower, upper
+
+    def value_limits(self) -> dict[str, tuple[float, float]]:
+        """(lowest, highest) of the physical numbers that have limits, by the names of ``values``."""
+        return {name: limits for block in self.blocks for name, limits in block.value_limits(self.plant).items()}
 
     def prior_residuals(self, x: Float[Array, " size"]) -> Float[Array, " rows"]:
         """Residuals of all prior knowledge, that of the blocks first, each with standard deviation one."""
@@ -151,6 +189,8 @@ class Parameters(eqx.Module):
         for block, part in zip(self.blocks, self.split(x), strict=True):
             if block.prior_deviation is not None:
                 rows.append(part / jnp.broadcast_to(jnp.asarray(block.prior_deviation, part.dtype), part.shape))
+        if not self.priors:
+            return jnp.concatenate(rows)
         plant = self.plant_at(x)
         return jnp.concatenate([*rows, *(prior.residual(plant) for prior in self.priors)])
 

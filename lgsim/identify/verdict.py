@@ -1,0 +1,226 @@
+"""The verdict of a fit: whether it converged, which bounds hold it, what the prior alone decides, and what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.identify.estimators.estimator import RESULTS, Estimate
+from lgsim.identify.estimators.uncertainty import has_information, rank_tolerance, scaled_spectrum
+from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.support.messages import counted
+from lgsim.support.verdict import Outcome, Verdict
+from lgsim.xla import compiled_fast
+
+WORSE = 1.3
+"""The largest ratio of held-out to fitted errors that counts as no worse."""
+SHARE = 0.5
+"""The prior's share of what is known of a combination from which on the records do not determine it."""
+NAMED = 3
+"""Number of bounds and combinations that a sentence names."""
+LAST = 10
+"""Number of iterations over which the diagnosis of an unfinished search looks back."""
+WHITE = 2.0
+"""The largest statistic of whiteness of residuals that are called white."""
+
+
+class OuterEstimate(NamedTuple):
+    """What is known of the unknowns in coordinates that no edge and no bound stops.
+
+    Attributes:
+        map: The derivative of x by these coordinates (p, p).
+        covariance: Covariance of these coordinates (p, p), all of them free.
+        information: What the records tell of them (p, p).
+        prior: What the priors tell of them (p, p).
+    """
+
+    map: Float[Array, "p p"]
+    covariance: Float[Array, "p p"]
+    information: Float[Array, "p p"]
+    prior: Float[Array, "p p"]
+
+
+@compiled_fast
+def outer_estimate(parameters: Parameters, estimate: Estimate) -> OuterEstimate:
+    """The estimate in the coordinates of ``Parameters.outer_map``.
+
+    A constrained estimate is the projection, in the metric of the information, of the unconstrained one on the set of
+    what can exist: no projection on a convex set moves two points apart, so that the unconstrained covariance, about
+    the constrained estimate, covers the truth at least as often as it says.
+    """
+    T = parameters.outer_map(estimate.x)
+    r = jax.jacfwd(parameters.prior_residuals)(jnp.zeros_like(estimate.x))
+    information, prior = T.T @ estimate.information @ T, r.T @ r
+    inverse = scaled_spectrum(information + prior, jnp.ones(estimate.x.shape, bool))[0]
+    if estimate.score_covariance is not None:
+        inverse = inverse @ (T.T @ estimate.score_covariance @ T + prior) @ inverse
+    return OuterEstimate(T, inverse, information, prior)
+
+
+def bounds_met(parameters: Parameters, estimate: Estimate, outer: OuterEstimate) -> list[str]:
+    """The bounds at which the unknowns lie, in words: of single numbers, and the edge of what bodies can be."""
+    x, (lower, upper) = np.asarray(estimate.x), (np.asarray(b) for b in parameters.bounds())
+    found = [
+        f"{name} at its {side} bound"
+        for name, value, low, high in zip(parameters.names, x, lower, upper, strict=True)
+        for side in (("lower",) if value <= low else ("upper",) if value >= high else ())
+    ]
+    return found + parameters.edges(x, np.asarray(outer.covariance))
+
+
+def undetermined_combinations(names: list[str], outer: OuterEstimate) -> list[tuple[str, float]]:
+    """(combination of unknowns, the prior's share of what is known of it), the largest share first.
+
+    The combinations are independent in the metric of all that is known; those with a share below ``SHARE`` are left
+    out. The share is NaN where neither records nor priors decide.
+    """
+    information, prior = np.asarray(outer.information), np.asarray(outer.prior)
+    total = information + prior
+    size = np.sqrt(np.diag(total))
+    dead = ~np.asarray(has_information(jnp.asarray(np.diag(total))))
+    found = [(names[i], float("nan")) for i in np.flatnonzero(dead)]
+    own = np.flatnonzero(~dead)
+    if not own.size:
+        return found
+    scaled = total[np.ix_(own, own)] / np.outer(size[own], size[own])
+    values, vectors = np.linalg.eigh(scaled)
+    blind = np.sqrt(np.maximum(values, 0) / values[-1]) <= rank_tolerance(total.dtype)
+    units = size[own][:, None]
+    found += [(_combination(v, names, own), float("nan")) for v in _sparse(vectors[:, blind] / units)]
+    half = vectors[:, ~blind] / np.sqrt(values[~blind])
+    share, turned = np.linalg.eigh(half.T @ (prior[np.ix_(own, own)] / np.outer(size[own], size[own])) @ half)
+    decided = share >= SHARE
+    alone = share > 0.999
+    directions = half @ turned / units
+    found += [(_combination(v, names, own), 1.0) for v in _sparse(directions[:, alone])]
+    rest = np.flatnonzero(decided & ~alone)[::-1]
+    return found + [(_combination(directions[:, k], names, own), float(share[k])) for k in rest]
+
+
+def _sparse(basis: Float[np.ndarray, "p k"]) -> Float[np.ndarray, "k p"]:
+    """Another basis of the same space in which each vector has an entry of its own: few others, where that can be."""
+    rows = basis.T.copy()
+    for k in range(len(rows)):
+        i, j = np.unravel_index(np.argmax(np.abs(rows[k:])), rows[k:].shape)
+        rows[[k, k + i]] = rows[[k + i, k]]
+        rows[k] /= rows[k, j]
+        others = np.arange(len(rows)) != k
+        rows[others] -= rows[others, j][:, None] * rows[k]
+    return rows
+
+
+def _combination(vector: Float[np.ndarray, " own"], names: list[str], own: np.ndarray) -> str:
+    """The largest unknowns of a combination, by name with their factors."""
+    v = vector / vector[np.argmax(np.abs(vector))]
+    order = [i for i in np.argsort(-np.abs(v)) if abs(v[i]) > 0.05]
+    if len(order) == 1:
+        return names[own[order[0]]]
+    terms = [names[own[order[0]]], *(f"{v[i]:+.2g} {names[own[i]]}" for i in order[1:NAMED])]
+    return " ".join(terms) + (" ..." if len(order) > NAMED else "")
+
+
+def fit_verdict(fit: Any) -> Verdict:
+    """How a fit ended, and what to know before its numbers are used.
+
+    Args:
+        fit: A ``Fit``.
+    """
+    estimate = fit.estimate
+    if bool(estimate.result == RESULTS.nonfinite) or not np.all(np.isfinite(estimate.x)):
+        return _not_finite(fit)
+    remarks = tuple(_remarks(fit))
+    if bool(estimate.result == RESULTS.interrupted):
+        done = counted(int(estimate.iterations), "iteration")
+        said = f"stopped by the user after {done}: the best point so far; with a checkpoint, fit again to go on"
+        return Verdict(Outcome.STOPPED, said, remarks=remarks)
+    if fit.message:
+        return Verdict(Outcome.FAILED, f"failed: {_diagnosis(fit)}", remarks=remarks)
+    outer = outer_estimate(fit.parameters, estimate)
+    bounds = tuple(bounds_met(fit.parameters, estimate, outer))
+    unknown = tuple(undetermined_combinations(fit.parameters.names, outer))
+    parts = ["converged"]
+    if bounds:
+        parts[0] += f" at {counted(len(bounds), 'bound')} ({_first(bounds)})"
+    if unknown:
+        shares = [f"{name}: {'nothing decides it' if np.isnan(s) else f'prior {100 * s:.0f} %'}" for name, s in unknown]
+        count = f"{len(unknown)} of {fit.parameters.size} combinations"
+        parts.append(f"{count} not determined by the data ({_first(shares)})")
+    outcome = Outcome.AT_BOUND if bounds else Outcome.NOT_DETERMINED if unknown else Outcome.CONVERGED
+    return Verdict(outcome, "; ".join(parts), bounds, unknown, remarks=remarks)
+
+
+def _first(names: tuple[str, ...] | list[str]) -> str:
+    """Some names, and the number of the others."""
+    more = f", and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _not_finite(fit: Any) -> Verdict:
+    """The verdict of a search whose cost is not finite, with the first sample that is to blame."""
+    x = fit.estimate.x
+    where = jnp.where(jnp.all(jnp.isfinite(x)), x, jnp.zeros_like(x))
+    rows = np.asarray(fit.residuals_at(where))
+    bad = np.argwhere(~np.isfinite(rows))
+    if not len(bad):
+        return Verdict(Outcome.FAILED, f"failed: {RESULTS[RESULTS.nonfinite]}")
+    row, column = map(int, bad[0])
+    name = fit.estimator.columns(fit.parameters, fit.samples)[column]
+    what = f"failed at sample {row}: what the model gives for {name} is not finite, nor is it for {_others(bad)}"
+    return Verdict(Outcome.FAILED, what, sample=row)
+
+
+def _others(bad: np.ndarray) -> str:
+    return f"{len(np.unique(bad[:, 0])) - 1} other samples"
+
+
+def _diagnosis(fit: Any) -> str:
+    """What an unfinished search was doing: which unknowns still move, and by how much that changes predictions."""
+    estimate = fit.estimate
+    done = int(estimate.iterations)
+    path, costs = np.asarray(estimate.path), np.asarray(estimate.costs)
+    back = min(LAST, max(done - 1, 0))
+    moved = np.asarray(estimate.x) - path[done - back] if back else np.zeros(path.shape[1])
+    count = len(fit.residuals())
+    change = np.sqrt(max(moved @ np.asarray(estimate.information) @ moved, 0) / (count * len(estimate.noise)))
+    text = f"{fit.message} "
+    if not np.any(moved):
+        return text.strip()
+    most = int(np.argmax(np.abs(moved)))
+    fall = costs[done - back] - costs[done - 1] if done else 0.0
+    return (
+        f"{text}In the last {counted(back, 'iteration')} {fit.parameters.names[most]} moved by {moved[most]:+.2g}, the"
+        f" cost fell by {fall:.2g}, and predictions changed by {change:.2g} of the noise (rms)"
+    )
+
+
+def _remarks(fit: Any) -> list[str]:
+    """What speaks against using the numbers as they are."""
+    found, ratio = [], held_out_ratio(fit)
+    if ratio is not None and not ratio <= WORSE:
+        found.append(f"the held-out motion is told {ratio:.2g} times worse than the fitted one")
+    white = fit.whiteness()[1]
+    if white > WHITE:
+        counts = fit.estimate.score_covariance is not None
+        found.append(
+            f"residuals are not white (statistic {white:.2g}, white noise 1)"
+            f"{', which deviations count' if counts else ': deviations are too small'}"
+        )
+    return found
+
+
+def held_out_ratio(fit: Any) -> float | None:
+    """The ratio of held-out to fitted errors in units of each column's noise; None where nothing was held out.
+
+    Args:
+        fit: A ``Fit``.
+    """
+    if fit.validation is None:
+        return None
+    noise = np.asarray(fit.estimate.noise)
+    own, other = fit.rmse() / noise, fit.rmse(fit.validation) / noise
+    return float(np.sqrt(np.mean(other**2) / np.mean(own**2)))
