@@ -3,8 +3,8 @@
     python benchmarks/sysid.py --quick     Panda alone, on motions that a full run has designed
     python benchmarks/sysid.py             designs them anew, all sections, and writes a record in benchmarks/results
 
-Needs the extra `oracle` (mujoco, pin, example-robot-data, scipy), and for the comparison with mujoco.sysid
-`mujoco[sysid]`; without it that section says so. The sections are files of the folder sysid_parts.
+Needs the extra `oracle` (mujoco, pin, example-robot-data, scipy), for the comparison with mujoco.sysid `mujoco[sysid]`,
+and for posteriors the extra `posterior`; without these their sections say so. The sections are files of sysid_parts.
 """
 
 import harness  # first: it picks the core before JAX makes its threads
@@ -21,9 +21,11 @@ except ImportError as missing:
 
 jax.config.update("jax_enable_x64", True)
 
-from sysid_parts import bad_data, coverage, mujoco_sysid, panda_found, simulated  # noqa: E402
+from sysid_parts import bad_data, coverage, mujoco_sysid, panda_found, posterior, servo, simulated  # noqa: E402
 
-SECTIONS = (panda_found.run, coverage.run, bad_data.run, simulated.run, mujoco_sysid.run)
+SECTIONS = (
+    panda_found.run, coverage.run, bad_data.run, simulated.run, servo.run, mujoco_sysid.run, posterior.run,
+)  # fmt: skip
 
 
 def run(report):

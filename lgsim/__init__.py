@@ -13,8 +13,8 @@ Importing it changes no JAX setting and loads no JAX: a part is imported when it
   derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``tiled_vmap``,
   ``xla_options``;
 - motion: ``simulate`` gives a ``Trajectory``, ``rollout`` is the pure function under it, ``controls`` drive a machine,
-  ``sensors`` read it; ``simulate_adaptive`` with ``events``, and on any manifold ``lgsim.integrators.adaptive``
-  (extra ``adaptive``);
+  ``actuators`` make joint forces of commands, ``sensors`` read it; ``simulate_adaptive`` with ``events``, and on any
+  manifold ``lgsim.integrators.adaptive`` (extra ``adaptive``);
 - trajectory optimization, inverse kinematics, model predictive control: ``optimize`` (extra ``optimize`` for the
   minimizers of optimistix);
 - identification from recorded motion: ``identify`` (extra ``identify``);

@@ -1,6 +1,7 @@
 # The public names and where they are: each is imported when it is used first.
 from lgsim import (
     actions,
+    actuators,
     data,
     dynamics,
     identify,
@@ -30,7 +31,7 @@ from lgsim.dynamics import (
     potential_energy,
     torque_regressor,
 )
-from lgsim.formats import load_mjcf, load_urdf
+from lgsim.formats import load_actuators, load_mjcf, load_urdf
 from lgsim.integrators import (
     COORDINATE_METHODS,
     IMPLICIT_METHODS,
@@ -114,6 +115,7 @@ __all__ = [
     "UnitQuaternion",
     "__version__",
     "actions",
+    "actuators",
     "bias_forces",
     "center_of_mass",
     "centroidal_momentum",
@@ -135,6 +137,7 @@ __all__ = [
     "joints",
     "kinetic_energy",
     "llvm_lowering",
+    "load_actuators",
     "load_mjcf",
     "load_urdf",
     "mass_matrix",

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 NEAR = 0.01
 """The largest distance, in steps of the run, of two times that are the same but for round-off."""
+LEAST = 20
+"""The fewest times by which growth is judged."""
+DECADES = 3.0
+"""The least growth that is called exponential, as a power of ten."""
+UNEXPLAINED = 0.1
+"""The largest share of the variation of a logarithm that a line may leave."""
 
 
 class Row(NamedTuple):
@@ -40,20 +46,45 @@ class Row(NamedTuple):
     joint: str
 
 
+class Growth(NamedTuple):
+    """How the difference of two runs grows, where it does so exponentially.
+
+    Attributes:
+        tenfold: The time in which it becomes ten times as large, s.
+        start: The time from which on it does, s.
+        end: The time until which it does, s.
+        small: The difference at the start, rad or m.
+        large: The difference at the end.
+    """
+
+    tenfold: float
+    start: float
+    end: float
+    small: float
+    large: float
+
+    def __str__(self) -> str:
+        return (
+            f"the difference of q grows tenfold every {self.tenfold:.3g} s, from {self.small:.2g} at {self.start:g} s"
+            f" to {self.large:.2g} at {self.end:g} s: the motion is chaotic, and later states of such runs tell nothing"
+            " of their errors"
+        )
+
+
 class Found(NamedTuple):
     """The differences of two runs.
 
     Attributes:
         rows: The differences of all quantities.
-        count: The number of times in common.
-        start: The first of them, s.
-        end: The last of them, s.
+        time: The times in common, s.
+        curves: The largest difference of each quantity at these times, by its name with unit.
+        growth: How that of q grows; None where it does not so exponentially.
     """
 
     rows: list[Row]
-    count: int
-    start: float
-    end: float
+    time: Float[ndarray, " n"]
+    curves: dict[str, Float[ndarray, " n"]]
+    growth: Growth | None
 
 
 def between(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> Found:
@@ -90,7 +121,37 @@ def between(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> Fo
     time, names = a.time[here], v_names(model)
     rows = [_largest("q", gaps, time, [name.replace("/s]", "]") for name in names]), _largest("v", speeds, time, names)]
     rows.append(_largest("energy", energies[:, None], time, [" [J]"]))
-    return Found(rows, len(here), float(time[0]), float(time[-1]))
+    curves = {"q (rad or m)": gaps.max(axis=1), "v (rad/s or m/s)": speeds.max(axis=1), "energy (J)": energies}
+    return Found(rows, time, curves, growth(time, curves["q (rad or m)"]))
+
+
+def growth(time: Float[ndarray, " n"], gap: Float[ndarray, " n"]) -> Growth | None:
+    """How a difference grows, by a straight line through its logarithm; None where it is no exponential growth.
+
+    The line is that of the running maximum, between ten times its first number and a tenth of its largest, where the
+    difference is no rounding any more and not yet as large as the motion. It has to rise by a thousand, and to leave at
+    most a tenth of the logarithm's variation unexplained; a power of the time, such as t^4, leaves more.
+
+    Args:
+        time: Times, s, that increase.
+        gap: The difference at these times.
+    """
+    import numpy as np
+
+    rising = np.maximum.accumulate(np.nan_to_num(gap, posinf=np.finfo(float).max))
+    if len(time) < LEAST or not rising[-1] > 0:
+        return None
+    part = (rising > 10 * rising[rising > 0][0]) & (rising < rising[-1] / 10)
+    # the first times of all grow by powers: what is exponential still is later on
+    if part.sum() < LEAST or np.ptp(np.log10(rising[part])) < DECADES:
+        return None
+    t, y = time[part], np.log10(rising[part])
+    fits = [np.polyfit(x, y, 1, full=True) for x in (t, np.log(t - time[0] + (time[1] - time[0])))]
+    left = [float(fit[1][0]) if len(fit[1]) else 0.0 for fit in fits]
+    slope = float(fits[0][0][0])
+    if slope <= 0 or left[0] > UNEXPLAINED * float(np.sum((y - y.mean()) ** 2)) or left[0] > left[1]:
+        return None
+    return Growth(1 / slope, float(t[0]), float(t[-1]), float(10 ** y[0]), float(10 ** y[-1]))
 
 
 def common(
@@ -160,18 +221,29 @@ def _span(run: Trajectory) -> str:
 def compare(
     first: Annotated[Path, typer.Argument(metavar="RUN", help="A run: .npz or .parquet.", show_default=False)],
     second: Annotated[Path, typer.Argument(metavar="RUN", help="Another run of the same machine.", show_default=False)],
+    plot: Annotated[
+        Path | None, typer.Option(help="A plot of the differences over time: .png, .pdf or .svg.", show_default=False)
+    ] = None,
 ) -> None:
-    """Show the largest differences of two runs of one machine, at the times that both have."""
+    """Show the largest differences of two runs of one machine, at the times that both have, and how they grow."""
     from rich import box
     from rich.table import Table
 
-    from lgsim.cli import files
+    from lgsim.cli import files, pictures
     from lgsim.cli.terminal import console
 
+    if plot is not None:
+        pictures.check_plots()
+        pictures.check_format(plot.suffix.removeprefix("."), None, "--plot")
+        files.check_file("--plot", plot)
     found = between((str(first), files.load(first)), (str(second), files.load(second)))
     table = Table("", "largest difference", "at", "joint", box=box.SIMPLE_HEAD)
     for row in found.rows:
         table.add_row(row.what, f"{row.size:.4g} {row.unit}", f"{row.time:g} s", row.joint)
     out = console()
-    out.print(f"{found.count} times in common, from {found.start:g} s to {found.end:g} s")
+    out.print(f"{len(found.time)} times in common, from {found.time[0]:g} s to {found.time[-1]:g} s")
     out.print(table)
+    if found.growth is not None:
+        out.print(str(found.growth), soft_wrap=True)
+    if plot is not None:
+        typer.echo(pictures.save_differences(found.time, found.curves, plot))

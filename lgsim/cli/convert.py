@@ -11,11 +11,17 @@ import typer
 def convert(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run: .npz or .parquet.", show_default=False)],
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Where it goes: .npz, .parquet or .csv.", show_default=False)
+        Path, typer.Argument(metavar="OUT", help="Where it goes: .npz, .parquet, .csv or .mcap.", show_default=False)
     ],
+    machine: Annotated[
+        Path | None, typer.Option(help="The URDF file of the machine: an .mcap file then shows its shapes.")
+    ] = None,
 ) -> None:
-    """Write a run as .npz, .parquet or .csv; the last one holds no machine and cannot be read back."""
+    """Write a run as .npz, .parquet, .csv or .mcap; the last two hold no machine and cannot be read back as runs.
+
+    An .mcap file is what Foxglove, Rerun and PlotJuggler show: /joint_states, /tf and, of free joints, their odometry.
+    """
     from lgsim.cli import files
 
     files.check_out("OUT", out)
-    typer.echo(files.load(run).save(out))
+    typer.echo(files.save_run(files.load(run), out, machine))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 from numpy import ndarray
 
-from lgsim.cli.errors import BadInput, bad_input, needs
+from lgsim.cli.errors import BadInput, Stop, bad_input, needs
 from lgsim.cli.terminal import note
 from lgsim.formats import Report
 from lgsim.multibody import Model
@@ -19,7 +20,7 @@ from lgsim.scenarios import machine
 from lgsim.scenarios.machine import ONLY_URDF, TRAJECTORIES, first_tag
 from lgsim.scenarios.trajectory_file import read_trajectory
 from lgsim.simulation import Trajectory
-from lgsim.support.messages import counted
+from lgsim.support.messages import counted, one_line
 
 
 def configure_jax() -> None:
@@ -111,6 +112,8 @@ def check_out(option: str, path: Path) -> Path:
         )
     if path.suffix == ".parquet":
         needs("pyarrow", "data", "a .parquet file")
+    if path.suffix == ".mcap":
+        needs("mcap_ros2", "logs", "an .mcap file")
     return check_file(option, path)
 
 
@@ -139,3 +142,40 @@ def check_folder(option: str, folder: Path) -> Path:
             return folder
     except OSError as error:
         raise BadInput(f"{option}: the folder {str(folder)!r} cannot be written: {error.strerror}") from error
+
+
+def save_run(motion: Trajectory, path: Path, machine: Path | None = None) -> Path:
+    """Save a run; where that fails, keep it in another place as ``.npz``, whose name the error has.
+
+    Args:
+        motion: The run.
+        path: Where it should go.
+        machine: The file of its machine, which goes into an ``.mcap`` file where it is a URDF.
+
+    Raises:
+        Stop: the file cannot be written, and the run is kept elsewhere.
+        OSError: it cannot be written anywhere.
+    """
+    urdf = machine if machine is not None and path.suffix == ".mcap" and first_tag(machine) == "robot" else None
+    try:
+        # runs of other endings hold the machine themselves
+        return motion.save(path) if urdf is None else motion.save(path, urdf)
+    except OSError as error:
+        why = error.strerror or one_line(error)
+        for place in _other_places(path):
+            try:
+                kept = motion.save(place)
+            except OSError:
+                continue
+            raise Stop(
+                f"{path}: {why}; the run is kept in {kept}, and `lgsim convert {kept} OUT` writes it to another place"
+            ) from error
+        raise
+
+
+def _other_places(path: Path) -> Iterator[Path]:
+    """Files in other folders that a run can be kept in for now."""
+    folders = [Path(tempfile.gettempdir()), Path.home(), Path("/dev/shm"), Path.cwd()]
+    for folder in dict.fromkeys(folders):
+        if folder.is_dir() and folder.resolve() != path.parent.resolve():
+            yield folder / f"lgsim-{path.stem}-{os.getpid()}.npz"

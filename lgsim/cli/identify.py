@@ -34,7 +34,7 @@ class IdentificationRequest(NamedTuple):
     """The words of ``lgsim identify``; its help says what they mean."""
 
     machine: Path
-    motion: Path
+    motions: tuple[Path, ...]
     map: Path | None
     fit: str | None
     method: str
@@ -49,6 +49,11 @@ class IdentificationRequest(NamedTuple):
     restart: bool
     step_check: bool
 
+    @property
+    def motion(self) -> str:
+        """The names of the recordings."""
+        return listed([str(path) for path in self.motions])
+
 
 def run_identification(asked: IdentificationRequest) -> int:
     """Read, fit, save, show a table, and return the exit code.
@@ -60,7 +65,7 @@ def run_identification(asked: IdentificationRequest) -> int:
     import jax.numpy as jnp
 
     from lgsim.cli import files, identify_preparation
-    from lgsim.identify import RESULTS, Parameters, Plant
+    from lgsim.identify import RESULTS, Parameters, Plant, join_recordings
     from lgsim.scenarios import load_recording_map
 
     _check_words(asked)
@@ -70,11 +75,13 @@ def run_identification(asked: IdentificationRequest) -> int:
     plant = Plant(model, scale=given.scale)
     with bad_input("--fit: "):
         blocks = given.blocks(plant, None if asked.fit is None else _names(asked.fit))
-    with bad_input():
-        recording = given.read(asked.motion, model)
-    _show_record(asked, recording)
-    estimated = _kind(asked, recording, blocks)
-    recording = identify_preparation.in_step(recording, plant, given)
+    recordings = []
+    for path in asked.motions:
+        with bad_input():
+            recordings.append(given.read(path, model))
+        _show_record(path, recordings[-1])
+    estimated = _kind(asked, recordings[0], blocks)
+    recording = join_recordings([identify_preparation.in_step(each, plant, given) for each in recordings])
     if asked.check:
         return 0
     files.keep_compiled()
@@ -132,15 +139,15 @@ def _check_words(asked: IdentificationRequest) -> None:
         raise BadInput("--write: only for URDF files; --out keeps the numbers of any machine")
 
 
-def _show_record(asked: IdentificationRequest, recording: Recording) -> None:
+def _show_record(path: Path, recording: Recording) -> None:
     """Write what was read, and each repair."""
     seconds = recording.time[-1] - recording.time[0]
     heard = ", ".join(recording.channels)
-    line = f"{asked.motion}: {counted(len(recording), 'sample')} in {seconds:.4g} s, of {heard}"
+    line = f"{path}: {counted(len(recording), 'sample')} in {seconds:.4g} s, of {heard}"
     output = console(error=True)
     output.print(line, soft_wrap=True)
-    for finding in recording.report:
-        output.print(f"  {'to answer: ' if finding.open else ''}{finding}", soft_wrap=True)
+    for line in recording.report.lines():
+        output.print(f"  {line}", soft_wrap=True)
     if recording.report.open:
         note("the record may not be what the model is; look at what is to answer before you trust the numbers")
 
@@ -281,8 +288,13 @@ def identify(
         Path | None, typer.Argument(metavar="MACHINE", help="A URDF or MJCF file: the prior.", show_default=False)
     ] = None,
     motion: Annotated[
-        Path | None,
-        typer.Argument(metavar="MOTION", help="What was recorded: .csv, .parquet or .npz.", show_default=False),
+        list[Path] | None,
+        typer.Argument(
+            metavar="MOTION...",
+            help="What was recorded, once or several times: .csv, .parquet, .npz, .mcap, .db3, the folder of a ROS 2"
+            " bag or of a LeRobot data set.",
+            show_default=False,
+        ),
     ] = None,
     map: Annotated[
         Path | None,
@@ -341,13 +353,15 @@ def identify(
             raise BadInput("--example: without MACHINE and MOTION; it prints a map, your shell can keep it: > map.toml")
         typer.echo(recording_map().read_text(encoding="utf-8"), nl=False)
         raise typer.Exit
-    if machine is None or motion is None:
-        raise BadInput("MACHINE MOTION: expected a URDF or MJCF file and a recorded motion, .csv, .parquet or .npz")
+    if machine is None or not motion:
+        raise BadInput(
+            "MACHINE MOTION: expected a URDF or MJCF file and a recorded motion, such as a .csv or .mcap file"
+        )
     if method not in METHODS:
         raise BadInput(unknown_name(f"--method: expected one of {', '.join(METHODS)}", method, METHODS))
     needs("scipy", "identify", "identification")
     asked = IdentificationRequest(
-        machine, motion, map, fit, method, held_out, lags, floating_base, out, report, write, plot, check, restart,
-        not no_step_check,
+        machine, tuple(motion), map, fit, method, held_out, lags, floating_base, out, report, write, plot, check,
+        restart, not no_step_check,
     )  # fmt: skip
     raise typer.Exit(run_identification(asked))

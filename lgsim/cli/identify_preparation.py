@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from lgsim.cli.errors import BadInput
 from lgsim.cli.terminal import note
+from lgsim.dynamics.kinematics import frame_twists
 from lgsim.identify import (
     Plant,
     Recording,
@@ -67,6 +69,24 @@ def in_step(recording: Recording, plant: Plant, given: RecordingMap) -> Recordin
             note(f"{channel} comes {1e3 * delay:.3g} ms late, by its likeness to what the motion needs")
         if delay:
             recording = shift_signal(recording, channel, delay)
+    return _on_one_clock(recording, plant, given)
+
+
+def _on_one_clock(recording: Recording, plant: Plant, given: RecordingMap) -> Recording:
+    """The record without the delays of streams that came with stamps of another clock, where they can be estimated."""
+    for finding in recording.report.of_kind("other clock"):
+        for channel in finding.where.rpartition("(")[2].rstrip(")").split(", "):
+            if channel == "q" or channel in given.delays or channel not in recording.channels:
+                continue
+            try:
+                delay = _delay(recording, plant, channel)
+            except ValueError as error:
+                note(f"{channel} has stamps of another clock: {one_line(error)}; [delays] of a map can say it")
+                continue
+            note(
+                f"{channel} has stamps of another clock; by its likeness to the motion it is {1e3 * delay:.3g} ms late"
+            )
+            recording = shift_signal(recording, channel, delay)
     return recording
 
 
@@ -76,6 +96,8 @@ def _delay(recording: Recording, plant: Plant, channel: str) -> float:
     Raises:
         ValueError: it cannot be estimated.
     """
+    if channel.startswith("imu "):
+        return _imu_delay(recording, channel)
     if channel != "v":
         delay, left = torque_delay(recording, plant)
         if left > UNEXPLAINED:
@@ -94,6 +116,24 @@ def _delay(recording: Recording, plant: Plant, channel: str) -> float:
             f"the delay cannot be estimated: no column resembles its position's rate (at best {alike:.2f})"
         )
     return float(delay)
+
+
+def _imu_delay(recording: Recording, channel: str) -> float:
+    """The delay of an IMU, s: of the size of its angular velocity behind that of its frame, whatever its axes are.
+
+    Raises:
+        ValueError: it cannot be estimated.
+    """
+    part = recording[recording.longest_segment]
+    motion = smooth(part, rate=1 / part.dt)
+    model, frame = part.model, part.model.frame_names.index(channel.removeprefix("imu "))
+    twists = frame_twists(model, jnp.asarray(motion.q, model.dtype), jnp.asarray(motion.v, model.dtype))
+    x = np.linalg.norm(np.asarray(twists)[:, frame, 3:], axis=1)
+    y = np.interp(motion.time, part.time, np.linalg.norm(part.channels[channel][:, 3:], axis=1))
+    delay, alike = estimate_delay(x, y, part.dt, min(LONGEST, len(y) * part.dt / 8))
+    if alike < ALIKE:
+        raise ValueError(f"the delay cannot be estimated: the angular velocity is not that of its frame ({alike:.2f})")
+    return delay
 
 
 def prepared(recording: Recording, given: RecordingMap, simulated: bool, held_out: float) -> PreparedMotion:

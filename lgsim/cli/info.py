@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from lgsim.multibody import Model
 
 ENDLESS = "∞"
+MESHES = 5
+"""Missing meshes that are named."""
 
 
 def info(
@@ -41,6 +43,21 @@ def info(
     if (limited_joints(model) & (np.asarray(model.limit_stiffness) == 0)).any():
         out.print("Position limits are numbers at which nothing stops; lgsim simulate --stops makes them act.\n")
     out.print(str(report), soft_wrap=True)
+    _show_missing_meshes(file)
+
+
+def _show_missing_meshes(file: Path) -> None:
+    """Name the meshes of a URDF file that are not there: the machine moves without them, but is shown by rods."""
+    from lgsim.cli.terminal import console
+    from lgsim.scenarios.machine import first_tag
+    from lgsim.view.urdf_visuals import missing_meshes
+
+    lost = [] if first_tag(file) != "robot" else missing_meshes(file)
+    if lost:
+        more = [f"and {len(lost) - MESHES} more"] if len(lost) > MESHES else []
+        where = "sought beside the file and in ROS_PACKAGE_PATH and AMENT_PREFIX_PATH"
+        lines = "\n".join(f"  {line}" for line in [*lost[:MESHES], *more])
+        console().print(f"\n{counted(len(lost), 'mesh file')} not found, {where}:\n{lines}", soft_wrap=True)
 
 
 def _summary(model: Model) -> str:

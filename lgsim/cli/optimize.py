@@ -85,7 +85,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
         failed.code = DIVERGED
         raise failed
     motion = replace(to_trajectory(problem, result), step_error=plan_error(problem, result))
-    made = [motion.save(asked.out)]
+    made = [files.save_run(motion, asked.out, wanted.machine.path)]
     interrupted = bool(result.result == RESULTS.interrupted)
     if interrupted:
         done = counted(int(result.iterations), "iteration")

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from lgsim.cli.errors import BadInput, bad_input, needs
 from lgsim.cli.terminal import note, warnings_as_notes
 from lgsim.multibody import Model
 from lgsim.scenarios.machine import first_tag
 from lgsim.simulation import Trajectory
+from lgsim.support.files import named_file
 from lgsim.support.messages import unknown_name
+from lgsim.support.packages import package
 from lgsim.view import Shape, live, plots, read_mjcf_visuals, read_visuals, to_html
+
+FORMATS = ("png", "pdf", "svg")
+"""The kinds of files that figures are written as."""
 
 Shapes = dict[str, list[Shape]]
 """Shapes by the name of their frame."""
@@ -55,7 +62,27 @@ def visuals(file: Path | None) -> Shapes | None:
         return read_visuals(file) or None
 
 
-def save_plots(motion: Trajectory, folder: Path, stem: str, phases: Sequence[str] = ()) -> list[Path]:
+def check_format(ending: str, width: float | None, option: str = "--format") -> None:
+    """Ends the command where figures of such a kind or size cannot be made.
+
+    Raises:
+        BadInput: the ending is none of ``FORMATS``, or the width is no sensible number of inches.
+    """
+    if ending not in FORMATS:
+        raise BadInput(unknown_name(f"{option}: expected one of {', '.join(FORMATS)}", ending, FORMATS))
+    if width is not None and not 1 <= width <= 40:
+        raise BadInput(f"--width: expected 1 to 40 inches, got {width:g}")
+
+
+def save_plots(
+    motion: Trajectory,
+    folder: Path,
+    stem: str,
+    phases: Sequence[str] = (),
+    joints: Sequence[str] | None = None,
+    ending: str = "png",
+    width: float | None = None,
+) -> list[Path]:
     """Write the plots of a run as files ``stem-*.png``.
 
     Args:
@@ -63,24 +90,50 @@ def save_plots(motion: Trajectory, folder: Path, stem: str, phases: Sequence[str
         folder: The folder of the files.
         stem: The beginning of their names.
         phases: The joints whose phase portrait is drawn too.
+        joints: The joints that are shown; None for all.
+        ending: One of ``FORMATS``.
+        width: The width of the figures, inches; None for that of a page.
 
     Raises:
         BadInput: there is no such joint, or it has no phase portrait.
         Stop: matplotlib is missing.
     """
     check_plots()
-    for joint in phases:
-        if joint not in motion.model.v_slices:
-            raise BadInput(unknown_name("--phase: expected the name of a joint", joint, list(motion.model.v_slices)))
-    figures = {"joints": plots.joints(motion), "energy": plots.energy(motion), "momentum": plots.momentum(motion)}
+    known = [name for name, part in motion.model.v_slices.items() if part.stop > part.start]
+    for option, names in (("--phase", phases), ("--joints", joints or [])):
+        for joint in names:
+            if joint not in known:
+                raise BadInput(unknown_name(f"{option}: expected the name of a joint", joint, known))
+    narrow = {} if width is None else {"width": width}
+    figures = {
+        "joints": plots.joints(motion, joints, width=width),
+        "energy": plots.energy(motion, **narrow),
+        "momentum": plots.momentum(motion, **narrow),
+    }
     for joint in phases:
         with bad_input("--phase: "):
             figures[f"phase-{joint.replace('/', '-')}"] = plots.phase(motion, joint)
     files = []
     for name, figure in figures.items():
-        files.append(folder / f"{stem}-{name}.png")
-        figure.savefig(files[-1], dpi=150)
+        files.append(folder / f"{stem}-{name}.{ending}")
+        with named_file(files[-1]), editable_text():
+            figure.savefig(files[-1], dpi=200)
     return files
+
+
+@contextmanager
+def editable_text() -> Iterator[None]:
+    """Within the block, text in PDF and SVG files stays text: publishers refuse matplotlib's own Type 3 fonts."""
+    rc_context = package("matplotlib", "plot").rc_context
+    with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
+        yield
+
+
+def save_differences(time: Float[np.ndarray, " n"], curves: Mapping[str, Float[np.ndarray, " n"]], path: Path) -> Path:
+    """Write a plot of the differences of two runs over time."""
+    with named_file(path), editable_text():
+        plots.differences(time, curves).savefig(path, dpi=200)
+    return path
 
 
 def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None, **options: Any) -> Path:

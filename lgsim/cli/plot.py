@@ -16,16 +16,26 @@ def plot(
     phase: Annotated[
         list[str] | None, typer.Option(help="A joint whose phase portrait to draw; can be repeated.")
     ] = None,
+    joints: Annotated[
+        str | None, typer.Option(help="Names of the joints to show, with commas between; else all.", show_default=False)
+    ] = None,
+    format: Annotated[str, typer.Option(help="png, pdf or svg.")] = "png",
+    width: Annotated[
+        float | None,
+        typer.Option(help="Of the figures, inches: 3.4 is a column of a paper, 7.2 a page.", show_default=False),
+    ] = None,
 ) -> None:
-    """Plot a run: joints, energy and momentum over time, as .png files."""
+    """Plot a run: joints, energy and momentum over time, as figures of a paper."""
     from lgsim.cli import files, pictures
 
     pictures.check_plots()
+    pictures.check_format(format, width)
     motion = files.load(run)
     folder = run.parent if out is None else out
     if not folder.exists() and folder.absolute().parent.is_dir():
         files.check_folder("--out", folder.absolute().parent)
         folder.mkdir()
     files.check_folder("--out", folder)
-    for path in pictures.save_plots(motion, folder, run.stem, phase or []):
+    names = None if joints is None else [name.strip() for name in joints.split(",") if name.strip()]
+    for path in pictures.save_plots(motion, folder, run.stem, phase or [], names, format, width):
         typer.echo(path)

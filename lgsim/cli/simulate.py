@@ -45,6 +45,7 @@ class SimulationRequest(NamedTuple):
     q: str | None
     v: str | None
     torque: str | None
+    ctrl: str | None
     actuator_time: str | None
     duration: float
     dt: float
@@ -104,7 +105,7 @@ def run_simulation(asked: SimulationRequest) -> int:
         starts.remark_stops(model, q)
 
     def first_steps(count: int, watch: Watch) -> bool:
-        given = drives["torques"]
+        given = drives.get("torques")
         first = {"torques": given[:count]} if given is not None and given.ndim > 1 else {}
         found = simulation.simulate(
             model, q, v, duration=count * asked.dt, dt=asked.dt, method=method, step_check=False,
@@ -131,7 +132,7 @@ def run_simulation(asked: SimulationRequest) -> int:
                 model, q, v, duration=asked.duration, dt=asked.dt, method=method,
                 save_every=asked.save_every, check=asked.check, step_check=asked.step_check, progress=watch, **drives,
             )  # fmt: skip
-    made = [motion.save(asked.out)]
+    made = [files.save_run(motion, asked.out, asked.file)]
     if motion.result:
         note(f"{motion.result}; what was computed, {counted(len(motion), 'state')}, is in {asked.out}")
     if asked.plot:
@@ -145,9 +146,9 @@ def run_simulation(asked: SimulationRequest) -> int:
 
 
 WORDS_OF_FILE = {
-    "q": None, "v": None, "torque": None, "actuator_time": None, "duration": 5.0, "dt": 1e-3, "method": None,
-    "gravity": None, "floating_base": False, "ignore_equalities": False, "save_every": 1, "float32": False, "seed": 0,
-    "stops": False,
+    "q": None, "v": None, "torque": None, "ctrl": None, "actuator_time": None, "duration": 5.0, "dt": 1e-3,
+    "method": None, "gravity": None, "floating_base": False, "ignore_equalities": False, "save_every": 1,
+    "float32": False, "seed": 0, "stops": False,
 }  # fmt: skip
 """The words that a scenario says itself, with their defaults."""
 
@@ -191,7 +192,7 @@ def _start(asked: SimulationRequest, planned: MotionScenario | None) -> tuple[Si
         v = states.velocities(asked.v, model)
     with bad_input("--torque: "):
         torque = states.velocities(asked.torque, model)
-    return asked, _Start(model, report, q, v, torque, {"torques": torque if torque.any() else None})
+    return asked, _Start(model, report, q, v, torque, _actuators(asked, model, torque))
 
 
 def _planned(asked: SimulationRequest) -> tuple[SimulationRequest, MotionScenario]:
@@ -242,6 +243,36 @@ def _machine(asked: SimulationRequest) -> tuple[Model, Report | None]:
     if (lag < 0).any():
         raise BadInput(f"--actuator-time: expected seconds of zero or more, got {lag.min():g}")
     return model.replace(actuator_time=jnp.asarray(lag)), report
+
+
+def _actuators(asked: SimulationRequest, model: Model, torque: Float[ndarray, " nv"]) -> dict[str, Any]:
+    """What drives the machine, as arguments of ``simulate``: joint forces, or the file's actuators with commands."""
+    import jax.numpy as jnp
+
+    from lgsim.formats import load_actuators
+    from lgsim.scenarios import states
+
+    if asked.ctrl is None:
+        return {"torques": torque if torque.any() else None}
+    if torque.any():
+        raise BadInput("--ctrl: the actuators make the joint forces; expected no --torque beside it")
+    found = load_actuators(model, asked.file)
+    if asked.adaptive and found.is_sampled:
+        raise BadInput("--ctrl: the actuators have bounds that act at steps of a fixed length; leave out --adaptive")
+    given = dict.fromkeys(found.names, 0.0)
+    with bad_input("--ctrl: "):
+        if "=" in asked.ctrl:
+            for part in asked.ctrl.split(","):
+                name, _, value = part.partition("=")
+                if name.strip() not in given:
+                    raise ValueError(unknown_name("expected names of actuators", name.strip(), list(given)))
+                given[name.strip()] = float(states.numbers(value)[0])
+        else:
+            values = states.numbers(asked.ctrl)
+            if len(values) != len(given):
+                raise ValueError(f"expected {counted(len(given), 'number')}, for {', '.join(given)}, got {len(values)}")
+            given = dict(zip(given, values, strict=True))
+    return {"actuators": found, "commands": jnp.asarray(list(given.values()), model.dtype)}
 
 
 def _method(asked: SimulationRequest) -> str:
@@ -337,6 +368,7 @@ def _show(motion: Trajectory, watch: Watch, made: list[Path], stops: bool) -> No
 
 
 LAG = '"0.05,0.05", or by joint: "elbow=0.05"'
+CTRL = '"0.5,-1", or by name: "elbow=-1"'
 STATE = '"0.1,0.2", or by joint: "elbow=0.2,ball=1:0:0"'
 
 
@@ -355,6 +387,10 @@ def simulate(
     ] = None,
     v: Annotated[str | None, typer.Option(help=f"Velocity at the start: {STATE}; else zero.")] = None,
     torque: Annotated[str | None, typer.Option(help=f"Joint forces all the time: {STATE}; else none.")] = None,
+    ctrl: Annotated[
+        str | None,
+        typer.Option(help=f"Commands of the file's actuators all the time, which then drive the machine: {CTRL}."),
+    ] = None,
     actuator_time: Annotated[
         str | None, typer.Option(help=f"Lag of the drives behind their commands, seconds: {LAG}; else none.")
     ] = None,
@@ -386,7 +422,7 @@ def simulate(
         bool, typer.Option("--ignore-equalities", help="Leave out the ties of an MJCF file's <equality>.")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Where the run goes: .npz, .parquet or .csv; replaced if it exists.")
+        Path, typer.Option(help="Where the run goes: .npz, .parquet, .csv or .mcap; replaced if it exists.")
     ] = Path("run.npz"),
     plot: Annotated[bool, typer.Option("--plot", help="Plots too, beside the run.")] = False,
     html: Annotated[bool, typer.Option("--html", help="A scene that plays in a browser too, beside the run.")] = False,
@@ -414,7 +450,7 @@ def simulate(
     estimated from the same motion with other steps; where it is as large as the motion, the exit status is 3.
     """
     request = SimulationRequest(
-        file, q, v, torque, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base,
+        file, q, v, torque, ctrl, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base,
         ignore_equalities, out, plot, html, save_every, float32, seed, check, not no_step_check, stops, yes,
     )  # fmt: skip
     raise typer.Exit(run_simulation(request))

@@ -23,7 +23,8 @@ def passive_forces(
 ) -> Float[Array, "*batch nv"]:
     """What dampers, springs, dry friction and stops in the joints add to tau.
 
-    ``- damping v - friction tanh(v / friction_speed)`` in every degree of freedom, and in those of joints with one
+    ``- damping v - (friction + stribeck exp(-(v / stribeck_speed)^2)) tanh(v / friction_speed)`` in every degree of
+    freedom, and in those of joints with one
     number for each, x being that number and e how far it is beyond a limit,
     ``- E^T (stiffness (x - rest) + limit_stiffness e + limit_damping |e| x')``, ``dq/dt = E v``. E is the identity but
     for a planar joint, whose springs pull along the parent's axes. Spherical and free joints have no springs. The stops
@@ -42,8 +43,9 @@ def passive_forces(
         TypeError: dtypes differ, or are not float32 or float64.
 
     Source: the smooth friction is that of Andersson, Soderberg, Bjorklund, Friction models for sliding dry, boundary
-    and mixed lubricated contacts, Tribology International 40, 2007; the damper of a stop grows with depth after Hunt
-    and Crossley, Coefficient of restitution interpreted as damping in vibroimpact, 1975.
+    and mixed lubricated contacts, Tribology International 40, 2007, its Stribeck part that of Bittencourt and
+    Gunnarsson, Static friction in a robot joint, J. Dyn. Sys. Meas. Control 134(5), 2012, eq. (3); the damper of a stop
+    grows with depth after Hunt and Crossley, Coefficient of restitution interpreted as damping in vibroimpact, 1975.
     """
     return validation.call(_passive, model, q=(q, "q"), v=(v, "v"))
 
@@ -104,7 +106,10 @@ def _forces(tree: Topology, drives: Array, q: Array, v: Array) -> Array:
     if any(joint.stopped for joint in tree.joints):
         numbers = {name: (drive[name], "v") for name in ("lower", "upper", "limit_stiffness", "limit_damping")}
         back = back + configuration.by_joint(tree, _stopped, q=(q, "q"), v=(v, "v"), **numbers)
-    return -(back + drive["damping"] * v + drive["friction"] * jnp.tanh(v / drive["friction_speed"]))
+    dry = drive["friction"]
+    if tree.stribeck:
+        dry = dry + drive["stribeck"] * jnp.exp(-((v / drive["stribeck_speed"]) ** 2))
+    return -(back + drive["damping"] * v + dry * jnp.tanh(v / drive["friction_speed"]))
 
 
 def _numbers(tree: Topology, q: Array) -> tuple[Array, np.ndarray]:

@@ -11,6 +11,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
+from lgsim.formats.mjcf_actuators import faults_of_actuators
 from lgsim.formats.mjcf_compiled import UNKNOWN_LINE, CompiledFile, compile_file
 from lgsim.formats.mjcf_joints import BALL, FREE, HINGE, SLIDE, SPEEDS, joint_chain, pose
 from lgsim.formats.report import Dropped, FileWarning, Finding, Inertia, Report
@@ -44,8 +45,8 @@ def load_mjcf(
     point other than its origin, the moving body of the model has its frame there, and is named ``body:joint``.
 
     Joints' springs, dampers, dry friction, armature, limits and force ranges are read, and gravity; position limits are
-    numbers at which nothing stops, see ``lgsim.with_stops``. What is not represented, such as contacts, tendons,
-    constraints and actuators, is in the report of ``read_mjcf``.
+    numbers at which nothing stops, see ``lgsim.with_stops``. Actuators are read by ``load_actuators``. What is not
+    represented, such as contacts, tendons and constraints, is in the report of ``read_mjcf``.
 
     Args:
         path: The file.
@@ -253,9 +254,13 @@ def _ignored(file: CompiledFile) -> Iterator[Finding]:
             yield file.dropped("geom", geom, "can touch others; contacts are not represented")
         for pair in range(model.npair):
             yield file.dropped("pair", pair, "contacts are not represented")
-    for kind in ("equality", "tendon", "actuator", "flex", "plugin"):
+    moved = _tendons_of_actuators(file)
+    for kind in ("equality", "tendon", "flex", "plugin"):
         for index, _ in enumerate(file.names[kind]):
-            yield file.dropped(kind, index, "is not represented")
+            if kind != "tendon" or index not in moved:
+                yield file.dropped(kind, index, "is not represented")
+    for index, text in faults_of_actuators(file).items():
+        yield file.dropped("actuator", index, text)
     for body in range(model.nbody):
         if model.body_mocapid[body] >= 0:
             yield file.dropped("body", body, "is moved from outside (mocap); it is fixed here")
@@ -264,6 +269,18 @@ def _ignored(file: CompiledFile) -> Iterator[Finding]:
     for joint in range(model.njnt):
         for text in _ignored_of_joint(file, joint):
             yield file.dropped("joint", joint, text)
+
+
+def _tendons_of_actuators(file: CompiledFile) -> set[int]:
+    """The tendons that only couple joints of actuators, which ``load_actuators`` reads."""
+    model, faults, kind = file.model, faults_of_actuators(file), int(file.mujoco.mjtTrn.mjTRN_TENDON)
+    own = {
+        int(model.actuator_trnid[i, 0])
+        for i in range(model.nu)
+        if model.actuator_trntype[i] == kind and i not in faults
+    }
+    acts = ("tendon_stiffness", "tendon_damping", "tendon_frictionloss", "tendon_armature", "tendon_limited")
+    return {i for i in own if not any(np.any(_attribute(model, name, i)) for name in acts)}
 
 
 def _ignored_of_joint(file: CompiledFile, j: int) -> Iterator[str]:

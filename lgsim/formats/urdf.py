@@ -16,6 +16,7 @@ from lgsim.formats import urdf_elements, urdf_tree
 from lgsim.formats.report import FileWarning, Finding, Inertia, Report
 from lgsim.formats.unit_checks import odd_length, odd_range
 from lgsim.formats.urdf_elements import Link, Robot
+from lgsim.formats.urdf_tree import MOVES_BY_ITSELF
 from lgsim.formats.xml import Element, read
 from lgsim.multibody import joints
 from lgsim.multibody.builder import GRAVITY, ModelBuilder, ten_parameters
@@ -38,6 +39,7 @@ def load_urdf(
     gravity: ArrayLike | Sequence[float | int] = GRAVITY,
     dtype: DTypeLike | None = None,
     physical: str = "warn",
+    missing_mimic: str = "error",
 ) -> Model:
     """The model of a robot from a URDF file.
 
@@ -59,16 +61,23 @@ def load_urdf(
             look like degrees or millimeters; "report" keeps them without a word (``read_urdf`` gives the report);
             "nearest" takes the nearest inertia that a body can have, with the same mass and center of mass; "error"
             refuses them.
+        missing_mimic: What happens to joints that mimic a joint which is not there: "error" refuses them, "free" lets
+            them move by themselves, with a ``FileWarning`` that names them.
 
     Returns:
         The model.
 
     Raises:
         FileError: the file is missing, is not XML, or describes no tree of bodies; the message has the line.
-        ValueError: ``physical`` is none of the four.
+        ValueError: ``physical`` is none of the four, or ``missing_mimic`` none of the two.
         TypeError: not just one of ``path`` and ``text`` is given.
     """
-    model, report = read_urdf(path, floating_base, text=text, gravity=gravity, dtype=dtype, physical=physical)
+    model, report = read_urdf(
+        path, floating_base, text=text, gravity=gravity, dtype=dtype, physical=physical, missing_mimic=missing_mimic
+    )
+    freed = [finding for finding in report.assumed if MOVES_BY_ITSELF in finding.text]
+    if freed:
+        warnings.warn(f"{report.file}: {'; '.join(map(str, freed))}", FileWarning, stacklevel=2)
     singular = [finding for finding in report.massless if SINGULAR in finding.text]
     if physical == "warn" and (report.inertias or singular or report.units):
         odd = [f"{len(report.inertias)} links have inertias that no body has"] if report.inertias else []
@@ -92,6 +101,7 @@ def read_urdf(
     gravity: ArrayLike | Sequence[float | int] = GRAVITY,
     dtype: DTypeLike | None = None,
     physical: str = "report",
+    missing_mimic: str = "error",
 ) -> tuple[Model, Report]:
     """(model, report): ``load_urdf`` with what was odd in the file; it gives no warnings.
 
@@ -102,14 +112,19 @@ def read_urdf(
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
         dtype: float32 or float64; None for JAX's default float.
         physical: "report", "nearest" or "error"; see ``load_urdf``.
+        missing_mimic: "error" or "free"; see ``load_urdf``.
 
     Raises:
         FileError, ValueError, TypeError: see ``load_urdf``.
     """
     if physical not in TREATMENTS:
         raise ValueError(f"physical: expected one of {', '.join(TREATMENTS)}, got {physical!r}")
+    if missing_mimic not in ("error", "free"):
+        raise ValueError(f"missing_mimic: expected error or free, got {missing_mimic!r}")
     file, node = read(path, text)
     robot = urdf_elements.robot(file, Element(file, node))
+    if missing_mimic == "free":
+        urdf_tree.free_missing_mimics(robot)
     root = urdf_tree.root(robot)
     # what numbers near the largest float overflow to is found by checks: numpy need not warn
     with np.errstate(all="ignore"):

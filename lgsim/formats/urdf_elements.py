@@ -122,6 +122,15 @@ def robot(file: str, root: Element) -> Robot:
     Raises:
         FileError: an element lacks something, an attribute is no number, or two links or joints share a name.
     """
+    if root.tag == "sdf":
+        raise root.error(
+            "expected <robot>, the root of a URDF file, got <sdf>: an SDF file, which lgsim does not read; export the"
+            " machine as URDF or MJCF, or convert it to one of them"
+        )
+    if root.tag == "mujoco":
+        raise root.error(
+            "expected <robot>, the root of a URDF file, got <mujoco>: an MJCF file, which lgsim.load_mjcf reads"
+        )
     if root.tag != "robot":
         raise root.error(f"expected <robot>, the root of a URDF file, got <{root.tag}>")
     for node in root.node.iter("{*}*"):

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lgsim.formats.urdf_elements import Connection, Link, Robot
 from lgsim.formats.xml import FileError
+
+MOVES_BY_ITSELF = "it moves by itself"
+
+
+def free_missing_mimics(robot: Robot) -> None:
+    """Let joints move by themselves that mimic a joint which is not there, and say so."""
+    for name, joint in robot.joints.items():
+        if joint.mimic is not None and joint.mimic.joint not in robot.joints:
+            text = f"there is no joint {joint.mimic.joint!r} that joint {name!r} could mimic: {MOVES_BY_ITSELF}"
+            robot.assumed.append(joint.mimic.element.finding(text))
+            robot.joints[name] = replace(joint, mimic=None)
 
 
 def root(robot: Robot) -> Link:
@@ -65,7 +78,8 @@ def _check_mimic(robot: Robot, joint: Connection) -> None:
     while at.mimic is not None:
         name = at.mimic.joint
         if name not in robot.joints:
-            raise _mimic_error(at, f"there is no joint {name!r}; joints are {_listed(list(robot.joints))}")
+            known = f"there is no joint {name!r}; joints are {_listed(list(robot.joints))}"
+            raise _mimic_error(at, f"{known}; load_urdf(..., missing_mimic='free') lets it move by itself")
         if name in seen:
             whom = "itself" if name == at.name else f"in a circle: {_listed(seen[seen.index(name) :])}"
             raise _mimic_error(at, f"expected a joint that moves by itself, got joints that mimic {whom}")

@@ -5,7 +5,8 @@ Recorded motion (``lgsim.identify.recording``):
 - ``read_recording`` gives a ``Recording`` with a ``Report`` of all ``Finding``s, each mended or named; its errors are
   ``RecordingMapError``. ``check_recording`` does the same for recordings from elsewhere;
 - ``smooth`` gives velocities and accelerations, by a ``Smoother``: ``Spline`` or ``Butterworth``;
-- ``estimate_delay`` and ``torque_delay`` tell how late a channel is, ``shift_signal`` moves it back.
+- ``estimate_delay`` and ``torque_delay`` tell how late a channel is, ``shift_signal`` moves it back;
+  ``join_recordings`` makes one recording of several.
 
 Unknowns (``lgsim.identify.unknowns``):
 
@@ -13,6 +14,7 @@ Unknowns (``lgsim.identify.unknowns``):
   deviations, beside a ``Prior`` such as ``TotalMass``;
 - of bodies: ``Inertias``, ``StandardParameters``, ``Masses``, ``CentersOfMass``;
 - of joints and their signals: ``JointParameter``, ``SignalScale``, ``TorqueOffset``, ``Stribeck``, ``StribeckSpeed``;
+- of actuators between recorded commands and joints: ``ActuatorParameter``, of the paths ``actuator_parameters``;
 - of frames: ``Placements``, ``GravityDirection``; of instruments: ``SensorBias``, ``SensorDelay``, ``InputDelay``;
 - ``SharedBlock`` for bodies or joints that are alike; ``base_parameters`` for the combinations that torques show.
 
@@ -27,6 +29,14 @@ Fits (``lgsim.identify.estimators``): ``fit`` finds the unknowns by an ``Estimat
 - for large data: ``StochasticFit``;
 - with a ``Loss``: ``SquaredLoss``, or ``Huber`` and ``Cauchy`` for outliers; ``RESULTS`` says how the iterations ended;
 - ``identifiability`` and ``whiteness`` judge what was found.
+
+Posteriors (``lgsim.identify.posterior``): ``log_density`` of a ``PosteriorProblem`` is a ``LogDensity``, a function in
+coordinates without bounds that samplers of other packages take (extra ``posterior``: blackjax, numpyro).
+
+- the noise is a ``NoiseModel``: ``KnownNoise``, ``HalfNormalNoise``, ``InverseGammaNoise``; with ``SerialCorrelation``
+  it remembers; a ``PhysicalPrior`` is stated of physical numbers;
+- ``laplace_approximation`` gives starts and mass matrix, a ``LaplaceApproximation``; ``PosteriorDraws`` turns draws
+  into numbers, machines and predictions.
 
 Experiments (``lgsim.identify.experiment``): ``design_excitation`` solves an ``ExcitationProblem`` for an
 ``OptimalExcitation``, a ``Fourier`` motion within ``ExcitationLimits`` that shows the unknowns by ``DOptimal``,
@@ -73,6 +83,20 @@ from lgsim.identify.experiment import (
     design_excitation,
 )
 from lgsim.identify.fit import Fit, fit, load_plant
+from lgsim.identify.posterior import (
+    HalfNormalNoise,
+    InverseGammaNoise,
+    KnownNoise,
+    LaplaceApproximation,
+    LogDensity,
+    NoiseModel,
+    PhysicalPrior,
+    PosteriorDraws,
+    PosteriorProblem,
+    SerialCorrelation,
+    laplace_approximation,
+    log_density,
+)
 from lgsim.identify.recording import (
     Butterworth,
     Finding,
@@ -83,12 +107,14 @@ from lgsim.identify.recording import (
     Spline,
     check_recording,
     estimate_delay,
+    join_recordings,
     read_recording,
     shift_signal,
     smooth,
 )
 from lgsim.identify.step_error import FitStepError
 from lgsim.identify.unknowns import (
+    ActuatorParameter,
     BaseParameters,
     Block,
     CentersOfMass,
@@ -111,6 +137,7 @@ from lgsim.identify.unknowns import (
     StribeckSpeed,
     TorqueOffset,
     TotalMass,
+    actuator_parameters,
     base_parameters,
 )
 from lgsim.support.checkpoint import CheckpointError
@@ -119,6 +146,7 @@ __all__ = [
     "RESULTS",
     "AOptimal",
     "AbsoluteNoise",
+    "ActuatorParameter",
     "BaseParameters",
     "Block",
     "Butterworth",
@@ -138,23 +166,32 @@ __all__ = [
     "Fourier",
     "FramePoseSensor",
     "GravityDirection",
+    "HalfNormalNoise",
     "Huber",
     "Identifiability",
     "ImuSensor",
     "Inertias",
     "InputDelay",
     "InstrumentedPlant",
+    "InverseGammaNoise",
     "Iteration",
     "JointParameter",
+    "KnownNoise",
+    "LaplaceApproximation",
     "LinearFit",
+    "LogDensity",
     "Loss",
     "Masses",
+    "NoiseModel",
     "OptimalExcitation",
     "OptimistixLeastSquares",
     "Parameters",
+    "PhysicalPrior",
     "Placements",
     "Plant",
     "PositionSensor",
+    "PosteriorDraws",
+    "PosteriorProblem",
     "Prior",
     "Recording",
     "RecordingMapError",
@@ -164,6 +201,7 @@ __all__ = [
     "SensorBias",
     "SensorDelay",
     "SensorRecords",
+    "SerialCorrelation",
     "SharedBlock",
     "SignalScale",
     "SimulationFit",
@@ -180,13 +218,17 @@ __all__ = [
     "TorqueSamples",
     "TotalMass",
     "VelocitySensor",
+    "actuator_parameters",
     "base_parameters",
     "check_recording",
     "design_excitation",
     "estimate_delay",
     "fit",
     "identifiability",
+    "join_recordings",
+    "laplace_approximation",
     "load_plant",
+    "log_density",
     "read_recording",
     "shift_signal",
     "smooth",

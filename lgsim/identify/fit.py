@@ -417,4 +417,5 @@ def load_plant(path: str | Path) -> Plant:
 
 
 def _plant(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) -> Plant:
-    return Plant(model, **{name: arrays[f"signal.{name}"] for name in _SIGNALS})
+    signals: Any = {name: arrays[f"signal.{name}"] for name in _SIGNALS}
+    return Plant(model, **signals)

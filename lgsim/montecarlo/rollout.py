@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,16 +12,19 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, PyTree
 
+from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.montecarlo.distributions import Numbers
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.simulation import Trajectory, rollout
+from lgsim.simulation.actuated_control import actuated, given_commands, sampled_method
 from lgsim.simulation.equations_of_motion import (
     MOTION_FIELD,
     Control,
     Wrenches,
+    actuator_part,
     drives,
     initial_state,
     split_state,
@@ -33,7 +36,7 @@ from lgsim.simulation.rollout import StateHistory
 from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
 
-_ROLLOUT_NUMBERS = ("q0", "v0", "tau0", "torques", "control", "wrenches", "t0", "dt")
+_ROLLOUT_NUMBERS = ("q0", "v0", "tau0", "torques", "commands", "actuator_state", "control", "wrenches", "t0", "dt")
 _MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES, "mimic", "frames", "gravity")
 
 
@@ -60,7 +63,8 @@ class Rollout(eqx.Module):
 
     A distribution's name is the path of what it replaces: ``q0``, ``v0``, ``tau0``, ``torques``, ``t0``, ``dt``; of the
     model ``model.inertias``, ``model.damping``, ``model.gravity`` and all that ``Model.replace`` takes; of controls and
-    wrenches that are modules ``control.stiffness``, ``wrenches.gusts`` and so on.
+    wrenches that are modules ``control.stiffness``, ``wrenches.gusts`` and so on; of actuators
+    ``actuators.stages.0.ratio``, the stages by their numbers.
 
     Attributes:
         model: The machine.
@@ -72,6 +76,9 @@ class Rollout(eqx.Module):
         control: Feedback law, see ``lgsim.rollout``.
         wrenches: External wrenches, see ``lgsim.rollout``.
         tau0: Forces at the start of drives that lag, (nv,), N m or N; by default zero.
+        actuators: What makes the joint forces of commands, see ``lgsim.rollout``.
+        commands: Commands of the actuators, see ``lgsim.rollout``.
+        actuator_state: States of the actuators at the start; by default as ``lgsim.rollout`` has them.
         t0: Time of the start, s.
         method: One of ``lgsim.METHODS``.
         save_every: Each ``save_every``-th state is saved; it must divide ``steps``.
@@ -88,6 +95,9 @@ class Rollout(eqx.Module):
     control: Control | None
     wrenches: Wrenches | None
     tau0: Float[Array, " nv"] | None
+    actuators: Actuators | ActuatorSum | None
+    commands: Float[Array, "*rows _"] | None
+    actuator_state: Float[Array, " _"] | None
     t0: Float[Array, ""]
     method: Method = eqx.field(static=True)
     save_every: int = eqx.field(static=True)
@@ -105,25 +115,34 @@ class Rollout(eqx.Module):
         control: Control | None = None,
         wrenches: Wrenches | None = None,
         tau0: Numbers | None = None,
+        actuators: Actuators | ActuatorSum | None = None,
+        commands: Numbers | None = None,
+        actuator_state: Numbers | None = None,
         method: Method = MK4,
         t0: float | Array = 0.0,
         save_every: int = 1,
     ) -> None:
-        q0, v0, tau0 = (None if x is None else jnp.asarray(x) for x in (q0, v0, tau0))
-        initial_state(model, q0, v0, tau0)
+        q0, v0, tau0, commands, actuator_state = (
+            None if x is None else jnp.asarray(x) for x in (q0, v0, tau0, commands, actuator_state)
+        )
+        self.actuators, self.control = actuators, control
+        if actuators is not None or commands is not None:
+            given_commands(actuators, None if torques is None else jnp.asarray(torques), commands)
+        initial_state(model, q0, v0, tau0, self._drive(model), actuator_state)
         self.model, self.steps, self.method, self.save_every = model, steps, method, save_every
         self.q0 = model.neutral() if q0 is None else q0
         self.v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
         self.torques = None if torques is None else jnp.asarray(torques)
         self.dt, self.t0 = jnp.asarray(dt, model.dtype), jnp.asarray(t0, model.dtype)
-        self.control, self.wrenches, self.tau0 = control, wrenches, tau0
+        self.wrenches, self.tau0 = wrenches, tau0
+        self.commands, self.actuator_state = commands, actuator_state
         self.substeps = None
 
     def names(self) -> list[str]:
         """The names that distributions can have."""
         found = [name for name in _ROLLOUT_NUMBERS if getattr(self, name) is not None]
         found += [f"model.{name}" for name in _MODEL_NUMBERS]
-        for root in ("control", "wrenches"):
+        for root in ("control", "wrenches", "actuators"):
             found += [f"{root}.{path}" for path in _number_paths(getattr(self, root))]
         return found
 
@@ -168,13 +187,22 @@ class Rollout(eqx.Module):
         if run.substeps is None:
             motion = rollout(
                 run.model, run.q0, run.v0, dt=run.dt, steps=run.steps, torques=run.torques, control=run.control,
-                wrenches=run.wrenches, tau0=run.tau0, method=run.method, t0=run.t0, save_every=run.save_every,
+                wrenches=run.wrenches, tau0=run.tau0, actuators=run.actuators, commands=run.commands,
+                actuator_state=run.actuator_state, method=run.method, t0=run.t0, save_every=run.save_every,
                 checkpoint=None,
             )  # fmt: skip
         else:
             motion = _substepped(run, run.substeps)
-        tau = drives(run.model, run.control, run.saved_torques(), *motion)
+        tau = drives(run.model, run.drive, run.saved_torques(), *motion)
         return SampledMotion(run.model, motion.time, motion.q, motion.v, tau)
+
+    @property
+    def drive(self) -> Any:
+        """The control, or the actuators that it commands."""
+        return self._drive(self.model)
+
+    def _drive(self, model: Model) -> Any:
+        return self.control if self.actuators is None else actuated(model, self.actuators, self.control)
 
     def with_substeps(self, substeps: int | Int[Array, ""]) -> Rollout:
         """The same motion by shorter steps: ``substeps`` of ``dt / substeps`` for each, saved at the same times.
@@ -189,14 +217,18 @@ class Rollout(eqx.Module):
         """The state (q, v) at the end, which is not finite where the motion diverged."""
         return jnp.concatenate([motion.q[-1], motion.v[-1]])
 
-    def saved_torques(self) -> Float[Array, "saved nv"] | None:
-        """The given torques at the saved states, N m or N; those of steps are taken as they act just after a state."""
-        if self.torques is None:
+    def saved_torques(self) -> Float[Array, "saved _"] | None:
+        """The given torques at the saved states, N m or N; those of steps are taken as they act just after a state.
+
+        With actuators their commands in the same way.
+        """
+        rows = self.torques if self.actuators is None else self.commands
+        if rows is None:
             return None
         saved = self.steps // self.save_every + 1
-        if self.torques.ndim == 1:
-            return jnp.broadcast_to(self.torques, (saved, *self.torques.shape))
-        return self.torques[np.minimum(self.save_every * np.arange(saved), len(self.torques) - 1)]
+        if rows.ndim == 1:
+            return jnp.broadcast_to(rows, (saved, *rows.shape))
+        return rows[np.minimum(self.save_every * np.arange(saved), len(rows) - 1)]
 
     def trajectory(self, values: Mapping[str, PyTree]) -> Trajectory:
         """The motion with a sample's values and its model, for pictures and files."""
@@ -209,9 +241,12 @@ class Rollout(eqx.Module):
 
 def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
     """``lgsim.rollout`` with a number of substeps that the program takes as an operand."""
-    y0 = initial_state(run.model, run.q0, run.v0, run.tau0)
-    segments = torque_segments(run.model, run.torques, run.steps, run.t0, run.dt)
-    space, machine = state_space(run.model), (run.model, run.control, run.wrenches)
+    drive = run.drive
+    y0 = initial_state(run.model, run.q0, run.v0, run.tau0, drive, run.actuator_state)
+    rows = run.torques if run.actuators is None else run.commands
+    segments = torque_segments(run.model, rows, run.steps, run.t0, run.dt, drive)
+    space, machine = state_space(run.model, drive), (run.model, drive, run.wrenches)
+    method = run.method if run.actuators is None else sampled_method(run.method, drive)
     each, h = run.save_every * substeps, run.dt / substeps.astype(run.dt.dtype)
 
     def step(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -222,7 +257,15 @@ def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
             now = jax.tree.map(lambda x: x[k // substeps], segments)
         t = run.t0 + k.astype(h.dtype) * h
         solution = integrate(
-            run.method, space, MOTION_FIELD, y, t0=t, dt=h, steps=1, args=(machine, now), checkpoint=None
+            method,
+            space,
+            MOTION_FIELD,
+            y,
+            t0=t,
+            dt=h,
+            steps=1,
+            args=(machine, now),
+            checkpoint=None,
         )
         return j, solution.ys[-1]
 
@@ -234,7 +277,7 @@ def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
     _, ys = jax.lax.scan(interval, y0, saved[:-1])
     ys = jnp.concatenate([y0[None], ys])
     times = run.t0 + (run.save_every * saved).astype(run.dt.dtype) * run.dt
-    return StateHistory(times, *split_state(run.model, ys))
+    return StateHistory(times, *split_state(run.model, ys), actuator_part(run.model, ys))
 
 
 @eqx.filter_jit  # compiled once for all samples
@@ -251,18 +294,21 @@ def _divergence(motion: SampledMotion) -> str:
 def _attribute(tree: PyTree, path: list[str]) -> PyTree:
     """The attribute of an attribute and so on, along a path of names."""
     for name in path:
-        tree = getattr(tree, name)
+        tree = tree[int(name)] if isinstance(tree, tuple) else getattr(tree, name)
     return tree
 
 
 def _number_paths(tree: PyTree) -> list[str]:
-    """The paths of all arrays and numbers in a module, through its fields."""
-    if not isinstance(tree, eqx.Module):
+    """The paths of all arrays and numbers in a module, through its fields and the numbers of its tuples."""
+    if isinstance(tree, tuple):
+        parts = {str(i): part for i, part in enumerate(tree)}
+    elif isinstance(tree, eqx.Module):
+        parts = {name: getattr(tree, name) for name in tree.__dataclass_fields__}
+    else:
         return []
     found = []
-    for name in tree.__dataclass_fields__:
-        value = getattr(tree, name)
-        if isinstance(value, eqx.Module):
+    for name, value in parts.items():
+        if isinstance(value, eqx.Module | tuple):
             found += [f"{name}.{path}" for path in _number_paths(value)]
         elif hasattr(value, "shape") or isinstance(value, float):
             found.append(name)

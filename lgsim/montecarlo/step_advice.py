@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Shaped
 
@@ -123,8 +126,14 @@ def fastest_mode(run: Rollout, states: Float[np.ndarray, "states nq_nv"]) -> Uns
         return None
     if run.model.topology.lags:
         states = np.concatenate([states, np.zeros((len(states), run.model.nv))], axis=1)
-    segment = torque_segments(run.model, run.torques, run.steps, run.t0, run.dt)
+    drive = run.drive
+    if run.actuators is not None and run.actuators.states:
+        start, end = run.model.nq, run.model.nq + run.model.nv
+        q, v = (jnp.asarray(x, run.model.dtype) for x in (states[:, :start], states[:, start:end]))
+        states = np.concatenate([states, jax.vmap(partial(run.actuators.start, run.model))(q, v)], axis=1)
+    rows = run.torques if run.actuators is None else run.commands
+    segment = torque_segments(run.model, rows, run.steps, run.t0, run.dt, drive)
     return unstable_mode(
         run.method, run.model, np.full(len(states), float(run.t0)), states.astype(run.model.dtype), float(run.dt),
-        control=run.control, wrenches=run.wrenches, segments=segment,
+        control=drive, wrenches=run.wrenches, segments=segment,
     )  # fmt: skip

@@ -82,9 +82,10 @@ class ModelBuilder:
                 friction of such a joint are added to those of the joint that it follows; its spring and limits count
                 for nothing.
             **numbers: ``armature damping friction stiffness rest lower upper velocity_limit effort_limit friction_speed
-                limit_stiffness limit_damping actuator_time``, a number or one for each degree of freedom; see
-                ``Model``. Dry friction is smooth below a speed of 0.1 rad/s or m/s, and limits have no stops, unless
-                these say otherwise. Of a spherical joint ``upper`` is (swing, angle, twist), see ``passive_forces``.
+                limit_stiffness limit_damping actuator_time stribeck stribeck_speed``, a number or one for each
+                degree of freedom; see ``Model``. Dry friction is smooth below a speed of 0.1 rad/s or m/s, and
+                limits have no stops, unless these say otherwise. Of a spherical joint ``upper`` is (swing, angle,
+                twist), see ``passive_forces``.
 
         Raises:
             ModelError: a name is taken, an axis is zero, a shape is wrong, a number is not finite, the mass is
@@ -94,9 +95,9 @@ class ModelBuilder:
             raise ModelError(f"body {name!r}: the name is taken")
         if not isinstance(joint, Joint):
             raise ModelError(f"body {name!r}: joint: expected a joint such as lgsim.joints.Revolute(), got {joint!r}")
-        unknown = set(numbers) - set(_DEFAULTS)
+        unknown = set(numbers) - set(USUAL)
         if unknown:
-            raise ModelError(f"body {name!r}: unknown {', '.join(sorted(unknown))}; known are {', '.join(_DEFAULTS)}")
+            raise ModelError(f"body {name!r}: unknown {', '.join(sorted(unknown))}; known are {', '.join(USUAL)}")
         what = f"joint {joint_name or name!r}"
         pose = _finite(f"body {name!r}: placement", np.eye(4) if placement is None else placement, (4, 4))
         if parameters is None:
@@ -108,12 +109,13 @@ class ModelBuilder:
         fault = ten.defect(values)
         if fault and (self.physical or values[0] < 0):
             raise ModelError(f"body {name!r} {fault}")
-        dofs = {key: _each(f"{what}: {key}", numbers.get(key, usual), joint.nv) for key, usual in _DEFAULTS.items()}
+        dofs = {key: _each(f"{what}: {key}", numbers.get(key, usual), joint.nv) for key, usual in USUAL.items()}
         dofs["pitch"] = _each(f"{what}: pitch", pitch, joint.nv)
         if np.any(dofs["pitch"]) and not joint.pitched:
             raise ModelError(f"{what}: a {type(joint).__name__} has no pitch, got {dofs['pitch']}; use Helical")
-        if np.any(dofs["friction_speed"] <= 0):
-            raise ModelError(f"{what}: expected a positive friction_speed, got {dofs['friction_speed']}")
+        for key in ("friction_speed", "stribeck_speed"):
+            if np.any(dofs[key] <= 0):
+                raise ModelError(f"{what}: expected a positive {key}, got {dofs[key]}")
         if np.any(dofs["actuator_time"] < 0):
             raise ModelError(f"{what}: expected an actuator_time of zero or more, got {dofs['actuator_time']}")
         if np.any(dofs["lower"] > dofs["upper"]):
@@ -180,7 +182,7 @@ class ModelBuilder:
             if mimic is not None:
                 source = felt[moving[mimic].name]
                 source |= {key: source[key] + abs(k) ** power * body.numbers[key] for key, power in _FELT.items()}
-        numbers = {key: _joined([felt[body.name][key] for body in own]) for key in _DEFAULTS}
+        numbers = {key: _joined([felt[body.name][key] for body in own]) for key in USUAL}
         numbers |= {
             "placements": np.array(placements).reshape(-1, 4, 4),
             "axes": np.concatenate([np.zeros((0, 3)), *(body.axes for body in moving)]),
@@ -194,7 +196,7 @@ class ModelBuilder:
         with np.errstate(over="ignore"):
             for key in ("placements", "inertias", "frames", "mimic"):
                 _finite(f"{key} of the model as {dtype}", numbers[key].astype(dtype), numbers[key].shape)
-        topology = topology.lagging(numbers["actuator_time"])
+        topology = topology.lagging(numbers["actuator_time"]).sticking(numbers["stribeck"])
         # at once, where jnp.asarray compiles a program for each shape
         return jax.device_put(Model.of(topology, **{key: value.astype(dtype) for key, value in numbers.items()}))
 
@@ -254,7 +256,7 @@ class ModelBuilder:
         return sources, ratios
 
 
-_DEFAULTS = {
+USUAL = {
     "armature": 0.0,
     "damping": 0.0,
     "friction": 0.0,
@@ -268,7 +270,10 @@ _DEFAULTS = {
     "limit_stiffness": 0.0,
     "limit_damping": 0.0,
     "actuator_time": 0.0,
+    "stribeck": 0.0,
+    "stribeck_speed": 0.1,
 }
+"""The numbers of a degree of freedom for which none are given."""
 
 
 _FELT = {"armature": 2, "damping": 2, "friction": 1}

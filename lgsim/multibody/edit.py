@@ -111,6 +111,7 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
         frame_names=tree.frame_names + frames,
         frame_bodies=tree.frame_bodies + tuple(body if b == WORLD else b + count for b in tool.frame_bodies),
         lags=tree.lags or tool.lags,
+        stribeck=tree.stribeck or tool.stribeck,
     )
     ends = {name: [numbers[name], added[name]] for name in (*BODIES, *ROWS, *DEGREES)}
     ends["placements"] = [numbers["placements"], moved(added["placements"], tool.parents)]
@@ -197,6 +198,7 @@ def _arranged(model: Parts, order: Sequence[int]) -> Parts:
         frame_names=tree.frame_names,
         frame_bodies=tuple(place[body] for body in tree.frame_bodies),
         lags=tree.lags,
+        stribeck=tree.stribeck,
     )
     return Parts(topology, numbers).changed(**{name: numbers[name][at] for name, at in index.items()})
 

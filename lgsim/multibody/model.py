@@ -17,6 +17,7 @@ from lgsim.multibody import configuration, edit
 from lgsim.multibody.joint_slices import JointSlices
 from lgsim.multibody.number_checks import check_numbers
 from lgsim.multibody.topology import ModelError, Topology
+from lgsim.support.messages import unknown_name
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Model:
         placements: Pose of the joint's frame in the parent's, (n, 4, 4).
         screws: ``axes`` and ``pitches`` of the rows, (k, 4).
         inertias: Ten parameters of each body in its own frame, (n, 10); ``lgsim.multibody.inertia`` has their order.
-        drives: The numbers of each degree of freedom, (nv, 13), in the order of ``DRIVES``. Limits that are not given
+        drives: The numbers of each degree of freedom, (nv, 15), in the order of ``DRIVES``. Limits that are not given
             are infinite, and zero times infinity is not a number: arithmetic on the whole array, such as
             ``drives.at[:, 1].mul(d)``, has derivatives that are NaN. Change columns by their names,
             ``model.replace(damping=d * model.damping)``.
@@ -136,6 +137,16 @@ class Model:
         return self.drives[:, 12]
 
     @property
+    def stribeck(self) -> Array:
+        """Breakaway friction less dry friction, (nv,), N m or N: what dry friction has more at small speeds."""
+        return self.drives[:, 13]
+
+    @property
+    def stribeck_speed(self) -> Array:
+        """The speed at which that part has fallen to 1/e, (nv,), rad/s or m/s."""
+        return self.drives[:, 14]
+
+    @property
     def nq(self) -> int:
         """Length of a configuration q."""
         return self.topology.nq
@@ -177,12 +188,25 @@ class Model:
         own = {name: self.topology.v_slice(i) for i, name in enumerate(self.joint_names)}
         return JointSlices(own, self.topology)
 
+    def placement_of(self, joint: str) -> int:
+        """The place in ``placements`` of a joint's frame, by the joint's name.
+
+        ``model.placements[model.placement_of("elbow")]`` is the pose of that frame in the parent's, (4, 4), m; a design
+        that moves it is ``model.replace(placements=model.placements.at[model.placement_of("elbow"), :3, 3].add(dx))``.
+
+        Raises:
+            ModelError: there is no such joint.
+        """
+        if joint not in self.joint_names:
+            raise ModelError(unknown_name("joint: expected the name of a joint", joint, self.joint_names))
+        return self.joint_names.index(joint)
+
     def replace(self, **numbers: Any) -> Model:
         """The same machine with other numbers, by any of their names: ``model.replace(gravity=..., damping=0.1)``.
 
         A single number is that of all degrees of freedom. With another ``topology`` nothing is checked. Where drives
-        begin to lag or none does any more, the motion gets or loses states and is compiled again; an ``actuator_time``
-        that JAX traces counts as one that lags.
+        begin to lag or none does any more, the motion gets or loses states and is compiled again, and so it is where
+        ``stribeck`` is the first that is not zero; numbers that JAX traces count as such.
 
         Raises:
             ModelError: there is no such number, a shape is wrong, or where the value is known, no machine has it: a
@@ -203,8 +227,12 @@ class Model:
         tree = self.topology
         if "actuator_time" in given:
             tree = tree.lagging(given["actuator_time"])
-        elif "drives" in given and not isinstance(given["drives"], Tracer) and hasattr(given["drives"], "dtype"):
-            tree = tree.lagging(given["drives"][..., DRIVES.index("actuator_time")])
+        if "stribeck" in given:
+            tree = tree.sticking(given["stribeck"])
+        if "drives" in given and not isinstance(given["drives"], Tracer) and hasattr(given["drives"], "dtype"):
+            drives = given["drives"]
+            tree = tree.lagging(drives[..., DRIVES.index("actuator_time")])
+            tree = tree.sticking(drives[..., DRIVES.index("stribeck")])
         for names in _PARTS:
             if set(names) & set(given):
                 given = {name: getattr(self, name) for name in names} | given
@@ -304,7 +332,7 @@ class Model:
 
 DRIVES = (
     "armature", "damping", "friction", "stiffness", "rest", "lower", "upper", "velocity_limit", "effort_limit",
-    "friction_speed", "limit_stiffness", "limit_damping", "actuator_time",
+    "friction_speed", "limit_stiffness", "limit_damping", "actuator_time", "stribeck", "stribeck_speed",
 )  # fmt: skip
 """The columns of ``Model.drives``."""
 

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lgsim.multibody.builder import USUAL
 from lgsim.multibody.joint import Joint, Row
 from lgsim.multibody.joints import JOINTS
 from lgsim.multibody.model import DRIVES, Model
@@ -24,6 +25,8 @@ def to_record(model: Model) -> tuple[str, dict[str, np.ndarray]]:
     """(the topology as JSON, the numbers by name): all that ``from_record`` needs."""
     tree = model.topology
     plain = {field.name: getattr(tree, field.name) for field in fields(Topology)}
+    if not tree.stribeck:
+        del plain["stribeck"]  # as in records of versions that did not know it
     plain["joints"] = [{"kind": type(joint).__name__, **asdict(joint)} for joint in tree.joints]
     numbers = {f.name: np.asarray(getattr(model, f.name)) for f in fields(Model) if f.name != "topology"}
     return json.dumps(plain), numbers
@@ -41,8 +44,10 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
         rest: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in plain.items()}
         tree = Topology(joints, **rest)
         found = {f.name: jnp.asarray(numbers[f.name]) for f in fields(Model) if f.name != "topology"}
-        # columns that records of older versions lack are zero
-        found["drives"] = jnp.pad(found["drives"], ((0, 0), (0, len(DRIVES) - found["drives"].shape[1])))
+        # columns that records of older versions lack are what a builder takes where nothing is given
+        lacking = jnp.asarray([USUAL[name] for name in DRIVES[found["drives"].shape[1] :]], found["drives"].dtype)
+        more = jnp.broadcast_to(lacking, (len(found["drives"]), lacking.size))
+        found["drives"] = jnp.concatenate([found["drives"], more], axis=1)
         return Model(tree, **found)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(f"record: expected what to_record wrote, got {type(error).__name__}: {error}") from error

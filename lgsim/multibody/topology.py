@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,7 @@ class Topology:
         frame_names: Names of frames fixed to bodies; the bodies' own frames are not among them.
         frame_bodies: The body of each frame, ``WORLD`` for one that does not move.
         lags: Whether a drive follows its command with a lag, so that a motion has the drives' forces as states too.
+        stribeck: Whether dry friction has a Stribeck part, which costs an exponential for each degree of freedom.
     """
 
     joints: tuple[Joint, ...]
@@ -46,6 +47,11 @@ class Topology:
     frame_names: tuple[str, ...] = ()
     frame_bodies: tuple[int, ...] = ()
     lags: bool = False
+    stribeck: bool = field(default=False, repr=False)  # as texts of it were before
+
+    def sticking(self, stribeck: Any) -> Topology:
+        """The same with such Stribeck friction; numbers that are being traced count as other than zero."""
+        return replace(self, stribeck=isinstance(stribeck, Tracer) or bool(np.any(np.asarray(stribeck) != 0)))
 
     def lagging(self, actuator_time: Any) -> Topology:
         """The same with drives of those time constants; numbers that are being traced count as positive."""

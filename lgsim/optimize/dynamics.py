@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.forward_dynamics import forward_dynamics_by_jacobians
 from lgsim.integrators.method import Method, Number, count
 from lgsim.integrators.methods import MK4
@@ -18,11 +19,13 @@ from lgsim.linalg.dense import SymmetricBlocks, matvec, product, transpose
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
+from lgsim.simulation.actuated_control import ActuatedControl, actuated, sampled_method
 from lgsim.simulation.equations_of_motion import (
     MOTION_FIELD,
     MotionField,
     TorqueSegment,
     equations_of_motion,
+    initial_state,
     state_space,
 )
 from lgsim.simulation.methods import method_name
@@ -244,7 +247,8 @@ class FieldDynamics(Dynamics):
 class Machine(Dynamics):
     """A machine driven by joint forces S u that are constant over each step: ``M(q) v' + h(q, v) = S u + passive``.
 
-    The state is the array (q, v), followed by the forces of drives that lag where the model has any.
+    The state is the array (q, v), followed by the forces of drives that lag where the model has any, and the states of
+    actuators where these make the joint forces of commands u.
 
     Raises:
         TypeError: model is no ``lgsim.Model``.
@@ -267,7 +271,12 @@ class Machine(Dynamics):
     @property
     def action(self) -> StateSpace:
         """How (velocity, derivative of v) move (q, v)."""
-        return state_space(self.model)
+        return state_space(self.model, self.drive)
+
+    @property
+    def drive(self) -> ActuatedControl | None:
+        """What makes joint forces of controls; None where they are joint forces."""
+        return None
 
     @property
     def controls(self) -> int:
@@ -277,11 +286,11 @@ class Machine(Dynamics):
     def state(self, q: Any = None, v: Any = None) -> Float[Array, " n"]:
         """The state of a configuration q (nq,), by default neutral, and a velocity v (nv,), by default zero.
 
-        Drives that lag give no force in it.
+        Drives that lag give no force in it, and actuators are without signals.
         """
         q = self.model.neutral() if q is None else jnp.asarray(q, self.model.dtype)
         v = jnp.zeros(self.model.nv, self.model.dtype) if v is None else jnp.asarray(v, self.model.dtype)
-        return jnp.concatenate([q, v, jnp.zeros(self.action.further, self.model.dtype)])
+        return initial_state(self.model, q, v, None, self.drive)
 
     def forces(self, u: Float[Array, " m"]) -> Float[Array, " nv"]:
         """The joint forces S u, N m or N."""
@@ -297,6 +306,10 @@ class MultibodyDynamics(Machine):
         method: A method of ``lgsim.METHODS``.
         selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
         substeps: Steps of the method between nodes.
+        actuators: What makes the joint forces of controls, which then are commands; None: the controls are forces S u.
+
+    Raises:
+        ValueError: both actuators and a selection are given.
     """
 
     model: Model
@@ -304,8 +317,22 @@ class MultibodyDynamics(Machine):
     method: Method
     selection: Array | None
     substeps: int = eqx.field(static=True)
+    actuators: Actuators | ActuatorSum | None
 
-    def __init__(self, model: Model, dt: Any, method: Method = MK4, selection: Any = None, substeps: int = 1):
+    def __init__(
+        self,
+        model: Model,
+        dt: Any,
+        method: Method = MK4,
+        selection: Any = None,
+        substeps: int = 1,
+        actuators: Actuators | ActuatorSum | None = None,
+    ):
+        if actuators is not None and selection is not None:
+            raise ValueError("selection: the actuators say which joints they move; expected none beside them")
+        if actuators is not None:
+            actuated(model, actuators, None)
+        self.actuators = actuators
         dtype = getattr(model, "dtype", None)
         self.model = model
         self.dt = jnp.asarray(dt, dtype)
@@ -323,6 +350,16 @@ class MultibodyDynamics(Machine):
         """Step of the method, s."""
         return self.dt / self.substeps
 
+    @property
+    def drive(self) -> ActuatedControl | None:
+        """The actuators, or None."""
+        return None if self.actuators is None else ActuatedControl(self.actuators, None)
+
+    @property
+    def controls(self) -> int:
+        """The number of commands, or of drives."""
+        return super().controls if self.actuators is None else self.actuators.commands
+
     def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         return self._by(MOTION_FIELD, t, y, u)
 
@@ -336,8 +373,10 @@ class MultibodyDynamics(Machine):
         """The next state by a field of the machine's accelerations."""
         tau = self.forces(u)
         row = TorqueSegment(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
-        given = ((self.model, None, None), row)
-        return _advance(self.method, self.action, field, self.substeps, t, y, self.dt, given)
+        given, method = ((self.model, self.drive, None), row), self.method
+        if self.actuators is not None:
+            method = sampled_method(method, self.actuators)
+        return _advance(method, self.action, field, self.substeps, t, y, self.dt, given)
 
 
 class RateControlledDynamics(Dynamics):

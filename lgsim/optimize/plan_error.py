@@ -17,7 +17,6 @@ from lgsim.optimize.dynamics import Machine
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
 from lgsim.optimize.trajectory import machine_motion
-from lgsim.simulation.equations_of_motion import state_space
 from lgsim.simulation.step_check import differences, motion_scale
 
 
@@ -37,9 +36,9 @@ def plan_error(problem: Problem, solution: Solution) -> StepError:
     """
     machine, ys, us = machine_motion(problem, solution)
     states = np.asarray(ys)
-    scale = motion_scale(machine.model, states)
+    scale = motion_scale(machine.model, states, machine.drive)
     line = Timeline.even(len(us), 1, abs(float(machine.own_step)))
-    gap = differences(state_space(machine.model))(states[1:], np.asarray(_halved(machine, ys[0], us)))
+    gap = differences(machine.action)(states[1:], np.asarray(_halved(machine, ys[0], us)))
     gaps = Gaps(np.arange(1, len(us) + 1), np.abs(np.asarray(gap, float)), True)
     method = getattr(machine, "method", None)
     claimed = 1 if method is None else method.order

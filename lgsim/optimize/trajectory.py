@@ -12,7 +12,7 @@ from jaxtyping import Float
 from lgsim.optimize.dynamics import Dynamics, Machine, RateControlledDynamics
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
-from lgsim.simulation.equations_of_motion import drives, split_state
+from lgsim.simulation.equations_of_motion import actuator_part, drives, split_state
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.packages import own_version
 
@@ -37,7 +37,7 @@ def to_trajectory(problem: Problem, solution: Solution) -> Trajectory:
     tau = u if machine.selection is None else u @ machine.selection.T
     model = machine.model
     q, v, z = split_state(model, ys)
-    forces = drives(model, None, tau, solution.ts, q, v, z)
+    forces = drives(model, machine.drive, tau, solution.ts, q, v, z, actuator_part(model, ys))
     time, q, v, forces = (np.asarray(x) for x in (solution.ts, q, v, forces))
     name, step = machine.method_name, float(machine.own_step)
     return Trajectory(model, time, q, v, forces, name, step, solution.message, own_version())

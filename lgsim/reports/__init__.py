@@ -5,7 +5,8 @@
 - ``report_trajectory(trajectory)``: limits used, joints, energy, the motion in three dimensions.
 
 Each returns a ``Page``: ``.save("report.html")`` writes it, ``.html()`` is its text. They need the extra ``plot``, and
-``view`` for motions that play; a page of one's own is built from ``Page``.
+``view`` for motions that play; a page of one's own is built from ``Page``. ``posterior_figure(draws)`` plots draws of a
+posterior, number by number and pair by pair, with prior and truth; ``fit_figures(fit)`` are the plots of a fit.
 """
 
 from lgsim.support.public_names import public_names

@@ -19,7 +19,7 @@ from lgsim.simulation.stops import resolved_contact_time, with_stops
 from lgsim.support.messages import unknown_name
 from lgsim.support.packages import package
 
-TRAJECTORIES = (".npz", ".parquet", ".csv")
+TRAJECTORIES = (".npz", ".parquet", ".csv", ".mcap")
 """The endings of files that hold trajectories."""
 ONLY_URDF = "only for URDF files; an MJCF file says with <freejoint/> what is free"
 SHIPPED = "lgsim:"

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.identify import Butterworth, Plant, Recording, RecordingMapError, Spline, TotalMass, read_recording
+from lgsim.identify.logs.log_columns import TopicFault, read_topics
 from lgsim.identify.recording.filters import Smoother
 from lgsim.identify.unknowns.body_blocks import Block
 from lgsim.identify.unknowns.parameters import Prior
@@ -19,12 +20,12 @@ from lgsim.multibody import Model
 from lgsim.scenarios import unknowns
 from lgsim.scenarios.toml_table import Document, Table, read, shown
 
-TABLES = ("options", "delays", "smoothing", "sensors", "drives", "known", "unknowns")
+TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "known", "unknowns")
 """The keys of a map that are no columns."""
 FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str}
 """The keys of a column's table with the kinds of their values; ``sign`` and ``scale`` are numbers."""
 DELAYED = ("v", "tau", "current")
-"""The channels that a sensor may give late."""
+"""The channels that a sensor may give late, besides "imu <frame>"."""
 ESTIMATE = "estimate"
 """The word for a delay that is to be found in the recording."""
 
@@ -33,7 +34,7 @@ class RecordingMap(NamedTuple):
     """A map of a recording, checked as far as that goes without the recording.
 
     Attributes:
-        columns: The map that ``identify.read_recording`` takes: by column a name or a table, and ``options``.
+        columns: The map that ``identify.read_recording`` takes: by column a name or a table, ``options``, ``topics``.
         delays: By channel the time by which it is late, s; None where it is to be estimated.
         smoother: The smoother of positions; None where cross-validation is to choose it.
         rate: The rate of new samples, Hz; None for the times of the recording.
@@ -58,7 +59,7 @@ class RecordingMap(NamedTuple):
         """Read a recording by the map, see ``identify.read_recording``.
 
         Args:
-            path: The recording: .csv, .parquet or .npz.
+            path: The recording: .csv, .parquet, .npz, .mcap, .db3, the folder of a bag or of a LeRobot data set.
             model: The machine.
 
         Raises:
@@ -89,6 +90,9 @@ class RecordingMap(NamedTuple):
         try:
             yield
         except RecordingMapError as error:
+            topics = self.root.table("topics")
+            if error.column in topics:
+                raise topics.fault(error.column, error.reason, *((error.key,) if error.key else ())) from error
             if error.column in self.root:
                 inner = (error.key,) if error.key else ()
                 raise self.root.fault(error.column, error.reason, *inner) from error
@@ -112,10 +116,12 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     """
     root = Table(Document(Path("map"), "", {}), (), {}) if path is None else read(path)
     columns = {name: _column(root, name) for name in root.values if name not in TABLES}
-    options = root.table("options").only("quaternion", "twist", "automatic", "constants")
+    options = root.table("options").only("quaternion", "twist", "automatic", "constants", "episode")
     options.choice("quaternion", ("wxyz", "xyzw"), "wxyz")
     options.choice("twist", ("body", "world", "mixed"), "body")
     options.flag("automatic", True)
+    if "episode" in options:
+        options.whole("episode", 0, least=0)
     constants = options.table("constants")
     for name in constants.values:
         constants.number(name)
@@ -127,6 +133,12 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
     if not np.all(scale):
         raise drives.fault("scale", "expected numbers that are not zero")
     root.table("unknowns").only(*unknowns.KINDS)
+    topics = root.table("topics")
+    try:
+        read_topics(topics.values, model)
+    except TopicFault as error:
+        raise topics.fault(error.topic, error.reason, *((error.key,) if error.key else ())) from error
+    columns |= {"topics": dict(topics.values)} if topics.values else {}
     return RecordingMap(
         {**columns, "options": dict(options.values)}, _delays(root.table("delays")), smoother, rate, slowest,
         deviations, scale, _priors(root.table("known")), root,
@@ -153,7 +165,8 @@ def _column(root: Table, name: str) -> str | dict[str, object]:
 def _delays(table: Table) -> dict[str, float | None]:
     """By channel the delay, s, or None where it is to be estimated."""
     found: dict[str, float | None] = {}
-    for channel, value in table.only(*DELAYED).values.items():
+    sensors = [name for name in table.values if name.startswith("imu ")]
+    for channel, value in table.only(*DELAYED, *sensors).values.items():
         if isinstance(value, str) and value != ESTIMATE:
             raise table.fault(channel, f"expected a time in s or {ESTIMATE!r}, got {shown(value)}")
         found[channel] = None if value == ESTIMATE else table.number(channel)

@@ -25,7 +25,7 @@ def read_trajectory(path: str | PathLike[str]) -> Trajectory:
     """
     file = Path(path)
     if file.suffix not in WITH_MODEL:
-        why = "a .csv file holds no machine; " if file.suffix == ".csv" else ""
+        why = f"a {file.suffix} file holds no machine; " if file.suffix in (".csv", ".mcap") else ""
         raise ValueError(f"{file}: {why}expected a run that ends in {' or '.join(WITH_MODEL)}")
     if file.suffix == ".parquet":
         package("pyarrow", "data", "a .parquet file")

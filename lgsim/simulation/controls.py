@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
+from lgsim.actuators.torque_speed_limit import limited_by_speed
 from lgsim.dynamics.forces import gravity_forces
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
@@ -143,6 +144,8 @@ class MotorLimits(ControlLaw):
     of a motor between stall and no load. A limit that is infinite or zero, which files write for one that is not given,
     is none: without a velocity limit the motor gives its effort at any speed, without an effort limit it gives all.
 
+    ``lgsim.actuators.TorqueSpeedLimit`` is the same law with numbers of its own, as a stage of actuators.
+
     Attributes:
         control: ``control(t, q, v, model)``, joint forces (nv,).
     """
@@ -152,12 +155,7 @@ class MotorLimits(ControlLaw):
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
         """The forces of the control within the limits, (nv,), N m or N."""
         tau = self.control(t, q, v, model)
-        (effort, strong), (fastest, fast) = (_given(x) for x in (model.effort_limit, model.velocity_limit))
-        share = jnp.where(fast, v / fastest, 0)
-        upper = jnp.minimum(1 - share, 1)
-        lower = jnp.maximum(-1 - share, -1)
-        clipped = jnp.clip(tau, effort * jnp.minimum(lower, 0), effort * jnp.maximum(upper, 0))
-        return jnp.where(strong, clipped, tau)
+        return limited_by_speed(tau, v, model.effort_limit, model.velocity_limit)
 
 
 class Hover(ControlLaw):
@@ -281,12 +279,6 @@ def _target_motion(target: Target, t: Number, v: Velocity) -> tuple[Configuratio
 def _zero_on_base(model: Model, tau: Force) -> Force:
     """The joint forces with zeros in the place of the six of a floating base."""
     return tau.at[:6].set(0) if model.topology.floats else tau
-
-
-def _given(limit: Float[Array, " nv"]) -> tuple[Float[Array, " nv"], Bool[Array, " nv"]]:
-    """A limit with 1 where there is none, so that derivatives are finite, and where there is one."""
-    given = jnp.isfinite(limit) & (limit != 0)
-    return jnp.where(given, limit, 1), given
 
 
 def _rotate(M: Float[Array, "3 3"], x: Float[Array, " 3"]) -> Float[Array, " 3"]:

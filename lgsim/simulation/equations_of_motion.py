@@ -1,10 +1,12 @@
 """The equations of motion of a machine under all that drives it, as a field that the integrators take.
 
-The state is y = (q, v, z), one array: the configuration, the velocity, and the forces z of drives that lag. It obeys
+The state is y = (q, v, z, w), one array: the configuration, the velocity, the forces z of drives that lag, and the
+states w of actuators. It obeys
 
-    q' = v,    M(q) v' + h(q, v) = tau + passive_forces(q, v) + J^T F,    T z' = command - z,
+    q' = v,    M(q) v' + h(q, v) = tau + passive_forces(q, v) + J^T F,    T z' = c - z,    w' = g(q, v, w, u),
 
-with tau = z where a drive lags by T > 0, and tau = command where it does not.
+with tau = z where a drive lags by T > 0, and tau = c where it does not; c is the command of the drives, or the force
+c(q, v, w, u) of actuators under commands u.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
+from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_derivatives, passive_forces
@@ -33,6 +36,7 @@ from lgsim.lie.ad_functions import AdFunction
 from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.number_checks import check_quaternions
+from lgsim.simulation.actuated_control import ActuatedControl, control_output
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check as verify
 
@@ -40,8 +44,8 @@ Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]
 State = Float[Array, " state"]
 
-Control = Callable[[Number, Configuration, Velocity, Model], Float[Array, " nv"]]
-"""``control(t, q, v, model)``: joint forces (nv,), N m or N."""
+Control = Callable[[Number, Configuration, Velocity, Model], Float[Array, " nv"]] | ActuatedControl
+"""``control(t, q, v, model)``: joint forces (nv,), N m or N; or actuators with what commands them."""
 Wrenches = Callable[[Number, Configuration, Velocity, Model], Float[Array, "bodies 6"]]
 """``wrenches(t, q, v, model)``: external wrenches (bodies, 6) on the bodies, in their frames, N and N m."""
 
@@ -49,36 +53,53 @@ Solve = Callable[[Model, Array, Array, Array, Any], Array]
 """``solve(model, q, v, tau, wrenches)``: accelerations (nv,)."""
 
 
+_WITH_STATES = (ActuatedControl, Actuators, ActuatorSum)
+
 # States.
 
 
-def state_space(model: Model) -> StateSpace:
-    """The space of a machine's states (q, v, z)."""
-    return StateSpace(model.topology, model.nv if model.topology.lags else 0)
+def state_space(model: Model, drive: Any = None) -> StateSpace:
+    """The space of a machine's states (q, v, z, w), w those of a control's actuators or of ``Actuators``."""
+    own = model.nv if model.topology.lags else 0
+    return StateSpace(model.topology, own + (drive.states if isinstance(drive, _WITH_STATES) else 0))
 
 
 def split_state(
     model: Model, y: Float[Array, "*batch state"]
 ) -> tuple[Float[Array, "*batch nq"], Float[Array, "*batch nv"], Float[Array, "*batch nv"] | None]:
-    """The parts (q, v, forces of drives that lag) of states (..., nq + 2 nv); the last is None where no drive lags."""
+    """The parts (q, v, forces of drives that lag) of states (..., state); the last is None where no drive lags."""
     end = model.nq + model.nv
-    return y[..., : model.nq], y[..., model.nq : end], y[..., end:] if model.topology.lags else None
+    z = y[..., end : end + model.nv] if model.topology.lags else None
+    return y[..., : model.nq], y[..., model.nq : end], z
+
+
+def actuator_part(model: Model, y: Float[Array, "*batch state"]) -> Float[Array, "*batch states"] | None:
+    """The actuators' states of states (..., state); None where there are none."""
+    end = model.nq + model.nv * (2 if model.topology.lags else 1)
+    return y[..., end:] if y.shape[-1] > end else None
 
 
 def initial_state(
-    model: Model, q0: ArrayLike | None, v0: ArrayLike | None, tau0: ArrayLike | None
+    model: Model,
+    q0: ArrayLike | None,
+    v0: ArrayLike | None,
+    tau0: ArrayLike | None,
+    drive: Any = None,
+    actuator_state: ArrayLike | None = None,
 ) -> Float[Array, " state"]:
-    """The state of a configuration, velocities and forces of drives that lag, checked.
+    """The state of a configuration, velocities, forces of drives that lag and actuators, checked.
 
     Args:
         model: The machine.
         q0: Configuration (nq,); None for the neutral one.
         v0: Velocity (nv,), rad/s or m/s; None for zero.
         tau0: Forces of drives that lag (nv,), N m or N; None for zero.
+        drive: A control, an ``ActuatedControl`` or ``Actuators``.
+        actuator_state: States of the actuators; None for those of actuators without signals.
 
     Raises:
         TypeError: dtypes differ from the model's, or the model is none.
-        ValueError: a shape is wrong, or forces are given where no drive lags.
+        ValueError: a shape is wrong, or forces or states are given where nothing has them.
     """
     if not isinstance(model, Model):
         raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
@@ -92,6 +113,13 @@ def initial_state(
         state.append(_state_part(model, "tau0", tau0, model.nv))
     elif tau0 is not None:
         raise ValueError("tau0: no drive of the model lags, so that their forces have no start; give an actuator_time")
+    count = drive.states if isinstance(drive, _WITH_STATES) else 0
+    if count:
+        actuators = drive.actuators if isinstance(drive, ActuatedControl) else drive
+        w = actuators.start(model, state[0], state[1]) if actuator_state is None else actuator_state
+        state.append(_state_part(model, "actuator_state", w, count))
+    elif actuator_state is not None:
+        raise ValueError("actuator_state: nothing that drives the machine has states; give actuators that have some")
     return jnp.concatenate(state)
 
 
@@ -99,7 +127,7 @@ def _state_part(model: Model, name: str, value: ArrayLike, length: int) -> Float
     """``value`` as an array (length,) of the model's dtype, the argument that errors call ``name``."""
     array = verify.floating(name, value)
     if array.shape != (length,):
-        kind = "nq" if name == "q0" else "nv"
+        kind = {"q0": "nq", "actuator_state": "actuators.states"}.get(name, "nv")
         raise ValueError(
             f"{name}: expected shape ({length},), that is {kind}, got {array.shape}; use jax.vmap for batches"
         )
@@ -135,9 +163,9 @@ class TorqueSegment(NamedTuple):
 
 
 def torque_segments(
-    model: Model, torques: ArrayLike | None, steps: int, t0: Number, dt: Number
+    model: Model, torques: ArrayLike | None, steps: int, t0: Number, dt: Number, drive: Any = None
 ) -> TorqueSegment | None:
-    """Joint forces as ``rollout`` takes them, as one segment for all the time or one for each step.
+    """Joint forces or commands as ``rollout`` takes them, as one segment for all the time or one for each step.
 
     Args:
         model: The machine.
@@ -146,6 +174,7 @@ def torque_segments(
         steps: Number of steps.
         t0: Initial time, s.
         dt: Step, s.
+        drive: A control, or an ``ActuatedControl`` whose commands (n,) the rows then are, in the place of (nv,).
 
     Raises:
         TypeError: the dtype is not the model's.
@@ -153,15 +182,18 @@ def torque_segments(
     """
     if torques is None:
         return None
-    tau = verify.floating("torques", torques, model.nv)
+    name, width = "torques", model.nv
+    if isinstance(drive, ActuatedControl):
+        name, width = "commands", drive.actuators.commands
+    tau = verify.floating(name, torques, width)
     if tau.dtype != model.dtype:
-        raise TypeError(f"torques: expected {model.dtype}, the dtype of the model, got {tau.dtype}")
+        raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {tau.dtype}")
     if tau.ndim == 1:
         return TorqueSegment(jnp.zeros((), tau.dtype), tau, jnp.zeros_like(tau))
     if tau.ndim > 2 or len(tau) not in (steps, steps + 1):
         raise ValueError(
-            f"torques: expected shape ({model.nv},), ({steps}, {model.nv}) held for a step each or ({steps + 1},"
-            f" {model.nv}) nodes of straight lines, got {tau.shape}"
+            f"{name}: expected shape ({width},), ({steps}, {width}) held for a step each or ({steps + 1},"
+            f" {width}) nodes of straight lines, got {tau.shape}"
         )
     t0, dt = jnp.asarray(t0, tau.dtype), jnp.asarray(dt, tau.dtype)
     slope = jnp.diff(tau, axis=0) / dt if len(tau) > steps else jnp.zeros_like(tau)
@@ -171,30 +203,25 @@ def torque_segments(
 def commanded_forces(
     model: Model,
     control: Control | None,
-    torques: Float[Array, " nv"] | None,
+    given: Float[Array, " n"] | None,
     t: Number,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
-) -> Float[Array, " nv"]:
-    """The command of the drives (nv,), N m or N: given torques plus the control's, zero without either."""
-    tau = jnp.zeros_like(v) if torques is None else torques
-    return tau if control is None else tau + joint_forces(control(t, q, v, model), model)
+    w: Float[Array, " states"] | None = None,
+) -> tuple[Float[Array, " nv"], Float[Array, " states"] | None]:
+    """(the command of the drives (nv,), N m or N, the rates of the actuators' states w).
 
-
-def joint_forces(value: Any, model: Model) -> Array:
-    """The joint forces (nv,) that a control gave.
-
-    Raises:
-        TypeError: it is no array of the model's dtype.
-        ValueError: its shape is not (nv,): a single number would else become the force of every joint.
+    Given torques plus the control's, zero without either; with actuators what these make of given commands and the
+    control's.
     """
-    dtype = getattr(value, "dtype", None)
-    if dtype is None or dtype != model.dtype:
-        came = type(value).__name__ if dtype is None else f"one of {dtype}"
-        raise TypeError(f"control: expected joint forces, an array ({model.nv},) of {model.dtype}, got {came}")
-    if value.shape != (model.nv,):
-        raise ValueError(f"control: expected joint forces of shape ({model.nv},), that is nv, got {value.shape}")
-    return jnp.asarray(value)
+    if isinstance(control, ActuatedControl):
+        own = jnp.zeros(0, v.dtype) if w is None else w
+        tau, rate = control.actuators.respond(model, q, v, own, control.command(given, t, q, v, model))
+        return tau, None if w is None else rate
+    tau = jnp.zeros_like(v) if given is None else given
+    if control is None:
+        return tau, None
+    return tau + control_output(control(t, q, v, model), model.nv, model.dtype, "joint forces", "nv"), None
 
 
 def actuator_dynamics(
@@ -223,28 +250,30 @@ def actuator_dynamics(
 def drives(
     model: Model,
     control: Control | None,
-    torques: Float[Array, "n nv"] | None,
+    torques: Float[Array, "n _"] | None,
     t: Float[Array, " n"],
     q: Float[Array, "n nq"],
     v: Float[Array, "n nv"],
     z: Float[Array, "n nv"] | None,
+    w: Float[Array, "n states"] | None = None,
 ) -> Float[Array, "n nv"]:
     """The drives' joint forces at many states, N m or N.
 
     Args:
         model: The machine.
         control: See ``rollout``.
-        torques: Joint forces that are added to the control's, N m or N; None for zero.
+        torques: Joint forces that are added to the control's, N m or N, or commands of actuators; None for zero.
         t: Times, s.
         q: Configurations.
         v: Velocities, rad/s or m/s.
         z: Forces of the drives that lag, N m or N; None where none does.
+        w: States of the actuators; None without any.
     """
 
-    def force(torques: Array | None, t: Array, q: Array, v: Array, z: Array | None) -> Array:
-        return actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)[0]
+    def force(torques: Array | None, t: Array, q: Array, v: Array, z: Array | None, w: Array | None) -> Array:
+        return actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v, w)[0], z)[0]
 
-    given = (torques, t, q, v, z)
+    given = (torques, t, q, v, z, w)
     return jax.vmap(force, tuple(None if x is None else 0 for x in given))(*given)
 
 
@@ -279,7 +308,7 @@ def acceleration(
 
 
 def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_dynamics) -> Float[Array, " algebra"]:
-    """The field of a motion, the algebra vector (v, v', tau' of drives that lag) of ``StateSpace``.
+    """The field of a motion, the algebra vector (v, v', tau' of drives that lag, rates of actuators) of ``StateSpace``.
 
     Args:
         t: Time, s.
@@ -289,15 +318,32 @@ def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_d
     """
     (model, control, wrenches), segment = args
     q, v, z = split_state(model, y)
-    torques = None if segment is None else segment.at(t)
-    tau, rate = actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v), z)
-    slope = [v, acceleration(model, tau, wrenches, t, q, v, solve)]
-    return jnp.concatenate(slope if rate is None else [*slope, rate])
+    given = None if segment is None else segment.at(t)
+    command, actuator_rate = commanded_forces(model, control, given, t, q, v, actuator_part(model, y))
+    tau, rate = actuator_dynamics(model, command, z)
+    slope = [v, acceleration(model, tau, wrenches, t, q, v, solve), rate, actuator_rate]
+    return jnp.concatenate([part for part in slope if part is not None])
 
 
 SMALL = 20
 """Up to this many degrees of freedom a dense system takes less time than the recursion: 0.8 us a step of Rodas4 for a
 Panda in a batch instead of 1.4; of 25 joints in a chain it is 54 instead of 45, of 200 it is 6 400 instead of 470."""
+
+
+class ActuatorSlopes(NamedTuple):
+    """The rates g of the states w of actuators at one state of a machine, with the derivatives by w.
+
+    Attributes:
+        rate: g (k,).
+        slopes: Its derivatives along the tangent at q, by v and by time: (k, nv), (k, nv), (k,).
+        own: Its derivative by w (k, k).
+        command: The derivative of the drives' command by w (nv, k).
+    """
+
+    rate: Array
+    slopes: tuple[Array, Array, Array]
+    own: Array
+    command: Array
 
 
 class ForceSlopes(NamedTuple):
@@ -313,6 +359,7 @@ class ForceSlopes(NamedTuple):
         drive_rate: The rate of the forces of drives that lag (nv,), None where none does.
         wrenches: External wrenches (bodies, 6), or None.
         wrench_slopes: What their derivatives are worth in the joints, as ``command_slopes``; zero without wrenches.
+        actuators: Of actuators with states, else None.
     """
 
     command: Array
@@ -322,6 +369,7 @@ class ForceSlopes(NamedTuple):
     drive_rate: Array | None
     wrenches: Array | None
     wrench_slopes: tuple[Array, Array, Array]
+    actuators: ActuatorSlopes | None
 
 
 def force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = False) -> ForceSlopes:
@@ -337,51 +385,75 @@ def force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = Fal
     q, v, z = split_state(model, y)
     zero = jnp.zeros_like(v)
 
-    def command(t: Array, dq: Array, dv: Array) -> Array:
+    w = actuator_part(model, y)
+
+    def command(t: Array, dq: Array, dv: Array, dw: Array | None) -> tuple[Array, Array | None]:
         given = None if segment is None else segment.at(t)
-        return commanded_forces(model, control, given, t, model.retract(q, dq), v + dv)
+        now = w if w is None or dw is None else w + dw
+        return commanded_forces(model, control, given, t, model.retract(q, dq), v + dv, now)
 
     def diagonal(f: Callable[[Array], Array]) -> Array:
         return jax.jvp(f, (zero,), (jnp.ones_like(v),))[1]
 
-    given, by_time = jax.jvp(lambda t: command(t, zero, zero), (t,), (jnp.ones_like(t),))
+    dw = None if w is None else jnp.zeros_like(w)
+    (given, own_rate), (by_time, own_by_time) = jax.jvp(lambda t: command(t, zero, zero, dw), (t,), (jnp.ones_like(t),))
     none = zero if by_joints else jnp.zeros((model.nv, model.nv), v.dtype)
-    external, worth = None, (none, none, zero)
+    by_q, by_v, external, worth, actuators = none, none, None, (none, none, zero), None
     if by_joints:
         passive = (
             diagonal(lambda x: passive_forces(model, q + x, v)), diagonal(lambda x: passive_forces(model, q, v + x))
         )  # fmt: skip
-        by_q, by_v = diagonal(lambda x: command(t, x, zero)), diagonal(lambda x: command(t, zero, x))
+        by_q = diagonal(lambda x: command(t, x, zero, dw)[0])
+        by_v = diagonal(lambda x: command(t, zero, x, dw)[0])
     else:
         passive = passive_derivatives(model, q, v)
-        by_q, by_v = (none, none) if control is None else jax.jacfwd(command, (1, 2))(t, zero, zero)
+        if control is not None:
+            by_q, own_by_q = jax.jacfwd(lambda x: command(t, x, zero, dw))(zero)
+            by_v, own_by_v = jax.jacfwd(lambda x: command(t, zero, x, dw))(zero)
+            if w is not None:
+                by_w, own = jax.jacfwd(command, 3)(t, zero, zero, dw)
+                actuators = ActuatorSlopes(own_rate, (own_by_q, own_by_v, own_by_time), own, by_w)
         if wrenches is not None:
             external, worth = _worth(model, wrenches, t, q, v)
     tau, drive_rate = actuator_dynamics(model, given, z)
     total = tau + passive_forces(model, q, v)
-    return ForceSlopes(given, (by_q, by_v, by_time), total, passive, drive_rate, external, worth)
+    return ForceSlopes(given, (by_q, by_v, by_time), total, passive, drive_rate, external, worth, actuators)
 
 
 class MotionField(eqx.Module):
     """``equations_of_motion`` with their linearization, whose systems have the size nv instead of 2 nv."""
 
     def __call__(self, t: Number, y: State, args: Any) -> Float[Array, " algebra"]:
-        """The algebra vector (v, v', tau' of drives that lag)."""
+        """The algebra vector (v, v', tau' of drives that lag, rates of actuators)."""
         return equations_of_motion(t, y, args)
+
+    def sample(self, t: Float[Array, ""], y: State, dt: Float[Array, ""], args: Any) -> State:
+        """The state at the start of a step dt, after what jumps there in actuators with clocks."""
+        return sample_actuators(t, y, dt, args)
+
+    def settle(self, y: State, args: Any) -> State:
+        """The state at the end of a step, after what bounds it there in actuators."""
+        return settle_actuators(y, args)
 
     def linearize(self, action: Action, t: Float[Array, ""], y: State, args: Any, s: Float[Array, ""]) -> Linearization:
         """The field at (t, y), and ``(1 - s J)^-1`` with its Jacobian J in the chart of the step.
 
         With drives that lag by T the command c enters the joint forces by ``s / (T + s)`` of its derivatives, and
-        ``T / (T + s)`` of the right side of the drives' forces acts beside it: their rows are eliminated first. Large
-        machines whose forces act joint by joint are solved in O(n).
+        ``T / (T + s)`` of the right side of the drives' forces acts beside it: their rows are eliminated first. Before
+        these, those of actuators are: ``(1 - s g_w) w = r_w + s (g_q x + g_v y)``. Large machines whose forces act
+        joint by joint are solved in O(n).
         """
         (model, control, wrenches), _ = args
         q, v, z = split_state(model, y)
-        nv, zero = model.nv, jnp.zeros_like(v)
+        nv, zero, end = model.nv, jnp.zeros_like(v), model.nv * (2 if z is None else 3)
         large = nv > SMALL and wrenches is None and _by_joints(control) and applies(model.topology)
         forces = force_slopes(t, y, args, large)
-        by_q, by_v, command_rate = forces.command_slopes
+        (by_q, by_v, command_rate), own = forces.command_slopes, forces.actuators
+        system_of_own, to_command = None, None
+        if own is not None:
+            system_of_own = jax.scipy.linalg.lu_factor(jnp.eye(own.rate.size, dtype=v.dtype) - s * own.own)
+            to_command = jax.scipy.linalg.lu_solve(system_of_own, own.command.T, trans=1).T
+            by_q, by_v = (c + s * to_command @ g for c, g in zip((by_q, by_v), own.slopes[:2], strict=True))
         lags, inverse_lag, share = jnp.zeros_like(v, bool), zero, jnp.ones_like(v)
         if z is not None:
             lags, inverse_lag = _inverse_lags(model)
@@ -401,16 +473,44 @@ class MotionField(eqx.Module):
         values, rates = [v, a], [zero, rate]
         if forces.drive_rate is not None:
             values, rates = [*values, forces.drive_rate], [*rates, command_rate * inverse_lag]
+        if own is not None:
+            values, rates = [*values, own.rate], [*rates, own.slopes[2]]
 
         def resolvent(r: Float[Array, " algebra"]) -> Float[Array, " algebra"]:
-            from_drives = zero if z is None else jnp.where(lags, (1 - share) * r[2 * nv :], 0)
-            x, w = solve(r[:nv], r[nv : 2 * nv], from_drives)
-            if z is None:
-                return jnp.concatenate([x, w])
-            change = by_q * x + by_v * w if large else jnp.sum(by_q * x[None] + by_v * w[None], axis=1)
-            return jnp.concatenate([x, w, jnp.where(lags, from_drives + share * change, r[2 * nv :])])
+            from_drives = zero if z is None else jnp.where(lags, (1 - share) * r[2 * nv : 3 * nv], 0)
+            from_own = zero if to_command is None else to_command @ r[end:]
+            x, w = solve(r[:nv], r[nv : 2 * nv], from_drives + share * from_own)
+            found = [x, w]
+            if z is not None:
+                change = by_q * x + by_v * w if large else jnp.sum(by_q * x[None] + by_v * w[None], axis=1)
+                found.append(jnp.where(lags, from_drives + share * (change + from_own), r[2 * nv : 3 * nv]))
+            if own is not None:
+                pushed = r[end:] + s * (own.slopes[0] @ x + own.slopes[1] @ w)
+                found.append(jax.scipy.linalg.lu_solve(system_of_own, pushed))
+            return jnp.concatenate(found)
 
         return Linearization(jnp.concatenate(values), jnp.concatenate(rates), resolvent)
+
+
+def sample_actuators(t: Float[Array, ""], y: State, dt: Float[Array, ""], args: Any) -> State:
+    """The state at the start of a step dt, after what jumps there in actuators; ``args`` as the field's."""
+    (model, control, _), segment = args
+    w = actuator_part(model, y)
+    if w is None or not isinstance(control, ActuatedControl):
+        return y
+    q, v, _ = split_state(model, y)
+    command = control.command(None if segment is None else segment.at(t), t, q, v, model)
+    now = control.actuators.sample(model, q, v, w, command, dt)
+    return jnp.concatenate([y[: y.size - w.size], now])
+
+
+def settle_actuators(y: State, args: Any) -> State:
+    """The state at the end of a step, after what bounds it there in actuators; ``args`` as the field's."""
+    (model, control, _), _ = args
+    w = actuator_part(model, y)
+    if w is None or not isinstance(control, ActuatedControl):
+        return y
+    return jnp.concatenate([y[: y.size - w.size], control.actuators.settle(w)])
 
 
 MOTION_FIELD = MotionField()
@@ -427,7 +527,7 @@ def motion_jacobian(
     """(J, M^-1, forces): the Jacobian of the equations of motion in the chart at (t, y), its eigenvalues the rates.
 
     ``J = [[-ad_v/2, 1, 0], [M^-1 B_q, M^-1 B_v, M^-1 L], [c_q / T, c_v / T, -1/T]]``, L being 1 where a drive lags by T
-    and c the command; ``args`` as those of ``equations_of_motion``.
+    and c the command, with a row and a column more for actuators; ``args`` as those of ``equations_of_motion``.
     """
     (model, _, _), _ = args
     q, v, z = split_state(model, y)
@@ -443,14 +543,18 @@ def motion_jacobian(
     )
     one, blocks = jnp.eye(model.nv, dtype=v.dtype), block_diagonal.of_ad(model.topology, _ONE_AND_HALF, v)
     chart = block_diagonal.applied(model.topology, blocks, one) - one
-    if z is None:
-        return jnp.block([[chart, one], [by_q, by_v]]), a.dtau, forces
-    nothing, rates = jnp.zeros_like(one), inverse_lag[:, None]
-    rows = [
-        [chart, one, nothing],
-        [by_q, by_v, jnp.where(lags[None], a.dtau, 0)],
-        [rates * forces.command_slopes[0], rates * forces.command_slopes[1], -jnp.diag(inverse_lag)],
-    ]
+    rows, rates = [[chart, one], [by_q, by_v]], inverse_lag[:, None]
+    if z is not None:
+        rows[0].append(jnp.zeros_like(one))
+        rows[1].append(jnp.where(lags[None], a.dtau, 0))
+        rows.append([rates * forces.command_slopes[0], rates * forces.command_slopes[1], -jnp.diag(inverse_lag)])
+    if forces.actuators is not None:
+        own = forces.actuators
+        rows[0].append(jnp.zeros_like(own.command))
+        rows[1].append(a.dtau @ (direct * own.command))
+        if z is not None:
+            rows[2].append(rates * own.command)
+        rows.append([*own.slopes[:2], *([] if z is None else [jnp.zeros_like(own.command.T)]), own.own])
     return jnp.block(rows), a.dtau, forces
 
 

@@ -166,6 +166,9 @@ def _owner_of_state(tree: Topology, at: tuple[int, ...]) -> str:
     i = at[-1]
     if i < tree.nq:
         return f", configuration{_owner_of_q(tree, (i,))}"
+    end = tree.nq + tree.nv * (2 if tree.lags else 1)
+    if i >= end:
+        return f", state {i - end} of the actuators"
     what = ", velocity" if i < tree.nq + tree.nv else ", force of the drive"
     return what + _owner_of_v(tree, ((i - tree.nq) % tree.nv,))
 
@@ -191,5 +194,7 @@ _OWNERS = {
     "mimic": lambda tree, at: _joint(tree, at[-2]),
     "frames": lambda tree, at: f", frame {tree.frame_names[at[-3]]!r}",
     "gravity": lambda tree, at: "",
+    "commands": lambda tree, at: f" number {at[-1]}",
+    "actuators": lambda tree, at: f" number {at[-1]}",
 }
 """For each kind the function of a topology and an entry's indices that gives the words for the entry's owner."""

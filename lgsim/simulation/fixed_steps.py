@@ -15,8 +15,8 @@ from jaxtyping import Float, Int, Shaped
 from lgsim.integrators.integrate import FirstSteps
 from lgsim.integrators.method import Method
 from lgsim.multibody.model import Model
-from lgsim.simulation.equations_of_motion import Control, TorqueSegment, Wrenches
-from lgsim.simulation.rollout import StateHistory, integrate_motion
+from lgsim.simulation.equations_of_motion import TorqueSegment, Wrenches
+from lgsim.simulation.rollout import Drive, StateHistory, integrate_motion
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class FixedSteps:
     Attributes:
         model: The machine.
         control, wrenches: See ``rollout``.
-        rows: Joint forces, all the time the same or of each step; None for none.
+        rows: Joint forces or commands, all the time the same or of each step; None for none.
         method: The method.
         dt: Step, s.
         chunk: Number of steps between two looks at the motion.
@@ -36,7 +36,7 @@ class FixedSteps:
     """
 
     model: Model
-    control: Control | None
+    control: Drive
     wrenches: Wrenches | None
     rows: TorqueSegment | None
     method: Method
@@ -90,7 +90,7 @@ def _chunk(
     t0: Float[Array, ""],
     dt: Float[Array, ""],
     rows: TorqueSegment | None,
-    control: Control | None,
+    control: Drive,
     wrenches: Wrenches | None,
     *,
     count: Int[Array, ""],

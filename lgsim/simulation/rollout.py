@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.core import Tracer
 from jaxtyping import Float, Int
 
+from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.integrators.integrate import Checkpoint, integrate
 from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.multibody.model import Model
+from lgsim.simulation.actuated_control import ActuatedControl, actuated, given_commands, sampled_method
 from lgsim.simulation.equations_of_motion import (
     MOTION_FIELD,
     Control,
@@ -23,8 +26,11 @@ from lgsim.simulation.equations_of_motion import (
     TorqueSegment,
     Wrenches,
     actuator_dynamics,
+    actuator_part,
+    commanded_forces,
     initial_state,
-    joint_forces,
+    sample_actuators,
+    settle_actuators,
     split_state,
     state_space,
     torque_segments,
@@ -37,6 +43,9 @@ from lgsim.simulation.finite_checks import (
     plain_errors,
 )
 
+Drive = Control | None
+"""What drives a machine beside given rows: a control, or actuators that it commands."""
+
 
 class StateHistory(NamedTuple):
     """The saved states of a motion, as ``rollout`` returns them.
@@ -47,12 +56,14 @@ class StateHistory(NamedTuple):
         v: Velocities (saved, nv), rad/s or m/s; of groups and a floating base in the child's frame.
         drive_forces: Forces of the drives that lag (saved, nv), N m or N, those of the others being what they were at
             t0; None where no drive of the machine lags.
+        actuator_states: States of the actuators (saved, states); None where none has any.
     """
 
     time: Float[Array, "*batch saved"]
     q: Float[Array, "*batch saved nq"]
     v: Float[Array, "*batch saved nv"]
     drive_forces: Float[Array, "*batch saved nv"] | None = None
+    actuator_states: Float[Array, "*batch saved states"] | None = None
 
 
 def rollout(
@@ -66,6 +77,9 @@ def rollout(
     control: Control | None = None,
     wrenches: Wrenches | None = None,
     tau0: Float[Array, " nv"] | None = None,
+    actuators: Actuators | ActuatorSum | None = None,
+    commands: Float[Array, "*rows _"] | None = None,
+    actuator_state: Float[Array, " _"] | None = None,
     method: Method = MK4,
     t0: Number = 0.0,
     save_every: int = 1,
@@ -95,6 +109,9 @@ def rollout(
         wrenches: ``wrenches(t, q, v, model)`` gives external wrenches (bodies, 6) in the bodies' frames, e.g.
             ``lgsim.controls.FrameWrench``.
         tau0: Forces at t0 of drives that lag, by default zero.
+        actuators: What makes the joint forces of commands, from ``lgsim.actuators``; ``control`` then gives commands.
+        commands: Commands (n,) of the actuators, all the time, for each step or at nodes as ``torques``.
+        actuator_state: The actuators' states at t0, by default ``actuators.start(model, q0, v0)``.
         method: A method such as one of ``lgsim.METHODS``.
         t0: Initial time, s.
         save_every: Save each ``save_every``-th state; it must divide ``steps``.
@@ -104,7 +121,7 @@ def rollout(
             reverse mode the first gradient that is not. Without it nothing is left of this in the program.
 
     Returns:
-        StateHistory(time, q, v, drive_forces).
+        StateHistory(time, q, v, drive_forces, actuator_states).
 
     Raises:
         TypeError: dtypes differ from the model's, or an argument is of the wrong kind.
@@ -112,8 +129,10 @@ def rollout(
         FloatingPointError: with ``check``, something is not finite. Inside of ``jax.jit``, ``jax.vmap`` or a derivative
             the error is a ``jax.errors.JaxRuntimeError`` whose text ends with it.
     """
-    y0 = initial_state(model, q0, v0, tau0)
-    segments = torque_segments(model, torques, steps, t0, dt)
+    if actuators is not None or commands is not None:
+        control, torques = actuated(model, actuators, control), given_commands(actuators, torques, commands)
+    y0 = initial_state(model, q0, v0, tau0, control, actuator_state)
+    segments = torque_segments(model, torques, steps, t0, dt, control)
     if not check:
         return integrate_motion(model, y0, dt, steps, segments, control, wrenches, method, t0, save_every, checkpoint)
     with plain_errors():
@@ -127,26 +146,31 @@ def rollout(
 
 
 def integrate_motion(
-    model: Model, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, control: Control | None,
+    model: Model, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, control: Drive,
     wrenches: Wrenches | None, method: Method, t0: Number, save_every: int, checkpoint: Checkpoint,
 ) -> StateHistory:  # fmt: skip
-    """``rollout`` from a state (nq + 2 nv,) with checked arguments."""
+    """``rollout`` from a state with checked arguments."""
     machine = (model, control, wrenches)
     arguments: dict[str, Any] = (
         {"args": (machine, segments)} if segments is None or segments.steady else {"args": machine, "inputs": segments}
     )
     solution = integrate(
-        method, state_space(model), MOTION_FIELD, y0, t0=t0, dt=dt, steps=steps, save_every=save_every,
-        checkpoint=checkpoint, **arguments,
+        _between_jumps(method, control), state_space(model, control), MOTION_FIELD, y0, t0=t0, dt=dt, steps=steps,
+        save_every=save_every, checkpoint=checkpoint, **arguments,
     )  # fmt: skip
-    return StateHistory(solution.ts, *split_state(model, solution.ys))
+    return StateHistory(solution.ts, *split_state(model, solution.ys), actuator_part(model, solution.ys))
+
+
+def _between_jumps(method: Method, control: Drive) -> Method:
+    """The method, with what jumps between its steps where there are actuators."""
+    return sampled_method(method, control) if isinstance(control, ActuatedControl) else method
 
 
 # The same, with a look at every quantity.
 
 
 def integrate_checked_motion(
-    model: Model, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, control: Control | None,
+    model: Model, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, control: Drive,
     wrenches: Wrenches | None, method: Method, t0: Number, save_every: int, checkpoint: Checkpoint,
     first: int | Int[Array, ""] = 0,
 ) -> StateHistory:  # fmt: skip
@@ -158,9 +182,9 @@ def integrate_checked_motion(
     steady = segments if segments is None or segments.steady else None
     numbers = first + jnp.arange(steps)
     solution = integrate(
-        method,
-        state_space(model),
-        checked_equations_of_motion,
+        _between_jumps(method, control),
+        state_space(model, control),
+        CHECKED_FIELD,
         y0,
         t0=t0,
         dt=dt,
@@ -172,7 +196,27 @@ def integrate_checked_motion(
     )
     saved = CheckedQuantity(model.topology, "the saved state", "saved", "what is made of the motion")
     states = check_gradient_finite(saved, numbers[-1], solution.ts[-1], solution.ys)
-    return StateHistory(solution.ts, *split_state(model, states))
+    return StateHistory(solution.ts, *split_state(model, states), actuator_part(model, states))
+
+
+class CheckedField(eqx.Module):
+    """``checked_equations_of_motion`` with what jumps in actuators where steps begin."""
+
+    def __call__(self, t: Float[Array, ""], y: State, args: Any) -> Float[Array, " algebra"]:
+        """The algebra vector, all its quantities checked."""
+        return checked_equations_of_motion(t, y, args)
+
+    def sample(self, t: Float[Array, ""], y: State, dt: Float[Array, ""], args: Any) -> State:
+        """See ``sample_actuators``."""
+        (machine, steady), (_, segment) = args
+        return sample_actuators(t, y, dt, (machine, segment if steady is None else steady))
+
+    def settle(self, y: State, args: Any) -> State:
+        """See ``settle_actuators``."""
+        return settle_actuators(y, args[0])
+
+
+CHECKED_FIELD = CheckedField()
 
 
 def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Float[Array, " algebra"]:
@@ -195,7 +239,7 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     def probed_state(equation: str) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         return probe(equation, "configuration", "q", q), probe(equation, "velocity", "v", v)
 
-    def evaluate(f: Control | Wrenches | None, equation: str) -> Float[Array, ...] | None:
+    def evaluate(f: Any, equation: str) -> Float[Array, ...] | None:
         return None if f is None else f(t, *probed_state(equation), probed_model)
 
     probed_model = check_model_gradient_finite(model, step, t)
@@ -203,10 +247,14 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     q, v, z = split_state(model, y)
     segment = segment if steady is None else steady
     torques = None if segment is None else segment.at(t)
-    given = jnp.zeros_like(v) if torques is None else torques
-    control_forces = evaluate(control, "the control")
-    control_forces = None if control is None else joint_forces(control_forces, model)
-    command = given if control_forces is None else given + control_forces
+    kind, word = ("commands", "command") if isinstance(control, ActuatedControl) else ("v", "torque")
+    law = control.control if isinstance(control, ActuatedControl) else control
+    own = evaluate(law, "the control")
+    held = None if own is None else lambda *_: own
+    if isinstance(control, ActuatedControl):
+        held = ActuatedControl(control.actuators, held)
+    here = probed_state("the drives")
+    command, own_rate = commanded_forces(probed_model, held, torques, t, *here, actuator_part(model, y))
     tau, rate = actuator_dynamics(probed_model, command, z)
     passive = passive_forces(probed_model, *probed_state("the passive forces"))
     external = evaluate(wrenches, "the wrenches")
@@ -214,9 +262,11 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     a = forward_dynamics(probed_model, *probed_state("the forward dynamics"), total, external)
     quantities = {
         **{name: (name, getattr(model, name)) for name in ("placements", "screws", "inertias", "mimic", "frames")},
-        "state": ("state", y), "given torque": ("v", torques), "force of the control": ("v", control_forces),
-        "force of the drive": ("v", tau), "rate of the drive's force": ("v", rate), "passive force": ("v", passive),
+        "state": ("state", y), f"given {word}": (kind, torques),
+        f"{'force' if kind == 'v' else word} of the control": (kind, own),
+        "rate of the actuators' states": ("actuators", own_rate), "force of the drive": ("v", tau),
+        "rate of the drive's force": ("v", rate), "passive force": ("v", passive),
         "external wrench": ("wrenches", external), "acceleration": ("v", a),
     }  # fmt: skip
     check_finite(step, t, *((CheckedQuantity(tree, f"the {name}", kind), x) for name, (kind, x) in quantities.items()))
-    return jnp.concatenate([v, a] if rate is None else [v, a, rate])
+    return jnp.concatenate([part for part in (v, a, rate, own_rate) if part is not None])

@@ -15,11 +15,13 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
+from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.integrators.step_error import StepError
 from lgsim.multibody.model import Model
+from lgsim.simulation.actuated_control import actuated, given_commands
 from lgsim.simulation.equations_of_motion import (
     Control,
     TorqueSegment,
@@ -31,7 +33,7 @@ from lgsim.simulation.equations_of_motion import (
 from lgsim.simulation.finite_checks import plain_errors
 from lgsim.simulation.fixed_steps import FixedSteps
 from lgsim.simulation.methods import method_name
-from lgsim.simulation.rollout import StateHistory, integrate_checked_motion
+from lgsim.simulation.rollout import Drive, StateHistory, integrate_checked_motion
 from lgsim.simulation.step_check import check_steps, joined_state, node_steps
 from lgsim.simulation.stiffness import Automatic, UnstableMode, singular_joint, unstable_mode
 from lgsim.simulation.trajectory import Trajectory
@@ -58,6 +60,9 @@ def simulate(
     control: Control | None = None,
     wrenches: Wrenches | None = None,
     tau0: Float[ArrayLike, " nv"] | None = None,
+    actuators: Actuators | ActuatorSum | None = None,
+    commands: Float[ArrayLike, "*rows _"] | None = None,
+    actuator_state: Float[ArrayLike, " _"] | None = None,
     save_every: int = 1,
     check: bool = False,
     step_check: bool = True,
@@ -76,7 +81,7 @@ def simulate(
         dt: Step, s.
         method: A method, such as those of ``lgsim.METHODS``, ``LINEARLY_IMPLICIT_METHODS`` and ``IMPLICIT_METHODS``; or
             ``Automatic()``, which takes a stiff one where a rate of the motion is too fast for an explicit one.
-        torques, control, wrenches, tau0: See ``rollout``.
+        torques, control, wrenches, tau0, actuators, commands, actuator_state: See ``rollout``.
         save_every: Number of steps from one saved state to the next.
         check: Whether a motion that diverges is computed there again, slowly, so that ``result`` says which quantity
             was the first that was not finite, with its joint, body and step, see ``rollout``.
@@ -95,9 +100,10 @@ def simulate(
     for name, value in (("duration", duration), ("dt", dt)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    y0 = initial_state(model, q0, v0, tau0)
+    control = actuated(model, actuators, control)
+    y0 = initial_state(model, q0, v0, tau0, control, actuator_state)
     steps = max(1, round(duration / dt / save_every)) * save_every
-    rows = torque_segments(model, torques, steps, 0.0, dt)
+    rows = torque_segments(model, given_commands(actuators, torques, commands), steps, 0.0, dt, control)
     every = node_steps(steps, save_every, CHUNK) if step_check else save_every
     unit = every if save_every > CHUNK else save_every
     chunk = unit * max(1, min(CHUNK, steps) // unit)
@@ -128,8 +134,11 @@ def _run(
 ) -> Run:  # fmt: skip
     """The motion from y0; if it is watched, up to the first chunk with a rate that the method does not bear."""
     model = fixed.model
-    parts: Any = (np.zeros(1, model.dtype), *np.split(y0[None], [model.nq, model.nq + model.nv], axis=1))
-    first = StateHistory(*(parts if model.topology.lags else parts[:3]))
+    lags = model.topology.lags
+    parts: Any = np.split(y0[None], np.cumsum([model.nq, model.nv, model.nv * lags]), axis=1)
+    time: Any = np.zeros(1, model.dtype)
+    q, v, z, w = parts
+    first = StateHistory(time, q, v, z if lags else None, w if w.size else None)
     forces = _forces(model, fixed.control, fixed.rows, np.zeros(1, int), first)
     pieces = _Pieces([first], [first], [forces])
     state, interrupted = run_in_chunks(
@@ -247,13 +256,13 @@ def _slice(motion: StateHistory, part: slice | Int[np.ndarray, " n"]) -> StateHi
 
 
 def _forces(
-    model: Model, control: Control | None, rows: TorqueSegment | None, at: Int[np.ndarray, " n"], motion: StateHistory
+    model: Model, control: Drive, rows: TorqueSegment | None, at: Int[np.ndarray, " n"], motion: StateHistory
 ) -> Float[np.ndarray, "n nv"]:
     """The drives' forces at the states after ``at`` steps, N m or N; of a row for each step the one after the state."""
     if rows is None:
         torques = None
     elif rows.steady:
-        torques = jnp.broadcast_to(rows.force, motion.v.shape)
+        torques = jnp.broadcast_to(rows.force, (len(motion.v), rows.force.size))
     else:
         # the last state has no row after it: the end of the last one
         since, force, slope = jax.tree.map(lambda x: x[np.minimum(at, len(x) - 1)], rows)

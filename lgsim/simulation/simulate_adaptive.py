@@ -13,16 +13,19 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
 from lgsim.integrators.step_error import StepError
 from lgsim.multibody.model import Model
+from lgsim.simulation.actuated_control import ActuatedControl, actuated, given_commands
 from lgsim.simulation.equations_of_motion import (
     MOTION_FIELD,
     Control,
     TorqueSegment,
     Wrenches,
+    actuator_part,
     drives,
     initial_state,
     split_state,
@@ -31,7 +34,7 @@ from lgsim.simulation.equations_of_motion import (
 )
 from lgsim.simulation.events import ThresholdEvent
 from lgsim.simulation.methods import method_name
-from lgsim.simulation.rollout import checked_equations_of_motion
+from lgsim.simulation.rollout import Drive, checked_equations_of_motion
 from lgsim.simulation.simulate import Progress
 from lgsim.simulation.tolerance_check import check_tolerance
 from lgsim.simulation.trajectory import Trajectory
@@ -58,6 +61,9 @@ def simulate_adaptive(
     torques: Float[ArrayLike, " nv"] | None = None,
     wrenches: Wrenches | None = None,
     tau0: Float[ArrayLike, " nv"] | None = None,
+    actuators: Actuators | ActuatorSum | None = None,
+    commands: Float[ArrayLike, " _"] | None = None,
+    actuator_state: Float[ArrayLike, " _"] | None = None,
     save_at: ArrayLike | Sequence[float] | None = None,
     dt_out: float = 0.01,
     events: Any = (),
@@ -85,6 +91,8 @@ def simulate_adaptive(
         control, wrenches: See ``rollout``; they should be smooth, each jump costs many steps.
         torques: Joint forces (nv,) all the time, N m or N; by default none.
         tau0: Forces at the start of drives that lag (nv,), N m or N, by default zero.
+        actuators, actuator_state: See ``rollout``; without clocks of their own.
+        commands: Commands (n,) of the actuators, all the time.
         save_at: Times of the states to keep, (n,), increasing, in [0, duration], s; by default ``dt_out`` apart.
         dt_out: Time between saved states, s, from 0 to the end; only the last one may lie half to one and a half times
             that from the one before.
@@ -110,33 +118,45 @@ def simulate_adaptive(
     for name, value in (("duration", duration), ("dt_out", dt_out)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
-    y0 = initial_state(model, q0, v0, tau0)
-    row = _constant(model, torques)
+    if getattr(actuators, "is_sampled", False):
+        raise ValueError(
+            "actuators: some have clocks or bounds that act at steps of a fixed length; simulate takes such steps"
+        )
+    control = actuated(model, actuators, control)
+    y0 = initial_state(model, q0, v0, tau0, control, actuator_state)
+    row = _constant(model, given_commands(actuators, torques, commands), control)
     events = (events,) if isinstance(events, adaptive.Event) else tuple(events)
     times = _times(model, save_at, duration, dt_out)
     args = ((model, control, wrenches), row)
     solve = partial(
-        adaptive.solve, method, state_space(model), MOTION_FIELD, args=args, atol=atol, rtol=rtol, events=events
+        adaptive.solve,
+        method,
+        state_space(model, control),
+        MOTION_FIELD,
+        args=args,
+        atol=atol,
+        rtol=rtol,
+        events=events,
     )
     blame = partial(_blame, args)
     motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=max_steps, events=events, blame=blame)
     time, states, result, steps = motion(solve, y0, progress=progress)
     again = partial(_again, motion, solve, y0, (float(rtol), float(atol)), result)
     whole = step_check and len(time) and (not result or result.startswith(EVENT))
-    error = check_tolerance(model, again, y0, time, states, steps) if whole else None
+    error = check_tolerance(model, again, y0, time, states, steps, control) if whole else None
     return _trajectory(model, control, row, time, states, (method, float(rtol), float(atol)), result, error)
 
 
 def _trajectory(
-    model: Model, control: Control | None, row: TorqueSegment | None, time: Float[np.ndarray, " saved"],
+    model: Model, control: Drive, row: TorqueSegment | None, time: Float[np.ndarray, " saved"],
     states: Float[np.ndarray, "saved state"], chosen: tuple[Method, float, float], result: str,
     error: StepError | None,
 ) -> Trajectory:  # fmt: skip
     """The trajectory of saved states, with the drives' forces; chosen were the method, rtol and atol."""
     method, rtol, atol = chosen
     q, v, z = split_state(model, jnp.asarray(states))
-    sequence = None if row is None else jnp.broadcast_to(row.force, v.shape)
-    tau = drives(model, control, sequence, jnp.asarray(time), q, v, z)
+    sequence = None if row is None else jnp.broadcast_to(row.force, (len(v), row.force.size))
+    tau = drives(model, control, sequence, jnp.asarray(time), q, v, z, actuator_part(model, jnp.asarray(states)))
     q, v, tau = (np.asarray(x) for x in (q, v, tau))
     name = f"{method_name(method)}, rtol {rtol:g}, atol {atol:g}"
     return Trajectory(model, time, q, v, tau, name, float("nan"), result, own_version(), error)
@@ -228,14 +248,17 @@ def _times(
     return times
 
 
-def _constant(model: Model, torques: ArrayLike | None) -> TorqueSegment | None:
-    """The row of joint forces that are the same all the time."""
-    if torques is not None and jnp.shape(torques) != (model.nv,):
+def _constant(model: Model, torques: ArrayLike | None, control: Drive) -> TorqueSegment | None:
+    """The row of joint forces or commands that are the same all the time."""
+    name, width, what = "torques", model.nv, "forces"
+    if isinstance(control, ActuatedControl):
+        name, width, what = "commands", control.actuators.commands, "commands"
+    if torques is not None and jnp.shape(torques) != (width,):
         raise ValueError(
-            f"torques: expected shape ({model.nv},), the same all the time, got {jnp.shape(torques)}; give forces that"
+            f"{name}: expected shape ({width},), the same all the time, got {jnp.shape(torques)}; give {what} that"
             " change as control, a function of time"
         )
-    return torque_segments(model, torques, 1, 0.0, 1.0)
+    return torque_segments(model, torques, 1, 0.0, 1.0, control)
 
 
 def _blame(args: Any, t: Float[Array, ""], y: Float[Array, " state"]) -> str:

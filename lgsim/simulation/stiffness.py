@@ -19,12 +19,12 @@ from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau
 from lgsim.integrators.stability import largest_step, unstable
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import (
-    Control,
     State,
     TorqueSegment,
     Wrenches,
     motion_jacobian,
 )
+from lgsim.simulation.rollout import Drive
 
 SINGULAR = 1e-6
 """The size of an eigenvalue of a step's linear system below which a step says nothing."""
@@ -87,7 +87,7 @@ def unstable_mode(
     states: Shaped[np.ndarray, "n state"] | Shaped[Array, "n state"],
     dt: float,
     *,
-    control: Control | None = None,
+    control: Drive = None,
     wrenches: Wrenches | None = None,
     segments: TorqueSegment | None = None,
 ) -> UnstableMode | None:
@@ -141,7 +141,7 @@ def fastest_rate(
     t: float,
     y: Shaped[np.ndarray, " state"],
     *,
-    control: Control | None = None,
+    control: Drive = None,
     wrenches: Wrenches | None = None,
     segments: TorqueSegment | None = None,
 ) -> float:
@@ -158,7 +158,7 @@ def singular_joint(
     y: Shaped[np.ndarray, " state"],
     dt: float,
     *,
-    control: Control | None = None,
+    control: Drive = None,
     wrenches: Wrenches | None = None,
     segments: TorqueSegment | None = None,
 ) -> str:
@@ -187,7 +187,7 @@ def singular_joint(
 @eqx.filter_jit  # not jax.jit: a control may be any function
 def _modes(
     model: Model,
-    control: Control | None,
+    control: Drive,
     wrenches: Wrenches | None,
     segment: TorqueSegment | None,
     t: Shaped[Array, " n"] | Shaped[np.ndarray, " n"],
@@ -235,7 +235,7 @@ def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
     vector: Complex[np.ndarray, " algebra"] = vectors[:, np.argmin(np.abs(values - mode))]
     nv = model.nv
     moves = np.abs(vector[nv : 2 * nv]) / np.sqrt(data.inverse_inertia)  # by energy
-    drives = np.abs(vector[2 * nv :])
+    drives = np.abs(vector[2 * nv : 3 * nv]) if model.topology.lags else np.zeros(0)
     if drives.size:
         i = int(np.argmax(drives))
         lag = float(model.actuator_time[i])

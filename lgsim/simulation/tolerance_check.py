@@ -13,6 +13,7 @@ from lgsim.integrators.step_error import Estimate, StepError, Timeline, by_toler
 from lgsim.integrators.step_grids import Gaps
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import state_space
+from lgsim.simulation.rollout import Drive
 from lgsim.simulation.step_check import differences, motion_scale, neighbor
 
 FACTOR = 10.0
@@ -34,6 +35,7 @@ def check_tolerance(
     time: Float[np.ndarray, " saved"],
     states: States,
     steps: int,
+    drive: Drive = None,
 ) -> StepError | None:
     """The error of adaptive steps at the saved states, which is proportional to their tolerance.
 
@@ -46,6 +48,7 @@ def check_tolerance(
         time: Times of the saved states, s.
         states: The saved states.
         steps: Number of steps that were made.
+        drive: The control or the actuators.
 
     Returns:
         The error; None where nothing but the start was saved, and where Ctrl-C ended the search for it.
@@ -55,9 +58,10 @@ def check_tolerance(
         time, states = np.append(np.zeros_like(time[:1]), time), np.concatenate([np.asarray(y0)[None], states])
     if len(time) < 2:
         return None
-    scale, after = motion_scale(model, states), time[1:].astype(float)
+    scale, after = motion_scale(model, states, drive), time[1:].astype(float)
     line = Timeline(after, steps * after / after[-1])
-    difference = differences(state_space(model))
+    space = state_space(model, drive)
+    difference = differences(space)
 
     def gaps(one: States, two: States) -> Gaps:
         """Between two motions at the times that both have; at an event the states of the event are compared."""
@@ -86,7 +90,7 @@ def check_tolerance(
         return by_tolerances(line, scale, TIGHTER, None, None, gaps(states[1:], tight) if ended else unknown)
 
     def neighbor_rate() -> float:
-        start, apart = neighbor(model, np.asarray(y0), scale)
+        start, apart = neighbor(space, np.asarray(y0), scale)
         found, ended = motion(1.0, start)
         return parting_rate(line, scale, gaps(states[1:], found), apart) if ended else float("nan")
 

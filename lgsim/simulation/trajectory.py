@@ -202,19 +202,25 @@ class Trajectory:
         kinetic, potential = in_padded_batches(partial(energies, self.model), self.q, self.v)
         return np.asarray(kinetic), np.asarray(potential)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the motion, whole or not at all: ``.npz`` or ``.parquet`` with the model in it, or ``.csv``.
+    def save(self, path: str | Path, description: str | Path | None = None) -> Path:
+        """Write the motion, whole or not at all: ``.npz`` or ``.parquet`` with the model in it, ``.csv``, or ``.mcap``.
+
+        An MCAP file is what ROS 2 would have recorded, and what Foxglove, Rerun and PlotJuggler show: /joint_states,
+        /tf, /tf_static, and the odometry of free joints.
 
         Args:
             path: The file, whose ending says the format.
+            description: The machine's URDF file, which goes into an ``.mcap`` file as /robot_description.
 
         Returns:
             The path.
 
         Raises:
             ValueError: the ending is another one.
+            ModuleNotFoundError: a package is missing; the message names the extra.
+            OSError: the file cannot be written; the error names it.
         """
-        return trajectory_files.save(self, Path(path))
+        return trajectory_files.save(self, Path(path), description)
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:

@@ -1,4 +1,4 @@
-"""Files of trajectories: npz and parquet, which hold the model too, and csv.
+"""Files of trajectories: npz and parquet, which hold the model too, csv, and mcap, which is for viewers.
 
 What the functions call a motion is a ``Trajectory``, whose file imports this one.
 """
@@ -17,6 +17,7 @@ import numpy as np
 
 from lgsim.integrators.step_error import StepError
 from lgsim.multibody.serialization import from_record, to_record
+from lgsim.simulation import trajectory_mcap
 from lgsim.support.files import write_whole
 from lgsim.support.packages import package
 
@@ -30,14 +31,23 @@ _ERROR_FIELDS = ("names", "units", "places", "order", "claimed", "resolved", "re
 _ERROR = "step error of "
 
 
-def save(motion: Any, path: Path) -> Path:
+def save(motion: Any, path: Path, description: str | Path | None = None) -> Path:
     """Write a trajectory, whole or not at all, in the format of the path's ending.
 
+    Args:
+        motion: The trajectory.
+        path: The file.
+        description: The machine's URDF file for ``.mcap``; None for none.
+
     Raises:
-        ValueError: the ending is none of ``.npz``, ``.parquet``, ``.csv``.
-        ModuleNotFoundError: pyarrow is missing for ``.parquet``.
+        ValueError: the ending is none of ``.npz``, ``.parquet``, ``.csv``, ``.mcap``.
+        ModuleNotFoundError: pyarrow is missing for ``.parquet``, mcap-ros2-support for ``.mcap``.
+        OSError: the file cannot be written; the error names it.
     """
-    write_whole(path, _by_ending(_WRITERS, path)(motion))
+    if path.suffix == ".mcap":
+        text = "" if description is None else Path(description).read_text(encoding="utf-8", errors="replace")
+        return trajectory_mcap.save(motion, path, text)
+    write_whole(path, _by_ending(_WRITERS, path, ".mcap")(motion))
     return path
 
 
@@ -55,12 +65,11 @@ def load(path: Path) -> dict[str, Any]:
     return read(path)
 
 
-def _by_ending(functions: dict[str, Function], path: Path) -> Function:
-    """The function for a path's ending; ValueError if there is none."""
+def _by_ending(functions: dict[str, Function], path: Path, *more: str) -> Function:
+    """The function for a path's ending; ValueError if there is none, which names further endings too."""
     if path.suffix not in functions:
-        raise ValueError(
-            f"{path}: expected a name that ends in {' or '.join(functions)}, got {path.suffix or 'no ending'!r}"
-        )
+        endings = " or ".join([*functions, *more])
+        raise ValueError(f"{path}: expected a name that ends in {endings}, got {path.suffix or 'no ending'!r}")
     return functions[path.suffix]
 
 

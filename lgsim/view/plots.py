@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["energy", "joints", "momentum", "phase", "step_sizes"]
+__all__ = ["differences", "energy", "joints", "momentum", "phase", "step_sizes"]
 
 
 @runtime_checkable
@@ -39,17 +39,34 @@ LIMIT = {"color": "#c0392b", "linewidth": 0.8, "linestyle": (0, (4, 3))}
 TIME = "time (s)"
 OUTSIDE = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "frameon": False, "fontsize": 8}
 HEAD = {"loc": "left", "fontweight": "bold", "fontsize": 9}
+PAGE = 7.2
+"""The width of a figure over a page of a paper, inches."""
+ROW = 1.05
+"""The height of a row of plots, inches."""
+MOST_ROWS = 8
+"""Rows that a figure has at most with one joint each."""
+TOGETHER = 6
+"""Joints that share a row of a figure of more joints."""
+FLAT = 1e-6
+"""Changes by less than this share of what the others do are drawn as constant."""
 COLUMNS = (("configuration", "q"), ("velocity", "v"), ("joint force", "τ"))
 
 
-def joints(motion: MotionLike, names: Sequence[str] | None = None) -> Figure:
-    """Configuration, velocity and joint force of each joint over time, a row for each.
+def joints(
+    motion: MotionLike, names: Sequence[str] | None = None, *, width: float | None = None, held: bool | None = None
+) -> Figure:
+    """Configuration, velocity and joint force of each joint over time, as one prints it.
 
-    A joint that slides and turns has a row for either. Limits that the motion comes near are dashed lines.
+    A joint that slides and turns has a row for either; of more than eight rows, six joints of one unit share a row. A
+    quantity that is zero for all joints has no column. Limits that the motion comes near are dashed lines. Numbers that
+    change by less than a millionth of the others are drawn as constant.
 
     Args:
         motion: Any object with ``model``, ``time`` (N,), ``q`` (N, nq), ``v`` and ``tau`` (N, nv).
         names: Names of the joints to show; None for all.
+        width: Width of the figure, inches; None for 7.2, that of a page, and less for a single column of plots.
+        held: Whether forces are drawn as steps, each of which lasts until the next one; None for where they are: most
+            equal the one before, or the last one alone does, as for the controls of a plan.
 
     Returns:
         The figure.
@@ -60,29 +77,107 @@ def joints(motion: MotionLike, names: Sequence[str] | None = None) -> Figure:
     """
     model, time = motion.model, times(motion)
     data = (series(motion, "q", model.nq), series(motion, "v", model.nv), series(motion, "tau", model.nv))
-    rows = panels(model, names)
-    figure, axes = axes_grid(len(rows), 3, 11.0, 1.25 * len(rows) + 0.9)
-    for row, panel in enumerate(rows):
-        places = (panel.q, panel.v, panel.v)
-        entries = (panel.q_names, panel.v_names, panel.v_names)
-        for column, (values, (_, symbol)) in enumerate(zip(data, COLUMNS, strict=True)):
-            ax = axes[row, column]
-            for number, (place, name) in enumerate(zip(places[column], entries[column], strict=True)):
-                ax.plot(time, values[:, place], color=COLORS[number], linewidth=1.2, label=name or symbol)
-            _limits(ax, model, panel, column)
-            ax.set_ylabel(f"{symbol} ({panel.units[column]})")
-            if len(places[column]) > 1:
+    groups = _groups(panels(model, names))
+    shown = [column for column in range(3) if column == 0 or any(data[column][:, p.v].any() for g in groups for p in g)]
+    steps = is_held(data[2]) if held is None else held
+    wide = any(len(group) > 1 for group in groups)
+    size = width or (PAGE if len(shown) > 1 else PAGE / 2 + wide)
+    figure, axes = axes_grid(len(groups), len(shown), size, ROW * len(groups) + 0.6)
+    rows = [panel for group in groups for panel in group]
+    for row, group in enumerate(groups):
+        for place, column in enumerate(shown):
+            ax = axes[row, place]
+            _draw_group(ax, time, data[column], group, column, column == 2 and steps)
+            keep_noise_flat(ax, max(_size(data[column], panel, column) for panel in rows if _alike(panel, group[0])))
+            if len(group) == 1:
+                _limits(ax, model, group[0], column)
+            ax.set_ylabel(f"{COLUMNS[column][1]} ({group[0].units[column]})")
+            labels = _labels(group, column)
+            if len(labels) > 1 and (place == len(shown) - 1 or labels != _labels(group, shown[-1])):
                 ax.legend(**OUTSIDE)
-        axes[row, 0].set_title(panel_title(panel, rows), **HEAD)
-    for column, (title, _) in enumerate(COLUMNS):
-        axes[0, column].annotate(
-            title, (0.5, 1.0), (0, 24), xycoords="axes fraction", textcoords="offset points", ha="center", fontsize=10
-        )
+        if len(group) == 1:
+            axes[row, 0].set_title(panel_title(group[0], rows), **HEAD)
+    for place, column in enumerate(shown):
+        axes[0, place].annotate(
+            COLUMNS[column][0], (0.5, 1.0), (0, 20), xycoords="axes fraction", textcoords="offset points", ha="center",
+            fontsize=9,
+        )  # fmt: skip
     figure.align_ylabels()
     return figure
 
 
-def energy(motion: MotionLike) -> Figure:
+def _groups(rows: list[Panel]) -> list[list[Panel]]:
+    """The panels that share axes: one each, or of many some that follow each other and have one unit."""
+    if len(rows) <= MOST_ROWS:
+        return [[panel] for panel in rows]
+    groups: list[list[Panel]] = []
+    for panel in rows:
+        last = groups[-1] if groups else []
+        single = len(panel.v) == 1 and not panel.quaternion
+        if single and last and len(last) < TOGETHER and len(last[0].v) == 1 and _alike(panel, last[0]):
+            last.append(panel)
+        else:
+            groups.append([panel])
+    return groups
+
+
+def _alike(panel: Panel, other: Panel) -> bool:
+    """Whether two panels have the same units."""
+    return panel.units == other.units
+
+
+def _draw_group(
+    ax: Axes, time: Float[np.ndarray, " N"], values: Float[np.ndarray, "N k"], group: list[Panel], column: int,
+    steps: bool,
+) -> None:  # fmt: skip
+    """Draw one quantity of some joints."""
+    number = 0
+    for panel in group:
+        places = panel.q if column == 0 else panel.v
+        for place, name in zip(places, panel.q_names if column == 0 else panel.v_names, strict=True):
+            label = panel.joint if len(group) > 1 else name or COLUMNS[column][1]
+            style = {"color": COLORS[number % len(COLORS)], "linewidth": 1.0, "label": label}
+            ax.plot(time, values[:, place], drawstyle="steps-post" if steps else "default", **style)
+            number += 1
+
+
+def _labels(group: list[Panel], column: int) -> list[str]:
+    """What tells the lines of some axes apart."""
+    if len(group) > 1:
+        return [panel.joint for panel in group]
+    return list(group[0].q_names if column == 0 else group[0].v_names)
+
+
+def _size(values: Float[np.ndarray, "N k"], panel: Panel, column: int) -> float:
+    """The largest finite number of a quantity of a joint."""
+    own = np.abs(values[:, list(panel.q if column == 0 else panel.v)])
+    return float(np.max(own, where=np.isfinite(own), initial=0.0))
+
+
+def is_held(tau: Float[np.ndarray, "N nv"]) -> bool:
+    """Whether forces stay as they are from each time to the next: most equal the one before, or the last one does."""
+    changes = np.any(np.diff(tau, axis=0) != 0, axis=1)
+    if not changes.any():
+        return False
+    return bool(np.mean(changes) < 0.5 or (len(changes) > 2 and not changes[-1] and changes[:-1].all()))
+
+
+def keep_noise_flat(ax: Axes, scale: float, noise: float = FLAT, shown: float = 0.1) -> None:
+    """Let vertical axes on which only noise is to be seen show a good part of a scale.
+
+    Args:
+        ax: The axes.
+        scale: The size of such numbers.
+        noise: The share of the scale below which changes are noise.
+        shown: The share of the scale that is shown then.
+    """
+    bottom, top = ax.get_ylim()
+    if np.isfinite([bottom, top, scale]).all() and top - bottom < noise * scale:
+        middle = (bottom + top) / 2
+        ax.set_ylim(middle - shown * scale / 2, middle + shown * scale / 2)
+
+
+def energy(motion: MotionLike, *, width: float = 5.4) -> Figure:
     """Kinetic, potential and total energy over time, and how the total changes.
 
     Springs in joints count as potential energy. Where there are joint forces, their work since the start,
@@ -91,6 +186,7 @@ def energy(motion: MotionLike) -> Figure:
 
     Args:
         motion: Any object with the attributes that ``joints`` takes.
+        width: Width of the figure, inches.
 
     Returns:
         The figure.
@@ -103,7 +199,7 @@ def energy(motion: MotionLike) -> Figure:
     v, tau = series(motion, "v", model.nv), series(motion, "tau", model.nv)
     kinetic, potential = (np.asarray(x, float) for x in energies(model, *_states(motion)))
     total = kinetic + potential
-    figure, axes = axes_grid(2, 1, 8.0, 5.6, heights=(2.0, 1.0))
+    figure, axes = axes_grid(2, 1, width, 0.62 * width, heights=(2.0, 1.0))
     ax, below = axes[0, 0], axes[1, 0]
     for values, name, color, width in (
         (kinetic, "kinetic", COLORS[0], 1.2),
@@ -119,17 +215,23 @@ def energy(motion: MotionLike) -> Figure:
         power = np.sum(tau * v, axis=1)
         work = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(time))])
         below.plot(time, work, label="work of the\njoint forces", color=COLORS[2], linewidth=1.2, linestyle="--")
+    # what sums of such numbers are rounded to is no change
+    rounding = 1e3 * float(np.finfo(model.dtype).eps)
+    largest = float(np.max(np.abs([kinetic, potential]), where=np.isfinite([kinetic, potential]), initial=0.0))
+    keep_noise_flat(below, largest, rounding, rounding)
+    keep_noise_flat(ax, largest)
     below.set_ylabel("change (J)")
     below.legend(**OUTSIDE)
     figure.align_ylabels()
     return figure
 
 
-def momentum(motion: MotionLike) -> Figure:
+def momentum(motion: MotionLike, *, width: float = 5.4) -> Figure:
     """Linear and angular momentum over time, about the world's origin, in its axes.
 
     Args:
         motion: Any object with the attributes that ``joints`` takes.
+        width: Width of the figure, inches.
 
     Returns:
         The figure.
@@ -140,7 +242,7 @@ def momentum(motion: MotionLike) -> Figure:
     """
     time = times(motion)
     values = np.asarray(momenta(motion.model, *_states(motion)), float)
-    figure, axes = axes_grid(2, 1, 8.0, 5.2)
+    figure, axes = axes_grid(2, 1, width, 0.62 * width)
     for row, (name, unit) in enumerate(
         (
             ("Linear momentum", "kg m/s"),
@@ -150,6 +252,8 @@ def momentum(motion: MotionLike) -> Figure:
         ax = axes[row, 0]
         for number, axis in enumerate("xyz"):
             ax.plot(time, values[:, 3 * row + number], color=COLORS[number], linewidth=1.2, label=axis)
+        part = np.abs(values[:, 3 * row : 3 * row + 3])
+        keep_noise_flat(ax, float(np.max(part, where=np.isfinite(part), initial=0.0)))
         ax.set_ylabel(f"momentum ({unit})")
         ax.set_title(name, **HEAD)
         ax.legend(**OUTSIDE)
@@ -182,6 +286,37 @@ def step_sizes(time: Timed | Float[Array, " N"] | Float[np.ndarray, " N"]) -> Fi
     ax.set_ylim(steps.min() / 2, steps.max() * 2)
     ax.set_ylabel("step (s)")
     ax.set_title(f"{len(steps)} steps, {_range(steps)}", **HEAD)
+    return figure
+
+
+def differences(
+    time: Float[np.ndarray, " N"], curves: Mapping[str, Float[np.ndarray, " N"]], *, width: float = 5.4
+) -> Figure:
+    """Differences of two motions over time, on logarithmic axes: straight lines for chaotic motions.
+
+    Args:
+        time: Times, (N,), s.
+        curves: The differences (N,), by name with unit; what is zero is not drawn.
+        width: Width of the figure, inches.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
+    """
+    figure, axes = axes_grid(len(curves), 1, width, 1.35 * len(curves) + 0.6)
+    for ax, (name, values), color in zip(axes[:, 0], curves.items(), COLORS, strict=False):
+        seen = np.where((values > 0) & np.isfinite(values), values, np.nan)
+        if np.isfinite(seen).any():
+            ax.set_yscale("log")
+            ax.plot(time, seen, color=color, linewidth=1.0)
+        else:
+            ax.set_yticks([])
+            ax.annotate("no difference", (0.5, 0.5), xycoords="axes fraction", ha="center", fontsize=8)
+        ax.set_ylabel(name)
+    axes[0, 0].set_title("Largest difference", **HEAD)
+    figure.align_ylabels()
     return figure
 
 

@@ -56,6 +56,26 @@ def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None
     return {name: shapes for name, shapes in found.items() if shapes}
 
 
+def missing_meshes(path: str | os.PathLike[str]) -> list[str]:
+    """The mesh files that a URDF file names and that are not there, each with its line; no mesh is opened.
+
+    They are sought where ``read_visuals`` seeks them, those of <visual> and of <collision>.
+
+    Raises:
+        FileError: the file is missing, is not XML, or a mesh has no name.
+    """
+    file, node = read(path, None)
+    root = Element(file, node)
+    reader, found = _Reader(root), {}
+    for link in root.children("link"):
+        for shape in (*link.children("visual"), *link.children("collision")):
+            geometry = shape.child("geometry")
+            mesh = None if geometry is None else geometry.child("mesh")
+            if mesh is not None and reader._find(name := mesh.name("filename")) is None:
+                found.setdefault(name, f"line {mesh.line}: there is no file {name!r}")
+    return list(found.values())
+
+
 class _Reader:
     """Reads the shapes of one file, and collects the meshes that cannot be read."""
 

@@ -2,7 +2,12 @@
 
 import csv
 import errno
+import os
+import re
+import tempfile
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -98,18 +103,103 @@ def test_convert_to_csv_and_back_to_npz(run, tmp_path):
     assert "a .csv file holds no machine; expected a run that ends in .npz or .parquet" in refused(
         "convert", tmp_path / "run.csv", tmp_path / "again.npz"
     )
-    assert "OUT: expected a name that ends in .npz or .parquet or .csv, got 'run.txt'" in refused(
+    assert "OUT: expected a name that ends in .npz or .parquet or .csv or .mcap, got 'run.txt'" in refused(
         "convert", run, tmp_path / "run.txt"
     )
 
 
-def test_full_disk_is_one_line(run, tmp_path, monkeypatch):
-    def full(motion, path):
-        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+def fill(monkeypatch, *folders):
+    """Let no file be written to some folders, as where a disk is full; all of them for none."""
+    real = os.fdopen
 
-    monkeypatch.setattr(Trajectory, "save", full)
-    out = tmp_path / "run.csv"
-    assert refused("convert", run, out, code=1) == f"{out}: No space left on device"
+    class Full:
+        def __init__(self, file):
+            self.file = file
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            self.file.close()
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+        def write(self, data):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def fdopen(handle, *arguments, **named):
+        file = real(handle, *arguments, **named)
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        return Full(file) if not folders or path.parent in folders else file
+
+    monkeypatch.setattr("lgsim.support.files.os.fdopen", fdopen)
+
+
+def test_full_disk_is_one_line(run, tmp_path, monkeypatch):
+    """The file is named, not the temporary one, and nothing is left."""
+    fill(monkeypatch)
+    for ending in ("csv", "npz", "mcap"):
+        if ending == "mcap" and not find_spec("mcap_ros2"):
+            continue
+        out = tmp_path / f"run.{ending}"
+        assert refused("convert", run, out, code=1) == f"{out}: No space left on device"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_finished_run_is_kept_elsewhere_where_the_disk_is_full(run, files, tmp_path, monkeypatch):
+    """As .npz in another folder, which the message names; it is the run."""
+    folder, other = tmp_path / "full", tmp_path / "other"
+    folder.mkdir(), other.mkdir()
+    fill(monkeypatch, folder)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(other))
+    said = refused("convert", run, folder / "run.csv", code=1)
+    assert said.startswith(f"{folder / 'run.csv'}: No space left on device; the run is kept in {other / 'lgsim-run-'}")
+    (kept,) = other.iterdir()
+    np.testing.assert_array_equal(Trajectory.load(kept).q, Trajectory.load(run).q)
+    kept.unlink()
+    result = lgsim("simulate", files / "arm.urdf", "--duration", 0.004, "--dt", 0.001, "--out", folder / "run.npz",
+                   "--no-step-check")  # fmt: skip
+    assert result.exit_code == 1 and "the run is kept in" in " ".join(result.stderr.split())
+    (kept,) = other.iterdir()
+    assert len(Trajectory.load(kept)) == 5 and not list(folder.iterdir())
+
+
+def test_plots_and_scenes_name_their_file_where_the_disk_is_full(run, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    def full(figure, path, **settings):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    message = refused("plot", run, "--out", tmp_path, code=1)
+    assert message == f"{tmp_path / 'run-joints.png'}: No space left on device"
+    if find_spec("viser"):
+        fill(monkeypatch)
+        message = refused("view", run, "--html", tmp_path / "run.html", code=1)
+        assert message == f"{tmp_path / 'run.html'}: No space left on device"
+
+
+@pytest.mark.skipif(not find_spec("mcap_ros2"), reason="needs the extra logs")
+def test_convert_to_mcap(run, files, tmp_path):
+    """With the machine's URDF for its shapes; it is no run any more, but a recording."""
+    from lgsim import load_urdf
+    from lgsim.identify import read_recording
+
+    assert lgsim("convert", run, tmp_path / "run.mcap", "--machine", files / "arm.urdf").exit_code == 0
+    read = read_recording(tmp_path / "run.mcap", load_urdf(files / "arm.urdf"), checked=False)
+    np.testing.assert_array_equal(read.q, Trajectory.load(run).q)
+    assert b"<robot" in description(tmp_path / "run.mcap")
+    assert "a .mcap file holds no machine" in refused("convert", tmp_path / "run.mcap", tmp_path / "again.npz")
+
+
+def description(path):
+    """What the messages on /robot_description say."""
+    from mcap.reader import make_reader
+
+    with path.open("rb") as file:
+        return b"".join(m.data for _, _, m in make_reader(file).iter_messages(topics=["/robot_description"]))
 
 
 def test_convert_to_parquet_and_back(run, tmp_path):
@@ -189,3 +279,55 @@ def test_view_refuses(run, files, tmp_path):
     assert "visuals: expected names of frames" in refused(
         "view", files / "ball.urdf", "--html", tmp_path / "x.html", "--visuals", files / "arm.urdf"
     )
+
+
+def apart(run, gap):
+    """A run of the arm and another one whose shoulder is off by a gap over time."""
+    one = Trajectory.load(run)
+    time = 0.02 * np.arange(600)
+    q = np.stack([np.sin(time), np.cos(2 * time)], axis=1)
+    first = Trajectory(one.model, time, q, np.zeros_like(q), np.zeros_like(q))
+    return first, replace(first, q=q + np.stack([gap(time), 0 * time], axis=1))
+
+
+@pytest.mark.parametrize(
+    ("gap", "rate"),
+    [
+        (lambda t: np.minimum(1e-12 * np.exp(2.5 * t), 0.8), 2.5),  # chaotic, until it is as large as the motion
+        (lambda t: np.minimum(1e-9 * np.exp(1.5 * t), 0.8) * np.abs(np.cos(7 * t)), 1.5),  # with zeros on the way
+        (lambda t: 1e-6 * t, None),
+        (lambda t: 1e-9 * t**4, None),
+        (lambda t: 1e-9 * np.sin(t), None),
+        (lambda t: 0 * t, None),
+    ],
+)
+def test_growth_of_the_difference_of_chaotic_runs(run, tmp_path, gap, rate):
+    """The time for a factor of ten is ln(10) / rate; powers of the time are no chaos."""
+    for name, motion in zip(("a", "b"), apart(run, gap), strict=True):
+        motion.save(tmp_path / f"{name}.npz")
+    result = lgsim("compare", tmp_path / "a.npz", tmp_path / "b.npz", "--plot", tmp_path / "gap.svg")
+    assert result.exit_code == 0
+    said = re.search(r"grows tenfold every (\S+) s", squeezed(result.stdout))
+    assert (said is None) == (rate is None), result.stdout
+    if rate is not None:
+        assert abs(float(said[1]) - np.log(10) / rate) < 0.1 * np.log(10) / rate
+        assert "the motion is chaotic" in squeezed(result.stdout)
+    assert b"<svg" in (tmp_path / "gap.svg").read_bytes()
+    assert "--plot: expected one of png, pdf, svg, got 'gif'" in refused(
+        "compare", tmp_path / "a.npz", tmp_path / "b.npz", "--plot", tmp_path / "gap.gif"
+    )
+
+
+def test_figures_of_a_paper(run, tmp_path):
+    """Some joints, as PDF with text that stays text, as wide as a column."""
+    result = lgsim("plot", run, "--out", tmp_path, "--joints", "elbow", "--format", "pdf", "--width", 3.4)
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "run-joints.pdf").read_bytes()
+    assert b"/Type0" in page and b"/Type3" not in page
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ", page)
+    assert abs(float(box[1]) - 3.4 * 72) < 1
+    assert "--joints: expected the name of a joint, got 'elbw'; did you mean 'elbow'" in refused(
+        "plot", run, "--out", tmp_path, "--joints", "elbw"
+    )
+    assert "--format: expected one of png, pdf, svg, got 'eps'" in refused("plot", run, "--format", "eps")
+    assert "--width: expected 1 to 40 inches, got 0" in refused("plot", run, "--width", 0)

@@ -90,6 +90,28 @@ def test_drives_that_lag(files, tmp_path):
     )
 
 
+def test_actuators_of_the_file_follow_commands(tmp_path):
+    """A servo on a cart without gravity: an oscillator in closed form; commands by place and by name."""
+    machine, out = tmp_path / "servo.xml", tmp_path / "run.npz"
+    machine.write_text(
+        """<mujoco><option gravity="0 0 0"/><worldbody><body><joint name="rail" type="slide"/>
+        <inertial pos="0 0 0" mass="2" diaginertia="1 1 1"/></body></worldbody>
+        <actuator><position name="servo" joint="rail" kp="50"/></actuator></mujoco>"""
+    )
+    for command in ("servo=0.3", "0.3"):
+        result = lgsim(
+            "simulate", machine, "--ctrl", command, "--duration", 0.2, "--dt", 0.002, "--out", out, "--no-step-check"
+        )
+        assert result.exit_code == 0, result.output
+        run = Trajectory.load(out)
+        np.testing.assert_allclose(run.q[:, 0], 0.3 * (1 - np.cos(5 * run.time)), rtol=0, atol=1e-8)
+        np.testing.assert_allclose(run.tau[:, 0], 15.0 * np.cos(5 * run.time), rtol=0, atol=1e-6)
+    said = "--ctrl: expected names of actuators, got 'sevo'; did you mean 'servo'?"
+    assert said in refused("simulate", machine, "--ctrl", "sevo=1")
+    assert "--ctrl: expected 1 number, for servo, got 2" in refused("simulate", machine, "--ctrl", "1,2")
+    assert "no --torque beside it" in refused("simulate", machine, "--ctrl", "1", "--torque", "1")
+
+
 def test_adaptive_steps(files, tmp_path):
     """A cart that a constant force pushes moves by a t^2 / 2; ``--dt`` and ``--save-every`` say what is saved."""
     pytest.importorskip("diffrax")
@@ -157,7 +179,7 @@ REFUSED = {
     ),
     "tolerance alone": (("--tolerance", "1e-3"), "--tolerance: only together with --adaptive"),
     "adaptive dt short": (("--adaptive", "--dt", "1e-10"), "--dt: expected less than 1e+08 saved states, got 5e+10"),
-    "ending": (("--out", "run.mat"), "--out: expected a name that ends in .npz or .parquet or .csv, got 'run.mat'"),
+    "ending": (("--out", "run.mat"), "expected a name that ends in .npz or .parquet or .csv or .mcap, got 'run.mat'"),
     "no ending": (("--out", "run"), "got 'run' (no ending)"),
     "no folder": (("--out", "nowhere/run.npz"), "--out: there is no folder 'nowhere'"),
     "locked folder": (("--out", "/proc/run.npz"), "--out: the folder '/proc' cannot be written"),

@@ -41,7 +41,7 @@ def test_the_error_of_the_motion_holds(fits):
     """Root mean squares of what each method makes of the windows less DOP853 from the same starts, by window."""
     for name, fit in fits.items():
         step_error, mass = fit.step_error, float(fit.plant.model.inertias[1, 0])
-        windows = cut_windows(records().broadcast(fit.model), fit.model, WINDOW, 5)
+        windows = cut_windows(records().broadcast(fit.model), fit.plant, WINDOW, 5)
         method, off = METHODS[name], []
         # the residuals of the motion by the method and of the exact one differ by the error of the steps
         own = np.asarray(fit.estimator.resimulated(fit.parameters, fit.estimate, fit.samples, jnp.asarray(1)).residuals)

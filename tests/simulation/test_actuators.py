@@ -8,6 +8,7 @@ import pytest
 
 import lgsim
 from lgsim.multibody import ModelError, joints
+from lgsim.multibody.model import DRIVES
 from lgsim.multibody.serialization import from_record, to_record
 from lgsim.simulation import Trajectory, controls, events, rollout, simulate, simulate_adaptive
 from tests.dynamics.machines import close
@@ -67,7 +68,8 @@ def test_the_forces_that_lag_are_kept_in_files_and_between_states(tmp_path):
 def test_a_machine_gets_lags_and_loses_them(without_import_hook):
     """By any name of the number; without lags there are no forces to start from."""
     plain = slide()
-    for model in (plain.replace(actuator_time=0.1), plain.replace(drives=plain.drives.at[:, -1].set(0.1))):
+    drives = plain.drives.at[:, DRIVES.index("actuator_time")].set(0.1)
+    for model in (plain.replace(actuator_time=0.1), plain.replace(drives=drives)):
         assert model.topology.lags and rollout(
             model, jnp.zeros(1), jnp.zeros(1), dt=0.1, steps=1
         ).drive_forces.shape == (2, 1)

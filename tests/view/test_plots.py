@@ -61,7 +61,7 @@ def test_limits_are_drawn_where_the_motion_comes_near(arm):
 
 
 def test_free_joint_has_its_parts_apart(free):
-    figure = plots.joints(free)
+    figure = plots.joints(SimpleNamespace(**{**vars(free), "tau": np.ones((len(free.time), 7))}))
     axes = np.array(figure.axes).reshape(3, 3)
     titles = [ax.get_title(loc="left") for ax in axes[:, 0]]
     assert titles == ["base (sliding)", "base (turning)", "slide"]
@@ -75,7 +75,9 @@ def test_free_joint_has_its_parts_apart(free):
     np.testing.assert_array_equal(quaternion["z"][:, 1], np.asarray(free.q)[:, 6])
     np.testing.assert_array_equal(drawn(axes[1, 1])["y"][:, 1], free.v[:, 4])
     np.testing.assert_array_equal(next(iter(drawn(axes[2, 0]).values()))[:, 1], np.asarray(free.q)[:, 7])
-    assert [text.get_text() for text in axes[0, 0].get_legend().get_texts()] == ["x", "y", "z"]
+    # a legend stands once in a row, but the quaternion has entries of its own
+    assert [text.get_text() for text in axes[0, 2].get_legend().get_texts()] == ["x", "y", "z"]
+    assert axes[0, 0].get_legend() is None and axes[1, 0].get_legend() is not None
 
 
 def test_energy_is_that_of_a_point_on_a_rod(pendulum):
@@ -167,10 +169,76 @@ def test_joints_of_two_numbers_and_one_that_mimics():
     model = builder.build()
     time = np.linspace(0, 1, 5)
     q = np.arange(25.0).reshape(5, 5)
-    axes = np.array(plots.joints(motions.of(model, time, q)).axes).reshape(4, 3)
+    axes = np.array(plots.joints(motions.of(model, time, q, q, q)).axes).reshape(4, 3)
     titles = [ax.get_title(loc="left") for ax in axes[:, 0]]
     assert titles == ["both (sliding)", "both (turning)", "cross", "leader"]
     # a cylindrical joint has its angle first
     np.testing.assert_array_equal(drawn(axes[0, 0])["q"][:, 1], q[:, 1])
     np.testing.assert_array_equal(drawn(axes[1, 0])["q"][:, 1], q[:, 0])
     assert list(drawn(axes[2, 0])) == ["1", "2"]
+
+
+def test_no_column_of_zeros_and_no_noise_on_the_axes(arm):
+    """Forces that are zero have no column; what moves by rounding alone is a flat line beside what moves."""
+    rng = np.random.default_rng(0)
+    q = arm.q.copy()
+    q[:, 2] = 0.5 + 1e-13 * rng.standard_normal(31)
+    axes = np.array(plots.joints(SimpleNamespace(**{**vars(arm), "q": q, "tau": 0 * arm.tau})).axes).reshape(7, 2)
+    assert [ax.get_ylabel() for ax in axes[0]] == ["q (rad)", "v (rad/s)"]
+    low, high = axes[2, 0].get_ylim()
+    assert low < 0.5 < high and high - low > 0.05 * np.max(np.abs(q))
+    assert axes[2, 0].get_lines()[0].get_ydata() is not None
+    still = SimpleNamespace(**{**vars(arm), "v": 0 * arm.v, "tau": 0 * arm.tau})
+    assert len(plots.joints(still).axes) == 7
+
+
+def test_energy_that_stays_is_a_flat_line():
+    """The change of a body at constant speed is rounding, and the axis shows more than that."""
+    build = lgsim.ModelBuilder(gravity=[0, 0, 0])
+    model = build.add_body("b", "world", lgsim.joints.Prismatic(), mass=2.0, inertia=np.eye(3)).build()
+    time = np.linspace(0, 1, 50)
+    v = np.full((50, 1), 3.0) + 4e-16 * np.arange(50)[:, None]
+    below = plots.energy(motions.of(model, time, 3 * time[:, None], v)).axes[1]
+    low, high = below.get_ylim()
+    assert low < 0 < high and high - low >= 9.0 * 100 * np.finfo(float).eps
+
+
+@pytest.mark.parametrize(
+    ("tau", "held"),
+    [
+        (np.repeat(np.arange(6.0) ** 2, 5), True),  # held for five samples each
+        (np.append(np.arange(29.0) ** 2, [29.0, 29.0]), True),  # a plan's controls, the last one repeated
+        (np.sin(np.linspace(0, 3, 31)), False),
+        (np.ones(31), False),
+    ],
+)
+def test_held_forces_are_steps(arm, tau, held):
+    time = np.linspace(0, 3, len(tau))
+    columns = {name: getattr(arm, name)[: len(tau)] for name in ("q", "v")}
+    motion = SimpleNamespace(model=arm.model, time=time, tau=np.outer(tau, np.ones(7)), **columns)
+    lines = plots.joints(motion, ["joint1"]).axes[2].get_lines()
+    assert lines[0].get_drawstyle() == ("steps-post" if held else "default")
+    other = plots.joints(motion, ["joint1"], held=not held).axes[2].get_lines()
+    assert other[0].get_drawstyle() == ("default" if held else "steps-post")
+
+
+def test_many_joints_share_rows():
+    """Of 20 joints six share a row, each with its name; a figure has the width that is asked for."""
+    build = lgsim.ModelBuilder()
+    for i in range(20):
+        kind = lgsim.joints.Prismatic() if i == 13 else lgsim.joints.Revolute()
+        build.add_body(
+            f"b{i}", f"b{i - 1}" if i else "world", kind, joint_name=f"joint{i}", mass=1.0, inertia=np.eye(3)
+        )
+    model, time = build.build(), np.linspace(0, 1, 5)
+    figure = plots.joints(motions.of(model, time, np.outer(time, 1.0 + np.arange(20))), width=10.0)
+    axes = figure.axes
+    assert figure.get_size_inches()[0] == 10.0
+    named = [list(drawn(ax)) for ax in axes if ax.get_ylabel().startswith("q")]
+    assert named[0] == [f"joint{i}" for i in range(6)] and named[1][-1] == "joint11"
+    assert len(named) == 5 and [ax.get_title(loc="left") for ax in axes if list(drawn(ax)) == ["q"]] == [
+        "joint12",
+        "joint13",
+    ]
+    assert [ax.get_ylabel() for ax in axes if ax.get_ylabel().startswith("q")][3] == "q (m)"
+    np.testing.assert_array_equal(drawn(axes[0])["joint4"][:, 1], 5 * time)

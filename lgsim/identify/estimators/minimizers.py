@@ -14,12 +14,11 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.identify.estimators.estimator import RESULTS
-from lgsim.identify.estimators.multiple_shooting import Shooting, linearize, residual_vectors
+from lgsim.identify.estimators.multiple_shooting import Shooting, linearize, plant_space, residual_vectors
 from lgsim.identify.estimators.records import Windows
 from lgsim.identify.estimators.structured_descent import structured_descent
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution
-from lgsim.simulation.equations_of_motion import state_space
 from lgsim.support.packages import package
 
 
@@ -78,7 +77,7 @@ class StructuredGaussNewton(Minimizer):
         self, shooting: Shooting, windows: Windows, bounds: tuple[Float[Array, " p"], Float[Array, " p"]]
     ) -> LevenbergMarquardt:
         """The iterations of ``find``, one by one."""
-        space = state_space(shooting.parameters.plant.model)
+        space = plant_space(shooting.parameters.plant)
         count = sum(w.size for w in windows.weights.values())
         return structured_descent(
             lambda x, s: linearize(shooting, windows, x, s), space.move, *bounds, self.max_iterations,
@@ -116,7 +115,7 @@ class OptimistixLeastSquares(Minimizer):
     ) -> Solution:
         optimistix = package("optimistix", "optimize")
         solver = optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-8) if self.solver is None else self.solver
-        space = state_space(shooting.parameters.plant.model)
+        space = plant_space(shooting.parameters.plant)
         n = space.dim if shooting.has_free_starts(windows) else 0
         fixed = jnp.equal(bounds[0], bounds[1])
 

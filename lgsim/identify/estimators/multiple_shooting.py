@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -21,16 +22,27 @@ from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.unknowns.sensor_plant import MAX_DELAY_STEPS, InstrumentedPlant, with_instruments
 from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
-from lgsim.simulation.equations_of_motion import actuator_dynamics, split_state, state_space
+from lgsim.simulation.actuated_control import actuated, sampled_method
+from lgsim.simulation.equations_of_motion import (
+    TorqueSegment,
+    actuator_dynamics,
+    actuator_part,
+    sample_actuators,
+    settle_actuators,
+    split_state,
+    state_space,
+)
+from lgsim.simulation.state_space import StateSpace
 
-Inputs = tuple[Float[Array, "*steps nv"], Float[Array, "*steps bodies 6"] | None]
-"""Signals of the drives and external wrenches, constant over a step."""
+Inputs = tuple[Float[Array, "*steps _"], Float[Array, "*steps bodies 6"] | None]
+"""Signals of the drives or commands of actuators, and external wrenches, constant over a step."""
 
 
 class Shooting(NamedTuple):
     """The problem of multiple shooting, apart from the windows of the records.
 
-    The states of a window's start are (state,): q, v, and the joint forces of drives that lag; their tangents (n,).
+    The states of a window's start are (state,): q, v, the joint forces of drives that lag and the states of actuators;
+    their tangents (n,).
 
     Attributes:
         parameters: The unknowns of the plant.
@@ -57,6 +69,11 @@ class Shooting(NamedTuple):
     def has_free_starts(self, windows: Windows) -> bool:
         """Whether any first state is unknown."""
         return not self.known_start or bool(windows.start.shape[0] > 1)
+
+
+def plant_space(plant: Plant) -> StateSpace:
+    """The space of a plant's states: q, v, the joint forces of drives that lag, the states of actuators."""
+    return state_space(plant.model, plant.actuators)
 
 
 class ShootingNormalEquations(NamedTuple):
@@ -90,17 +107,54 @@ class ShootingNormalEquations(NamedTuple):
 def equations_of_motion(
     t: Float[Array, ""], y: Float[Array, " state"], args: tuple[Plant, Inputs]
 ) -> Float[Array, " n"]:
-    """(v, v', tau' of drives that lag) of a plant in a state y under (signals, wrenches)."""
+    """(v, v', tau' of drives that lag, rates of actuators) of a plant in a state y under (signals, wrenches)."""
     plant, (signals, wrenches) = args
     model = plant.model
     q, v, z = split_state(model, y)
-    tau, rate = actuator_dynamics(model, plant.scale * signals - plant.offset, z)
-    forces = tau + passive_forces(model, q, v) - plant.stribeck_friction(v)
-    a = forward_dynamics_by_jacobians(model, q, v, forces, wrenches)
-    return jnp.concatenate([v, a] if rate is None else [v, a, rate])
+    own_rate = None
+    if plant.actuators is None:
+        command = plant.scale * signals - plant.offset
+    else:
+        w = actuator_part(model, y)
+        states = jnp.zeros(0, y.dtype) if w is None else w
+        command, own_rate = plant.actuators.respond(model, q, v, states, signals)
+    tau, rate = actuator_dynamics(model, command, z)
+    a = forward_dynamics_by_jacobians(model, q, v, tau + passive_forces(model, q, v), wrenches)
+    return jnp.concatenate([part for part in (v, a, rate, own_rate) if part is not None])
 
 
-def delay_signals(signals: Float[Array, "rows nv"], delay: Float[Array, ""], steps: int) -> Float[Array, "{steps} nv"]:
+class PlantField(eqx.Module):
+    """``equations_of_motion`` with what jumps in actuators between steps."""
+
+    def __call__(
+        self, t: Float[Array, ""], y: Float[Array, " state"], args: tuple[Plant, Inputs]
+    ) -> Float[Array, " n"]:
+        """See ``equations_of_motion``."""
+        return equations_of_motion(t, y, args)
+
+    def sample(
+        self, t: Float[Array, ""], y: Float[Array, " state"], dt: Float[Array, ""], args: tuple[Plant, Inputs]
+    ) -> Float[Array, " state"]:
+        """The state at the start of a step dt."""
+        return sample_actuators(t, y, dt, self._machine(args))
+
+    def settle(self, y: Float[Array, " state"], args: tuple[Plant, Inputs]) -> Float[Array, " state"]:
+        """The state at the end of a step."""
+        return settle_actuators(y, self._machine(args))
+
+    def _machine(self, args: tuple[Plant, Inputs]) -> Any:
+        """The arguments of a simulation's field."""
+        plant, (signals, _) = args
+        row = TorqueSegment(jnp.zeros((), signals.dtype), signals, jnp.zeros_like(signals))
+        return (plant.model, actuated(plant.model, plant.actuators, None), None), row
+
+
+PLANT_FIELD = PlantField()
+
+
+def delay_signals(
+    signals: Float[Array, "rows width"], delay: Float[Array, ""], steps: int
+) -> Float[Array, "{steps} width"]:
     """The means over each step of signals that are constant over steps and arrive later.
 
     Args:
@@ -122,7 +176,7 @@ def simulate_window(
     window: Windows,
     y0: Float[Array, " state"],
     substeps: Int[Array, ""] | None = None,
-) -> tuple[Float[Array, "nodes state"], Float[Array, "steps nv"]]:
+) -> tuple[Float[Array, "nodes state"], Float[Array, "steps _"]]:
     """(states at the nodes of one window from its first state, signals that drive each step).
 
     Args:
@@ -138,10 +192,10 @@ def simulate_window(
         signals = delay_signals(window.signals, plant.input_delay / shooting.dt, steps)
     inputs = (signals, window.wrenches)
     zero = jnp.zeros((), y0.dtype)
-    space = state_space(plant.model)
+    space, method = state_space(plant.model, plant.actuators), sampled_method(shooting.method, plant.actuators)
     if substeps is None:
         ys = integrate(
-            shooting.method, space, equations_of_motion, y0, t0=zero, dt=shooting.dt, steps=steps, args=plant,
+            method, space, PLANT_FIELD, y0, t0=zero, dt=shooting.dt, steps=steps, args=plant,
             inputs=inputs, checkpoint="step",
         ).ys  # fmt: skip
         return ys, signals
@@ -150,9 +204,7 @@ def simulate_window(
     def step(y: Array, row: Inputs) -> tuple[Array, Array]:
         def shorter(_: Array, y: Array) -> Array:
             args = (plant, row)
-            return integrate(
-                shooting.method, space, equations_of_motion, y, t0=zero, dt=h, steps=1, args=args, checkpoint=None
-            ).ys[-1]
+            return integrate(method, space, PLANT_FIELD, y, t0=zero, dt=h, steps=1, args=args, checkpoint=None).ys[-1]
 
         y = jax.lax.fori_loop(0, substeps, shorter, y)
         return y, y
@@ -237,7 +289,7 @@ def window_jacobian(
         substeps: See ``simulate_window``.
     """
     p = x.size
-    space = state_space(shooting.parameters.plant.model)
+    space = plant_space(shooting.parameters.plant)
     # a first state that is known does not move
     moves = 1 - window.first if shooting.known_start else jnp.ones_like(window.first)
 
@@ -268,7 +320,7 @@ def linearize(
         substeps: See ``simulate_window``.
     """
     p, free = x.size, shooting.has_free_starts(windows)
-    space = state_space(shooting.parameters.plant.model)
+    space = plant_space(shooting.parameters.plant)
     n = space.dim if free else 0
     following = jnp.roll(starts, -1, axis=0)
     gamma = 1 / shooting.gap_deviations**2
@@ -336,7 +388,7 @@ def start_prior_terms(
         start: The first state.
         first: 1 where the window starts a data set, else 0.
     """
-    space = state_space(shooting.parameters.plant.model)
+    space = plant_space(shooting.parameters.plant)
 
     def f(d: Float[Array, " n"]) -> Float[Array, " n"]:
         return first * space.difference(guess, space.move(d, start)) / deviations
@@ -362,7 +414,7 @@ def residual_vectors(
         starts: First states of the windows.
         following: First states of the windows after them, by default the next in the row.
     """
-    space = state_space(shooting.parameters.plant.model)
+    space = plant_space(shooting.parameters.plant)
     plant = shooting.parameters.plant_at(x)
     after = jnp.roll(starts, -1, axis=0) if following is None else following
     r, ends = jax.vmap(lambda w, s: window_residuals(shooting, plant, w, s))(windows, starts)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -15,7 +17,7 @@ from jaxtyping import Float, Int
 
 from lgsim.identify.estimators.sensors import ImuSensor, PositionSensor, Sensor, VelocitySensor
 from lgsim.identify.recording.recording import Recording
-from lgsim.identify.unknowns.plant import NumbersLike
+from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.identify.unknowns.sensor_plant import MAX_DELAY_STEPS
 from lgsim.multibody.model import Model
 
@@ -98,11 +100,13 @@ class SensorRecords(eqx.Module):
             drives.
         wrenches: External wrenches on the bodies, constant over each step in the bodies' frames (steps, bodies, 6), N
             and N m, or None.
+        commands: Commands of the plant's actuators, constant over each step (steps, n), in the place of signals; None
+            for a plant without actuators.
         states: Guesses of the states (q, v) at the nodes (nodes, nq + nv); None: from the channel of a
             ``PositionSensor``.
 
     Raises:
-        ValueError: there is no channel.
+        ValueError: there is no channel, or both signals and commands are given.
     """
 
     dt: Float[Array, ""]
@@ -110,6 +114,7 @@ class SensorRecords(eqx.Module):
     signals: Float[Array, "... steps nv"] | None
     wrenches: Float[Array, "... steps bodies 6"] | None
     states: Float[Array, "... nodes state"] | None
+    commands: Float[Array, "... steps _"] | None
 
     def __init__(
         self,
@@ -118,22 +123,29 @@ class SensorRecords(eqx.Module):
         signals: ArrayLike | None = None,
         wrenches: ArrayLike | None = None,
         states: ArrayLike | None = None,
+        commands: ArrayLike | None = None,
     ) -> None:
         self.dt = jnp.asarray(dt)
         self.channels = dict(channels)
         if not self.channels:
             raise ValueError("channels: expected at least one, such as {'q': Channel(PositionSensor(), q, 1e-3)}")
-        self.signals, self.wrenches, self.states = (
-            None if x is None else jnp.asarray(x) for x in (signals, wrenches, states)
+        self.signals, self.wrenches, self.states, self.commands = (
+            None if x is None else jnp.asarray(x) for x in (signals, wrenches, states, commands)
         )
+        if signals is not None and commands is not None:
+            raise ValueError("commands: actuators make the joint forces of these; expected no signals beside them")
 
     @classmethod
-    def from_recording(cls, recording: Recording, deviations: Mapping[str, NumbersLike]) -> SensorRecords:
+    def from_recording(
+        cls, recording: Recording, deviations: Mapping[str, NumbersLike], commands: ArrayLike | None = None
+    ) -> SensorRecords:
         """The records of a recording with a regular clock.
 
         Args:
             recording: A recording whose ``tau`` drives the joints: over each step the mean of its two samples.
             deviations: Standard deviations of the channels that are fitted: "q", "v", "imu <frame>".
+            commands: Commands of the plant's actuators at the times of the recording (nodes, n), each held until the
+                next one, in the place of ``tau``.
 
         Raises:
             ValueError: there is no such channel, or the clock is not regular to a hundredth of a step.
@@ -155,6 +167,8 @@ class SensorRecords(eqx.Module):
             channels[name] = Channel(sensors[name], recording.channels[name], deviation, recording.weights[name])
         tau = recording.tau
         states = None if recording.v is None else np.concatenate([recording.q, recording.v], axis=-1)
+        if commands is not None:
+            return cls(dt, channels, states=states, commands=jnp.asarray(commands)[:-1])
         return cls(dt, channels, None if tau is None else (tau[1:] + tau[:-1]) / 2, states=states)
 
     def broadcast(self, model: Model) -> SensorRecords:
@@ -177,6 +191,7 @@ class SensorRecords(eqx.Module):
             "signals": (nodes - 1, model.nv),
             "wrenches": (nodes - 1, model.topology.bodies, 6),
             "states": (nodes, model.nq + model.nv),
+            "commands": (nodes - 1, 0 if self.commands is None else self.commands.shape[-1]),
         }
         out = {}
         for name, shape in further.items():
@@ -201,8 +216,9 @@ class Windows(NamedTuple):
     """Records in windows of equal length, those of all data sets in one row.
 
     Attributes:
-        start: Guesses of the first states (windows, state): q, v, and the joint forces of drives that lag.
-        signals: Signals of the drives (windows, MAX_DELAY_STEPS + steps, nv), the first rows from before the window.
+        start: Guesses of the first states (windows, state): q, v, joint forces of drives that lag, states of actuators.
+        signals: Signals of the drives, or commands, (windows, MAX_DELAY_STEPS + steps, n), the first rows from before
+            the window.
         wrenches: External wrenches (windows, steps, bodies, 6), or None.
         values: Readings by channel (windows, steps + 1, ...).
         weights: Weights by channel (windows, steps + 1, size), zero where a reading belongs to the next window.
@@ -211,7 +227,7 @@ class Windows(NamedTuple):
     """
 
     start: Float[Array, "windows state"]
-    signals: Float[Array, "windows _ nv"]
+    signals: Float[Array, "windows _ _"]
     wrenches: Float[Array, "windows steps bodies 6"] | None
     values: dict[str, Float[Array, "windows _ *shape"]]
     weights: dict[str, Float[Array, "windows _ size"]]
@@ -219,15 +235,19 @@ class Windows(NamedTuple):
     first: Float[Array, " windows"]
 
 
-def cut_windows(records: SensorRecords, model: Model, steps: int | None, halfwidth: int) -> Windows:
+def cut_windows(records: SensorRecords, plant: Plant, steps: int | None, halfwidth: int) -> Windows:
     """Records in windows.
 
     Args:
         records: Records that ``broadcast`` gave.
-        model: The machine.
+        plant: The machine with its actuators.
         steps: Number of steps of a window; None for one window for each data set.
         halfwidth: As of ``guess_states``.
+
+    Raises:
+        ValueError: there are commands without actuators, signals with them, or another number of commands.
     """
+    model = plant.model
     sets, nodes = next(iter(records.channels.values())).weight.shape[:2]
     total = nodes - 1
     k = total if steps is None else min(steps, total)
@@ -242,12 +262,14 @@ def cut_windows(records: SensorRecords, model: Model, steps: int | None, halfwid
     at, during = np.clip(node, 0, total), np.clip(step, 0, total - 1)
     own = np.tile(used, (sets, 1))[..., None]
     weights = {name: jnp.where(own, cut(c.weight, at), 0) for name, c in records.channels.items()}
-    signals = jnp.zeros((sets, total, model.nv), model.dtype) if records.signals is None else records.signals
+    signals = _inputs(records, plant, (sets, total))
     ends = np.tile(np.arange(count), sets)
     start = guess_states(records, model, at[:, 0], halfwidth).reshape(sets * count, -1)
-    lag = jnp.zeros((sets * count, model.nv if model.topology.lags else 0), model.dtype)
+    further = [jnp.zeros((sets * count, model.nv if model.topology.lags else 0), model.dtype)]
+    if plant.actuators is not None:
+        further.append(jax.vmap(partial(plant.actuators.start, model))(start[:, : model.nq], start[:, model.nq :]))
     return Windows(
-        jnp.concatenate([start, lag], axis=-1),
+        jnp.concatenate([start, *further], axis=-1),
         cut(signals, during),
         None if records.wrenches is None else cut(records.wrenches, during[:, MAX_DELAY_STEPS:]),
         {name: cut(c.values, at) for name, c in records.channels.items()},
@@ -255,6 +277,20 @@ def cut_windows(records: SensorRecords, model: Model, steps: int | None, halfwid
         jnp.asarray(ends < count - 1, model.dtype),
         jnp.asarray(ends == 0, model.dtype),
     )
+
+
+def _inputs(records: SensorRecords, plant: Plant, shape: tuple[int, int]) -> Float[Array, "sets steps _"]:
+    """The signals, or the commands of a plant with actuators, of all data sets."""
+    given, width = records.signals, plant.model.nv
+    if plant.actuators is None and records.commands is not None:
+        raise ValueError("commands: the plant has no actuators that take them; give it some, or records with signals")
+    if plant.actuators is not None:
+        if records.signals is not None:
+            raise ValueError("signals: the plant's actuators make the joint forces; expected their commands")
+        given, width = records.commands, plant.actuators.commands
+        if given is not None and given.shape[-1] != width:
+            raise ValueError(f"commands: expected {width} for the plant's actuators, got {given.shape[-1]}")
+    return jnp.zeros((*shape, width), plant.model.dtype) if given is None else given
 
 
 def guess_states(

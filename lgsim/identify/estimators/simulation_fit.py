@@ -26,6 +26,7 @@ from lgsim.identify.estimators.multiple_shooting import (
     Shooting,
     ShootingNormalEquations,
     linearize,
+    plant_space,
     window_jacobian,
     window_residuals,
     windows_cost,
@@ -38,7 +39,6 @@ from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
-from lgsim.simulation.equations_of_motion import state_space
 
 Carry = tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"], Float[Array, " columns"]]
 """Between rounds: x, first states, factors of the sensors' deviations, and those of the round before."""
@@ -102,8 +102,8 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
         """(windows of the records, the problem of each round)."""
         model = parameters.plant.model
         records = samples.broadcast(model)
-        windows = cut_windows(records, model, self.window_steps, self.guess_halfwidth)
-        space = state_space(model)
+        windows = cut_windows(records, parameters.plant, self.window_steps, self.guess_halfwidth)
+        space = plant_space(parameters.plant)
         steps = next(iter(windows.weights.values())).shape[1] - 1
         size = jnp.ones(space.dim, model.dtype).at[model.nv : 2 * model.nv].divide(steps * records.dt)
         start = None
@@ -156,7 +156,7 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
 
     def pieces(self, parameters: Parameters, samples: SensorRecords) -> SummedCost:
         windows, rounds = self.prepare(parameters, samples)
-        space = state_space(parameters.plant.model)
+        space = plant_space(parameters.plant)
         x = jnp.zeros(parameters.size, parameters.dtype)
         tangents = jnp.zeros((len(windows.start), space.dim), parameters.dtype)
         return WindowCosts(start=(x, tangents), shooting=rounds[0], windows=windows)
@@ -285,7 +285,7 @@ class WindowCosts(SummedCost):
     def starts(self, tangents: Float[Array, "windows n"], at: Int[Array, " k"]) -> Float[Array, "k state"]:
         """First states of the windows at some indices, for tangents of all of them at their guesses."""
         moves = 1 - self.windows.first if self.shooting.known_start else jnp.ones_like(self.windows.first)
-        space = state_space(self.shooting.parameters.plant.model)
+        space = plant_space(self.shooting.parameters.plant)
         return jax.vmap(space.move)(tangents[at] * moves[at][:, None], self.windows.start[at])
 
     def conclude(

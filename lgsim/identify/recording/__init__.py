@@ -2,6 +2,7 @@
 
 from lgsim.identify.recording.delays import estimate_delay, shift_signal
 from lgsim.identify.recording.filters import Butterworth, Smoother, Spline
+from lgsim.identify.recording.joined_recordings import join_recordings
 from lgsim.identify.recording.plausibility import check_recording
 from lgsim.identify.recording.reading import RecordingMapError, read_recording
 from lgsim.identify.recording.recording import Recording
@@ -18,6 +19,7 @@ __all__ = [
     "Spline",
     "check_recording",
     "estimate_delay",
+    "join_recordings",
     "read_recording",
     "shift_signal",
     "smooth",

@@ -11,8 +11,10 @@ from lgsim.identify.recording.recording import Recording
 from lgsim.identify.recording.report import Finding
 from lgsim.identify.recording.smoothing import align_signs, differences
 from lgsim.multibody.model import Model
+from lgsim.support.messages import counted
 
 _NORM = 1e-3  # beyond what rounding to three digits does to a norm
+_TURN_RANGE = 1.05  # turns: what an encoder within one turn covers, with its noise
 _NO_NORM = 0.5  # below: no rotation can be read from it
 _LONG_RUN = 5  # times as long as is usual, and at least as many samples
 _QUANTA = 3.0  # smallest steps of a sensor: what is larger is no rounding
@@ -51,18 +53,30 @@ def normalize_quaternions(recording: Recording) -> CheckedRecording:
 
 
 def unwrap_angles(recording: Recording) -> CheckedRecording:
-    """Make angles continuous that jump by whole turns."""
+    """Make angles continuous that jump by whole turns, where they stay within one."""
     findings, q = [], recording.q.copy()
     for name, at_q, _ in angles(recording.model):
         known = np.flatnonzero(np.isfinite(q[:, at_q]))
         steps = np.diff(q[known, at_q])
         turns = np.round(steps / (2 * np.pi))
         turns[np.abs(steps - 2 * np.pi * turns) > np.pi / 2] = 0
-        if turns.any():
+        if turns.any() and np.ptp(q[known, at_q]) > _TURN_RANGE * 2 * np.pi:
+            # no encoder of one turn gives that, so that nobody knows which of the jumps are turns
+            findings.append(_more_than_a_turn(name, q[known, at_q], int(np.count_nonzero(turns))))
+        elif turns.any():
             seen = f"{np.count_nonzero(turns)} jumps by whole turns"
             findings.append(Finding("wraparound", f"q {name}", 0, seen, "made continuous"))
             q[known[1:], at_q] -= 2 * np.pi * np.cumsum(turns)
     return recording.with_channels({"q": q}), findings
+
+
+def _more_than_a_turn(name: str, x: Float[np.ndarray, " n"], jumps: int) -> Finding:
+    """What an angle is that jumps like one within a turn, but covers more than a turn."""
+    steps = np.abs(np.diff(x))
+    degrees = np.ptp(x) <= _TURN_RANGE * 360 and bool(np.any(np.abs(steps - 360) < 90))
+    seen = f"from {x.min():.4g} to {x.max():.4g} rad, with {counted(jumps, 'jump')} like whole turns"
+    seen += "; looks like degrees, with jumps by 360" if degrees else "; looks like degrees" if jumps > 1 else ""
+    return Finding("implausible units", f"q {name}", len(x), seen, "not changed: mend the map", True)
 
 
 def bridge_missing_values(recording: Recording) -> CheckedRecording:

@@ -16,6 +16,7 @@ _LONG_STEP = 1.5  # of the usual step: a sample is missing
 _UNEVEN = 0.02  # rms deviation of steps from whole usual steps: the clock is uneven
 _VERY_UNEVEN = 0.15  # the same: steps do not tell any more where samples are missing
 _SHORT_STEPS_ALLOWED = 0.01  # fraction of the steps that may be short where rows are only out of order
+_SHUFFLED = 0.1  # fraction of the steps that go back: no clock is set so often
 _WINDOW = 12  # samples on each side by which the motion is continued
 _CONTINUES = 0.1  # of the way that the clock claims: the motion went on as if the clock had not jumped
 
@@ -36,8 +37,10 @@ def sort_rows(recording: Recording) -> CheckedRecording:
     if np.any(np.diff(recording.time) < 0):
         places = np.argsort(recording.time, kind="stable")
         before, steps = np.diff(recording.time), np.diff(recording.time[places])
-        # two runs of a clock that went back would fall between each other
-        if np.mean(steps < _SHORT_STEP * np.median(before[before > 0])) <= _SHORT_STEPS_ALLOWED:
+        # two runs of a clock that went back would fall between each other; rows that were shuffled go back all the time
+        shuffled = np.mean(before < 0) > _SHUFFLED
+        usual = np.median(steps[steps > 0] if shuffled else before[before > 0])
+        if shuffled or np.mean(steps < _SHORT_STEP * usual) <= _SHORT_STEPS_ALLOWED:
             moved = int(np.count_nonzero(places != np.arange(len(places))))
             findings.append(Finding("unordered time", "time", moved, "rows out of order", "put in order"))
             recording, more = _without_repeats(recording[places])

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.identify.recording import channel_checks, clock_checks
-from lgsim.identify.recording.coordinates import dof_names
+from lgsim.identify.recording import channel_checks, clock_checks, outliers
+from lgsim.identify.recording.coordinates import angles, dof_names
 from lgsim.identify.recording.delays import estimate_delay
 from lgsim.identify.recording.filters import Spline
 from lgsim.identify.recording.recording import Recording
@@ -32,6 +32,7 @@ from lgsim.identify.recording.torque_plausibility import (
 CHECKS = (
     clock_checks.sort_rows,
     channel_checks.normalize_quaternions,
+    outliers.exclude_outliers,
     channel_checks.unwrap_angles,
     clock_checks.remove_jumps,
     clock_checks.report_gaps,
@@ -45,6 +46,8 @@ CHECKS = (
 _MAX_SAMPLES = 8192  # of the longest segment that are compared
 _SCALE = 1.2  # velocities that are by so much too large or too small are no noise
 _MOVES = 0.02  # of the fastest joint's speed: slower ones tell nothing
+_MANY_TURNS = 2.0  # that a joint without limits goes back and forth: a wheel does, an arm does not
+_BACK_AND_FORTH = 1.5  # times its range
 _FILLS = 0.01  # of the range of a joint: what motion in the right unit fills
 _OUTSIDE = 0.5  # of the range of a joint, beyond its limits
 _FACTORS = {
@@ -57,8 +60,9 @@ _FACTORS = {
 def check_recording(recording: Recording) -> Recording:
     """The recording, mended where that is safe, with a ``report`` of all that was found.
 
-    Mended: rows without time, repeated or out of order; clocks that were set; signs and norms of quaternions; whole
-    turns; missing numbers (bridged, weight 0); stuck encoders and saturated torques (weight 0); missing velocities
+    Mended: rows without time, repeated or out of order; clocks that were set; signs and norms of quaternions; outliers
+    (bridged, weight 0); whole turns; missing numbers (bridged, weight 0); stuck encoders and saturated torques (weight
+    0); missing velocities
     (differences, weight 0). Named only, ``Finding.open``, for the data do not say which answer is right: implausible
     units, wrong signs, shuffled columns, delays. For these the motion is smoothed, its derivatives compared with the
     measured velocities, and the model's inverse dynamics, friction of any size added, with the measured torques of a
@@ -75,10 +79,15 @@ def check_recording(recording: Recording) -> Recording:
         ModuleNotFoundError: scipy is missing.
     """
     findings = []
-    for check in CHECKS:
-        recording, found = check(recording)
-        findings += found
-    report = recording.report + findings + implausible_columns(recording)
+    # damaged numbers may be as large as floats get, and their squares are none
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for check in CHECKS:
+            recording, found = check(recording)
+            findings += found
+        # a column is named once
+        known = {finding.where for finding in findings if finding.kind == "implausible units"}
+        open_ones = [finding for finding in implausible_columns(recording) if finding.where not in known]
+    report = recording.report + findings + open_ones
     return replace(recording, report=report).with_history("checked")
 
 
@@ -93,7 +102,7 @@ def implausible_columns(recording: Recording) -> list[Finding]:
     motion = SmoothMotion(part, curve["q"], curve["v"], curve["a"], method, dof_names(part.model))
     if recording.v is not None and recording.valid("v").any():
         found += _check_velocities(motion, {finding.where.split()[-1] for finding in found})
-    if part.tau is None or part.model.topology.floats or found:
+    if part.tau is None or part.model.topology.floats or any(finding.open for finding in found):
         return found
     return check_torques(motion)
 
@@ -108,11 +117,13 @@ def _check_limits(recording: Recording) -> list[Finding]:
         v = model.v_slices[name]
         if part.stop - part.start == v.stop - v.start:
             columns["q"] |= {v.start + i: part.start + i for i in range(v.stop - v.start)}
-    names = dof_names(model)
+    names, turning = dof_names(model), {at for _, _, at in angles(model)}
     for channel in [name for name in limits if name in recording.channels]:
         for i, at in columns[channel].items():
             lower, upper = (limit[i] for limit in limits[channel])
             x = recording.channels[channel][recording.valid(channel)[:, i], at]
+            if channel == "q" and i in turning and np.isinf([lower, upper]).any() and len(x):
+                found += _check_turns(f"q {names[i]}", x)
             if not np.isfinite([lower, upper]).all() or not len(x):
                 continue
             low, high = np.percentile(x, [1, 99])
@@ -133,6 +144,15 @@ def _check_limits(recording: Recording) -> list[Finding]:
             seen += f"; looks like {fits[0]}" if fits else ""
             found.append(Finding("implausible units", where, len(x), seen, ANSWER, True))
     return found
+
+
+def _check_turns(where: str, x: Float[np.ndarray, " n"]) -> list[Finding]:
+    """An angle without limits that goes back and forth over many turns, which is a hint and not more."""
+    turns = np.ptp(x) / (2 * np.pi)
+    if turns < _MANY_TURNS or np.sum(np.abs(np.diff(x))) < _BACK_AND_FORTH * np.ptp(x):
+        return []
+    seen = f"from {x.min():.4g} to {x.max():.4g}, back and forth over {turns:.3g} turns; degrees?"
+    return [Finding("implausible units", where, len(x), seen, "taken as rad; a map or [deg] in the name says it")]
 
 
 def _check_velocities(motion: SmoothMotion, suspects: set[str]) -> list[Finding]:

@@ -13,6 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from lgsim.identify.logs.lerobot import is_lerobot, read_lerobot
+from lgsim.identify.logs.log_columns import TopicFault
+from lgsim.identify.logs.log_reading import LOGS, is_log, read_log
 from lgsim.identify.recording.columns import (
     SENSORS,
     TIME,
@@ -27,10 +30,11 @@ from lgsim.identify.recording.coordinates import has_quaternion
 from lgsim.identify.recording.plausibility import check_recording
 from lgsim.identify.recording.recording import CHANNELS, Recording
 from lgsim.identify.recording.report import Finding, Report
-from lgsim.identify.recording.tables import Table, read_table
+from lgsim.identify.recording.tables import TABLES, Table, read_table
 from lgsim.lie import quaternion
 from lgsim.multibody.configuration import kinds
 from lgsim.multibody.model import Model
+from lgsim.support.messages import listed
 
 
 class RecordingMapError(ValueError):
@@ -67,14 +71,22 @@ class _WorldAxes(NamedTuple):
 
 
 _TWISTS = {"body": _WorldAxes(False, False), "world": _WorldAxes(True, True), "mixed": _WorldAxes(True, False)}
-_OPTIONS = {"quaternion": "wxyz", "twist": "body", "automatic": True, "constants": {}}
+_OPTIONS = {"quaternion": "wxyz", "twist": "body", "automatic": True, "constants": {}, "episode": None}
+_ADVICE = {
+    ".bag": "; a bag of ROS 1 is converted by: rosbags-convert --src run.bag --dst run",
+    ".zstd": "; a compressed file of a bag is unpacked by: zstd -d",
+    ".zst": "; a compressed file of a bag is unpacked by: zstd -d",
+}
 _FIELDS = ("joint", "frame", "quantity", "index", "unit", "sign", "scale")
 
 
 def read_recording(
     path: str | Path, model: Model, map: Mapping[str, Any] | str | Path | None = None, *, checked: bool = True
 ) -> Recording:
-    """A recording from a ``.csv``, ``.parquet`` or ``.npz`` file, by the names of its columns in any order.
+    """A recording from a table or a log of a robot, by the names of its columns in any order.
+
+    Tables are ``.csv``, ``.parquet`` and ``.npz`` files; logs are MCAP files, ROS 2 bags (``.db3``, or the folder of a
+    bag) and LeRobot data sets (the folder, or one of its parquet files).
 
     lgsim reads names that hold a joint's name and a quantity, with a unit in brackets where it is not SI:
     ``q joint1 [deg]``, ``joint1_position``, ``vel.joint1``, ``/joint_states/joint1/effort``, ``base_qw``,
@@ -91,12 +103,27 @@ def read_recording(
     - ``twist``: the axes of a floating base's velocity, "body", "world", or "mixed" (linear world, angular body, as
       MuJoCo has it);
     - ``constants``: numbers of joints without a column, by such names;
-    - ``automatic``: false where only columns of the map are to be read.
+    - ``automatic``: false where only columns and topics of the map are to be read;
+    - ``episode``: that of a LeRobot data set, from 0; by default all, one after the other.
+
+    Of a log, messages of the types of ``logs.messages.MESSAGE_TYPES`` are read: JointState, Imu, the states of
+    controllers, and poses. The joints and frames that the messages name say what they are; columns are called
+    ``<topic>/<joint>/<quantity>``, such as ``/joint_states/elbow/position``, and a map may name them like others. All
+    come on the clock of the topic with the most positions, by straight lines. The key ``topics`` of a map is a table of
+    "ignore" or a table by topic (of a LeRobot data set by feature, such as "observation.state"):
+
+    - ``joint``: the free or ball joint whose pose the messages are, or the joint of messages that name none;
+    - ``frame``: the IMU's frame, where the one that messages name is none of the machine's;
+    - ``names``: joints by the names that messages have;
+    - ``unit``: of positions, and by time of velocities; SI if none is given;
+    - ``effort``: "tau", or "current" where a driver publishes currents as efforts;
+    - ``clock``: "stamp", the times in the messages, or "log", those of recording;
+    - ``delay``: by how much the messages are late, s.
 
     Args:
-        path: The file. Of an ``.npz`` file columns are one-dimensional arrays, or those of a two-dimensional array if
-            there is an array ``joint_names``; without it ``q``, ``v``, ``a``, ``tau`` and ``current`` are taken in the
-            model's order.
+        path: The file or folder. Of an ``.npz`` file columns are one-dimensional arrays, or those of a two-dimensional
+            array if there is an array ``joint_names``; without it ``q``, ``v``, ``a``, ``tau`` and ``current`` are
+            taken in the model's order.
         model: The machine.
         map: A map, or the path of a TOML file that is one.
         checked: Whether ``check_recording`` mends the recording; else it is as the file has it, NaN where a number is
@@ -109,40 +136,86 @@ def read_recording(
         FileNotFoundError: there is no such file.
         RecordingMapError: a ValueError: a column may mean several things or two mean one, the map names what there is
             not, or a unit is unknown or measures something else.
-        ValueError: time or the position of a joint is missing, an option is wrong, or a cell is no number.
+        ValueError: time or the position of a joint is missing, an option is wrong, or nothing can be read.
+        ModuleNotFoundError: a package is missing; the message names the extra.
     """
     path = Path(path)
-    table, (mapped, options) = read_table(path), _split_map(map)
+    mapped, options, topics = _split_map(map)
+    table = _read_file(path, model, mapped, options, topics)
     for column in mapped:
-        if column not in table.columns:
-            reason = f"the map has column {column!r}; the file has {', '.join(table.columns)}"
+        if column not in table.columns and column not in table.texts:
+            reason = f"the map has column {column!r}; the file has {', '.join([*table.columns, *table.texts])}"
             raise RecordingMapError(str(path), column, "", reason)
     order = options["quaternion"]
     entries, findings = [], list(table.findings)
+    for column, fault in table.texts.items():
+        automatic = column not in mapped
+        if mapped.get(column) != "ignore" and (not automatic or parse_name(split_unit(column)[0], model)):
+            raise ValueError(fault)
+        if automatic:
+            findings.append(Finding("unused column", column, 0, "it holds no numbers", "not read"))
     for column in table.columns:
         if mapped.get(column) == "ignore":
             continue
         automatic = column not in mapped
+        if automatic and column in table.slots:
+            entries.append(_Entry(column, table.slots[column], table.scales.get(column, 1.0)))
+            continue
         with _faults_at(f"{path}: column {column!r}", column):
             found = _entry(column, column if automatic else mapped[column], model, order, automatic)
         if found is not None and (options["automatic"] or not automatic):
             entries.append(found)
         else:
             findings.append(Finding("unused column", column, 0, "its name says no joint and quantity", "not read"))
-    columns = {entry.slot: entry.scale * table.columns[entry.column] for entry in entries}
+    with np.errstate(invalid="ignore", over="ignore"):  # damaged numbers may be any
+        columns = {entry.slot: entry.scale * table.columns[entry.column] for entry in entries}
     _check_distinct(path, entries)
     findings += _add_unnamed(path, table, model, order, columns)
     for name, value in options["constants"].items():
         with _faults_at(f"{path}: constant {name!r}", name):
             entry = _entry(name, name, model, order, False)
         columns[entry.slot] = np.full(table.rows, entry.scale * float(value))  # pyright: ignore
-    raw = _assemble(path, model, columns, findings)
+    raw = _assemble(path, model, columns, findings, table.source)
     raw = _with_twists_in_body_axes(raw, _TWISTS[options["twist"]])
-    return check_recording(raw) if checked else raw
+    try:
+        return check_recording(raw) if checked else raw
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
-def _split_map(map: Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(the map's entries by column, its options)."""
+def _read_file(
+    path: Path, model: Model, mapped: Mapping[str, Any], options: Mapping[str, Any], topics: Mapping[str, Any]
+) -> Table:
+    """The columns of a table or a log."""
+    endings = (*TABLES, *LOGS)
+    if not path.is_dir() and path.suffix.lower() not in endings:
+        advice = _ADVICE.get(path.suffix.lower(), "")
+        raise ValueError(f"{path}: expected a name that ends in {' or '.join(endings)}, got {path.suffix!r}{advice}")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    try:
+        if is_log(path):
+            return read_log(path, model, topics, mapped, options["automatic"])
+        if is_lerobot(path):
+            return read_lerobot(path, model, topics, mapped, options["episode"])
+    except TopicFault as error:
+        fault = RecordingMapError(str(path), error.topic, error.key, str(error))
+        fault.reason = error.reason
+        raise fault from error
+    if path.is_dir():
+        raise ValueError(
+            f"{path}: expected a file, the folder of a ROS 2 bag, or a LeRobot data set with meta/info.json"
+        )
+    if topics:
+        name = next(iter(topics))
+        raise RecordingMapError(str(path), name, "", f"topic {name!r}: the file is a table, which has columns")
+    return read_table(path)
+
+
+def _split_map(
+    map: Mapping[str, Any] | str | Path | None,
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """(the map's entries by column, its options, its topics)."""
     where = "map"
     if isinstance(map, str | Path):
         where = str(map)
@@ -153,6 +226,7 @@ def _split_map(map: Mapping[str, Any] | str | Path | None) -> tuple[dict[str, An
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"{where}: expected a TOML file: {error}") from None
     mapped = dict(map or {})
+    topics = dict(mapped.pop("topics", {}))
     options = _OPTIONS | mapped.pop("options", {})
     for name in options:
         if name not in _OPTIONS:
@@ -160,7 +234,10 @@ def _split_map(map: Mapping[str, Any] | str | Path | None) -> tuple[dict[str, An
     for name, allowed in (("quaternion", ("wxyz", "xyzw")), ("twist", tuple(_TWISTS))):
         if options[name] not in allowed:
             raise ValueError(f"{where}: {name}: expected one of {', '.join(allowed)}, got {options[name]!r}")
-    return mapped, options
+    episode = options["episode"]
+    if episode is not None and (isinstance(episode, bool) or not isinstance(episode, int) or episode < 0):
+        raise ValueError(f"{where}: episode: expected a whole number from 0 on, got {episode!r}")
+    return mapped, options, topics
 
 
 @contextmanager
@@ -279,11 +356,15 @@ def _add_unnamed(
 
 
 def _assemble(
-    path: Path, model: Model, columns: Mapping[Slot, Float[np.ndarray, " n"]], findings: list[Finding]
+    path: Path,
+    model: Model,
+    columns: Mapping[Slot, Float[np.ndarray, " n"]],
+    findings: list[Finding],
+    source: str = "",
 ) -> Recording:
     """The recording whose arrays the columns fill; ValueError where the time or a position is missing."""
-    unread = [finding.where for finding in findings if finding.kind == "unused column"]
-    hint = f"; columns that were not read: {', '.join(unread)}" if unread else ""
+    unread = [finding.where for finding in findings if finding.kind in ("unused column", "unused topic")]
+    hint = f"; columns that were not read: {listed(unread)}" if unread else ""
     if TIME not in columns:
         raise ValueError(f"{path}: expected a column for the time, e.g. 'time [s]', got none{hint}")
     n = len(columns[TIME])
@@ -308,8 +389,9 @@ def _assemble(
     for slot, column in columns.items():
         if slot.channel in SENSORS:
             imu[slot.owner][:, SENSORS[slot.channel] + slot.index] = column
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    source = f"{path.name} (sha256 {digest})"
+    if not source:
+        with path.open("rb") as file:
+            source = f"{path.name} (sha256 {hashlib.file_digest(file, 'sha256').hexdigest()[:16]})"
     return Recording(model, columns[TIME], imu=imu, source=source, report=Report(tuple(findings)), **arrays)
 
 

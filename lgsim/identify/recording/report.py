@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from textwrap import shorten
+
+SHOWN = 5
+"""Findings of one kind that are shown; of more of them only how many there are."""
 
 KINDS = (
     "unused column", "unnamed columns", "truncated file", "invalid time", "duplicate", "unordered time", "clock jump",
     "gap", "irregular clock", "missing values", "missing channel", "quaternion sign", "quaternion norm", "wraparound",
     "stuck encoder", "saturated torque", "missing velocity", "implausible units", "wrong sign", "shuffled columns",
-    "delay", "motion does not fit the model", "short piece",
+    "delay", "motion does not fit the model", "short piece", "damaged file", "unused topic", "other clock",
+    "outlier", "invalid number",
 )  # fmt: skip
 """All kinds of findings; files of recordings hold them, so that none is ever renamed."""
 
@@ -81,11 +86,30 @@ class Report:
         """The findings that need an answer."""
         return tuple(finding for finding in self.findings if finding.open)
 
+    def lines(self, most: int = SHOWN) -> list[str]:
+        """The findings as lines, at most so many of each kind; one more line counts the others of it."""
+        shown, rest = [], {}
+        for finding in self.findings:
+            key = finding.kind, finding.open
+            rest.setdefault(key, []).append(finding)
+            if len(rest[key]) <= most:
+                shown.append(f"{'to answer: ' if finding.open else ''}{finding}")
+        for (kind, is_open), found in rest.items():
+            if len(found) > most:
+                others = ", ".join(dict.fromkeys(finding.where for finding in found[most:]))
+                more = f"{kind}: {len(found) - most} more, of {shorten(others, 80, placeholder=' ...')}"
+                shown.append(f"{'to answer: ' if is_open else ''}{more}")
+        return shown
+
     def __str__(self) -> str:
         if not self.findings:
             return "nothing to report"
-        parts = {"needs an answer": self.open, "done": [f for f in self.findings if not f.open]}
-        return "\n".join("\n  ".join([f"{title}:", *map(str, found)]) for title, found in parts.items() if found)
+        parts = {"needs an answer": self.open, "done": tuple(f for f in self.findings if not f.open)}
+        lines = {
+            title: [line.removeprefix("to answer: ") for line in Report(found).lines()]
+            for title, found in parts.items()
+        }
+        return "\n".join("\n  ".join([f"{title}:", *found]) for title, found in lines.items() if found)
 
 
 def _check_kind(kind: str) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import csv
-import zipfile
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from lgsim.identify.recording.columns import Slot
 from lgsim.identify.recording.report import Finding
 from lgsim.support.packages import package
 
+_FEW = 0.3  # of the rows: so many that are damaged are left out
 _MISSING = frozenset(["", "nan", "na", "n/a", "null", "none"])
 
 
@@ -24,11 +26,19 @@ class Table(NamedTuple):
         columns: Columns (n,) by name.
         arrays: Arrays of k columns (n, k) by name, of which the file does not say which joint each belongs to.
         findings: Remarks on the file.
+        slots: The places in a recording of columns whose file says more of them than their name.
+        scales: Of such columns, SI units in one of theirs.
+        texts: Of columns that hold no numbers, what is wrong with them for a reader that needs them.
+        source: Where the data come from, as a phrase; "" for the file's name and checksum.
     """
 
     columns: dict[str, Float[np.ndarray, " n"]]
     arrays: dict[str, Float[np.ndarray, "n k"]]
     findings: tuple[Finding, ...] = ()
+    slots: Mapping[str, Slot] = {}
+    scales: Mapping[str, float] = {}
+    texts: Mapping[str, str] = {}
+    source: str = ""
 
     @property
     def rows(self) -> int:
@@ -45,41 +55,109 @@ def read_table(path: Path) -> Table:
             has the line.
         ModuleNotFoundError: the package that reads parquet files is missing.
     """
-    if path.suffix.lower() not in _READERS:
-        raise ValueError(f"{path}: expected a name that ends in {' or '.join(_READERS)}, got {path.suffix!r}")
+    if path.suffix.lower() not in TABLES:
+        raise ValueError(f"{path}: expected a name that ends in {' or '.join(TABLES)}, got {path.suffix!r}")
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
-    return _READERS[path.suffix.lower()](path)
+    return TABLES[path.suffix.lower()](path)
 
 
 def _csv(path: Path) -> Table:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = [(i, line) for i, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
-    if not lines:
-        raise ValueError(f"{path}: expected names of columns in the first line, got an empty file")
-    head = lines[0][1]
-    delimiter = max(",;\t", key=head.count)
-    rows = [(i, [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]) for i, line in lines]
-    first, names = rows[0]
-    _distinct(f"{path}:{first}", names)
-    if any(_number(name) is not None for name in names if name):
-        raise ValueError(f"{path}:{first}: expected names of columns, got numbers; put a line with names first")
-    findings = ()
-    if len(rows) > 1 and len(rows[-1][1]) < len(names):
-        line, cells = rows.pop()
-        seen = f"line {line} ends after {len(cells)} of {len(names)} columns"
-        findings = (Finding("truncated file", path.name, 1, seen, "left out"),)
-    values = np.empty((len(rows) - 1, len(names)))
-    for place, (line, cells) in enumerate(rows[1:]):
-        if len(cells) != len(names):
-            raise ValueError(f"{path}:{line}: expected {len(names)} columns as in line {first}, got {len(cells)}")
-        for column, cell in enumerate(cells):
-            number = _number(cell)
-            if number is None:
+    rows = _CsvRows(path)
+    for line, cells in rows:
+        rows.take(line, cells)
+    return rows.table()
+
+
+class _CsvRows:
+    """The rows of a csv file, read line by line; of all cells only the numbers are kept."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.names, self.first, self.delimiter = path, [], 0, ","
+        self.numbers, self.count = array("d"), 0
+        self.bad_cells: dict[str, list[tuple[int, str]]] = {}
+        self.bad_rows: list[tuple[int, int]] = []
+        self.last = 0
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        # bytes that are no text become cells that are no number
+        with self.path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            lines = ((i, line) for i, line in enumerate(file, 1) if line.strip() and not line.startswith("#"))
+            first = next(lines, None)
+            if first is None:
+                raise ValueError(f"{self.path}: expected names of columns in the first line, got an empty file")
+            self.first, head = first
+            self.delimiter = max(",;\t", key=head.count)
+            self.names = self._cells(head)
+            _distinct(f"{self.path}:{self.first}", self.names)
+            if any(_number(name) is not None for name in self.names if name):
+                raise ValueError(
+                    f"{self.path}:{self.first}: expected names of columns, got numbers; put a line with names first"
+                )
+            for i, line in lines:
+                yield i, self._cells(line)
+
+    def _cells(self, line: str) -> list[str]:
+        try:
+            return [cell.strip() for cell in next(csv.reader([line], delimiter=self.delimiter), [])]
+        except csv.Error:
+            return []
+
+    def take(self, line: int, cells: list[str]) -> None:
+        """Keep the numbers of a row."""
+        self.last = line
+        if len(cells) != len(self.names):
+            self.bad_rows.append((line, len(cells)))
+            return
+        try:
+            self.numbers.extend([float(cell) for cell in cells])
+        except ValueError:
+            del self.numbers[self.count * len(self.names) :]
+            for name, cell in zip(self.names, cells, strict=True):
+                number = _number(cell)
+                if number is None:
+                    self.bad_cells.setdefault(name, []).append((line, cell))
+                self.numbers.append(float("nan") if number is None else number)
+        self.count += 1
+
+    def table(self) -> Table:
+        """The columns; few rows and cells that are none are left out, many are an error of the first one."""
+        findings = []
+        if self.bad_rows:
+            line, width = self.bad_rows[-1]
+            if width < len(self.names) and line == self.last:
+                self.bad_rows.pop()
+                seen = f"line {line} ends after {width} of {len(self.names)} columns"
+                findings.append(Finding("truncated file", self.path.name, 1, seen, "left out"))
+        if len(self.bad_rows) > _FEW * (self.count + len(self.bad_rows)):
+            line, width = self.bad_rows[0]
+            raise ValueError(
+                f"{self.path}:{line}: expected {len(self.names)} columns as in line {self.first}, got {width}"
+            )
+        if self.bad_rows:
+            where = shown_lines([line for line, _ in self.bad_rows])
+            seen = f"{where}: not {len(self.names)} columns as in line {self.first}"
+            findings.append(Finding("damaged file", self.path.name, len(self.bad_rows), seen, "left out"))
+        values = np.frombuffer(self.numbers, float).reshape(self.count, len(self.names))
+        columns, texts = {}, {}
+        for i, name in enumerate(self.names):
+            bad = self.bad_cells.get(name, [])
+            if len(bad) > _FEW * self.count:
+                line, cell = bad[0]
                 hint = "; write decimal points, not commas" if "," in cell else ""
-                raise ValueError(f"{path}:{line}: column {names[column]!r}: expected a number, got {cell!r}{hint}")
-            values[place, column] = number
-    return Table({name: values[:, i] for i, name in enumerate(names)}, {}, findings)
+                texts[name] = f"{self.path}:{line}: column {name!r}: expected a number, got {cell[:40]!r}{hint}"
+                continue
+            if bad:
+                seen = f"{shown_lines([line for line, _ in bad])}: no number, such as {bad[0][1][:40]!r}"
+                findings.append(Finding("invalid number", name, len(bad), seen, "taken as missing"))
+            columns[name] = np.array(values[:, i])
+        return Table(columns, {}, tuple(findings), texts=texts)
+
+
+def shown_lines(lines: list[int]) -> str:
+    """Numbers of lines in words, cut after five."""
+    more = f" and {len(lines) - 5} more" if len(lines) > 5 else ""
+    return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:5]))}{more}"
 
 
 def _number(cell: str) -> float | None:
@@ -99,39 +177,68 @@ def _distinct(where: str, names: Iterable[str]) -> None:
 
 def _parquet(path: Path) -> Table:
     arrow, parquet = package("pyarrow", "data"), package("pyarrow.parquet", "data")
+    faults = (arrow.ArrowException, OSError, EOFError)
     try:
-        table = parquet.read_table(path)
-    except arrow.ArrowException as error:
-        raise ValueError(f"{path}: expected a parquet file, got something else: {error}") from None
-    _distinct(str(path), table.column_names)
-    columns = {}
-    for name in table.column_names:
-        try:
-            columns[name] = _floats(table[name].cast("float64").to_numpy())
-        except arrow.ArrowException:
-            raise ValueError(f"{path}: column {name!r}: expected numbers, got {table[name].type}") from None
-    return Table(columns, {})
+        file = parquet.ParquetFile(path)
+        names = file.schema_arrow.names
+    except faults as error:
+        raise ValueError(f"{path}: expected a parquet file, got something else: {_short(error)}") from None
+    _distinct(str(path), names)
+    columns, texts, findings = {}, {}, []
+    for name in names:
+        kind, parts, lost = file.schema_arrow.field(name).type, [], []
+        for group in range(file.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            try:
+                parts.append(_floats(file.read_row_group(group, columns=[name])[name].cast("float64").to_numpy()))
+            except (*faults, ValueError, OverflowError, MemoryError) as error:
+                if not _is_number(kind, arrow):
+                    texts[name] = f"{path}: column {name!r}: expected numbers, got {kind}"
+                    break
+                lost.append((group, rows, _short(error)))
+                parts.append(np.full(rows, np.nan))
+        if name in texts:
+            continue
+        columns[name] = np.concatenate(parts) if parts else np.zeros(0)
+        for group, rows, why in lost:
+            findings.append(Finding("damaged file", name, rows, f"row group {group}: {why}", "taken as missing"))
+    return Table(columns, {}, tuple(findings), texts=texts)
+
+
+def _is_number(kind: Any, arrow: Any) -> bool:
+    types = arrow.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
 
 
 def _npz(path: Path) -> Table:
+    stored, findings = {}, []
     try:
-        with np.load(path, allow_pickle=False) as file:
-            stored = {name: file[name] for name in file}
-    except (ValueError, EOFError, zipfile.BadZipFile):
-        raise ValueError(f"{path}: expected an npz file without pickled objects, got something else") from None
+        # numpy leaves a file open that it cannot read
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            for name in file:
+                try:
+                    stored[name] = file[name]
+                except Exception as error:  # whatever numpy meets in damaged bytes
+                    findings.append(Finding("damaged file", name, 0, _short(error), "left out"))
+    except Exception as error:
+        raise ValueError(
+            f"{path}: expected an npz file without pickled objects, got something else: {_short(error)}"
+        ) from None
+    if not stored and findings:
+        raise ValueError(f"{path}: expected arrays that can be read, got none; {findings[0].where}: {findings[0].seen}")
     if "about" in stored:
         raise ValueError(f"{path}: expected named columns, got a file that lgsim wrote; its class has load")
     joints = stored.pop("joint_names", None)
-    columns, arrays, findings = {}, {}, []
-    for name, array in stored.items():
-        if array.ndim == 1 and array.dtype.kind in "fiu":
-            columns[name] = _floats(array)
-        elif array.ndim == 2 and array.dtype.kind in "fiu" and joints is not None and array.shape[1] == len(joints):
-            columns |= {f"{name} {joint}": _floats(array[:, i]) for i, joint in enumerate(joints.tolist())}
-        elif array.ndim == 2 and array.dtype.kind in "fiu":
-            arrays[name] = _floats(array)
+    columns, arrays = {}, {}
+    for name, values in stored.items():
+        if values.ndim == 1 and values.dtype.kind in "fiu":
+            columns[name] = _floats(values)
+        elif values.ndim == 2 and values.dtype.kind in "fiu" and joints is not None and values.shape[1] == len(joints):
+            columns |= {f"{name} {joint}": _floats(values[:, i]) for i, joint in enumerate(joints.tolist())}
+        elif values.ndim == 2 and values.dtype.kind in "fiu":
+            arrays[name] = _floats(values)
         else:
-            seen = f"an array of shape {array.shape} of {array.dtype} is no column"
+            seen = f"an array of shape {values.shape} of {values.dtype} is no column"
             findings.append(Finding("unused column", name, 0, seen, "not read"))
     lengths = {name: len(x) for name, x in (columns | arrays).items()}
     if len(set(lengths.values())) > 1:
@@ -139,8 +246,14 @@ def _npz(path: Path) -> Table:
     return Table(columns, arrays, tuple(findings))
 
 
+def _short(error: BaseException) -> str:
+    """The text of an error as one phrase."""
+    return (" ".join(str(error).split()) or type(error).__name__)[:120]
+
+
 def _floats(array: Shaped[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     return np.array(array, float)
 
 
-_READERS = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}
+TABLES = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}
+"""The readers by the endings of files."""

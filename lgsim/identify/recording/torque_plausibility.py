@@ -199,9 +199,13 @@ def _check_delay(motion: SmoothMotion, joints: list[int], predicted: Float[np.nd
     stride = max(most // 10, 1)
     lags = np.arange(-(most // stride) * stride, most + 1, stride)
     coarse = [_squares_by_lag(motion, i, predicted, lags, most) for i in joints]
+    if min(left.min() for left in coarse) <= 0:  # nothing but rounding is left: there is no noise to judge by
+        return []
     middle = int(lags[np.argmin(np.sum([left / left.min() for left in coarse], axis=0))])
     fine = np.arange(max(middle - 2 * stride, -most), min(middle + 2 * stride, most) + 1)
     left = np.array([_squares_by_lag(motion, i, predicted, fine, most) for i in joints])
+    if left.min() <= 0:
+        return []
     left /= left.min(axis=1, keepdims=True)  # in units of the noise
     delay = dt * _parabola_minimum(fine, left.sum(axis=0))
     now = sum(float(np.interp(0, lags, x) / x.min()) for x in coarse)

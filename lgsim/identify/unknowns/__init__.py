@@ -1,5 +1,6 @@
 """Unknowns: a plant, blocks of its unknown numbers as coordinates, priors, base parameters."""
 
+from lgsim.identify.unknowns.actuator_blocks import ActuatorParameter, actuator_parameters
 from lgsim.identify.unknowns.base_parameters import BaseParameters, base_parameters
 from lgsim.identify.unknowns.body_blocks import Block, CentersOfMass, Inertias, Masses, StandardParameters
 from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements, SharedBlock
@@ -9,6 +10,7 @@ from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.unknowns.sensor_plant import InputDelay, InstrumentedPlant, SensorBias, SensorDelay
 
 __all__ = [
+    "ActuatorParameter",
     "BaseParameters",
     "Block",
     "CentersOfMass",
@@ -31,5 +33,6 @@ __all__ = [
     "StribeckSpeed",
     "TorqueOffset",
     "TotalMass",
+    "actuator_parameters",
     "base_parameters",
 ]

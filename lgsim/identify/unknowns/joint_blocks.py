@@ -15,12 +15,13 @@ from jaxtyping import Float, Int
 
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.body_blocks import Block, select_names
-from lgsim.identify.unknowns.plant import AFFINE_JOINTS, NumbersLike, Plant, first_index
+from lgsim.identify.unknowns.plant import AFFINE_JOINTS, NumbersLike, Plant, first_index, with_drives
 from lgsim.multibody.model import DRIVES, Model
 
 UNITS = {
     "armature": "kg m^2", "damping": "N m s/rad", "friction": "N m", "stiffness": "N m/rad", "rest": "rad",
     "friction_speed": "rad/s", "limit_stiffness": "N m/rad", "limit_damping": "N m s/rad^2", "actuator_time": "s",
+    "stribeck": "N m", "stribeck_speed": "rad/s",
 }  # fmt: skip
 """Units of the numbers of a joint that turns."""
 
@@ -122,9 +123,7 @@ class JointParameter(JointBlock):
         return getattr(plant.model, self.parameter)
 
     def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
-        # straight into the array, since a traced number of Model.replace may change the topology
-        drives = plant.model.drives.at[:, DRIVES.index(self.parameter)].set(values)
-        return eqx.tree_at(lambda p: p.model.drives, plant, drives)
+        return write_drive(plant, self.parameter, values)
 
 
 class SignalBlock(JointBlock):
@@ -159,13 +158,40 @@ class TorqueOffset(SignalBlock):
     FIELD: ClassVar[str] = "offset"
 
 
-class Stribeck(SignalBlock):
+def write_drive(plant: Plant, name: str, values: Float[Array, " nv"]) -> Plant:
+    """The plant with other numbers of a kind of ``lgsim.multibody.model.DRIVES``."""
+    drives = plant.model.drives.at[:, DRIVES.index(name)].set(values)
+    model = with_drives(plant.model, drives, values if name == "stribeck" else None)
+    return eqx.tree_at(lambda p: p.model, plant, model)
+
+
+class StribeckBlock(JointBlock):
+    """A number of the model's friction at small speeds.
+
+    Attributes:
+        FIELD: Its name in ``lgsim.multibody.model.DRIVES``.
+    """
+
+    FIELD: ClassVar[str] = ""
+
+    @property
+    def kind(self) -> str:
+        return self.FIELD
+
+    def read(self, plant: Plant) -> Float[Array, " nv"]:
+        return getattr(plant.model, self.FIELD)
+
+    def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
+        return write_drive(plant, self.FIELD, values)
+
+
+class Stribeck(StribeckBlock):
     """Breakaway friction less dry friction, N m or N."""
 
     FIELD: ClassVar[str] = "stribeck"
 
 
-class StribeckSpeed(SignalBlock):
+class StribeckSpeed(StribeckBlock):
     """The speed at which the Stribeck part of friction has fallen to 1/e, rad/s or m/s."""
 
     FIELD: ClassVar[str] = "stribeck_speed"

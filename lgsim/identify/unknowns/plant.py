@@ -11,6 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.actuators.actuators import Actuators, ActuatorSum, check
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.identify.recording.coordinates import dof_names
@@ -20,61 +21,64 @@ from lgsim.multibody.model import DRIVES, Model
 NumbersLike = ArrayLike | Sequence[ArrayLike] | Sequence[Sequence[ArrayLike]]
 """What ``jax.numpy.asarray`` makes an array of: a number, an array, or lists of numbers."""
 
-AFFINE_DRIVES = ("armature", "damping", "friction", "stiffness")
+AFFINE_DRIVES = ("armature", "damping", "friction", "stiffness", "stribeck")
 """The numbers of ``lgsim.multibody.model.DRIVES`` in which joint forces are affine."""
 
-AFFINE_JOINTS = (*AFFINE_DRIVES, "stribeck", "offset")
+AFFINE_JOINTS = (*AFFINE_DRIVES, "offset")
 """All numbers of degrees of freedom in which signals are affine, in the order of ``Plant.dynamic_parameters``."""
 
 
 class Plant(eqx.Module):
     """A machine whose joint forces are recorded as signals: ``scale signal = tau + offset``.
 
-    ``tau`` is the joint force of the drive: inverse dynamics less passive forces plus the Stribeck part of friction,
-    ``stribeck tanh(v / friction_speed) exp(-(v / stribeck_speed)^2)``, which a moving joint loses.
+    ``tau`` is the joint force of the drive: inverse dynamics less passive forces, dry friction with its Stribeck part
+    among them. Where actuators make it, what is recorded are their commands.
 
     Attributes:
         model: The machine.
         scale: Joint force for each unit of the signal (nv,), N m or N: gear ratio times motor constant; 1 for torques.
         offset: What the signal shows beside the joint force (nv,), N m or N.
-        stribeck: Breakaway friction less dry friction (nv,), N m or N.
-        stribeck_speed: The speed at which the Stribeck part has fallen to 1/e (nv,), rad/s or m/s.
+        actuators: What makes joint forces of recorded commands, from ``lgsim.actuators``; None: signals are recorded.
 
     Raises:
-        TypeError: the model is none.
-        ValueError: a number is neither a single one nor one for each joint force.
-
-    Source: Bittencourt and Gunnarsson 2012, Static friction in a robot joint, J. Dyn. Sys. Meas. Control 134(5),
-    eq. (3), for the friction.
+        TypeError: the model or the actuators are none, or dtypes differ.
+        ValueError: a number is neither a single one nor one for each joint force, or actuators do not fit the model.
     """
 
     model: Model
     scale: Float[Array, " nv"]
     offset: Float[Array, " nv"]
-    stribeck: Float[Array, " nv"]
-    stribeck_speed: Float[Array, " nv"]
+    actuators: Actuators | ActuatorSum | None
 
     def __init__(
         self,
         model: Model,
         scale: NumbersLike = 1.0,
         offset: NumbersLike = 0.0,
-        stribeck: NumbersLike = 0.0,
-        stribeck_speed: NumbersLike = 0.1,
+        stribeck: NumbersLike | None = None,
+        stribeck_speed: NumbersLike | None = None,
+        actuators: Actuators | ActuatorSum | None = None,
     ) -> None:
-        """Numbers may be one for all degrees of freedom or (nv,)."""
+        """Numbers may be one for all degrees of freedom or (nv,); those of Stribeck friction become the model's."""
         if not isinstance(model, Model):
             raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
-        self.model = model
-        given = {"scale": scale, "offset": offset, "stribeck": stribeck, "stribeck_speed": stribeck_speed}
-        self.scale, self.offset, self.stribeck, self.stribeck_speed = (
-            _for_each_dof(name, value, model) for name, value in given.items()
-        )
+        friction = {"stribeck": stribeck, "stribeck_speed": stribeck_speed}
+        given = {name: _for_each_dof(name, x, model) for name, x in friction.items() if x is not None}
+        self.model = model.replace(**given) if given else model
+        self.scale, self.offset = _for_each_dof("scale", scale, model), _for_each_dof("offset", offset, model)
+        self.actuators = actuators
+        if actuators is not None:
+            check(actuators, model)
 
-    def stribeck_friction(self, v: Float[Array, "*batch nv"]) -> Float[Array, "*batch nv"]:
-        """The Stribeck part of the joint forces at velocities v, N m or N."""
-        wide = jnp.tanh(v / _broadcast(self.model.friction_speed, v))
-        return _broadcast(self.stribeck, v) * wide * jnp.exp(-((v / _broadcast(self.stribeck_speed, v)) ** 2))
+    @property
+    def stribeck(self) -> Float[Array, " nv"]:
+        """The model's breakaway friction less dry friction (nv,), N m or N."""
+        return self.model.stribeck
+
+    @property
+    def stribeck_speed(self) -> Float[Array, " nv"]:
+        """The model's speed at which the Stribeck part has fallen to 1/e (nv,), rad/s or m/s."""
+        return self.model.stribeck_speed
 
     def joint_forces(
         self,
@@ -91,8 +95,7 @@ class Plant(eqx.Module):
             a: Time derivatives of v, rad/s^2 or m/s^2.
             wrenches: External wrenches (f, n) on the bodies in their frames, N and N m.
         """
-        passive = passive_forces(self.model, q, v)
-        return inverse_dynamics(self.model, q, v, a, wrenches) - passive + self.stribeck_friction(v)
+        return inverse_dynamics(self.model, q, v, a, wrenches) - passive_forces(self.model, q, v)
 
     def signals(
         self,
@@ -113,7 +116,7 @@ class Plant(eqx.Module):
         friction and offset, each of all degrees of freedom; ``dynamic_parameter_names`` in order.
         """
         drives = self.model.drives[:, np.array([DRIVES.index(name) for name in AFFINE_DRIVES])]
-        return jnp.concatenate([self.model.inertias.reshape(-1), drives.T.reshape(-1), self.stribeck, self.offset])
+        return jnp.concatenate([self.model.inertias.reshape(-1), drives.T.reshape(-1), self.offset])
 
     @property
     def dynamic_parameter_names(self) -> list[str]:
@@ -128,8 +131,16 @@ class Plant(eqx.Module):
         drives = self.model.drives
         for name, column in zip(AFFINE_DRIVES, columns, strict=False):
             drives = drives.at[:, DRIVES.index(name)].set(column)
-        new = (values[:bodies].reshape(-1, 10), drives, columns[-2], columns[-1])
-        return eqx.tree_at(lambda p: (p.model.inertias, p.model.drives, p.stribeck, p.offset), self, new)
+        model = with_drives(self.model, drives, columns[AFFINE_DRIVES.index("stribeck")])
+        new = (eqx.tree_at(lambda m: m.inertias, model, values[:bodies].reshape(-1, 10)), columns[-1])
+        return eqx.tree_at(lambda p: (p.model, p.offset), self, new)
+
+
+def with_drives(model: Model, drives: Float[Array, "nv _"], stribeck: Array | None = None) -> Model:
+    """The model with other numbers of its drives, which keeps its states; Stribeck friction where it moves."""
+    # not by Model.replace of one number, since a traced one may change what states a motion has
+    tree = model.topology if stribeck is None else model.topology.sticking(stribeck)
+    return model.replace(topology=tree, drives=drives)
 
 
 def first_index(model: Model, what: str) -> int:

@@ -45,7 +45,7 @@ class InstrumentedPlant(Plant):
         input_delay: ArrayLike = 0.0,
     ) -> None:
         given = plant if isinstance(plant, Plant) else Plant(plant)
-        super().__init__(given.model, given.scale, given.offset, given.stribeck, given.stribeck_speed)
+        super().__init__(given.model, given.scale, given.offset, actuators=given.actuators)
         dtype = given.model.dtype
         self.biases = {name: jnp.asarray(value, dtype) for name, value in (biases or {}).items()}
         self.delays = {name: jnp.asarray(value, dtype) for name, value in (delays or {}).items()}
@@ -127,7 +127,10 @@ class SensorDelay(ChannelBlock):
 
 
 class InputDelay(Block):
-    """The delay of the drives behind their signals, s: between zero and ``MAX_DELAY_STEPS`` steps.
+    """The delay of the drives behind their signals or commands, s: between zero and ``MAX_DELAY_STEPS`` steps.
+
+    Of parts of a step the mean over it counts, which is exact for whole steps only: take steps that are short beside
+    what the commands do in one.
 
     Attributes:
         max_delay: Upper bound of the delay, s.

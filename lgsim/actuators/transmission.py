@@ -1,0 +1,103 @@
+"""How the shafts of actuators move joints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
+
+from lgsim.actuators.stage import Shaft, Signal
+from lgsim.dynamics.jacobians import frame_jacobian
+from lgsim.dynamics.passive_forces import coordinates
+from lgsim.multibody.joint import GroupJoint
+from lgsim.multibody.model import Model
+
+
+class Transmission(eqx.Module):
+    """The joints that n actuators move: ``x = C q`` and ``tau = G^T f``, ``x' = G v``, with ``G = C + sum g_k J_k(q)``.
+
+    C couples shafts and degrees of freedom, as in wrists that two motors move by a differential; the power of the
+    actuators is that of the joints. Angles x count degrees of freedom with a number of their own, not those of
+    spherical, planar and free joints, which have speeds only. Actuators may also act on frames, as rotors do, by
+    wrenches ``g f`` in the frame's axes at its origin; those turn no shaft, so that their x is zero.
+
+    Attributes:
+        coupling: C (n, nv): of a shaft of ratio 1 on one joint a row with a single 1.
+        lower: Lower bounds of the joint forces of all actuators together (nv,), N m or N, or None.
+        upper: Upper bounds of these (nv,), or None.
+        frames: Names of frames that actuators act on; static.
+        wrenches: g (n, frames, 6): force and moment for each unit of the actuators' forces, or None.
+    """
+
+    coupling: Float[Array, "n nv"] = eqx.field(converter=jnp.asarray)
+    lower: Float[Array, " nv"] | None = None
+    upper: Float[Array, " nv"] | None = None
+    frames: tuple[str, ...] = eqx.field(static=True, default=())
+    wrenches: Float[Array, "n frames 6"] | None = None
+
+    @classmethod
+    def of_joints(cls, model: Model, joints: Sequence[str] | None = None, coupling: ArrayLike | None = None):
+        """The transmission to some joints of a model.
+
+        Args:
+            model: The machine.
+            joints: Names of joints, all but a floating base by default; of a joint with several degrees of freedom all.
+            coupling: (n, k) for their k degrees of freedom; by default one actuator for each.
+
+        Raises:
+            ValueError: a joint does not exist, or the matrix has another number of columns.
+        """
+        first = ("root_joint",) if model.topology.floats else ()
+        names = [name for name in model.joint_names if name not in first] if joints is None else list(joints)
+        for name in names:
+            if name not in model.v_slices:
+                raise ValueError(f"joints: there is no {name!r}; the model has {', '.join(model.joint_names)}")
+        places = [i for name in names for i in range(model.v_slices[name].start, model.v_slices[name].stop)]
+        own = np.eye(len(places)) if coupling is None else coupling
+        if jnp.ndim(own) != 2 or jnp.shape(own)[1] != len(places):
+            raise ValueError(
+                f"coupling: expected shape (actuators, {len(places)}), a column for each degree of freedom of the"
+                f" joints, got {jnp.shape(own)}"
+            )
+        own = jnp.asarray(own, model.dtype)
+        return cls(jnp.zeros((len(own), model.nv), model.dtype).at[:, np.array(places, int)].set(own))
+
+    @property
+    def count(self) -> int:
+        """Number n of actuators."""
+        return self.coupling.shape[0]
+
+    def shaft(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Shaft:
+        """The motion of the shafts at the joints (n,), rad or m and their rates."""
+        x = coordinates(model, q)[0]
+        if model.topology.groups:
+            x = jnp.where(_counted(model), x, 0)
+        G = self._moments(model, q)
+        return Shaft(jnp.sum(self.coupling * x[None], axis=1), jnp.sum(G * v[None], axis=1))
+
+    def joint_forces(self, model: Model, q: Float[Array, " nq"], force: Signal) -> Float[Array, " nv"]:
+        """The joint forces (nv,), N m or N, of the shafts' forces (n,)."""
+        tau = jnp.sum(self._moments(model, q) * force[:, None], axis=0)
+        return tau if self.lower is None else jnp.clip(tau, self.lower, self.upper)
+
+    def _moments(self, model: Model, q: Float[Array, " nq"]) -> Float[Array, "n nv"]:
+        """G."""
+        G = self.coupling
+        if self.wrenches is not None:
+            for k, name in enumerate(self.frames):
+                J = frame_jacobian(model, q, name)
+                G = G + jnp.sum(self.wrenches[:, k, :, None] * J[None], axis=1)
+        return G
+
+
+def _counted(model: Model) -> np.ndarray:
+    """Which degrees of freedom have numbers of their own whose rates they are."""
+    tree, own = model.topology, np.ones(model.nv, bool)
+    for i, joint in enumerate(tree.joints):
+        own[tree.v_slice(i)] = not isinstance(joint, GroupJoint)
+    return own

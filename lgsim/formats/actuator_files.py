@@ -1,0 +1,129 @@
+"""Actuators from the files that describe machines."""
+
+from __future__ import annotations
+
+import os
+
+import jax.numpy as jnp
+import numpy as np
+
+from lgsim.actuators import Actuators, Transmission
+from lgsim.formats.mjcf_actuators import read_mjcf_actuators
+from lgsim.formats.report import Finding
+from lgsim.formats.xml import Element, FileError, read
+from lgsim.multibody.model import Model
+
+KNOWN = ("SimpleTransmission", "DifferentialTransmission")
+"""The ends of the types of <transmission> that are read."""
+
+
+def load_actuators(model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> Actuators:
+    """The actuators of an MJCF or URDF file, on the model of the file.
+
+    Of MJCF <actuator>: see ``lgsim.formats.read_mjcf_actuators``; commands are MuJoCo's ctrl. Of URDF <transmission>:
+    commands are motor torques, N m, and the transmission of a motor is the reduction, ``SimpleTransmission``, or a
+    differential of two motors and two joints, ``DifferentialTransmission``, with the signs of ros2_control; the file
+    says nothing of the motors.
+
+    Args:
+        model: The model of the file, as ``load_mjcf`` or ``load_urdf`` gives it.
+        path: The file.
+        text: The XML itself instead of a path.
+
+    Raises:
+        FileError: the file is missing, is no XML, or has no actuators that can be represented.
+        ImportError: the package ``mujoco`` is missing, for an MJCF file.
+        TypeError: not just one of ``path`` and ``text`` is given.
+        ValueError: the model lacks a joint of the file.
+    """
+    found, remarks = read_actuators(model, path, text=text)
+    if found is None:
+        file = "<text>" if path is None else os.fspath(path)
+        why = f"; the first of {len(remarks)} that are not represented: {remarks[0]}" if remarks else ""
+        raise FileError(file, None, f"expected actuators, got none that lgsim represents{why}")
+    return found
+
+
+def read_actuators(
+    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
+) -> tuple[Actuators | None, tuple[Finding, ...]]:
+    """(``load_actuators`` or None, remarks on what of the file's actuators is not represented).
+
+    Args:
+        model: The model of the file.
+        path: The file.
+        text: The XML itself instead of a path.
+
+    Raises:
+        FileError, ImportError, TypeError, ValueError: see ``load_actuators``.
+    """
+    file, node = read(path, text)
+    if node.tag == "mujoco":
+        return read_mjcf_actuators(model, path, text=text)
+    if node.tag != "robot":
+        raise FileError(file, node.sourceline, f"<{node.tag}>: expected <mujoco> or <robot>, got <{node.tag}>")
+    rows, names, remarks = [], [], []
+    for element in Element(file, node).children("transmission"):
+        found = _transmission(element, model)
+        if isinstance(found, str):
+            remarks.append(element.finding(found))
+            continue
+        for name, row in found.items():
+            names.append(name)
+            rows.append(row)
+    if not rows:
+        return None, tuple(remarks)
+    return Actuators(Transmission(jnp.asarray(np.array(rows), model.dtype)), names=names), tuple(remarks)
+
+
+def _transmission(element: Element, model: Model) -> dict[str, np.ndarray] | str:
+    """The rows of the coupling of a <transmission> by names of its actuators, or why it is not represented."""
+    kind = element.child("type")
+    given = element.text("type") if kind is None else (kind.node.text or "")
+    name = (given or "").strip().split("/")[-1]
+    if name not in KNOWN:
+        return f"is not represented: its type is {(given or '').strip()!r}, none of {' and '.join(KNOWN)}"
+    joints, motors = _parts(element, "joint"), _parts(element, "actuator")
+    if (len(joints), len(motors)) != ((1, 1) if name == KNOWN[0] else (2, 2)):
+        return f"is not represented: a {name} of {len(motors)} actuators and {len(joints)} joints"
+    places = []
+    for part in joints:
+        joint = part.name()
+        if joint not in model.v_slices:
+            raise part.error(f"the model has no joint {joint!r}")
+        own = model.v_slices[joint]
+        if own.stop - own.start != 1:
+            return f"is not represented: the joint {joint!r} has {own.stop - own.start} degrees of freedom"
+        places.append(own.start)
+    at_joints, at_motors = ([_reduction(part) for part in parts] for parts in (joints, motors))
+    rows = np.zeros((len(motors), model.nv))
+    if name == KNOWN[0]:
+        rows[0, places[0]] = at_joints[0] * at_motors[0]
+    else:
+        # motors turn by the sum and by the difference of the joints
+        rows[:, places[0]] += np.array(at_motors) * at_joints[0]
+        rows[:, places[1]] += np.array([1.0, -1.0]) * at_motors * at_joints[1]
+    return {part.name(): row for part, row in zip(motors, rows, strict=True)}
+
+
+def _parts(element: Element, tag: str) -> list[Element]:
+    """The joints or actuators, in the order of their roles where these are given."""
+    return sorted(
+        element.children(tag), key=lambda part: (part.node.findtext("role") or part.text("role") or "").strip()
+    )
+
+
+def _reduction(part: Element) -> float:
+    """The mechanical reduction of a part, 1 where none is given."""
+    for tag in ("mechanicalReduction", "mechanical_reduction"):
+        found = part.child(tag)
+        if found is not None:
+            text = (found.node.text or "").strip()
+            try:
+                value = float(text)
+            except ValueError:
+                value = np.nan
+            if not np.isfinite(value) or value == 0:
+                raise found.error(f"expected a finite number that is not zero, got {text!r}")
+            return value
+    return 1.0

@@ -1,0 +1,234 @@
+"""The actuators of an MJCF file: motors, servos and other affine ones, with gears, couplings, filters and ranges."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+
+from lgsim.actuators import Activation, Actuators, AffineForce, Saturation, Stage, Transmission
+from lgsim.formats.mjcf_compiled import CompiledFile, compile_file
+from lgsim.formats.mjcf_joints import BALL, FREE, SPEEDS, joint_chain
+from lgsim.formats.report import Finding
+from lgsim.multibody.model import Model
+
+NOT_REPRESENTED = "is not represented"
+
+
+def read_mjcf_actuators(
+    model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None
+) -> tuple[Actuators | None, tuple[Finding, ...]]:
+    """(the actuators of an MJCF file on its model, remarks on what of them is not represented).
+
+    Commands are MuJoCo's ``ctrl``, actuator by actuator in the order of the file but for those that are not
+    represented; names are the file's. ``motor``, ``position``, ``velocity``, ``intvelocity``, ``damper``, ``cylinder``
+    and ``general`` with fixed or affine gain, no or affine bias, and the dynamics none, integrator, filter and
+    filterexact, on hinges, slides, fixed tendons and sites; gear, ctrlrange, forcerange, actrange and the joints'
+    ``actuatorfrcrange`` act. ``filterexact`` is the equation of ``filter``. Not represented are muscles, adhesion,
+    slider-cranks, spatial tendons, plugins, delays, actuators of several commands, and what acts on the linear velocity
+    of a free joint.
+
+    Args:
+        model: The model of the file, of ``load_mjcf``.
+        path: The file.
+        text: The MJCF itself instead of a path.
+
+    Returns:
+        Actuators, or None where the file has none that are represented; remarks.
+
+    Raises:
+        FileError, ImportError, TypeError: see ``load_mjcf``.
+        ValueError: the model lacks a joint or a site of the file.
+
+    Source: MuJoCo's documentation, chapter "Computation", section "Actuation model".
+    """
+    file = compile_file(path, text)
+    faults = faults_of_actuators(file)
+    used = [i for i in range(file.model.nu) if i not in faults]
+    remarks = [file.finding("actuator", i, text) for i, text in faults.items()]
+    if not used or not file.enabled("ACTUATION"):
+        return None, tuple(remarks)
+    at = np.array(used)
+    stages = _stages(file, at, model)
+    names = [file.names["actuator"][i] for i in used]
+    return Actuators(_transmission(file, at, model), *stages, names=names), tuple(remarks)
+
+
+def faults_of_actuators(file: CompiledFile) -> dict[int, str]:
+    """What is to be said of the actuators that are not represented, by their places."""
+    return {i: text for i in range(file.model.nu) if (text := _fault(file, i))}
+
+
+def _fault(file: CompiledFile, i: int) -> str:
+    """Why an actuator is not represented; empty where it is."""
+    model, kinds = file.model, file.mujoco
+    dyn, gain, bias = (int(x[i]) for x in (model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype))
+    known = {
+        "dynamics": (dyn, [kinds.mjtDyn.mjDYN_NONE, *_states_of(kinds)]),
+        "gain": (gain, [kinds.mjtGain.mjGAIN_FIXED, kinds.mjtGain.mjGAIN_AFFINE]),
+        "bias": (bias, [kinds.mjtBias.mjBIAS_NONE, kinds.mjtBias.mjBIAS_AFFINE]),
+    }
+    for what, (kind, fine) in known.items():
+        if kind not in map(int, fine):
+            return f"{NOT_REPRESENTED}: its {what} is none of those that are read"
+    if _entry(model, "actuator_plugin", i, -1) >= 0 or _entry(model, "actuator_ctrlnum", i, 1) != 1:
+        return f"{NOT_REPRESENTED}: it is a plugin or has several commands"
+    if dyn != int(kinds.mjtDyn.mjDYN_NONE) and _entry(model, "actuator_actearly", i, 0):
+        return f"{NOT_REPRESENTED}: its force takes the activation of the next step (actearly)"
+    if int(getattr(model.opt, "disableactuator", 0)) >> int(model.actuator_group[i]) & 1:
+        return f"{NOT_REPRESENTED}: its group is disabled"
+    if _entry(model, "actuator_actnum", i, 0) > 1 or np.any(_entry(model, "actuator_delay", i, 0)):
+        return f"{NOT_REPRESENTED}: it has a delay or several activations"
+    if np.any(_entry(model, "actuator_damping", i, 0)) or np.any(_entry(model, "actuator_armature", i, 0)):
+        return f"{NOT_REPRESENTED}: it has damping or armature of its own"
+    if int(dyn) in map(int, _states_of(kinds)[:2]) and not model.actuator_dynprm[i, 0] > 0:
+        return f"{NOT_REPRESENTED}: its filter has no time constant"
+    return _fault_of_transmission(file, i, bool(_uses_length(file, i)))
+
+
+def _fault_of_transmission(file: CompiledFile, i: int, uses_length: bool) -> str:
+    """Why the transmission of an actuator is not represented; empty where it is."""
+    model, kinds = file.model, file.mujoco.mjtTrn
+    kind, target = int(model.actuator_trntype[i]), int(model.actuator_trnid[i, 0])
+    if kind in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT)):
+        joint = int(model.jnt_type[target])
+        if joint in (FREE, BALL) and uses_length:
+            return f"{NOT_REPRESENTED}: its force depends on the position of a joint with a quaternion"
+        if joint == FREE and (np.any(model.actuator_gear[i, :3]) or kind != int(kinds.mjTRN_JOINT)):
+            return f"{NOT_REPRESENTED}: it pushes a free joint along the world's axes"
+        if joint == BALL and kind != int(kinds.mjTRN_JOINT):
+            return f"{NOT_REPRESENTED}: it turns a ball about the parent's axes"
+        return ""
+    if kind == int(kinds.mjTRN_TENDON):
+        first, count = int(model.tendon_adr[target]), int(model.tendon_num[target])
+        wraps = model.wrap_type[first : first + count]
+        if np.all(wraps == int(file.mujoco.mjtWrap.mjWRAP_JOINT)):
+            return ""
+        return f"{NOT_REPRESENTED}: its tendon is a spatial one"
+    if kind == int(kinds.mjTRN_SITE):
+        if int(model.actuator_trnid[i, 1]) < 0:
+            return f"{NOT_REPRESENTED}: its force depends on a length that a site does not have" if uses_length else ""
+        return f"{NOT_REPRESENTED}: it acts between two sites"
+    return f"{NOT_REPRESENTED}: its transmission is none of joint, fixed tendon and site"
+
+
+def _states_of(mujoco: Any) -> list[Any]:
+    """The dynamics with one state: filters first."""
+    return [mujoco.mjtDyn.mjDYN_FILTER, mujoco.mjtDyn.mjDYN_FILTEREXACT, mujoco.mjtDyn.mjDYN_INTEGRATOR]
+
+
+def _uses_length(file: CompiledFile, i: int) -> bool:
+    """Whether the force of an actuator depends on its length."""
+    model, kinds = file.model, file.mujoco
+    gain = model.actuator_gaintype[i] == int(kinds.mjtGain.mjGAIN_AFFINE) and model.actuator_gainprm[i, 1]
+    return bool(
+        gain or (model.actuator_biastype[i] == int(kinds.mjtBias.mjBIAS_AFFINE) and model.actuator_biasprm[i, 1])
+    )
+
+
+def _stages(file: CompiledFile, at: np.ndarray, model: Model) -> list[Stage]:
+    """The stages of actuators: range of commands, activation, gain and bias, range of forces."""
+    theirs, kinds = file.model, file.mujoco
+
+    def numbers(x: Any) -> Any:
+        return jnp.asarray(np.array(x, float), model.dtype)
+
+    def saturation(limited: Any, ranges: Any) -> list[Stage]:
+        on = np.array(limited[at], bool)
+        lower, upper = (np.where(on, ranges[at, k], bound) for k, bound in ((0, -np.inf), (1, np.inf)))
+        return [Saturation(numbers(lower), numbers(upper))] if on.any() else []
+
+    out = saturation(theirs.actuator_ctrllimited, theirs.actuator_ctrlrange) if file.enabled("CLAMPCTRL") else []
+    kind = theirs.actuator_dyntype[at]
+    filters = np.isin(kind, [int(x) for x in _states_of(kinds)[:2]])
+    integrates = kind == int(_states_of(kinds)[2])
+    if np.any(filters | integrates):
+        on = np.array(theirs.actuator_actlimited[at], bool) & (filters | integrates)
+        lower, upper = (np.where(on, theirs.actuator_actrange[at, k], b) for k, b in ((0, -np.inf), (1, np.inf)))
+        out.append(
+            Activation(
+                tuple(map(bool, filters)), tuple(map(bool, integrates)),
+                numbers(np.where(filters, theirs.actuator_dynprm[at, 0], 1.0)), numbers(lower), numbers(upper),
+                bool(on.any()),
+            )
+        )  # fmt: skip
+    affine = theirs.actuator_gaintype[at] == int(kinds.mjtGain.mjGAIN_AFFINE)
+    gain = np.where(affine[:, None] | (np.arange(3) == 0), theirs.actuator_gainprm[at, :3], 0.0)
+    biased = theirs.actuator_biastype[at] == int(kinds.mjtBias.mjBIAS_AFFINE)
+    bias = np.where(biased[:, None], theirs.actuator_biasprm[at, :3], 0.0)
+    # lengths count the gear: those of shafts here do as well
+    out.append(AffineForce(numbers(gain), numbers(bias)))
+    return out + saturation(theirs.actuator_forcelimited, theirs.actuator_forcerange)
+
+
+def _transmission(file: CompiledFile, at: np.ndarray, model: Model) -> Transmission:
+    """The couplings of actuators with the degrees of freedom and the sites of a model."""
+    theirs, kinds = file.model, file.mujoco.mjtTrn
+    places = _places(file, model)
+    coupling, on_sites = np.zeros((len(at), model.nv)), {}
+    for row, i in enumerate(at.tolist()):
+        kind, target, gear = int(theirs.actuator_trntype[i]), int(theirs.actuator_trnid[i, 0]), theirs.actuator_gear[i]
+        if kind == int(kinds.mjTRN_TENDON):
+            wraps = range(int(theirs.tendon_adr[target]), int(theirs.tendon_adr[target] + theirs.tendon_num[target]))
+            for w in wraps:
+                coupling[row, places[int(theirs.wrap_objid[w])]] += gear[0] * theirs.wrap_prm[w]
+        elif kind == int(kinds.mjTRN_SITE):
+            on_sites.setdefault(_frame(file, target, model), []).append((row, np.array(gear)))
+        else:
+            coupling[row, places[target]] = gear[: SPEEDS[int(theirs.jnt_type[target])]]
+    wrenches = np.zeros((len(at), len(on_sites), 6))
+    for k, rows in enumerate(on_sites.values()):
+        for row, gear in rows:
+            wrenches[row, k] = gear
+    lower, upper = _joint_ranges(file, places, model)
+    numbers = [jnp.asarray(x, model.dtype) for x in (coupling, lower, upper, wrenches)]
+    bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
+    return Transmission(
+        numbers[0], numbers[1] if bounded else None, numbers[2] if bounded else None, tuple(on_sites),
+        numbers[3] if on_sites else None,
+    )  # fmt: skip
+
+
+def _places(file: CompiledFile, model: Model) -> dict[int, slice]:
+    """Of each joint of the file its part of v."""
+    out = {}
+    for body in range(1, file.model.nbody):
+        for step in joint_chain(file, body)[0]:
+            name = "+".join(file.names["joint"][j] for j in step.members)
+            if name not in model.v_slices:
+                raise ValueError(f"model: expected that of {file.file}, got one without the joint {name!r}")
+            start = model.v_slices[name].start
+            for j in step.members:
+                stop = start + SPEEDS[int(file.model.jnt_type[j])]
+                out[j] = slice(start, stop)
+                start = stop
+    return out
+
+
+def _frame(file: CompiledFile, site: int, model: Model) -> str:
+    """The name of the frame at a site."""
+    name = file.names["site"][site]
+    found = f"site:{name}" if name in file.names["body"] else name
+    if found not in model.frame_names:
+        raise ValueError(f"model: expected that of {file.file}, got one without the frame {found!r}")
+    return found
+
+
+def _joint_ranges(
+    file: CompiledFile, places: dict[int, slice], model: Model
+) -> tuple[Float[np.ndarray, " nv"], Float[np.ndarray, " nv"]]:
+    """(lower, upper) bounds of the joint forces of all actuators, infinite where there is none."""
+    lower, upper = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
+    for j, part in places.items():
+        if file.model.jnt_actfrclimited[j]:
+            lower[part], upper[part] = file.model.jnt_actfrcrange[j]
+    return lower, upper
+
+
+def _entry(model: Any, name: str, index: int, default: Any) -> Bool[np.ndarray, ""] | Any:
+    """An entry of an array of MuJoCo's model, or a default where this version of MuJoCo has no such array."""
+    found = getattr(model, name, None)
+    return default if found is None else found[index]

@@ -1,0 +1,339 @@
+"""Logs as tables: the topics that a machine and a map ask for, on the clock of the one with the positions."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from lgsim.identify.logs import log_columns
+from lgsim.identify.logs.log_columns import Topic, TopicFault, read_topics
+from lgsim.identify.logs.mcap_records import MAGIC as MCAP_MAGIC
+from lgsim.identify.logs.mcap_records import McapFile
+from lgsim.identify.logs.messages import MESSAGE_TYPES, Decoder, Numbers
+from lgsim.identify.logs.raw_messages import Channel, Damage, RawMessage
+from lgsim.identify.logs.sqlite_bags import MAGIC as SQLITE_MAGIC
+from lgsim.identify.logs.sqlite_bags import SqliteBag
+from lgsim.identify.logs.streams import Clock, Stream, clocks, resample, set_back
+from lgsim.identify.recording.columns import TIME, Slot
+from lgsim.identify.recording.report import Finding
+from lgsim.identify.recording.tables import Table
+from lgsim.multibody.model import Model
+from lgsim.support.messages import counted, listed
+from lgsim.support.packages import package
+
+LOGS = {".mcap": McapFile, ".db3": SqliteBag}
+"""The readers by the endings of files."""
+
+_MOST_DAMAGES = 20  # that are named one by one
+_MOST_STREAMS = 200  # with further names than these a log is damaged
+_FEWEST = 4  # messages of a stream
+
+
+class _Gathered(NamedTuple):
+    """What was read of a log."""
+
+    streams: list[Stream]
+    channels: dict[str, Channel]
+    frames: dict[str, str]
+    damages: list[Damage]
+    more: int
+
+
+def is_log(path: Path) -> bool:
+    """Whether a path is a log by its ending, or a folder with such files."""
+    return path.suffix.lower() in LOGS or (path.is_dir() and bool(_log_files(path)))
+
+
+def _log_files(folder: Path) -> list[Path]:
+    """The files of a bag, by their numbers."""
+    found = [path for path in folder.iterdir() if path.suffix.lower() in LOGS]
+    return sorted(found, key=lambda path: [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", path.name)])
+
+
+def read_log(
+    path: Path, model: Model, topics: Mapping[str, Any], columns: Mapping[str, Any], automatic: bool = True
+) -> Table:
+    """The columns of a log, on the clock of the stream with the most positions.
+
+    A column's name is "<topic>/<joint>/<quantity>", such as "/joint_states/elbow/position", or "<topic>/<number>" where
+    messages name no joint. Messages that cannot be read are left out, and findings say where.
+
+    Args:
+        path: An MCAP file, a ``.db3`` file, or the folder of a bag.
+        model: The machine, whose joints and frames say which topics matter.
+        topics: What a map says of topics.
+        columns: What a map says of columns.
+        automatic: Whether topics are read that no map names.
+
+    Raises:
+        TopicFault: a topic of the map is not there or cannot be read.
+        ValueError: the log has none of the machine's joints.
+        ModuleNotFoundError: a package of the extra ``logs`` is missing.
+    """
+    package("mcap", "logs", "a log")
+    package("rosbags", "logs", "a log")
+    given = read_topics(topics, model)
+    files = _log_files(path) if path.is_dir() else [path]
+    gathered = _gather(files, given, columns, automatic)
+    for name, topic in given.items():
+        if name not in gathered.channels:
+            raise TopicFault(
+                name, "", f"the log has no such topic; it has {listed(sorted(gathered.channels)) or 'none'}"
+            )
+        kind = gathered.channels[name].type
+        if not topic.ignored and kind not in MESSAGE_TYPES:
+            raise TopicFault(name, "", f"its messages are {kind}; read are {', '.join(MESSAGE_TYPES)}")
+    findings = _damage_findings(path, gathered)
+    chosen = _choose(gathered, given, columns, model)
+    if not any((slot is not None and slot.channel == "q") or name in columns for one in chosen
+               for name, _, slot in one.columns):  # fmt: skip
+        raise ValueError(f"{path}: {_nothing(gathered, model, findings)}")
+    return _table(path, gathered, chosen, given, findings)
+
+
+def _messages(files: list[Path], wanted: Any) -> Iterator[tuple[Path, RawMessage | Damage]]:
+    for file in files:
+        with file.open("rb") as opened:
+            head = opened.read(16)
+        # a file is what it begins as, whatever it is called
+        kind = LOGS[file.suffix.lower()]
+        kind = McapFile if head.startswith(MCAP_MAGIC) else SqliteBag if head == SQLITE_MAGIC else kind
+        for message in kind(file, wanted).messages():
+            yield file, message
+
+
+def _gather(files: list[Path], given: dict[str, Topic], columns: Mapping[str, Any], automatic: bool) -> _Gathered:
+    """Read the messages of all channels that may matter into streams."""
+    channels: dict[str, Channel] = {}
+
+    def wanted(channel: Channel) -> bool:
+        channels.setdefault(channel.topic, channel)
+        topic = given.get(channel.topic)
+        named = topic is not None or any(name.startswith(f"{channel.topic}/") for name in columns)
+        ignored = topic is not None and topic.ignored
+        return channel.type in MESSAGE_TYPES and not ignored and (automatic or named)
+
+    decoder, streams, frames = Decoder(), {}, {}
+    damages: list[Damage] = []
+    more = 0
+    labels: dict[tuple[str, object], tuple[list[str], Stream]] = {}
+    for place, (file, message) in enumerate(_messages(files, wanted)):
+        if isinstance(message, RawMessage):
+            message = _take(message, place, decoder, labels, streams, frames)
+        if isinstance(message, Damage):
+            name = f"{file.name}, " if len(files) > 1 else ""
+            if len(damages) < _MOST_DAMAGES:
+                damages.append(message._replace(where=name + message.where))
+            else:
+                more += 1
+    return _Gathered(list(streams.values()), channels, frames, damages, more)
+
+
+def _take(
+    raw: RawMessage, place: int, decoder: Decoder, labels: dict[tuple[str, object], tuple[list[str], Stream]],
+    streams: dict[tuple[str, frozenset[str]], Stream], frames: dict[str, str],
+) -> Damage | None:  # fmt: skip
+    """Put the numbers of a message into its stream; what is wrong with it."""
+    topic, kind = raw.channel.topic, MESSAGE_TYPES[raw.channel.type]
+    try:
+        numbers: Numbers = decoder.numbers(raw)
+    except ValueError as error:
+        return Damage(raw.where, f"{topic}: {error}; the message is left out")
+    known = labels.get((topic, numbers.key))
+    if known is None:
+        own = list(kind.labels(numbers.key))
+        # one topic may have several senders, each with joints of its own
+        owners = frozenset(label.partition("/")[0] for label in own)
+        stream = streams.get((topic, owners))
+        if stream is None:
+            if len(streams) >= _MOST_STREAMS:
+                return Damage(raw.where, f"{topic}: further names of joints; the message is left out")
+            stream = streams[topic, owners] = Stream(topic, own, kind.rank)
+        stream.extend(own)
+        known = labels[topic, numbers.key] = own, stream
+    known[1].append(numbers, known[0], raw.log_time, place)
+    if numbers.frame:
+        frames.setdefault(topic, numbers.frame)
+    return None
+
+
+class _Chosen(NamedTuple):
+    """A stream with its columns: (name, place among its numbers, the place in a recording or None)."""
+
+    stream: Stream
+    columns: list[tuple[str, int, Slot | None]]
+
+    @property
+    def positions(self) -> int:
+        """How many positions it gives."""
+        return sum(slot is not None and slot.channel == "q" for _, _, slot in self.columns)
+
+
+def _choose(gathered: _Gathered, given: dict[str, Topic], columns: Mapping[str, Any], model: Model) -> list[_Chosen]:
+    """The streams that give something, each quantity once, the one with the most positions first."""
+    found, most = [], {}
+    for stream in gathered.streams:
+        most[stream.topic] = max(most.get(stream.topic, 0), len(stream))
+    for stream in gathered.streams:
+        topic, channel = given.get(stream.topic, Topic(stream.topic)), gathered.channels[stream.topic]
+        own = []
+        for i, label in enumerate(stream.labels):
+            name = f"{stream.topic}/{label}"
+            slot = log_columns.slot_of(label, gathered.frames.get(stream.topic, ""), channel, topic, model)
+            # what is never there gives nothing
+            if (slot is not None or name in columns) and (name in columns or np.isfinite(stream.values[:, i]).any()):
+                own.append((name, i, None if name in columns else slot))
+        if own and len(stream) >= min(_FEWEST, most[stream.topic]):
+            found.append(_Chosen(stream, own))
+
+    def order(one: _Chosen) -> tuple[bool, int, int]:
+        return one.stream.topic not in given, one.stream.rank, -len(one.stream)
+
+    taken: set[Slot] = set()
+    kept = []
+    for one in sorted(found, key=order):
+        own = [entry for entry in one.columns if entry[2] is None or entry[2] not in taken]
+        taken |= {slot for _, _, slot in own if slot is not None}
+        if own:
+            kept.append(_Chosen(one.stream, own))
+    return sorted(kept, key=lambda one: (-one.positions, -len(one.stream)))
+
+
+def _table(
+    path: Path, gathered: _Gathered, chosen: list[_Chosen], given: dict[str, Topic], findings: list[Finding]
+) -> Table:
+    """The columns of the chosen streams at the times of the first one."""
+    streams = [one.stream for one in chosen]
+    for _, back in set_back(streams)[:_MOST_DAMAGES]:
+        seen = f"the clock of recording was set back by {back:.6g} s"
+        findings.append(Finding("clock jump", "time", 0, seen, "later times shifted"))
+    topics = [given.get(stream.topic, Topic(stream.topic)) for stream in streams]
+    times = clocks(streams, [topic.by_log for topic in topics])
+    time = times[0].time - topics[0].delay
+    columns: dict[str, Float[np.ndarray, " n"]] = {"time": time}
+    slots: dict[str, Slot] = {"time": TIME}
+    scales: dict[str, float] = {}
+    for one, clock, topic in zip(chosen, times, topics, strict=True):
+        findings += _clock_findings(one, clock, streams[0].topic)
+        values = one.stream.values
+        if one is not chosen[0]:
+            values = resample(time, clock.time - topic.delay, values, _quaternion_columns(one))
+            findings += _coverage(one, values, streams[0].topic)
+        for name, i, slot in one.columns:
+            columns[name] = np.array(values[:, i])
+            if slot is not None:
+                slots[name], scales[name] = slot, log_columns.unit_scale(slot, topic)
+    findings += _unused(gathered, chosen, given) + _stray(gathered)
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(x).tobytes() for x in columns.values())).hexdigest()[:16]
+    used = listed(list(dict.fromkeys(stream.topic for stream in streams)))
+    source = f"{path.name} ({used}; sha256 of what was read {digest})"
+    return Table(columns, {}, tuple(findings), slots, scales, source=source)
+
+
+def _quaternion_columns(one: _Chosen) -> list[Any]:
+    """The columns of a stream's quaternion, where it has one."""
+    labels = list(one.stream.labels)
+    names = ["qx", "qy", "qz", "qw"]
+    return [np.array([labels.index(name) for name in names])] if set(names) <= set(labels) else []
+
+
+def _clock_findings(one: _Chosen, clock: Clock, base: str) -> list[Finding]:
+    """What is to be said of the times of a stream."""
+    found, topic = [], one.stream.topic
+    if clock.offset:
+        seen = f"its stamps are those of another clock, {-clock.offset:+.6g} s off those of {base}"
+        done = "moved by the times of recording; what delay is left, [delays] of a map can estimate"
+        found.append(Finding("other clock", _where(one), 0, seen, done))
+    if clock.without:
+        found.append(Finding("invalid time", topic, clock.without, "messages without a stamp", "left out"))
+    return found
+
+
+def _where(one: _Chosen) -> str:
+    """The channels that a stream gives."""
+    channels = dict.fromkeys(
+        f"imu {slot.owner}" if slot.channel in ("accelerometer", "gyroscope") else slot.channel
+        for _, _, slot in one.columns if slot is not None
+    )  # fmt: skip
+    return f"{one.stream.topic} ({', '.join(channels)})"
+
+
+def _coverage(one: _Chosen, values: Float[np.ndarray, "n k"], base: str) -> list[Finding]:
+    """A stream that has nothing at a good part of the times."""
+    lost = np.all(np.isnan(values), axis=1)
+    if not lost.any():
+        return []
+    seen = f"{100 * lost.mean():.2g} % of the times of {base} lie outside or in holes of its own"
+    return [Finding("missing values", one.stream.topic, int(lost.sum()), seen, "taken as missing")]
+
+
+def _unused(gathered: _Gathered, chosen: list[_Chosen], given: dict[str, Topic]) -> list[Finding]:
+    """The topics that could have been read and give nothing."""
+    used, found = {one.stream.topic for one in chosen}, []
+    for name, channel in gathered.channels.items():
+        topic = given.get(name)
+        if name in used or channel.type not in MESSAGE_TYPES or (topic is not None and topic.ignored):
+            continue
+        count = sum(len(stream) for stream in gathered.streams if stream.topic == name)
+        kind = channel.type.rpartition("/")[2]
+        if "Pose" in kind or kind in ("Odometry", "JointControllerState"):
+            seen, key = f"{kind} does not say which joint it is of", f'"{name}" = {{ joint = "..." }}'
+        elif kind == "Imu":
+            frame = gathered.frames.get(name, "")
+            seen, key = f"the machine has no frame {frame!r}", f'"{name}" = {{ frame = "..." }}'
+        else:
+            seen = "another topic has its numbers, or none of its names is that of a joint"
+            key = f'"{name}" = {{ names = {{ ... }} }}'
+        if not count:
+            seen = "it has no message that can be read"
+        found.append(Finding("unused topic", name, count, seen, f"not read; a map can say it in [topics]: {key}"))
+    return found
+
+
+def _stray(gathered: _Gathered) -> list[Finding]:
+    """Messages that are too few to be a stream: a name in them is damaged."""
+    found = []
+    for topic in dict.fromkeys(stream.topic for stream in gathered.streams):
+        own = [stream for stream in gathered.streams if stream.topic == topic]
+        few = sum(len(stream) for stream in own if len(stream) < _FEWEST)
+        if few and any(len(stream) >= _FEWEST for stream in own):
+            found.append(Finding("damaged file", topic, few, "messages with names that few others have", "left out"))
+    return found
+
+
+def _damage_findings(path: Path, gathered: _Gathered) -> list[Finding]:
+    found = []
+    for damage in gathered.damages:
+        kind = "truncated file" if damage.truncated else "damaged file"
+        what, _, done = damage.what.partition("; ")
+        found.append(Finding(kind, path.name, 0, f"{damage.where}: {what}", done or "left out"))
+    if gathered.more:
+        seen = f"{counted(gathered.more, 'more damaged place')}"
+        found.append(Finding("damaged file", path.name, 0, seen, "left out"))
+    return found
+
+
+def _nothing(gathered: _Gathered, model: Model, findings: list[Finding]) -> str:
+    """Why a log gives no positions, in words."""
+    if not gathered.channels:
+        what = f"; {findings[0].seen}" if findings else ""
+        return f"expected an MCAP file or a ROS 2 bag with topics, got none that can be read{what}"
+    joints = [name for name, part in model.v_slices.items() if part.stop > part.start]
+    readable = {n: c for n, c in gathered.channels.items() if c.type in MESSAGE_TYPES}
+    if not readable:
+        kinds = listed([f"{name} ({channel.type})" for name, channel in gathered.channels.items()])
+        return f"expected a topic of sensor_msgs/msg/JointState or another type that is read, got {kinds}"
+    names = list(dict.fromkeys(n for s in gathered.streams for n in log_columns.first_joints(s.labels)))
+    if not names:
+        damaged = f"; {findings[0].seen}" if findings else ""
+        return f"expected messages with positions on {listed(list(readable))}, got none{damaged}"
+    return (
+        f"expected positions of {listed(joints)}, got messages of {listed(names)}; a map can rename them:"
+        f' [topics] "{next(iter(readable))}" = {{ names = {{ {names[0]} = "{joints[0]}" }} }}'
+    )

@@ -1,0 +1,309 @@
+"""MCAP files, chunk by chunk, as far as they can be read: https://mcap.dev/spec.
+
+A file that is whole is read by the index at its end, so that chunks without a wanted topic are skipped. Without the
+index its records are walked through; behind a damage the walk goes on at the next chunk whose header can be one.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from lgsim.identify.logs.raw_messages import Channel, Damage, RawMessage, Wanted, type_name
+from lgsim.support.packages import package
+
+MAGIC = b"\x89MCAP0\r\n"
+_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK = 1, 2, 3, 4, 5, 6
+_CHUNK_INDEX, _STATISTICS, _DATA_END = 8, 11, 15
+_KNOWN = range(1, 16)
+_PRIVATE = 0x80  # opcodes from here on are anybody's, and skipped
+_FRAME = struct.Struct("<BQ")  # opcode and length of a record
+_FOOTER_BYTES = _FRAME.size + 20 + len(MAGIC)
+_CHUNK_HEAD = struct.Struct("<QQQII")  # first and last time, size, checksum, length of the compression's name
+_MESSAGE_HEAD = struct.Struct("<HIQQ")  # channel, sequence, log time, publish time
+_LARGEST = 2**31  # bytes of a chunk: a larger one is a damaged length
+_NOT_LONG = 3600 * 10**9  # ns after the last message: what a message behind a damage is
+_LONGEST_HEAD = 64  # bytes that tell what a record is
+_WINDOW = 2**20  # bytes looked through at a time for the next chunk
+_FAULTS = (ValueError, struct.error, IndexError, KeyError, OverflowError, MemoryError, EOFError, RuntimeError)
+
+
+class _Chunk(NamedTuple):
+    """A chunk of the index: its place, its length with the frame, the channels that it has, or None if unknown."""
+
+    start: int
+    length: int
+    channels: frozenset[int] | None
+
+
+class _Index(NamedTuple):
+    """What stands at the end of a file: its chunks and how many messages it has; None where that is not said."""
+
+    chunks: list[_Chunk]
+    messages: int | None
+    end: int
+
+
+class McapFile:
+    """The messages of an MCAP file.
+
+    Args:
+        path: The file.
+        wanted: Which channels to read.
+    """
+
+    def __init__(self, path: Path, wanted: Wanted) -> None:
+        self._records, self._errors = package("mcap.records", "logs"), package("mcap.exceptions", "logs")
+        self._streams = package("mcap.data_stream", "logs")
+        self.path, self._wanted = path, wanted
+        self._schemas: dict[int, Any] = {}
+        self._channels: dict[int, tuple[Channel, bool]] = {}
+        self._last_time: int | None = None
+
+    def messages(self) -> Iterator[RawMessage | Damage]:
+        """The wanted messages in the order of the file, with what is damaged among them."""
+        with self.path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            if file.read(len(MAGIC)) != MAGIC:
+                yield Damage("byte 0", "does not begin as an MCAP file")
+            index = self._index(file, size)
+            if index is not None and index.chunks:
+                yield from self._by_index(file, index)
+            else:
+                yield from self._by_walk(file, index.end if index else size, size, index is None)
+
+    # the index
+
+    def _index(self, file: IO[bytes], size: int) -> _Index | None:
+        """The index; None where it is missing or damaged. Schemas and channels are kept."""
+        if size < len(MAGIC) + _FOOTER_BYTES:
+            return None
+        file.seek(size - _FOOTER_BYTES)
+        tail = file.read(_FOOTER_BYTES)
+        opcode, length = _FRAME.unpack_from(tail)
+        start, _, crc = struct.unpack_from("<QQI", tail, _FRAME.size)
+        if tail[-len(MAGIC) :] != MAGIC or (opcode, length) != (_FOOTER, 20) or not 0 < start <= size - _FOOTER_BYTES:
+            return None
+        file.seek(start)
+        summary = file.read(size - _FOOTER_BYTES - start)
+        if crc and zlib.crc32(summary + tail[: _FRAME.size + 16]) != crc:
+            return None
+        chunks, messages = [], None
+        try:
+            for opcode, content, _ in _frames(summary):
+                if opcode in (_SCHEMA, _CHANNEL):
+                    self._declare(opcode, content)
+                elif opcode == _CHUNK_INDEX:
+                    entry = self._read(self._records.ChunkIndex, content)
+                    ids = frozenset(entry.message_index_offsets) or None
+                    chunks.append(_Chunk(entry.chunk_start_offset, entry.chunk_length, ids))
+                elif opcode == _STATISTICS:
+                    messages = self._read(self._records.Statistics, content).message_count
+        except (*_FAULTS, self._errors.McapError):
+            return None
+        good = all(c.start + c.length <= start and _FRAME.size < c.length <= _LARGEST for c in chunks)
+        return _Index(sorted(chunks), messages, start) if good else None
+
+    def _by_index(self, file: IO[bytes], index: _Index) -> Iterator[RawMessage | Damage]:
+        for chunk in index.chunks:
+            if chunk.channels is not None and not any(self._is_wanted(i) for i in chunk.channels):
+                continue
+            file.seek(chunk.start)
+            data = file.read(chunk.length)
+            if _FRAME.unpack_from(data) != (_CHUNK, chunk.length - _FRAME.size):
+                yield Damage(f"byte {chunk.start}", "the head of a chunk is damaged")
+            yield from self._chunk(data[_FRAME.size :], chunk.start, whole=True)
+
+    def _is_wanted(self, channel: int) -> bool:
+        """Whether a channel is to be read; an unknown one might."""
+        return channel not in self._channels or self._channels[channel][1]
+
+    # without the index
+
+    def _by_walk(self, file: IO[bytes], end: int, size: int, broken: bool) -> Iterator[RawMessage | Damage]:
+        """All records from the first one on; `broken` says that the file should have had an index."""
+        at, ended = len(MAGIC), False
+        while at < end:
+            file.seek(at)
+            frame = file.read(_FRAME.size)
+            opcode, length = _FRAME.unpack(frame) if len(frame) == _FRAME.size else (0, 0)
+            if opcode in (_DATA_END, _FOOTER) and length in (4, 20):
+                ended = True
+                break
+            fits = length <= end - at - _FRAME.size and (opcode in _KNOWN or opcode >= _PRIVATE)
+            if not fits or (opcode == _CHUNK and length > _LARGEST):
+                after = self._next_record(file, at + 1, end)
+                until = end if after is None else after
+                if opcode == _CHUNK and until - at <= _LARGEST:
+                    yield from self._chunk(file.read(until - at - _FRAME.size), at, whole=False)
+                if after is None:
+                    what = f"a record is cut or damaged; the {end - at} bytes from there on are left out"
+                    yield Damage(f"byte {at}", what, True)
+                    return
+                yield Damage(f"byte {at}", f"a record is damaged; reading goes on at byte {after}")
+                at = after
+                continue
+            if opcode == _CHUNK:
+                yield from self._chunk(file.read(length), at, whole=True)
+            elif opcode in (_SCHEMA, _CHANNEL, _MESSAGE):
+                yield from self._record(opcode, file.read(length), at)
+            at += _FRAME.size + length
+        if broken and not ended:
+            yield Damage(f"byte {size}", "the file ends without its index; it was read up to there", True)
+        elif broken:
+            yield Damage(f"byte {at}", "the index at the end of the file is damaged; the messages were read without it")
+
+    def _next_record(self, file: IO[bytes], start: int, end: int) -> int | None:
+        """The place of the next record from `start` on that can be a chunk, or a message of a channel that is known."""
+        position = file.tell()
+        for base in range(start, end, _WINDOW):
+            file.seek(base)
+            data = file.read(min(_WINDOW + _LONGEST_HEAD, end - base))
+            for found in re.finditer(b"[\x05\x06]", data[:_WINDOW]):
+                at = found.start()
+                head, room = data[at : at + _LONGEST_HEAD], end - base - at
+                if _is_chunk(head, room) if head[0] == _CHUNK else self._is_message(head, room):
+                    file.seek(position)
+                    return base + at
+        file.seek(position)
+        return None
+
+    def _is_message(self, head: bytes, room: int) -> bool:
+        """Whether a record with this beginning can be a message of at most `room` bytes, soon after the last one."""
+        if self._last_time is None or len(head) < _FRAME.size + _MESSAGE_HEAD.size:
+            return False
+        length = _FRAME.unpack_from(head)[1]
+        number, _, log_time, _ = _MESSAGE_HEAD.unpack_from(head, _FRAME.size)
+        fits = _MESSAGE_HEAD.size < length <= min(room - _FRAME.size, _LARGEST)
+        return fits and number in self._channels and 0 <= log_time - self._last_time < _NOT_LONG
+
+    # records
+
+    def _chunk(self, content: bytes, at: int, whole: bool) -> Iterator[RawMessage | Damage]:
+        """The messages of a chunk, of one that is cut as many as there are."""
+        where = f"byte {at}"
+        try:
+            _, _, size, crc, letters = _CHUNK_HEAD.unpack_from(content)
+            name = content[_CHUNK_HEAD.size : _CHUNK_HEAD.size + letters].decode() if letters < 16 else "?"
+            data = content[_CHUNK_HEAD.size + letters + 8 :]
+            if not whole:
+                data = data[: struct.unpack_from("<Q", content, _CHUNK_HEAD.size + letters)[0]]
+            if size > _LARGEST:
+                raise ValueError(f"a chunk of {size} bytes")
+        except _FAULTS as error:
+            yield Damage(where, f"the head of a chunk is damaged ({_short(error)}); its messages are left out")
+            return
+        try:
+            records = _decompressed(name, data, size, whole)
+        except ModuleNotFoundError:
+            raise
+        except Exception as error:  # each package of a compression has errors of its own
+            yield Damage(where, f"a chunk cannot be decompressed ({_short(error)}); its messages are left out")
+            return
+        if whole and crc and zlib.crc32(records) != crc:
+            if name:  # one wrong bit of compressed bytes spoils many numbers
+                yield Damage(where, "the checksum of a chunk is wrong; its messages are left out")
+                return
+            yield Damage(where, "the checksum of a chunk is wrong; read all the same: some number in it may be wrong")
+        done = 0
+        for opcode, inner, offset in _frames(records):
+            done = offset + _FRAME.size + len(inner)
+            yield from self._record(opcode, inner, at, offset)
+        if whole and done < len(records):
+            yield Damage(f"{where}, +{done} in the chunk", "a record is damaged; the rest of the chunk is left out")
+
+    def _record(self, opcode: int, content: bytes, at: int, offset: int | None = None) -> Iterator[RawMessage | Damage]:
+        """The message of a record; a schema or a channel is kept."""
+        where = f"byte {at}" + ("" if offset is None else f", +{offset} in the chunk")
+        try:
+            if opcode in (_SCHEMA, _CHANNEL):
+                self._declare(opcode, content)
+            elif opcode == _MESSAGE:
+                number, _, log_time, _ = _MESSAGE_HEAD.unpack_from(content)
+                if number not in self._channels:
+                    yield Damage(where, f"a message of a channel that is not known, {number}; it is left out")
+                elif self._channels[number][1]:
+                    self._last_time = log_time
+                    yield RawMessage(self._channels[number][0], log_time, content[_MESSAGE_HEAD.size :], where)
+        except (*_FAULTS, self._errors.McapError) as error:
+            yield Damage(where, f"a record is damaged ({_short(error)}); it is left out")
+
+    def _declare(self, opcode: int, content: bytes) -> None:
+        """Keep a schema or a channel; the first of each number counts, for later ones only repeat it."""
+        if opcode == _SCHEMA:
+            schema = self._read(self._records.Schema, content)
+            self._schemas.setdefault(schema.id, schema)
+            return
+        channel = self._read(self._records.Channel, content)
+        if channel.id not in self._channels:
+            schema = self._schemas.get(channel.schema_id)
+            definition = "" if schema is None else schema.data.decode(errors="replace")
+            name = "" if schema is None else type_name(schema.name)
+            encoding = "" if schema is None else schema.encoding
+            found = Channel(channel.topic, name, channel.message_encoding, encoding, definition)
+            self._channels[channel.id] = found, self._wanted(found)
+
+    def _read(self, kind: Any, content: bytes) -> Any:
+        """A record of the package mcap from its bytes."""
+        return kind.read(self._streams.ReadDataStream(BytesIO(content)))
+
+
+def _frames(data: bytes) -> Iterator[tuple[int, bytes, int]]:
+    """(opcode, content, offset) of each whole record."""
+    at = 0
+    while at + _FRAME.size <= len(data):
+        opcode, length = _FRAME.unpack_from(data, at)
+        if not (opcode in _KNOWN or opcode >= _PRIVATE) or length > len(data) - at - _FRAME.size:
+            return
+        yield opcode, data[at + _FRAME.size : at + _FRAME.size + length], at
+        at += _FRAME.size + length
+
+
+def _decompressed(name: str, data: bytes, size: int, whole: bool) -> bytes:
+    """The records of a chunk; of one that is not whole those that there are.
+
+    Raises:
+        ValueError: the compression has no such name.
+        ModuleNotFoundError: its package is missing.
+    """
+    if name == "zstd":
+        zstd = package("zstandard", "logs")
+        if whole:
+            return zstd.ZstdDecompressor().decompress(data, max_output_size=size)
+        return zstd.ZstdDecompressor().decompressobj().decompress(data)
+    if name == "lz4":
+        lz4 = package("lz4.frame", "logs")
+        return lz4.decompress(data) if whole else lz4.LZ4FrameDecompressor().decompress(data)
+    if name:
+        raise ValueError(f"a compression {name!r}")
+    return data
+
+
+def _is_chunk(head: bytes, room: int) -> bool:
+    """Whether a record with this beginning can be a chunk of at most `room` bytes."""
+    if len(head) < _FRAME.size + _CHUNK_HEAD.size + 8:
+        return False
+    length = _FRAME.unpack_from(head)[1]
+    if not 40 <= length <= room - _FRAME.size:
+        return False
+    first, last, size, _, letters = _CHUNK_HEAD.unpack_from(head, _FRAME.size)
+    place = _FRAME.size + _CHUNK_HEAD.size
+    if letters not in (0, 3, 4) or first > last or size > _LARGEST:
+        return False
+    name = head[place : place + letters]
+    count = head[place + letters : place + letters + 8]
+    if len(count) < 8 or name not in (b"", b"lz4", b"zstd"):
+        return False
+    return struct.unpack("<Q", count)[0] == length - _CHUNK_HEAD.size - letters - 8
+
+
+def _short(error: BaseException) -> str:
+    """The text of an error as one short phrase."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text[:80]

@@ -1,0 +1,155 @@
+"""Draws of a posterior as physical numbers, machines and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Key
+
+from lgsim.identify.posterior.density import LogDensity
+from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.identify.unknowns.plant import Plant
+from lgsim.multibody.model import Model
+
+QUANTILES = (0.05, 0.5, 0.95)
+
+
+@dataclass(frozen=True)
+class PosteriorDraws:
+    """Draws that a sampler made of a ``LogDensity``.
+
+    Attributes:
+        density: The density.
+        z: The draws (..., size), of chains or in one row.
+    """
+
+    density: LogDensity
+    z: Float[Array, "*draws size"]
+
+    def __post_init__(self) -> None:
+        if self.z.ndim < 2 or self.z.shape[-1] != self.density.size:
+            raise ValueError(f"z: expected shape (..., draws, {self.density.size}), got {self.z.shape}")
+
+    @cached_property
+    def flat(self) -> Float[Array, "draws size"]:
+        """The draws of all chains in one row."""
+        return jnp.reshape(self.z, (-1, self.z.shape[-1]))
+
+    @cached_property
+    def values(self) -> dict[str, Float[np.ndarray, "*draws"]]:
+        """The physical numbers of all draws, by name and unit: what ``numpyro.diagnostics`` and plots take."""
+        found = np.asarray(_values(self.density, self.flat))
+        names = _names(self.density.values, self.flat[0])
+        return {name: found[:, i].reshape(self.z.shape[:-1]) for i, name in enumerate(names)}
+
+    @property
+    def plants(self) -> Plant:
+        """The plants of all draws in one row, as one plant whose arrays have a leading axis."""
+        return _plants(self.density, self.flat)
+
+    @property
+    def models(self) -> Model:
+        """The machines of all draws in one row, as one ``Model`` whose arrays have a leading axis, for ``jax.vmap``."""
+        return self.plants.model
+
+    def predictive(self, key: Key[Array, ""]) -> Float[Array, "draws rows columns"]:
+        """``LogDensity.replicate`` of each draw: new records of the same motion less the recorded ones.
+
+        Their quantiles are predictive intervals about the records; ``replicate`` of the density of other records with
+        the same unknowns (and, where first states are unknown, as many of them) gives those of other motions.
+        """
+        return _predictive(self.density, self.flat, jax.random.split(key, len(self.flat)))
+
+    def prior_values(self, key: Key[Array, ""], count: int = 2000) -> dict[str, Float[np.ndarray, " count"]]:
+        """The physical numbers at draws of the priors, for comparison.
+
+        Coordinates with a ``prior_deviation`` are normal within their bounds, others uniform between two bounds. Where
+        there is neither, or a ``PhysicalPrior``, numbers that they move are NaN: that prior is no distribution, or not
+        known as one. ``Parameters.priors``, which are measurements, do not count.
+        """
+        first, second, third = jax.random.split(key, 3)
+        density, columns = self.density, self.density.columns
+        x = _prior_draws(density, first, count)
+        found = np.asarray(_plant_values(self.density.parameters, x))
+        out = {name: found[:, i] for i, name in enumerate(_names(density.parameters.values, x[0]))}
+        if density.noise.is_sampled:
+            noise = np.asarray(density.noise.draw_prior(second, (count, len(columns))))
+            out |= {f"noise of {name}": noise[:, i] for i, name in enumerate(columns)}
+        if density.correlation is not None and density.correlation.is_sampled:
+            a = np.asarray(jax.random.uniform(third, (count, len(columns)), minval=-1.0, maxval=1.0))
+            out |= {f"correlation of {name}": a[:, i] for i, name in enumerate(columns)}
+        return out
+
+    def summary(self) -> str:
+        """A table of the numbers: prior plant, mean, standard deviation, 5 %, 50 % and 95 % quantiles, as text."""
+        start = self.density.parameters.values(jnp.zeros_like(self.density.start[: self.density.parameters.size]))
+        width = max(len(name) for name in self.values)
+        head = "".join(f"  {word:>12}" for word in ("prior", "mean", "deviation", *(f"{q:.0%}" for q in QUANTILES)))
+        lines = [f"{'':{width}}{head}"]
+        for name, draws in self.values.items():
+            prior = f"{float(start[name]):12.6g}" if name in start else f"{'':12}"
+            numbers = (np.mean(draws), np.std(draws), *np.quantile(draws, QUANTILES))
+            lines.append(f"{name:{width}}  {prior}" + "".join(f"  {float(x):12.6g}" for x in numbers))
+        return "\n".join(lines)
+
+
+def _names(values: Callable[[Array], dict[str, Array]], at: Float[Array, " size"]) -> list[str]:
+    """The names of some values in their own order, which a dictionary loses on its way through a program."""
+    names: list[str] = []
+
+    def trace(at: Array) -> Array:
+        names.extend(values(at))
+        return at
+
+    jax.eval_shape(trace, at)
+    return names
+
+
+@eqx.filter_jit
+def _values(density: LogDensity, z: Float[Array, "draws size"]) -> Float[Array, "draws values"]:
+    return jax.vmap(lambda z: jnp.stack(list(density.values(z).values())))(z)
+
+
+@eqx.filter_jit
+def _plant_values(parameters: Parameters, x: Float[Array, "draws p"]) -> Float[Array, "draws values"]:
+    return jax.vmap(lambda x: jnp.stack(list(parameters.values(x).values())))(x)
+
+
+@eqx.filter_jit
+def _plants(density: LogDensity, z: Float[Array, "draws size"]) -> Plant:
+    return jax.vmap(density.plant_at)(z)
+
+
+@eqx.filter_jit
+def _predictive(
+    density: LogDensity, z: Float[Array, "draws size"], keys: Key[Array, " draws"]
+) -> Float[Array, "draws rows columns"]:
+    return jax.vmap(density.replicate)(z, keys)
+
+
+def _prior_draws(density: LogDensity, key: Key[Array, ""], count: int) -> Float[Array, "count p"]:
+    """Draws of the coordinates x from the blocks' priors, NaN where a block has none."""
+    parameters = density.parameters
+    dtype = parameters.dtype
+    missing = np.full(parameters.size, np.nan)
+    deviation = jnp.asarray(parameters.prior_deviations(missing), dtype)
+    lower, upper = parameters.bounds()
+    first, second = jax.random.split(key)
+    size = (count, parameters.size)
+    ends = (lower / deviation)[None], (upper / deviation)[None]
+    normal = jax.random.truncated_normal(first, *ends, size, dtype) * deviation[None]
+    between = jnp.isfinite(lower) & jnp.isfinite(upper) & jnp.isnan(deviation)
+    low, width = jnp.where(between, lower, jnp.nan), jnp.where(between, upper - lower, jnp.nan)
+    uniform = low[None] + width[None] * jax.random.uniform(second, size, dtype)
+    x = jnp.where(jnp.isnan(deviation)[None], uniform, normal)
+    after = np.cumsum(parameters.sizes)
+    for prior in density.physical_priors:
+        x = x.at[:, after[prior.block] - parameters.sizes[prior.block] : after[prior.block]].set(jnp.nan)
+    return x

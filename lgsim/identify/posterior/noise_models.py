@@ -1,0 +1,191 @@
+"""Noise of recorded signals as a part of a posterior: deviations that are known, sampled or integrated out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, Key
+
+from lgsim.identify.estimators.loss import Loss, SquaredLoss
+from lgsim.identify.unknowns.plant import NumbersLike
+
+
+def _numbers(given: NumbersLike) -> Float[Array, " *columns"]:
+    """Numbers as an array, so that others do not compile again."""
+    return jnp.asarray(given, float)
+
+
+class ResidualSums(eqx.Module):
+    """What a density needs of residuals: sums over all samples, for each column.
+
+    Attributes:
+        counts: Sums of the weights (columns,): how many readings there are.
+        squares: Weighted sums of squares (columns,).
+    """
+
+    counts: Float[Array, " columns"]
+    squares: Float[Array, " columns"]
+
+    def losses(self, deviations: Float[Array, " columns"]) -> Float[Array, " columns"]:
+        """Weighted sums of the losses of residuals by standard deviations: here of their squares."""
+        return self.squares / deviations**2
+
+
+class RobustSums(ResidualSums):
+    """The same of single residuals, for losses that are no squares.
+
+    Attributes:
+        residuals: Residuals (sets, n, columns), finite everywhere.
+        weights: Their weights.
+        loss: The loss.
+    """
+
+    residuals: Float[Array, "sets n columns"]
+    weights: Float[Array, "sets n columns"]
+    loss: Loss
+
+    def losses(self, deviations: Float[Array, " columns"]) -> Float[Array, " columns"]:
+        s = (self.residuals / deviations[None, None]) ** 2
+        return jnp.sum(self.weights * self.loss.cost(s), axis=(0, 1))
+
+
+class NoiseModel(eqx.Module):
+    """The standard deviations of the columns of records, with what is known of them beforehand.
+
+    Given deviations s the density of the residuals r with weights w is, up to a constant,
+    ``prod (1 / s exp(-rho(r^2 / s^2) / 2))^w``, rho being the loss of the estimator: normal for squares.
+    """
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the logarithms of the deviations are coordinates of the posterior."""
+        return False
+
+    def check(self, loss: Loss) -> None:
+        """Raise where the model does not go with a loss.
+
+        Raises:
+            ValueError: the model integrates the deviations out, and the loss is no square.
+        """
+
+    def draw_prior(self, key: Key[Array, ""], shape: tuple[int, int]) -> Float[Array, "count columns"]:
+        """Draws of the deviations from their prior; NaN where that is no distribution."""
+        return jnp.full(shape, jnp.nan)
+
+    @abstractmethod
+    def log_density(self, u: Float[Array, " _"], sums: ResidualSums) -> Float[Array, ""]:
+        """The logarithm of the density of the residuals, and of the prior of coordinates u, up to a constant."""
+
+    @abstractmethod
+    def deviations(
+        self, u: Float[Array, " _"], sums: ResidualSums, key: Key[Array, ""] | None = None
+    ) -> Float[Array, " columns"]:
+        """Deviations of the columns at a point of the posterior, (columns,).
+
+        Args:
+            u: Coordinates of the noise.
+            sums: Sums of the residuals at the point.
+            key: For deviations that are integrated out: a draw of them; None for their most likely values.
+        """
+
+
+class KnownNoise(NoiseModel):
+    """Noise of known standard deviation.
+
+    Attributes:
+        deviation: Standard deviation of each column, one number or (columns,), in the records' units.
+    """
+
+    deviation: Float[Array, " *columns"] = eqx.field(converter=_numbers)
+
+    def log_density(self, u: Float[Array, " _"], sums: ResidualSums) -> Float[Array, ""]:
+        s = self.deviations(u, sums)
+        return -jnp.sum(sums.counts * jnp.log(s)) - jnp.sum(sums.losses(s)) / 2
+
+    def deviations(
+        self, u: Float[Array, " _"], sums: ResidualSums, key: Key[Array, ""] | None = None
+    ) -> Float[Array, " columns"]:
+        return _columns(self.deviation, sums)
+
+
+class HalfNormalNoise(NoiseModel):
+    """Noise of unknown deviation s with the prior ``p(s) ~ exp(-(s / scale)^2 / 2)``, s > 0, for any loss.
+
+    Its coordinates are ``log s``; the density of these has the factor s, the Jacobian.
+
+    Attributes:
+        scale: Scale of the prior, one number or (columns,), in the records' units: s is below twice that with 95 %.
+    """
+
+    scale: Float[Array, " *columns"] = eqx.field(converter=_numbers)
+
+    @property
+    def is_sampled(self) -> bool:
+        return True
+
+    def draw_prior(self, key: Key[Array, ""], shape: tuple[int, int]) -> Float[Array, "count columns"]:
+        scale = jnp.broadcast_to(self.scale, shape[1:])
+        return jnp.abs(jax.random.normal(key, shape, scale.dtype)) * scale[None]
+
+    def log_density(self, u: Float[Array, " _"], sums: ResidualSums) -> Float[Array, ""]:
+        s = jnp.exp(u)
+        prior = u - (s / _columns(self.scale, sums)) ** 2 / 2
+        return jnp.sum(prior - sums.counts * u - sums.losses(s) / 2)
+
+    def deviations(
+        self, u: Float[Array, " _"], sums: ResidualSums, key: Key[Array, ""] | None = None
+    ) -> Float[Array, " columns"]:
+        return jnp.exp(u)
+
+
+class InverseGammaNoise(NoiseModel):
+    """Noise of unknown variance v that is integrated out, with the prior ``p(v) ~ v^(-shape - 1) exp(-scale / v)``.
+
+    With the sum of squares S of N readings of a column the rest has the density ``(scale + S/2)^-(shape + N/2)``, and
+    the variance of the noise is inverse gamma with ``shape + N/2`` and ``scale + S/2``.
+    No coordinates are added. Zero for both, the default, is Jeffreys's prior ``1 / v``, which knows nothing.
+
+    Attributes:
+        shape: Half the number of readings that the prior is worth, one number or (columns,).
+        scale: Half their sum of squares, one number or (columns,), in the square of the records' units.
+
+    Source: Gelman et al. 2013, Bayesian Data Analysis, 3rd edition, section 3.3.
+    """
+
+    shape: Float[Array, " *columns"] = eqx.field(converter=_numbers, default=0.0)
+    scale: Float[Array, " *columns"] = eqx.field(converter=_numbers, default=0.0)
+
+    def check(self, loss: Loss) -> None:
+        if not isinstance(loss, SquaredLoss):
+            raise ValueError(
+                f"noise: InverseGammaNoise goes with squares, and the estimator's loss is {type(loss).__name__}; take"
+                " HalfNormalNoise(scale) or KnownNoise(deviation)"
+            )
+
+    def log_density(self, u: Float[Array, " _"], sums: ResidualSums) -> Float[Array, ""]:
+        shape, scale = self._posterior(sums)
+        return -jnp.sum(shape * jnp.log(scale))
+
+    def deviations(
+        self, u: Float[Array, " _"], sums: ResidualSums, key: Key[Array, ""] | None = None
+    ) -> Float[Array, " columns"]:
+        shape, scale = self._posterior(sums)
+        if key is None:
+            return jnp.sqrt(scale / (shape + 1))
+        return jnp.sqrt(scale / jax.random.gamma(key, shape, dtype=scale.dtype))
+
+    def _posterior(self, sums: ResidualSums) -> tuple[Float[Array, " columns"], Float[Array, " columns"]]:
+        """(shape, scale) of the inverse gamma distribution of the variances."""
+        seen = sums.counts > 0
+        shape = _columns(self.shape, sums) + sums.counts / 2
+        scale = _columns(self.scale, sums) + sums.squares / 2
+        # a column without readings says nothing, not even the logarithm of zero
+        return jnp.where(seen, shape, _columns(self.shape, sums)), jnp.where(seen, scale, 1)
+
+
+def _columns(numbers: Float[Array, " *columns"], sums: ResidualSums) -> Float[Array, " columns"]:
+    return jnp.broadcast_to(numbers.astype(sums.counts.dtype), sums.counts.shape)

@@ -1,0 +1,203 @@
+"""Records prepared for a posterior: residuals as functions of the unknowns, or sums that no longer need the samples."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.identify.estimators.loss import Loss, SquaredLoss
+from lgsim.identify.estimators.multiple_shooting import Shooting, window_residuals
+from lgsim.identify.estimators.records import SensorRecords, Windows
+from lgsim.identify.estimators.samples import TorqueSamples
+from lgsim.identify.estimators.simulation_fit import SimulationFit, by_nodes, column_deviations
+from lgsim.identify.estimators.torque_objective import TILE, torque_residuals
+from lgsim.identify.posterior.noise_models import ResidualSums, RobustSums
+from lgsim.identify.posterior.serial_correlation import SerialCorrelation
+from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.simulation.equations_of_motion import state_space
+
+
+class PreparedRecords(eqx.Module):
+    """Records with the residuals that a plant leaves, as functions of its coordinates x and of first states s.
+
+    Attributes:
+        parameters: The unknowns of the plant.
+        loss: The loss of the squared residuals.
+        correlation: How the noise remembers, or None for white noise.
+        weights: Weights of the residuals (sets, n, columns).
+    """
+
+    parameters: Parameters
+    loss: Loss
+    correlation: SerialCorrelation | None
+    weights: Float[Array, "sets n columns"]
+
+    @property
+    def start_shape(self) -> tuple[int, int]:
+        """(number of first states that are unknown, dimension of each)."""
+        return 0, 0
+
+    @abstractmethod
+    def residuals(self, x: Float[Array, " p"], s: Float[Array, " _"]) -> Float[Array, "sets n columns"]:
+        """What the plant gives less what was recorded, in the records' units."""
+
+    def start_log_density(self, x: Float[Array, " p"], s: Float[Array, " _"]) -> Float[Array, ""]:
+        """The logarithm of the density of first states, and of gaps between windows, up to a constant."""
+        return jnp.zeros((), x.dtype)
+
+    def sums(
+        self, x: Float[Array, " p"], s: Float[Array, " _"], c: Float[Array, " _"]
+    ) -> tuple[ResidualSums, Float[Array, ""]]:
+        """(sums of the residuals, or of their innovations at coordinates c; the logarithm of the Jacobian of these)."""
+        # what has no weight may be anything, but must not spoil derivatives
+        r = jnp.where(self.weights > 0, self.residuals(x, s), 0)
+        change = jnp.zeros((), r.dtype)
+        if self.correlation is not None:
+            r, change = self.correlation.innovations(c, r, self.weights)
+        counts = jnp.sum(self.weights, axis=(0, 1))
+        squares = jnp.sum(self.weights * r**2, axis=(0, 1))
+        if isinstance(self.loss, SquaredLoss):
+            return ResidualSums(counts, squares), change
+        return RobustSums(counts, squares, r, self.weights, self.loss), change
+
+
+class TorqueResiduals(PreparedRecords):
+    """Residuals of joint forces, from all samples at each evaluation.
+
+    Attributes:
+        samples: The records.
+    """
+
+    samples: TorqueSamples
+
+    def residuals(self, x: Float[Array, " p"], s: Float[Array, " _"]) -> Float[Array, "1 n nv"]:
+        return torque_residuals(self.parameters, x, self.samples)[None]
+
+
+class CompressedTorqueResiduals(TorqueResiduals):
+    """White residuals of signals that are affine in all unknown numbers: their squares without the samples.
+
+    The factor R_j of a QR decomposition of [sensitivities, residuals at the prior] of each signal, weights counted,
+    gives the weighted sum of squares ``|R_j (d, 1)|^2`` for dynamic parameters that moved by d: the cost of an
+    evaluation does not depend on the number of samples, and no sum of squares is a difference of large numbers.
+
+    Attributes:
+        factors: The factors (nv, k + 1, k + 1).
+    """
+
+    factors: Float[Array, "nv m m"]
+
+    def sums(
+        self, x: Float[Array, " p"], s: Float[Array, " _"], c: Float[Array, " _"]
+    ) -> tuple[ResidualSums, Float[Array, ""]]:
+        indices = self.parameters.affine_indices
+        assert indices is not None
+        plant = self.parameters.plant
+        d = self.parameters.plant_at(x).dynamic_parameters[indices] - plant.dynamic_parameters[indices]
+        r = jnp.einsum("jab,b->ja", self.factors, jnp.concatenate([d, jnp.ones(1, d.dtype)]))
+        return ResidualSums(jnp.sum(self.weights, axis=(0, 1)), jnp.sum(r**2, axis=1)), jnp.zeros((), d.dtype)
+
+
+class SimulatedResiduals(PreparedRecords):
+    """Residuals of simulated readings, in windows whose first states are unknown.
+
+    Attributes:
+        shooting: The problem of multiple shooting.
+        windows: The windows of the records.
+    """
+
+    shooting: Shooting
+    windows: Windows
+
+    @property
+    def free(self) -> np.ndarray:
+        """The places of the windows whose first states are unknown."""
+        count, sets = len(self.windows.start), self.weights.shape[0]
+        every = np.arange(count)
+        return every[every % (count // sets) > 0] if self.shooting.known_start else every
+
+    @property
+    def start_shape(self) -> tuple[int, int]:
+        return len(self.free), state_space(self.parameters.plant.model).dim
+
+    def starts(self, s: Float[Array, " _"]) -> Float[Array, "windows state"]:
+        """First states of the windows for tangents s at their guesses."""
+        space = state_space(self.parameters.plant.model)
+        tangents = jnp.zeros((len(self.windows.start), space.dim), s.dtype)
+        return jax.vmap(space.move)(tangents.at[self.free].set(s.reshape(self.start_shape)), self.windows.start)
+
+    def tangents(self, starts: Float[Array, "windows state"]) -> Float[Array, " _"]:
+        """The tangents s of first states."""
+        space = state_space(self.parameters.plant.model)
+        return jax.vmap(space.difference)(self.windows.start, starts)[self.free].reshape(-1)
+
+    def residuals(self, x: Float[Array, " p"], s: Float[Array, " _"]) -> Float[Array, "sets nodes columns"]:
+        return self._simulated(x, s)[0]
+
+    def start_log_density(self, x: Float[Array, " p"], s: Float[Array, " _"]) -> Float[Array, ""]:
+        space, deviations = state_space(self.parameters.plant.model), self.shooting.start_deviations
+        total = jnp.zeros((), x.dtype)
+        if deviations is not None and not self.shooting.known_start:
+            own = jax.vmap(space.difference)(self.windows.start, self.starts(s)) * self.windows.first[:, None]
+            total = total - jnp.sum((own / deviations[None]) ** 2) / 2
+        if len(self.windows.start) > self.weights.shape[0]:
+            starts = self.starts(s)
+            gaps = jax.vmap(space.difference)(jnp.roll(starts, -1, axis=0), self._simulated(x, s)[1])
+            gaps = gaps * self.windows.linked[:, None] / self.shooting.gap_deviations[None]
+            total = total - jnp.sum(gaps**2) / 2
+        return total
+
+    def _simulated(
+        self, x: Float[Array, " p"], s: Float[Array, " _"]
+    ) -> tuple[Float[Array, "sets nodes columns"], Float[Array, "windows state"]]:
+        """(residuals in the records' units, last states of the windows)."""
+        plant = self.parameters.plant_at(x)
+        r, ends = jax.vmap(lambda w, y: window_residuals(self.shooting, plant, w, y))(self.windows, self.starts(s))
+        r = r * column_deviations(self.shooting)[None, None]
+        return by_nodes(r, self.weights).reshape(self.weights.shape), ends
+
+
+def torque_records(
+    parameters: Parameters, samples: TorqueSamples, loss: Loss, correlation: SerialCorrelation | None
+) -> TorqueResiduals:
+    """Records of joint forces, compressed where signals are affine in the unknowns, noise white and losses squares."""
+    weights = samples.weight[None]
+    indices = parameters.affine_indices
+    if indices is None or correlation is not None or not isinstance(loss, SquaredLoss):
+        return TorqueResiduals(parameters, loss, correlation, weights, samples)
+    plant = parameters.plant
+    theta = plant.dynamic_parameters
+
+    def signals(part: Float[Array, " k"], tile: TorqueSamples) -> tuple[Float[Array, "t nv"], Float[Array, "t nv"]]:
+        moved = plant.with_dynamic_parameters(theta.at[indices].set(part))
+        out = moved.signals(tile.q, tile.v, tile.a, tile.wrenches)
+        return out, out
+
+    def add(R: Float[Array, "nv m m"], tile: TorqueSamples) -> tuple[Float[Array, "nv m m"], None]:
+        Y, predicted = jax.jacfwd(signals, has_aux=True)(theta[indices], tile)
+        rows = jnp.concatenate([Y, (predicted - tile.signals)[..., None]], axis=-1)
+        used = tile.weight > 0
+        rows = jnp.where(used[..., None], rows, 0) * jnp.sqrt(jnp.where(used, tile.weight, 0))[..., None]
+        stacked = jnp.concatenate([R, jnp.moveaxis(rows, 1, 0)], axis=1)
+        return jnp.linalg.qr(stacked, mode="r"), None
+
+    size = len(indices) + 1
+    zero = jnp.zeros((samples.signals.shape[-1], size, size), theta.dtype)
+    factors, _ = jax.lax.scan(add, zero, samples.tiles(TILE))
+    return CompressedTorqueResiduals(parameters, loss, correlation, weights, samples, factors)
+
+
+def simulated_records(
+    parameters: Parameters, samples: SensorRecords, estimator: SimulationFit, correlation: SerialCorrelation | None
+) -> SimulatedResiduals:
+    """Records of sensors, in the windows of an estimator, with its smallest gaps."""
+    windows, rounds = estimator.prepare(parameters, samples)
+    channels = samples.broadcast(parameters.plant.model).channels.values()
+    weights = jnp.concatenate([c.weight for c in channels], axis=-1)
+    return SimulatedResiduals(parameters, estimator.loss, correlation, weights, rounds[-1], windows)

@@ -1,0 +1,96 @@
+"""Outliers: single numbers, or up to three in a row, that lie far off those before and after them."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from lgsim.identify.recording.clock_checks import CheckedRecording
+from lgsim.identify.recording.coordinates import angles, dof_mask, quaternions
+from lgsim.identify.recording.recording import Recording
+from lgsim.identify.recording.report import Finding
+from lgsim.simulation.trajectory import q_names, tau_names, v_names
+
+_SIDE = 5  # neighbors on each side
+_TRIMMED = 2  # of the ten neighbors on either side of their order: outliers beside an outlier
+_FAR = 10.0  # times the range of the other neighbors, and standard deviations of the noise
+_QUANTA = 3.0  # smallest steps of a sensor: what is nearer is its resolution
+_USUAL = 99.5  # percent of the numbers of a signal that may have impacts lie within what is usual
+_BEYOND = 5.0  # times what is usual: no impact
+_TURN = 2 * np.pi
+_NEAR_TURN = 0.5  # rad: an angle so near to a whole turn off has wrapped
+_CHANNELS = ("q", "v", "tau", "current")
+
+
+def exclude_outliers(recording: Recording) -> CheckedRecording:
+    """Put straight lines in the place of outliers, with the weight 0.
+
+    A position is an outlier if it differs from the median of its ten neighbors by more than ten times their range, two
+    of them left out on either side, and ten times the noise (that of the second differences, by their median). Speeds
+    and forces may have impacts: theirs have to be five times as large as 99.5 % of all, too.
+    """
+    findings, arrays, weights = [], {}, {name: x.copy() for name, x in recording.weights.items()}
+    model = recording.model
+    turning = {at for _, at, _ in angles(model)}
+    skipped = {int(i) for _, at, _ in quaternions(model.topology) for i in at}
+    names = {"q": q_names(model), "v": v_names(model), "tau": tau_names(model), "current": tau_names(model)}
+    for channel in _CHANNELS:
+        if channel not in recording.channels:
+            continue
+        array, bad = recording.channels[channel].copy(), np.zeros(recording.channels[channel].shape, bool)
+        for i in range(array.shape[1]):
+            if channel == "q" and i in skipped:
+                continue
+            known = np.flatnonzero(np.isfinite(array[:, i]))
+            found = _outliers(array[known, i], channel == "q" and i in turning, channel != "q")
+            if not found.any():
+                continue
+            bad[known[found], i] = True
+            name, _, unit = names[channel][i].rpartition(" [")
+            finding = _finding(recording, f"{channel} {name}", unit.rstrip("]"), array[:, i], known, found)
+            findings.append(finding)
+            array[known[found], i] = np.interp(known[found], known[~found], array[known[~found], i])
+        if bad.any():
+            arrays[channel] = array
+            good = dof_mask(model.topology, ~bad) if channel == "q" else ~bad
+            weights[channel] = weights[channel] * good
+    return (recording.with_channels(arrays, weights=weights) if arrays else recording), findings
+
+
+def _finding(
+    recording: Recording, where: str, unit: str, x: Float[np.ndarray, " n"], known: np.ndarray, found: np.ndarray
+) -> Finding:
+    unit = "A" if where.startswith("current") else unit
+    off = np.abs(x[known[found]] - np.interp(known[found], known[~found], x[known[~found]]))
+    first = recording.time[known[np.argmax(found)]]
+    seen = f"up to {off.max():.4g} {unit} off those before and after, first at t = {first:g} s"
+    return Finding("outlier", where, int(found.sum()), seen, "bridged, weight 0")
+
+
+def _outliers(x: Float[np.ndarray, " n"], turns: bool, impacts: bool) -> Bool[np.ndarray, " n"]:
+    """Which numbers of a signal are outliers.
+
+    Args:
+        x: The signal, all of it finite.
+        turns: Whether it is an angle, which may wrap by one turn.
+        impacts: Whether it may have short peaks of its own.
+    """
+    n = len(x)
+    if n < 4 * _SIDE:
+        return np.zeros(n, bool)
+    padded = np.pad(x, _SIDE, mode="reflect")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _SIDE + 1)
+    around = np.sort(np.delete(windows, _SIDE, axis=1), axis=1)
+    median = (around[:, _SIDE - 1] + around[:, _SIDE]) / 2
+    spread = around[:, -1 - _TRIMMED] - around[:, _TRIMMED]
+    off = np.abs(x - median)
+    if turns:
+        off = np.where(np.abs(off - _TURN) < _NEAR_TURN, np.abs(off - _TURN), off)
+    steps = np.abs(np.diff(x))
+    quantum = float(steps[steps > 0].min()) if np.any(steps > 0) else 0.0
+    bend = np.abs(np.diff(x, 2))
+    noise = 1.4826 * float(np.median(bend)) / np.sqrt(6)  # of three independent numbers with the factors 1, -2, 1
+    found = off > np.maximum(_FAR * (spread + noise), _QUANTA * quantum)
+    if impacts:
+        found &= off > _BEYOND * np.percentile(np.abs(x - np.median(x)), _USUAL)
+    return found if found.mean() < 0.05 else np.zeros(n, bool)

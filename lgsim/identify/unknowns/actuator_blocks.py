@@ -1,0 +1,138 @@
+"""Blocks of unknowns of actuators: any number of any stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Int
+
+from lgsim.actuators import Actuators, ActuatorSum
+from lgsim.identify.unknowns.body_blocks import Block, select_names
+from lgsim.identify.unknowns.plant import NumbersLike, Plant
+from lgsim.support.check import unknown_name
+
+
+class ActuatorParameter(Block):
+    """One kind of number of the plant's actuators, such as ``ActuatorParameter("stages.0.stiffness")``.
+
+    A coordinate is the number less that of the prior, or with ``relative`` the logarithm of their ratio, which keeps
+    its sign and has no unit. A number that is one for all actuators is one coordinate.
+
+    Attributes:
+        path: Where the number is, as ``actuator_parameters`` lists them; static.
+        actuators: Names of the actuators whose numbers are meant, by default all; static.
+        relative: Whether coordinates are logarithms; static.
+        unit: Unit of the number, for tables; static.
+        lower: Lower bounds of the numbers themselves, one number or one for each.
+        upper: Upper bounds of the numbers themselves, one number or one for each.
+
+    Raises:
+        ValueError: the plant has no actuators, or they have no such number.
+    """
+
+    path: str = eqx.field(static=True)
+    actuators: Sequence[str] | None = eqx.field(static=True, default=None)
+    prior_deviation: NumbersLike | None = None
+    relative: bool = eqx.field(static=True, default=False)
+    unit: str = eqx.field(static=True, default="")
+    lower: ArrayLike = -np.inf
+    upper: ArrayLike = np.inf
+
+    def read(self, plant: Plant) -> Float[Array, " size"]:
+        """The numbers."""
+        numbers = self._all(plant)
+        return numbers.reshape(-1)[self._places(plant)]
+
+    def labels(self, plant: Plant) -> list[str]:
+        numbers, (where, _, what) = self._all(plant), self.path.rpartition(".")
+        kind = type(_follow(plant.actuators, where)).__name__
+        if sum(type(stage).__name__ == kind for stage in _stages(plant.actuators)) > 1:
+            kind = f"{kind} ({where})"
+        if numbers.ndim == 0 or len(numbers) != len(self._names(plant)):
+            return [f"{what}{f' {k}' if numbers.ndim else ''} of {kind}" for k in range(numbers.size)]
+        suffix = [""] if numbers.ndim == 1 else [f" {k}" for k in range(numbers[0].size)]
+        names = [self._names(plant)[i] for i in self._rows(plant)]
+        return [f"{what}{k} of {kind} of actuator {name}" for name in names for k in suffix]
+
+    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
+        numbers, at = self._all(plant), self._places(plant)
+        before = numbers.reshape(-1)[at]
+        after = before * jnp.exp(x) if self.relative else before + x
+        new = numbers.reshape(-1).at[at].set(after).reshape(numbers.shape)
+        return eqx.tree_at(lambda p: _follow(p.actuators, self.path), plant, new)
+
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
+        unit = f", {self.unit}" if self.unit else ""
+        return {f"{label}{unit}": x for label, x in zip(self.labels(plant), self.read(plant), strict=True)}
+
+    def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
+        start = self.read(plant)
+        if not self.relative:
+            return self.lower - start, self.upper - start
+        # numbers of one sign: those of the other one are out of reach
+        ends = jnp.stack([jnp.broadcast_to(jnp.asarray(b, start.dtype), start.shape) for b in (self.lower, self.upper)])
+        ratios = jnp.sort(ends / start[None], axis=0)
+        return tuple(jnp.where(r > 0, jnp.log(jnp.where(r > 0, r, 1)), -jnp.inf) for r in ratios)  # pyright: ignore[reportReturnType]
+
+    def _all(self, plant: Plant) -> Array:
+        """The array in which the numbers are."""
+        if plant.actuators is None:
+            raise ValueError("path: the plant has no actuators; Plant(model, actuators=...) takes them")
+        known = actuator_parameters(plant.actuators)
+        if self.path not in known:
+            raise unknown_name("path: expected a number of the actuators", self.path, known)
+        return jnp.asarray(_follow(plant.actuators, self.path), plant.model.dtype)
+
+    def _names(self, plant: Plant) -> tuple[str, ...]:
+        """The names of the actuators that have the number: in a sum those of its term."""
+        first, _, rest = self.path.partition(".")
+        term = f"terms.{rest.partition('.')[0]}" if first == "terms" else ""
+        return _follow(plant.actuators, term).names
+
+    def _rows(self, plant: Plant) -> Int[np.ndarray, " rows"]:
+        names = self._names(plant)
+        return np.array([names.index(name) for name in select_names("actuators", self.actuators, names)], int)
+
+    def _places(self, plant: Plant) -> Int[np.ndarray, " size"]:
+        """The places of the numbers in the array, laid out flat."""
+        shape = np.shape(self._all(plant))
+        if not shape:
+            return np.zeros(1, int)
+        if shape[0] != len(self._names(plant)):
+            return np.arange(int(np.prod(shape)))
+        return np.arange(int(np.prod(shape))).reshape(shape)[self._rows(plant)].reshape(-1)
+
+
+def actuator_parameters(actuators: Actuators | ActuatorSum) -> list[str]:
+    """The paths of all numbers of actuators, for ``ActuatorParameter``, e.g. "stages.0.stiffness".
+
+    Args:
+        actuators: The actuators.
+    """
+    return [path for path in _paths(actuators, "") if path]
+
+
+def _stages(actuators: Any) -> list[Any]:
+    """The stages of all actuators."""
+    return [stage for term in getattr(actuators, "terms", (actuators,)) for stage in term.stages]
+
+
+def _paths(tree: Any, path: str) -> list[str]:
+    if isinstance(tree, tuple):
+        return [p for i, part in enumerate(tree) for p in _paths(part, f"{path}{i}.")]
+    if isinstance(tree, eqx.Module):
+        return [p for name in tree.__dataclass_fields__ for p in _paths(getattr(tree, name), f"{path}{name}.")]
+    return [path.rstrip(".")] if hasattr(tree, "dtype") else []
+
+
+def _follow(tree: Any, path: str) -> Any:
+    """The part of a tree at a path of names of fields and numbers in tuples."""
+    for name in filter(None, path.split(".")):
+        tree = tree[int(name)] if isinstance(tree, tuple) else getattr(tree, name)
+    return tree
