@@ -122,7 +122,6 @@ def _show(
 
     problem = wanted.problem
     table = Table.grid(padding=(0, 2))
-    table.add_row("search", " ".join(result.message.split()) or "converged")
     table.add_row("cost", f"{float(result.cost):.6g}")
     for task in wanted.tasks:
         for size, unit in task.errors(problem, result):
@@ -136,7 +135,7 @@ def _show(
     table.add_row("error of the steps", f"{motion.step_error}, without feedback")
     for name, text in limit_rows(motion.limit_uses):
         table.add_row(name, text)
-    table.add_row("iterations", f"{int(result.iterations)}")
+    table.add_row("iterations", f"{int(result.iterations)}{', not converged' if result.message else ', converged'}")
     table.add_row("wall time", f"{wall:.2f} s, {watch.compiling:.2f} s of it compiling and the first iteration")
     table.add_row("files", "\n".join(map(str, made)))
     console().print(table)

@@ -130,7 +130,7 @@ def test_summary_of_a_trajectory(arm):
         "beyond speed limits: elbow 6 rad/s at 0.5 s (limit 5 rad/s, passed by 1)",
     )
     text = str(summary).splitlines()
-    assert text[0] == "final time        0.5 s" and text[3] == "position limits   186 % used: elbow 3 rad at 0.5 s"
+    assert text[0] == "final time       0.5 s" and text[2] == "position limits  186 % used: elbow 3 rad at 0.5 s"
     assert text[-1] == f"warning: {summary.warnings[1]}"
     assert motion.limit_uses is motion.limit_uses
     with pytest.raises(ValueError, match="trajectory: expected at least one state, got none"):

@@ -98,9 +98,9 @@ def test_long_motions_are_compared_with_longer_steps(monkeypatch):
 
     motion_of = FixedSteps.motion
 
-    def seen(self, y, done, ratio=(1, 1)):
+    def seen(self, y, done, ratio=(1, 1), count=None):
         ratios.append(ratio)
-        return motion_of(self, y, done, ratio)
+        return motion_of(self, y, done, ratio, count)
 
     monkeypatch.setattr(FixedSteps, "motion", seen)
     slow = simulate(oscillator(), jnp.array([0.7]), duration=60.0, dt=0.02)
