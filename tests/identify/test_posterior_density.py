@@ -430,7 +430,7 @@ def test_what_does_not_fit_is_named(without_import_hook):
     with pytest.raises(ValueError, match="the bounds of damping of elbow leave no room"):
         log_density(PosteriorProblem(tight, samples))
     blind = Parameters(arms.planar(), [Inertias(["fore"], prior_deviation=None)])
-    with pytest.raises(ValueError, match="neither records nor priors determine combinations of z of .* of fore"):
+    with pytest.raises(ValueError, match=r"neither records nor priors determine combinations of z of .* of fore"):
         laplace_approximation(log_density(PosteriorProblem(blind, samples, noise=KnownNoise(0.3))))
     with pytest.raises(ValueError, match=r"z: expected shape \(..., draws, 4\), got \(4,\)"):
         PosteriorDraws(log_density(PosteriorProblem(parameters, samples)), jnp.zeros(4))
