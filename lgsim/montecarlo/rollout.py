@@ -21,7 +21,6 @@ from lgsim.multibody.model import DRIVES, Model
 from lgsim.simulation import Trajectory, rollout
 from lgsim.simulation.actuated_control import actuated, given_commands, sampled_method
 from lgsim.simulation.equations_of_motion import (
-    MOTION_FIELD,
     Control,
     Wrenches,
     actuator_part,
@@ -32,6 +31,7 @@ from lgsim.simulation.equations_of_motion import (
     torque_segments,
 )
 from lgsim.simulation.methods import method_name
+from lgsim.simulation.motion_field import MOTION_FIELD
 from lgsim.simulation.rollout import StateHistory
 from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version

@@ -20,15 +20,9 @@ from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.simulation.actuated_control import ActuatedControl, actuated, sampled_method
-from lgsim.simulation.equations_of_motion import (
-    MOTION_FIELD,
-    MotionField,
-    TorqueSegment,
-    equations_of_motion,
-    initial_state,
-    state_space,
-)
+from lgsim.simulation.equations_of_motion import TorqueSegment, equations_of_motion, initial_state, state_space
 from lgsim.simulation.methods import method_name
+from lgsim.simulation.motion_field import MOTION_FIELD, MotionField
 from lgsim.simulation.state_space import StateSpace
 from lgsim.xla import batch_last, fusion_barrier
 

@@ -17,7 +17,7 @@ from lgsim.optimize.dynamics import Machine
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
 from lgsim.optimize.trajectory import machine_motion
-from lgsim.simulation.step_check import differences, motion_scale
+from lgsim.simulation.step_checks.step_check import differences, motion_scale
 
 
 def plan_error(problem: Problem, solution: Solution) -> StepError:

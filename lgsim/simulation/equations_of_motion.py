@@ -12,7 +12,6 @@ c(q, v, w, u) of actuators under commands u.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -21,19 +20,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.core import Tracer
 from jax.typing import ArrayLike
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum
-from lgsim.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives
-from lgsim.dynamics.inverse_dynamics import inverse_dynamics
-from lgsim.dynamics.passive_forces import passive_derivatives, passive_forces
-from lgsim.dynamics.resolvent import solve_step, step_system
-from lgsim.dynamics.resolvent_recursion import applies, solve_tree, tree_system
-from lgsim.integrators.linearly_implicit import Linearization
+from lgsim.dynamics.forward_dynamics import forward_dynamics
+from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.integrators.method import Number
-from lgsim.lie.action import Action
-from lgsim.lie.ad_functions import AdFunction
-from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.number_checks import check_quaternions
 from lgsim.simulation.actuated_control import ActuatedControl, control_output
@@ -325,173 +317,6 @@ def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_d
     return jnp.concatenate([part for part in slope if part is not None])
 
 
-SMALL = 20
-"""Up to this many degrees of freedom a dense system takes less time than the recursion: 0.8 us a step of Rodas4 for a
-Panda in a batch instead of 1.4; of 25 joints in a chain it is 54 instead of 45, of 200 it is 6 400 instead of 470."""
-
-
-class ActuatorSlopes(NamedTuple):
-    """The rates g of the states w of actuators at one state of a machine, with the derivatives by w.
-
-    Attributes:
-        rate: g (k,).
-        slopes: Its derivatives along the tangent at q, by v and by time: (k, nv), (k, nv), (k,).
-        own: Its derivative by w (k, k).
-        command: The derivative of the drives' command by w (nv, k).
-    """
-
-    rate: Array
-    slopes: tuple[Array, Array, Array]
-    own: Array
-    command: Array
-
-
-class ForceSlopes(NamedTuple):
-    """The forces on a machine at one state, with their derivatives along the tangent at q, by v and by time.
-
-    Where forces act joint by joint, the diagonals (nv,) stand for the matrices (nv, nv).
-
-    Attributes:
-        command: The command of the drives (nv,), N m or N.
-        command_slopes: Its derivatives (nv, nv), (nv, nv), (nv,).
-        tau: The joint forces of drives and of the machine's own dampers, springs, friction and stops (nv,).
-        passive_slopes: The derivatives of the latter, (nv, nv) and (nv, nv).
-        drive_rate: The rate of the forces of drives that lag (nv,), None where none does.
-        wrenches: External wrenches (bodies, 6), or None.
-        wrench_slopes: What their derivatives are worth in the joints, as ``command_slopes``; zero without wrenches.
-        actuators: Of actuators with states, else None.
-    """
-
-    command: Array
-    command_slopes: tuple[Array, Array, Array]
-    tau: Array
-    passive_slopes: tuple[Array, Array]
-    drive_rate: Array | None
-    wrenches: Array | None
-    wrench_slopes: tuple[Array, Array, Array]
-    actuators: ActuatorSlopes | None
-
-
-def force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = False) -> ForceSlopes:
-    """The forces at (t, y): control and wrenches by forward mode, all else in closed form.
-
-    Args:
-        t: Time, s.
-        y: State (q, v, tau of drives that lag).
-        args: As those of ``equations_of_motion``.
-        by_joints: Whether there are no wrenches and each joint's force depends on its own joint alone.
-    """
-    (model, control, wrenches), segment = args
-    q, v, z = split_state(model, y)
-    zero = jnp.zeros_like(v)
-
-    w = actuator_part(model, y)
-
-    def command(t: Array, dq: Array, dv: Array, dw: Array | None) -> tuple[Array, Array | None]:
-        given = None if segment is None else segment.at(t)
-        now = w if w is None or dw is None else w + dw
-        return commanded_forces(model, control, given, t, model.retract(q, dq), v + dv, now)
-
-    def diagonal(f: Callable[[Array], Array]) -> Array:
-        return jax.jvp(f, (zero,), (jnp.ones_like(v),))[1]
-
-    dw = None if w is None else jnp.zeros_like(w)
-    (given, own_rate), (by_time, own_by_time) = jax.jvp(lambda t: command(t, zero, zero, dw), (t,), (jnp.ones_like(t),))
-    none = zero if by_joints else jnp.zeros((model.nv, model.nv), v.dtype)
-    by_q, by_v, external, worth, actuators = none, none, None, (none, none, zero), None
-    if by_joints:
-        passive = (
-            diagonal(lambda x: passive_forces(model, q + x, v)), diagonal(lambda x: passive_forces(model, q, v + x))
-        )  # fmt: skip
-        by_q = diagonal(lambda x: command(t, x, zero, dw)[0])
-        by_v = diagonal(lambda x: command(t, zero, x, dw)[0])
-    else:
-        passive = passive_derivatives(model, q, v)
-        if control is not None:
-            by_q, own_by_q = jax.jacfwd(lambda x: command(t, x, zero, dw))(zero)
-            by_v, own_by_v = jax.jacfwd(lambda x: command(t, zero, x, dw))(zero)
-            if w is not None:
-                by_w, own = jax.jacfwd(command, 3)(t, zero, zero, dw)
-                actuators = ActuatorSlopes(own_rate, (own_by_q, own_by_v, own_by_time), own, by_w)
-        if wrenches is not None:
-            external, worth = _worth(model, wrenches, t, q, v)
-    tau, drive_rate = actuator_dynamics(model, given, z)
-    total = tau + passive_forces(model, q, v)
-    return ForceSlopes(given, (by_q, by_v, by_time), total, passive, drive_rate, external, worth, actuators)
-
-
-class MotionField(eqx.Module):
-    """``equations_of_motion`` with their linearization, whose systems have the size nv instead of 2 nv."""
-
-    def __call__(self, t: Number, y: State, args: Any) -> Float[Array, " algebra"]:
-        """The algebra vector (v, v', tau' of drives that lag, rates of actuators)."""
-        return equations_of_motion(t, y, args)
-
-    def sample(self, t: Float[Array, ""], y: State, dt: Float[Array, ""], args: Any) -> State:
-        """The state at the start of a step dt, after what jumps there in actuators with clocks."""
-        return sample_actuators(t, y, dt, args)
-
-    def settle(self, y: State, args: Any) -> State:
-        """The state at the end of a step, after what bounds it there in actuators."""
-        return settle_actuators(y, args)
-
-    def linearize(self, action: Action, t: Float[Array, ""], y: State, args: Any, s: Float[Array, ""]) -> Linearization:
-        """The field at (t, y), and ``(1 - s J)^-1`` with its Jacobian J in the chart of the step.
-
-        With drives that lag by T the command c enters the joint forces by ``s / (T + s)`` of its derivatives, and
-        ``T / (T + s)`` of the right side of the drives' forces acts beside it: their rows are eliminated first. Before
-        these, those of actuators are: ``(1 - s g_w) w = r_w + s (g_q x + g_v y)``. Large machines whose forces act
-        joint by joint are solved in O(n).
-        """
-        (model, control, wrenches), _ = args
-        q, v, z = split_state(model, y)
-        nv, zero, end = model.nv, jnp.zeros_like(v), model.nv * (2 if z is None else 3)
-        large = nv > SMALL and wrenches is None and _by_joints(control) and applies(model.topology)
-        forces = force_slopes(t, y, args, large)
-        (by_q, by_v, command_rate), own = forces.command_slopes, forces.actuators
-        system_of_own, to_command = None, None
-        if own is not None:
-            system_of_own = jax.scipy.linalg.lu_factor(jnp.eye(own.rate.size, dtype=v.dtype) - s * own.own)
-            to_command = jax.scipy.linalg.lu_solve(system_of_own, own.command.T, trans=1).T
-            by_q, by_v = (c + s * to_command @ g for c, g in zip((by_q, by_v), own.slopes[:2], strict=True))
-        lags, inverse_lag, share = jnp.zeros_like(v, bool), zero, jnp.ones_like(v)
-        if z is not None:
-            lags, inverse_lag = _inverse_lags(model)
-            share = s / (model.actuator_time + s)
-        scale = share if large else share[:, None]
-        slopes = (
-            forces.passive_slopes[0] + scale * by_q + forces.wrench_slopes[0],
-            forces.passive_slopes[1] + scale * by_v + forces.wrench_slopes[1],
-            jnp.where(lags, 0, command_rate) + forces.wrench_slopes[2],
-        )
-        if large:
-            tree = tree_system(model, q, v, forces.tau, slopes, s)
-            a, rate, solve = tree.acceleration, tree.acceleration_rate, partial(solve_tree, model.topology, tree, s)
-        else:
-            step = step_system(model, q, v, forces.tau, forces.wrenches, slopes, s)
-            a, rate, solve = step.acceleration, step.acceleration_rate, partial(solve_step, model.topology, step, s)
-        values, rates = [v, a], [zero, rate]
-        if forces.drive_rate is not None:
-            values, rates = [*values, forces.drive_rate], [*rates, command_rate * inverse_lag]
-        if own is not None:
-            values, rates = [*values, own.rate], [*rates, own.slopes[2]]
-
-        def resolvent(r: Float[Array, " algebra"]) -> Float[Array, " algebra"]:
-            from_drives = zero if z is None else jnp.where(lags, (1 - share) * r[2 * nv : 3 * nv], 0)
-            from_own = zero if to_command is None else to_command @ r[end:]
-            x, w = solve(r[:nv], r[nv : 2 * nv], from_drives + share * from_own)
-            found = [x, w]
-            if z is not None:
-                change = by_q * x + by_v * w if large else jnp.sum(by_q * x[None] + by_v * w[None], axis=1)
-                found.append(jnp.where(lags, from_drives + share * (change + from_own), r[2 * nv : 3 * nv]))
-            if own is not None:
-                pushed = r[end:] + s * (own.slopes[0] @ x + own.slopes[1] @ w)
-                found.append(jax.scipy.linalg.lu_solve(system_of_own, pushed))
-            return jnp.concatenate(found)
-
-        return Linearization(jnp.concatenate(values), jnp.concatenate(rates), resolvent)
-
-
 def sample_actuators(t: Float[Array, ""], y: State, dt: Float[Array, ""], args: Any) -> State:
     """The state at the start of a step dt, after what jumps there in actuators; ``args`` as the field's."""
     (model, control, _), segment = args
@@ -511,76 +336,3 @@ def settle_actuators(y: State, args: Any) -> State:
     if w is None or not isinstance(control, ActuatedControl):
         return y
     return jnp.concatenate([y[: y.size - w.size], control.actuators.settle(w)])
-
-
-MOTION_FIELD = MotionField()
-
-
-def _by_joints(control: Control | None) -> bool:
-    """Whether each force of a control depends on its own joint alone, which it says by its attribute ``by_joints``."""
-    return control is None or bool(getattr(control, "by_joints", False))
-
-
-def motion_jacobian(
-    t: Float[Array, ""], y: State, args: Any
-) -> tuple[Float[Array, "algebra algebra"], Float[Array, "nv nv"], ForceSlopes]:
-    """(J, M^-1, forces): the Jacobian of the equations of motion in the chart at (t, y), its eigenvalues the rates.
-
-    ``J = [[-ad_v/2, 1, 0], [M^-1 B_q, M^-1 B_v, M^-1 L], [c_q / T, c_v / T, -1/T]]``, L being 1 where a drive lags by T
-    and c the command, with a row and a column more for actuators; ``args`` as those of ``equations_of_motion``.
-    """
-    (model, _, _), _ = args
-    q, v, z = split_state(model, y)
-    forces = force_slopes(t, y, args)
-    a = forward_dynamics_derivatives(model, q, v, forces.tau, forces.wrenches)
-    lags, inverse_lag = _inverse_lags(model)
-    direct = jnp.where(lags, 0, 1).astype(v.dtype)[:, None]
-    by_q, by_v = (
-        own + a.dtau @ (passive + direct * command + worth)
-        for own, passive, command, worth in zip(
-            (a.dq, a.dv), forces.passive_slopes, forces.command_slopes[:2], forces.wrench_slopes[:2], strict=True
-        )
-    )
-    one, blocks = jnp.eye(model.nv, dtype=v.dtype), block_diagonal.of_ad(model.topology, _ONE_AND_HALF, v)
-    chart = block_diagonal.applied(model.topology, blocks, one) - one
-    rows, rates = [[chart, one], [by_q, by_v]], inverse_lag[:, None]
-    if z is not None:
-        rows[0].append(jnp.zeros_like(one))
-        rows[1].append(jnp.where(lags[None], a.dtau, 0))
-        rows.append([rates * forces.command_slopes[0], rates * forces.command_slopes[1], -jnp.diag(inverse_lag)])
-    if forces.actuators is not None:
-        own = forces.actuators
-        rows[0].append(jnp.zeros_like(own.command))
-        rows[1].append(a.dtau @ (direct * own.command))
-        if z is not None:
-            rows[2].append(rates * own.command)
-        rows.append([*own.slopes[:2], *([] if z is None else [jnp.zeros_like(own.command.T)]), own.own])
-    return jnp.block(rows), a.dtau, forces
-
-
-_ONE_AND_HALF = AdFunction.from_taylor([1.0, 0.5])
-
-
-def _inverse_lags(model: Model) -> tuple[Bool[Array, " nv"], Float[Array, " nv"]]:
-    """(whether a drive lags, 1/T where it does, else 0)."""
-    lags = model.actuator_time > 0
-    return lags, jnp.where(lags, 1 / jnp.where(lags, model.actuator_time, 1), 0)
-
-
-def _worth(
-    model: Model, wrenches: Wrenches, t: Float[Array, ""], q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> tuple[Array, tuple[Array, Array, Array]]:
-    """(the wrenches (bodies, 6), what their changes along q, by v and by time are worth in the joints)."""
-    zero = jnp.zeros_like(v)
-
-    def moved(t: Array, dq: Array, dv: Array) -> Array:
-        return wrenches(t, model.retract(q, dq), v + dv, model)
-
-    external, rate = jax.jvp(lambda t: moved(t, zero, zero), (t,), (jnp.ones_like(t),))
-
-    def joint_forces(change: Array) -> Array:
-        return -jax.jvp(lambda x: inverse_dynamics(model, q, zero, zero, x), (external,), (change,))[1]
-
-    by_q, by_v = jax.jacfwd(moved, (1, 2))(t, zero, zero)
-    columns = jax.vmap(joint_forces, in_axes=-1, out_axes=-1)
-    return external, (columns(by_q), columns(by_v), joint_forces(rate))

@@ -20,7 +20,6 @@ from lgsim.integrators.methods import MK4
 from lgsim.multibody.model import Model
 from lgsim.simulation.actuated_control import ActuatedControl, actuated, given_commands, sampled_method
 from lgsim.simulation.equations_of_motion import (
-    MOTION_FIELD,
     Control,
     State,
     TorqueSegment,
@@ -42,6 +41,7 @@ from lgsim.simulation.finite_checks import (
     check_model_gradient_finite,
     plain_errors,
 )
+from lgsim.simulation.motion_field import MOTION_FIELD
 
 Drive = Control | None
 """What drives a machine beside given rows: a control, or actuators that it commands."""

@@ -34,7 +34,7 @@ from lgsim.simulation.finite_checks import plain_errors
 from lgsim.simulation.fixed_steps import FixedSteps
 from lgsim.simulation.methods import method_name
 from lgsim.simulation.rollout import Drive, StateHistory, integrate_checked_motion
-from lgsim.simulation.step_check import check_steps, joined_state, node_steps
+from lgsim.simulation.step_checks.step_check import check_steps, joined_state, node_steps
 from lgsim.simulation.stiffness import Automatic, UnstableMode, singular_joint, unstable_mode
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks

@@ -21,7 +21,6 @@ from lgsim.integrators.step_error import StepError
 from lgsim.multibody.model import Model
 from lgsim.simulation.actuated_control import ActuatedControl, actuated, given_commands
 from lgsim.simulation.equations_of_motion import (
-    MOTION_FIELD,
     Control,
     TorqueSegment,
     Wrenches,
@@ -34,9 +33,10 @@ from lgsim.simulation.equations_of_motion import (
 )
 from lgsim.simulation.events import ThresholdEvent
 from lgsim.simulation.methods import method_name
+from lgsim.simulation.motion_field import MOTION_FIELD
 from lgsim.simulation.rollout import Drive, checked_equations_of_motion
 from lgsim.simulation.simulate import Progress
-from lgsim.simulation.tolerance_check import check_tolerance
+from lgsim.simulation.step_checks.tolerance_check import check_tolerance
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version

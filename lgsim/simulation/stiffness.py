@@ -18,12 +18,8 @@ from lgsim.integrators.methods import MK4, Rodas4
 from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau
 from lgsim.integrators.stability import largest_step, unstable
 from lgsim.multibody.model import Model
-from lgsim.simulation.equations_of_motion import (
-    State,
-    TorqueSegment,
-    Wrenches,
-    motion_jacobian,
-)
+from lgsim.simulation.equations_of_motion import State, TorqueSegment, Wrenches
+from lgsim.simulation.motion_field import motion_jacobian
 from lgsim.simulation.rollout import Drive
 
 SINGULAR = 1e-6

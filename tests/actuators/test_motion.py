@@ -11,7 +11,8 @@ from lgsim.actuators import Actuators, Transmission
 from lgsim.integrators.linearly_implicit import linearize
 from lgsim.simulation import controls
 from lgsim.simulation.actuated_control import ActuatedControl
-from lgsim.simulation.equations_of_motion import MOTION_FIELD, initial_state, motion_jacobian, state_space
+from lgsim.simulation.equations_of_motion import initial_state, state_space
+from lgsim.simulation.motion_field import MOTION_FIELD, motion_jacobian
 from tests.actuators.machines import LINK, arm, cart, pendulum
 from tests.dynamics.machines import close
 

@@ -12,7 +12,8 @@ from scipy.integrate import solve_ivp
 import lgsim
 from lgsim.integrators.linearly_implicit import linearize
 from lgsim.simulation import controls, rollout
-from lgsim.simulation.equations_of_motion import MOTION_FIELD, equations_of_motion, state_space
+from lgsim.simulation.equations_of_motion import equations_of_motion, state_space
+from lgsim.simulation.motion_field import MOTION_FIELD
 from tests.integrators.problems import DATA
 from tests.multibody import trees
 
@@ -104,7 +105,7 @@ TREES = {
 @pytest.mark.parametrize("name", TREES)
 def test_the_recursion_solves_the_same_system(name, lags, monkeypatch):
     """In O(n) where forces act joint by joint, against dense LU of the Jacobian by forward mode."""
-    monkeypatch.setattr("lgsim.simulation.equations_of_motion.SMALL", 0)
+    monkeypatch.setattr("lgsim.simulation.motion_field.SMALL", 0)
     model = trees.build(*TREES[name], seed=4, armature=True)
     nv = model.nv
     model = model.replace(

@@ -9,7 +9,8 @@ import lgsim
 from lgsim import actions
 from lgsim.integrators import METHODS
 from lgsim.integrators.stability import amplification, largest_step, unstable
-from lgsim.simulation.equations_of_motion import equations_of_motion, motion_jacobian, state_space
+from lgsim.simulation.equations_of_motion import equations_of_motion, state_space
+from lgsim.simulation.motion_field import motion_jacobian
 from lgsim.simulation.stiffness import unstable_mode
 from tests.integrators.engines import default
 from tests.simulation.test_stiff_motion import MACHINES, control, machine, push, start, stiff_pendulum

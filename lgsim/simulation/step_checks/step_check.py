@@ -19,7 +19,7 @@ from lgsim.simulation.equations_of_motion import state_space
 from lgsim.simulation.fixed_steps import FixedSteps
 from lgsim.simulation.rollout import Drive, StateHistory
 from lgsim.simulation.state_space import StateSpace
-from lgsim.simulation.step_advice import advice
+from lgsim.simulation.step_checks.step_advice import advice
 from lgsim.simulation.trajectory import tau_names, v_names
 
 NODES = 64

@@ -14,7 +14,7 @@ from lgsim.integrators.step_grids import Gaps
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import state_space
 from lgsim.simulation.rollout import Drive
-from lgsim.simulation.step_check import differences, motion_scale, neighbor
+from lgsim.simulation.step_checks.step_check import differences, motion_scale, neighbor
 
 FACTOR = 10.0
 """The ratio of the larger tolerances that are compared: two such motions take about the time of the motion itself."""

@@ -1,0 +1,1 @@
+"""The errors of the steps of simulations, and what helps where they are large."""
