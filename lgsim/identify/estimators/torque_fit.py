@@ -95,7 +95,7 @@ class TorqueFit(TorqueEstimator, SummedCostEstimator, StepwiseEstimator):
     noise: NumbersLike | None = None
     noise_updates: int = eqx.field(static=True, default=3)
     lags: int | None = eqx.field(static=True, default=None)
-    max_iterations: int = eqx.field(static=True, default=100)
+    max_iterations: int = eqx.field(static=True, default=300)
     tolerance: ArrayLike | None = None
 
     def run(self, parameters: Parameters, samples: TorqueSamples) -> Estimate:

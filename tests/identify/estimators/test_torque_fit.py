@@ -82,7 +82,7 @@ def test_masses_damping_and_offsets_are_recovered(many):
     """The mass of the first link shows in its moments; exact records leave rounding."""
     found = many[0]["exact"]
     np.testing.assert_allclose(found["x"], X, atol=1e-8)
-    assert found["path"].shape == (300, 6)
+    assert found["path"].shape == (900, 6)
 
 
 @pytest.mark.slow
