@@ -178,7 +178,10 @@ BAD = {
     "negative spread": ((DISPERSION, "gravity = { std = -1 }"), "dispersions.gravity.std: expected zero or more"),
     "nothing to spread": ((DISPERSION, "friction = { relative = 0.1 }"), "dispersions.friction.relative: the"
                           " machine's friction is zero"),
-    "low alone": (("v = { low = -0.1, high = { elbow = 0.3 } }", "v = { low = -0.1 }"), "dispersions.v.low: expected low and high, got low alone"),
+    "low alone": (
+        ("v = { low = -0.1, high = { elbow = 0.3 } }", "v = { low = -0.1 }"),
+        "dispersions.v.low: expected low and high, got low alone",
+    ),
     "a mass with high alone": (
         ("relative = { fore = 0.1 }", "high = 2"),
         "dispersions.masses.high: expected low and high, got high alone",
