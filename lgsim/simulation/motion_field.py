@@ -18,7 +18,6 @@ from lgsim.dynamics.passive_forces import passive_derivatives, passive_forces
 from lgsim.dynamics.resolvent import solve_step, step_system
 from lgsim.dynamics.resolvent_recursion import applies, solve_tree, tree_system
 from lgsim.integrators.linearly_implicit import Linearization
-from lgsim.integrators.method import Number
 from lgsim.lie.action import Action
 from lgsim.lie.ad_functions import AdFunction
 from lgsim.multibody import block_diagonal
@@ -134,9 +133,7 @@ def force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = Fal
 class MotionField(eqx.Module):
     """``equations_of_motion`` with their linearization, whose systems have the size nv instead of 2 nv."""
 
-    def __call__(self, t: Number, y: State, args: Any) -> Float[Array, " algebra"]:
-        """The algebra vector (v, v', tau' of drives that lag, rates of actuators)."""
-        return equations_of_motion(t, y, args)
+    __call__ = staticmethod(equations_of_motion)
 
     def sample(self, t: Float[Array, ""], y: State, dt: Float[Array, ""], args: Any) -> State:
         """The state at the start of a step dt, after what jumps there in actuators with clocks."""

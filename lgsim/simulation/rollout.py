@@ -249,8 +249,8 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     torques = None if segment is None else segment.at(t)
     kind, word = ("commands", "command") if isinstance(control, ActuatedControl) else ("v", "torque")
     law = control.control if isinstance(control, ActuatedControl) else control
-    own = evaluate(law, "the control")
-    held = None if own is None else lambda *_: own
+    own: Any = evaluate(law, "the control")
+    held = None if law is None else lambda *_: own
     if isinstance(control, ActuatedControl):
         held = ActuatedControl(control.actuators, held)
     here = probed_state("the drives")

@@ -73,5 +73,5 @@ def test_difference():
     start = (jnp.asarray(START_POSE), jnp.ones(2), jnp.asarray(START_POSE))
     sigma = 0.3 * jax.random.normal(jax.random.key(5), (14,))
     np.testing.assert_allclose(action.difference(start, action.move(sigma, start)), sigma, rtol=0, atol=1e-14)
-    with pytest.raises(TypeError, match="sigma: expected an algebra vector, because TangentSphere has no difference"):
-        hermite(actions.TangentSphere(), jnp.ones(6), jnp.ones(6), jnp.ones(6), jnp.ones(6), 0.5)
+    with pytest.raises(TypeError, match="sigma: expected an algebra vector, because Coadjoint has no difference"):
+        hermite(actions.Coadjoint(lgsim.SE2), *[jnp.ones(3)] * 4, 0.5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.actions import TangentSphere, Translation
+from lgsim.actions import Coadjoint, Translation
 from lgsim.optimize import (
     CenterOfMass,
     ControlEffort,
@@ -66,8 +66,8 @@ def test_what_does_not_fit_is_told(changes, message, without_import_hook):
 def test_kinds_that_do_not_fit_are_told(without_import_hook):
     with pytest.raises(TypeError, match="dynamics: expected MultibodyDynamics"):
         given(dynamics=drift)
-    with pytest.raises(TypeError, match="TangentSphere defines no difference"):
-        given(dynamics=DiscreteDynamics(TangentSphere(), drift, 2))
+    with pytest.raises(TypeError, match="Coadjoint defines no difference"):
+        given(dynamics=DiscreteDynamics(Coadjoint(lgsim.SE2), drift, 2))
     with pytest.raises(TypeError, match="cost: expected a cost"):
         given(running=3.0)
     with pytest.raises(ValueError, match="weight: ControlEffort expected finite numbers that are not negative"):

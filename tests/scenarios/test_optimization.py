@@ -135,20 +135,22 @@ def by_hand(name):
         return problem, ILQR(max_iterations=300, gradient_tolerance=1e-3), None
     model = load_urdf(data.arm7())
     q = arm_start(model)
-    running = (ControlEffort(weight=1e-4), JointVelocity(model=model, weight=1e-2))
+    effort, speed = (1e-5, 1e-3) if name == "reach" else (5e-6, 5e-4)
+    running = (ControlEffort(weight=effort), JointVelocity(model=model, weight=speed))
     slow = JointVelocity(model=model, weight=1e2)
     if name == "reach":
         T = jnp.eye(4).at[:3, :3].set(so3.exp(jnp.array([3.14159, 0.0, 0.0]))).at[:3, 3].set(jnp.array([0.4, 0.3, 0.4]))
         pose = FramePose(model=model, frame="flange", target=T, weight=1e4)
-        steps, terminal, solver = 25, (slow, pose), ILQR(max_iterations=200)
+        steps, terminal, solver = 250, (slow, pose), ILQR(max_iterations=200)
     else:
         points = jnp.array([[0.427, 0.0, 0.62], [0.45, -0.15, 0.55], [0.45, 0.15, 0.55], [0.45, 0.0, 0.75]])
         times = jnp.array([0.0, 0.4, 0.8, 1.2])
         path = FramePath(model=model, frame="flange", times=times, points=points, weight=1e4)
-        steps, running, terminal, solver = 30, (*running, path), (slow, path), ILQR(max_iterations=300)
+        steps, running, terminal, solver = 600, (*running, path), (slow, path), ILQR(max_iterations=300)
     free = model.replace(lower=jnp.full(7, -jnp.inf), upper=jnp.full(7, jnp.inf))
     speeds = [joint_limits(free, velocities=True)]
-    problem = problem_of(model, q, 0.04, steps, running, terminal, model.effort_limit, substeps=10, constraints=speeds)
+    dt = 0.004 if name == "reach" else 0.002
+    problem = problem_of(model, q, dt, steps, running, terminal, model.effort_limit, constraints=speeds)
     return problem, AugmentedLagrangian(solver), jnp.broadcast_to(gravity_forces(model, jnp.asarray(q)), (steps, 7))
 
 

@@ -133,7 +133,8 @@ def test_an_interrupted_file_leaves_the_old_one(motion, tmp_path, monkeypatch):
 
 
 def test_bad_files(motion, tmp_path):
-    with pytest.raises(ValueError, match=r"expected a name that ends in \.npz or \.parquet or \.csv, got '\.txt'"):
+    names = r"\.npz or \.parquet or \.csv or \.mcap"
+    with pytest.raises(ValueError, match=rf"expected a name that ends in {names}, got '\.txt'"):
         motion.save(tmp_path / "run.txt")
     with pytest.raises(FileNotFoundError, match="no such file"):
         Trajectory.load(tmp_path / "none.npz")
