@@ -116,13 +116,14 @@ def test_ranks_of_the_truth_are_uniform(samplers_settings):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_calibration_sees_a_density_without_its_jacobian(samplers_settings):
     found = misfits(ranks(jacobian=False, thin=1))
     assert np.min(found) < 1e-9
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", ["blackjax", "numpyro"])
+@pytest.mark.parametrize("package", ["blackjax", pytest.param("numpyro", marks=pytest.mark.exhaustive)])
 def test_samplers_find_the_posterior_of_a_linear_problem(package, samplers_settings):
     """Damping and offset of two joints with normal priors: the posterior is normal, in closed form."""
     blocks = [

@@ -273,6 +273,7 @@ def test_compressed_records_give_what_the_samples_give():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_weights_count_readings():
     parameters, samples = linear(), records()
     twice = jax.tree.map(lambda a: jnp.concatenate([a, a]), samples)
@@ -285,7 +286,15 @@ def test_weights_count_readings():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", [KnownNoise(0.3), HalfNormalNoise(0.5), InverseGammaNoise(1.0, 0.1)], ids=repr)
+@pytest.mark.parametrize(
+    "noise",
+    [
+        pytest.param(KnownNoise(0.3), marks=pytest.mark.exhaustive),
+        pytest.param(HalfNormalNoise(0.5), marks=pytest.mark.exhaustive),
+        InverseGammaNoise(1.0, 0.1),
+    ],
+    ids=repr,
+)
 def test_gradients_are_those_of_finite_differences(noise):
     model = arms.planar(damping=0.1, friction=0.2, friction_speed=0.1)
     blocks = [Inertias(["fore"]), JointParameter("damping", upper=1.0), SignalScale(prior_deviation=0.1),

@@ -69,7 +69,9 @@ def unknowns():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("late", "within", "rest"), [(0.012, 1e-4, 5e-6), (LATE, 1e-2, 1e-4)])
+@pytest.mark.parametrize(
+    ("late", "within", "rest"), [(0.012, 1e-4, 5e-6), pytest.param(LATE, 1e-2, 1e-4, marks=pytest.mark.exhaustive)]
+)
 def test_mass_friction_gains_and_delay_from_commands_and_positions(late, within, rest):
     """Without noise: of a delay by whole steps, and by parts of one, in which commands count by their mean over a step.
 
