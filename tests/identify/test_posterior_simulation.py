@@ -91,6 +91,10 @@ def test_known_starts_are_no_coordinates():
         expected.append(log_p + np.sum(np.log(s) - (s / 0.1) ** 2 / 2))
     found = eqx.filter_jit(density)(jnp.asarray(z))
     assert float(found[1] - found[0]) == pytest.approx(expected[1] - expected[0], abs=1e-4)
+    # one window from a known start leaves the search no state to eliminate
+    best = fit(unknowns(), given, estimator)
+    assert best.verdict.converged
+    assert float(density(density.start.at[0].set(best.estimate.x[0]))) >= float(density(density.start))
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def eliminate(
     windows, n = linear.gs.shape
     if not n:
         none = jnp.zeros((windows, 0, 0), linear.xx.dtype)
-        return linear.xx, linear.gx, Elimination(none, none, none)
+        return linear.xx, linear.gx, Elimination(none, none, jnp.zeros((windows, 0, len(linear.gx) + 1), none.dtype))
     right = jnp.concatenate([linear.xs, linear.gs[:, None]], axis=1).swapaxes(1, 2)
     before = jnp.concatenate([jnp.zeros_like(linear.near[:1]), linear.near[:-1]])
     D = linear.ss + damping[:, :, None] * jnp.eye(n, dtype=damping.dtype)[None]
@@ -66,8 +66,6 @@ def eliminate(
 
 def substitute(factors: Elimination, dx: Float[Array, " p"]) -> Float[Array, "windows n"]:
     """The tangents of the best states after a change of the coordinates."""
-    if not factors.diagonal.shape[1]:
-        return factors.forward[..., 0]
     return _back(factors, factors.forward[..., :-1] @ dx[:, None] + factors.forward[..., -1:])[..., 0]
 
 
@@ -78,6 +76,8 @@ def state_sensitivities(factors: Elimination) -> Float[Array, "windows n p"]:
 
 def _back(factors: Elimination, right: Float[Array, "windows n columns"]) -> Float[Array, "windows n columns"]:
     """``-L^-T right``."""
+    if not factors.diagonal.shape[1]:
+        return -right
     after = jnp.concatenate([factors.below[1:], jnp.zeros_like(factors.below[:1])])
 
     def step(following: Array, block: tuple[Array, Array, Array]) -> tuple[Array, Array]:
