@@ -97,7 +97,7 @@ def test_numbers_of_histories_have_joints_and_times(tmp_path):
     )
     result = lgsim("montecarlo", tmp_path / "study.toml", "--out", tmp_path / "store", "--no-step-check")
     assert result.exit_code == 0, result.output
-    assert "history q slider (m) at 0.1 s" in result.stdout and "history v hinge (rad/s) at 0.2 s" in result.stdout
+    assert "history q slider (m) at 0.1 s" in result.stdout and "history v hinge (rad/s) at 0.1 s" in result.stdout
 
 
 def test_resume_wants_a_store(files, tmp_path):

@@ -46,7 +46,7 @@ def test_where_there_is_nothing_to_say():
     assert study_limit_uses(study({"end": mc.outputs.final_q})) == ()
     assert study_limit_uses(study({"place": mc.FinalPosition("bob")}, lower=-0.5, upper=0.9)) == ()
     assert study_limit_uses(mc.run(studies.plain())) == ()
-    lost = study({"end": mc.outputs.final_q}, lower=-0.5, upper=0.9, damping=-1e9)
+    lost = study({"end": mc.outputs.final_q}, lower=-0.5, upper=0.9, stiffness=-1e12)
     assert lost.running.diverged == 64 and study_limit_uses(lost) == ()
     limit = {"lower": [0, 0, -0.1], "upper": [0.1, 0.1, 0.1], "velocity_limit": 1e-3}
     inertia = np.diag([0.02, 0.03, 0.015])

@@ -125,7 +125,8 @@ def test_one_unknown(wheel):
     found = fit(Parameters(Plant(wheel), [JointParameter("damping")]), TorqueSamples.from_recording(recorded(wheel)))
     page = reports.report_fit(found).html()
     assert facts(page)["unknowns"] == "1" and facts(page)["held out / fitted error"] == "–"
-    assert pictures(page) == 4 and rows(page)["hinge"][4] == "–"
+    # correlated residuals leave the damping too uncertain to be drawn as a change
+    assert pictures(page) == 3 and rows(page)["hinge"][4] == "–"
     # the center is wrong, so that the residuals are not white
     assert any(text.startswith("The residuals are not white") for _, text in remarks(page))
 

@@ -144,13 +144,13 @@ def test_a_fit_goes_on(file):
     given = (
         identify.Parameters(arm(damping=jnp.full(2, 0.0625)), blocks),
         samples,
-        identify.TorqueFit(max_iterations=20),
+        identify.TorqueFit(max_iterations=20, lags=0),
     )
     rows, more = [], []
     whole = identify.fit(*given, progress=rows.append)
     path = file("identify.npz")
     with pytest.raises(CheckpointError, match="this checkpoint is of another problem, record or estimator"):
-        identify.fit(given[0], samples, identify.TorqueFit(max_iterations=21), checkpoint=path)
+        identify.fit(given[0], samples, identify.TorqueFit(max_iterations=21, lags=0), checkpoint=path)
     found = identify.fit(*given, progress=more.append, checkpoint=path)
     assert [row.number for row in more] == [row.number for row in rows][2:]
     close(found.estimate, whole.estimate, rtol=1e-6, atol=1e-9)
