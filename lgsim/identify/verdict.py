@@ -81,7 +81,7 @@ def undetermined_combinations(names: list[str], outer: OuterEstimate) -> list[tu
     """
     information, prior = np.asarray(outer.information), np.asarray(outer.prior)
     total = information + prior
-    size = np.sqrt(np.diag(total))
+    size = np.sqrt(np.maximum(np.diag(total), 0))
     dead = ~np.asarray(has_information(jnp.asarray(np.diag(total))))
     found = [(names[i], float("nan")) for i in np.flatnonzero(dead)]
     own = np.flatnonzero(~dead)

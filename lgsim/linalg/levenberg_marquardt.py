@@ -166,11 +166,13 @@ class Proposal(NamedTuple):
         x: The bounded coordinates after the step (p,), within their bounds.
         tangent: Tangent vectors of the step of the other unknowns, None where there are none.
         predicted: By how much the quadratic model of the cost falls along the step.
+        promised: The same for the step that the model asks for, where the one proposed is shorter; else None.
     """
 
     x: Float[Array, " p"]
     tangent: PyTree
     predicted: Float[Array, ""]
+    promised: Float[Array, ""] | None = None
 
 
 class LinearStep(Protocol[Normal]):
@@ -379,7 +381,7 @@ class LevenbergMarquardt(NamedTuple):
         scales = self._widened(s.scales, s.normal)
         trial, there, predicted = self._proposed(s.x, s.rest, s.normal, scales, s.mu)
         better, mu, growth = self.damping.judge(s.mu, s.growth, s.cost, cost(trial, there), predicted)
-        settled = self._promises_little(s.x, s.rest, s.normal, scales, s.first)
+        settled = self._promises_little(s.x, s.normal, scales, s.first)
         lost = ~better & self.damping.exhausted(s.mu)
         x, rest = jax.tree.map(lambda new, old: jnp.where(better, new, old), (trial, there), (s.x, s.rest))
         normal = jax.lax.cond(better, self.normal, lambda *_: s.normal, x, rest)
@@ -403,7 +405,7 @@ class LevenbergMarquardt(NamedTuple):
         first = jnp.where(initial, after.cost, s.first)
         scales = self._widened(s.scales, normal)
         lost = ~better & self.damping.exhausted(mu)
-        settled = self._promises_little(x, rest, normal, scales, first)
+        settled = self._promises_little(x, normal, scales, first)
         trial, there, predicted = self._proposed(x, rest, normal, scales, mu)
         result = self.results.where(lost, self.results.stalled, s.result)
         result = self.results.where(jnp.isfinite(first), result, self.results.nonfinite)
@@ -420,18 +422,25 @@ class LevenbergMarquardt(NamedTuple):
         self, x: Float[Array, " p"], rest: PyTree, normal: HasCost, scales: PyTree, mu: Float[Array, ""] | float
     ) -> tuple[Float[Array, " p"], PyTree, Float[Array, ""]]:
         """(x, rest after a damped step, by how much the model falls)."""
+        found = self._proposal(x, normal, scales, mu)
+        return found.x, rest if self.move is None else self.move(found.tangent, rest), found.predicted
+
+    def _proposal(
+        self, x: Float[Array, " p"], normal: HasCost, scales: PyTree, mu: Float[Array, ""] | float
+    ) -> Proposal:
+        """The damped step."""
         # an unknown that nothing depends on has no scale of its own
         D = jax.tree.map(lambda d: jnp.where(d > 0, d, 1), scales)
-        trial, tangent, predicted = self.linear_step.propose(normal, D, mu, x, self.lower, self.upper)
-        return trial, rest if self.move is None else self.move(tangent, rest), predicted
+        return self.linear_step.propose(normal, D, mu, x, self.lower, self.upper)
 
     def _promises_little(
-        self, x: Float[Array, " p"], rest: PyTree, normal: HasCost, scales: PyTree, first: Float[Array, ""]
+        self, x: Float[Array, " p"], normal: HasCost, scales: PyTree, first: Float[Array, ""]
     ) -> Bool[Array, ""]:
         """Whether the step almost without damping lowers the model by less than the tolerance and rounding."""
         digits = np.finfo(x.dtype).precision
         limit = 10.0 ** (-0.45 * digits) if self.tolerance is None else self.tolerance
         # ridge: share of the diagonal that keeps a Hessian with directions that nothing shows definite
         ridge, rounding = 10.0 ** (-0.6 * digits), 10.0 ** (-0.9 * digits)
-        predicted = self._proposed(x, rest, normal, scales, ridge)[2]
-        return predicted <= limit * normal.cost + rounding * first
+        step = self._proposal(x, normal, scales, ridge)
+        promised = step.predicted if step.promised is None else step.promised
+        return promised <= limit * normal.cost + rounding * first

@@ -32,25 +32,44 @@ def drawn(seed, bodies=2, size=0.5):
 
 @pytest.mark.quick
 def test_short_steps_are_straight_in_the_pseudo_inertias():
-    """P moves by its derivative and nothing else; ``retract`` is the same while no part of a body halves."""
+    """P moves by its derivative and nothing else while no part of a body halves."""
     block, x, dx = Inertias(), drawn(0), drawn(1, size=0.02)
+    assert block.reach(x, dx) == 1
     P, dP = jax.jvp(pseudo, (x,), (dx,))
-    for verb in (block.straight, block.retract):
-        np.testing.assert_allclose(pseudo(verb(x, dx)), P + dP, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(pseudo(block.straight(x, dx)), P + dP, rtol=0, atol=1e-13)
     small = block.straight(x, 1e-6 * dx) - (x + 1e-6 * dx)
     assert np.max(np.abs(small)) < 1e-11
 
 
-def test_long_steps_leave_bodies():
-    """Also where the straight step leaves what can exist by far."""
-    block, x = Inertias(), drawn(0)
-    for scale in (1.0, 10.0, 1e4):
-        dx = scale * drawn(2)
-        assert np.min(np.linalg.eigvalsh(pseudo(x) + jax.jvp(pseudo, (x,), (dx,))[1])) < 0 or scale == 1
-        there = block.retract(x, dx)
-        assert np.all(np.isfinite(there))
-        eigenvalues = np.linalg.eigvalsh(np.asarray(pseudo(there)))
-        assert np.min(eigenvalues / np.max(eigenvalues)) > -1e-15
+def test_long_steps_are_shortened_and_not_bent():
+    """The least part of a body halves where the step would leave what can exist, by little or by far."""
+    block, x, dx = Inertias(), drawn(0), drawn(2)
+    P, dP = jax.jvp(pseudo, (x,), (dx,))
+    shares = []
+    for scale in (3.0, 10.0, 1e4):
+        share = block.reach(x, scale * dx)
+        there = pseudo(block.straight(x, share * scale * dx))
+        np.testing.assert_allclose(there, P + share * scale * dP, atol=1e-12)
+        left = [np.linalg.eigvals(np.linalg.solve(p, t)).real.min() for p, t in zip(P, there, strict=True)]
+        np.testing.assert_allclose(min(left), 0.5, atol=1e-8)
+        shares.append(float(share) * scale)
+    np.testing.assert_allclose(shares, shares[0], rtol=1e-12)
+
+
+def test_one_body_shortens_the_step_of_all():
+    """What one loses another gains: a step of which a part were cut off alone would not fit the records."""
+    model = arms.planar()
+    unknowns = Parameters(model, [Inertias(["upper"]), Inertias(["fore"]), JointParameter("damping")])
+    x, still = jnp.zeros(22), jnp.zeros(10)
+    falls = still.at[1].set(-5.0)
+    dx = jnp.concatenate([still.at[4].set(0.01), falls, jnp.ones(2)])
+    share = unknowns.reach(x, dx)
+    assert share == pytest.approx(0.05)
+    moved = unknowns.straight(x, share * dx)
+    np.testing.assert_allclose(moved[20:], 0.05)
+    assert SharedBlock(Inertias(), 2).reach(still, falls) == share
+    assert unknowns.reach(x, 0.001 * dx) == 1 and not unknowns.has_barrier
+    assert Parameters(model, [SharedBlock(Inertias(), 2)]).has_barrier
 
 
 def test_coordinates_of_mirrored_bodies_step_alike():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from lgsim.linalg.levenberg_marquardt import RESULTS, LevenbergMarquardt, NormalEquations
+from lgsim.linalg.levenberg_marquardt import RESULTS, BoxStep, LevenbergMarquardt, NormalEquations
 
 INF = jnp.full(2, jnp.inf)
 
@@ -57,3 +57,21 @@ def test_an_unknown_that_nothing_depends_on_stays():
     found = solve(lambda x: jnp.stack([x[0] - 3, 2 * x[0] - 5]), [0.0, 0.7])
     np.testing.assert_allclose(found.x, [13 / 5, 0.7], atol=1e-6)
     assert RESULTS[found.result] == ""
+
+
+class ShortStep(BoxStep):
+    """A ten-billionth of the way."""
+
+    def propose(self, normal, D, mu, x, lower, upper):
+        whole = super().propose(normal, D, mu, x, lower, upper)
+        dx = 1e-10 * (whole.x - x)
+        return whole._replace(
+            x=x + dx, predicted=-(normal.gradient @ dx + dx @ normal.hessian @ dx / 2), promised=whole.predicted
+        )
+
+
+def test_shortened_steps_are_no_end():
+    """What the whole step promises counts, not what the step brings that is left of it."""
+    found = solve(lambda x: x - 10.0, [0.0, 0.0], linear_step=ShortStep(), max_iterations=4)
+    assert "All iterations were used" in RESULTS[found.result] and int(found.iterations) == 4
+    np.testing.assert_allclose(found.x, 4e-9, rtol=1e-3)

@@ -37,8 +37,8 @@ from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.linalg.levenberg_marquardt import BoxStep, LevenbergMarquardt, NormalEquations, Proposal, Solution, State
 
-FALL = 30.0
-"""By how much the barriers of bodies without a prior fall from round to round."""
+FALL, FALLS = 5.0, 3
+"""By how much the barriers of bodies without a prior fall from round to round, and how many times at least."""
 
 
 class TorqueEstimator(Estimator):
@@ -80,7 +80,8 @@ class TorqueFit(TorqueEstimator, SummedCostEstimator, StepwiseEstimator):
     Attributes:
         loss: The loss of the squared residuals.
         noise: Standard deviations of the signals (nv,), or None.
-        noise_updates: Number of rounds, each of which ends with an estimate of the noise.
+        noise_updates: Number of rounds, each of which ends with an estimate of the noise; at least four where bodies
+            have no prior, since their search comes to the edge of what can exist step by step.
         lags: How the covariance counts noise that is correlated. None: by the correlation time of each signal's
             residuals, ``correlation_times``; 0: as white noise; a number of samples: by the scores' own covariance over
             so many, right where the motion changes as fast as the noise, but with far more samples than unknowns only.
@@ -137,7 +138,8 @@ class NoiseRounds(FitRounds):
 
     @property
     def count(self) -> int:
-        return 1 if self.fit.noise is not None else self.fit.noise_updates
+        rounds = 1 if self.fit.noise is not None else self.fit.noise_updates
+        return max(rounds, 1 + FALLS) if self.parameters.has_barrier else rounds
 
     def opening(self) -> tuple[Float[Array, " p"], Float[Array, " nv"]]:
         return jnp.zeros(self.parameters.size, self.parameters.dtype), self.noise
@@ -146,12 +148,14 @@ class NoiseRounds(FitRounds):
         self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], number: Int[Array, ""]
     ) -> LevenbergMarquardt:
         parameters, objective, noise = self.parameters, self.objective, carry[1]
-        # from the middle of all bodies that can exist to their edge, round by round
-        barrier = FALL ** (self.count - 1 - number).astype(noise.dtype)
+        # from the middle of all bodies that can exist to their edge, round by round: a body that comes close to a wrong
+        # place of the edge can leave it by short steps only; hence also tolerances in proportion to the barriers
+        left = jnp.minimum(self.count - 1 - number, FALLS) if parameters.has_barrier else jnp.zeros_like(number)
+        barrier = FALL ** left.astype(noise.dtype)
         return LevenbergMarquardt(
             lambda x, _: descent_equations(parameters, x, objective.normal_equations(x, noise), barrier),
             lambda x, _: parameters.prior_cost(x, barrier) + objective.cost(x, noise),
-            *self.bounds, self.fit.max_iterations, self.tolerance, linear_step=RetractedStep(parameters),
+            *self.bounds, self.fit.max_iterations, self.tolerance * barrier, linear_step=StraightStep(parameters),
             results=RESULTS,
         )  # fmt: skip
 
@@ -257,8 +261,12 @@ def estimate_noise(
     return objective.residual_deviations(x, noise, jnp.sum(C * data.hessian))
 
 
-class RetractedStep(NamedTuple):
-    """The step of ``BoxStep`` along which the plant's numbers move straight, so that data see no curved coordinates."""
+class StraightStep(NamedTuple):
+    """The step of ``BoxStep`` along which the plant's numbers move straight, so that data see no curved coordinates.
+
+    Where it would leave what can exist the whole step is shortened: what the numbers of one body lose those of others
+    gain, so that no part of it may be cut off alone.
+    """
 
     parameters: Parameters
 
@@ -280,8 +288,12 @@ class RetractedStep(NamedTuple):
         upper: Float[Array, " p"],
     ) -> Proposal:
         """See ``LinearStep.propose``."""
-        step = BoxStep().propose(normal, D, mu, x, lower, upper)
-        return step._replace(x=jnp.clip(self.parameters.retract(x, step.x - x), lower, upper))
+        whole = BoxStep().propose(normal, D, mu, x, lower, upper)
+        dx = whole.x - x
+        dx = self.parameters.reach(x, dx) * dx
+        predicted = -(normal.gradient @ dx + dx @ normal.hessian @ dx / 2)
+        there = jnp.clip(self.parameters.straight(x, dx), lower, upper)
+        return Proposal(there, None, predicted, whole.predicted)
 
 
 def descent_equations(

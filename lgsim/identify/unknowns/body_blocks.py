@@ -68,12 +68,17 @@ class Block(eqx.Module):
         return {}
 
     def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
-        """The coordinates after a small step dx that is straight in the plant's numbers; ``x + dx`` by default."""
+        """The coordinates after a step dx within ``reach``, straight in the plant's numbers; ``x + dx`` by default."""
         return x + dx
 
-    def retract(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
-        """``straight`` for steps of any length: the numbers stay what they can be."""
-        return self.straight(x, dx)
+    def reach(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, ""]:
+        """The share of a step dx, at most one, after which a straight step still leaves the edge at a distance."""
+        return jnp.ones((), x.dtype)
+
+    @property
+    def has_edge(self) -> bool:
+        """Whether the numbers have an edge that the coordinates never reach, so that ``barrier`` counts."""
+        return False
 
     def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
         """A cost that keeps the minimum off the edge of the coordinates where no prior does; zero by default."""
@@ -157,13 +162,13 @@ class Inertias(BodyBlock):
         B = jnp.eye(4, dtype=x.dtype)[None] + relative_change(rows, dx.reshape(-1, 10))
         return factor_coordinates(log_cholesky_factor(rows) @ upper_factor(B)).reshape(-1)
 
-    def retract(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
-        rows = x.reshape(-1, 10)
-        values, vectors = jnp.linalg.eigh(relative_change(rows, dx.reshape(-1, 10)))
-        # straight down to half of what there was, then ever less, and never nothing
-        fallen = jnp.exp(2 * jnp.clip(values, FARTHEST, -0.5) + 1) / 2
-        B = (vectors * jnp.where(values > -0.5, 1 + values, fallen)[:, None, :]) @ vectors.mT
-        return factor_coordinates(log_cholesky_factor(rows) @ upper_factor(B)).reshape(-1)
+    def reach(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, ""]:
+        least = jnp.min(jnp.linalg.eigvalsh(relative_change(x.reshape(-1, 10), dx.reshape(-1, 10))))
+        return jnp.where(least < -LARGEST_FALL, LARGEST_FALL / jnp.where(least < 0, -least, 1), 1)
+
+    @property
+    def has_edge(self) -> bool:
+        return True
 
     def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
         F = log_cholesky_factor(x.reshape(-1, 10))
@@ -251,15 +256,16 @@ class CentersOfMass(BodyBlock):
         return {f"{c} of {name}, m": center[i, k] for i, name in enumerate(names) for k, c in enumerate("xyz")}
 
 
-BARRIER = 1e-3
+BARRIER = 1e-2
 """The weight of ``tr(Q) - log det(Q)`` of a body without prior deviation, Q being its pseudo-inertia relative to the
-prior's: it keeps the body off the edge at a cost of some thousandths of a standard deviation's square."""
+prior's: it keeps the body off the edge at a cost of a hundredth of a standard deviation's square for each dimension
+that the body would lose there."""
 NEAR_EDGE = 0.05
 """A principal value of a pseudo-inertia relative to the prior's that may be near zero."""
 EDGES = {1: "in a plane", 2: "on a line", 3: "in a point", 4: "nothing"}
 """What a body is whose pseudo-inertia has lost so many of its four dimensions."""
-FARTHEST = -4.0
-"""The largest relative fall that a step may ask for."""
+LARGEST_FALL = 0.5
+"""The largest relative fall of a pseudo-inertia along any direction in one step."""
 
 
 def log_cholesky_factor(coordinates: Float[Array, "bodies 10"]) -> Float[Array, "bodies 4 4"]:

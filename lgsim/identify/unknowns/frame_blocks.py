@@ -107,9 +107,13 @@ class SharedBlock(Block):
         s = self._first_signs(x)
         return s * self.block.straight(s * x, s * dx)
 
-    def retract(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
+    def reach(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, ""]:
         s = self._first_signs(x)
-        return s * self.block.retract(s * x, s * dx)
+        return self.block.reach(s * x, s * dx)
+
+    @property
+    def has_edge(self) -> bool:
+        return self.block.has_edge
 
     def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
         return self.block.barrier(self._first_signs(x) * x)

@@ -130,16 +130,20 @@ class Parameters(eqx.Module):
         return [x[end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
 
     def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
-        """The coordinates after a small step that is straight in the plant's numbers, ``x + dx`` to first order."""
-        return self._by_block("straight", x, dx)
+        """The coordinates after a step within ``reach`` that is straight in the plant's numbers."""
+        return jnp.concatenate([block.straight(own, step) for block, own, step in self._by_block(x, dx)])
 
-    def retract(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
-        """The coordinates after a step of any length, as ``straight`` where that is short."""
-        return self._by_block("retract", x, dx)
+    def reach(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, ""]:
+        """The share of a step, at most one, that all blocks can go: the least of ``Block.reach``."""
+        return jnp.min(jnp.stack([block.reach(own, step) for block, own, step in self._by_block(x, dx)]))
 
-    def _by_block(self, verb: str, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
-        parts = zip(self.blocks, self.split(x), self.split(dx), strict=True)
-        return jnp.concatenate([getattr(block, verb)(own, step) for block, own, step in parts])
+    @property
+    def has_barrier(self) -> bool:
+        """Whether ``prior_cost`` has a barrier: there are numbers with an edge and without a prior."""
+        return any(block.has_edge and block.prior_deviation is None for block in self.blocks)
+
+    def _by_block(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> list[tuple[Block, Array, Array]]:
+        return list(zip(self.blocks, self.split(x), self.split(dx), strict=True))
 
     def prior_cost(self, x: Float[Array, " size"], barrier: ArrayLike = 1.0) -> Float[Array, ""]:
         """Half the squares of ``prior_residuals``, and so many times the barriers of the blocks."""
