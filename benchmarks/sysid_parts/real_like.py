@@ -23,8 +23,8 @@ from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 
 SPEED = 1e-5
-"""Of lgsim's smooth dry friction, rad/s: so low that it is the sign for nearly all samples, as least squares have it. At
-1e-3 the two laws alone differed by 2 % in held-out residuals, to either side."""
+"""Of lgsim's smooth dry friction, rad/s: so low that it is the sign for nearly all samples, as least squares have it.
+At 1e-3 the two laws alone differ by 2 % in held-out residuals, to either side."""
 FASTEST = 0.7
 """The highest harmonic of the motions, Hz."""
 EDGE = 1.0
