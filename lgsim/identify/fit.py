@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,8 @@ from lgsim.support.verdict import Verdict
 from lgsim.xla import compiled_fast, strongly_typed
 
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
+SMALL = 500_000
+"""The number of numbers in records up to which programs that read them a few times are compiled fast."""
 NORMAL_95 = 1.959963984540054
 """Deviations that the middle 95 % of a normal distribution reach to either side."""
 
@@ -97,7 +99,8 @@ class Fit:
         return self._values_at(jnp.zeros_like(self.estimate.x))
 
     def _values_at(self, x: Float[Array, " p"]) -> dict[str, float]:
-        return dict(zip(_value_names(self.parameters), _values(self.parameters, x).tolist(), strict=True))
+        found = _values_and_slopes(self.parameters, eqx.tree_at(lambda e: e.x, self.estimate, x))[0]
+        return dict(zip(_value_names(self.parameters), found.tolist(), strict=True))
 
     @cached_property
     def deviations(self) -> dict[str, float]:
@@ -106,7 +109,7 @@ class Fit:
         Where bounds or the edge of what bodies can be hold the numbers, these are what they would be without: a number
         at its bound is not known exactly. ``intervals`` end at the bounds.
         """
-        J, lost = (np.asarray(x) for x in _values_jacobian(self.parameters, self.estimate))
+        _, J, lost = (np.asarray(x) for x in _values_and_slopes(self.parameters, self.estimate))
         variance = np.einsum("ip,pq,iq->i", J, np.asarray(self.estimate.covariance), J)
         if bool(np.all(np.isfinite(self.estimate.x))):
             outer = outer_estimate(self.parameters, self.estimate)
@@ -170,7 +173,7 @@ class Fit:
 
     def residuals_at(self, x: Float[Array, " p"]) -> Float[Array, "n columns"]:
         """``residuals`` of the fitted records at other coordinates."""
-        return _residuals(self.estimator, self.parameters, x, self.samples)[0]
+        return _by_size(self.samples, _residuals)(self.estimator, self.parameters, x, self.samples)[0]
 
     def signal_deviations(self, samples: Any = None) -> Float[Array, "n columns"]:
         """Standard deviations of what the plant gives, in the records' units, that come from the covariance alone."""
@@ -183,7 +186,7 @@ class Fit:
 
     def _residuals(self, samples: Any) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
         given = self.samples if samples is None else samples
-        return _residuals(self.estimator, self.parameters, self.estimate.x, given)
+        return _by_size(given, _residuals)(self.estimator, self.parameters, self.estimate.x, given)
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file, whole or not at all.
@@ -312,7 +315,9 @@ def _run_in_chunks(
     def advance(now: RoundState) -> RoundState:
         rows.clear()
         if _unfinished(now.state):
-            now = _iterate(rounds, now)
+            before, now = int(now.iterations), _iterate(rounds, now)
+            if int(now.iterations) == before:
+                return now if _unfinished(now.state) else _next_round(rounds, now)
             numbers = int(now.iterations), float(now.state.cost), float(now.state.mu), int(now.round) + 1
             rows.append(Iteration(*numbers, rounds.count))
         return now if _unfinished(now.state) else _next_round(rounds, now)
@@ -341,9 +346,23 @@ def _plant_at(parameters: Parameters, x: Float[Array, " p"]) -> Plant:
     return parameters.plant_at(x)
 
 
-@eqx.filter_jit
 def _prepared(estimator: StepwiseEstimator, parameters: Parameters, samples: Any) -> FitRounds:
+    return _by_size(samples, _in_rounds)(estimator, parameters, samples)
+
+
+def _in_rounds(estimator: StepwiseEstimator, parameters: Parameters, samples: Any) -> FitRounds:
     return estimator.in_rounds(parameters, samples)
+
+
+def _by_size(samples: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+    """The program that is sooner done with records of this size, its compilation included."""
+    size = sum(leaf.size for leaf in jax.tree.leaves(samples) if eqx.is_array(leaf))
+    return _program(f, fast=size <= SMALL)
+
+
+@cache
+def _program(f: Callable[..., Any], fast: bool) -> Callable[..., Any]:
+    return compiled_fast(f) if fast else eqx.filter_jit(f)
 
 
 @compiled_fast
@@ -401,7 +420,6 @@ def _resimulated(
     return estimator.resimulated(parameters, estimate, samples, substeps)
 
 
-@eqx.filter_jit
 def _residuals(
     estimator: Estimator, parameters: Parameters, x: Float[Array, " p"], samples: Any
 ) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
@@ -428,17 +446,18 @@ def _value_names(parameters: Parameters) -> list[str]:
 
 
 @compiled_fast
-def _values(parameters: Parameters, x: Float[Array, " p"]) -> Float[Array, " values"]:
-    return jnp.stack(list(parameters.values(x).values()))
+def _values_and_slopes(
+    parameters: Parameters, estimate: Estimate
+) -> tuple[Float[Array, " values"], Float[Array, "values p"], Bool[Array, " p"]]:
+    """(the physical numbers, their derivatives by x, which coordinates records and priors do not determine)."""
 
+    def values(x: Float[Array, " p"]) -> tuple[Float[Array, " values"], Float[Array, " values"]]:
+        found = parameters.value_array(x)
+        return found, found
 
-@compiled_fast
-def _values_jacobian(parameters: Parameters, estimate: Estimate) -> tuple[Float[Array, "values p"], Bool[Array, " p"]]:
-    """(derivatives of the physical numbers by x, which coordinates records and priors do not determine)."""
-    x = estimate.x
-    J = jax.jacfwd(lambda x: jnp.stack(list(parameters.values(x).values())))(x)
-    r = jax.jacfwd(parameters.prior_residuals)(x)
-    return J, undetermined(estimate.information + r.T @ r)
+    J, found = jax.jacfwd(values, has_aux=True)(estimate.x)
+    r = jax.jacfwd(parameters.prior_residuals)(estimate.x)
+    return found, J, undetermined(estimate.information + r.T @ r)
 
 
 _FORMAT = "lgsim fit 1"

@@ -264,7 +264,7 @@ class State(NamedTuple):
     """All that the next iteration needs.
 
     Attributes:
-        i: Number of iterations done.
+        i: Number of iterations done; -1 where the start is still to be evaluated, which is no iteration.
         x: Bounded coordinates (p,) of the best point so far.
         rest: The other unknowns there, None where there are none.
         trial: (x, rest) to evaluate next where trials are linearized at once, else None.
@@ -345,19 +345,14 @@ class LevenbergMarquardt(NamedTuple):
         """The state before the first iteration from a point within the bounds."""
         costs = jnp.full(self.max_iterations, jnp.nan, x0.dtype)
         path = jnp.broadcast_to(x0, (self.max_iterations, x0.size))
-        if self.cost is None:
-            # the first iteration evaluates the start, so that the normal equations are compiled once
-            blank = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(self.normal, x0, rest))
-            trial, predicted = (x0, rest), jnp.zeros((), x0.dtype)
-            first, done, result = jnp.zeros((), x0.dtype), jnp.array(False), self.results.successful
-        else:
-            blank, trial, predicted = self.normal(x0, rest), None, None
-            first, done = blank.cost, ~jnp.isfinite(blank.cost)
-            result = self.results.where(done, self.results.nonfinite, self.results.successful)
+        # the first step evaluates the start, so that the normal equations are compiled once
+        blank = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(self.normal, x0, rest))
+        zero, no = jnp.zeros((), x0.dtype), jnp.array(False)
+        trial, predicted = ((x0, rest), zero) if self.cost is None else (None, None)
         scales = jax.tree.map(jnp.zeros_like, self.linear_step.diagonals(blank))
         return State(
-            jnp.array(0), x0, rest, trial, predicted, blank, first, scales, *self.damping.begin(x0.dtype), done,
-            costs, path, result,
+            jnp.array(0 if self.cost is None else -1), x0, rest, trial, predicted, blank, zero, scales,
+            *self.damping.begin(x0.dtype), no, costs, path, self.results.where(no, *2 * [self.results.successful]),
         )  # fmt: skip
 
     def more(self, s: State) -> Bool[Array, ""]:
@@ -377,18 +372,28 @@ class LevenbergMarquardt(NamedTuple):
         return Solution(s.x, s.rest, s.normal, held, s.costs, path, s.i, result)
 
     def _linearize_if_accepted(self, s: State, cost: Callable[[Array, Any], Array]) -> State:
-        """One iteration: a step from the best point, its cost, and the normal equations there if it is accepted."""
+        """One iteration: a step from the best point, its cost, and the normal equations there if it is accepted.
+
+        The first call evaluates the start instead.
+        """
+        starting = s.i < 0
         scales = self._widened(s.scales, s.normal)
         trial, there, predicted = self._proposed(s.x, s.rest, s.normal, scales, s.mu)
         better, mu, growth = self.damping.judge(s.mu, s.growth, s.cost, cost(trial, there), predicted)
-        settled = self._promises_little(s.x, s.normal, scales, s.first)
-        lost = ~better & self.damping.exhausted(s.mu)
-        x, rest = jax.tree.map(lambda new, old: jnp.where(better, new, old), (trial, there), (s.x, s.rest))
-        normal = jax.lax.cond(better, self.normal, lambda *_: s.normal, x, rest)
+        settled = self._promises_little(s.x, s.normal, scales, s.first) & ~starting
+        lost = ~better & self.damping.exhausted(s.mu) & ~starting
+        x, rest = jax.tree.map(
+            lambda new, old: jnp.where(better & ~starting, new, old), (trial, there), (s.x, s.rest)
+        )
+        normal = jax.lax.cond(better | starting, self.normal, lambda *_: s.normal, x, rest)
+        broken = starting & ~jnp.isfinite(normal.cost)
+        result = self.results.where(lost & ~settled, self.results.stalled, s.result)
+        at = jnp.where(starting, self.max_iterations, s.i)
         return State(
-            s.i + 1, x, rest, None, None, normal, s.first, scales, mu, growth, settled | lost,
-            s.costs.at[s.i].set(s.cost), s.path.at[s.i].set(s.x),
-            self.results.where(lost & ~settled, self.results.stalled, s.result),
+            s.i + 1, x, rest, None, None, normal, jnp.where(starting, normal.cost, s.first), scales,
+            jnp.where(starting, s.mu, mu), jnp.where(starting, s.growth, growth), settled | lost | broken,
+            s.costs.at[at].set(s.cost, mode="drop"), s.path.at[at].set(s.x, mode="drop"),
+            self.results.where(broken, self.results.nonfinite, result),
         )  # fmt: skip
 
     def _linearize_at_once(self, s: State) -> State:

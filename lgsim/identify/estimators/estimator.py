@@ -200,7 +200,8 @@ class FitRounds(eqx.Module):
     def iterate(self, now: RoundState) -> RoundState:
         """The state after one more iteration of the round."""
         state = self.descent(now.carry, now.round).step(now.state)
-        return now._replace(state=state, iterations=now.iterations + 1)
+        # an evaluation of the start is no iteration
+        return now._replace(state=state, iterations=now.iterations + (now.state.i >= 0))
 
     def closed(self, now: RoundState) -> tuple[Any, Any]:
         """(what the next round starts from, the solutions with that of this round, which ends where it is)."""

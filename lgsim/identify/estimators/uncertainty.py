@@ -51,13 +51,16 @@ def scaled_spectrum(
     return scale[:, None] * inverse * scale[None, :], singular, vectors.T
 
 
-@jax.jit
 def _directions(
-    information: Float[Array, "p p"],
-) -> tuple[Float[Array, " p"], Float[Array, "p p"], Bool[Array, " p"]]:
-    """(relative singular values, their directions as rows, the coordinates with any information)."""
-    _, singular, directions = scaled_spectrum(information)
-    return singular, directions, has_information(jnp.diagonal(information))
+    information: Float[np.ndarray, "p p"],
+) -> tuple[Float[np.ndarray, " p"], Float[np.ndarray, "p p"], Bool[np.ndarray, " p"]]:
+    """(relative singular values, their directions as rows, the coordinates with any information), by numpy."""
+    diagonal = np.diagonal(information)
+    alive = np.asarray(has_information(diagonal))
+    scale = np.where(alive, 1 / np.sqrt(np.where(alive, diagonal, 1)), 0)
+    values, vectors = np.linalg.eigh(scale[:, None] * information * scale)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    return np.sqrt(np.maximum(values, 0) / (values[0] if values[0] > 0 else 1)), vectors.T, alive
 
 
 class Identifiability(NamedTuple):
@@ -75,19 +78,19 @@ class Identifiability(NamedTuple):
     unidentifiable: list[dict[str, float]]
 
 
-def identifiability(information: Float[Array, "p p"], names: list[str]) -> Identifiability:
+def identifiability(information: Float[Array, "p p"] | Float[np.ndarray, "p p"], names: list[str]) -> Identifiability:
     """The combinations of unknowns that records show, from the information about them; outside of ``jit``.
 
     Args:
         information: Information of the records, without priors.
         names: A name for each unknown.
     """
-    singular, _, alive = (np.asarray(x) for x in _directions(information))
+    information = np.asarray(information)
+    singular, _, alive = _directions(information)
     unidentifiable = [{names[i]: 1.0} for i in np.flatnonzero(~alive)]
     own = np.flatnonzero(alive)
     # without the dead ones, which degenerate directions would mix with others
-    part = jnp.asarray(np.asarray(information)[np.ix_(own, own)])
-    values, directions, _ = (np.asarray(x) for x in _directions(part))
+    values, directions, _ = _directions(information[np.ix_(own, own)])
     for row in directions[values <= rank_tolerance(information.dtype)]:
         order = np.argsort(-np.abs(row))
         unidentifiable.append({names[own[i]]: float(row[i]) for i in order if abs(row[i]) > 0.05 * abs(row[order[0]])})

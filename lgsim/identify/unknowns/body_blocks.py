@@ -47,6 +47,10 @@ class Block(eqx.Module):
     def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         """The physical numbers of the plant behind the coordinates, by name and unit, e.g. "m of fore, kg"."""
 
+    def value_array(self, plant: Plant) -> Float[Array, " values"]:
+        """``values`` in order, as one array: where there are many, one operation compiles sooner than as many slices."""
+        return jnp.stack(list(self.values(plant).values()))
+
     def affine_indices(self, model: Model) -> Int[np.ndarray, " moved"] | None:
         """The places in ``Plant.dynamic_parameters`` of all numbers that the block moves.
 
@@ -184,9 +188,9 @@ class Inertias(BodyBlock):
         self, plant: Plant, x: Float[np.ndarray, " size"], covariance: Float[np.ndarray, "size size"]
     ) -> list[str]:
         found = []
-        factors, slope = map(np.asarray, _factors_and_slope(jnp.asarray(x)))
+        slope = _slope_at_prior()
         for i, name in enumerate(self.names(plant.model)):
-            F = factors[i]
+            F = _log_cholesky_factor_of_one(x[10 * i : 10 * i + 10])
             values, vectors = np.linalg.eigh(F @ F.T)
             own = covariance[10 * i : 10 * i + 10, 10 * i : 10 * i + 10]
             along = np.einsum("ik,ijp,jk->kp", vectors, slope, vectors)
@@ -195,6 +199,9 @@ class Inertias(BodyBlock):
             if lost:
                 found.append(f"{name}: its mass {EDGES[min(lost, 4)]}")
         return found
+
+    def value_array(self, plant: Plant) -> Float[Array, " values"]:
+        return plant.model.inertias[self.indices(plant.model)].reshape(-1)
 
     def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         rows = plant.model.inertias[self.indices(plant.model)]
@@ -219,6 +226,9 @@ class StandardParameters(BodyBlock):
     def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
         at = self.indices(plant.model)
         return _with_inertias(plant, at, plant.model.inertias[at] + x.reshape(-1, 10))
+
+    def value_array(self, plant: Plant) -> Float[Array, " values"]:
+        return Inertias(self.bodies).value_array(plant)
 
     def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         return Inertias(self.bodies).values(plant)
@@ -283,7 +293,7 @@ def factor_coordinates(factor: Float[Array, "bodies 4 4"]) -> Float[Array, "bodi
     size = factor[..., 3, 3]
     S = factor / size[..., None, None]
     d = [jnp.log(S[..., i, i]) for i in range(3)]
-    rest = [S[..., i, j] for i, j in ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))]
+    rest = [S[..., i, j] for i, j in OFF_DIAGONAL]
     return jnp.stack([jnp.log(size), *d, *rest], axis=-1)
 
 
@@ -294,11 +304,26 @@ def relative_change(x: Float[Array, "bodies 10"], dx: Float[Array, "bodies 10"])
     return W + W.mT
 
 
-@jax.jit
-def _factors_and_slope(x: Float[Array, " size"]) -> tuple[Float[Array, "bodies 4 4"], Float[Array, "4 4 10"]]:
-    """(factors of the pseudo-inertias at x, the derivative of one at zero)."""
-    slope = jax.jacfwd(lambda x: inertia.pseudo_inertia(from_log_cholesky(x)))(jnp.zeros(10, x.dtype))
-    return log_cholesky_factor(x.reshape(-1, 10)), slope
+OFF_DIAGONAL = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
+"""The places of s12, s23, s13, t1, t2, t3 in a factor."""
+
+
+def _log_cholesky_factor_of_one(x: Float[np.ndarray, " 10"]) -> Float[np.ndarray, "4 4"]:
+    """``log_cholesky_factor`` of one body, by numpy: nothing is compiled."""
+    S = np.diag(np.exp([*x[1:4], 0.0]))
+    for (i, j), value in zip(OFF_DIAGONAL, x[4:], strict=True):
+        S[i, j] = value
+    return np.exp(x[0]) * S
+
+
+def _slope_at_prior() -> Float[np.ndarray, "4 4 10"]:
+    """The derivative of a pseudo-inertia relative to the prior's by log-Cholesky coordinates, at zero."""
+    slope = np.zeros((4, 4, 10))
+    slope[..., 0] = 2 * np.eye(4)
+    for k, (i, j) in enumerate((*((i, i) for i in range(3)), *OFF_DIAGONAL), start=1):
+        slope[i, j, k] += 1
+        slope[j, i, k] += 1
+    return slope
 
 
 def upper_factor(matrix: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n"]:

@@ -136,6 +136,9 @@ class SharedBlock(Block):
         """The signs of the first member: mirrored ones move alike."""
         return jnp.broadcast_to(jnp.asarray(self.signs, x.dtype), (self.members, x.size))[0]
 
+    def value_array(self, plant: Plant) -> Float[Array, " values"]:
+        return self.block.value_array(plant)
+
     def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
         return self.block.values(plant)
 

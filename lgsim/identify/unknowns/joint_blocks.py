@@ -81,6 +81,9 @@ class JointBlock(Block):
         unit = UNITS.get(self.kind, "1")
         return {f"{self.kind} of {n}, {unit}": numbers[i] for i, n in enumerate(self.names(plant.model))}
 
+    def value_array(self, plant: Plant) -> Float[Array, " values"]:
+        return self.read(plant)[self.indices(plant.model)]
+
     def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
         names = list(self.values(plant))
         low, high = (np.broadcast_to(np.asarray(b, float), len(names)).tolist() for b in (self.lower, self.upper))

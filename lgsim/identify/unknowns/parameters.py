@@ -207,6 +207,15 @@ class Parameters(eqx.Module):
                 out[end - size : end] = np.asarray(block.prior_deviation)
         return out
 
+    def value_array(self, x: Float[Array, " size"]) -> Float[Array, " values"]:
+        """The numbers of ``values`` in order, as one array."""
+        plant = self.plant_at(x)
+        together = jnp.concatenate([block.value_array(plant) for block in self.blocks])
+        names = [name for block in self.blocks for name in jax.eval_shape(block.values, plant)]
+        # of one number in two blocks the later one counts, as in a dictionary
+        last = np.array(list({name: i for i, name in enumerate(names)}.values()))
+        return together if len(last) == len(names) else together[last]
+
     def values(self, x: Float[Array, " size"]) -> dict[str, Float[Array, ""]]:
         """The physical numbers behind the coordinates, by name and unit."""
         plant = self.plant_at(x)
