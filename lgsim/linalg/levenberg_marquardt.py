@@ -369,7 +369,7 @@ class LevenbergMarquardt(NamedTuple):
         g = self.linear_step.gradient(s.normal)
         held = ((s.x <= self.lower) & (g > 0)) | ((s.x >= self.upper) & (g < 0))
         path = jnp.where(jnp.arange(self.max_iterations)[:, None] < s.i, s.path, s.x)
-        return Solution(s.x, s.rest, s.normal, held, s.costs, path, s.i, result)
+        return Solution(s.x, s.rest, s.normal, held, s.costs, path, jnp.maximum(s.i, 0), result)
 
     def _linearize_if_accepted(self, s: State, cost: Callable[[Array, Any], Array]) -> State:
         """One iteration: a step from the best point, its cost, and the normal equations there if it is accepted.
@@ -382,9 +382,7 @@ class LevenbergMarquardt(NamedTuple):
         better, mu, growth = self.damping.judge(s.mu, s.growth, s.cost, cost(trial, there), predicted)
         settled = self._promises_little(s.x, s.normal, scales, s.first) & ~starting
         lost = ~better & self.damping.exhausted(s.mu) & ~starting
-        x, rest = jax.tree.map(
-            lambda new, old: jnp.where(better & ~starting, new, old), (trial, there), (s.x, s.rest)
-        )
+        x, rest = jax.tree.map(lambda new, old: jnp.where(better & ~starting, new, old), (trial, there), (s.x, s.rest))
         normal = jax.lax.cond(better | starting, self.normal, lambda *_: s.normal, x, rest)
         broken = starting & ~jnp.isfinite(normal.cost)
         result = self.results.where(lost & ~settled, self.results.stalled, s.result)

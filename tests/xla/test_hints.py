@@ -154,3 +154,16 @@ def test_options_of_the_compiler_change_speed_alone():
     found = jax.jit(f, compiler_options=lgsim.xla_options())(*state)
     np.testing.assert_allclose(found, jax.jit(f)(*state), rtol=1e-12)
     assert lgsim.xla_options("cpu") and lgsim.xla_options("gpu") == {}
+
+
+def test_options_that_this_xla_does_not_know_are_left_out(monkeypatch):
+    """What is compiled fast gives the same numbers, whatever is left."""
+    monkeypatch.setattr(hints, "FAST", {"xla_backend_optimization_level": 0, "xla_of_yesterday": True})
+    hints.fast_options.cache_clear()
+    try:
+        assert hints.fast_options() == {"xla_backend_optimization_level": 0}
+        x = jnp.linspace(0, 1, 7)
+        found = hints.compiled_fast(lambda x, power: {"y": jnp.cos(x) ** power})(x, power=3)
+        np.testing.assert_allclose(found["y"], np.cos(x) ** 3, atol=1e-15)
+    finally:
+        hints.fast_options.cache_clear()

@@ -201,7 +201,7 @@ class FitRounds(eqx.Module):
         """The state after one more iteration of the round."""
         state = self.descent(now.carry, now.round).step(now.state)
         # an evaluation of the start is no iteration
-        return now._replace(state=state, iterations=now.iterations + (now.state.i >= 0))
+        return now._replace(state=state, iterations=jnp.where(now.state.i >= 0, now.iterations + 1, now.iterations))
 
     def closed(self, now: RoundState) -> tuple[Any, Any]:
         """(what the next round starts from, the solutions with that of this round, which ends where it is)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -127,9 +126,11 @@ def whiteness(
     return rho, float(np.mean(statistic) / lags)
 
 
-def has_information(diagonal: Float[Array, " p"]) -> Bool[Array, " p"]:
+def has_information(
+    diagonal: Float[Array, " p"] | Float[np.ndarray, " p"],
+) -> Bool[Array, " p"] | Bool[np.ndarray, " p"]:
     """Which coordinates there is any information about; what rounding leaves of zero is none."""
-    return diagonal > 10.0 ** (-1.6 * np.finfo(diagonal.dtype).precision) * jnp.max(diagonal)
+    return diagonal > 10.0 ** (-1.6 * np.finfo(diagonal.dtype).precision) * diagonal.max()
 
 
 def rank_tolerance(dtype: jnp.dtype) -> float:

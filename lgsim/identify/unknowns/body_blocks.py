@@ -48,7 +48,7 @@ class Block(eqx.Module):
         """The physical numbers of the plant behind the coordinates, by name and unit, e.g. "m of fore, kg"."""
 
     def value_array(self, plant: Plant) -> Float[Array, " values"]:
-        """``values`` in order, as one array: where there are many, one operation compiles sooner than as many slices."""
+        """``values`` in order, as one array: one operation compiles sooner than as many slices."""
         return jnp.stack(list(self.values(plant).values()))
 
     def affine_indices(self, model: Model) -> Int[np.ndarray, " moved"] | None:
