@@ -10,7 +10,15 @@ and for posteriors the extra `posterior`; without these their sections say so. T
 import harness  # first: it picks the core before JAX makes its threads
 
 # isort: split
+import os
 import sys
+from importlib.metadata import version
+
+if "--quick" in sys.argv:  # a short run is mostly XLA's work; its times are then not those of the full run
+    # newer XLA does not know the second flag and would end the process
+    newer = tuple(int(part) for part in version("jaxlib").split(".")[:2]) > (0, 10)
+    emitters = "" if newer else " --xla_cpu_use_fusion_emitters=false"
+    os.environ.setdefault("XLA_FLAGS", f"--xla_backend_optimization_level=0{emitters}")
 
 import jax
 

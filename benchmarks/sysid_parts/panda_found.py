@@ -16,7 +16,7 @@ from sysid_parts import panda
 from sysid_parts import panda_data as data
 from sysid_parts.seeds import over_seeds
 
-SEEDS, FEW = 100, 8
+SEEDS, FEW = 100, 4
 """Of the torques' noise; few in a quick run."""
 NORMAL = 0.9973
 """Share of a normal distribution within three deviations."""
