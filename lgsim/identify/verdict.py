@@ -14,15 +14,13 @@ from lgsim.identify.estimators.estimator import RESULTS, Estimate
 from lgsim.identify.estimators.uncertainty import has_information, rank_tolerance, scaled_spectrum
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.support.messages import counted
-from lgsim.support.verdict import Outcome, Verdict
+from lgsim.support.verdict import NAMED, Outcome, Verdict, first_names
 from lgsim.xla import compiled_fast
 
 WORSE = 1.3
 """The largest ratio of held-out to fitted errors that counts as no worse."""
 SHARE = 0.5
 """The prior's share of what is known of a combination from which on the records do not determine it."""
-NAMED = 3
-"""Number of bounds and combinations that a sentence names."""
 LAST = 10
 """Number of iterations over which the diagnosis of an unfinished search looks back."""
 WHITE = 2.0
@@ -145,19 +143,13 @@ def fit_verdict(fit: Any) -> Verdict:
     unknown = tuple(undetermined_combinations(fit.parameters.names, outer))
     parts = ["converged"]
     if bounds:
-        parts[0] += f" at {counted(len(bounds), 'bound')} ({_first(bounds)})"
+        parts[0] += f" at {counted(len(bounds), 'bound')} ({first_names(bounds)})"
     if unknown:
         shares = [f"{name}: {'nothing decides it' if np.isnan(s) else f'prior {100 * s:.0f} %'}" for name, s in unknown]
         count = f"{len(unknown)} of {fit.parameters.size} combinations"
-        parts.append(f"{count} not determined by the data ({_first(shares)})")
+        parts.append(f"{count} not determined by the data ({first_names(shares)})")
     outcome = Outcome.AT_BOUND if bounds else Outcome.NOT_DETERMINED if unknown else Outcome.CONVERGED
     return Verdict(outcome, "; ".join(parts), bounds, unknown, remarks=remarks)
-
-
-def _first(names: tuple[str, ...] | list[str]) -> str:
-    """Some names, and the number of the others."""
-    more = f", and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
 
 
 def _not_finite(fit: Any) -> Verdict:

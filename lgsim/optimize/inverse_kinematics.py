@@ -20,6 +20,11 @@ from lgsim.linalg.levenberg_marquardt import FixedFactorDamping
 from lgsim.multibody.model import Model
 from lgsim.optimize.constraints import check_order
 from lgsim.support import check
+from lgsim.support.messages import counted
+from lgsim.support.verdict import Outcome, Verdict, first_names
+
+OPEN = 1e-3
+"""The share of a joint's motion from which it is said to be open."""
 
 LANES = 256
 """Searches that run side by side."""
@@ -51,6 +56,8 @@ class InverseKinematicsSolution(NamedTuple):
             (*batch).
         iterations: Number of iterations done (*batch).
         result: ``INVERSE_KINEMATICS_RESULTS.successful``, or what went wrong (*batch).
+        slack: Share of each velocity number's motion that moves no target and that no limit holds (*batch, nv): 0
+            where targets and posture determine it, 1 where they say nothing of it.
     """
 
     q: Float[Array, "*batch nq"]
@@ -58,6 +65,41 @@ class InverseKinematicsSolution(NamedTuple):
     gradient: Float[Array, " *batch"]
     iterations: Int[Array, " *batch"]
     result: INVERSE_KINEMATICS_RESULTS
+    slack: Float[Array, "*batch nv"]
+
+    def verdict(self, model: Model, index: int | tuple[int, ...] = ()) -> Verdict:
+        """How the search for one target ended, with names; outside of ``jit``.
+
+        Converged; with the joints that the targets leave free to move (``undetermined``, with the share of each one's
+        motion); at the limits of named joints; or failed, with the error that is left.
+
+        Args:
+            model: The machine.
+            index: Which target of a batch.
+
+        Raises:
+            ValueError: there are several targets, and none is chosen.
+        """
+        codes, chosen = INVERSE_KINEMATICS_RESULTS, (lambda x: np.asarray(x)[index])
+        q, error = chosen(self.q), chosen(self.error)
+        if q.ndim != 1:
+            raise ValueError(f"index: expected one of the targets of shape {np.shape(self.gradient)}, got {index}")
+        bounds = _limits_met(model, q)
+        if not chosen(self.result == codes.successful):
+            why = codes[codes.out_of_reach if chosen(self.result == codes.out_of_reach) else codes.max_iterations]
+            worst = int(np.argmax(error))
+            held = f"; at their limits: {first_names(bounds)}" if bounds else ""
+            said = f"failed: {why} Target {worst} of {len(error)} is missed by {error[worst]:.3g}{held}"
+            return Verdict(Outcome.FAILED, said, bounds)
+        slack = chosen(self.slack)
+        loose = [name for name, part in model.v_slices.items() if np.any(slack[part] > OPEN)]
+        parts = ["converged"]
+        if bounds:
+            parts[0] += f" at {counted(len(bounds), 'limit')} ({first_names(bounds)})"
+        if loose:
+            parts.append(f"nothing decides how {first_names(loose)} {'stand' if len(loose) > 1 else 'stands'}")
+        outcome = Outcome.AT_BOUND if bounds else Outcome.NOT_DETERMINED if loose else Outcome.CONVERGED
+        return Verdict(outcome, "; ".join(parts), bounds, tuple((name, float("nan")) for name in loose))
 
 
 class SearchOptions(eqx.Module):
@@ -262,6 +304,20 @@ def numbers_of(model: Model) -> tuple[Int[np.ndarray, " joints"], Int[np.ndarray
     return np.concatenate(at), np.concatenate(speeds)
 
 
+def _limits_met(model: Model, q: Float[np.ndarray, " nq"]) -> tuple[str, ...]:
+    """The position limits at which a configuration stands, by name."""
+    at, speeds = numbers_of(model)
+    owners = {part.start: name for name, part in model.v_slices.items()}
+    lower, upper = np.asarray(model.lower), np.asarray(model.upper)
+    near = 10.0 ** (-0.6 * np.finfo(q.dtype).precision)
+    found = []
+    for i, k in zip(at, speeds, strict=True):
+        name = next(owners[start] for start in sorted(owners, reverse=True) if start <= k)
+        found += [f"{side} limit of {name}" for side, bound in (("lower", lower[k]), ("upper", upper[k]))
+                  if abs(q[i] - bound) <= near]  # fmt: skip
+    return tuple(found)
+
+
 def _held(g: Float[Array, " nv"], low: Float[Array, " nv"], high: Float[Array, " nv"]) -> Bool[Array, " nv"]:
     """Whether a limit holds each joint: there the gradient points out of it."""
     return ((low >= 0) & (g > 0)) | ((high <= 0) & (g < 0))
@@ -356,17 +412,18 @@ def _search(
     codes = INVERSE_KINEMATICS_RESULTS
 
     def solution(targets: Targets, s: IterationState) -> InverseKinematicsSolution:
-        q = _implicit(task, targets, s.q, ~s.held)
+        q, slack = _implicit(task, targets, s.q, ~s.held)
         result = codes.where(s.stop, codes.out_of_reach, codes.max_iterations)
-        return InverseKinematicsSolution(q, s.errors, s.gradient, s.i, codes.where(s.met, codes.successful, result))
+        result = codes.where(s.met, codes.successful, result)
+        return InverseKinematicsSolution(q, s.errors, s.gradient, s.i, result, slack)
 
     return jax.vmap(solution)(targets, best)
 
 
 def _implicit(
     task: PoseResiduals, targets: Targets, q: Float[Array, " nq"], free: Bool[Array, " nv"]
-) -> Float[Array, " nq"]:
-    """The configuration q with the derivatives of the solution: those of one Newton step whose matrix is frozen."""
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """(q with the derivatives of the solution, those of one Newton step whose matrix is frozen; its slack)."""
     model, q = task.model, jax.lax.stop_gradient(q)
 
     def gradient(task: PoseResiduals, targets: Targets, dv: Array) -> Array:
@@ -383,7 +440,9 @@ def _implicit(
     H = jnp.where(free[:, None] & free[None, :], (H + H.T) / 2, 0)
     inverse = jax.lax.stop_gradient(jnp.linalg.pinv(H, rtol=_digits(0.4, q.dtype), hermitian=True))
     dv = -inverse @ gradient(task, targets, zero)
-    return model.retract(q, dv - jax.lax.stop_gradient(dv))
+    # the diagonal of the projection on what no target sees
+    slack = jnp.where(free, 1 - jnp.sum(inverse * H, axis=1), 0)
+    return model.retract(q, dv - jax.lax.stop_gradient(dv)), jax.lax.stop_gradient(slack)
 
 
 def _stopped(tree: PyTree) -> PyTree:

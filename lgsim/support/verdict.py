@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+
+NAMED = 3
+"""Number of bounds and combinations that a sentence names."""
 
 
 class Outcome(Enum):
@@ -45,3 +49,9 @@ class Verdict:
     def __str__(self) -> str:
         """The sentence and the remarks in one line."""
         return "; ".join((self.sentence, *self.remarks))
+
+
+def first_names(names: Sequence[str]) -> str:
+    """Some names of many, and the number of the others."""
+    more = f", and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -7,6 +7,7 @@ import pytest
 
 import lgsim
 from lgsim.optimize import INVERSE_KINEMATICS_RESULTS, inverse_kinematics
+from lgsim.support.verdict import Outcome
 
 ARM = """<robot name="arm"><link name="base"/><link name="upper"/><link name="fore"/>
 <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
@@ -160,3 +161,35 @@ def test_poses_of_an_arm_in_space(arm):
     gaps = np.linalg.inv(poses) @ np.asarray(kinematics(found.q))
     assert np.max(np.abs(gaps - np.eye(4))[reached]) < 1e-9
     assert np.all(found.q >= model.lower[None]) and np.all(found.q <= model.upper[None])
+
+
+@pytest.mark.slow
+def test_each_search_ends_with_a_verdict(arm, batch):
+    """Converged, at a limit, with what nothing decides, or failed, each with its names."""
+    reached, *_ = batch
+    met = reached.verdict(arm, 0)
+    assert met.outcome is Outcome.CONVERGED and met.sentence == "converged" and not met.undetermined
+    with pytest.raises(ValueError, match=r"index: expected one of the targets of shape \(4,\), got \(\)"):
+        reached.verdict(arm)
+
+    stretched = jnp.array([0.0, 0.0, A + B - 1e-12])
+    at = inverse_kinematics(arm, "tip", stretched, jnp.array([0.0, 0.0]), tolerance=1e-6).verdict(arm)
+    assert at.outcome is Outcome.AT_BOUND and at.bounds == ("lower limit of elbow",)
+    assert at.sentence.startswith("converged at 1 limit (lower limit of elbow)")
+
+    # the point where the joints' axes meet the plane of the elbow: the elbow's angle moves nothing
+    free = inverse_kinematics(arm, "fore", jnp.array([A * np.sin(0.3), 0.0, A * np.cos(0.3)]), START)
+    assert free.verdict(arm).outcome is Outcome.NOT_DETERMINED
+    assert [name for name, _ in free.verdict(arm).undetermined] == ["elbow"]
+    assert free.verdict(arm).sentence == "converged; nothing decides how elbow stands"
+    np.testing.assert_allclose(free.slack, [0, 1], atol=1e-9)
+    decided = inverse_kinematics(
+        arm, "fore", jnp.array([A * np.sin(0.3), 0.0, A * np.cos(0.3)]), START, posture=START, posture_weight=1e-3
+    )
+    assert decided.verdict(arm).outcome is Outcome.CONVERGED
+
+    lost = inverse_kinematics(arm, "tip", jnp.array(BACK), START).verdict(arm)
+    assert lost.outcome is Outcome.FAILED and not lost.converged
+    assert "No configuration near the guesses" in lost.sentence and "Target 0 of 1 is missed by 0." in lost.sentence
+    short = inverse_kinematics(arm, "tip", jnp.array(POINTS[0]), jnp.array([1.0, 1.0]), max_iterations=1).verdict(arm)
+    assert short.outcome is Outcome.FAILED and "used all its iterations" in short.sentence

@@ -22,11 +22,13 @@ class SearchHistory(NamedTuple):
         values: The function after each outer iteration.
         violations: The largest violated constraint after each outer iteration.
         evaluations: Number of evaluations of the function with its gradient.
+        settled: Whether the last quasi-Newton search ended by itself, not by the number of its iterations.
     """
 
     values: tuple[float, ...] = ()
     violations: tuple[float, ...] = ()
     evaluations: int = 0
+    settled: bool = False
 
 
 def maximize(
@@ -67,7 +69,7 @@ def maximize(
     limit = jnp.asarray(bound)
     multipliers = jnp.zeros_like(_evaluate(value, constraints, jnp.asarray(x), limit)[1])
     rho, worst = penalty, np.inf
-    values, violations, evaluations = [], [], 0
+    values, violations, evaluations, settled = [], [], 0, False
     for _ in range(outer_iterations):
 
         def merit_of_numpy(x: np.ndarray, m: Array = multipliers, rho: float = rho) -> tuple[float, np.ndarray]:
@@ -77,7 +79,7 @@ def maximize(
             return (float(f), np.asarray(g, float)) if finite else (1e30, np.zeros_like(x))
 
         found = minimize(merit_of_numpy, x, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "maxcor": 20})
-        x, evaluations = found.x, evaluations + found.nfev
+        x, evaluations, settled = found.x, evaluations + found.nfev, found.nit < iterations
         reached, c = _evaluate(value, constraints, jnp.asarray(x), limit)
         multipliers = jnp.maximum(multipliers + rho * c, 0)
         before, worst = worst, float(jnp.max(jnp.maximum(c, 0), initial=0.0))
@@ -86,7 +88,7 @@ def maximize(
         if worst <= tolerance:
             break
         rho = rho * 10 if worst > 0.25 * before else rho
-    return x, SearchHistory(tuple(values), tuple(violations), evaluations)
+    return x, SearchHistory(tuple(values), tuple(violations), evaluations, settled)
 
 
 @eqx.filter_jit

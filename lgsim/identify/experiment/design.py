@@ -17,14 +17,18 @@ from jaxtyping import Float, Key
 from lgsim.dynamics.frame_distance import Capsule, frame_distance
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.torque_objective import torque_residual_jacobian
+from lgsim.identify.estimators.uncertainty import identifiability
 from lgsim.identify.experiment.constrained_maximum import SearchHistory, maximize
 from lgsim.identify.experiment.criteria import AbsoluteNoise, Criterion, DOptimal, Noise
 from lgsim.identify.experiment.fourier import Fourier, check_joints
+from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.base_parameters import random_states
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import Trajectory
+from lgsim.support.messages import counted
+from lgsim.support.verdict import Outcome, Verdict, first_names
 
 FINE = 8
 """Factor by which the times at which the limits are looked at in the end are denser than the design's."""
@@ -97,6 +101,8 @@ class OptimalExcitation:
         criterion: The criterion reached: logarithm of the information for each unknown.
         margins: By limit the least distance to it, in its unit; not negative but for rounding.
         history: The course of the search.
+        verdict: How it ended: converged, at the limits that the motion touches, with the combinations of the unknowns
+            that no motion shows, or failed, where its iterations were used up and a better motion may be near.
     """
 
     parameters: Parameters
@@ -106,6 +112,7 @@ class OptimalExcitation:
     criterion: float
     margins: dict[str, float]
     history: SearchHistory
+    verdict: Verdict
 
     @property
     def gain(self) -> float:
@@ -237,17 +244,45 @@ class ExcitationProblem(eqx.Module):
         self, coefficients: Float[Array, "nv size"], fraction: Float[Array, ""]
     ) -> Float[Array, " constraints"]:
         """Values c at the points, where c <= 0 if the motion keeps to a fraction of the limits, as parts of them."""
+        rows = self.constraint_rows(coefficients, fraction)
+        return jnp.concatenate([row.reshape(-1) for row in rows.values()])
+
+    def constraint_rows(
+        self, coefficients: Float[Array, "nv size"], fraction: Float[Array, ""]
+    ) -> dict[str, Float[Array, "n _"]]:
+        """``constraints`` by the names of the limits, (n, nv) or (n, pairs)."""
         q, v, a = self.series.motion(coefficients, self.times())
         plant, limit = self.parameters.plant, {name: x[None] for name, x in self.joint_limits.items()}
         _, half = _middle_and_half_range(limit)
-        rows = [(q - limit["upper"]) / half + (1 - fraction), (limit["lower"] - q) / half + (1 - fraction)]
+        upper, lower = (q - limit["upper"]) / half + (1 - fraction), (limit["lower"] - q) / half + (1 - fraction)
         sizes = {"velocity": v, "acceleration": a, "effort": plant.joint_forces(q, v, a)}
-        rows += [jnp.abs(x) / limit[name] - fraction for name, x in sizes.items()]
+        rows = {"upper": upper, "lower": lower}
+        rows |= {name: jnp.abs(x) / limit[name] - fraction for name, x in sizes.items()}
         if self.limits.pairs:
             gap = frame_distance(plant.model, q, self.limits.pairs) - self.limits.clearance
             # a length that makes meters a number like the others
-            rows.append((1 - fraction) - gap / 0.1)
-        return jnp.concatenate([row.reshape(-1) for row in rows])
+            rows["clearance"] = (1 - fraction) - gap / 0.1
+        return rows
+
+    def limits_met(self, coefficients: Float[Array, "nv size"], fraction: float) -> tuple[str, ...]:
+        """The limits that a motion touches where it keeps to a fraction of them, by name and joint or pair."""
+        rows = _constraint_rows(self, coefficients, jnp.asarray(fraction, coefficients.dtype))
+        dofs = dof_names(self.parameters.plant.model)
+        found = []
+        for name, values in rows.items():
+            highest = np.max(np.asarray(values), axis=0)
+            owners = dofs if name != "clearance" else [f"pair {k}" for k in range(len(highest))]
+            found += [f"{name} of {own}" for own, c in zip(owners, highest, strict=True) if c >= -2 * TOLERANCE]
+        return tuple(found)
+
+    def unseen_combinations(self) -> tuple[tuple[str, float], ...]:
+        """The combinations of the unknowns that no motion shows, each with the prior's share: 1, or NaN without one."""
+        names = self.parameters.names
+        known = np.isfinite(self.parameters.prior_deviations(np.full(len(names), np.inf)))
+        return tuple(
+            (", ".join(parts), 1.0 if all(known[names.index(part)] for part in parts) else float("nan"))
+            for parts in identifiability(_state_information(self.parameters), names).unidentifiable
+        )
 
     def random_coefficients(self, key: Key[Array, ""], size: float = 0.5) -> Float[Array, "nv size"]:
         """Random coefficients about the middle of the joints, of motions that reach a fraction ``size`` of a limit.
@@ -313,8 +348,9 @@ def design_excitation(
         reached, rows = _judge(problem, found)
         margins = {name: float(np.min(m)) for name, m in rows.items()}
         if min(margins.values()) >= 0:
+            verdict = _verdict(problem, found, fraction, history, iterations)
             return OptimalExcitation(
-                problem.parameters, problem.series, found, initial, float(reached), margins, history
+                problem.parameters, problem.series, found, initial, float(reached), margins, history, verdict
             )
         fraction *= 0.98
     worst = min(margins, key=lambda name: margins[name])
@@ -324,6 +360,33 @@ def design_excitation(
     )
 
 
+def _verdict(
+    problem: ExcitationProblem,
+    coefficients: Float[Array, "nv size"],
+    fraction: float,
+    history: SearchHistory,
+    iterations: int,
+) -> Verdict:
+    """How the search for a motion within the limits ended."""
+    bounds, unseen = problem.limits_met(coefficients, fraction), problem.unseen_combinations()
+    if not history.settled:
+        said = (
+            f"failed: all {counted(iterations, 'iteration')} of the last search were used, and the motion, which keeps"
+            f" the limits, may still get better: the criterion is {history.values[-1]:.4g}"
+        )
+        if len(history.values) > 1:
+            said += f", {history.values[-1] - history.values[-2]:+.2g} by that search"
+        return Verdict(Outcome.FAILED, f"{said}. Give more iterations, or go on from here (start=)", bounds, unseen)
+    parts = ["converged"]
+    if bounds:
+        parts[0] += f" at {counted(len(bounds), 'limit')} ({first_names(bounds)})"
+    if unseen:
+        count = f"{len(unseen)} of {problem.parameters.size} combinations"
+        parts.append(f"{count} shown by no motion ({first_names([name for name, _ in unseen])})")
+    outcome = Outcome.AT_BOUND if bounds else Outcome.NOT_DETERMINED if unseen else Outcome.CONVERGED
+    return Verdict(outcome, "; ".join(parts), bounds, unseen)
+
+
 @eqx.filter_jit
 def _motion_with_forces(
     plant: Plant, series: Fourier, coefficients: Float[Array, "nv size"], t: Float[Array, " n"]
@@ -331,6 +394,13 @@ def _motion_with_forces(
     """(q, v, joint forces) at times."""
     q, v, a = series.motion(coefficients, t)
     return q, v, plant.joint_forces(q, v, a)
+
+
+@eqx.filter_jit
+def _constraint_rows(
+    problem: ExcitationProblem, coefficients: Float[Array, "nv size"], fraction: Float[Array, ""]
+) -> dict[str, Float[Array, "n _"]]:
+    return problem.constraint_rows(coefficients, fraction)
 
 
 @eqx.filter_jit
@@ -363,13 +433,25 @@ def _middle_and_half_range(
 
 def _identifiable_basis(parameters: Parameters) -> Float[np.ndarray, "p r"]:
     """A basis of the combinations that random states show, orthonormal in scaled coordinates."""
-    q, v, a = random_states(parameters.plant.model)
-    J = np.asarray(_sensitivities(parameters, TorqueSamples(q, v, a, jnp.zeros_like(v)))).reshape(-1, parameters.size)
+    J = _random_sensitivities(parameters)
     size = np.sqrt(np.mean(J * J, axis=0))
     seen = size > ROUNDING * np.max(size)
     scale = np.where(seen, parameters.prior_deviations(1 / np.where(seen, size, 1)), 0)
     _, singular, rows = np.linalg.svd(J * scale, full_matrices=False)
     return scale[:, None] * rows[singular > RANK_TOLERANCE * singular[0]].T
+
+
+def _random_sensitivities(parameters: Parameters) -> Float[np.ndarray, "n p"]:
+    """The derivatives of the signals by the coordinates at random states."""
+    q, v, a = random_states(parameters.plant.model)
+    J = _sensitivities(parameters, TorqueSamples(q, v, a, jnp.zeros_like(v)))
+    return np.asarray(J).reshape(-1, parameters.size)
+
+
+def _state_information(parameters: Parameters) -> Float[np.ndarray, "p p"]:
+    """What random states tell of the coordinates."""
+    J = _random_sensitivities(parameters)
+    return J.T @ J
 
 
 @eqx.filter_jit

@@ -15,6 +15,7 @@ from lgsim.identify.experiment.fourier import Fourier
 from lgsim.identify.unknowns.body_blocks import StandardParameters
 from lgsim.identify.unknowns.joint_blocks import JointParameter
 from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.support.verdict import Outcome
 from tests.identify import arms
 
 SERIES = Fourier(period=4.0, harmonics=4)
@@ -106,6 +107,41 @@ def test_limits_hold_between_all_points_and_no_random_motion_tells_a_third_as_mu
     assert len(feasible) >= 3 and np.exp(found.criterion - np.max(feasible)) > 3
     np.testing.assert_allclose(found.criterion, criteria[0])
     assert found.gain == pytest.approx(np.exp(found.criterion - found.initial_criterion))
+
+
+@pytest.mark.slow
+def test_a_design_ends_with_a_verdict(problem, found):
+    """At the limits that the motion touches, with what no motion shows; used-up iterations are no end."""
+    end = design_excitation(problem, start=found.coefficients, iterations=2000)
+    assert end.verdict.outcome is Outcome.AT_BOUND and end.verdict.converged and end.history.settled
+    assert end.criterion >= found.criterion - 1e-3
+    limits = {name: np.asarray(x) for name, x in problem.joint_limits.items()}
+    _, v, a = (np.asarray(x) for x in end.motion(problem.times(8)))
+    tau = np.asarray(end.trajectory(rate=len(problem.times(8)) / SERIES.period).tau)
+    shares = {"velocity": np.abs(v) / limits["velocity"], "acceleration": np.abs(a) / limits["acceleration"],
+              "effort": np.abs(tau) / limits["effort"]}  # fmt: skip
+    most = {f"{name} of {joint}": float(np.max(x[:, k])) for name, x in shares.items()
+            for k, joint in enumerate(("shoulder", "elbow"))}  # fmt: skip
+    touched = [share for name, share in most.items() if name in end.verdict.bounds]
+    others = [share for name, share in most.items() if name not in end.verdict.bounds]
+    # the search keeps a little below the limits, so that they hold between its points too
+    assert touched and others and min(touched) > max(others) and min(touched) > 0.9
+    # 22 numbers, of which 8 combinations show
+    assert len(end.verdict.undetermined) == 14 and all(np.isnan(share) for _, share in end.verdict.undetermined)
+    assert end.verdict.sentence.startswith(f"converged at {len(end.verdict.bounds)} limits (")
+    assert "14 of 22 combinations shown by no motion (" in end.verdict.sentence
+
+    short = design_excitation(problem, start=found.coefficients, iterations=3)
+    assert short.verdict.outcome is Outcome.FAILED and not short.verdict.converged
+    assert short.verdict.sentence.startswith("failed: all 3 iterations of the last search were used, and the motion")
+    assert min(short.margins.values()) >= 0
+
+
+def test_what_no_motion_shows_and_a_prior_decides(problem):
+    """Masses of a base that stands still: by their prior where they have one."""
+    known = Parameters(problem.parameters.plant, [StandardParameters(prior_deviation=1.0), JointParameter("damping")])
+    shares = [share for _, share in ExcitationProblem(known, SERIES).unseen_combinations()]
+    assert len(shares) == 14 and set(shares) == {1.0}
 
 
 def test_motion_is_saved_for_replay(found, tmp_path):
