@@ -17,6 +17,7 @@ from jax.core import Tracer
 from jaxtyping import Bool, Float, Int
 
 from lgsim.identify import model_files
+from lgsim.identify.actuator_record import from_record, to_record
 from lgsim.identify.estimators.estimator import (
     RESULTS,
     Estimate,
@@ -192,7 +193,8 @@ class Fit:
         """Write an ``.npz`` file, whole or not at all.
 
         It holds ``names``, ``values``, ``prior``, ``deviations`` and ``intervals`` of the numbers, coordinates ``x``
-        with their ``covariance`` and ``information``, ``noise`` and ``rmse`` of the ``columns``, and the plant, which
+        with their ``covariance`` and ``information``, ``noise`` and ``rmse`` of the ``columns``, of simulated windows
+        their first states ``starts``, those of actuators among them, and the plant with its actuators, which
         ``load_plant`` reads again.
 
         Raises:
@@ -484,7 +486,12 @@ def save(fit: Fit, path: Path) -> Path:
     if fit.validation is not None:
         arrays["rmse_held_out"] = fit.rmse(fit.validation)
     arrays |= {f"signal.{name}": getattr(plant, name) for name in _SIGNALS}
+    if estimate.starts is not None:
+        arrays["starts"] = estimate.starts
     about = {"message": fit.message, "verdict": str(fit.verdict), "coordinates": fit.parameters.names}
+    if isinstance(plant, Plant) and plant.actuators is not None:
+        about["actuators"], numbers = to_record(plant.actuators)
+        arrays |= numbers
     write_whole(path, model_files.to_bytes(_FORMAT, about, plant.model, arrays))
     return path
 
@@ -495,10 +502,12 @@ def load_plant(path: str | Path) -> Plant:
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file holds no fit.
+        MissingStage: it has a stage of an actuator of a class that is not imported.
     """
     return model_files.read(Path(path), _FORMAT, "fit", _plant)
 
 
 def _plant(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) -> Plant:
     signals: Any = {name: arrays[f"signal.{name}"] for name in _SIGNALS}
-    return Plant(model, **signals)
+    actuators = from_record(about["actuators"], arrays) if "actuators" in about else None
+    return Plant(model, **signals, actuators=actuators)
