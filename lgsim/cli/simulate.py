@@ -182,7 +182,7 @@ def _start(asked: SimulationRequest, planned: MotionScenario | None) -> tuple[Si
     if planned is not None:
         machine, plan = planned.machine, planned.rollout
         constant = None if plan.torques is None or plan.torques.ndim > 1 else np.asarray(plan.torques)
-        drives = {"torques": plan.torques, "control": plan.control, "wrenches": plan.wrenches}
+        drives = {name: getattr(plan, name) for name in ("torques", "control", "wrenches", "actuators", "commands")}
         start = _Start(machine.model, machine.report, np.asarray(plan.q0), np.asarray(plan.v0), constant, drives)
         return asked._replace(file=machine.path, floating_base=machine.floating_base), start
     model, report = _machine(asked)

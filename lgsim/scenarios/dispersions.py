@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ PLAIN = ("axes", "pitches", "mimic", "gravity")
 """Further arrays of numbers of a model."""
 BODIES, POSES = ("masses", "inertias"), ("placements", "frames")
 """The keys of inertial parameters, and of poses."""
-START = {"q": "q0", "v": "v0", "torque": "torques"}
+START = {"q": "q0", "v": "v0", "torque": "torques", "commands": "commands"}
 """The names that a rollout has for the numbers of the start and of the drives."""
 LAWS = {"control": "control", "wind": "wrenches"}
 """The names that a rollout has for the tables of control and wind."""
@@ -64,13 +64,15 @@ def read_dispersions(table: Table, rollout: Rollout) -> dict[str, Distribution]:
         ScenarioError: with file, line and key.
     """
     model = rollout.model
-    table.only(*START, *BODIES, *DRIVES, *PLAIN, *POSES, *LAWS)
+    table.only(*START, *BODIES, *DRIVES, *PLAIN, *POSES, *LAWS, "actuators")
     if all(name in table for name in BODIES):
         raise table.fault("masses", "expected either masses or inertias: both are the bodies' inertial parameters")
     found: dict[str, Distribution] = {}
     for name in table.values:
         if name in LAWS:
             found |= _of_law(table.table(name), LAWS[name], getattr(rollout, LAWS[name]))
+        elif name == "actuators":
+            found |= _of_actuators(table.table(name), rollout)
         elif name in START:
             found[START[name]] = _start(table, name, rollout)
         else:
@@ -88,6 +90,11 @@ def _start(table: Table, name: str, rollout: Rollout) -> Distribution:
         raise table.fault(name, "there is none: give torque in [control]")
     if name == "torque" and rollout.torques is not None and rollout.torques.ndim > 1:
         raise table.fault(name, "the joint forces of [control] are those of a file, which change with time")
+    if name == "commands":
+        if rollout.actuators is None or rollout.commands is None:
+            raise table.fault(name, 'there are none: give law = "actuators" in [control]')
+        places = {actuator: slice(i, i + 1) for i, actuator in enumerate(rollout.actuators.names)}
+        return _numbers(own, Nominal(np.asarray(rollout.commands), places))
     value = rollout.v0 if name == "v" else rollout.torques
     return _numbers(own, Nominal(np.asarray(value), model.v_slices))
 
@@ -136,6 +143,21 @@ def _of_law(table: Table, root: str, law: eqx.Module | None) -> dict[str, Distri
         value = np.asarray(getattr(law, name))
         # places, speeds of the air and targets may be negative, gains may not
         found[f"{root}.{name}"] = _numbers(table.table(name), Nominal(value, signed=value.ndim > 0))
+    return found
+
+
+def _of_actuators(table: Table, rollout: Rollout) -> dict[str, Distribution]:
+    """The distributions of numbers of the actuators, by their places such as "stages.0.stiffness"."""
+    if rollout.actuators is None:
+        raise table.fault(None, 'there are none: give law = "actuators" in [control]')
+    paths = [name.removeprefix("actuators.") for name in rollout.names() if name.startswith("actuators.")]
+    table.only(*paths)
+    found = {}
+    for path in table.values:
+        value: Any = rollout.actuators
+        for part in path.split("."):
+            value = value[int(part)] if part.isdigit() else getattr(value, part)
+        found[f"actuators.{path}"] = _numbers(table.table(path), Nominal(np.asarray(value)))
     return found
 
 

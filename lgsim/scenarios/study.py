@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lgsim.formats import load_actuators
 from lgsim.integrators import Method
 from lgsim.integrators.methods import MK4
 from lgsim.montecarlo import (
@@ -104,7 +105,7 @@ def load_study(
         machine = MachineFile(file.absolute(), model, None, table.flag("floating_base", False))
     machine = with_stops_of(table, machine, _time(root.table("time"))[0])
     model = machine.model
-    rollout, gusts = _rollout(root, model)
+    rollout, gusts = _rollout(root, machine)
     varied = read_dispersions(root.table("dispersions"), rollout) | gusts
     if not varied:
         raise root.fault(None, "nothing varies: give dispersions or gusts of wind")
@@ -168,24 +169,30 @@ def load_motion(path: str | PathLike[str]) -> MotionScenario:
     root = read(path).only(*STUDY_TABLES)
     table = root.table("machine").only(*MACHINE_KEYS, "stops")
     machine = with_stops_of(table, machine_of(table), _time(root.table("time"))[0])
-    rollout, _ = _rollout(root, machine.model)
+    rollout, _ = _rollout(root, machine)
     return MotionScenario(rollout, machine, root.table("time").choice("method", METHOD_NAMES, AUTOMATIC))
 
 
-def _rollout(root: Table, model: Model) -> tuple[Rollout, dict[str, Distribution]]:
+def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Distribution]]:
     """The motion without dispersion, and the distribution of the gusts of wind by its name in the rollout."""
+    model = machine.model
     dt, steps, every, method = _time(root.table("time"))
     start = root.table("start").only("q", "v")
     q, _ = start.by_joint("q", model.q_slices, np.array(model.neutral()))
     v, _ = start.by_joint("v", model.v_slices, np.zeros(model.nv))
     with start.at("q"):
         q = unit_quaternions(model, q)
-    law, torques = _control(root.table("control"), model, q, dt * np.arange(steps + 1))
+    control = root.table("control")
+    if control.choice("law", (ACTUATORS, *LAWS), "none") == ACTUATORS:
+        drives = _actuators(control, machine)
+    else:
+        law, torques = _control(control, model, q, dt * np.arange(steps + 1))
+        drives = {"control": law, "torques": torques}
     wind, gusts = _wind(root.table("wind"), model, dt, steps)
     with root.at(None):
         rollout = Rollout(
-            model, *(jnp.asarray(x, model.dtype) for x in (q, v)), dt=dt, steps=steps, torques=torques, control=law,
-            wrenches=wind, method=method, save_every=every,
+            model, *(jnp.asarray(x, model.dtype) for x in (q, v)), dt=dt, steps=steps, wrenches=wind, method=method,
+            save_every=every, **drives,
         )  # fmt: skip
     return rollout, gusts
 
@@ -259,6 +266,18 @@ LAWS: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "hover": (_hover, ("place", *GAINS, "thrust_limit", "heading")),
 }
 """For each law of ``[control]`` the function that makes it, and its keys."""
+ACTUATORS = "actuators"
+"""The law by which the actuators of the machine's file make the joint forces of commands."""
+
+
+def _actuators(table: Table, machine: MachineFile) -> dict[str, Any]:
+    """The actuators of the machine's file with their commands, zero where none is given, as arguments of a rollout."""
+    table.only("law", "commands")
+    with table.at("law"):
+        found = load_actuators(machine.model, machine.path)
+    slices = {name: slice(i, i + 1) for i, name in enumerate(found.names)}
+    commands, _ = table.by_joint("commands", slices, np.zeros(len(slices)))
+    return {"actuators": found, "commands": jnp.asarray(commands, machine.model.dtype)}
 
 
 def _control(
