@@ -7,38 +7,37 @@ Numerical Integration, II.4.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
+from typing import TypeVar, cast
 
 
-class Composable(Protocol):
-    """What can be taken several times in a step; of one that is symmetric this gives higher orders."""
+class Composable(ABC):
+    """What can be taken several times in a step; of one that is symmetric this gives higher orders.
 
-    @property
-    def name(self) -> str:
-        """The name that messages use."""
-        ...
+    Attributes:
+        name: the name that messages use.
+        order: the order of convergence.
+    """
 
-    @property
-    def order(self) -> int:
-        """The order of convergence."""
-        ...
+    name: str
+    order: int
 
     @property
+    @abstractmethod
     def symmetric(self) -> bool:
         """Whether a step back undoes a step."""
-        ...
 
-    def repeated(self, name: str, fractions: tuple[float, ...], order: int) -> Self:
+    @abstractmethod
+    def repeated(self, name: str, fractions: tuple[float, ...], order: int) -> Composable:
         """This scheme once for each fraction of the step, as one scheme."""
-        ...
 
 
 Scheme = TypeVar("Scheme", bound=Composable)
 
 
 @dataclass(frozen=True)
-class ThetaScheme:
+class ThetaScheme(Composable):
     """A composition of steps of the symplectic theta family.
 
     The adjoint of the step with theta is the step with 1 - theta.
@@ -136,7 +135,8 @@ def _compose(kind: str, scheme: Scheme, fractions: tuple[float, ...]) -> Scheme:
     """The steps of a symmetric scheme one after the other, each over its fraction of the step; two orders higher."""
     if not scheme.symmetric:
         raise ValueError(f"scheme: expected a symmetric one, got {scheme.name}; take with_adjoint(scheme)")
-    return scheme.repeated(f"{kind} of {scheme.name}", fractions, scheme.order + 2)
+    composed = scheme.repeated(f"{kind} of {scheme.name}", fractions, scheme.order + 2)
+    return cast(Scheme, composed)  # a scheme repeats as one of its own kind
 
 
 def check_fractions(name: str, fractions: list[float]) -> None:

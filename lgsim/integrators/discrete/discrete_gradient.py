@@ -41,8 +41,8 @@ def discrete_gradient(
     slope = jax.jacfwd(function)
     along = jax.vmap(lambda s: slope(middle + s * half))(jnp.asarray(knots, w0.dtype))
     at_middle = slope(middle)
-    excess = jnp.einsum("s,srn->rn", jnp.asarray(weights / 2, w0.dtype), along - at_middle)
+    excess = jnp.einsum("s,srn->rn", jnp.asarray(weights / 2, w0.dtype), along - at_middle[None])
     square = jnp.sum(half * half)
     # on a chord without length the excess is zero, whatever its direction
     share = (excess @ half) / jnp.where(square == 0, 1, square)
-    return at_middle + share[:, None] * half
+    return at_middle + jnp.outer(share, half)

@@ -172,6 +172,9 @@ class EnergyMomentum(ImplicitMethod):
             potential, functions = self.potential, self.invariants
             energy, invariants = lambda w: potential(w, args), lambda q: functions(q, args)
 
+        def constraint_slopes(d: Vector) -> Float[Array, "rows n"]:
+            return discrete_gradient(lambda q: mechanics.gaps(q, args), q0, q0 + d)
+
         def impulse(d: Vector, multipliers: Float[Array, " rows"]) -> Vector:
             q1, mean, v = q0 + d, q0 + d / 2, d / h
             slope = discrete_gradient(lambda w: energy(w)[None], invariants(q0), invariants(q1))[0]
@@ -182,13 +185,14 @@ class EnergyMomentum(ImplicitMethod):
                 without = eqx.tree_at(lambda m: m.force, mechanics, None).slopes(middle, mean, v, args).force
                 total = total + with_force - without
             if multipliers.size:
-                total = total - multipliers @ discrete_gradient(lambda q: mechanics.gaps(q, args), q0, q1)
+                total = total - multipliers @ constraint_slopes(d)
             return h * total
 
         def residual(x: Float[Array, " m"]) -> Float[Array, " m"]:
             d, multipliers = x[: q0.size], x[q0.size :]
             balance = 2 * (M @ d / h - p0) - impulse(d, multipliers)
-            return jnp.concatenate([balance, mechanics.gaps(q0 + d, args)])
+            # c(q1) - c(q0), without the rounding of either, which d/h would carry into the momenta
+            return jnp.concatenate([balance, constraint_slopes(d) @ d])
 
         start = jnp.zeros(q0.size + mechanics.gaps(q0, args).size, q0.dtype)
         x, gap = self.newton.solve(residual, start, q0, q0.size)

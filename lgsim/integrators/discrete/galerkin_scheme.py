@@ -11,11 +11,11 @@ from math import sqrt
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.integrators.compositions import check_fractions
+from lgsim.integrators.compositions import Composable, check_fractions
 
 
 @dataclass(frozen=True)
-class GalerkinScheme:
+class GalerkinScheme(Composable):
     """The curve of a step goes through values at ``nodes``, and the action is summed at ``points`` with ``weights``.
 
     Attributes:

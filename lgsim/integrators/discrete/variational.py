@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
@@ -127,7 +128,7 @@ class Variational(ImplicitMethod):
             return end, (gap, found)
 
         y1, (gaps, found) = jax.lax.scan(substep, y, (fractions, jnp.cumsum(fractions) - fractions))
-        return y1, jnp.max(gaps), found.reshape(-1, found.shape[-1])
+        return y1, jnp.max(gaps), found.reshape(found.shape[0] * found.shape[1], found.shape[2])
 
 
 class Curve(NamedTuple):
@@ -161,7 +162,7 @@ class VariationalStep:
         self.mechanics, self.scheme, self.chart, self.newton = mechanics, scheme, chart, newton
 
     @cached_property
-    def weights(self) -> Float[Array, " nodes"]:
+    def weights(self) -> Float[np.ndarray, " nodes"]:
         """The weights of the nodes, of the constraints."""
         return self.scheme.node_weights()
 
@@ -228,7 +229,7 @@ class VariationalStep:
             speed = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(g1)])) / jnp.abs(h)
             _, reaction, last = mechanics.legendre(t + h, g1, p1, args, self.newton, guess, speed)
             mu1 = mu1 - mechanics.space_momentum(g1, reaction @ mechanics.rows(g1, args))
-            multipliers = jnp.concatenate([multipliers, (reaction / (h * self.weights[-1]))[None]])
+            multipliers = jnp.concatenate([multipliers, (reaction / (h * float(self.weights[-1])))[None]])
             gap = jnp.maximum(gap, last)
         else:
             multipliers = jnp.zeros((inner + 2, 0), mu.dtype)
@@ -263,7 +264,7 @@ class VariationalStep:
         at_nodes = jnp.concatenate([reactions[1:], -p1[None]])
         values = jnp.asarray(scheme.interpolation()[0], h.dtype)
 
-        def variations(change: Curve) -> tuple[Vectors, Vectors]:
+        def variations(change: Curve) -> tuple[Vectors, Float[Array, "later dim"]]:
             return (
                 self.shifts(curve, change, at, values @ change.nodes),
                 self.shifts(curve, change, nodes[1:], change.nodes[1:]),
