@@ -202,7 +202,7 @@ class GroupCayley(NamedTuple):
     Attributes:
         cay: ``cay(u)``, the element of an algebra vector (dim,).
         dcayinv: ``dcayinv(u, v)``, the inverse of its differential in space form at u, applied to v, (dim,).
-        cayinv: ``cayinv(g)``, the algebra vector (dim,) of an element; None where only Munthe-Kaas methods are asked for.
+        cayinv: ``cayinv(g)``, the algebra vector (dim,) of an element; None if only Munthe-Kaas methods are asked for.
         dcay: ``dcay(u, v)``, the differential itself; None likewise.
     """
 

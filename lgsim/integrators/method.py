@@ -134,8 +134,7 @@ class Method(eqx.Module):
                 "define it, or take a commutator-free method (CF4, CG4, ...), which needs only move"
             )
 
-
-    def check_problem(self, action: Action, field: Field, t0: Float[Array, ""], y0: Point, args: Any) -> None:  # noqa: B027
+    def check_problem(self, action: Action, field: Field, t0: Float[Array, ""], y0: Point, args: Any) -> None:
         """Raise if the method cannot start from y0 with this field, beyond what holds for all methods."""
 
 

@@ -25,9 +25,7 @@ State = tuple[Float[Array, " n"], Float[Array, " n"]]
 """Positions of all masses one after another, and their momenta."""
 
 
-def _pendulum_lagrangian(
-    x: Float[Array, " n"], v: Float[Array, " n"], chain: PendulumParameters
-) -> Float[Array, ""]:
+def _pendulum_lagrangian(x: Float[Array, " n"], v: Float[Array, " n"], chain: PendulumParameters) -> Float[Array, ""]:
     speeds, places = v.reshape(-1, 3), x.reshape(-1, 3)
     return jnp.sum(chain.masses * (0.5 * jnp.sum(speeds * speeds, axis=-1) - chain.gravity * places[:, 2]))
 
@@ -147,8 +145,8 @@ def free_rigid_body_quaternion(
         attitude: q(0), (4,), scalar first; None for the identity.
 
     Returns:
-        The problem: state (q (4,), momentum (4,)), a ``DiscreteMechanics`` as field, the principal moments (3,) as args,
-        and the invariants `kinetic_energy` (), `angular_momentum` (3,) (in the world) and `norm` ().
+        The problem: state (q (4,), momentum (4,)), a ``DiscreteMechanics`` as field, the principal moments (3,) as
+        args, and the invariants `kinetic_energy` (), `angular_momentum` (3,) (in the world) and `norm` ().
 
     Raises:
         ValueError: a shape does not fit, or a moment is not positive.

@@ -64,7 +64,14 @@ def pendulum_end(time):
     other = lgsim.systems.spherical_pendulum(directions=q, angular_velocities=np.cross(q, rates))
     steps = 1000
     made = lgsim.integrate(
-        lgsim.MK8, other.action, other.field, other.initial, dt=time / steps, steps=steps, save_every=steps, args=other.args
+        lgsim.MK8,
+        other.action,
+        other.field,
+        other.initial,
+        dt=time / steps,
+        steps=steps,
+        save_every=steps,
+        args=other.args,
     )
     q, omega = np.split(np.asarray(made.ys[-1]), 2, axis=1)
     return np.cumsum(q, axis=0).ravel(), np.cumsum(np.cross(omega, q), axis=0).ravel()

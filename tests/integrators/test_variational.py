@@ -35,7 +35,9 @@ def last(solution):
 # Given trajectories.
 
 
-@pytest.mark.parametrize("method", [named.VariationalTrapezoid, lgsim.EnergyMomentum()], ids=["rattle", "energy_momentum"])
+@pytest.mark.parametrize(
+    "method", [named.VariationalTrapezoid, lgsim.EnergyMomentum()], ids=["rattle", "energy_momentum"]
+)
 def test_double_pendulum_of_the_references(method):
     name = "rattle" if method == named.VariationalTrapezoid else "energy_momentum"
     first = pendulum()
@@ -181,7 +183,10 @@ def test_order_of_verlet_and_its_composition():
     start, rates = (jnp.array([1.0, -0.5, 0.3]), jnp.array([0.2, 0.9, -0.4])), np.sqrt(stiffness)
     exact = np.asarray(start[0]) * np.cos(2 * rates) + np.asarray(start[1]) * np.sin(2 * rates) / rates
     for name, counts in (("VariationalTrapezoid", [64, 128]), ("VariationalTrapezoidSuzuki4", [32, 64])):
-        run = advance(ALL[name], lagrangians.Problem(on(lgsim.Euclidean(3)), mechanics, start, jnp.asarray(stiffness), 0.0, 2.0, exact))
+        run = advance(
+            ALL[name],
+            lagrangians.Problem(on(lgsim.Euclidean(3)), mechanics, start, jnp.asarray(stiffness), 0.0, 2.0, exact),
+        )
         errors = [np.linalg.norm(np.asarray(run(n, 2.0 / n)[0][0]) - exact) for n in counts]
         assert abs(np.log2(errors[0] / errors[1]) - ALL[name].order) < WINDOW
 
@@ -201,7 +206,9 @@ def test_order_with_constraints(name, counts):
     """Positions and momenta of the pendulum, against the equations of its angular velocities."""
     problem, time, method = pendulum(), 1.0, ALL[name]
     exact = np.concatenate(pendulum_end(time))
-    run = advance(method, lagrangians.Problem(problem.action, problem.field, problem.initial, problem.args, 0.0, time, exact))
+    run = advance(
+        method, lagrangians.Problem(problem.action, problem.field, problem.initial, problem.args, 0.0, time, exact)
+    )
     errors = [np.linalg.norm(flat(run(n, time / n)[0]) - exact) for n in counts]
     assert abs(np.log2(errors[0] / errors[1]) - method.order) < WINDOW, errors
 
@@ -233,10 +240,14 @@ def test_a_flipped_sign_in_the_differential_shows(scheme):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", default(ALL, ("VariationalLobatto3", "VariationalMidpointCayley", "VariationalSuzuki4")))
+@pytest.mark.parametrize(
+    "name", default(ALL, ("VariationalLobatto3", "VariationalMidpointCayley", "VariationalSuzuki4"))
+)
 def test_a_step_back_undoes_a_step(name):
     problem = heavy_top()
-    there = lgsim.integrate(ALL[name], problem.action, problem.field, problem.initial, dt=0.2, steps=3, args=problem.args)
+    there = lgsim.integrate(
+        ALL[name], problem.action, problem.field, problem.initial, dt=0.2, steps=3, args=problem.args
+    )
     back = lgsim.integrate(ALL[name], problem.action, problem.field, last(there), dt=-0.2, steps=3, args=problem.args)
     assert np.abs(flat(last(there)) - flat(problem.initial)).max() > 0.5
     np.testing.assert_allclose(flat(last(back)), flat(problem.initial), rtol=0, atol=1e-13)
@@ -246,7 +257,9 @@ def test_a_step_back_undoes_a_step(name):
 @pytest.mark.parametrize("name", ["VariationalTrapezoid", "VariationalLobatto3", "VariationalMidpoint"])
 def test_a_step_back_undoes_a_step_with_constraints(name):
     problem = pendulum()
-    there = lgsim.integrate(ALL[name], problem.action, problem.field, problem.initial, dt=0.05, steps=4, args=problem.args)
+    there = lgsim.integrate(
+        ALL[name], problem.action, problem.field, problem.initial, dt=0.05, steps=4, args=problem.args
+    )
     back = lgsim.integrate(ALL[name], problem.action, problem.field, last(there), dt=-0.05, steps=4, args=problem.args)
     np.testing.assert_allclose(flat(last(back)), flat(problem.initial), rtol=0, atol=1e-13)
 
@@ -255,7 +268,11 @@ def entries(g, v, args):
     """A Lagrangian of all entries of an element, without a symmetry, whose mass changes with the place."""
     numbers = jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(g)])
     weights = jnp.arange(1.0, v.size + 1) + 0.2 * jnp.sin(numbers[0])
-    return 0.5 * jnp.sum(weights * v * v) + 0.1 * v[0] * v[-1] - jnp.sum(jnp.sin(numbers * jnp.arange(1.0, numbers.size + 1)))
+    return (
+        0.5 * jnp.sum(weights * v * v)
+        + 0.1 * v[0] * v[-1]
+        - jnp.sum(jnp.sin(numbers * jnp.arange(1.0, numbers.size + 1)))
+    )
 
 
 GROUPS = {
@@ -270,8 +287,8 @@ GROUPS = {
     ("name", "group"),
     default(
         [(name, group) for name in ALL for group in GROUPS],
-        [("VariationalMidpoint", "SE3"), ("VariationalLobatto3", "quaternion x R2"), ("VariationalMidpointCayley", "SO3"),
-         ("VariationalTrapezoid", "SO3"), ("VariationalLobatto3Cayley", "SE3")],
+        [("VariationalMidpoint", "SE3"), ("VariationalLobatto3", "quaternion x R2"),
+         ("VariationalMidpointCayley", "SO3"), ("VariationalTrapezoid", "SO3"), ("VariationalLobatto3Cayley", "SE3")],
     ),
 )  # fmt: skip
 def test_the_symplectic_form_is_kept(name, group, key):
@@ -290,7 +307,9 @@ def test_the_symplectic_form_is_kept_with_constraints(name):
 
     def positions(angles):
         a, b = angles.reshape(2, 2).T
-        return jnp.cumsum(jnp.stack([jnp.cos(a) * jnp.cos(b), jnp.sin(a) * jnp.cos(b), jnp.sin(b)], axis=-1), axis=0).ravel()
+        return jnp.cumsum(
+            jnp.stack([jnp.cos(a) * jnp.cos(b), jnp.sin(a) * jnp.cos(b), jnp.sin(b)], axis=-1), axis=0
+        ).ravel()
 
     def state(z):
         x, v = jax.jvp(positions, (z[:4],), (z[4:],))
@@ -312,7 +331,13 @@ def test_noethers_momentum_is_constant():
     """About gravity of a heavy top, and of the pendulum, over 2000 steps."""
     problem = heavy_top()
     run = lgsim.integrate(
-        named.VariationalMidpoint, problem.action, problem.field, problem.initial, dt=0.02, steps=2000, args=problem.args
+        named.VariationalMidpoint,
+        problem.action,
+        problem.field,
+        problem.initial,
+        dt=0.02,
+        steps=2000,
+        args=problem.args,
     )
     about = lgsim.discrete_momentum_map(lagrangians.TOP, problem.args.up)
     values = np.asarray(jax.vmap(about)(run.ys))
@@ -325,7 +350,13 @@ def test_noethers_momentum_is_constant():
     problem = pendulum()
     turns = lgsim.discrete_momentum_map(problem.field, lgsim.systems.turns_about_vertical)
     run = lgsim.integrate(
-        named.VariationalTrapezoid, problem.action, problem.field, problem.initial, dt=0.02, steps=2000, args=problem.args
+        named.VariationalTrapezoid,
+        problem.action,
+        problem.field,
+        problem.initial,
+        dt=0.02,
+        steps=2000,
+        args=problem.args,
     )
     values = np.asarray(jax.vmap(turns)(run.ys))
     assert np.ptp(values) < 2e-13 * np.abs(values).max()
@@ -398,7 +429,9 @@ def test_forces_of_the_time_and_inputs():
 def test_other_methods_take_the_equations_of_motion():
     """The same object is a field: MK4 of the constrained pendulum against its angular velocities."""
     problem = pendulum()
-    found = lgsim.integrate(lgsim.MK4, problem.action, problem.field, problem.initial, dt=0.01, steps=50, args=problem.args)
+    found = lgsim.integrate(
+        lgsim.MK4, problem.action, problem.field, problem.initial, dt=0.01, steps=50, args=problem.args
+    )
     np.testing.assert_allclose(flat(last(found)), np.concatenate(pendulum_end(0.5)), rtol=0, atol=1e-6)
 
 
@@ -410,7 +443,9 @@ def test_other_methods_take_forces_and_rotations():
     np.testing.assert_allclose(flat(last(found)), slowed_end(2.0), rtol=0, atol=1e-8)
     np.testing.assert_allclose(mechanics.velocity(start, INERTIA), [0.8, -0.4, 1.1], rtol=1e-14)
     top = heavy_top()
-    found = lgsim.integrate(lgsim.MK4, top.action, lagrangians.TOP, top.initial, dt=top.time / 400, steps=400, args=top.args)
+    found = lgsim.integrate(
+        lgsim.MK4, top.action, lagrangians.TOP, top.initial, dt=top.time / 400, steps=400, args=top.args
+    )
     np.testing.assert_allclose(flat(last(found)), top.final, rtol=0, atol=1e-6)
 
 
@@ -447,7 +482,9 @@ def pendulum_value(method, kick, masses, dt):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [named.VariationalTrapezoid, lgsim.EnergyMomentum()], ids=["rattle", "energy_momentum"])
+@pytest.mark.parametrize(
+    "method", [named.VariationalTrapezoid, lgsim.EnergyMomentum()], ids=["rattle", "energy_momentum"]
+)
 def test_both_modes_and_differences_with_constraints(method):
     inputs = (0.1 * jnp.arange(6.0), jnp.array([1.0, 1.3]), jnp.asarray(0.05))
     Derivatives(partial(pendulum_value, method)).check(inputs, exact=1e-11)
@@ -477,7 +514,11 @@ def test_a_batch_is_its_states_one_by_one():
 
     def end(kick):
         y = problem.field.project((problem.initial[0], problem.initial[1] + kick), problem.args)
-        return last(lgsim.integrate(named.VariationalTrapezoid, problem.action, problem.field, y, dt=0.02, steps=5, args=problem.args))
+        return last(
+            lgsim.integrate(
+                named.VariationalTrapezoid, problem.action, problem.field, y, dt=0.02, steps=5, args=problem.args
+            )
+        )
 
     together, alone = jax.vmap(end)(kicks), end(kicks[1])
     np.testing.assert_allclose(flat(jax.tree.map(lambda leaf: leaf[1], together)), flat(alone), rtol=0, atol=1e-13)
@@ -488,12 +529,20 @@ def test_a_batch_is_its_states_one_by_one():
 def test_dtype_follows_the_state(dtype):
     problem = pendulum(dtype=dtype)
     exact = pendulum_end(0.2)
-    for method, bound in ((named.VariationalTrapezoid, 2e-4), (named.VariationalLobatto3, 1e-4), (lgsim.EnergyMomentum(), 2e-4)):
-        found = lgsim.integrate(method, problem.action, problem.field, problem.initial, dt=0.01, steps=20, args=problem.args)
+    for method, bound in (
+        (named.VariationalTrapezoid, 2e-4),
+        (named.VariationalLobatto3, 1e-4),
+        (lgsim.EnergyMomentum(), 2e-4),
+    ):
+        found = lgsim.integrate(
+            method, problem.action, problem.field, problem.initial, dt=0.01, steps=20, args=problem.args
+        )
         assert {leaf.dtype for leaf in jax.tree.leaves((found.ys, found.residuals))} == {np.dtype(dtype)}
         np.testing.assert_allclose(flat(last(found)), np.concatenate(exact), rtol=0, atol=10 * bound)
     start = (jnp.eye(3, dtype=dtype), jnp.array([0.3, -1.4, 2.2], dtype))
-    spun = lgsim.integrate(lgsim.MoserVeselov(), on(lgsim.SO3), FREE_BODY, start, dt=0.1, steps=4, args=INERTIA.astype(dtype))
+    spun = lgsim.integrate(
+        lgsim.MoserVeselov(), on(lgsim.SO3), FREE_BODY, start, dt=0.1, steps=4, args=INERTIA.astype(dtype)
+    )
     assert spun.ys[0].dtype == np.dtype(dtype)
 
 
@@ -509,9 +558,15 @@ def test_new_numbers_compile_nothing_again():
         start = (jnp.array([k]), jnp.array([0.0]))
         with jax.disable_jit(False):
             jax.jit(
-                lambda y, dt, k: lgsim.integrate(named.VariationalMidpoint, on(lgsim.Euclidean(1)), mechanics, y, dt=dt, steps=3, args=k).ys
+                lambda y, dt, k: (
+                    lgsim.integrate(
+                        named.VariationalMidpoint, on(lgsim.Euclidean(1)), mechanics, y, dt=dt, steps=3, args=k
+                    ).ys
+                )
             )(start, dt, jnp.asarray(k))
-        lgsim.integrate(named.VariationalMidpoint, on(lgsim.Euclidean(1)), mechanics, start, dt=dt, steps=3, args=jnp.asarray(k))
+        lgsim.integrate(
+            named.VariationalMidpoint, on(lgsim.Euclidean(1)), mechanics, start, dt=dt, steps=3, args=jnp.asarray(k)
+        )
         if k == 1.0:
             first = len(traces)
     # the checks of values that are known read the functions again, the compiled loop does not

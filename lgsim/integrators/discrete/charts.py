@@ -51,8 +51,8 @@ def _(coordinates: Cayley, group: LieGroup) -> Chart:
     inverse, slope = cayley.cayinv, cayley.dcay
     if inverse is None or slope is None:
         raise TypeError(
-            f"coordinates: discrete mechanics needs cayinv and dcay too, which the Cayley map of {group!r} was registered "
-            "without; take Exponential()"
+            f"coordinates: discrete mechanics needs cayinv and dcay too, which the Cayley map of {group!r} was "
+            "registered without; take Exponential()"
         )
 
     def doubled(u: Vector) -> Vector:

@@ -56,8 +56,8 @@ class EnergyMomentum(ImplicitMethod):
     as they come.
 
     Attributes:
-        potential: ``U(w, args)``, J; with ``invariants`` None it may be left out, and then w = q and U is V. That is the
-            plain midpoint formula: it keeps the energy, and angular momentum only where V is at most quadratic.
+        potential: ``U(w, args)``, J; with ``invariants`` None it may be left out, and then w = q and U is V. That is
+            the plain midpoint formula: it keeps the energy, and angular momentum only where V is at most quadratic.
         invariants: ``w(q, args)``, (k,), at most quadratic in q.
         newton: how the equations of a step are solved, from standing still.
 
@@ -73,8 +73,8 @@ class EnergyMomentum(ImplicitMethod):
     def __check_init__(self) -> None:
         if (self.potential is None) != (self.invariants is None):
             raise ValueError(
-                "potential, invariants: expected both, potential(w, args) being a function of w = invariants(q, args), or "
-                "none of them"
+                "potential, invariants: expected both, potential(w, args) being a function of w = invariants(q, args), "
+                "or none of them"
             )
 
     @property
@@ -95,8 +95,8 @@ class EnergyMomentum(ImplicitMethod):
         group = cotangent_group(action, "the energy-momentum method")
         if not isinstance(group, Euclidean):
             raise TypeError(
-                f"action: the energy-momentum method needs lgsim.Cotangent(lgsim.Euclidean(n)), got {group!r}; on other "
-                "groups take a variational method, or constraints on vectors"
+                f"action: the energy-momentum method needs lgsim.Cotangent(lgsim.Euclidean(n)), got {group!r}; on "
+                "other groups take a variational method, or constraints on vectors"
             )
 
     def check_problem(self, action: Action, field: Field, t0: Scalar, y0: Point, args: Any) -> None:
@@ -104,8 +104,8 @@ class EnergyMomentum(ImplicitMethod):
 
         Raises:
             TypeError: the field is no ``DiscreteMechanics``.
-            ValueError: y0 violates the constraints, the mass matrix is not constant, the invariants are not quadratic, or
-                the potential is not that of the Lagrangian.
+            ValueError: y0 violates the constraints, the mass matrix is not constant, the invariants are not quadratic,
+                or the potential is not that of the Lagrangian.
         """
         mechanics = check_mechanics(field, action, self.name)
         check_start(mechanics, t0, y0, args, tangent=False)
@@ -192,7 +192,7 @@ class EnergyMomentum(ImplicitMethod):
             d, multipliers = x[: q0.size], x[q0.size :]
             balance = 2 * (M @ d / h - p0) - impulse(d, multipliers)
             # c(q1) - c(q0), without the rounding of either, which d/h would carry into the momenta
-            return jnp.concatenate([balance, constraint_slopes(d) @ d])
+            return jnp.concatenate([balance, constraint_slopes(d) @ d]) if multipliers.size else balance
 
         start = jnp.zeros(q0.size + mechanics.gaps(q0, args).size, q0.dtype)
         x, gap = self.newton.solve(residual, start, q0, q0.size)

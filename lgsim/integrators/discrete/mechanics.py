@@ -47,8 +47,8 @@ class DiscreteMechanics(eqx.Module):
         p' = ad*_v p + D_g L + f - G(g)^T lambda,    c(g) = 0,    G = D_g c,
 
     D_g being slopes along body variations g exp(eta). Methods of discrete mechanics read the functions; for all other
-    methods it is the field (xi, n) of these equations on ``actions.LeftTranslation(lgsim.Cotangent(group))``, which keep
-    the constraints to their own error alone.
+    methods it is the field (xi, n) of these equations on ``actions.LeftTranslation(lgsim.Cotangent(group))``, which
+    keep the constraints to their own error alone.
 
     Attributes:
         group: the group of configurations; ``lgsim.Euclidean(n)`` for vectors.
@@ -147,6 +147,8 @@ class DiscreteMechanics(eqx.Module):
     def project(self, y: State, args: Any = None, t: Number = 0.0) -> State:
         """The state with the part of its momentum that the constraints leave: that of ``velocity``."""
         p = self.body_momentum(y)
+        if self.constraints is None:
+            return y
         _, reaction, _ = self.legendre(t, y[0], p, args, Newton())
         return y[0], y[1] - self.space_momentum(y[0], reaction @ self.rows(y[0], args))
 
@@ -181,14 +183,21 @@ class DiscreteMechanics(eqx.Module):
 
         def residual(x: Float[Array, " n"]) -> Float[Array, " n"]:
             v, nu = x[: p.size], x[p.size :]
-            return jnp.concatenate([self.slopes(t, g, v, args).momentum + nu @ G - p, G @ v])
+            gap = self.slopes(t, g, v, args).momentum - p
+            return jnp.concatenate([gap + nu @ G, G @ v]) if len(G) else gap
 
         x, gap = newton.solve(residual, jnp.concatenate([start, jnp.zeros(len(G), p.dtype)]), speed, p.size)
         return x[: p.size], x[p.size :], gap
 
     def __call__(self, t: Number, y: State, args: Any) -> Float[Array, " algebra"]:
-        """The algebra vector (xi, n) (2 dim,) of the equations of motion at the state (g, mu)."""
+        """The algebra vector (xi, n) (2 dim,) of the equations of motion at the state (g, mu).
+
+        Raises:
+            ValueError: the momentum is not one of this group.
+        """
         (g, mu), group = y, self.group
+        if mu.shape != (group.dim,):
+            raise ValueError(f"field: its group {group!r} has momenta of shape ({group.dim},), the state {mu.shape}")
         v, _, _ = self.legendre(t, g, self.body_momentum(y), args, Newton())
         force, p = self.slopes(t, g, v, args)
         G = self.rows(g, args)

@@ -69,8 +69,8 @@ class MoserVeselov(ImplicitMethod):
     def fixed_step_reason(self) -> str:
         """Why its steps have one length."""
         return (
-            "a Moser-Veselov step is symplectic and integrable only with steps of one length; steps that adapt themselves "
-            "destroy the structure"
+            "a Moser-Veselov step is symplectic and integrable only with steps of one length; steps that adapt "
+            "themselves destroy the structure"
         )
 
     def check(self, action: Action) -> None:
@@ -99,12 +99,14 @@ class MoserVeselov(ImplicitMethod):
         v = jnp.asarray([0.3, -0.7, 0.5], y0[1].dtype)
         inertia = _inertia(mechanics, t0, g, args)
         slopes = [mechanics.slopes(t0, mechanics.group.compose(g, mechanics.group.exp(u)), v, args) for u in (0 * v, v)]
-        gaps = [jnp.max(jnp.abs(s.momentum - inertia @ v)) for s in slopes] + [jnp.max(jnp.abs(s.force)) for s in slopes]
+        gaps = [jnp.max(jnp.abs(s.momentum - inertia @ v)) for s in slopes] + [
+            jnp.max(jnp.abs(s.force)) for s in slopes
+        ]
         limit = 10.0 ** (-0.5 * np.finfo(y0[1].dtype).precision)
         if not float(max(gaps)) <= limit * float(jnp.max(jnp.abs(inertia))):
             raise ValueError(
-                "lagrangian: the method of Moser and Veselov is of a free body, v . I v/2 with a constant I in the body, "
-                "and this one depends on the attitude or is not quadratic; take a variational method"
+                "lagrangian: the method of Moser and Veselov is of a free body, v . I v/2 with a constant I in the "
+                "body, and this one depends on the attitude or is not quadratic; take a variational method"
             )
 
     def monitored_step(

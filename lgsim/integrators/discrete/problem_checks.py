@@ -41,8 +41,8 @@ def check_mechanics(field: Field, action: Action, name: str) -> DiscreteMechanic
     """
     if not isinstance(field, DiscreteMechanics):
         raise TypeError(
-            f"field: {name} takes lgsim.DiscreteMechanics(group, lagrangian), because it needs the Lagrangian itself, got "
-            f"{type(field).__name__}"
+            f"field: {name} takes lgsim.DiscreteMechanics(group, lagrangian), because it needs the Lagrangian itself, "
+            f"got {type(field).__name__}"
         )
     group = cotangent_group(action, name)
     if field.group != group:
@@ -88,10 +88,10 @@ def check_start(mechanics: DiscreteMechanics, t0: Float[Array, ""], y0: State, a
     mass = np.asarray(_mass(mechanics, t0, y0, args))
     matrix = np.block([[mass, G.T], [G, np.zeros((len(G),) * 2)]])
     scale = np.sqrt(np.max(np.abs(matrix), axis=1))
-    if np.any(scale == 0) or np.linalg.cond(matrix / np.outer(scale, scale)) * np.finfo(mu.dtype).eps > limit:
+    if np.any(scale == 0) or not _regular(matrix / np.outer(scale, scale), limit):
         raise ValueError(
-            "lagrangian: its second derivatives by v are singular at y0 along velocities that the constraints leave, so "
-            "that no velocity belongs to a momentum; give every direction a mass"
+            "lagrangian: its second derivatives by v are singular at y0 along velocities that the constraints leave, "
+            "so that no velocity belongs to a momentum; give every direction a mass"
         )
     if tangent and len(G):
         v = np.asarray(jnp.linalg.solve(mass, mechanics.body_momentum(y0))) if _regular(mass, limit) else None
@@ -100,14 +100,15 @@ def check_start(mechanics: DiscreteMechanics, t0: Float[Array, ""], y0: State, a
                 rate = abs(float(slope @ v)) / float(np.linalg.norm(slope))
                 if not rate <= limit * float(np.linalg.norm(v)):
                     raise ValueError(
-                        f"y0: its velocity leaves constraint row {row} at the rate {rate:.2g}; take velocities along the "
-                        "constraints, or mechanics.project(y0, args), which drops the rest"
+                        f"y0: its velocity leaves constraint row {row} at the rate {rate:.2g}; take velocities along "
+                        "the constraints, or mechanics.project(y0, args), which drops the rest"
                     )
 
 
-def _regular(mass: Float[np.ndarray, "dim dim"], limit: float) -> bool:
-    """Whether a velocity follows from a momentum without constraints."""
-    return float(np.linalg.cond(mass)) * float(np.finfo(mass.dtype).eps) < limit
+def _regular(matrix: Float[np.ndarray, "n n"], limit: float) -> bool:
+    """Whether the matrix has an inverse of which some digits are right; ``limit`` is half of the digits."""
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return bool(values[-1] > limit**2 * values[0])
 
 
 def _mass(mechanics: DiscreteMechanics, t: Float[Array, ""], y: State, args: Any) -> Float[Array, "dim dim"]:

@@ -201,9 +201,7 @@ class VariationalStep:
 
         return jax.vmap(one)(at, moved)
 
-    def advance(
-        self, t: Scalar, y: State, h: Scalar, args: Any
-    ) -> tuple[State, Scalar, Float[Array, "nodes rows"]]:
+    def advance(self, t: Scalar, y: State, h: Scalar, args: Any) -> tuple[State, Scalar, Float[Array, "nodes rows"]]:
         """The state at t + h, the largest relative residual () of the equations, and the multipliers of the nodes."""
         mechanics, (g, mu) = self.mechanics, y
         dim, inner, rows = mu.size, len(self.scheme.nodes) - 2, mechanics.gaps(g, args).size
@@ -281,5 +279,3 @@ class VariationalStep:
 def _part(elements: Element, index: Any) -> Element:
     """Some of several elements."""
     return jax.tree.map(lambda leaf: leaf[index], elements)
-
-
