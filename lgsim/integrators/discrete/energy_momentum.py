@@ -65,13 +65,20 @@ class EnergyMomentum(ImplicitMethod):
         ValueError: there are invariants and no potential of them, or the other way round.
     """
 
-    potential: Callable[..., Scalar] | None = eqx.field(static=True, default=None)
-    invariants: Callable[..., Vector] | None = eqx.field(static=True, default=None)
-    newton: Newton = eqx.field(static=True, default=Newton())
-    tableau: EnergyMomentumRule = eqx.field(static=True, default=RULE)
+    potential: Callable[..., Scalar] | None = eqx.field(static=True)
+    invariants: Callable[..., Vector] | None = eqx.field(static=True)
+    newton: Newton = eqx.field(static=True)
+    tableau: EnergyMomentumRule = eqx.field(static=True)
 
-    def __check_init__(self) -> None:
-        if (self.potential is None) != (self.invariants is None):
+    def __init__(
+        self,
+        potential: Callable[..., Scalar] | None = None,
+        invariants: Callable[..., Vector] | None = None,
+        newton: Newton | None = None,
+    ):
+        self.potential, self.invariants, self.tableau = potential, invariants, RULE
+        self.newton = Newton() if newton is None else newton
+        if (potential is None) != (invariants is None):
             raise ValueError(
                 "potential, invariants: expected both, potential(w, args) being a function of w = invariants(q, args), "
                 "or none of them"

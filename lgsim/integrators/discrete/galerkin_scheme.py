@@ -73,14 +73,21 @@ class GalerkinScheme(Composable):
         parts = tuple(outer * inner for outer in fractions for inner in self.fractions)
         return GalerkinScheme(name, self.nodes, self.points, self.weights, order, parts)
 
-    def interpolation(self) -> tuple[Float[np.ndarray, "points nodes"], Float[np.ndarray, "points nodes"]]:
-        """Values and slopes at the points of the polynomials that are 1 at one node and 0 at the others."""
+    @property
+    def places(self) -> tuple[float, ...]:
+        """The nodes and points in their order, each once, from 0 to 1."""
+        return tuple(sorted({*self.nodes, *self.points}))
+
+    def interpolation(
+        self, at: tuple[float, ...]
+    ) -> tuple[Float[np.ndarray, "places nodes"], Float[np.ndarray, "places nodes"]]:
+        """Values and slopes at parts of the step of the polynomials that are 1 at one node and 0 at the others."""
         values, slopes = [], []
         for j, own in enumerate(self.nodes):
             others = np.delete(np.asarray(self.nodes), j)
             basis = np.polynomial.Polynomial.fromroots(others) / np.prod(own - others)
-            values.append(basis(np.asarray(self.points)))
-            slopes.append(basis.deriv()(np.asarray(self.points)))
+            values.append(basis(np.asarray(at)))
+            slopes.append(basis.deriv()(np.asarray(at)))
         return np.stack(values, axis=1), np.stack(slopes, axis=1)
 
     def node_weights(self) -> Float[np.ndarray, " nodes"]:

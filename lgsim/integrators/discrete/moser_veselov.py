@@ -57,8 +57,11 @@ class MoserVeselov(ImplicitMethod):
         newton: how the equation of F is solved, from x = 0.
     """
 
-    newton: Newton = eqx.field(static=True, default=Newton())
-    tableau: MoserVeselovRule = eqx.field(static=True, default=RULE)
+    newton: Newton = eqx.field(static=True)
+    tableau: MoserVeselovRule = eqx.field(static=True)
+
+    def __init__(self, newton: Newton | None = None):
+        self.newton, self.tableau = Newton() if newton is None else newton, RULE
 
     @property
     def requires(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from lgsim.integrators.coordinates import EXPONENTIAL, Coordinates
 from lgsim.integrators.discrete.charts import Chart, chart
@@ -25,6 +25,7 @@ from lgsim.integrators.method import Field, ImplicitMethod
 from lgsim.integrators.newton import Newton
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import Element
+from lgsim.lie.matrix_forms import columns, transpose_apply
 
 Vector = Float[Array, " dim"]
 Vectors = Float[Array, "count dim"]
@@ -59,13 +60,15 @@ class Variational(ImplicitMethod):
     """
 
     tableau: GalerkinScheme = eqx.field(static=True)
-    coordinates: Coordinates = eqx.field(static=True, default=EXPONENTIAL)
-    newton: Newton = eqx.field(static=True, default=Newton())
+    coordinates: Coordinates = eqx.field(static=True)
+    newton: Newton = eqx.field(static=True)
 
-    def __check_init__(self) -> None:
-        if not self.coordinates.odd:
+    def __init__(self, tableau: GalerkinScheme, coordinates: Coordinates = EXPONENTIAL, newton: Newton | None = None):
+        self.tableau, self.coordinates = tableau, coordinates
+        self.newton = Newton() if newton is None else newton
+        if not coordinates.odd:
             raise ValueError(
-                f"coordinates: expected a map with phi(-u) phi(u) = 1, got {type(self.coordinates).__name__}; take "
+                f"coordinates: expected a map with phi(-u) phi(u) = 1, got {type(coordinates).__name__}; take "
                 "Exponential() or Cayley()"
             )
 
@@ -148,6 +151,26 @@ class Curve(NamedTuple):
         return jnp.concatenate([-self.middle[None], self.inner, self.middle[None]])
 
 
+class Impulses(NamedTuple):
+    """What acts on the places of a step, nodes and points each once.
+
+    Attributes:
+        at: their coordinates xi about the midpoint, (places, dim).
+        local: their elements phi(xi) about the midpoint.
+        elements: the elements themselves.
+        forces: forces and reactions in the body, times h and their weight, (places, dim).
+        momenta: of the points the body momenta, times h and their weight, (points, dim).
+        in_space: the sum of the forces in space, (dim,), by which the momentum grows.
+    """
+
+    at: Vectors
+    local: Element
+    elements: Element
+    forces: Vectors
+    momenta: Float[Array, "points dim"]
+    in_space: Vector
+
+
 class VariationalStep:
     """One step of a scheme without fractions.
 
@@ -166,40 +189,14 @@ class VariationalStep:
         """The weights of the nodes, of the constraints."""
         return self.scheme.node_weights()
 
-    def places(self, g: Element, curve: Curve, at: Vectors) -> Element:
-        """The elements of the curve with coordinates ``at`` (count, dim) about its midpoint."""
-        compose, element = self.mechanics.group.compose, self.chart.element
-        midpoint = compose(g, element(curve.middle))
-        return jax.vmap(lambda xi: compose(midpoint, element(xi)))(at)
-
-    def coordinates(self, curve: Curve) -> Vectors:
-        """The coordinates of the points of the quadrature about the midpoint, (points, dim)."""
-        return jnp.asarray(self.scheme.interpolation()[0], curve.middle.dtype) @ curve.nodes
-
     def velocities(self, curve: Curve, h: Scalar) -> Vectors:
         """The body velocities at the points of the quadrature, (points, dim)."""
+        points = self.scheme.points
         if not len(curve.inner):
             chord = self.chart.doubled(curve.middle) / h
-            return jnp.broadcast_to(chord, (len(self.scheme.points), chord.size))
-        rates = jnp.asarray(self.scheme.interpolation()[1], h.dtype) @ curve.nodes / h
-        return jax.vmap(self.chart.body_differential)(self.coordinates(curve), rates)
-
-    def shifts(self, curve: Curve, change: Curve, at: Vectors, moved: Vectors) -> Vectors:
-        """The body variations (count, dim) of the places ``at`` under a change of the unknowns, g_k standing still.
-
-        Args:
-            curve: the unknowns.
-            change: their change.
-            at: coordinates about the midpoint, (count, dim).
-            moved: the change of these coordinates, (count, dim).
-        """
-        group, chart = self.mechanics.group, self.chart
-        midpoint = chart.body_differential(curve.middle, change.middle)
-
-        def one(xi: Vector, rate: Vector) -> Vector:
-            return group.Ad_action(chart.element(-xi), midpoint) + chart.body_differential(xi, rate)
-
-        return jax.vmap(one)(at, moved)
+            return jnp.broadcast_to(chord, (len(points), chord.size))
+        values, slopes = (jnp.asarray(part, h.dtype) for part in self.scheme.interpolation(points))
+        return jax.vmap(self.chart.body_differential)(values @ curve.nodes, slopes @ curve.nodes / h)
 
     def advance(self, t: Scalar, y: State, h: Scalar, args: Any) -> tuple[State, Scalar, Float[Array, "nodes rows"]]:
         """The state at t + h, the largest relative residual () of the equations, and the multipliers of the nodes."""
@@ -212,15 +209,17 @@ class VariationalStep:
 
         def residual(x: Float[Array, " n"]) -> Float[Array, " n"]:
             curve, multipliers = unknowns(x)
-            balance, _, gaps = self.equations(t, y, h, args, curve, multipliers)
+            impulses = self.impulses(t, y, h, args, curve, multipliers)
+            balance = self.balance(mu, h, curve, impulses)
+            ends = _part(impulses.elements, self.node_places[1:])
+            gaps = jax.vmap(lambda e: mechanics.gaps(e, args))(ends)
             return jnp.concatenate([balance.middle, balance.inner.ravel(), gaps.ravel()])
 
         start = jnp.zeros(split + rows * (inner + 1), mu.dtype)
         x, gap = self.newton.solve(residual, start, g, split)
         curve, multipliers = unknowns(x)
-        _, mu1, _ = self.equations(t, y, h, args, curve, multipliers)
-        end = self.places(g, curve, curve.middle[None])
-        g1 = jax.tree.map(lambda leaf: leaf[0], end)
+        impulses = self.impulses(t, y, h, args, curve, multipliers)
+        g1, mu1 = _part(impulses.elements, -1), mu + impulses.in_space
         if rows:
             p1 = mechanics.group.Ad_dual_action(g1, mu1)
             guess = self.velocities(curve, h)[-1]
@@ -233,47 +232,54 @@ class VariationalStep:
             multipliers = jnp.zeros((inner + 2, 0), mu.dtype)
         return (g1, mu1), gap, multipliers
 
-    def equations(
+    @cached_property
+    def node_places(self) -> Int[np.ndarray, " nodes"]:
+        """The positions of the nodes among all places."""
+        return np.searchsorted(self.scheme.places, self.scheme.nodes)
+
+    def impulses(
         self, t: Scalar, y: State, h: Scalar, args: Any, curve: Curve, multipliers: Float[Array, "nodes rows"]
-    ) -> tuple[Curve, Vector, Float[Array, "nodes rows"]]:
-        """What must vanish of each unknown, the space momentum at the end, and the values of the constraints.
-
-        The space momentum grows by the forces of points and nodes; the action, its forces and the momentum of the end
-        then balance along each change of the unknowns.
+    ) -> Impulses:
+        """What acts in the step: of all places the elements, the forces and reactions times h and their weight, in the
+        body; of the points the momenta of the velocities times h and their weight.
         """
-        mechanics, (g, mu), scheme = self.mechanics, y, self.scheme
-        group = mechanics.group
+        mechanics, scheme = self.mechanics, self.scheme
+        compose, element = mechanics.group.compose, self.chart.element
+        at = jnp.asarray(scheme.interpolation(scheme.places)[0], h.dtype) @ curve.nodes
+        local = jax.vmap(element)(at)
+        midpoint = compose(y[0], element(curve.middle))
+        elements = jax.vmap(lambda e: compose(midpoint, e))(local)
         points, weights = (jnp.asarray(part, h.dtype) for part in (scheme.points, scheme.weights))
-        nodes, at = curve.nodes, self.coordinates(curve)
-        elements, ends = self.places(g, curve, at), self.places(g, curve, nodes)
-        speeds, pull_back = jax.vjp(lambda c: self.velocities(c, h), curve)
-        found = jax.vmap(lambda s, e, v: mechanics.slopes(t + s * h, e, v, args))(points, elements, speeds)
+        where = np.searchsorted(scheme.places, scheme.points)
+        found = jax.vmap(lambda s, e, v: mechanics.slopes(t + s * h, e, v, args))(
+            points, _part(elements, where), self.velocities(curve, h)
+        )
         force, momentum = (h * weights[:, None] * part for part in found)
-        to_space = jax.vmap(mechanics.space_momentum)
-        mu1 = mu + jnp.sum(to_space(elements, force), axis=0)
-        reactions = jnp.zeros((len(nodes) - 1, mu.size), h.dtype)
+        total = jnp.zeros_like(at).at[where].add(force)
         if multipliers.size:
-            slopes = jax.vmap(lambda e: mechanics.rows(e, args))(_part(ends, slice(None, -1)))
+            where = self.node_places[:-1]
+            rows = jax.vmap(lambda e: mechanics.rows(e, args))(_part(elements, where))
             factors = -h * jnp.asarray(self.weights[:-1], h.dtype)[:, None] * multipliers
-            reactions = jnp.sum(factors[:, :, None] * slopes, axis=1)
-            mu1 = mu1 + jnp.sum(to_space(_part(ends, slice(None, -1)), reactions), axis=0)
-        p1 = group.Ad_dual_action(_part(ends, -1), mu1)
-        # the first node does not move; at the last one the momentum stands against the sum of all
-        at_nodes = jnp.concatenate([reactions[1:], -p1[None]])
-        values = jnp.asarray(scheme.interpolation()[0], h.dtype)
+            total = total.at[where].add(jnp.sum(factors[:, :, None] * rows, axis=1))
+        in_space = jnp.sum(jax.vmap(mechanics.space_momentum)(elements, total), axis=0)
+        return Impulses(at, local, elements, total, momentum, in_space)
 
-        def variations(change: Curve) -> tuple[Vectors, Float[Array, "later dim"]]:
-            return (
-                self.shifts(curve, change, at, values @ change.nodes),
-                self.shifts(curve, change, nodes[1:], change.nodes[1:]),
-            )
+    def balance(self, mu: Vector, h: Scalar, curve: Curve, impulses: Impulses) -> Curve:
+        """The slopes of the action, its forces and the momentum of the end along each unknown, g_k standing still.
 
-        still = jax.tree.map(jnp.zeros_like, curve)
-        (by_velocity,) = pull_back(momentum)
-        (by_place,) = jax.vjp(variations, still)[1]((force, at_nodes))
-        balance = jax.tree.map(jnp.add, by_velocity, by_place)
-        gaps = jax.vmap(lambda e: mechanics.gaps(e, args))(_part(ends, slice(1, None)))
-        return balance, mu1, gaps
+        A place phi(u) phi(xi) beyond g_k has the body variation ``Ad_(phi(xi)^-1) dphi_(-u) du + dphi_(-xi) dxi``; of
+        the first place it is zero. At the last one the momentum of the end stands against all the others.
+        """
+        group, differential = self.mechanics.group, self.chart.body_differential
+        p1 = group.Ad_dual_action(_part(impulses.elements, -1), mu + impulses.in_space)
+        forces = impulses.forces[1:].at[-1].add(-p1)
+        along = jax.vmap(lambda xi, f: transpose_apply(columns(differential, xi, xi.size), f))(impulses.at[1:], forces)
+        back = jax.vmap(lambda e, f: group.Ad_dual_action(group.inverse(e), f))
+        whole = jnp.sum(back(_part(impulses.local, slice(1, None)), forces), axis=0)
+        by_middle = transpose_apply(columns(differential, curve.middle, mu.size), whole)
+        by_node = jnp.asarray(self.scheme.interpolation(self.scheme.places)[0][1:].T, h.dtype) @ along
+        (by_velocity,) = jax.vjp(lambda c: self.velocities(c, h), curve)[1](impulses.momenta)
+        return Curve(by_velocity.middle + by_middle + by_node[-1] - by_node[0], by_velocity.inner + by_node[1:-1])
 
 
 def _part(elements: Element, index: Any) -> Element:
