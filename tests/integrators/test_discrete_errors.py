@@ -175,6 +175,13 @@ def test_a_step_that_is_not_solved_is_told():
         )
 
 
+def test_a_rotation_beyond_pi_in_a_step_is_told():
+    y0 = (jnp.eye(3), jnp.array([0.1, 0.2, 9.0]))  # 3 rad/s
+    start(FREE_BODY, y0, on(lgsim.SO3), named.VariationalMidpoint, dt=1.0, args=lagrangians.INERTIA)
+    with pytest.raises(RuntimeError, match=r"did not converge in step 0.*residual is inf.*smaller dt"):
+        start(FREE_BODY, y0, on(lgsim.SO3), named.VariationalMidpoint, dt=1.1, args=lagrangians.INERTIA)
+
+
 def test_a_projected_start_is_taken():
     problem = pendulum()
     x, p = problem.initial

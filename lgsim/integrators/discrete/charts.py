@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import singledispatch
 from typing import NamedTuple
 
+import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from lgsim.integrators.coordinates import Cayley, Coordinates, Exponential, group_cayley
 from lgsim.lie.group import Element, LieGroup
@@ -23,11 +24,14 @@ class Chart(NamedTuple):
         body_differential: ``body_differential(u, w)``, the body velocity (dim,) of phi(u) where u moves with w:
             ``d phi(u) = phi(u) hat(dphi_(-u) w)``.
         doubled: ``doubled(u)``, the coordinates (dim,) of phi(u) phi(u).
+        ambiguous: ``ambiguous(u)``, whether phi(u) phi(u) has other coordinates that are smaller, as a rotation beyond
+            pi has: then the equations of a step have other solutions.
     """
 
     element: Callable[[Vector], Element]
     body_differential: Callable[[Vector, Vector], Vector]
     doubled: Callable[[Vector], Vector]
+    ambiguous: Callable[[Vector], Bool[Array, ""]]
 
 
 @singledispatch
@@ -42,7 +46,12 @@ def chart(coordinates: Coordinates, group: LieGroup) -> Chart:
 
 @chart.register
 def _(coordinates: Exponential, group: LieGroup) -> Chart:
-    return Chart(group.exp, lambda u, w: group.dexp_action(-u, w), lambda u: 2 * u)
+    def ambiguous(u: Vector) -> Bool[Array, ""]:
+        half = group.exp(u)
+        # the logarithm turns by at most pi, so that beyond it lies a whole turn away
+        return jnp.any(jnp.abs(group.log(group.compose(half, half)) - 2 * u) > 1)
+
+    return Chart(group.exp, lambda u, w: group.dexp_action(-u, w), lambda u: 2 * u, ambiguous)
 
 
 @chart.register
@@ -59,4 +68,5 @@ def _(coordinates: Cayley, group: LieGroup) -> Chart:
         half = cayley.cay(u)
         return inverse(group.compose(half, half))
 
-    return Chart(cayley.cay, lambda u, w: slope(-u, w), doubled)
+    # of the rotations with one Cayley vector there is but one
+    return Chart(cayley.cay, lambda u, w: slope(-u, w), doubled, lambda u: jnp.zeros((), bool))

@@ -48,6 +48,8 @@ class Variational(ImplicitMethod):
     momentum is updated in space, by the forces alone: where there are none it does not change in a single bit.
     With ``TRAPEZOID`` it is RATTLE with constraints and Verlet without.
 
+    In exponential coordinates a rotation beyond pi in a step has other solutions, and the step counts as not solved.
+
     A step is symmetric and symplectic, momenta of symmetries are kept to rounding, energies swing without drift.
 
     Attributes:
@@ -218,6 +220,7 @@ class VariationalStep:
         start = jnp.zeros(split + rows * (inner + 1), mu.dtype)
         x, gap = self.newton.solve(residual, start, g, split)
         curve, multipliers = unknowns(x)
+        gap = jnp.where(self.chart.ambiguous(jax.lax.stop_gradient(curve.middle)), jnp.inf, gap)
         impulses = self.impulses(t, y, h, args, curve, multipliers)
         g1, mu1 = _part(impulses.elements, -1), mu + impulses.in_space
         if rows:
