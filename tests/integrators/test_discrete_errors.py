@@ -107,6 +107,7 @@ def test_what_is_no_mechanics():
         lgsim.discrete_momentum_map(SPRING, P)
 
 
+@pytest.mark.slow
 def test_moser_veselov_is_of_free_bodies():
     y0 = (jnp.eye(3), jnp.ones(3))
     args = lagrangians.heavy_top().args
@@ -161,6 +162,7 @@ def test_adaptive_steps_are_refused_with_the_reason():
             lgsim.integrators.adaptive.solve(method, on(lgsim.Euclidean(3)), SPRING, SPRING_START, t1=1.0)
 
 
+@pytest.mark.slow
 def test_a_step_that_is_not_solved_is_told():
     problem = pendulum()
     with pytest.raises(RuntimeError, match=r"variational, trapezoid: Newton's method did not converge in step"):
@@ -175,6 +177,7 @@ def test_a_step_that_is_not_solved_is_told():
         )
 
 
+@pytest.mark.slow
 def test_a_rotation_beyond_pi_in_a_step_is_told():
     y0 = (jnp.eye(3), jnp.array([0.1, 0.2, 9.0]))  # 3 rad/s
     start(FREE_BODY, y0, on(lgsim.SO3), named.VariationalMidpoint, dt=1.0, args=lagrangians.INERTIA)

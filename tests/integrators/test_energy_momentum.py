@@ -27,6 +27,7 @@ def spun(method, steps=400):
     return energies, np.cross(x, p)
 
 
+@pytest.mark.slow
 def test_the_invariants_keep_what_the_plain_midpoint_formula_loses():
     energies, momenta = spun(INVARIANT)
     assert np.ptp(energies) < 1e-12 * energies[0]
@@ -82,6 +83,7 @@ def test_the_work_of_forces_is_in_the_energy():
     np.testing.assert_allclose(after - before, -0.05 * 0.3 * float(v @ v), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_what_hangs_at_rest_stays():
     """At rest a discrete gradient by differences of values would divide rounding by the length of the step."""
     problem = pendulum(positions=[[0.0, 0.0, -1.0], [0.0, 0.0, -2.0]], velocities=np.zeros((2, 3)))

@@ -87,6 +87,7 @@ def test_free_body_of_the_references(run):
         np.testing.assert_array_equal(found.ys[1], np.tile(momentum, (21, 1)))  # in space, bit by bit
 
 
+@pytest.mark.slow
 def test_the_thesis_body_in_unit_quaternions_is_moser_and_veselovs():
     """A vector of R^4 with the constraint |q| = 1 beside matrices F that solve h hat(Pi) = F J - J F^T."""
     omega, h, steps = np.array([0.4, 1.5, -0.7]), 0.1, 50
