@@ -6,8 +6,9 @@ Importing it changes no JAX setting and loads no JAX: a part is imported when it
 - groups: ``so2 se2 so3 se3 quaternion`` (functions on arrays), ``SO2 SE2 SO3 SE3 SE23 UnitQuaternion Euclidean
   Product Tangent Cotangent`` (structure objects), ``conversions``, ``actions``;
 - integration: ``integrate``, ``Solution`` and the methods ``MK4 CF4 CG4 ...`` (all of them: ``METHODS``; others:
-  ``SYMPLECTIC_METHODS IMPLICIT_METHODS LINEARLY_IMPLICIT_METHODS COORDINATE_METHODS``), ``HamiltonianField`` and other
-  fields from an energy;
+  ``SYMPLECTIC_METHODS VARIATIONAL_METHODS IMPLICIT_METHODS LINEARLY_IMPLICIT_METHODS COORDINATE_METHODS``),
+  ``HamiltonianField`` and other fields from an energy, ``DiscreteMechanics`` from a Lagrangian (``Variational``,
+  ``MoserVeselov``, ``EnergyMomentum``, ``discrete_momentum_map``);
 - machines: ``load_urdf``, ``ModelBuilder`` with ``joints``, ``Model``;
 - their dynamics: ``forward_dynamics``, ``inverse_dynamics``, ``mass_matrix`` ... (all of them: ``dynamics``);
   derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``tiled_vmap``,

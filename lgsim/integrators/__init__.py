@@ -9,6 +9,15 @@ from types import ModuleType
 from lgsim.integrators.commutator_free import CommutatorFree
 from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme, triple_jump, with_adjoint
 from lgsim.integrators.coordinates import Cayley, Exponential, SecondKind
+from lgsim.integrators.discrete import (
+    DiscreteMechanics,
+    DiscreteMomentumMap,
+    EnergyMomentum,
+    GalerkinScheme,
+    MoserVeselov,
+    Variational,
+    discrete_momentum_map,
+)
 from lgsim.integrators.hamiltonian import BodyMomentumHamiltonian, HamiltonianField, LiePoissonField
 from lgsim.integrators.implicit_munthe_kaas import ImplicitMuntheKaas
 from lgsim.integrators.integrate import RESULTS, FirstSteps, Solution, integrate
@@ -20,6 +29,7 @@ from lgsim.integrators.methods import (
     LINEARLY_IMPLICIT_METHODS,
     METHODS,
     SYMPLECTIC_METHODS,
+    VARIATIONAL_METHODS,
 )
 from lgsim.integrators.munthe_kaas import MuntheKaas, ReducedMuntheKaas, TruncatedDexpinv
 from lgsim.integrators.newton import Newton
@@ -36,13 +46,18 @@ __all__ = [
     "METHODS",
     "RESULTS",
     "SYMPLECTIC_METHODS",
+    "VARIATIONAL_METHODS",
     "BodyMomentumHamiltonian",
     "ButcherTableau",
     "Cayley",
     "CommutatorFree",
     "CommutatorFreeTableau",
+    "DiscreteMechanics",
+    "DiscreteMomentumMap",
+    "EnergyMomentum",
     "Exponential",
     "FirstSteps",
+    "GalerkinScheme",
     "HamiltonianField",
     "ImplicitMethod",
     "ImplicitMuntheKaas",
@@ -52,6 +67,7 @@ __all__ = [
     "Linearization",
     "LinearlyImplicit",
     "Method",
+    "MoserVeselov",
     "MuntheKaas",
     "Newton",
     "ReducedMuntheKaas",
@@ -63,7 +79,9 @@ __all__ = [
     "SymplecticTheta",
     "ThetaScheme",
     "TruncatedDexpinv",
+    "Variational",
     "crouch_grossman",
+    "discrete_momentum_map",
     "integrate",
     "rosenbrock",
     "solution_error",

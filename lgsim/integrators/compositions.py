@@ -7,11 +7,37 @@ Numerical Integration, II.4.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TypeVar, cast
+
+
+class Composable(ABC):
+    """What can be taken several times in a step; of one that is symmetric this gives higher orders.
+
+    Attributes:
+        name: the name that messages use.
+        order: the order of convergence.
+    """
+
+    name: str
+    order: int
+
+    @property
+    @abstractmethod
+    def symmetric(self) -> bool:
+        """Whether a step back undoes a step."""
+
+    @abstractmethod
+    def repeated(self, name: str, fractions: tuple[float, ...], order: int) -> Composable:
+        """This scheme once for each fraction of the step, as one scheme."""
+
+
+Scheme = TypeVar("Scheme", bound=Composable)
 
 
 @dataclass(frozen=True)
-class ThetaScheme:
+class ThetaScheme(Composable):
     """A composition of steps of the symplectic theta family.
 
     The adjoint of the step with theta is the step with 1 - theta.
@@ -34,10 +60,7 @@ class ThetaScheme:
         for theta, _ in self.substeps:
             if not 0 <= theta <= 1:
                 raise ValueError(f"theta: expected a number from 0 to 1, got {theta}")
-        fractions = [fraction for _, fraction in self.substeps]
-        total = math.fsum(fractions)
-        if not abs(total - 1) <= math.fsum(map(math.ulp, fractions)):
-            raise ValueError(f"{self.name}: the fractions of the step add up to {total}, expected 1")
+        check_fractions(self.name, [fraction for _, fraction in self.substeps])
 
     @property
     def embedded_order(self) -> None:
@@ -55,6 +78,10 @@ class ThetaScheme:
         """Whether the scheme is its own adjoint, up to the rounding of 1 - theta."""
         pairs = zip(self.substeps, self.adjoint.substeps, strict=True)
         return all(abs(a - b) <= math.ulp(1) and f == g for (a, f), (b, g) in pairs)
+
+    def repeated(self, name: str, fractions: tuple[float, ...], order: int) -> ThetaScheme:
+        """This scheme once for each fraction of the step, as one scheme."""
+        return ThetaScheme(name, tuple(substep for part in fractions for substep in _scaled(self, part)), order)
 
 
 def theta_scheme(theta: float | int) -> ThetaScheme:
@@ -78,7 +105,7 @@ def with_adjoint(scheme: ThetaScheme) -> ThetaScheme:
     return ThetaScheme(f"{scheme.name} with its adjoint", substeps, scheme.order + scheme.order % 2)
 
 
-def triple_jump(scheme: ThetaScheme) -> ThetaScheme:
+def triple_jump(scheme: Scheme) -> Scheme:
     """Three steps ``g, 1 - 2 g, g`` with ``g = 1/(2 - 2^(1/(p+1)))`` of a symmetric scheme of order p: order p + 2.
 
     Raises:
@@ -90,7 +117,7 @@ def triple_jump(scheme: ThetaScheme) -> ThetaScheme:
     return _compose("triple jump", scheme, (g, 1 - 2 * g, g))
 
 
-def suzuki(scheme: ThetaScheme) -> ThetaScheme:
+def suzuki(scheme: Scheme) -> Scheme:
     """Five steps ``g, g, 1 - 4 g, g, g`` with ``g = 1/(4 - 4^(1/(p+1)))`` of a symmetric scheme: order p + 2.
 
     Its steps backwards are shorter than those of the triple jump, and its errors are smaller.
@@ -104,12 +131,19 @@ def suzuki(scheme: ThetaScheme) -> ThetaScheme:
     return _compose("Suzuki", scheme, (g, g, 1 - 4 * g, g, g))
 
 
-def _compose(kind: str, scheme: ThetaScheme, fractions: tuple[float, ...]) -> ThetaScheme:
+def _compose(kind: str, scheme: Scheme, fractions: tuple[float, ...]) -> Scheme:
     """The steps of a symmetric scheme one after the other, each over its fraction of the step; two orders higher."""
     if not scheme.symmetric:
         raise ValueError(f"scheme: expected a symmetric one, got {scheme.name}; take with_adjoint(scheme)")
-    substeps = tuple(substep for fraction in fractions for substep in _scaled(scheme, fraction))
-    return ThetaScheme(f"{kind} of {scheme.name}", substeps, scheme.order + 2)
+    composed = scheme.repeated(f"{kind} of {scheme.name}", fractions, scheme.order + 2)
+    return cast(Scheme, composed)  # a scheme repeats as one of its own kind
+
+
+def check_fractions(name: str, fractions: list[float]) -> None:
+    """Raise ValueError unless the fractions of a step add up to one."""
+    total = math.fsum(fractions)
+    if not abs(total - 1) <= math.fsum(map(math.ulp, fractions)):
+        raise ValueError(f"{name}: the fractions of the step add up to {total}, expected 1")
 
 
 def _scaled(scheme: ThetaScheme, fraction: float) -> tuple[tuple[float, float], ...]:

@@ -202,10 +202,14 @@ class GroupCayley(NamedTuple):
     Attributes:
         cay: ``cay(u)``, the element of an algebra vector (dim,).
         dcayinv: ``dcayinv(u, v)``, the inverse of its differential in space form at u, applied to v, (dim,).
+        cayinv: ``cayinv(g)``, the algebra vector (dim,) of an element; None if only Munthe-Kaas methods are asked for.
+        dcay: ``dcay(u, v)``, the differential itself; None likewise.
     """
 
     cay: Callable[[Vector], Element]
     dcayinv: Callable[[Vector, Vector], Vector]
+    cayinv: Callable[[Element], Vector] | None = None
+    dcay: Callable[[Vector, Vector], Vector] | None = None
 
 
 @singledispatch
@@ -227,12 +231,12 @@ def _(group: ArrayGroup) -> GroupCayley:
     functions = group.functions
     if not (hasattr(functions, "cay") and hasattr(functions, "dcayinv_action")):
         return group_cayley.dispatch(LieGroup)(group)
-    return GroupCayley(functions.cay, functions.dcayinv_action)
+    return GroupCayley(functions.cay, functions.dcayinv_action, functions.cayinv, functions.dcay_action)
 
 
 @group_cayley.register
 def _(group: Euclidean) -> GroupCayley:
-    return GroupCayley(group.exp, group.dexpinv_action)
+    return GroupCayley(group.exp, group.dexpinv_action, group.log, group.dexp_action)
 
 
 @group_cayley.register
@@ -242,7 +246,21 @@ def _(group: GroupProduct) -> GroupCayley:
     def dcayinv(u: Vector, v: Vector) -> Vector:
         return join([m.dcayinv(x, w) for m, x, w in zip(maps, split(u, dims), split(v, dims), strict=True)])
 
-    return GroupCayley(lambda u: tuple(m.cay(x) for m, x in zip(maps, split(u, dims), strict=True)), dcayinv)
+    def cay(u: Vector) -> Element:
+        return tuple(m.cay(x) for m, x in zip(maps, split(u, dims), strict=True))
+
+    inverses = [m.cayinv for m in maps if m.cayinv is not None]
+    slopes = [m.dcay for m in maps if m.dcay is not None]
+    if len(inverses) < len(maps) or len(slopes) < len(maps):
+        return GroupCayley(cay, dcayinv)
+
+    def cayinv(g: Element) -> Vector:
+        return join([inverse(x) for inverse, x in zip(inverses, g, strict=True)])
+
+    def dcay(u: Vector, v: Vector) -> Vector:
+        return join([slope(x, w) for slope, x, w in zip(slopes, split(u, dims), split(v, dims), strict=True)])
+
+    return GroupCayley(cay, dcayinv, cayinv, dcay)
 
 
 @singledispatch

@@ -44,16 +44,19 @@ class HamiltonianField(eqx.Module):
     def __call__(self, t: Number, y: tuple[Element, Float[Array, " dim"]], args: Any) -> Float[Array, " algebra"]:
         """The algebra vector (xi, n) of length 2 dim at the state (g, mu)."""
         g, mu = y
-        directions = _directions(self.group, mu.dtype)
 
         def energy(eta: Float[Array, " dim"], mu: Float[Array, " dim"]) -> Float[Array, ""]:
-            # to first order exp(eta), which is all that a gradient at zero asks
-            factor = jax.tree.map(lambda e, d: e + jnp.tensordot(d, eta, 1), self.group.identity(mu.dtype), directions)
             time = (t,) if self.depends_on_time else ()
-            return self.hamiltonian(*time, self.group.compose(factor, g), mu, args)
+            return self.hamiltonian(*time, self.group.compose(near_identity(self.group, eta), g), mu, args)
 
         by_element, by_momentum = jax.grad(energy, (0, 1))(jnp.zeros_like(mu), mu)
         return jnp.concatenate([by_momentum, -by_element])
+
+
+def near_identity(group: LieGroup, eta: Float[Array, " dim"]) -> Element:
+    """``exp(eta)`` to first order, which is all that a derivative at eta = 0 asks, and cheaper."""
+    directions = _directions(group, eta.dtype)
+    return jax.tree.map(lambda e, d: e + jnp.tensordot(d, eta, 1), group.identity(eta.dtype), directions)
 
 
 @cache

@@ -128,8 +128,10 @@ def integrate(
     lengths = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(inputs)}
     if inputs is not None and lengths != {(steps,)}:
         raise ValueError(f"inputs: expected arrays with a leading axis of {steps} steps, got {sorted(lengths)}")
-    check_field(action, field, t0, y0, args if inputs is None else (args, jax.tree.map(lambda x: x[0], inputs)))
+    first_args = args if inputs is None else (args, jax.tree.map(lambda x: jnp.asarray(x)[0], inputs))
+    check_field(action, field, t0, y0, first_args)
     action.check_point(y0, "y0")
+    method.check_problem(action, field, t0, y0, first_args)
     loop = checkpoint_policy(checkpoint)
     solution = _run(method, action, field, y0, t0, dt, steps, args, inputs, save_every, loop)
     if throw and solution.residuals is not None and not isinstance(solution.residuals, Tracer):

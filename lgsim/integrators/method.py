@@ -86,6 +86,11 @@ class Method(eqx.Module):
         """Whether every point is reached by ``action.move`` alone, as states between adaptive steps ask for."""
         return True
 
+    @property
+    def fixed_step_reason(self) -> str | None:
+        """Why steps of changing length would destroy what the method is taken for, or None."""
+        return None
+
     @abstractmethod
     def step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
@@ -128,6 +133,9 @@ class Method(eqx.Module):
                 f"action: {self.name} needs {' and '.join(missing)}, which {type(action).__name__} does not define; "
                 "define it, or take a commutator-free method (CF4, CG4, ...), which needs only move"
             )
+
+    def check_problem(self, action: Action, field: Field, t0: Float[Array, ""], y0: Point, args: Any) -> None:
+        """Raise if the method cannot start from y0 with this field, beyond what holds for all methods."""
 
 
 class ImplicitMethod(Method):

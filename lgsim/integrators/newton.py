@@ -45,7 +45,11 @@ class Newton:
         return 2.0 ** (-jnp.finfo(dtype).nmant // 2) if self.tolerance is None else self.tolerance
 
     def solve(
-        self, residual: Callable[[Float[Array, " n"]], Float[Array, " n"]], guess: Float[Array, " n"], y: Point
+        self,
+        residual: Callable[[Float[Array, " n"]], Float[Array, " n"]],
+        guess: Float[Array, " n"],
+        y: Point,
+        monitored: int | None = None,
     ) -> tuple[Float[Array, " n"], Float[Array, ""]]:
         """Find a root of ``residual``, with exact derivatives of any order by all that ``residual`` closes over.
 
@@ -53,10 +57,12 @@ class Newton:
             residual: a map of R^n to itself with a regular Jacobian at its root.
             guess: the start of the iteration, shape (n,); the root and its derivatives do not depend on it.
             y: the state that the step starts from; with the root it sets the size against which a residual counts.
+            monitored: where the residual has not the unit of the unknowns: how many of them, from the first on, have
+                that of y. Their last change then takes the place of the residual.
 
         Returns:
-            The root (n,), and the largest entry () of ``residual`` before the last iteration, relative to the largest
-            entry of the root and of y together.
+            The root (n,), and the largest entry () of ``residual`` before the last iteration, or of the last change of
+            the monitored unknowns, relative to the largest entry of the (monitored) root and of y together.
         """
 
         def iterate(function: Callable[[Array], Array], start: Float[Array, " n"]) -> tuple[Array, Array]:
@@ -65,7 +71,8 @@ class Newton:
             def step(x: Array, _: None) -> tuple[Array, Array]:
                 push = jax.vmap(lambda e: jax.jvp(function, (x,), (e,)), out_axes=(None, -1))
                 value, jacobian = push(basis)
-                return x - jnp.linalg.solve(jacobian, value), jnp.max(jnp.abs(value))
+                change = jnp.linalg.solve(jacobian, value)
+                return x - change, jnp.max(jnp.abs(value if monitored is None else change[:monitored]))
 
             x, gaps = jax.lax.scan(step, start, None, length=self.iterations)
             return x, gaps[-1]
@@ -74,5 +81,5 @@ class Newton:
             return jnp.linalg.solve(jax.vmap(linear, out_axes=-1)(jnp.eye(right.size, dtype=right.dtype)), right)
 
         root, gap = jax.lax.custom_root(residual, jax.lax.stop_gradient(guess), iterate, tangent_solve, has_aux=True)
-        size = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in (root, *jax.tree.leaves(y))]))
+        size = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in (root[:monitored], *jax.tree.leaves(y))]))
         return root, jax.lax.stop_gradient(gap / jnp.where(size == 0, 1, size))

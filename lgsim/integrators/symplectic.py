@@ -197,6 +197,11 @@ class Symplectic(ImplicitMethod):
         """The empty tuple: the method asks for one of the actions that ``check`` names, not for single verbs."""
         return ()
 
+    @property
+    def fixed_step_reason(self) -> str:
+        """Why its steps have one length."""
+        return "it keeps energies without drift only with steps of one length; steps that adapt themselves destroy that"
+
     def check(self, action: Action) -> None:
         """Raise TypeError if the action moves neither a cotangent bundle nor a dual algebra."""
         phase_space(action)

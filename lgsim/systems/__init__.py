@@ -5,6 +5,11 @@ The controls of the quadrotors and their commands are in `quadrotor_control`, th
 """
 
 from lgsim.systems import quadrotor_control, quadrotors
+from lgsim.systems.constrained_vectors import (
+    double_spherical_pendulum_constrained,
+    free_rigid_body_quaternion,
+    turns_about_vertical,
+)
 from lgsim.systems.heavy_top import (
     BRULS_CARDONA_TOP,
     CELLEDONI_TOP,
@@ -38,10 +43,12 @@ __all__ = [
     "QuadrotorParameters",
     "TrackingGains",
     "double_spherical_pendulum",
+    "double_spherical_pendulum_constrained",
     "euler_poisson",
     "free_rigid_body",
     "free_rigid_body_cotangent",
     "free_rigid_body_momentum",
+    "free_rigid_body_quaternion",
     "generic_start",
     "heavy_top",
     "heavy_top_cotangent",
@@ -54,6 +61,7 @@ __all__ = [
     "spherical_pendulum_hamiltonian",
     "three_body",
     "tracking_gains",
+    "turns_about_vertical",
     "two_quadrotors",
     "two_quadrotors_tracking",
 ]

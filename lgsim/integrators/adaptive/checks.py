@@ -35,6 +35,11 @@ def check_method(method: Method, action: Action, between: bool) -> None:
         raise TypeError(f"method: expected a method such as lgsim.MK54, got {type(method).__name__}")
     if method.embedded_order is None:
         known = {**METHODS, **LINEARLY_IMPLICIT_METHODS}
+        if method.fixed_step_reason is not None:
+            raise ValueError(
+                f"method: {method.name} takes no adaptive steps: {method.fixed_step_reason}. Take lgsim.integrate with "
+                "a fixed dt, or a pair such as lgsim.MK54"
+            )
         embedded = ", ".join(name for name, each in known.items() if each.embedded_order is not None)
         raise ValueError(f"method: {method.name} has no error estimate, which adaptive steps need; take {embedded}")
     if not isinstance(action, Action):

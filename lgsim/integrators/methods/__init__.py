@@ -4,6 +4,7 @@ A new method is one statement in the file of its family: its tableau, its source
 in ``lgsim.__all__`` and in the tests that are generated from the registers.
 """
 
+from lgsim.integrators.discrete.variational import Variational
 from lgsim.integrators.implicit_munthe_kaas import ImplicitMuntheKaas
 from lgsim.integrators.linearly_implicit import LinearlyImplicit
 from lgsim.integrators.method import Method
@@ -14,6 +15,7 @@ from lgsim.integrators.methods import (
     linearly_implicit,
     munthe_kaas,
     symplectic,
+    variational,
 )
 from lgsim.integrators.methods.commutator_free import *  # noqa: F403
 from lgsim.integrators.methods.crouch_grossman import *  # noqa: F403
@@ -21,9 +23,10 @@ from lgsim.integrators.methods.gauss import *  # noqa: F403
 from lgsim.integrators.methods.linearly_implicit import *  # noqa: F403
 from lgsim.integrators.methods.munthe_kaas import *  # noqa: F403
 from lgsim.integrators.methods.symplectic import *  # noqa: F403
+from lgsim.integrators.methods.variational import *  # noqa: F403
 from lgsim.integrators.symplectic import Symplectic
 
-_FAMILIES = (munthe_kaas, commutator_free, crouch_grossman, gauss, linearly_implicit, symplectic)
+_FAMILIES = (munthe_kaas, commutator_free, crouch_grossman, gauss, linearly_implicit, symplectic, variational)
 _NAMED: dict[str, Method] = {name: vars(family)[name] for family in _FAMILIES for name in family.__all__}
 
 SYMPLECTIC_METHODS = {name: method for name, method in _NAMED.items() if isinstance(method, Symplectic)}
@@ -35,10 +38,13 @@ IMPLICIT_METHODS = {name: method for name, method in _NAMED.items() if isinstanc
 LINEARLY_IMPLICIT_METHODS = {name: method for name, method in _NAMED.items() if isinstance(method, LinearlyImplicit)}
 """Linearly implicit methods for stiff fields on any action with ``dexpinv``, by name."""
 
+VARIATIONAL_METHODS = {name: method for name, method in _NAMED.items() if isinstance(method, Variational)}
+"""Variational methods, which take ``DiscreteMechanics``, by name."""
+
 _EXPLICIT = {
     name: method
     for name, method in _NAMED.items()
-    if name not in SYMPLECTIC_METHODS | IMPLICIT_METHODS | LINEARLY_IMPLICIT_METHODS
+    if name not in SYMPLECTIC_METHODS | IMPLICIT_METHODS | LINEARLY_IMPLICIT_METHODS | VARIATIONAL_METHODS
 }
 
 COORDINATE_METHODS = {name: method for name, method in _EXPLICIT.items() if not method.by_exponentials}

@@ -1,0 +1,69 @@
+"""Discrete momentum maps: what a method of discrete mechanics keeps where the Lagrangian has a symmetry.
+
+Source: Marsden and West 2001, 1.3.3 (the discrete theorem of Noether).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
+
+from lgsim.integrators.discrete.mechanics import DiscreteMechanics, State
+
+
+class DiscreteMomentumMap(eqx.Module):
+    """The momentum of a symmetry as a function of the state, see ``discrete_momentum_map``.
+
+    Attributes:
+        mechanics: the system.
+        generator: body velocities of the symmetry at g, ``generator(g, args)``, or one velocity in space.
+    """
+
+    mechanics: DiscreteMechanics
+    generator: Callable[..., Float[Array, "*k dim"]] | Float[Array, "*k dim"]
+
+    def __call__(self, y: State, args: Any = None) -> Float[Array, "*k"]:
+        """The momentum () of a state (g, mu), or momenta (k,) of several generators."""
+        if callable(self.generator):
+            return jnp.asarray(self.generator(y[0], args)) @ self.mechanics.body_momentum(y)
+        return self.generator @ y[1]
+
+
+def discrete_momentum_map(
+    mechanics: DiscreteMechanics, generator: Callable[..., Float[Array, "*k dim"]] | ArrayLike
+) -> DiscreteMomentumMap:
+    """The momentum ``<p, generator(g)>`` of a symmetry, which discrete mechanics keeps to rounding (Noether).
+
+    With ``p_k = D2 L_d(g_(k-1), g_k)`` it is the discrete momentum map of L_d. It is constant in each step of a
+    variational method where Lagrangian and constraints do not change along the symmetry, and grows by the work of the
+    forces along it. The energy-momentum method keeps it where its invariants have the symmetry.
+
+    Args:
+        mechanics: the system.
+        generator: ``generator(g, args)``, the body velocity (dim,) with which the symmetry moves g, or several of them
+            (k, dim); or, for a symmetry that moves g from the left, its constant space velocities themselves. On
+            ``Euclidean(n)`` they are velocities like any other: of turns about z at one position x, ``(-x_2, x_1, 0)``.
+
+    Returns:
+        ``momentum(y, args)``, () or (k,), of a state y = (g, mu); ``jax.vmap`` for many.
+
+    Raises:
+        TypeError: ``mechanics`` is no ``DiscreteMechanics``.
+        ValueError: constant velocities are not of length dim.
+    """
+    if not isinstance(mechanics, DiscreteMechanics):
+        raise TypeError(f"mechanics: expected lgsim.DiscreteMechanics, got {type(mechanics).__name__}")
+    if callable(generator):
+        return DiscreteMomentumMap(mechanics, generator)
+    velocities = jnp.asarray(generator)
+    if velocities.ndim not in (1, 2) or velocities.shape[-1] != mechanics.group.dim:
+        raise ValueError(
+            f"generator: expected velocities ({mechanics.group.dim},) or several rows of them, got {velocities.shape}"
+        )
+    return DiscreteMomentumMap(mechanics, velocities)

@@ -1,0 +1,175 @@
+"""Systems of discrete mechanics whose configurations are vectors with constraints: the double spherical pendulum by the
+positions of its masses, and a rigid body by its unit quaternion.
+
+Source: Wendlandt 1997, Control and simulation of multibody systems, chapter 2; Wendlandt and Marsden 1997.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.integrators.discrete import DiscreteMechanics
+from lgsim.integrators.method import Number
+from lgsim.lie import quaternion
+from lgsim.lie.action import LeftTranslation
+from lgsim.lie.group import Euclidean
+from lgsim.lie.product import Cotangent
+from lgsim.systems import validation
+from lgsim.systems.initial_value_problem import InitialValueProblem
+from lgsim.systems.spherical_pendulum import PendulumParameters
+from lgsim.systems.validation import Dtype, Numbers
+
+State = tuple[Float[Array, " n"], Float[Array, " n"]]
+"""Positions of all masses one after another, and their momenta."""
+
+
+def _pendulum_lagrangian(x: Float[Array, " n"], v: Float[Array, " n"], chain: PendulumParameters) -> Float[Array, ""]:
+    speeds, places = v.reshape(-1, 3), x.reshape(-1, 3)
+    return jnp.sum(chain.masses * (0.5 * jnp.sum(speeds * speeds, axis=-1) - chain.gravity * places[:, 2]))
+
+
+def _rods(x: Float[Array, " n"], chain: PendulumParameters) -> Float[Array, " rods"]:
+    places = x.reshape(-1, 3)
+    rods = places - jnp.concatenate([jnp.zeros_like(places[:1]), places[:-1]])
+    return (jnp.sum(rods * rods, axis=-1) - chain.lengths**2) / 2
+
+
+def turns_about_vertical(x: Float[Array, " n"], chain: PendulumParameters | None = None) -> Float[Array, " n"]:
+    """The velocities (3 N,) of a turn of all masses about the vertical: a generator for ``discrete_momentum_map``."""
+    places = x.reshape(-1, 3)
+    return jnp.stack([-places[:, 1], places[:, 0], jnp.zeros_like(places[:, 0])], axis=-1).ravel()
+
+
+def _pendulum_energy(y: State, chain: PendulumParameters) -> Float[Array, ""]:
+    speeds = (y[1].reshape(-1, 3) / chain.masses[:, None]).ravel()
+    return _pendulum_lagrangian(y[0], speeds, chain) - 2 * _pendulum_lagrangian(y[0], 0 * speeds, chain)
+
+
+def double_spherical_pendulum_constrained(
+    dtype: Dtype | None = None,
+    *,
+    masses: Numbers = (1.0, 1.0),
+    lengths: Numbers = (1.0, 1.0),
+    gravity: Number = 9.81,
+    positions: Numbers | None = None,
+    velocities: Numbers | None = None,
+) -> InitialValueProblem:
+    """Two masses on rods by their positions x1, x2 from the pivot, z up: the thesis' double spherical pendulum.
+
+        L = sum m_i (|v_i|^2/2 - g z_i),    (|x1|^2 - l1^2)/2 = 0,    (|x2 - x1|^2 - l2^2)/2 = 0.
+
+    The multipliers are the forces in the rods by their lengths, N/m, positive where a rod pulls.
+
+    Args:
+        dtype: Floating dtype of the state and of the parameters; None for JAX's default.
+        masses: Masses from the pivot outwards, (2,), kg; any number of them makes a chain.
+        lengths: Lengths of the rods, (2,), m.
+        gravity: Acceleration of free fall, downwards, m/s^2.
+        positions: x(0), (2, 3), m; None for (1, 0, 0) and (1 + sqrt(1/2), 0, -sqrt(1/2)).
+        velocities: x'(0), (2, 3), m/s, along the constraints; None for ones in three directions.
+
+    Returns:
+        The problem: state (x (6,), p (6,)) of ``Cotangent(Euclidean(6))``, a ``DiscreteMechanics`` as field,
+        `PendulumParameters`, and the invariants `energy` (), `vertical_momentum` (), `lengths` (2,) (the constraints).
+
+    Raises:
+        ValueError: a shape does not fit, or a mass or length is not positive. What violates the constraints is refused
+            by ``integrate``.
+
+    Source: Wendlandt 1997, chapter 2; its parameters are not known, these are of this library.
+    """
+    count = validation.count("masses", masses)
+    chain = PendulumParameters(
+        masses=validation.positive("masses", masses, dtype, count),
+        lengths=validation.positive("lengths", lengths, dtype, count),
+        gravity=validation.numbers("gravity", gravity, dtype),
+    )
+    if count != 2 and (positions is None or velocities is None):
+        raise ValueError(f"positions, velocities: expected both for {count} masses; the defaults are of two")
+    root = 0.5**0.5
+    positions = [[1.0, 0.0, 0.0], [1 + root, 0.0, -root]] if positions is None else positions
+    drop = -0.8 + root / 2  # the second mass moves along the first rod's end and across its own rod
+    velocities = [[0.0, 0.6, -0.8], [root / 2, 0.9, drop]] if velocities is None else velocities
+    x = validation.numbers("positions", positions, dtype, count, 3).ravel()
+    v = validation.numbers("velocities", velocities, dtype, count, 3).ravel()
+    mechanics = DiscreteMechanics(Euclidean(3 * count), _pendulum_lagrangian, constraints=_rods)
+    return InitialValueProblem(
+        name="double spherical pendulum, positions with constraints",
+        action=LeftTranslation(Cotangent(mechanics.group)),
+        field=mechanics,
+        initial=mechanics.state(x, v, chain),
+        args=chain,
+        invariants={
+            "energy": _pendulum_energy,
+            "vertical_momentum": lambda y, chain: turns_about_vertical(y[0]) @ y[1],
+            "lengths": lambda y, chain: _rods(y[0], chain),
+        },
+    )
+
+
+def _quaternion_lagrangian(
+    q: Float[Array, " 4"], rate: Float[Array, " 4"], moments: Float[Array, " 3"]
+) -> Float[Array, ""]:
+    spin = quaternion.vee(quaternion.compose(quaternion.inverse(q), rate))
+    return 0.5 * jnp.sum(moments * spin * spin)
+
+
+def _unit_norm(q: Float[Array, " 4"], moments: Float[Array, " 3"]) -> Float[Array, " 1"]:
+    return (jnp.sum(q * q)[None] - 1) / 2
+
+
+def _body_momentum(y: tuple[Float[Array, " 4"], Float[Array, " 4"]]) -> Float[Array, " 3"]:
+    """The momentum in the body of the momentum of the quaternion: p is half of q times it, plus what is along q."""
+    return quaternion.vee(quaternion.compose(quaternion.inverse(y[0]), y[1])) / 4
+
+
+def free_rigid_body_quaternion(
+    dtype: Dtype | None = None,
+    *,
+    inertia: Numbers = (1.0, 2.0, 3.0),
+    angular_velocity: Numbers = (0.8, 0.0, 1.1),
+    attitude: Numbers | None = None,
+) -> InitialValueProblem:
+    """A free rigid body by its unit quaternion, a vector of R^4 with the constraint (|q|^2 - 1)/2 = 0.
+
+        L = w . I w/2,    w = 2 vec(conj(q) q').
+
+    With ``VariationalMidpoint`` it is the thesis' discrete body, whose steps are those of Moser and Veselov.
+
+    Args:
+        dtype: Floating dtype of the state and of the parameters; None for JAX's default.
+        inertia: Principal moments of inertia about the center of mass, kg m^2.
+        angular_velocity: w(0) in the body frame, rad/s.
+        attitude: q(0), (4,), scalar first; None for the identity.
+
+    Returns:
+        The problem: state (q (4,), momentum (4,)), a ``DiscreteMechanics`` as field, the principal moments (3,) as
+        args, and the invariants `kinetic_energy` (), `angular_momentum` (3,) (in the world) and `norm` ().
+
+    Raises:
+        ValueError: a shape does not fit, or a moment is not positive.
+
+    Source: Wendlandt and Marsden 1997, section 4; Wendlandt 1997, chapter 2.
+    """
+    moments = validation.positive("inertia", inertia, dtype, 3)
+    spin = validation.numbers("angular_velocity", angular_velocity, dtype, 3)
+    q = validation.numbers("attitude", (1.0, 0.0, 0.0, 0.0) if attitude is None else attitude, dtype, 4)
+    mechanics = DiscreteMechanics(Euclidean(4), _quaternion_lagrangian, constraints=_unit_norm)
+
+    def energy(y: tuple[Array, Array], moments: Array) -> Array:
+        return 0.5 * jnp.sum(_body_momentum(y) ** 2 / moments)
+
+    return InitialValueProblem(
+        name="free rigid body, unit quaternion with a constraint",
+        action=LeftTranslation(Cotangent(mechanics.group)),
+        field=mechanics,
+        initial=mechanics.state(q, quaternion.compose(q, quaternion.hat(spin)), moments),
+        args=moments,
+        invariants={
+            "kinetic_energy": energy,
+            "angular_momentum": lambda y, moments: quaternion.Ad_action(y[0], _body_momentum(y)),
+            "norm": lambda y, moments: jnp.sum(y[0] * y[0]),
+        },
+    )
