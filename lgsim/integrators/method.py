@@ -120,6 +120,10 @@ class Method(eqx.Module):
         """The relative residual above which the equations of an implicit method count as not solved, else None."""
         return None
 
+    def check_field(self, action: Action, field: Field, t0: Float[Array, ""], y0: Point, args: Any) -> None:
+        """Raise as the function ``check_field`` if the field does not fit the action and the state."""
+        check_field(action, field, t0, y0, args)
+
     def check(self, action: Action) -> None:
         """Raise TypeError if the action lacks a verb that the method needs."""
         missing = [verb for verb in self.requires if not action.provides(verb)]
