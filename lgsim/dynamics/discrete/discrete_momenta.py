@@ -19,13 +19,15 @@ linear-time variational integrator for multibody systems, WAFR 2016, Algorithm 2
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache, partial
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import Tracer
+from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.dynamics import linearization, validation
@@ -47,8 +49,8 @@ def discrete_momenta(
     model: Model,
     q0: Float[Array, "*#batch nq"],
     q1: Float[Array, "*#batch nq"],
-    dt: Float[Array, ""] | float,
-    map: str | RotationMap = QUATERNION,  # noqa: A002  the field's word
+    dt: Float[ArrayLike, "*one"],
+    map: str | RotationMap = QUATERNION,
 ) -> tuple[Float[Array, "*batch nv"], Float[Array, "*batch nv"]]:
     """Both discrete Legendre transforms of the discrete Lagrangian ``L_d``: ``p0 = -D1 L_d``, ``p1 = D2 L_d``.
 
@@ -79,15 +81,15 @@ def discrete_momenta(
     return validation.call(both, model, q=(q0, "q"), d=(d, "v"))
 
 
-def step_length(dt: Float[Array, ""] | float, dtype: jnp.dtype) -> Float[Array, ""]:
-    """dt as a number of the dtype.
+def step_length(dt: Float[ArrayLike, "*one"], dtype: jnp.dtype) -> Float[Array, ""]:
+    """Dt as a number of the dtype.
 
     Raises:
         ValueError: it is zero, not finite or no single number.
     """
     if jnp.shape(dt) != ():
         raise ValueError(f"dt: expected one number of seconds, got shape {jnp.shape(dt)}; use jax.vmap for many")
-    if not isinstance(dt, jax.core.Tracer) and (float(dt) == 0 or not jnp.isfinite(dt)):
+    if not isinstance(dt, Tracer) and not (math.isfinite(float(dt)) and float(dt)):
         raise ValueError(f"dt: expected a finite step that is not zero, got {float(dt)} s")
     return jnp.asarray(dt, dtype)
 

@@ -110,7 +110,7 @@ def _largest(x: Array) -> Array:
 
 
 @cache
-def _linear_solve(kind: RotationMap) -> Callable[[Any, Array], Array]:
+def linear_solve(kind: RotationMap) -> Callable[[Any, Array], Array]:
     """``J^-1 r`` of ((model, q, d, h), r), with its transpose."""
 
     def by(transposed: bool) -> Callable[[Any, Array], Array]:
@@ -140,7 +140,7 @@ def with_derivatives(kind: RotationMap) -> Callable[..., tuple[Array, Array]]:
 
     def rule(args: tuple, changes: tuple) -> tuple[Any, Any]:
         (by, d, p), (moving, _, _) = args, changes
-        (model, q, momentum, h) = by
+        model, q, _, h = by
         value = found(by, d, p)
         d = value[0]
         leaves, structure = jax.tree.flatten((model, q, h))
@@ -164,7 +164,7 @@ def with_derivatives(kind: RotationMap) -> Callable[..., tuple[Array, Array]]:
         rest = jnp.zeros_like(d) if isinstance(moving[2], SymbolicZero) else moving[2]
         if some:
             rest = rest - jax.jvp(start, (here,), (push,))[1]
-        change = _linear_solve(kind)((model, q, d, h), rest)
+        change = linear_solve(kind)((model, q, d, h), rest)
         return value, (change, jax.jvp(end, (here, d), (push, change))[1])
 
     found = batch_last(core, rule)

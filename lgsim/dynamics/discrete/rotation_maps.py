@@ -62,7 +62,7 @@ class RotationMap:
         return self.name
 
     def spin(self, s: Scalar, phi: Vec, inertia: Mat) -> Vec:
-        """h times the angular momentum about the center of mass, ``K^T I phi``, I in the axes of the frame."""
+        """H times the angular momentum about the center of mass, ``K^T I phi``, I in the axes of the frame."""
         return self.change(s, phi).transpose_apply(inertia @ phi)
 
     def spin_slope(self, s: Scalar, phi: Vec, inertia: Mat) -> Mat:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
@@ -39,6 +40,10 @@ class MachineMethod(Method):
     @abstractmethod
     def state(self, model: Model, y: Float[Array, " own"]) -> Float[Array, " state"]:
         """The state (q, v) of one of its own."""
+
+    @abstractmethod
+    def why_unsolved(self, model: Model, y: Float[np.ndarray, " state"], dt: float) -> tuple[str, str]:
+        """(the joint that is to blame, what to do) for a step from about a state (q, v) that was not solved."""
 
 
 @runtime_checkable

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from lgsim.dynamics.discrete.discrete_momenta import generalized_momentum, velocity_of_momentum
@@ -27,7 +27,7 @@ from lgsim.dynamics.discrete.discrete_newton import attempt, trial, with_derivat
 from lgsim.dynamics.discrete.rotation_maps import QUATERNION, RotationMap, rotation_map
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme
-from lgsim.integrators.method import Field, ImplicitMethod, Method
+from lgsim.integrators.method import Field, ImplicitMethod
 from lgsim.integrators.newton import Newton
 from lgsim.lie.action import Action
 from lgsim.multibody.model import Model
@@ -104,13 +104,13 @@ class VariationalTree(MachineMethod, ImplicitMethod):
         """The state (q, v) after a step from (q, v), None, and the largest relative change of the last iterations."""
         (model, _, _), _ = _machine(field, args)
         own = self.start(model, y, dt)
-        own, error, gap = self.inner.monitored_step(self.space(model), field, t, own, dt, args)
-        return self.state(model, own), error, gap
+        own, _, gap = self.inner.monitored_step(self.space(model), field, t, own, dt, args)
+        return self.state(model, own), None, gap
 
     @property
-    def inner(self) -> Method:
+    def inner(self) -> MomentumSteps:
         """The step from (q, p, guesses) to the next."""
-        return MomentumSteps(self)
+        return MomentumSteps(tree=self)  # pyright: ignore[reportCallIssue]  (its tableau is a property)
 
     def space(self, model: Model) -> StateSpace:
         """States (q, p, guesses): of each step of the composition the next displacement and the one before."""
@@ -135,6 +135,22 @@ class VariationalTree(MachineMethod, ImplicitMethod):
         """(q, M^-1 p)."""
         q, p = y[: model.nq], y[model.nq : model.nq + model.nv]
         return jnp.concatenate([q, velocity_of_momentum(model, q, p)])
+
+    def why_unsolved(self, model: Model, y: Float[np.ndarray, " state"], dt: float) -> tuple[str, str]:
+        """(the joint that moves most in a step, or whose equation is off most; what to do)."""
+        q, v = jnp.asarray(y[: model.nq]), jnp.asarray(y[model.nq : model.nq + model.nv])
+        h = jnp.asarray(max((abs(f) for _, f in self.tableau.substeps)) * dt, q.dtype)
+        change, _, relative = trial(self.map)(model, q, generalized_momentum(model, q, v), h * v, h, jnp.ones_like(h))
+        turns = not np.isfinite(relative)
+        at = int(np.argmax(np.abs(np.asarray(v if turns else change))))
+        joint = next(name for name, part in model.v_slices.items() if part.start <= at < part.stop)
+        if turns:
+            return joint, (
+                f"a body turns by half a turn or more in a step of {float(h):g} s, where a step is not unique; take dt "
+                f"below {2 / float(np.max(np.abs(v))):.1g} s"
+            )
+        others = " or the map 'cayley', which no momentum is too large for" if self.map == QUATERNION else ""
+        return joint, f"take half of dt = {dt:g} s{others}"
 
 
 class MomentumSteps(ImplicitMethod):
@@ -208,7 +224,10 @@ class MomentumSteps(ImplicitMethod):
         found = _search(kind, fixed, jax.lax.stop_gradient(guess), smallest, tolerance, found)
         found = jax.tree.map(save_in_checkpoint, found)
         d, end = with_derivatives(kind)(by, found.d, found.p)
-        return model.retract(q, d), end + 0.5 * h * tau, found.d, found.change
+        # equations without a solution lead to no state: whoever does not look at residuals finds it not finite
+        solved = found.change <= tolerance
+        q, p = (jnp.where(solved, x, jnp.nan) for x in (model.retract(q, d), end + 0.5 * h * tau))
+        return q, p, found.d, found.change
 
 
 class _Search(NamedTuple):
@@ -231,8 +250,8 @@ def _search(
     nowhere = jnp.full_like(found.change, jnp.inf)
 
     def goes_on(state: tuple) -> Array:
-        best, _, _, scale, count = state
-        return (count < TRIALS) & ~(best.change <= jnp.where(count == 0, tolerance, rounding)) & (scale > 1e-4)
+        best, _, _, _, count = state
+        return (count < TRIALS) & ~(best.change <= jnp.where(count == 0, tolerance, rounding))
 
     def step(state: tuple) -> tuple:
         best, base, y, scale, count = state
@@ -244,9 +263,7 @@ def _search(
         relative = jnp.where(jnp.isfinite(relative), relative, jnp.inf)
         better = relative < (1 - 0.25 * scale) * size
         lost = jnp.isinf(size) & ~better
-        best = _Search(
-            jnp.where(better, d, best.d), jnp.where(better, p, best.p), jnp.where(better, relative, size)
-        )
+        best = _Search(jnp.where(better, d, best.d), jnp.where(better, p, best.p), jnp.where(better, relative, size))
         base = jnp.where(better, d, jnp.where(lost, 0, base))
         y = jnp.where(better, change, jnp.where(lost, 0, y))
         scale = jnp.where(better, jnp.minimum(1, 2 * scale), jnp.where(lost, scale, 0.5 * scale))
