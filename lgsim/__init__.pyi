@@ -69,7 +69,6 @@ from lgsim.multibody import (
     tangent_jacobian,
 )
 from lgsim.simulation import (
-    VARIATIONAL_METHODS,
     Automatic,
     StateHistory,
     Trajectory,
@@ -98,7 +97,6 @@ __all__ = [
     "SO2",
     "SO3",
     "SYMPLECTIC_METHODS",
-    "VARIATIONAL_METHODS",
     "Automatic",
     "BodyMomentumHamiltonian",
     "Cotangent",

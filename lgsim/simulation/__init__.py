@@ -1,7 +1,7 @@
 """Simulation: machines that move in time."""
 
 from lgsim.simulation import controls, events, limits, sensors
-from lgsim.simulation.methods import MOTION_METHODS, VARIATIONAL_METHODS
+from lgsim.simulation.methods import MOTION_METHODS
 from lgsim.simulation.rollout import StateHistory, rollout
 from lgsim.simulation.simulate import simulate
 from lgsim.simulation.simulate_adaptive import simulate_adaptive
@@ -13,7 +13,6 @@ from lgsim.simulation.variational.variational_tree import VariationalTree
 
 __all__ = [
     "MOTION_METHODS",
-    "VARIATIONAL_METHODS",
     "Automatic",
     "StateHistory",
     "StateSpace",

@@ -6,11 +6,11 @@ from lgsim.integrators.method import Method
 from lgsim.integrators.methods import IMPLICIT_METHODS, LINEARLY_IMPLICIT_METHODS, METHODS
 from lgsim.simulation.variational.variational_tree import VariationalTree
 
-VARIATIONAL_METHODS: dict[str, Method] = {"variational": VariationalTree(), "variational4": VariationalTree(order=4)}
+VARIATIONAL_TREES: dict[str, Method] = {"variational": VariationalTree(), "variational4": VariationalTree(order=4)}
 """Variational methods of machines, by name."""
 
 MOTION_METHODS: dict[str, Method] = {
-    **METHODS, **LINEARLY_IMPLICIT_METHODS, **IMPLICIT_METHODS, **VARIATIONAL_METHODS
+    **METHODS, **LINEARLY_IMPLICIT_METHODS, **IMPLICIT_METHODS, **VARIATIONAL_TREES
 }  # fmt: skip
 """The methods that move machines, by name."""
 

@@ -27,7 +27,7 @@ def machine(name):
             KINDS[body["type"]](),
             joint_name=f"joint{i}",
             placement=_pose(body["xyz"], body["rpy"]),
-            mass=body["mass"],
+            mass=float(body["mass"]),
             center=body["com"],
             inertia=np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]),
             **{key: body[key] for key in ("axis", "armature", "damping") if key in body},

@@ -15,7 +15,7 @@ from tests.multibody import trees
 RUNS = [
     pytest.param(
         name, run, id=f"{name} {run['map']} {run['h']}",
-        marks=() if i == 0 and name in ("double_pendulum_damped", "floating_tree") else pytest.mark.slow,
+        marks=() if i == 0 and name.startswith("double") else pytest.mark.slow,
     )
     for name in reference.NAMES
     for i, run in enumerate(reference.runs(name))
@@ -48,7 +48,7 @@ def error_at_end(model, q0, v0, dt, duration, method, end):
 
 
 ORDERS = [
-    pytest.param("quaternion", 2, id="2"),
+    pytest.param("quaternion", 2, id="2", marks=pytest.mark.slow),
     pytest.param("quaternion", 4, id="4", marks=pytest.mark.slow),
     *(pytest.param(name, 2, id=f"2 {name}", marks=pytest.mark.slow) for name in ("cayley", "exp")),
 ]
@@ -80,17 +80,6 @@ def test_order_on_every_joint():
     assert abs(np.log2(errors[0] / errors[1]) - 2) < 0.1
 
 
-def total_momentum(model, q, v):
-    """(linear, angular about the world's origin) momentum (n, 6)."""
-
-    def one(q, v):
-        about = lgsim.centroidal_momentum(model, q, v)
-        center = lgsim.dynamics.center_of_mass(model, q)
-        return jnp.concatenate([about[:3], about[3:] + jnp.cross(center, about[:3])])
-
-    return np.asarray(jax.jit(jax.vmap(one))(q, v))
-
-
 def energies(model, q, v):
     return np.asarray(jax.jit(jax.vmap(lambda q, v: lgsim.kinetic_energy(model, q, v)))(q, v)) + np.asarray(
         jax.jit(jax.vmap(lambda q: lgsim.potential_energy(model, q)))(q)
@@ -100,15 +89,14 @@ def energies(model, q, v):
 @pytest.mark.parametrize("steps", [2000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_momenta_and_energy_of_free_flight(steps):
     """1e5 steps of 10 ms: momenta to 1e-12 of themselves, energy without a trend."""
-    model = floating()
+    spring = 5.0
+    model = floating().replace(stiffness=jnp.zeros(11).at[10].set(spring))
     q0, v0, _ = trees.state(model, seed=3)
     motion = lgsim.rollout(model, q0, 0.5 * v0, dt=0.01, steps=steps, save_every=20, method=VariationalTree())
-    momentum = total_momentum(model, motion.q, motion.v)
-    linear, angular = np.abs(momentum - momentum[0]).reshape(-1, 2, 3).max(axis=(0, 2))
-    # angular momentum about the origin has what rounding makes of the way travelled
-    assert linear < 1e-12 * np.abs(momentum[:, :3]).max()
-    assert angular < 1e-12 * np.abs(momentum[0]).max() * max(1, np.abs(motion.q[:, :3]).max())
-    energy = energies(model, motion.q, motion.v)
+    momentum = jax.jit(jax.vmap(lambda q, v: lgsim.centroidal_momentum(model, q, v)))(motion.q, motion.v)
+    for part in np.split(np.asarray(momentum), 2, axis=1):
+        assert np.abs(part - part[0]).max() < 1e-12 * np.linalg.norm(part[0])
+    energy = energies(model, motion.q, motion.v) + 0.5 * spring * np.asarray(motion.q[:, 12]) ** 2
     trend = np.polyfit(motion.time, energy, 1)[0] * float(motion.time[-1])
     assert abs(trend) < (1e-6 if steps == 100_000 else 1e-4) * energy[0]
 
@@ -141,7 +129,7 @@ def symplectic_form(model, p):
 @pytest.mark.parametrize(
     ("kinds", "parents"),
     [
-        pytest.param(("revolute", "prismatic", "universal"), (-1, 0, 0), id="screws"),
+        pytest.param(("revolute", "prismatic", "universal"), (-1, 0, 0), id="screws", marks=pytest.mark.slow),
         pytest.param(("spherical", "revolute", "spherical"), (-1, 0, 1), id="spherical", marks=pytest.mark.slow),
         pytest.param(("free", "revolute", "spherical"), (-1, 0, 0), id="floating", marks=pytest.mark.slow),
     ],
@@ -192,6 +180,7 @@ def rattle(x, v, h, steps):
     return x
 
 
+@pytest.mark.slow
 def test_rigid_body_is_rattle_on_its_mass_points():
     """With the map "quaternion" a step is that of four mass points held at their distances."""
     rng = np.random.default_rng(0)
@@ -255,11 +244,13 @@ def test_control_and_wrenches_keep_the_order():
 
     drive = {"control": control, "wrenches": wrenches}
     end = lgsim.rollout(model, q0, v0, dt=1 / 1024, steps=256, method=lgsim.MK8, **drive)
-    errors = [
-        float(np.abs(lgsim.rollout(model, q0, v0, dt=dt, steps=round(0.25 / dt), method=VariationalTree(), **drive).v[-1]
-            - end.v[-1]).max())
-        for dt in (1 / 256, 1 / 512)
-    ]  # fmt: skip
+
+    def error(dt):
+        steps = round(0.25 / dt)
+        motion = lgsim.rollout(model, q0, v0, dt=dt, steps=steps, method=VariationalTree(), **drive)
+        return float(np.abs(motion.v[-1] - end.v[-1]).max())
+
+    errors = error(1 / 256), error(1 / 512)
     assert abs(np.log2(errors[0] / errors[1]) - 2) < 0.1
 
 
@@ -277,7 +268,8 @@ def test_stiff_springs_and_dampers_do_not_bound_the_step():
 # Derivatives.
 
 
-@pytest.mark.parametrize("name", ["double_pendulum_damped", pytest.param("floating_tree", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["double_pendulum_damped", "floating_tree"])
 def test_gradients_are_central_differences(name):
     """By q0, v0, torques, inertias, dampers and the step; in both modes alike."""
     model = reference.machine(name)
@@ -334,7 +326,7 @@ def test_batches_and_compilation():
         moved = model.replace(inertias=model.inertias * mass)
         return lgsim.rollout(moved, q0, v0, dt=0.01, steps=10, method=VariationalTree()).q[-1]
 
-    v = v0 + jnp.linspace(0.0, 1.0, 9)[:, None]
+    v = v0[None] + jnp.linspace(0.0, 1.0, 9)[:, None]
     mass = jnp.linspace(0.5, 2.0, 9)
     batch = jax.jit(jax.vmap(end, (None, 0, 0)))(q0, v, mass)
     for k in (0, 4, 8):
@@ -396,6 +388,7 @@ def test_a_whip_is_solved_all_the_same():
     assert np.abs(energy - energy[0]).max() < 0.05 * abs(energy).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cayley", "exp"])
 def test_turns_of_a_radian(name):
     """Of a body that turns by 1 rad a step."""
@@ -406,8 +399,9 @@ def test_turns_of_a_radian(name):
     assert float(motion.residuals.max()) < 1e-7
 
 
+@pytest.mark.slow
 def test_a_turn_of_half_a_turn_is_told():
-    """``simulate`` names the step, the joint and the remedy; ``rollout`` raises; under jit the state is not a number."""
+    """``simulate`` names step, joint and remedy; ``rollout`` raises; under jit the state is not a number."""
     model = trees.build(("spherical",), (-1,))
     v0 = jnp.array([400.0, 0.0, 0.0])
     told = lgsim.simulate(model, None, v0, duration=0.1, dt=0.01, method=VariationalTree("exp"))
@@ -423,18 +417,20 @@ def test_a_turn_of_half_a_turn_is_told():
     assert np.isnan(motion(v0).q[-1]).all()
 
 
+@pytest.mark.slow
 def test_more_momentum_than_the_map_has_is_told():
-    """The map "quaternion" has no step for it; "cayley" has."""
-    model = trees.build(("spherical",), (-1,), gravity=np.zeros(3))
-    v0 = jnp.array([210.0, 30.0, 10.0])
+    """Of a free body: the map "quaternion" has no step for it; "cayley" has."""
+    model = trees.build(("free",), (-1,), gravity=np.zeros(3))
+    v0 = jnp.array([0.0, 0.0, 0.0, 210.0, 30.0, 10.0])
     told = lgsim.simulate(model, None, v0, duration=0.1, dt=0.01, method=VariationalTree())
-    assert "not solved" in told.result and "'cayley'" in told.result
+    assert "not solved" in told.result and "try the map 'cayley'" in told.result
     assert not lgsim.simulate(model, None, v0, duration=0.1, dt=0.01, method=VariationalTree("cayley")).result
 
 
 # Where it is used.
 
 
+@pytest.mark.slow
 def test_machines_that_follow():
     """Joints that mimic others: the dense way, beside MK4 at small steps."""
     from tests.dynamics.machines import mimicking
@@ -452,9 +448,9 @@ def test_simulate_vouches_for_its_steps():
     found = lgsim.simulate(model, q0, v0, duration=1.0, dt=0.005, method=VariationalTree())
     assert found.method == "variational" and not found.result
     true = lgsim.simulate(model, q0, v0, duration=1.0, dt=0.001, method=lgsim.MK8, step_check=False)
-    gap = np.abs(found.q[-1] - true.q[-1]).max()
+    gap = np.abs(found.q - true.q[::5]).max(axis=0)
     assert found.step_error.resolved
-    assert 0.3 * gap < found.step_error.distance[-1] < 10 * gap
+    assert (found.step_error.error[-1, :2] > 0.3 * gap).all() and (found.step_error.error[-1, :2] < 5 * gap).all()
 
 
 def test_what_it_does_not_take():

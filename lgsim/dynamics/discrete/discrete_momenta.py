@@ -19,12 +19,12 @@ linear-time variational integrator for multibody systems, WAFR 2016, Algorithm 2
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache, partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.core import Tracer
 from jax.typing import ArrayLike
@@ -89,8 +89,8 @@ def step_length(dt: Float[ArrayLike, "*one"], dtype: jnp.dtype) -> Float[Array, 
     """
     if jnp.shape(dt) != ():
         raise ValueError(f"dt: expected one number of seconds, got shape {jnp.shape(dt)}; use jax.vmap for many")
-    if not isinstance(dt, Tracer) and not (math.isfinite(float(dt)) and float(dt)):
-        raise ValueError(f"dt: expected a finite step that is not zero, got {float(dt)} s")
+    if not isinstance(dt, Tracer) and not (np.isfinite(np.asarray(dt)) and np.asarray(dt)):
+        raise ValueError(f"dt: expected a finite step that is not zero, got {dt} s")
     return jnp.asarray(dt, dtype)
 
 

@@ -62,7 +62,7 @@ def attempt(kind: RotationMap, iterations: int) -> Callable[..., Attempt]:
         at = node(model, q)
 
         def iterate(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
-            d, _ = state
+            d = state[0]
             y = fusion_barrier(_change(kind, model, q, at, momentum, d, h)[0])
             return (fusion_barrier(d + y), y), None
 

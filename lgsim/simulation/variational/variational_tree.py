@@ -149,7 +149,7 @@ class VariationalTree(MachineMethod, ImplicitMethod):
                 f"a body turns by half a turn or more in a step of {float(h):g} s, where a step is not unique; take dt "
                 f"below {2 / float(np.max(np.abs(v))):.1g} s"
             )
-        others = " or the map 'cayley', which no momentum is too large for" if self.map == QUATERNION else ""
+        others = ", or try the map 'cayley'" if self.map == QUATERNION else ""
         return joint, f"take half of dt = {dt:g} s{others}"
 
 
