@@ -19,6 +19,7 @@ Importing it changes no JAX setting and loads no JAX: a part is imported when it
 - trajectory optimization, inverse kinematics, model predictive control: ``optimize`` (extra ``optimize`` for the
   minimizers of optimistix);
 - identification from recorded motion: ``identify`` (extra ``identify``);
+- variational motion of machines without drift of momentum or energy: ``VariationalTree``, ``discrete_momenta``;
 - dispersions: ``montecarlo`` samples states, parameters and disturbances, on groups (extra ``montecarlo``);
 - pictures: ``view`` (extras ``plot`` and ``view``); an arm to try things on: ``data.arm7()``;
 - problems, studies and maps of recordings from TOML files: ``scenarios.load_scenario`` and others;

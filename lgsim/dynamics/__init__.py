@@ -1,6 +1,8 @@
 """Algorithms of multibody dynamics, one a file; none knows a joint by name."""
 
 from lgsim.dynamics.coriolis import coriolis_matrix
+from lgsim.dynamics.discrete.discrete_momenta import discrete_momenta, generalized_momentum, velocity_of_momentum
+from lgsim.dynamics.discrete.rotation_maps import ROTATION_MAPS, RotationMap
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.factorization import change_frames, global_matrices, square_factors
 from lgsim.dynamics.forces import bias_forces, gravity_forces
@@ -35,13 +37,51 @@ from lgsim.dynamics.poincare import poincare_equations
 from lgsim.dynamics.regressor import energy_regressor, momentum_regressor, torque_regressor
 
 __all__ = [
-    "Capsule", "ForwardDynamicsDerivatives", "InverseDynamicsDerivatives", "Reference", "bias_forces", "center_of_mass",
-    "center_of_mass_jacobian", "center_of_mass_velocity", "centroidal_momentum", "centroidal_momentum_matrix",
-    "centroidal_momentum_matrix_rate", "centroidal_momentum_rate", "change_frames", "coriolis_matrix",
-    "energy_regressor", "forward_dynamics", "forward_dynamics_derivatives", "forward_kinematics", "frame_accelerations",
-    "frame_distance", "frame_jacobian", "frame_jacobian_rate", "frame_twists", "global_matrices", "gravity_forces",
-    "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_mass_matrix", "kinetic_energy", "mass_matrix",
-    "momentum_regressor", "operational_space", "passive_forces", "poincare_equations", "potential_energy",
-    "solve_mass_matrix", "sphere", "spring_energy", "square_factors", "tip_operator",
-    "torque_regressor", "velocity_operators",
+    "ROTATION_MAPS",
+    "Capsule",
+    "ForwardDynamicsDerivatives",
+    "InverseDynamicsDerivatives",
+    "Reference",
+    "RotationMap",
+    "bias_forces",
+    "center_of_mass",
+    "center_of_mass_jacobian",
+    "center_of_mass_velocity",
+    "centroidal_momentum",
+    "centroidal_momentum_matrix",
+    "centroidal_momentum_matrix_rate",
+    "centroidal_momentum_rate",
+    "change_frames",
+    "coriolis_matrix",
+    "discrete_momenta",
+    "energy_regressor",
+    "forward_dynamics",
+    "forward_dynamics_derivatives",
+    "forward_kinematics",
+    "frame_accelerations",
+    "frame_distance",
+    "frame_jacobian",
+    "frame_jacobian_rate",
+    "frame_twists",
+    "generalized_momentum",
+    "global_matrices",
+    "gravity_forces",
+    "inverse_dynamics",
+    "inverse_dynamics_derivatives",
+    "inverse_mass_matrix",
+    "kinetic_energy",
+    "mass_matrix",
+    "momentum_regressor",
+    "operational_space",
+    "passive_forces",
+    "poincare_equations",
+    "potential_energy",
+    "solve_mass_matrix",
+    "sphere",
+    "spring_energy",
+    "square_factors",
+    "tip_operator",
+    "torque_regressor",
+    "velocity_of_momentum",
+    "velocity_operators",
 ]  # fmt: skip

@@ -98,7 +98,7 @@ def freeze(model: Model, q: Array, v: Array, wrenches: Array | None) -> Frozen:
     relative = row.poses(model, rows, q)
     fall = jax.tree.map(lambda x: jnp.broadcast_to(x, q.shape[1:]), row.gravity(model))
     if tree.floats:
-        relative, fall = _from_base(model, rows, relative, fall, q)
+        relative, fall = from_base(model, rows, relative, fall, q)
     T = world_poses(order(tree), relative, q.shape[1:])
     z = Vec(T.R.r0.z, T.R.r1.z, T.R.r2.z)
     S = fusion_barrier(Motion(z * rows.b + T.p.cross(z) * rows.a, z * rows.a))
@@ -121,7 +121,7 @@ def _before(tree: Topology, V: Motion, S: Motion, rates: Array) -> Motion:
     return row.select(V - S * rates, first)
 
 
-def _from_base(model: Model, rows: row.Rows, relative: Transform, fall: Motion, q: Array) -> tuple[Transform, Motion]:
+def from_base(model: Model, rows: row.Rows, relative: Transform, fall: Motion, q: Array) -> tuple[Transform, Motion]:
     """Poses and fall in the frame where the base is: moments about a far origin would lose digits."""
     joint = model.topology.base
     pose = row.transform(model.placements[:1]) @ joint.transform([q[i : i + 1] for i in range(joint.nq)])

@@ -90,11 +90,11 @@ def _passive(model: Model, q: Array, v: Array) -> Array:
 
 @cache
 def _native(tree: Topology) -> Callable[..., Array]:
-    return native_with_derivatives(partial(_forces, tree))
+    return native_with_derivatives(partial(batch_forces, tree))
 
 
-def _forces(tree: Topology, drives: Array, q: Array, v: Array) -> Array:
-    """Coordinates first, a batch last."""
+def batch_forces(tree: Topology, drives: Array, q: Array, v: Array) -> Array:
+    """``passive_forces`` with coordinates first and a batch last; ``drives`` as the model's, (nv, 15, *batch)."""
     drive = {name: drives[:, i] for i, name in enumerate(DRIVES)}
     x, held = _numbers(tree, q)
     speed = configuration.by_joint(tree, _speed, q=(q, "q"), v=(v, "v"))

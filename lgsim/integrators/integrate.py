@@ -21,7 +21,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int, PyTree, Shaped
 
-from lgsim.integrators.method import Field, Method, Number, check_field, count, scalar, state
+from lgsim.integrators.method import Field, Method, Number, count, scalar, state
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
 from lgsim.xla import save_marked_values, straight_line
@@ -129,8 +129,6 @@ def integrate(
     if inputs is not None and lengths != {(steps,)}:
         raise ValueError(f"inputs: expected arrays with a leading axis of {steps} steps, got {sorted(lengths)}")
     first_args = args if inputs is None else (args, jax.tree.map(lambda x: jnp.asarray(x)[0], inputs))
-    check_field(action, field, t0, y0, first_args)
-    action.check_point(y0, "y0")
     method.check_problem(action, field, t0, y0, first_args)
     loop = checkpoint_policy(checkpoint)
     solution = _run(method, action, field, y0, t0, dt, steps, args, inputs, save_every, loop)

@@ -135,7 +135,9 @@ class Method(eqx.Module):
             )
 
     def check_problem(self, action: Action, field: Field, t0: Float[Array, ""], y0: Point, args: Any) -> None:
-        """Raise if the method cannot start from y0 with this field, beyond what holds for all methods."""
+        """Raise if the method cannot start from y0 with this field: as ``check_field`` and ``action.check_point``."""
+        check_field(action, field, t0, y0, args)
+        action.check_point(y0, "y0")
 
 
 class ImplicitMethod(Method):

@@ -193,7 +193,7 @@ class Rollout(eqx.Module):
             )  # fmt: skip
         else:
             motion = _substepped(run, run.substeps)
-        tau = drives(run.model, run.drive, run.saved_torques(), *motion)
+        tau = drives(run.model, run.drive, run.saved_torques(), *motion[:5])
         return SampledMotion(run.model, motion.time, motion.q, motion.v, tau)
 
     @property

@@ -61,6 +61,11 @@ def retract(topology: Topology, q: Array, dv: Array) -> Array:
     return by_group(topology, _retract, "q", q=(q, "q"), dv=(dv, "v"))
 
 
+def retract_rows(topology: Topology, q: Array, dv: Array) -> Array:
+    """``retract`` with the coordinates on the first axis, a batch last."""
+    return _rows(topology, _retract, "q", ("q", "v"), q, dv) if topology.groups else q + dv
+
+
 def difference(topology: Topology, q0: Array, q1: Array) -> Array:
     """The tangent vector dv with ``retract(q0, dv) = q1``, of a topology alone; ``Model.difference`` says more."""
     return by_group(topology, _difference, "v", q0=(q0, "q"), q1=(q1, "q"))

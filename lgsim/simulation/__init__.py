@@ -9,6 +9,7 @@ from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.stiffness import Automatic
 from lgsim.simulation.stops import with_stops
 from lgsim.simulation.trajectory import Trajectory, TrajectorySummary
+from lgsim.simulation.variational.variational_tree import VariationalTree
 
 __all__ = [
     "MOTION_METHODS",
@@ -17,6 +18,7 @@ __all__ = [
     "StateSpace",
     "Trajectory",
     "TrajectorySummary",
+    "VariationalTree",
     "controls",
     "events",
     "limits",

@@ -67,7 +67,11 @@ class FixedSteps:
         count = self.chunk if count is None else count
         steps = {"count": jnp.asarray(count), "method": self.method, "steps": self.length}
         found = _chunk(*self.arguments(y, done, ratio), **steps)
-        return jax.tree.map(lambda x: np.asarray(x)[: count + 1 : self.every], found)
+        nodes = jax.tree.map(lambda x: np.asarray(x)[: count + 1 : self.every], found)
+        if found.residuals is None or self.every == 1:
+            return nodes
+        largest = np.asarray(found.residuals)[1 : count + 1].reshape(-1, self.every).max(axis=1)
+        return nodes._replace(residuals=np.concatenate([nodes.residuals[:1], largest]))
 
     def arguments(
         self, y: Shaped[np.ndarray, " state"] | Float[Array, " state"], done: int, ratio: tuple[int, int] = (1, 1)

@@ -1,12 +1,18 @@
-"""The methods that move machines, by name: explicit, linearly implicit and implicit ones."""
+"""The methods that move machines, by name: explicit, linearly implicit, implicit and variational ones."""
 
 from __future__ import annotations
 
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import IMPLICIT_METHODS, LINEARLY_IMPLICIT_METHODS, METHODS
+from lgsim.simulation.variational.variational_tree import VariationalTree
 
-MOTION_METHODS: dict[str, Method] = {**METHODS, **LINEARLY_IMPLICIT_METHODS, **IMPLICIT_METHODS}
-"""Methods in exponentials, which any machine takes, by name."""
+VARIATIONAL_TREES: dict[str, Method] = {"variational": VariationalTree(), "variational4": VariationalTree(order=4)}
+"""Variational methods of machines, by name."""
+
+MOTION_METHODS: dict[str, Method] = {
+    **METHODS, **LINEARLY_IMPLICIT_METHODS, **IMPLICIT_METHODS, **VARIATIONAL_TREES
+}  # fmt: skip
+"""The methods that move machines, by name."""
 
 
 def method_name(method: Method) -> str:

@@ -135,6 +135,10 @@ class MotionField(eqx.Module):
 
     __call__ = staticmethod(equations_of_motion)
 
+    def machine(self, args: Any) -> Any:
+        """((model, control, wrenches), segment): the arguments themselves."""
+        return args
+
     def sample(self, t: Float[Array, ""], y: State, dt: Float[Array, ""], args: Any) -> State:
         """The state at the start of a step dt, after what jumps there in actuators with clocks."""
         return sample_actuators(t, y, dt, args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,7 +15,7 @@ from jaxtyping import Float, Int
 from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.passive_forces import passive_forces
-from lgsim.integrators.integrate import Checkpoint, integrate
+from lgsim.integrators.integrate import Checkpoint, Solution, integrate
 from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.multibody.model import Model
@@ -42,6 +43,7 @@ from lgsim.simulation.finite_checks import (
     plain_errors,
 )
 from lgsim.simulation.motion_field import MOTION_FIELD
+from lgsim.simulation.variational.machine_method import MachineMethod
 
 Drive = Control | None
 """What drives a machine beside given rows: a control, or actuators that it commands."""
@@ -57,6 +59,8 @@ class StateHistory(NamedTuple):
         drive_forces: Forces of the drives that lag (saved, nv), N m or N, those of the others being what they were at
             t0; None where no drive of the machine lags.
         actuator_states: States of the actuators (saved, states); None where none has any.
+        residuals: Of an implicit method the largest relative residual of its equations since the state saved before,
+            (saved,), the first one 0; None of any other.
     """
 
     time: Float[Array, "*batch saved"]
@@ -64,6 +68,7 @@ class StateHistory(NamedTuple):
     v: Float[Array, "*batch saved nv"]
     drive_forces: Float[Array, "*batch saved nv"] | None = None
     actuator_states: Float[Array, "*batch saved states"] | None = None
+    residuals: Float[Array, "*batch saved"] | None = None
 
 
 def rollout(
@@ -121,7 +126,7 @@ def rollout(
             reverse mode the first gradient that is not. Without it nothing is left of this in the program.
 
     Returns:
-        StateHistory(time, q, v, drive_forces, actuator_states).
+        StateHistory(time, q, v, drive_forces, actuator_states, residuals).
 
     Raises:
         TypeError: dtypes differ from the model's, or an argument is of the wrong kind.
@@ -154,11 +159,27 @@ def integrate_motion(
     arguments: dict[str, Any] = (
         {"args": (machine, segments)} if segments is None or segments.steady else {"args": machine, "inputs": segments}
     )
+    method, space, y = _between_jumps(method, control), state_space(model, control), y0
+    known = method if isinstance(method, MachineMethod) else None
+    if known is not None:
+        method, space, y = known.inner, known.space(model), known.start(model, y0, jnp.asarray(dt, y0.dtype))
     solution = integrate(
-        _between_jumps(method, control), state_space(model, control), MOTION_FIELD, y0, t0=t0, dt=dt, steps=steps,
-        save_every=save_every, checkpoint=checkpoint, **arguments,
+        method, space, MOTION_FIELD, y, t0=t0, dt=dt, steps=steps, save_every=save_every, checkpoint=checkpoint,
+        **arguments,
     )  # fmt: skip
-    return StateHistory(solution.ts, *split_state(model, solution.ys), actuator_part(model, solution.ys))
+    ys = solution.ys
+    if known is not None:
+        ys = jnp.concatenate([y0[None], jax.vmap(partial(known.state, model))(ys[1:])])
+    return _history(model, solution, ys)
+
+
+def _history(model: Model, solution: Solution, ys: Float[Array, "saved state"]) -> StateHistory:
+    """The states ``ys`` of a solution by their parts."""
+    residuals = solution.residuals
+    if residuals is not None:
+        largest = jnp.max(residuals.reshape(len(ys) - 1, -1), axis=1)
+        residuals = jnp.concatenate([jnp.zeros_like(largest[:1]), largest])
+    return StateHistory(solution.ts, *split_state(model, ys), actuator_part(model, ys), residuals)
 
 
 def _between_jumps(method: Method, control: Drive) -> Method:
@@ -196,7 +217,7 @@ def integrate_checked_motion(
     )
     saved = CheckedQuantity(model.topology, "the saved state", "saved", "what is made of the motion")
     states = check_gradient_finite(saved, numbers[-1], solution.ts[-1], solution.ys)
-    return StateHistory(solution.ts, *split_state(model, states), actuator_part(model, states))
+    return _history(model, solution, states)
 
 
 class CheckedField(eqx.Module):
@@ -206,10 +227,14 @@ class CheckedField(eqx.Module):
         """The algebra vector, all its quantities checked."""
         return checked_equations_of_motion(t, y, args)
 
+    def machine(self, args: Any) -> Any:
+        """((model, control, wrenches), segment of the step)."""
+        (machine, steady), (_, segment) = args
+        return machine, segment if steady is None else steady
+
     def sample(self, t: Float[Array, ""], y: State, dt: Float[Array, ""], args: Any) -> State:
         """See ``sample_actuators``."""
-        (machine, steady), (_, segment) = args
-        return sample_actuators(t, y, dt, (machine, segment if steady is None else steady))
+        return sample_actuators(t, y, dt, self.machine(args))
 
     def settle(self, y: State, args: Any) -> State:
         """See ``settle_actuators``."""

@@ -37,6 +37,7 @@ from lgsim.simulation.rollout import Drive, StateHistory, integrate_checked_moti
 from lgsim.simulation.step_checks.step_check import check_steps, joined_state, node_steps
 from lgsim.simulation.stiffness import Automatic, UnstableMode, singular_joint, unstable_mode
 from lgsim.simulation.trajectory import Trajectory
+from lgsim.simulation.variational.machine_method import MachineMethod
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
 from lgsim.support.padded_batches import in_padded_batches
@@ -267,15 +268,20 @@ def _forces(
         # the last state has no row after it: the end of the last one
         since, force, slope = jax.tree.map(lambda x: x[np.minimum(at, len(x) - 1)], rows)
         torques = force + slope * (motion.time - since)[:, None]
-    return in_padded_batches(partial(drives, model, control), torques, *motion)
+    return in_padded_batches(partial(drives, model, control), torques, *motion[:5])
 
 
 def _finite(
     fixed: FixedSteps, motion: StateHistory, done: int, start: Float[np.ndarray, " state"]
 ) -> tuple[StateHistory, str]:
-    """(the nodes before the first one that is not finite, what to say of that one); ``start`` is before all."""
+    """(the nodes before the first one that is not finite, or to which a step was not solved, what to say of that one);
+    ``start`` is before all.
+    """
     model, dt = fixed.model, fixed.dt
-    bad = ~np.all([np.isfinite(x).all(axis=1) for x in motion[1:] if x is not None], axis=0)
+    bad = ~np.all(np.isfinite(joined_state(motion)), axis=1)
+    unsolved = _first_unsolved(fixed, motion)
+    if unsolved is not None and not bad[:unsolved].any():
+        return _slice(motion, slice(unsolved)), _describe_unsolved(fixed, motion, done, unsolved, start)
     if not bad.any():
         return motion, ""
     first = int(np.argmax(bad))
@@ -292,6 +298,33 @@ def _finite(
             advice = f"{mode}: take a dt of {0.5 * mode.largest_step:.1g} s, or a method such as Rodas4"
     return _slice(motion, slice(first)), (
         f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; {advice}"
+    )
+
+
+def _first_unsolved(fixed: FixedSteps, motion: StateHistory) -> int | None:
+    """The first node to which the equations of an implicit step were not solved, or None."""
+    largest = fixed.method.largest_residual(fixed.model.dtype)
+    if motion.residuals is None or largest is None:
+        return None
+    unsolved = ~(np.asarray(motion.residuals) <= largest)
+    return int(np.argmax(unsolved)) if unsolved.any() else None
+
+
+def _describe_unsolved(
+    fixed: FixedSteps, motion: StateHistory, done: int, node: int, start: Float[np.ndarray, " state"]
+) -> str:
+    """Which steps to a node were not solved, at which joint, and what to do."""
+    first, last = done + node * fixed.every + 1, done + (node + 1) * fixed.every
+    steps = f"step {last}" if first == last else f"one of the steps {first} to {last}"
+    residual = np.asarray(motion.residuals)[node]
+    before = start if node == 0 else joined_state(_slice(motion, slice(node - 1, node)))[0]
+    joint, advice = "", f"take a smaller dt than {fixed.dt:g} s"
+    if isinstance(fixed.method, MachineMethod):
+        joint, advice = fixed.method.why_unsolved(fixed.model, before, fixed.dt)
+    where = f", first at the joint {joint!r}" if joint else ""
+    return (
+        f"not solved: Newton's method did not converge in {steps}, up to {last * fixed.dt:g} s{where} (relative "
+        f"residual {residual:.1e}); {advice}"
     )
 
 

@@ -136,13 +136,13 @@ class PlantField(eqx.Module):
         self, t: Float[Array, ""], y: Float[Array, " state"], dt: Float[Array, ""], args: tuple[Plant, Inputs]
     ) -> Float[Array, " state"]:
         """The state at the start of a step dt."""
-        return sample_actuators(t, y, dt, self._machine(args))
+        return sample_actuators(t, y, dt, self.machine(args))
 
     def settle(self, y: Float[Array, " state"], args: tuple[Plant, Inputs]) -> Float[Array, " state"]:
         """The state at the end of a step."""
-        return settle_actuators(y, self._machine(args))
+        return settle_actuators(y, self.machine(args))
 
-    def _machine(self, args: tuple[Plant, Inputs]) -> Any:
+    def machine(self, args: tuple[Plant, Inputs]) -> Any:
         """The arguments of a simulation's field."""
         plant, (signals, _) = args
         row = TorqueSegment(jnp.zeros((), signals.dtype), signals, jnp.zeros_like(signals))

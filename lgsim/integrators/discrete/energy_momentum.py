@@ -114,6 +114,7 @@ class EnergyMomentum(ImplicitMethod):
             ValueError: y0 violates the constraints, the mass matrix is not constant, the invariants are not quadratic,
                 or the potential is not that of the Lagrangian.
         """
+        super().check_problem(action, field, t0, y0, args)
         mechanics = check_mechanics(field, action, self.name)
         check_start(mechanics, t0, y0, args, tangent=False)
         if not known(t0, y0, args, mechanics):

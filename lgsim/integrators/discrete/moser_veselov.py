@@ -92,6 +92,7 @@ class MoserVeselov(ImplicitMethod):
             TypeError: it is no ``DiscreteMechanics``.
             ValueError: it has constraints or forces, depends on the attitude, or its inertia changes with the velocity.
         """
+        super().check_problem(action, field, t0, y0, args)
         mechanics = check_mechanics(field, action, self.name)
         if mechanics.constraints is not None or mechanics.force is not None:
             raise ValueError("field: the method of Moser and Veselov is of a free body, without constraints and forces")

@@ -99,6 +99,7 @@ class Variational(ImplicitMethod):
 
     def check_problem(self, action: Action, field: Field, t0: Scalar, y0: Point, args: Any) -> None:
         """Raise if the field is no ``DiscreteMechanics`` on the action's group, or y0 violates its constraints."""
+        super().check_problem(action, field, t0, y0, args)
         check_start(check_mechanics(field, action, self.name), t0, y0, args, tangent=True)
 
     def monitored_step(

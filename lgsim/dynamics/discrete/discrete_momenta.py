@@ -1,0 +1,223 @@
+"""The discrete Lagrangian of a machine and its momenta at both ends of a step, the discrete Legendre transforms.
+
+    L_d(q0, q1) = sum over bodies [ m |c1 - c0|^2 / (2 h) + phi . I phi / (2 h) ]
+                  + sum over drives [ armature d^2 / (2 h) ] - h (V(q0) + V(q1)) / 2,
+
+c the center of mass, I the inertia about it, phi the discrete rotation vector (``rotation_maps.py``), d the
+displacement of a joint, ``q1 = retract(q0, d)``, V the potential of gravity. The wrench of a body's discrete momentum
+
+    w = ( m (c1 - c0) / h,  c0 x m (c1 - c0) / h + K^T I phi / h )
+
+is the same at both ends in one frame, since a free body keeps it. With the screws S at t_k and ``S' = Ad_E S`` at
+t_(k+1), gravity's forces g and g' there:
+
+    p_k = S . sum w + armature d / h - h/2 g,      p_(k+1) = S' . sum w + armature d / h + h/2 g'.
+
+Source: Marsden and West 2001, Discrete mechanics and variational integrators, (1.3.1); Lee, Liu, Park, Srinivasa, A
+linear-time variational integrator for multibody systems, WAFR 2016, Algorithm 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float
+
+from lgsim.dynamics import linearization, validation
+from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import rows as row
+from lgsim.dynamics.discrete.displacement import Displacement, Node, carried, displacements, node, turned
+from lgsim.dynamics.discrete.rotation_maps import QUATERNION, RotationMap, rotation_map
+from lgsim.dynamics.inverse_dynamics import inverse_dynamics
+from lgsim.dynamics.inverse_mass import solve_mass_matrix
+from lgsim.dynamics.passive_forces import batch_forces
+from lgsim.multibody import configuration
+from lgsim.multibody.model import Model
+from lgsim.spatial import Force, Vec
+from lgsim.support import check
+from lgsim.xla import fusion_barrier, native_with_derivatives
+
+
+def discrete_momenta(
+    model: Model,
+    q0: Float[Array, "*#batch nq"],
+    q1: Float[Array, "*#batch nq"],
+    dt: Float[ArrayLike, "*one"],
+    map: str | RotationMap = QUATERNION,
+) -> tuple[Float[Array, "*batch nv"], Float[Array, "*batch nv"]]:
+    """Both discrete Legendre transforms of the discrete Lagrangian ``L_d``: ``p0 = -D1 L_d``, ``p1 = D2 L_d``.
+
+    D1 and D2 are slopes along ``retract(q, e)``, so that p is conjugate to the velocities of the model. Gravity is in
+    L_d; dampers, springs, friction and stops are not. No body may turn by half a turn or more in the step.
+
+    Args:
+        model: The machine.
+        q0, q1: Configurations at both ends of the step.
+        dt: The step, s.
+        map: The discrete rotation vector: "quaternion", "cayley" or "exp", or one of ``ROTATION_MAPS``.
+
+    Returns:
+        Momenta, kg m^2/s or kg m/s; of groups and a floating base in the child's frame.
+
+    Raises:
+        ValueError: an array has a wrong length, dt is zero or not finite, the map is unknown.
+        TypeError: dtypes differ, or are not float32 or float64.
+
+    Source: Marsden and West 2001, (1.3.1); the L_d of this file.
+    """
+    kind, h = rotation_map(map), step_length(dt, model.dtype)
+    d = model.difference(q0, q1)
+
+    def both(model: Model, q: Array, d: Array) -> tuple[Array, Array]:
+        return legendre(kind, False)(model, q, d, h)
+
+    return validation.call(both, model, q=(q0, "q"), d=(d, "v"))
+
+
+def step_length(dt: Float[ArrayLike, "*one"], dtype: jnp.dtype) -> Float[Array, ""]:
+    """Dt as a number of the dtype.
+
+    Raises:
+        ValueError: it is zero, not finite or no single number.
+    """
+    if jnp.shape(dt) != ():
+        raise ValueError(f"dt: expected one number of seconds, got shape {jnp.shape(dt)}; use jax.vmap for many")
+    if not isinstance(dt, Tracer) and not (np.isfinite(np.asarray(dt)) and np.asarray(dt)):
+        raise ValueError(f"dt: expected a finite step that is not zero, got {dt} s")
+    return jnp.asarray(dt, dtype)
+
+
+def generalized_momentum(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
+) -> Float[Array, "*batch nv"]:
+    """``p = M(q) v``, the momentum of each degree of freedom, O(n).
+
+    Args:
+        model: The machine.
+        q: Configuration.
+        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+
+    Returns:
+        kg m^2/s or kg m/s; of a floating base its momentum about the base's origin, in its frame.
+
+    Raises:
+        ValueError: an array has a wrong length.
+        TypeError: dtypes differ, or are not float32 or float64.
+    """
+    q, v = check.arguments(q=(q, (model.nq,)), v=(v, (model.nv,)))
+    return inverse_dynamics(model.replace(gravity=jnp.zeros_like(model.gravity)), q, jnp.zeros_like(v), v)
+
+
+def velocity_of_momentum(
+    model: Model, q: Float[Array, "*#batch nq"], p: Float[Array, "*#batch nv"]
+) -> Float[Array, "*batch nv"]:
+    """``v = M(q)^-1 p``, the velocity of a momentum, O(n); arguments and errors as ``generalized_momentum``."""
+    return solve_mass_matrix(model, q, p)
+
+
+# One state, the batch last.
+
+
+class Moved(NamedTuple):
+    """A machine at t_k and what a step makes of it, by rows."""
+
+    at: Node
+    change: Displacement
+    wrench: Force
+    """Of each body's discrete momentum."""
+    phi: Vec
+    center: Vec
+    """At t_(k+1)."""
+
+
+def moved(kind: RotationMap, model: Model, at: Node, d: Array, h: Array) -> Moved:
+    """The step with the displacements d (nv, *batch) of the degrees of freedom and the length h (*batch)."""
+    E = displacements(model.topology, at, row.speeds(model, d))
+    way = fusion_barrier(turned(E.s, E.x, at.center) + E.shift)
+    f = way * (at.mass / h)
+    phi = fusion_barrier(kind.vector(E.s, E.x))
+    spin = kind.spin(E.s, phi, at.inertia) * (1 / h)
+    return Moved(at, E, fusion_barrier(Force(f, at.center.cross(f) + spin)), phi, at.center + way)
+
+
+def start_forces(model: Model, step: Moved, d: Array, h: Array) -> Array:
+    """``S . sum w + armature d/h - h/2 g`` (nv, *batch): the momentum at t_k of L_d."""
+    order = linearization.order(model.topology)
+    weight = weights(step.at, step.at.center)
+    total = order.up(fusion_barrier(step.wrench - weight * (0.5 * h)))
+    return row.gathered(model, total.power(step.at.screws)) + model.armature * d / h
+
+
+def end_forces(model: Model, step: Moved, d: Array, h: Array) -> Array:
+    """``S' . sum w + armature d/h + h/2 g'`` (nv, *batch): the momentum at t_(k+1) of L_d."""
+    order = linearization.order(model.topology)
+    total = order.up(fusion_barrier(step.wrench + weights(step.at, step.center) * (0.5 * h)))
+    screws = carried(step.change, step.at.screws)
+    return row.gathered(model, total.power(screws)) + model.armature * d / h
+
+
+def weights(at: Node, center: Vec) -> Force:
+    """The wrenches of gravity on the bodies, their centers being there."""
+    f = Vec(*(at.mass * g for g in at.gravity))
+    return Force(f, center.cross(f))
+
+
+def midpoint_forces(model: Model, q: Array, d: Array, h: Array) -> Array:
+    """What dampers, springs, friction and stops do half way, at ``retract(q, d/2)`` and the velocity d/h: (nv, *batch).
+
+    One half of it acts at each end of the step, which takes nothing of the step's symmetry; what only a joint's own
+    displacement enters is implicit at no cost, so that stiff springs do not bound the step.
+    """
+    tree = model.topology
+    return batch_forces(tree, model.drives, configuration.retract_rows(tree, q, 0.5 * d), d / h)
+
+
+def full(model: Model, h: Array, *vectors: Array) -> list[Array]:
+    """Vectors (k, *batch), then h (*batch), with batch axes of full length."""
+    *wide, h = mc.full(model, *vectors, h[None])
+    return [*wide, h[0]]
+
+
+@cache
+def legendre(kind: RotationMap, passive: bool) -> Callable[..., tuple[Array, Array]]:
+    """The function of (model, q, d, h) that gives both momenta (nv,), native with its derivatives.
+
+    Args:
+        kind: The discrete rotation vector.
+        passive: Whether the machine's dampers, springs, friction and stops act as well: the first result is then the
+            momentum that the other forces have to supply at t_k, less half the step's impulse of these.
+    """
+    return native_with_derivatives(partial(_both, kind, passive))
+
+
+@cache
+def start_momentum(kind: RotationMap) -> Callable[..., Array]:
+    """The first of ``legendre(kind, True)``."""
+    return native_with_derivatives(lambda *args: _both(kind, True, *args, end=False))
+
+
+@cache
+def end_momentum(kind: RotationMap) -> Callable[..., Array]:
+    """The second of ``legendre(kind, True)``."""
+    return native_with_derivatives(lambda *args: _both(kind, True, *args, start=False))
+
+
+def _both(
+    kind: RotationMap, passive: bool, model: Model, q: Array, d: Array, h: Array, start: bool = True, end: bool = True
+) -> tuple[Array, Array] | Array:
+    q, d, h = full(model, h, q, d)
+    step = moved(kind, model, node(model, q), d, h)
+    impulse = 0.5 * h * midpoint_forces(model, q, d, h) if passive else 0
+    found = []
+    if start:
+        found.append(start_forces(model, step, d, h) - impulse)
+    if end:
+        found.append(end_forces(model, step, d, h) + impulse)
+    return (found[0], found[1]) if start and end else found[0]

@@ -1,0 +1,171 @@
+"""The step of a machine that has a given momentum at its start: Newton's method on the displacement, exact, in O(n).
+
+The equations of a step are ``F(d) = p``, F the momentum at its start (``discrete_momenta.start_momentum``); their
+Jacobian is solved in O(n) (``step_matrix.py``). Whatever found a step, its derivatives are those of the implicit
+function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.custom_derivatives import SymbolicZero
+
+from lgsim.dynamics.discrete.discrete_momenta import (
+    Moved,
+    end_forces,
+    end_momentum,
+    full,
+    midpoint_forces,
+    moved,
+    start_forces,
+    start_momentum,
+)
+from lgsim.dynamics.discrete.displacement import Node, node
+from lgsim.dynamics.discrete.rotation_maps import RotationMap
+from lgsim.dynamics.discrete.step_matrix import solve, step_matrix
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import Topology
+from lgsim.xla import batch_last, fusion_barrier, linear_last
+
+
+class Attempt(NamedTuple):
+    """What an iteration found.
+
+    Attributes:
+        d: Displacement of each degree of freedom in the step (nv,), rad or m; of groups the algebra vector.
+        p: The momentum at its end but for half the impulse of other forces (nv,).
+        correction: The largest change of the last iteration relative to the largest displacement, () without a unit;
+            infinite where a body turns by half a turn or more.
+    """
+
+    d: Array
+    p: Array
+    correction: Array
+
+
+@cache
+def attempt(kind: RotationMap, iterations: int) -> Callable[..., Attempt]:
+    """The function of (model, q, momentum, guess, h, smallest) that takes a number of Newton's iterations at once.
+
+    ``momentum`` is that at the start with half the impulse of other forces, ``smallest`` the displacement (rad or m)
+    below which changes are relative to it. Not to be differentiated.
+    """
+
+    def core(model: Model, q: Array, momentum: Array, guess: Array, h: Array, smallest: Array) -> Attempt:
+        q, momentum, guess, h = full(model, h, q, momentum, guess)
+        at = node(model, q)
+
+        def iterate(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+            d = state[0]
+            y = fusion_barrier(_change(kind, model, q, at, momentum, d, h)[0])
+            return (fusion_barrier(d + y), y), None
+
+        (d, y), _ = jax.lax.scan(iterate, (guess, jnp.zeros_like(guess)), None, length=iterations)
+        step = moved(kind, model, at, d, h)
+        p = end_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
+        return Attempt(d, p, _relative(model.topology, step, d, y, smallest))
+
+    return batch_last(core)
+
+
+@cache
+def trial(kind: RotationMap) -> Callable[..., tuple[Array, Array, Array]]:
+    """The function of (model, q, momentum, d, h, smallest) that gives Newton's change at d, the momentum at the end of
+    the step with d, and the change's relative size, as ``Attempt`` has them.
+    """
+
+    def core(model: Model, q: Array, momentum: Array, d: Array, h: Array, smallest: Array) -> tuple:
+        q, momentum, d, h = full(model, h, q, momentum, d)
+        y, step = _change(kind, model, q, node(model, q), momentum, d, h)
+        p = end_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
+        return y, p, _relative(model.topology, step, d, y, smallest)
+
+    return batch_last(core)
+
+
+def _change(
+    kind: RotationMap, model: Model, q: Array, at: Node, momentum: Array, d: Array, h: Array
+) -> tuple[Array, Moved]:
+    """(Newton's change of d, the step with d)."""
+    step = moved(kind, model, at, d, h)
+    rest = momentum - start_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
+    return solve(model, step_matrix(kind, model, q, step, d, h), fusion_barrier(rest)), step
+
+
+def _relative(tree: Topology, step: Moved, d: Array, y: Array, smallest: Array) -> Array:
+    size = jnp.maximum(_largest(jnp.abs(d)), smallest)
+    upright = _largest(-step.change.s[tree.body_row]) < 0
+    return jnp.where(upright, _largest(jnp.abs(y)) / size, jnp.inf)
+
+
+def _largest(x: Array) -> Array:
+    """The largest of the rows, by a loop: a reduction over all of them has no place in a native function of XLA."""
+    return jax.lax.fori_loop(1, len(x), lambda i, top: jnp.maximum(top, x[i]), x[0])
+
+
+@cache
+def linear_solve(kind: RotationMap) -> Callable[[Any, Array], Array]:
+    """``J^-1 r`` of ((model, q, d, h), r), with its transpose."""
+
+    def by(transposed: bool) -> Callable[[Any, Array], Array]:
+        def core(args: tuple[Model, Array, Array, Array], r: Array) -> Array:
+            model, q, d, h = args
+            q, d, r, h = full(model, h, q, d, r)
+            matrix = step_matrix(kind, model, q, moved(kind, model, node(model, q), d, h), d, h)
+            return solve(model, matrix.transposed if transposed else matrix, r)
+
+        return core
+
+    return linear_last(by(False), by(True), full=True)
+
+
+@cache
+def with_derivatives(kind: RotationMap) -> Callable[..., tuple[Array, Array]]:
+    """The function of ((model, q, momentum, h), d, p) that gives a solved step's d and p with their derivatives.
+
+    They are those of the implicit function ``F(d) = momentum``, whatever found d, in both modes and to any order; d and
+    p themselves (``Attempt``) are numbers.
+    """
+
+    def core(by: tuple[Model, Array, Array, Array], d: Array, p: Array) -> tuple[Array, Array]:
+        model, q, momentum, h = by
+        d, p, _, _, _ = full(model, h, d, p, q, momentum)
+        return d, p
+
+    def rule(args: tuple, changes: tuple) -> tuple[Any, Any]:
+        (by, d, p), (moving, _, _) = args, changes
+        model, q, _, h = by
+        value = found(by, d, p)
+        d = value[0]
+        leaves, structure = jax.tree.flatten((model, q, h))
+        pushes = structure.flatten_up_to((moving[0], moving[1], moving[3]))
+        some = [i for i, dx in enumerate(pushes) if not isinstance(dx, SymbolicZero)]
+
+        def machine(given: list[Array]) -> tuple[Model, Array, Array]:
+            chosen = dict(zip(some, given, strict=True))
+            return jax.tree.unflatten(structure, [chosen.get(i, x) for i, x in enumerate(leaves)])
+
+        here, push = [leaves[i] for i in some], [pushes[i] for i in some]
+
+        def start(given: list[Array]) -> Array:
+            model, q, h = machine(given)
+            return start_momentum(kind)(model, q, d, h)
+
+        def end(given: list[Array], d: Array) -> Array:
+            model, q, h = machine(given)
+            return end_momentum(kind)(model, q, d, h)
+
+        rest = jnp.zeros_like(d) if isinstance(moving[2], SymbolicZero) else moving[2]
+        if some:
+            rest = rest - jax.jvp(start, (here,), (push,))[1]
+        change = linear_solve(kind)((model, q, d, h), rest)
+        return value, (change, jax.jvp(end, (here, d), (push, change))[1])
+
+    found = batch_last(core, rule)
+    return found

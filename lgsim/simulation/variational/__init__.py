@@ -1,0 +1,1 @@
+"""Variational motion of machines, and the contract by which ``rollout`` meets methods with states of their own."""

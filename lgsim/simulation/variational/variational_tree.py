@@ -1,0 +1,321 @@
+"""The variational integrator of a machine: discrete Euler-Lagrange equations in momenta, solved in O(n) a step.
+
+A step of length h takes (q, p) to the (q', p') with
+
+    p + h/2 tau = p_start(q, d),    q' = retract(q, d),    p' = p_end(q, d) + h/2 tau,
+
+p_start and p_end being the momenta of the discrete Lagrangian at both ends (``lgsim.dynamics.discrete``), with the
+machine's own dampers, springs, friction and stops half way. Without forces the step is symplectic, and keeps the
+momenta of a floating machine to rounding; a step back undoes it.
+
+Source: Marsden and West 2001, Discrete mechanics and variational integrators, (3.2.1); Lee, Liu, Park, Srinivasa 2016.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.dynamics.discrete.discrete_momenta import generalized_momentum, velocity_of_momentum
+from lgsim.dynamics.discrete.discrete_newton import attempt, trial, with_derivatives
+from lgsim.dynamics.discrete.rotation_maps import QUATERNION, RotationMap, rotation_map
+from lgsim.dynamics.inverse_dynamics import inverse_dynamics
+from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme
+from lgsim.integrators.method import Field, ImplicitMethod
+from lgsim.integrators.newton import Newton
+from lgsim.lie.action import Action
+from lgsim.multibody.model import Model
+from lgsim.simulation.equations_of_motion import acceleration, commanded_forces
+from lgsim.simulation.state_space import StateSpace
+from lgsim.simulation.variational.machine_method import MachineField, MachineMethod
+from lgsim.xla import save_in_checkpoint
+
+TRIALS = 60
+"""The most further iterations, with shorter changes where full ones do not lead nearer."""
+
+
+def variational_scheme(order: int) -> ThetaScheme:
+    """One variational step, of order 2, or five of Suzuki's fractions, of order 4.
+
+    Raises:
+        ValueError: the order is another one.
+    """
+    middle = theta_scheme(0.5)
+    if order == 2:
+        return ThetaScheme("variational", middle.substeps, 2)
+    if order == 4:
+        return ThetaScheme("variational, order 4", suzuki(middle).substeps, 4)
+    raise ValueError(f"order: expected 2, or 4 for a composition of five steps, got {order!r}")
+
+
+class VariationalTree(MachineMethod, ImplicitMethod):
+    """The variational integrator of machines, for ``simulate``, ``rollout`` and all that takes a method.
+
+    Takes torques that are held for a step or lie on lines between nodes; of those and of ``control`` and ``wrenches``
+    the value half way acts, one half at each end. Equations of a step are solved by Newton's method, exact, in O(n) for
+    trees, and derivatives are those of the implicit function: both modes, any order. No adaptive steps: a step that
+    depends on the state is not symplectic, and what this method keeps is lost.
+
+    Attributes:
+        tableau: The steps of a composition; their thetas mean nothing here.
+        map: What stands for the rotation of a body in a step, see ``lgsim.dynamics.discrete.rotation_maps``.
+        newton: How the equations of a step are solved: so many iterations at once, and more where these are too few.
+
+    Raises:
+        ValueError: the map is unknown, the order is neither 2 nor 4.
+    """
+
+    tableau: ThetaScheme = eqx.field(static=True)
+    map: RotationMap = eqx.field(static=True)
+    newton: Newton = eqx.field(static=True)
+
+    def __init__(self, map: str | RotationMap = QUATERNION, order: int = 2, newton: Newton | None = None) -> None:
+        self.tableau = variational_scheme(order)
+        self.map = rotation_map(map)
+        self.newton = Newton(3) if newton is None else newton
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """The empty tuple: the method asks for a machine."""
+        return ()
+
+    @property
+    def by_exponentials(self) -> bool:
+        """False: a step is no exponential of a field."""
+        return False
+
+    @property
+    def fixed_step_reason(self) -> str:
+        """Why its steps have one length."""
+        return (
+            "it keeps momenta and the energy without drift only with steps of one length; steps that adapt themselves "
+            "destroy that"
+        )
+
+    def check(self, action: Action) -> None:
+        """Raise TypeError if the action moves no machine."""
+        if not isinstance(action, StateSpace):
+            raise TypeError(
+                f"action: {self.name} moves machines, lgsim.simulate and lgsim.rollout, got {type(action).__name__}; "
+                "lgsim.Variational takes a Lagrangian on a group"
+            )
+
+    def monitored_step(
+        self, action: Action, field: Field, t: Float[Array, ""], y: Any, dt: Float[Array, ""], args: Any
+    ) -> tuple[Any, None, Float[Array, ""]]:
+        """The state (q, v) after a step from (q, v), None, and the largest relative change of the last iterations."""
+        (model, _, _), _ = _machine(field, args)
+        own = self.start(model, y, dt)
+        own, _, gap = self.inner.monitored_step(self.space(model), field, t, own, dt, args)
+        return self.state(model, own), None, gap
+
+    @property
+    def inner(self) -> MomentumSteps:
+        """The step from (q, p, guesses) to the next."""
+        return MomentumSteps(tree=self)  # pyright: ignore[reportCallIssue]  (its tableau is a property)
+
+    def space(self, model: Model) -> StateSpace:
+        """States (q, p, guesses): of each step of the composition the next displacement and the one before."""
+        return StateSpace(model.topology, 2 * len(self.tableau.substeps) * model.nv)
+
+    def start(self, model: Model, y: Float[Array, " state"], dt: Float[Array, ""]) -> Float[Array, " own"]:
+        """(q, M v, guesses ``h v``) of (q, v).
+
+        Raises:
+            ValueError: the machine has states of drives or actuators.
+        """
+        if y.size != model.nq + model.nv:
+            raise ValueError(
+                f"method: {self.name} takes machines whose drives and actuators have no states of their own, and here "
+                f"they have {y.size - model.nq - model.nv}; set actuator_time to 0, or take MK4 or Rodas4"
+            )
+        q, v = y[: model.nq], y[model.nq :]
+        ways = [fraction * dt * v for _, fraction in self.tableau.substeps]
+        return jnp.concatenate([q, generalized_momentum(model, q, v), *map(jax.lax.stop_gradient, 2 * ways)])
+
+    def state(self, model: Model, y: Float[Array, " own"]) -> Float[Array, " state"]:
+        """(q, M^-1 p)."""
+        q, p = y[: model.nq], y[model.nq : model.nq + model.nv]
+        return jnp.concatenate([q, velocity_of_momentum(model, q, p)])
+
+    def why_unsolved(self, model: Model, y: Float[np.ndarray, " state"], dt: float) -> tuple[str, str]:
+        """(the joint that moves most in a step, or whose equation is off most; what to do)."""
+        q, v = jnp.asarray(y[: model.nq]), jnp.asarray(y[model.nq : model.nq + model.nv])
+        h = jnp.asarray(max((abs(f) for _, f in self.tableau.substeps)) * dt, q.dtype)
+        change, _, relative = trial(self.map)(model, q, generalized_momentum(model, q, v), h * v, h, jnp.ones_like(h))
+        turns = not np.isfinite(relative)
+        at = int(np.argmax(np.abs(np.asarray(v if turns else change))))
+        joint = next(name for name, part in model.v_slices.items() if part.start <= at < part.stop)
+        if turns:
+            return joint, (
+                f"a body turns by half a turn or more in a step of {float(h):g} s, where a step is not unique; take dt "
+                f"below {2 / float(np.max(np.abs(v))):.1g} s"
+            )
+        others = ", or try the map 'cayley'" if self.map == QUATERNION else ""
+        return joint, f"take half of dt = {dt:g} s{others}"
+
+
+class MomentumSteps(ImplicitMethod):
+    """The steps of a ``VariationalTree`` on its own states.
+
+    Attributes:
+        tree: The method.
+    """
+
+    tree: VariationalTree
+
+    @property
+    def tableau(self) -> ThetaScheme:
+        """The steps of the composition."""
+        return self.tree.tableau
+
+    @property
+    def newton(self) -> Newton:
+        """How the equations are solved."""
+        return self.tree.newton
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """The empty tuple."""
+        return ()
+
+    def check_problem(self, action: Action, field: Field, t0: Float[Array, ""], y0: Any, args: Any) -> None:
+        """Raise TypeError if the field is not that of a machine; its value is not asked for."""
+        _machine(field, args)
+        action.check_point(y0, "y0")
+
+    def monitored_step(
+        self, action: Action, field: Field, t: Float[Array, ""], y: Any, dt: Float[Array, ""], args: Any
+    ) -> tuple[Any, None, Float[Array, ""]]:
+        """The state (q, p, guesses) after a step, None, and the largest relative change of the last iterations."""
+        machine, segment = _machine(field, args)
+        model = machine[0]
+        nq, nv, count = model.nq, model.nv, len(self.tableau.substeps)
+        q, p, memory = y[:nq], y[nq : nq + nv], y[nq + nv :].reshape(2, count, nv)
+        fractions = jnp.asarray([fraction for _, fraction in self.tableau.substeps], dt.dtype)
+        offsets = jnp.cumsum(fractions) - fractions
+
+        def substep(state: tuple[Array, Array], entry: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple]:
+            (q, p), (fraction, offset, guess, before) = state, entry
+            h = fraction * dt
+            tau = _half_way(machine, segment, t + offset * dt, h, q, p)
+            q, p, d, gap = self._advance(model, q, p, tau, guess, h)
+            d = jax.lax.stop_gradient(d)
+            # the first displacement follows from the velocity, not from the one before
+            return (q, p), (2 * d - before, d, gap)
+
+        entries = (fractions, offsets, memory[0], memory[1])
+        if count == 1:
+            (q, p), found = substep((q, p), jax.tree.map(lambda x: x[0], entries))
+            guess, d, gap = (x[None] for x in found)
+        else:
+            (q, p), (guess, d, gap) = jax.lax.scan(substep, (q, p), entries)
+        return jnp.concatenate([q, p, guess.ravel(), d.ravel()]), None, jnp.max(gap)
+
+    def _advance(
+        self, model: Model, q: Array, p: Array, tau: Array, guess: Array, h: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """(q, p, displacement, relative change) after one step."""
+        kind, tolerance = self.tree.map, self.largest_residual(h.dtype)
+        momentum = p + 0.5 * h * tau
+        # what is below the rounding of an angle or a length of 1 is as good as zero
+        smallest = jnp.asarray(jnp.finfo(h.dtype).eps / tolerance, h.dtype)
+        by = (model, q, momentum, h)
+        fixed = jax.lax.stop_gradient(by)
+        first = attempt(kind, self.newton.iterations)(*fixed[:3], jax.lax.stop_gradient(guess), fixed[3], smallest)
+        found = _Search(first.d, first.p, first.correction)
+        found = _search(kind, fixed, jax.lax.stop_gradient(guess), smallest, tolerance, found)
+        found = jax.tree.map(save_in_checkpoint, found)
+        d, end = with_derivatives(kind)(by, found.d, found.p)
+        # equations without a solution lead to no state: whoever does not look at residuals finds it not finite
+        solved = found.change <= tolerance
+        q, p = (jnp.where(solved, x, jnp.nan) for x in (model.retract(q, d), end + 0.5 * h * tau))
+        return q, p, found.d, found.change
+
+
+class _Search(NamedTuple):
+    """The best displacement so far, the momentum at its end, and Newton's change there, relative."""
+
+    d: Array
+    p: Array
+    change: Array
+
+
+def _search(
+    kind: RotationMap, by: tuple[Model, Array, Array, Array], guess: Array, smallest: Array, tolerance: float,
+    found: _Search,
+) -> _Search:  # fmt: skip
+    """More iterations from the guess where ``found`` has not converged: each change is halved until the next one is
+    smaller (natural monotonicity: Deuflhard, Newton Methods for Nonlinear Problems, 2004, 3.3).
+    """
+    model, q, momentum, h = by
+    rounding = 8 * float(jnp.finfo(h.dtype).eps)
+    nowhere = jnp.full_like(found.change, jnp.inf)
+
+    def goes_on(state: tuple) -> Array:
+        best, _, _, _, count = state
+        return (count < TRIALS) & ~(best.change <= jnp.where(count == 0, tolerance, rounding))
+
+    def step(state: tuple) -> tuple:
+        best, base, y, scale, count = state
+        fresh = count == 0
+        # the first trial is the guess; a guess from which no change leads on, as beyond half a turn, gives way to rest
+        size = jnp.where(fresh, nowhere, best.change)
+        d = jnp.where(fresh, guess, base + scale * y)
+        change, p, relative = trial(kind)(model, q, momentum, d, h, smallest)
+        relative = jnp.where(jnp.isfinite(relative), relative, jnp.inf)
+        better = relative < (1 - 0.25 * scale) * size
+        lost = jnp.isinf(size) & ~better
+        best = _Search(jnp.where(better, d, best.d), jnp.where(better, p, best.p), jnp.where(better, relative, size))
+        base = jnp.where(better, d, jnp.where(lost, 0, base))
+        y = jnp.where(better, change, jnp.where(lost, 0, y))
+        scale = jnp.where(better, jnp.minimum(1, 2 * scale), jnp.where(lost, scale, 0.5 * scale))
+        return best, base, y, scale, count + 1
+
+    one = jnp.ones_like(found.change)
+    start = (found, found.d, jnp.zeros_like(found.d), one, jnp.zeros((), jnp.int32))
+    return jax.lax.while_loop(goes_on, step, start)[0]
+
+
+def _machine(field: Field, args: Any) -> tuple[tuple[Model, Any, Any], Any]:
+    """((model, control, wrenches), segment) of a field's arguments.
+
+    Raises:
+        TypeError: the field is not that of a machine.
+    """
+    if not isinstance(field, MachineField):
+        raise TypeError(
+            "field: a VariationalTree moves machines, as lgsim.simulate, lgsim.rollout and lgsim.optimize.TreeDynamics"
+            f" hold them, got {type(field).__name__}"
+        )
+    return field.machine(args)
+
+
+def _half_way(
+    machine: tuple[Model, Any, Any], segment: Any, t: Array, h: Array, q: Array, p: Array
+) -> Float[Array, " nv"]:
+    """The joint forces of all but the machine itself in the middle of a step from (q, p), wrenches included.
+
+    Where they depend on the state, half a step of the explicit midpoint rule says where that is.
+    """
+    model, control, wrenches = machine
+    middle = t + 0.5 * h
+    given = None if segment is None else segment.at(middle)
+    if control is None and wrenches is None:
+        return jnp.zeros_like(p) if given is None else given
+    v = velocity_of_momentum(model, q, p)
+    now = None if segment is None else segment.at(t)
+    tau, _ = commanded_forces(model, control, now, t, q, v)
+    a = acceleration(model, tau, wrenches, t, q, v)
+    q, v = model.retract(q, 0.5 * h * v), v + 0.5 * h * a
+    tau, _ = commanded_forces(model, control, given, middle, q, v)
+    if wrenches is None:
+        return tau
+    rest, still = jnp.zeros_like(v), model.replace(gravity=jnp.zeros_like(model.gravity))
+    return tau - inverse_dynamics(still, q, rest, rest, wrenches(middle, q, v, model))
