@@ -24,6 +24,7 @@ from lgsim.simulation.equations_of_motion import TorqueSegment, equations_of_mot
 from lgsim.simulation.methods import method_name
 from lgsim.simulation.motion_field import MOTION_FIELD, MotionField
 from lgsim.simulation.state_space import StateSpace
+from lgsim.simulation.variational.machine_method import MachineField, MachineMethod
 from lgsim.xla import batch_last, fusion_barrier
 
 Hessian = tuple[SymmetricBlocks, Array, Array]
@@ -294,16 +295,22 @@ class Machine(Dynamics):
 class MultibodyDynamics(Machine):
     """A machine by steps of any method.
 
+    With ``lgsim.VariationalTree()`` the steps are the discrete Euler-Lagrange equations with the controls as forces
+    half way, one half of the impulse at each end: discrete mechanics and optimal control. The state of a node is
+    (q, v) with ``v = M^-1 p``, p being the momentum there.
+
     Attributes:
         model: The machine; all its numbers may be differentiated.
         dt: Time between nodes, s.
-        method: A method of ``lgsim.METHODS``.
+        method: A method of ``lgsim.METHODS``, or ``lgsim.VariationalTree()``.
         selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
         substeps: Steps of the method between nodes.
         actuators: What makes the joint forces of controls, which then are commands; None: the controls are forces S u.
 
     Raises:
         ValueError: both actuators and a selection are given.
+
+    Source: Ober-Bloebaum, Junge, Marsden 2011, Discrete mechanics and optimal control: an analysis.
     """
 
     model: Model
@@ -440,6 +447,12 @@ def _advance(
     t, h = jnp.asarray(t, dtype), jnp.asarray(dt, dtype) / substeps
     if substeps == 1:
         return method.step(action, field, t, y, h, args)[0]
+    if isinstance(method, MachineMethod) and isinstance(field, MachineField):
+        # its own state goes through all steps between two nodes
+        (model, _, _), _ = field.machine(args)
+        own = method.start(model, y, h)
+        own = _advance(method.inner, method.space(model), field, substeps, t, own, dt, args)
+        return method.state(model, own)
 
     def once(y: Point, k: Array) -> tuple[Point, None]:
         return method.step(action, field, t + k.astype(dtype) * h, y, h, args)[0], None

@@ -143,10 +143,12 @@ class PlantField(eqx.Module):
         return settle_actuators(y, self.machine(args))
 
     def machine(self, args: tuple[Plant, Inputs]) -> Any:
-        """The arguments of a simulation's field."""
-        plant, (signals, _) = args
-        row = TorqueSegment(jnp.zeros((), signals.dtype), signals, jnp.zeros_like(signals))
-        return (plant.model, actuated(plant.model, plant.actuators, None), None), row
+        """The arguments of a simulation's field: commands of the drives or actuators and wrenches held for a step."""
+        plant, (signals, wrenches) = args
+        command = signals if plant.actuators is not None else plant.scale * signals - plant.offset
+        row = TorqueSegment(jnp.zeros((), signals.dtype), command, jnp.zeros_like(command))
+        held = None if wrenches is None else lambda t, q, v, model: wrenches
+        return (plant.model, actuated(plant.model, plant.actuators, None), held), row
 
 
 PLANT_FIELD = PlantField()

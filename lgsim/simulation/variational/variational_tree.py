@@ -291,8 +291,8 @@ def _machine(field: Field, args: Any) -> tuple[tuple[Model, Any, Any], Any]:
     """
     if not isinstance(field, MachineField):
         raise TypeError(
-            "field: a VariationalTree moves machines, as lgsim.simulate, lgsim.rollout and lgsim.optimize.TreeDynamics"
-            f" hold them, got {type(field).__name__}"
+            "field: a VariationalTree moves machines, as lgsim.simulate, lgsim.rollout and "
+            f"lgsim.optimize.MultibodyDynamics hold them, got {type(field).__name__}"
         )
     return field.machine(args)
 
