@@ -13,14 +13,12 @@ from lgsim.integrators.stability import amplification
 from tests.dynamics import discrete_reference as reference
 from tests.multibody import trees
 
+MARKS = {"spherical_chain": pytest.mark.exhaustive, "floating_tree": pytest.mark.slow}
 RUNS = [
-    pytest.param(
-        name, run, id=f"{name} {run['map']} {run['h']}",
-        marks=pytest.mark.slow if name == "floating_tree" else () if name.startswith("double") else pytest.mark.exhaustive,
-    )
+    pytest.param(name, run, id=f"{name} {run['map']} {run['h']}", marks=MARKS.get(name, ()))
     for name in reference.NAMES
-    for i, run in enumerate(reference.runs(name))
-]  # fmt: skip
+    for run in reference.runs(name)
+]
 
 
 @pytest.mark.parametrize(("name", "run"), RUNS)
