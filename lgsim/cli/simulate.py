@@ -92,6 +92,7 @@ def run_simulation(asked: SimulationRequest) -> int:
     asked, start = _start(asked, planned)
     model, q, v, torque, drives = start.model, start.q, start.v, start.torque, start.drives
     starts.check_inertia(asked.file, model, q)
+    _check_states(method, start)
     if asked.stops:
         model = simulation.with_stops(model, CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt))
     if asked.check and asked.adaptive:
@@ -285,10 +286,26 @@ def _method(asked: SimulationRequest) -> str:
         raise BadInput(unknown_name(f"--method: expected one of {', '.join(names)}", name, names))
     if asked.adaptive:
         embedded = [known for known, each in MOTION_METHODS.items() if each.embedded_order is not None]
+        reason = MOTION_METHODS[name].fixed_step_reason if name in MOTION_METHODS else None
+        if reason is not None:
+            raise BadInput(f"--adaptive: {name} takes no adaptive steps: {reason}; take {listed(embedded)}")
         if name not in embedded:
             raise BadInput(f"--method: {name} has no error estimate, which --adaptive needs; take {listed(embedded)}")
         needs("diffrax", "adaptive", "--adaptive")
     return name
+
+
+def _check_states(method: Any, start: _Start) -> None:
+    """Raise BadInput where drives or actuators have states that the method does not take."""
+    from lgsim.simulation.actuated_control import actuated
+    from lgsim.simulation.equations_of_motion import initial_state
+    from lgsim.simulation.variational.machine_method import MachineMethod
+
+    if isinstance(method, MachineMethod):
+        control = actuated(start.model, start.drives.get("actuators"), None)
+        state = initial_state(start.model, start.q, start.v, None, control)
+        with bad_input("--"):
+            method.check_machine(start.model, state.size)
 
 
 def _tolerance(asked: SimulationRequest) -> float:

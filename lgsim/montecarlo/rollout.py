@@ -33,6 +33,7 @@ from lgsim.simulation.equations_of_motion import (
 from lgsim.simulation.methods import method_name
 from lgsim.simulation.motion_field import MOTION_FIELD
 from lgsim.simulation.rollout import StateHistory
+from lgsim.simulation.variational.machine_method import MachineMethod
 from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
 
@@ -128,7 +129,9 @@ class Rollout(eqx.Module):
         self.actuators, self.control = actuators, control
         if actuators is not None or commands is not None:
             given_commands(actuators, None if torques is None else jnp.asarray(torques), commands)
-        initial_state(model, q0, v0, tau0, self._drive(model), actuator_state)
+        state = initial_state(model, q0, v0, tau0, self._drive(model), actuator_state)
+        if isinstance(method, MachineMethod):
+            method.check_machine(model, state.size)
         self.model, self.steps, self.method, self.save_every = model, steps, method, save_every
         self.q0 = model.neutral() if q0 is None else q0
         self.v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0

@@ -400,14 +400,18 @@ class ILQR(IterativeSolver):
         s = s._replace(gradient=policy.gradient, feasibility=jnp.max(jnp.abs(policy.gaps)))
         closed = s.feasibility <= tolerance_of(self.gap_tolerance, 0.6, problem.dtype)
         small = closed & (s.gradient <= tolerance_of(self.gradient_tolerance, 0.4, problem.dtype))
-        broken = policy.bad_node >= 0
+        # a step that a guess of states asks for and that leads nowhere, as one without a solution
+        stuck = first_nonfinite({0: (policy.gaps, 1)})
+        bad_node, bad_quantity = _first(stuck, (policy.bad_node, policy.bad_quantity))
+        broken = bad_node >= 0
+        ended = RESULTS.where(stuck[0] >= 0, RESULTS.nonfinite_start, RESULTS.nonfinite_derivative)
         row = {"cost": s.cost, "gradient": s.gradient, "feasibility": s.feasibility}
         s = s._replace(
             done=small | broken,
             gains=where_last(policy.definite & ~broken, policy.K, s.gains),
-            result=RESULTS.where(broken, RESULTS.nonfinite_derivative, s.result),
-            bad_node=policy.bad_node,
-            bad_quantity=policy.bad_quantity,
+            result=RESULTS.where(broken, ended, s.result),
+            bad_node=bad_node,
+            bad_quantity=bad_quantity,
             history=s.history.record(s.i, **row, step=jnp.zeros_like(s.cost), regularization=s.reg),
         )
         return self._step(problem, s, policy, closed)._replace(i=s.i + 1)

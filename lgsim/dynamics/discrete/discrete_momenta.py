@@ -138,7 +138,7 @@ class Moved(NamedTuple):
 
 
 def moved(kind: RotationMap, model: Model, at: Node, d: Array, h: Array) -> Moved:
-    """The step with the displacements d (nv, *batch) of the degrees of freedom and the length h (*batch)."""
+    """The step with the displacements d (nv, *batch) of the degrees of freedom and the length h (1, *batch)."""
     E = displacements(model.topology, at, row.speeds(model, d))
     way = fusion_barrier(turned(E.s, E.x, at.center) + E.shift)
     f = way * (at.mass / h)
@@ -165,7 +165,7 @@ def end_forces(model: Model, step: Moved, d: Array, h: Array) -> Array:
 
 def weights(at: Node, center: Vec) -> Force:
     """The wrenches of gravity on the bodies, their centers being there."""
-    f = Vec(*(at.mass * g for g in at.gravity))
+    f = Vec(*(at.mass * g[None] for g in at.gravity))
     return Force(f, center.cross(f))
 
 
@@ -180,9 +180,8 @@ def midpoint_forces(model: Model, q: Array, d: Array, h: Array) -> Array:
 
 
 def full(model: Model, h: Array, *vectors: Array) -> list[Array]:
-    """Vectors (k, *batch), then h (*batch), with batch axes of full length."""
-    *wide, h = mc.full(model, *vectors, h[None])
-    return [*wide, h[0]]
+    """Vectors (k, *batch), then h (1, *batch), with batch axes of full length."""
+    return mc.full(model, *vectors, h[None])
 
 
 @cache

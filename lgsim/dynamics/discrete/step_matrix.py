@@ -77,11 +77,11 @@ def coupled(tree: Topology) -> tuple[int, ...]:
 
 
 def step_matrix(kind: RotationMap, model: Model, q: Array, step: Moved, d: Array, h: Array) -> StepMatrix:
-    """The Jacobian at a step with displacements d (nv, *batch) of length h (*batch)."""
+    """The Jacobian at a step with displacements d (nv, *batch) of length h (1, *batch)."""
     tree = model.topology
     right = end_columns(tree, d, carried(step.change, step.at.screws))
     bodies = _body_matrices(kind, step.at, step, h)
-    slopes = -0.5 * h * _midpoint_slopes(model, q, d, h)
+    slopes = -0.5 * h[None] * _midpoint_slopes(model, q, d, h)
     members = coupled(tree)
     alone = np.ones(tree.nv, bool)
     for body in members:

@@ -30,6 +30,10 @@ class MachineMethod(Method):
         """The space of its own states."""
 
     @abstractmethod
+    def check_machine(self, model: Model, size: int) -> None:
+        """Raise ValueError if a state of so many numbers has parts beside (q, v) that the method does not take."""
+
+    @abstractmethod
     def start(self, model: Model, y: Float[Array, " state"], dt: Float[Array, ""]) -> Float[Array, " own"]:
         """Its own state at the start of a motion with steps dt, of a state (q, v).
 

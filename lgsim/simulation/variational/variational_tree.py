@@ -124,17 +124,21 @@ class VariationalTree(MachineMethod, ImplicitMethod):
         """States (q, p, guesses): of each step of the composition the next displacement and the one before."""
         return StateSpace(model.topology, 2 * len(self.tableau.substeps) * model.nv)
 
+    def check_machine(self, model: Model, size: int) -> None:
+        """Raise ValueError if the machine has states of drives or actuators."""
+        if size != model.nq + model.nv:
+            raise ValueError(
+                f"method: {self.name} takes machines whose drives and actuators have no states of their own, and here "
+                f"they have {size - model.nq - model.nv}; set actuator_time to 0, or take MK4 or Rodas4"
+            )
+
     def start(self, model: Model, y: Float[Array, " state"], dt: Float[Array, ""]) -> Float[Array, " own"]:
         """(q, M v, guesses ``h v``) of (q, v).
 
         Raises:
             ValueError: the machine has states of drives or actuators.
         """
-        if y.size != model.nq + model.nv:
-            raise ValueError(
-                f"method: {self.name} takes machines whose drives and actuators have no states of their own, and here "
-                f"they have {y.size - model.nq - model.nv}; set actuator_time to 0, or take MK4 or Rodas4"
-            )
+        self.check_machine(model, y.size)
         q, v = y[: model.nq], y[model.nq :]
         ways = [fraction * dt * v for _, fraction in self.tableau.substeps]
         return jnp.concatenate([q, generalized_momentum(model, q, v), *map(jax.lax.stop_gradient, 2 * ways)])
