@@ -61,6 +61,21 @@ def test_divergence_is_saved_and_said(files, tmp_path):
     np.testing.assert_array_equal(Trajectory.load(out).v, [[1e200, 0]])
 
 
+@pytest.mark.slow
+def test_variational_motion(files, tmp_path):
+    """By name; its error is told, and without a word "auto" stays what it is."""
+    asked = ("--q", "0.5,0.3", "--duration", 0.1, "--dt", 0.005, "--out", tmp_path / "run.npz")
+    result = lgsim("simulate", files / "arm.urdf", *asked, "--method", "variational")
+    assert result.exit_code == 0 and "400 steps" not in result.stderr and "20 steps by variational" in result.stderr
+    assert "error of the steps" in result.stdout
+    run = Trajectory.load(tmp_path / "run.npz")
+    assert run.method == "variational"
+    assert lgsim("simulate", files / "arm.urdf", *asked).exit_code == 0
+    other = Trajectory.load(tmp_path / "run.npz")
+    assert other.method == "MK4"
+    np.testing.assert_allclose(run.q, other.q, rtol=0, atol=1e-4)
+
+
 def test_divergence_is_looked_into(files, tmp_path):
     asked = ("--v", "shoulder=1e200", "--duration", 0.001, "--dt", 0.001, "--out", tmp_path / "far.npz")
     result = lgsim("simulate", files / "arm.urdf", *asked, "--check")
@@ -166,6 +181,14 @@ REFUSED = {
     "no estimate": (
         ("--adaptive", "--method", "MK4"),
         "--method: MK4 has no error estimate, which --adaptive needs; take MK54, CF32a, CF32b, CF43",
+    ),
+    "steps of one length": (
+        ("--adaptive", "--method", "variational"),
+        "--adaptive: variational takes no adaptive steps: it keeps momenta and the energy without drift only with",
+    ),
+    "states of drives": (
+        ("--method", "variational", "--actuator-time", "0.1,0.1"),
+        "--method: variational takes machines whose drives and actuators have no states of their own",
     ),
     "tolerance 0": (("--adaptive", "--tolerance", "0"), "--tolerance: expected a positive number, got 0"),
     "tolerance nan": (("--adaptive", "--tolerance", "nan"), "--tolerance: expected a positive number, got nan"),

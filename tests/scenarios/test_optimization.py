@@ -31,7 +31,7 @@ from lgsim.optimize import (
 from lgsim.optimize.cost import Sum
 from lgsim.optimize.solver import History
 from lgsim.scenarios import ScenarioError, load_scenario
-from lgsim.simulation import Trajectory, with_stops
+from lgsim.simulation import Trajectory, VariationalTree, with_stops
 from tests.scenarios.machines import BALL
 
 GOAL = (0.35, 0.0, 0.45)
@@ -422,3 +422,12 @@ def test_postures_are_refused(write):
     )
     error = refused(write(EXACT.replace("{ shoulder = 0.3 }", "{}")))
     assert (error.key, error.reason) == ("posture.q", "expected at least one joint")
+
+
+def test_variational_steps(write):
+    """By the name that the command has, and what other names there are."""
+    asked = REACH.replace("dt = 0.1", 'dt = 0.1\nmethod = "variational"\nsubsteps = 2')
+    dynamics = load_scenario(write(asked)).problem.dynamics
+    assert isinstance(dynamics, MultibodyDynamics)
+    assert (dynamics.method, dynamics.substeps) == (VariationalTree(), 2)
+    assert "did you mean 'variational'" in str(refused(write(asked.replace('"variational"', '"variatonal"'))))
