@@ -38,6 +38,8 @@ from lgsim.xla import save_in_checkpoint
 
 TRIALS = 60
 """The most further iterations, with shorter changes where full ones do not lead nearer."""
+NEAR = 1e-3
+"""The relative change of the last of the first iterations from which the further ones go on; else they start anew."""
 
 
 def variational_scheme(order: int) -> ThetaScheme:
@@ -259,27 +261,31 @@ def _search(
     nowhere = jnp.full_like(found.change, jnp.inf)
 
     def goes_on(state: tuple) -> Array:
-        best, _, _, _, count = state
-        return (count < TRIALS) & ~(best.change <= jnp.where(count == 0, tolerance, rounding))
+        best, _, _, _, stalled, count = state
+        return (count < TRIALS) & ~stalled & ~(best.change <= jnp.where(count == 0, tolerance, rounding))
 
     def step(state: tuple) -> tuple:
-        best, base, y, scale, count = state
+        best, base, y, scale, _, count = state
         fresh = count == 0
-        # the first trial is the guess; a guess from which no change leads on, as beyond half a turn, gives way to rest
+        # the first trial is the guess, or where the first iterations came near their end; a guess from which no change
+        # leads on, as beyond half a turn, gives way to rest
         size = jnp.where(fresh, nowhere, best.change)
-        d = jnp.where(fresh, guess, base + scale * y)
+        d = jnp.where(fresh, jnp.where(best.change < NEAR, best.d, guess), base + scale * y)
         change, p, relative = trial(kind)(model, q, momentum, d, h, smallest)
         relative = jnp.where(jnp.isfinite(relative), relative, jnp.inf)
         better = relative < (1 - 0.25 * scale) * size
         lost = jnp.isinf(size) & ~better
+        # changes of a solved step that do not shrink are rounding
+        stalled = ~better & (size <= tolerance)
         best = _Search(jnp.where(better, d, best.d), jnp.where(better, p, best.p), jnp.where(better, relative, size))
         base = jnp.where(better, d, jnp.where(lost, 0, base))
         y = jnp.where(better, change, jnp.where(lost, 0, y))
         scale = jnp.where(better, jnp.minimum(1, 2 * scale), jnp.where(lost, scale, 0.5 * scale))
-        return best, base, y, scale, count + 1
+        return best, base, y, scale, stalled, count + 1
 
     one = jnp.ones_like(found.change)
-    start = (found, found.d, jnp.zeros_like(found.d), one, jnp.zeros((), jnp.int32))
+    solved = jnp.zeros_like(found.change, bool)
+    start = (found, found.d, jnp.zeros_like(found.d), one, solved, jnp.zeros((), jnp.int32))
     return jax.lax.while_loop(goes_on, step, start)[0]
 
 
