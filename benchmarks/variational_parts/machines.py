@@ -24,9 +24,9 @@ TEN = (
     "arm of 7", "Panda", "UR10", "Kinova", "ANYmal", "Talos", "Allegro hand", "20 spherical rods", "satellite",
     "double pendulum",
 )  # fmt: skip
-FLIGHT_RATE = 0.5
+FLIGHT_RATE, SATELLITE_RATE = 0.5, 0.1
 """The largest rates at the start of what floats, rad/s and m/s."""
-SPRING = 40.0
+SPRING = 200.0
 """Of the satellite's boom, N m/rad."""
 SWING = 0.2
 """How far off their hanging places joints start, rad or m."""
@@ -36,12 +36,13 @@ def machine(name):
     """(model, q0, v0) of a free motion.
 
     What stands starts at rest, each joint 0.2 rad to one side or the other of where the machine hangs; what floats
-    starts as it is drawn, without gravity, at rates of up to 0.5 rad/s.
+    starts as it is drawn, without gravity, at rates of up to 0.5 rad/s, the satellite of up to 0.1 rad/s.
     """
     model = free(_model(name))
     rng = np.random.default_rng(0)
     if model.topology.floats:
-        return model, model.neutral(), jnp.asarray(FLIGHT_RATE * rng.uniform(-1, 1, model.nv))
+        rate = SATELLITE_RATE if name == "satellite" else FLIGHT_RATE
+        return model, model.neutral(), jnp.asarray(rate * rng.uniform(-1, 1, model.nv))
     side = SWING * rng.choice([-1.0, 1.0], model.nv)
     return model, model.retract(hanging(model), jnp.asarray(side)), jnp.zeros(model.nv)
 
@@ -86,8 +87,7 @@ def rods(count, joint=joints.Revolute):
     builder = lgsim.ModelBuilder()
     axis = {"axis": [0, 1, 0]} if joint is joints.Revolute else {}
     for i in range(count):
-        T = np.eye(4)
-        T[0, 3] = float(i > 0)
+        T = at(float(i > 0), 0.0, 0.0)
         builder.add_body(
             f"rod{i}", "world" if i == 0 else f"rod{i - 1}", joint(), placement=T, mass=1.0, center=[0.5, 0, 0],
             inertia=np.diag([1e-3, 1 / 12, 1 / 12]), **axis,
@@ -102,14 +102,55 @@ def satellite(segments=6):
     builder = lgsim.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     builder.add_body("bus", "world", joints.Free(), mass=120.0, inertia=np.diag([30.0, 25.0, 20.0]))
     for i in range(segments):
-        T = np.eye(4)
-        T[0, 3] = 0.6 if i == 0 else 2.0
+        T = at(0.6 if i == 0 else 2.0, 0.0, 0.0)
         builder.add_body(
             f"segment{i}", "bus" if i == 0 else f"segment{i - 1}", joints.Revolute(), placement=T,
             axis=[0, 1, 0] if i % 2 == 0 else [0, 0, 1], mass=3.0, center=[1.0, 0.0, 0.0],
             inertia=np.diag([0.01, 1.0, 1.0]), stiffness=SPRING,
         )  # fmt: skip
     return builder.build()
+
+
+def floating_tree():
+    """A base with a ball joint, a hinge and a slide on a spring, without gravity: (model, q0, v0)."""
+    builder = lgsim.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    limb = {"mass": 1.5, "center": [0.05, 0.02, -0.25], "inertia": np.diag([0.05, 0.06, 0.02])}
+    builder.add_body("base", "world", joints.Free(), mass=4.0, inertia=np.diag([0.12, 0.2, 0.25]))
+    builder.add_body("ball", "base", joints.Spherical(), placement=at(0.2, 0.1, 0.0), **limb)
+    builder.add_body("hinge", "base", joints.Revolute(), placement=at(-0.2, 0.1, 0.1), axis=[1, 1, 0], **limb)
+    builder.add_body(
+        "slide", "ball", joints.Prismatic(), placement=at(0.0, 0.0, -0.5), axis=[0, 0, 1], stiffness=60.0,
+        mass=0.5, inertia=np.diag([0.01, 0.01, 0.01]),
+    )  # fmt: skip
+    model = builder.build()
+    rng = np.random.default_rng(2)
+    q = model.retract(model.neutral(), jnp.asarray(0.3 * rng.uniform(-1, 1, model.nv)))
+    return model, q, jnp.asarray(0.7 * rng.uniform(-1, 1, model.nv))
+
+
+def every_joint():
+    """A floating tree with every kind of joint, springs and dampers in gravity: (model, q0, v0)."""
+    rng = np.random.default_rng(5)
+    kinds = (
+        joints.Free(), joints.Spherical(), joints.Revolute(), joints.Prismatic(), joints.Universal(),
+        joints.Helical(), joints.Cylindrical(), joints.Planar(), joints.Translational(),
+    )  # fmt: skip
+    builder = lgsim.ModelBuilder()
+    for i, joint in enumerate(kinds):
+        builder.add_body(
+            f"body{i}", "world" if i == 0 else f"body{(i - 1) // 2}", joint, placement=at(*rng.uniform(-0.3, 0.3, 3)),
+            mass=rng.uniform(0.5, 2.0), center=rng.uniform(-0.1, 0.1, 3), inertia=0.02 * np.diag(rng.uniform(1, 1.5, 3)),
+        )  # fmt: skip
+    model = builder.build()
+    held = jnp.where(jnp.arange(model.nv) < 6, 0.0, 1.0)
+    model = model.replace(stiffness=2.0 * held, damping=0.05 * held)
+    q = model.retract(model.neutral(), jnp.asarray(0.3 * rng.uniform(-1, 1, model.nv)))
+    return model, q, jnp.asarray(0.5 * rng.uniform(-1, 1, model.nv))
+
+
+def at(*place):
+    """A place without a turn."""
+    return np.block([[np.eye(3), np.array(place)[:, None]], [np.zeros(3), 1.0]])
 
 
 @jax.jit

@@ -2,41 +2,17 @@
 
 from functools import partial
 
-import harness
 import jax
 import jax.numpy as jnp
 import numpy as np
+import robots
 
 import lgsim
-from lgsim import VariationalTree
+from lgsim import Newton, VariationalTree
 from lgsim.dynamics import ROTATION_MAPS
 from lgsim.dynamics.discrete.discrete_newton import trial
-from variational_parts.machines import energy_error, machine
-
-STEPS, EVERY = 1000, 10
-"""Of one call of a program, and between two saved states."""
-
-
-def program(model, method, q, v):
-    """``(q, v, dt)``: the saved states of ``STEPS`` steps."""
-
-    def motion(model, q, v, dt):
-        found = lgsim.rollout(
-            model, q, v, dt=dt, steps=STEPS, save_every=EVERY, method=method, checkpoint=None
-        )
-        return found.q[1:], found.v[1:]
-
-    compiled, seconds = harness.compiled(motion, model, q, v, jnp.asarray(1e-3))
-    return (lambda q, v, dt: compiled(model, q, v, jnp.asarray(dt))), seconds
-
-
-def follow(run, q, v, dt, duration):
-    """All saved states, call after call of one program."""
-    pieces = [(q[None], v[None])]
-    for _ in range(round(duration / dt / STEPS)):
-        pieces.append(run(pieces[-1][0][-1], pieces[-1][1][-1], dt))
-    return tuple(jnp.concatenate(parts) for parts in zip(*pieces, strict=True))
-
+from variational_parts.machines import TEN, energy_error, machine
+from variational_parts.motions import EVERY, follow, program, timed
 
 def position_error(model, q, ends):
     """The largest error of a joint, rad or m."""
@@ -72,3 +48,59 @@ def iterations(model, name, q, v, dt, steps=200, most=30):
 
     counts = np.asarray(run(q, v, jnp.asarray(dt)))
     return counts.mean(), counts.max()
+
+
+def ten_robots(report):
+    """Errors of each map on ten machines."""
+    duration, dt, rows, failed, ratios = (5.0 if report.quick else 20.0), 5e-3, [], 0, {name: [] for name in ROTATION_MAPS}
+    for machine_name in ("double pendulum",) if report.quick else TEN:
+        model, q, v = machine(machine_name)
+        joints = slice(6 if model.topology.floats else 0, None)
+        fine, _ = program(model, lgsim.MK4, q, v, 4000, 4000)
+        end = fine(q, v, 0.25e-3)[0][-1]
+        mean, most = iterations(model, "quaternion", q, v, dt)
+        for name in ROTATION_MAPS:
+            run, _ = program(model, VariationalTree(name), q, v)
+            states = follow(run, q, v, dt, duration)
+            found = [np.asarray(x) for x in states]
+            failed += not all(np.isfinite(x).all() for x in found)
+            error = position_error(model, states[0][round(1 / dt / EVERY)], end)
+            rates = np.abs(found[1][:, joints]).max(axis=0)
+            ratios[name].append(error)
+            rows.append(
+                [machine_name, name, error, energy_error(model, *states), rates.max(), np.median(rates), mean, most]
+            )
+    report.table(
+        f"Ten machines at rates of robots, steps of 5 ms: position at 1 s beside MK4 at 0.25 ms, energy over {duration:g} s",
+        ["machine", "map", "error, rad or m", "energy / kinetic", "top rate, rad/s", "median joint's", "iterations",
+         "most"],
+        rows,
+    )  # fmt: skip
+    shares = {name: float(np.exp(np.mean(np.log(np.divide(x, ratios["quaternion"]))))) for name, x in ratios.items()}
+    report.table(
+        "Position errors in parts of those of the map quaternion, geometric mean",
+        list(shares),
+        [list(shares.values())],
+    )
+    report.bound("motions of the ten machines that failed", failed, at_most=0)
+
+
+def costs(report):
+    """What a step costs with each map, batch of 256."""
+    rows = []
+    for machine_name in ("arm of 7",) if report.quick else ("arm of 7", "ANYmal", "Talos"):
+        model, _, _ = machine(machine_name)
+        q, v, _ = robots.state(model, 256)
+        cost = {}
+        for name in ROTATION_MAPS:
+            method = VariationalTree(name, newton=Newton(2, tolerance=1e-3))
+
+            def end(model, q, v, dt, method=method):
+                return lgsim.rollout(model, q, v, dt=dt, steps=50, save_every=50, method=method)[1:3]
+
+            run = jax.jit(lgsim.tiled_vmap(end, in_axes=(None, 0, 0, None)))
+            args = model, q, 0.3 * v, jnp.asarray(1e-3)
+            timed(run, *args)
+            cost[name] = min(timed(run, *args)[1] for _ in range(7)) / 256 / 50
+        rows.append([machine_name, *(1e6 * x for x in cost.values())])
+    report.table("A step of two iterations by map, batch 256, us of one state", ["machine", *ROTATION_MAPS], rows)
