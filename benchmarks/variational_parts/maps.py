@@ -34,12 +34,12 @@ def iterations(model, name, q, v, dt, steps=200, most=30):
 
         def iterate(x):
             d, count, _ = x
-            y, _, size = change(model, q, p, d, h, small)
-            return d + y, count + 1, size
+            found = change(model, q, p, d, h, small)
+            return d + found.change, count + 1, found.correction
 
         d1, count, _ = jax.lax.while_loop(further, iterate, (2 * d - before, 0, jnp.asarray(jnp.inf)))
-        _, p, _ = change(model, q, p, d1, h, small)
-        return (model.retract(q, d1), p, d1, d), count
+        end = change(model, q, p, d1, h, small).p
+        return (model.retract(q, d1), end, d1, d), count
 
     @jax.jit
     def run(q, v, h):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Complex, Float
 
+from lgsim.integrators.compositions import ThetaScheme
 from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau, ImplicitTableau
 
@@ -61,6 +62,12 @@ def _(tableau: CommutatorFreeTableau) -> tuple[Float[np.ndarray, "s s"], Float[n
 @weights.register
 def _(tableau: RosenbrockTableau) -> tuple[Float[np.ndarray, "s s"], Float[np.ndarray, " s"]]:
     return tableau.alpha + tableau.Gamma, np.array(tableau.m) @ tableau.Gamma
+
+
+@weights.register
+def _(tableau: ThetaScheme) -> tuple[Float[np.ndarray, "s s"], Float[np.ndarray, " s"]]:
+    thetas, fractions = np.array(tableau.substeps).T
+    return np.tril(np.broadcast_to(fractions, (len(fractions),) * 2), -1) + np.diag(thetas * fractions), fractions
 
 
 def unstable(tableau: Any, modes: Modes, dt: float) -> Bool[np.ndarray, " n"]:

@@ -321,6 +321,9 @@ def _describe_unsolved(
     joint, advice = "", f"take a smaller dt than {fixed.dt:g} s"
     if isinstance(fixed.method, MachineMethod):
         joint, advice = fixed.method.why_unsolved(fixed.model, before, fixed.dt)
+    # no step is small enough for a mass matrix that cannot be solved
+    missing = describe_missing_inertia(fixed.model, jnp.asarray(before[: fixed.model.nq]))
+    joint, advice = ("", missing) if missing else (joint, advice)
     where = f", first at the joint {joint!r}" if joint else ""
     return (
         f"not solved: Newton's method did not converge in {steps}, up to {last * fixed.dt:g} s{where} (relative "

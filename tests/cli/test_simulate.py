@@ -162,7 +162,7 @@ REFUSED = {
     "duration 0": (("--duration", "0"), "--duration: expected a positive number of seconds, got 0"),
     "duration infinite": (("--duration", "inf"), "--duration: expected a positive number of seconds, got inf"),
     "rare": (("--save-every", "9000"), "--save-every: expected 9000 steps of 0.001 s to fit into the duration, 5 s"),
-    "method": (("--method", "RK4"), "MKGauss6, got 'RK4'; did you mean 'MK4'?"),
+    "method": (("--method", "RK4"), "variational4, got 'RK4'; did you mean 'MK4'?"),
     "no estimate": (
         ("--adaptive", "--method", "MK4"),
         "--method: MK4 has no error estimate, which --adaptive needs; take MK54, CF32a, CF32b, CF43",

@@ -9,17 +9,16 @@ from scipy.spatial.transform import Rotation
 import lgsim
 from lgsim import VariationalTree, joints
 from lgsim.dynamics import ROTATION_MAPS
+from lgsim.integrators.stability import amplification
 from tests.dynamics import discrete_reference as reference
 from tests.multibody import trees
 
+MARKS = {"spherical_chain": pytest.mark.exhaustive, "floating_tree": pytest.mark.slow}
 RUNS = [
-    pytest.param(
-        name, run, id=f"{name} {run['map']} {run['h']}",
-        marks=() if i == 0 and name.startswith("double") else pytest.mark.slow,
-    )
+    pytest.param(name, run, id=f"{name} {run['map']} {run['h']}", marks=MARKS.get(name, ()))
     for name in reference.NAMES
-    for i, run in enumerate(reference.runs(name))
-]  # fmt: skip
+    for run in reference.runs(name)
+]
 
 
 @pytest.mark.parametrize(("name", "run"), RUNS)
@@ -50,7 +49,7 @@ def error_at_end(model, q0, v0, dt, duration, method, end):
 ORDERS = [
     pytest.param("quaternion", 2, id="2", marks=pytest.mark.slow),
     pytest.param("quaternion", 4, id="4", marks=pytest.mark.slow),
-    *(pytest.param(name, 2, id=f"2 {name}", marks=pytest.mark.slow) for name in ("cayley", "exp")),
+    *(pytest.param(name, 2, id=f"2 {name}", marks=pytest.mark.exhaustive) for name in ("cayley", "exp")),
 ]
 
 
@@ -131,7 +130,7 @@ def symplectic_form(model, p):
     [
         pytest.param(("revolute", "prismatic", "universal"), (-1, 0, 0), id="screws", marks=pytest.mark.slow),
         pytest.param(("spherical", "revolute", "spherical"), (-1, 0, 1), id="spherical", marks=pytest.mark.slow),
-        pytest.param(("free", "revolute", "spherical"), (-1, 0, 0), id="floating", marks=pytest.mark.slow),
+        pytest.param(("free", "revolute", "spherical"), (-1, 0, 0), id="floating", marks=pytest.mark.exhaustive),
     ],
 )
 def test_symplectic(kinds, parents):
@@ -265,6 +264,42 @@ def test_stiff_springs_and_dampers_do_not_bound_the_step():
     assert np.abs(motion.v[-1]).max() < 1e-2
 
 
+@pytest.mark.parametrize("order", [2, 4])
+def test_springs_and_dampers_are_linear_as_stability_says(order):
+    """Of one joint without gravity: the matrix of a step has the factors R(h lambda) of both modes."""
+    model = trees.build(("revolute",), (-1,), gravity=np.zeros(3), armature=False)
+    inertia = float(lgsim.mass_matrix(model, model.neutral())[0, 0])
+    stiffness, damping, dt = 40.0, 3.0, 0.1
+    model = model.replace(stiffness=jnp.array([stiffness]), damping=jnp.array([damping]), rest=jnp.zeros(1))
+    method = VariationalTree(order=order)
+
+    def step(y):
+        motion = lgsim.rollout(model, y[:1], y[1:], dt=dt, steps=1, method=method)
+        return jnp.concatenate([motion.q[-1], motion.v[-1]])
+
+    modes = np.linalg.eigvals(np.array([[0, 1], [-stiffness / inertia, -damping / inertia]]))
+    found = np.linalg.eigvals(np.stack([step(e) for e in 1e-4 * jnp.eye(2)], axis=1) / 1e-4)
+    expected = amplification(method.tableau, dt * modes.astype(complex))
+    np.testing.assert_allclose(np.sort_complex(found), np.sort_complex(expected), rtol=0, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["dry friction", "stops"])
+def test_forces_that_begin_within_a_step(what):
+    """Each step is solved and takes no energy from nowhere: friction of 0.5 N m at 1e-3 rad/s, stops of 10 ms."""
+    arm = lgsim.load_urdf(lgsim.data.arm7())
+    q0, v0 = arm.neutral(), jnp.full(7, 3.0 if what == "stops" else 0.0)
+    if what == "stops":
+        model = lgsim.with_stops(arm)
+    else:
+        model = arm.replace(friction=jnp.full(7, 0.5), friction_speed=jnp.full(7, 1e-3))
+    motion = lgsim.rollout(model, q0, v0, dt=0.005, steps=400, method=VariationalTree())
+    assert motion.residuals.max() < 1e-7
+    if what == "dry friction":
+        energy = energies(model, motion.q, motion.v)
+        assert (np.diff(energy) < 1e-2 * np.ptp(energy)).all() and energy[-1] < energy[0]
+
+
 # Derivatives.
 
 
@@ -362,10 +397,13 @@ def rods(count, joint=joints.Revolute):
     return builder.build()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("joint", "count", "dt", "iterations"),
-    [(joints.Revolute, 100, 0.001, 3), (joints.Revolute, 100, 0.005, 5), (joints.Spherical, 20, 0.01, 5)],
+    [
+        pytest.param(joints.Revolute, 100, 0.001, 3, marks=pytest.mark.exhaustive),
+        pytest.param(joints.Revolute, 100, 0.005, 5, marks=pytest.mark.slow),
+        pytest.param(joints.Spherical, 20, 0.01, 5, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_few_iterations_whatever_the_length(joint, count, dt, iterations):
     """So many iterations solve each step to 1e-12 of the largest displacement: one less leaves half the digits."""
@@ -425,6 +463,14 @@ def test_more_momentum_than_the_map_has_is_told():
     told = lgsim.simulate(model, None, v0, duration=0.1, dt=0.01, method=VariationalTree())
     assert "not solved" in told.result and "try the map 'cayley'" in told.result
     assert not lgsim.simulate(model, None, v0, duration=0.1, dt=0.01, method=VariationalTree("cayley")).result
+
+
+def test_a_joint_without_inertia_is_named():
+    model = lgsim.ModelBuilder()
+    model.add_body("a", "world", joints.Revolute(), axis=[0, 1, 0], mass=1.0, center=[0.5, 0, 0], inertia=np.eye(3))
+    model.add_body("tip", "a", joints.Revolute(), joint_name="tip joint", axis=[0, 1, 0])
+    told = lgsim.simulate(model.build(), duration=0.1, dt=0.01, method=VariationalTree())
+    assert "not solved" in told.result and "joint 'tip joint' moves without inertia" in told.result
 
 
 # Where it is used.

@@ -74,28 +74,43 @@ def attempt(kind: RotationMap, iterations: int) -> Callable[..., Attempt]:
     return batch_last(core)
 
 
-@cache
-def trial(kind: RotationMap) -> Callable[..., tuple[Array, Array, Array]]:
-    """The function of (model, q, momentum, d, h, smallest) that gives Newton's change at d, the momentum at the end of
-    the step with d, and the change's relative size, as ``Attempt`` has them.
+class Trial(NamedTuple):
+    """What Newton's method says at a displacement d.
+
+    Attributes:
+        change: Its change of d (nv,).
+        p: The momentum at the end of the step with d, as in ``Attempt``.
+        correction: The change's relative size, as in ``Attempt``.
+        gap: The largest part of the momentum at the start that the step with d misses, kg m^2/s or kg m/s, ().
     """
 
-    def core(model: Model, q: Array, momentum: Array, d: Array, h: Array, smallest: Array) -> tuple:
+    change: Array
+    p: Array
+    correction: Array
+    gap: Array
+
+
+@cache
+def trial(kind: RotationMap) -> Callable[..., Trial]:
+    """The function of (model, q, momentum, d, h, smallest) that tries a displacement d."""
+
+    def core(model: Model, q: Array, momentum: Array, d: Array, h: Array, smallest: Array) -> Trial:
         q, momentum, d, h = full(model, h, q, momentum, d)
-        y, step = _change(kind, model, q, node(model, q), momentum, d, h)
+        y, rest, step = _change(kind, model, q, node(model, q), momentum, d, h)
         p = end_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
-        return y, p, _relative(model.topology, step, d, y, smallest)
+        return Trial(y, p, _relative(model.topology, step, d, y, smallest), _largest(jnp.abs(rest)))
 
     return batch_last(core)
 
 
 def _change(
     kind: RotationMap, model: Model, q: Array, at: Node, momentum: Array, d: Array, h: Array
-) -> tuple[Array, Moved]:
-    """(Newton's change of d, the step with d)."""
+) -> tuple[Array, Array, Moved]:
+    """(Newton's change of d, what the momentum at the start lacks, the step with d)."""
     step = moved(kind, model, at, d, h)
     rest = momentum - start_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
-    return solve(model, step_matrix(kind, model, q, step, d, h), fusion_barrier(rest)), step
+    rest = fusion_barrier(rest)
+    return solve(model, step_matrix(kind, model, q, step, d, h), rest), rest, step
 
 
 def _relative(tree: Topology, step: Moved, d: Array, y: Array, smallest: Array) -> Array:

@@ -150,14 +150,15 @@ class VariationalTree(MachineMethod, ImplicitMethod):
         """(the joint that moves most in a step, or whose equation is off most; what to do)."""
         q, v = jnp.asarray(y[: model.nq]), jnp.asarray(y[model.nq : model.nq + model.nv])
         h = jnp.asarray(max((abs(f) for _, f in self.tableau.substeps)) * dt, q.dtype)
-        change, _, relative = trial(self.map)(model, q, generalized_momentum(model, q, v), h * v, h, jnp.ones_like(h))
-        turns = not np.isfinite(relative)
-        at = int(np.argmax(np.abs(np.asarray(v if turns else change))))
+        found = trial(self.map)(model, q, generalized_momentum(model, q, v), h * v, h, jnp.ones_like(h))
+        fastest = float(np.max(np.abs(v)))
+        turns = not np.isfinite(found.correction) and fastest > 0
+        at = int(np.argmax(np.abs(np.asarray(v if turns else found.change))))
         joint = next(name for name, part in model.v_slices.items() if part.start <= at < part.stop)
         if turns:
             return joint, (
                 f"a body turns by half a turn or more in a step of {float(h):g} s, where a step is not unique; take dt "
-                f"below {2 / float(np.max(np.abs(v))):.1g} s"
+                f"below {2 / fastest:.1g} s"
             )
         others = ", or try the map 'cayley'" if self.map == QUATERNION else ""
         return joint, f"take half of dt = {dt:g} s{others}"
@@ -253,39 +254,42 @@ def _search(
     kind: RotationMap, by: tuple[Model, Array, Array, Array], guess: Array, smallest: Array, tolerance: float,
     found: _Search,
 ) -> _Search:  # fmt: skip
-    """More iterations from the guess where ``found`` has not converged: each change is halved until the next one is
-    smaller (natural monotonicity: Deuflhard, Newton Methods for Nonlinear Problems, 2004, 3.3).
+    """More iterations from the guess where ``found`` has not converged: each change is halved until the next one or
+    what is missing of the momentum is smaller. Neither alone would do: dry friction that begins within the step bends
+    the equations so that changes grow on the way, and what is missing along a chain says little about the way.
+
+    Source: Deuflhard, Newton Methods for Nonlinear Problems, 2004, 3.1 (residuals) and 3.3 (natural monotonicity).
     """
     model, q, momentum, h = by
     rounding = 8 * float(jnp.finfo(h.dtype).eps)
     nowhere = jnp.full_like(found.change, jnp.inf)
 
     def goes_on(state: tuple) -> Array:
-        best, _, _, _, stalled, count = state
+        best, *_, stalled, count = state
         return (count < TRIALS) & ~stalled & ~(best.change <= jnp.where(count == 0, tolerance, rounding))
 
     def step(state: tuple) -> tuple:
-        best, base, y, scale, _, count = state
+        best, base, y, gap, scale, _, count = state
         fresh = count == 0
         # the first trial is the guess, or where the first iterations came near their end; a guess from which no change
         # leads on, as beyond half a turn, gives way to rest
-        size = jnp.where(fresh, nowhere, best.change)
+        size, gap = (jnp.where(fresh, nowhere, x) for x in (best.change, gap))
         d = jnp.where(fresh, jnp.where(best.change < NEAR, best.d, guess), base + scale * y)
-        change, p, relative = trial(kind)(model, q, momentum, d, h, smallest)
-        relative = jnp.where(jnp.isfinite(relative), relative, jnp.inf)
-        better = relative < (1 - 0.25 * scale) * size
+        new = trial(kind)(model, q, momentum, d, h, smallest)
+        relative = jnp.where(jnp.isfinite(new.correction), new.correction, jnp.inf)
+        least = 1 - 0.25 * scale
+        better = (relative < least * size) | ((new.gap < least * gap) & jnp.isfinite(relative))
         lost = jnp.isinf(size) & ~better
         # changes of a solved step that do not shrink are rounding
         stalled = ~better & (size <= tolerance)
-        best = _Search(jnp.where(better, d, best.d), jnp.where(better, p, best.p), jnp.where(better, relative, size))
+        best = _Search(*(jnp.where(better, x, old) for x, old in ((d, best.d), (new.p, best.p), (relative, size))))
         base = jnp.where(better, d, jnp.where(lost, 0, base))
-        y = jnp.where(better, change, jnp.where(lost, 0, y))
+        y = jnp.where(better, new.change, jnp.where(lost, 0, y))
         scale = jnp.where(better, jnp.minimum(1, 2 * scale), jnp.where(lost, scale, 0.5 * scale))
-        return best, base, y, scale, stalled, count + 1
+        return best, base, y, jnp.where(better, new.gap, gap), scale, stalled, count + 1
 
-    one = jnp.ones_like(found.change)
-    solved = jnp.zeros_like(found.change, bool)
-    start = (found, found.d, jnp.zeros_like(found.d), one, solved, jnp.zeros((), jnp.int32))
+    one, moving = jnp.ones_like(found.change), jnp.zeros_like(found.change, bool)
+    start = (found, found.d, jnp.zeros_like(found.d), nowhere, one, moving, jnp.zeros((), jnp.int32))
     return jax.lax.while_loop(goes_on, step, start)[0]
 
 
