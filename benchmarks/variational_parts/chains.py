@@ -49,7 +49,9 @@ def turns(report):
     """A body with a link that turns by up to a radian a step."""
     builder = lgsim.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     builder.add_body("body", "world", joints.Spherical(), mass=1.0, inertia=np.diag([0.1, 0.15, 0.2]))
-    builder.add_body("link", "body", joints.Revolute(), axis=[0, 1, 0], mass=0.2, center=[0, 0, 0.1], inertia=0.01 * np.eye(3))
+    builder.add_body(
+        "link", "body", joints.Revolute(), axis=[0, 1, 0], mass=0.2, center=[0, 0, 0.1], inertia=0.01 * np.eye(3)
+    )
     model, rows = builder.build(), []
     for name in ("cayley",) if report.quick else ("quaternion", "cayley", "exp"):
         for turn in (0.5, 1.0):

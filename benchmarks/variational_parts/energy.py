@@ -55,8 +55,8 @@ def arms_energy(report):
                 cost.append(seconds / steps)
             rows.append([name, 1e6 * np.median(cost), *errors])
         report.table(
-            f"{title}: {duration:g} s without drives and friction, joints at up to {peak:.0f} rad/s; the largest energy "
-            "error over the peak kinetic energy",
+            f"{title}: {duration:g} s without drives and friction, joints at up to {peak:.0f} rad/s; the largest "
+            "energy error over the peak kinetic energy",
             ["method", "us a step", *(f"{1e3 * dt:g} ms" for dt in STEP_LENGTHS)],
             rows,
         )
@@ -81,8 +81,8 @@ def crossing(report):
                 theirs = _worst(model, *follow(mk4, q, v, length, calls * STEPS * length))
                 rows.append([title, order, 1e3 * dt, 1e3 * length, ours[-1], theirs[-1], _ahead(ours, theirs, calls)])
     report.table(
-        f"Variational steps beside MK4 at equal cost, {calls * STEPS:,} steps of MK4: the largest energy error over the "
-        "kinetic energy, and the steps of MK4 from which the variational ones are ahead",
+        f"Variational steps beside MK4 at equal cost, {calls * STEPS:,} steps of MK4: the largest energy error over "
+        "the kinetic energy, and the steps of MK4 from which the variational ones are ahead",
         ["machine", "variational", "its step, ms", "MK4's, ms", "error", "MK4's", "ahead from"],
         rows,
     )
@@ -164,7 +164,7 @@ def orders(report):
         expected = 4 if "4" in name else 2
         report.bound(f"order of {name}, off {expected}", abs(order - expected), at_most=0.1)
     report.table(
-        "A floating tree with every kind of joint, springs, dampers and gravity: errors after 1/16 s at a step and half of it",
+        "A floating tree with every kind of joint, springs, dampers, gravity: errors after 1/16 s",
         ["map", "error", "at half the step", "order"],
         rows,
     )

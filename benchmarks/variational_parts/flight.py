@@ -9,7 +9,7 @@ import lgsim
 from lgsim import VariationalTree
 from variational_parts.energy import METHODS, drift, momenta, trend
 from variational_parts.machines import energy_along, free, machine
-from variational_parts.motions import FOURTH, SECOND, follow, program, timed
+from variational_parts.motions import FOURTH, follow, program, timed
 from variational_parts.peer import INTEGRATORS, Peer
 
 STEP = 20e-3
@@ -47,7 +47,7 @@ def satellite(report):
             report.bound("satellite: angular momentum, relative", angular, at_most=1e-12 * max(1, calls / 10))
             report.bound("satellite: trend of the energy over the kinetic one", slope, at_most=1e-4)
     report.table(
-        f"A satellite with a boom of six segments on springs, steps of 20 ms: largest relative changes",
+        "A satellite with a boom of six segments on springs, steps of 20 ms: largest relative changes",
         ["method", "steps", "us a step", "linear momentum", "angular momentum", "energy / kinetic", "its trend"],
         rows,
     )
@@ -146,8 +146,8 @@ def flight(report):
     for dt, ((place, energy), cost) in theirs.items():
         rows.append(["MuJoCo RK4", 1e3 * dt, place, energy, 1 / (cost * duration / dt), "", ""])
     report.table(
-        f"ANYmal in flight with its feet swinging on springs, {duration:g} s, batch {batch}: motions a second on one core, "
-        "and in those of MuJoCo's RK4 of the same error",
+        f"ANYmal in flight with its feet swinging on springs, {duration:g} s, batch {batch}: motions a second on one "
+        "core, and in those of MuJoCo's RK4 of the same error",
         ["method", "step, ms", "state, rad or m", "energy / kinetic", "motions/s", "at equal state", "at equal energy"],
         rows,
     )

@@ -96,9 +96,7 @@ def rods(count, joint=joints.Revolute):
 
 
 def satellite(segments=6):
-    """A bus of 120 kg with a boom of segments of 2 m and 3 kg, on hinges about two axes in turn, which turn freely.
-
-    """
+    """A bus of 120 kg with a boom of segments of 2 m and 3 kg, on hinges about two axes in turn, which turn freely."""
     builder = lgsim.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     builder.add_body("bus", "world", joints.Free(), mass=120.0, inertia=np.diag([30.0, 25.0, 20.0]))
     for i in range(segments):
@@ -139,7 +137,8 @@ def every_joint():
     for i, joint in enumerate(kinds):
         builder.add_body(
             f"body{i}", "world" if i == 0 else f"body{(i - 1) // 2}", joint, placement=at(*rng.uniform(-0.3, 0.3, 3)),
-            mass=rng.uniform(0.5, 2.0), center=rng.uniform(-0.1, 0.1, 3), inertia=0.02 * np.diag(rng.uniform(1, 1.5, 3)),
+            mass=rng.uniform(0.5, 2.0), center=rng.uniform(-0.1, 0.1, 3),
+            inertia=0.02 * np.diag(rng.uniform(1, 1.5, 3)),
         )  # fmt: skip
     model = builder.build()
     held = jnp.where(jnp.arange(model.nv) < 6, 0.0, 1.0)

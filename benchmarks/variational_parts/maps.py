@@ -14,6 +14,7 @@ from lgsim.dynamics.discrete.discrete_newton import trial
 from variational_parts.machines import TEN, energy_error, machine
 from variational_parts.motions import EVERY, follow, program, timed
 
+
 def position_error(model, q, ends):
     """The largest error of a joint, rad or m."""
     return float(np.abs(model.difference(ends, q)).max())
@@ -52,7 +53,13 @@ def iterations(model, name, q, v, dt, steps=200, most=30):
 
 def ten_robots(report):
     """Errors of each map on ten machines."""
-    duration, dt, rows, failed, ratios = (5.0 if report.quick else 20.0), 5e-3, [], 0, {name: [] for name in ROTATION_MAPS}
+    duration, dt, rows, failed, ratios = (
+        (5.0 if report.quick else 20.0),
+        5e-3,
+        [],
+        0,
+        {name: [] for name in ROTATION_MAPS},
+    )
     for machine_name in ("double pendulum",) if report.quick else TEN:
         model, q, v = machine(machine_name)
         joints = slice(6 if model.topology.floats else 0, None)
@@ -71,7 +78,7 @@ def ten_robots(report):
                 [machine_name, name, error, energy_error(model, *states), rates.max(), np.median(rates), mean, most]
             )
     report.table(
-        f"Ten machines at rates of robots, steps of 5 ms: position at 1 s beside MK4 at 0.25 ms, energy over {duration:g} s",
+        f"Ten machines at rates of robots, steps of 5 ms: position at 1 s (MK4 at 0.25 ms), energy over {duration:g} s",
         ["machine", "map", "error, rad or m", "energy / kinetic", "top rate, rad/s", "median joint's", "iterations",
          "most"],
         rows,

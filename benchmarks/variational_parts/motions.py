@@ -1,8 +1,9 @@
 """Long motions, call after call of one program."""
 
+import harness
+
 import time
 
-import harness
 import jax
 import jax.numpy as jnp
 

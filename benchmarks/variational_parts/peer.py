@@ -62,13 +62,13 @@ class Peer:
         return np.concatenate([np.zeros((len(q), 1)), tool.q_to(self.ours, q), tool.v_to(self.ours, q, v)], axis=1)
 
     def states(self, rows):
-        """lgsim's (q, v) of MuJoCo's states (batch, 1 + nq + nv)."""
+        """States (q, v) of lgsim of MuJoCo's states (batch, 1 + nq + nv)."""
         q, v = np.split(rows[:, 1:], [self.model.nq], axis=1)
         q = tool.q_from(self.ours, jnp.asarray(q))
         return q, tool.v_from(self.ours, q, jnp.asarray(v))
 
     def motion(self, q, v, dt, steps, every):
-        """lgsim's (q, v) at each ``every``-th of the steps, the start first; not a number once it diverged."""
+        """States (q, v) of lgsim at each ``every``-th of the steps, the start first; not a number once it diverged."""
         self.model.opt.timestep = dt
         found = [self.start(q, v)]
         with mujoco.rollout.Rollout(nthread=0) as runner:

@@ -1,9 +1,9 @@
-"""What a step costs: beside forward dynamics and MK4 by both lowerings, by length, to compile, and with its gradient."""
+"""What a step costs: beside forward dynamics and MK4 by both lowerings, by length, to compile, with its gradient."""
 
 import harness
+
 import jax
 import jax.numpy as jnp
-import numpy as np
 import robots
 
 import lgsim
@@ -94,7 +94,10 @@ def compiling(report):
         forward, one = harness.compiled(value, model, q, v, torques)
         backward, two = harness.compiled(jax.grad(value, (1, 2, 3)), model, q, v, torques)
         seconds = harness.interleave(
-            {"forward": lambda: forward(model, q, v, torques), "gradient": lambda: backward(model, q, v, torques)},
+            {
+                name: lambda f=f, x=(model, q, v, torques): f(*x)
+                for name, f in {"forward": forward, "gradient": backward}.items()
+            },
             9 if report.quick else 25,
         )
         ratio = seconds["gradient"] / seconds["forward"]

@@ -66,7 +66,9 @@ class VariationalTree(MachineMethod, ImplicitMethod):
 
     Attributes:
         tableau: The steps of a composition; their thetas mean nothing here.
-        map: What stands for the rotation of a body in a step, see ``lgsim.dynamics.discrete.rotation_maps``.
+        map: What stands for the rotation of a body in a step: "quaternion", the cheapest; "exp", more exact where
+            bodies turn by more than 0.2 rad a step; "cayley", which has a step for any momentum. How they compare is
+            told in ``lgsim.dynamics.discrete.rotation_maps``.
         newton: How the equations of a step are solved: so many iterations at once, and more where these are too few.
 
     Raises:
