@@ -5,9 +5,9 @@
 
 Needs the extra `oracle` (mujoco, example-robot-data). All machines move freely: their drives, dampers, friction and
 stops are off, springs and rotors stay. MuJoCo has the same numbers (variational_parts/peer.py); on hinges its RK4 is
-MK4 to rounding. Energies and momenta of all are lgsim's, of their states. A single motion is timed by the processor's
-seconds, what is compared for speed in turns. ``VariationalTree`` takes two iterations here, and more where the last
-change is above 1e-6 of the step.
+MK4 to rounding. Energies and momenta of all are lgsim's, of their states. Times are the processor's seconds, and what is
+compared for speed runs in turns. ``VariationalTree`` takes two iterations here, and more where the last change is above
+1e-6 of the step.
 
 The arms of the energy table start at rest 0.2 rad a joint off hanging (Panda), and well above it (arm of 7); their
 wrists, light and undriven, reach 20 to 35 rad/s, joints in the middle 10. The arm that starts high up whirls at 170
@@ -38,14 +38,14 @@ def run(report):
     energy.free_flight(report)
     energy.arms_energy(report)
     chains.chains(report)
-    chains.turns(report)
     flight.satellite(report)
     maps.ten_robots(report)
     if report.quick:
         return
+    chains.turns(report)
     energy.crossing(report)
     energy.orders(report)
-    chains.whip(report)
+    chains.long_steps(report)
     flight.attitude(report)
     flight.flight(report)
     maps.costs(report)

@@ -2,6 +2,7 @@
 
 import harness
 
+import statistics
 import time
 
 import jax
@@ -34,6 +35,18 @@ def follow(run, q, v, dt, duration, steps=STEPS):
     for _ in range(-(-round(duration / dt) // steps)):
         pieces.append(run(pieces[-1][0][-1], pieces[-1][1][-1], dt))
     return tuple(jnp.concatenate(parts) for parts in zip(*pieces, strict=True))
+
+
+def in_turns(functions, repeats):
+    """Median processor's seconds of a call, in turns: what else runs on the core does not count."""
+    for function in functions.values():
+        jax.block_until_ready(function())
+    samples = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            calls = max(1, round(5e-3 / max(timed(function)[1], 1e-6)))
+            samples[name].append(timed(lambda f=function, n=calls: [f() for _ in range(n)])[1] / calls)
+    return {name: statistics.median(found) for name, found in samples.items()}
 
 
 def timed(function, *args):

@@ -9,7 +9,7 @@ import robots
 import lgsim
 from lgsim import VariationalTree
 from variational_parts.machines import free, machine
-from variational_parts.motions import SECOND, timed
+from variational_parts.motions import SECOND, in_turns, timed
 
 BATCH, DT = 1024, 1e-3
 
@@ -32,7 +32,8 @@ def beside_forward_dynamics(report):
     model, _, _ = machine("arm of 7")
     q, v, tau = robots.state(model, BATCH)
     dt, rows, steps = jnp.asarray(DT), [], 40 if report.quick else 100
-    for lowering, native in (("Programs", True), ("XLA alone", False)):
+    lowerings = {"Programs": True} if report.quick else {"Programs": True, "XLA alone": False}
+    for lowering, native in lowerings.items():
         programs = {}
         with lgsim.llvm_lowering(native):
             dynamics, _ = harness.compiled(batched(lgsim.forward_dynamics, None, 0, 0, 0), model, q, v, tau)
@@ -40,7 +41,7 @@ def beside_forward_dynamics(report):
             for name, method in {"MK4": lgsim.MK4, "variational": SECOND}.items():
                 step, _ = harness.compiled(batched(end(method, steps), None, 0, 0, None), model, q, v, dt)
                 programs[name] = lambda f=step: f(model, q, v, dt)
-        seconds = harness.interleave(programs, 5 if report.quick else 25)
+        seconds = in_turns(programs, 5 if report.quick else 25)
         one = seconds["dynamics"] / BATCH
         mk4, ours = (seconds[name] / BATCH / steps for name in ("MK4", "variational"))
         rows.append([lowering, 1e6 * one, 1e6 * mk4, 1e6 * ours, ours / one, ours / mk4])
@@ -64,7 +65,7 @@ def growth(report):
         start = model.neutral(), jnp.zeros(length)
         program, _ = harness.compiled(end(SECOND, steps), model, *start, dt)
         programs[length] = lambda f=program, m=model, x=start: f(m, *x, dt)
-    seconds = harness.interleave(programs, 9 if report.quick else 25)
+    seconds = in_turns(programs, 9 if report.quick else 25)
     each = {length: 1e6 * seconds[length] / steps / length for length in lengths}
     report.table(
         "A step of two iterations of a chain, us",
@@ -91,7 +92,7 @@ def compiling(report):
         # the processor's seconds: those of a core that has nothing else to do
         (forward, _), one = timed(harness.compiled, value, model, q, v, torques)
         (backward, _), two = timed(harness.compiled, jax.grad(value, (1, 2, 3)), model, q, v, torques)
-        seconds = harness.interleave(
+        seconds = in_turns(
             {
                 name: lambda f=f, x=(model, q, v, torques): f(*x)
                 for name, f in {"forward": forward, "gradient": backward}.items()
