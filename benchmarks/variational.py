@@ -6,8 +6,8 @@
 Needs the extra `oracle` (mujoco, example-robot-data). All machines move freely: their drives, dampers, friction and
 stops are off, springs and rotors stay. MuJoCo has the same numbers (variational_parts/peer.py); on hinges its RK4 is
 MK4 to rounding. Energies and momenta of all are lgsim's, of their states. Times are the processor's seconds, and what
-is compared for speed runs in turns. ``VariationalTree`` takes two iterations here, and more where the last change is above
-1e-6 of the step.
+is compared for speed runs in turns. ``VariationalTree`` takes two iterations here, and more where the last change is
+above 1e-6 of the step.
 
 The arms of the energy table start at rest 0.2 rad a joint off hanging (Panda), and well above it (arm of 7); their
 wrists, light and undriven, reach 20 to 35 rad/s, joints in the middle 10. The arm that starts high up whirls at 170
