@@ -2,6 +2,15 @@
 
 With the unit quaternion (s, x) of E, s >= 0, the rotational part of the discrete Lagrangian is ``phi . I phi / (2 h)``,
 and a body that turns at constant rate has ``phi = h w`` up to third order in the angle.
+
+Which one: all are of order 2 and take the same iterations. On ten machines in free motion at rates of robots (arms, a
+hand, a quadruped, a humanoid, rods on ball joints, a satellite; ``benchmarks/variational.py``) the positions after 1 s
+have errors of 0.88 times ("cayley", 0.5 to 1.8) and of 0.77 times ("exp", 0.13 to 1.0) those of "quaternion" in the
+geometric mean, energy errors are of the same size. "quaternion" is the default: it is the cheapest ("exp" costs a
+tenth more, and on a humanoid four times as much, since its program is too long for LLVM), and the one that keeps the
+energy of free bodies exactly; it has no step for a body that would turn by a radian in it. Take "exp" where bodies turn
+by more than some 0.2 rad a step: of arms that whirl at 100 rad/s its energy errors are 2 to 5 times smaller. Take
+"cayley" where nothing else has a step.
 """
 
 from __future__ import annotations

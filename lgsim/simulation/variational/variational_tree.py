@@ -38,6 +38,8 @@ from lgsim.xla import save_in_checkpoint
 
 TRIALS = 60
 """The most further iterations, with shorter changes where full ones do not lead nearer."""
+NEAR = 1e-3
+"""The relative change of the last of the first iterations from which the further ones go on; else they start anew."""
 
 
 def variational_scheme(order: int) -> ThetaScheme:
@@ -64,7 +66,9 @@ class VariationalTree(MachineMethod, ImplicitMethod):
 
     Attributes:
         tableau: The steps of a composition; their thetas mean nothing here.
-        map: What stands for the rotation of a body in a step, see ``lgsim.dynamics.discrete.rotation_maps``.
+        map: What stands for the rotation of a body in a step: "quaternion", the cheapest; "exp", more exact where
+            bodies turn by more than 0.2 rad a step; "cayley", which has a step for any momentum. How they compare is
+            told in ``lgsim.dynamics.discrete.rotation_maps``.
         newton: How the equations of a step are solved: so many iterations at once, and more where these are too few.
 
     Raises:
@@ -267,28 +271,31 @@ def _search(
     nowhere = jnp.full_like(found.change, jnp.inf)
 
     def goes_on(state: tuple) -> Array:
-        best, *_, count = state
-        return (count < TRIALS) & ~(best.change <= jnp.where(count == 0, tolerance, rounding))
+        best, *_, stalled, count = state
+        return (count < TRIALS) & ~stalled & ~(best.change <= jnp.where(count == 0, tolerance, rounding))
 
     def step(state: tuple) -> tuple:
-        best, base, y, gap, scale, count = state
+        best, base, y, gap, scale, _, count = state
         fresh = count == 0
-        # the first trial is the guess; a guess from which no change leads on, as beyond half a turn, gives way to rest
+        # the first trial is the guess, or where the first iterations came near their end; a guess from which no change
+        # leads on, as beyond half a turn, gives way to rest
         size, gap = (jnp.where(fresh, nowhere, x) for x in (best.change, gap))
-        d = jnp.where(fresh, guess, base + scale * y)
+        d = jnp.where(fresh, jnp.where(best.change < NEAR, best.d, guess), base + scale * y)
         new = trial(kind)(model, q, momentum, d, h, smallest)
         relative = jnp.where(jnp.isfinite(new.correction), new.correction, jnp.inf)
         least = 1 - 0.25 * scale
         better = (relative < least * size) | ((new.gap < least * gap) & jnp.isfinite(relative))
         lost = jnp.isinf(size) & ~better
+        # changes of a solved step that do not shrink are rounding
+        stalled = ~better & (size <= tolerance)
         best = _Search(*(jnp.where(better, x, old) for x, old in ((d, best.d), (new.p, best.p), (relative, size))))
         base = jnp.where(better, d, jnp.where(lost, 0, base))
         y = jnp.where(better, new.change, jnp.where(lost, 0, y))
         scale = jnp.where(better, jnp.minimum(1, 2 * scale), jnp.where(lost, scale, 0.5 * scale))
-        return best, base, y, jnp.where(better, new.gap, gap), scale, count + 1
+        return best, base, y, jnp.where(better, new.gap, gap), scale, stalled, count + 1
 
-    one = jnp.ones_like(found.change)
-    start = (found, found.d, jnp.zeros_like(found.d), nowhere, one, jnp.zeros((), jnp.int32))
+    one, moving = jnp.ones_like(found.change), jnp.zeros_like(found.change, bool)
+    start = (found, found.d, jnp.zeros_like(found.d), nowhere, one, moving, jnp.zeros((), jnp.int32))
     return jax.lax.while_loop(goes_on, step, start)[0]
 
 
