@@ -65,7 +65,8 @@ class VariationalTree(MachineMethod, ImplicitMethod):
     depends on the state is not symplectic, and what this method keeps is lost.
 
     Attributes:
-        tableau: The steps of a composition; their thetas mean nothing here.
+        tableau: The steps of a composition. Their theta, 1/2, is what ``lgsim.integrators.stability`` takes: a step
+            amplifies springs and dampers as the midpoint rule does.
         map: What stands for the rotation of a body in a step: "quaternion", the cheapest; "exp", more exact where
             bodies turn by more than 0.2 rad a step; "cayley", which has a step for any momentum. How they compare is
             told in ``lgsim.dynamics.discrete.rotation_maps``.
