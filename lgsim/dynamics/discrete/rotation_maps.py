@@ -109,9 +109,8 @@ QUATERNION = RotationMap(
     least=math.sqrt(0.5),
 )
 """``phi = 2 x``: the discrete rigid body of Moser and Veselov, and RATTLE on all mass points of a body; a free body
-keeps its energy. No step of any length has more angular momentum than about 2 I / h: about a principal axis it is
-``2 I sin(angle) / h`` of the moments of the mass points, largest at a quarter of a turn, and of the steps that have a
-momentum the one below is that of the motion."""
+keeps its energy. About a principal axis of moment I a step has the angular momentum ``I sin(angle) / h``: none has more
+than about I / h, and of the two that have less the one below a quarter of a turn is that of the motion."""
 
 CAYLEY = RotationMap(
     "cayley",
