@@ -236,7 +236,7 @@ def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
     values, vectors = np.linalg.eig(data.jacobian)
     vector: Complex[np.ndarray, " algebra"] = vectors[:, np.argmin(np.abs(values - mode))]
     nv = model.nv
-    moves = _moves(vector[nv : 2 * nv], data.inverse_inertia)
+    moves = _moves(vector[nv : 2 * nv], np.asarray(data.inverse_inertia))
     drives = np.abs(vector[2 * nv : 3 * nv]) if model.topology.lags else np.zeros(0)
     if drives.size:
         i = int(np.argmax(drives))
