@@ -4,11 +4,9 @@ import jax.numpy as jnp
 import mujoco
 import mujoco.rollout
 import numpy as np
+from peers.mujoco_model import mujoco_model
 
 from lgsim.interop import mujoco as tool
-from lgsim.lie import conversions
-from lgsim.multibody import joints
-from lgsim.multibody.topology import WORLD
 
 mujoco.set_mju_user_warning(lambda text: None)  # else it writes a file of them; a run that diverged is looked at here
 INTEGRATORS = {"MuJoCo RK4": "mjINT_RK4", "MuJoCo implicitfast": "mjINT_IMPLICITFAST"}
@@ -20,39 +18,14 @@ class Peer:
     """A model with the same numbers, armature and springs included, without contacts, limits and friction."""
 
     def __init__(self, model, integrator):
-        self.ours, tree = model, model.topology
-        spec = mujoco.MjSpec()
-        spec.option.gravity = np.asarray(model.gravity)
-        holders = {WORLD: spec.worldbody}
-        poses = np.asarray(model.placements)
-        quaternions = np.asarray(conversions.quaternion_from_matrix(jnp.asarray(poses[:, :3, :3])))
-        for i, (joint, parent) in enumerate(zip(tree.joints, tree.parents, strict=True)):
-            body = holders[parent].add_body(
-                name=f"body{i}", pos=poses[i, :3, 3], quat=quaternions[i], mass=1.0, inertia=[1.0, 1.0, 1.0],
-                explicitinertial=True,
-            )  # fmt: skip
-            holders[i] = body
-            if isinstance(joint, joints.Free):
-                body.add_freejoint()
-            elif isinstance(joint, joints.Spherical):
-                body.add_joint(type=mujoco.mjtJoint.mjJNT_BALL)
-            else:
-                kind = mujoco.mjtJoint.mjJNT_HINGE if joint.rows[0].turns else mujoco.mjtJoint.mjJNT_SLIDE
-                body.add_joint(type=kind, axis=np.asarray(model.axes[tree.row_starts[i]]))
-        self.model = spec.compile()
-        disabled = mujoco.mjtDisableBit.mjDSBL_CONSTRAINT | mujoco.mjtDisableBit.mjDSBL_AUTORESET
-        self.model.opt.disableflags |= disabled
+        self.ours, self.model = model, mujoco_model(model)
+        self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
         self.model.opt.integrator = getattr(mujoco.mjtIntegrator, INTEGRATORS[integrator])
-        numbers = (np.asarray(x) for x in tool.inertia_to(model.inertias))
-        for name, values in zip(("body_mass", "body_ipos", "body_iquat", "body_inertia"), numbers, strict=True):
-            getattr(self.model, name)[1:] = values
         self.model.dof_armature[:] = np.asarray(model.armature)
         stiff = {self.model.jnt_dofadr[j]: j for j in range(self.model.njnt)}
         for dof, value in enumerate(np.asarray(model.stiffness)):
             if dof in stiff:
                 self.model.jnt_stiffness[stiff[dof]] = value
-        self.model.body_sameframe[:] = 0  # the compiler's shortcut where a body's frames were the same
-        self.model.body_simple[:] = 0
         self.data = mujoco.MjData(self.model)
         mujoco.mj_setConst(self.model, self.data)
 

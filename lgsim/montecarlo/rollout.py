@@ -196,7 +196,7 @@ class Rollout(eqx.Module):
             )  # fmt: skip
         else:
             motion = _substepped(run, run.substeps)
-        tau = drives(run.model, run.drive, run.saved_torques(), *motion[:5])
+        tau = drives(run.model, run.drive, run.saved_torques(), motion.time, *motion.state_parts)
         return SampledMotion(run.model, motion.time, motion.q, motion.v, tau)
 
     @property

@@ -70,6 +70,11 @@ class StateHistory(NamedTuple):
     actuator_states: Float[Array, "*batch saved states"] | None = None
     residuals: Float[Array, "*batch saved"] | None = None
 
+    @property
+    def state_parts(self) -> tuple[Any, Any, Any, Any]:
+        """(q, v, drive_forces, actuator_states), of which a state is made in this order; None for one that it lacks."""
+        return self.q, self.v, self.drive_forces, self.actuator_states
+
 
 def rollout(
     model: Model,

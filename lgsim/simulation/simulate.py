@@ -268,7 +268,7 @@ def _forces(
         # the last state has no row after it: the end of the last one
         since, force, slope = jax.tree.map(lambda x: x[np.minimum(at, len(x) - 1)], rows)
         torques = force + slope * (motion.time - since)[:, None]
-    return in_padded_batches(partial(drives, model, control), torques, *motion[:5])
+    return in_padded_batches(partial(drives, model, control), torques, motion.time, *motion.state_parts)
 
 
 def _finite(

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Complex, Float, Int, Shaped
+from jaxtyping import Complex, Float, Inexact, Int, Shaped
 
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4, Rodas4
@@ -176,8 +176,14 @@ def singular_joint(
     if gaps[worst] > SINGULAR:
         return ""
     nv = model.nv
-    moves = np.abs(vectors[nv : 2 * nv, worst]) / np.sqrt(np.asarray(data.inverse_inertia[0], np.float64))
+    moves = _moves(vectors[nv : 2 * nv, worst], np.asarray(data.inverse_inertia[0], np.float64))
     return _joint_of(model, int(np.argmax(moves)))
+
+
+def _moves(vector: Inexact[np.ndarray, " nv"], inverse_inertia: Float[np.ndarray, " nv"]) -> Float[np.ndarray, " nv"]:
+    """How much each joint moves in a mode, by its energy; one whose inertia is infinite does not."""
+    moves = np.zeros_like(inverse_inertia)
+    return np.divide(np.abs(vector), np.sqrt(inverse_inertia), out=moves, where=inverse_inertia > 0)
 
 
 @eqx.filter_jit  # not jax.jit: a control may be any function
@@ -196,7 +202,7 @@ def _modes(
         control_slopes, passive_slopes = forces.command_slopes[:2], forces.passive_slopes
         return _Modes(
             jacobian,
-            jnp.diag(inverse_mass),
+            jnp.abs(jnp.diag(inverse_mass)),  # in a singularity rounding may take the sign of what is nearly infinite
             (-jnp.diag(control_slopes[0]), -jnp.diag(control_slopes[1])),
             (-jnp.diag(passive_slopes[0]), -jnp.diag(passive_slopes[1])),
         )
@@ -230,7 +236,7 @@ def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
     values, vectors = np.linalg.eig(data.jacobian)
     vector: Complex[np.ndarray, " algebra"] = vectors[:, np.argmin(np.abs(values - mode))]
     nv = model.nv
-    moves = np.abs(vector[nv : 2 * nv]) / np.sqrt(data.inverse_inertia)  # by energy
+    moves = _moves(vector[nv : 2 * nv], np.asarray(data.inverse_inertia))
     drives = np.abs(vector[2 * nv : 3 * nv]) if model.topology.lags else np.zeros(0)
     if drives.size:
         i = int(np.argmax(drives))

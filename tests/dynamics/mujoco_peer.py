@@ -4,45 +4,16 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 
+from benchmarks.peers.mujoco_model import mujoco_model
 from lgsim.interop import mujoco as tool
-from lgsim.lie import conversions
-from lgsim.multibody import joints
-from lgsim.multibody.topology import WORLD
 
 
 class MuJoCo:
-    """A model with the same numbers: hinges, slides and a free base.
-
-    Its compiler refuses links without mass and inertias that no body has, which are in some files, so that they come
-    after it.
-    """
+    """A model with the same numbers: hinges, slides and a free base."""
 
     def __init__(self, model):
-        self.ours, tree = model, model.topology
-        spec = mujoco.MjSpec()
-        spec.option.gravity = np.asarray(model.gravity)
-        holders = {WORLD: spec.worldbody}
-        poses = np.asarray(model.placements)
-        quaternions = np.asarray(conversions.quaternion_from_matrix(jnp.asarray(poses[:, :3, :3])))
-        for i, (joint, parent) in enumerate(zip(tree.joints, tree.parents, strict=True)):
-            body = holders[parent].add_body(
-                name=f"body{i}", pos=poses[i, :3, 3], quat=quaternions[i], mass=1.0, inertia=[1.0, 1.0, 1.0],
-                explicitinertial=True,
-            )  # fmt: skip
-            holders[i] = body
-            if isinstance(joint, joints.Free):
-                body.add_freejoint()
-                continue
-            kind = mujoco.mjtJoint.mjJNT_HINGE if joint.rows[0].turns else mujoco.mjtJoint.mjJNT_SLIDE
-            body.add_joint(type=kind, axis=np.asarray(model.axes[tree.row_starts[i]]))
-        self.model = spec.compile()
-        self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+        self.ours, self.model = model, mujoco_model(model)
         self.model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
-        numbers = (np.asarray(x) for x in tool.inertia_to(model.inertias))
-        for name, values in zip(("body_mass", "body_ipos", "body_iquat", "body_inertia"), numbers, strict=True):
-            getattr(self.model, name)[1:] = values
-        self.model.body_sameframe[:] = 0  # the compiler's shortcut where a body's frames were the same
-        self.model.body_simple[:] = 0
         self.data = mujoco.MjData(self.model)
         mujoco.mj_setConst(self.model, self.data)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim import actions
+from lgsim import actions, joints
 from lgsim.integrators import METHODS
 from lgsim.integrators.stability import amplification, largest_step, unstable
 from lgsim.simulation.equations_of_motion import equations_of_motion, state_space
@@ -101,3 +101,23 @@ def test_what_moves_slowly_has_none():
     state = np.array([[0.2, 0.3], [np.nan, 0.0]])
     assert unstable_mode(lgsim.MK4, model, [0.0, 0.1], state, 0.01) is None
     assert unstable_mode(lgsim.MK4, model, [0.0], state[1:], 0.01) is None
+
+
+def test_a_singular_mass_matrix():
+    """In the singularity of a gimbal rounding makes inverse inertias negative: still a joint and a cause are named."""
+    builder = lgsim.ModelBuilder()
+    builder.add_body("outer", "world", joints.Revolute(), axis=[1, 0, 0])
+    builder.add_body("inner", "outer", joints.Revolute(), axis=[0, 1, 0])
+    builder.add_body(
+        "body", "inner", joints.Revolute(), axis=[0, 0, 1], mass=1.0, center=[0.05, 0.02, 0.1],
+        inertia=np.diag([0.02, 0.03, 0.04]),
+    )  # fmt: skip
+    model = builder.build()
+    y = np.random.default_rng(0).normal(size=(8, 6))
+    y[:, 1] = np.pi / 2 - 1e-9
+    args = ((model, None, None), None)
+    inverse = jax.jit(jax.vmap(lambda y: jnp.diag(motion_jacobian(jnp.asarray(0.0), y, args)[1])))(jnp.asarray(y))
+    assert (inverse < 0).any()
+    for state in y:
+        found = unstable_mode(lgsim.MK4, model, [0.0], state[None], 0.01)
+        assert found is not None and found.joint in model.joint_names and " on -" not in found.cause

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
+from lgsim.dynamics import rows as row
 from lgsim.dynamics.discrete.discrete_momenta import (
     Moved,
     end_forces,
@@ -26,11 +28,10 @@ from lgsim.dynamics.discrete.discrete_momenta import (
     start_forces,
     start_momentum,
 )
-from lgsim.dynamics.discrete.displacement import Node, node
+from lgsim.dynamics.discrete.displacement import Node, node, turns
 from lgsim.dynamics.discrete.rotation_maps import RotationMap
 from lgsim.dynamics.discrete.step_matrix import solve, step_matrix
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import Topology
 from lgsim.xla import batch_last, fusion_barrier, linear_last
 
 
@@ -41,7 +42,8 @@ class Attempt(NamedTuple):
         d: Displacement of each degree of freedom in the step (nv,), rad or m; of groups the algebra vector.
         p: The momentum at its end but for half the impulse of other forces (nv,).
         correction: The largest change of the last iteration relative to the largest displacement, () without a unit;
-            infinite where a body turns by half a turn or more.
+            infinite where the step is not unique: a body or a joint turns by half a turn or more, or a body that has
+            inertia by so much that its momentum is that of a smaller turn too (``RotationMap.least``).
     """
 
     d: Array
@@ -69,7 +71,7 @@ def attempt(kind: RotationMap, iterations: int) -> Callable[..., Attempt]:
         (d, y), _ = jax.lax.scan(iterate, (guess, jnp.zeros_like(guess)), None, length=iterations)
         step = moved(kind, model, at, d, h)
         p = end_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
-        return Attempt(d, p, _relative(model.topology, step, d, y, smallest))
+        return Attempt(d, p, _relative(kind, model, step, d, y, smallest))
 
     return batch_last(core)
 
@@ -98,7 +100,7 @@ def trial(kind: RotationMap) -> Callable[..., Trial]:
         q, momentum, d, h = full(model, h, q, momentum, d)
         y, rest, step = _change(kind, model, q, node(model, q), momentum, d, h)
         p = end_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
-        return Trial(y, p, _relative(model.topology, step, d, y, smallest), _largest(jnp.abs(rest)))
+        return Trial(y, p, _relative(kind, model, step, d, y, smallest), _largest(jnp.abs(rest)))
 
     return batch_last(core)
 
@@ -113,10 +115,16 @@ def _change(
     return solve(model, step_matrix(kind, model, q, step, d, h), rest), rest, step
 
 
-def _relative(tree: Topology, step: Moved, d: Array, y: Array, smallest: Array) -> Array:
+def _relative(kind: RotationMap, model: Model, step: Moved, d: Array, y: Array, smallest: Array) -> Array:
+    tree = model.topology
+    s, mass, inertia = row.select((step.change.s, step.at.mass, step.at.inertia), tree.body_row)
+    # rings of a gimbal, which have no inertia, turn by nearly half a turn where it passes its singularity
+    heavy = (mass > 0) | (inertia.r0.x + inertia.r1.y + inertia.r2.z > 0)
+    unique = _largest(jnp.where(heavy, kind.least, 0) - s) < 0
+    # a whole turn more of one hinge and less of the next moves no body, and makes any change small beside it
+    unique &= _largest(turns(tree, step.at, row.speeds(model, d))) < np.pi
     size = jnp.maximum(_largest(jnp.abs(d)), smallest)
-    upright = _largest(-step.change.s[tree.body_row]) < 0
-    return jnp.where(upright, _largest(jnp.abs(y)) / size, jnp.inf)
+    return jnp.where(unique, _largest(jnp.abs(y)) / size, jnp.inf)
 
 
 def _largest(x: Array) -> Array:

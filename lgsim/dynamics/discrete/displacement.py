@@ -102,6 +102,34 @@ def displacements(tree: Topology, at: Node, d: Array) -> Displacement:
     return linearization.order(tree).outward(step, Displacement(one, still, still), own, batch)
 
 
+def turns(tree: Topology, at: Node, d: Array) -> Array:
+    """How far the joint of each row turns by the displacements d of the rows (k, *batch), rad; on rows of a group the
+    whole turn of its joint.
+    """
+    found = jnp.abs(at.a * d)
+    for joint, bodies in tree.groups:
+        index = _rows_of(tree, joint, bodies)
+        squares = [found[rows] ** 2 for rows in index]
+        whole = jnp.sqrt(sum(squares[1:], squares[0]))
+        for rows in index:
+            found = _placed(found, rows, whole)
+    return found
+
+
+def without_whole_turns(tree: Topology, d: Array) -> Array:
+    """The displacements d (nv,) of the degrees of freedom with those of hinges less whole turns, within half a turn.
+
+    Near the singularity of a gimbal Newton's method leads to many turns of one hinge and as many back of the next.
+    """
+    hinges = np.zeros(tree.nv, bool)
+    own = tree.row_turns & ~tree.row_pitched & (tree.row_source == np.arange(tree.rows))
+    for _, bodies in tree.groups:
+        own = own & ~np.isin(tree.row_joint, bodies)
+    hinges[tree.row_v[own]] = True
+    whole = 2 * np.pi * jnp.round(d / (2 * np.pi))
+    return jnp.where(hinges, d - whole, d)
+
+
 def _by_groups(
     tree: Topology, joint: GroupJoint, bodies: tuple[int, ...], at: Node, d: Array, found: tuple[Array, Vec, Vec]
 ) -> tuple[Array, Vec, Vec]:

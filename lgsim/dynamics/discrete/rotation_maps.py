@@ -15,6 +15,7 @@ by more than some 0.2 rad a step: of arms that whirl at 100 rad/s its energy err
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -58,6 +59,7 @@ class RotationMap:
         pull_slope: ``pull_slope(phi, y)``, the matrix of ``dphi -> d(K^T y)`` at fixed y less the part of s; with
             ``scalar``, that part is ``y ds``.
         scalar: Whether K has s on its diagonal, which changes with the rotation by ``ds = -x . psi / 2``.
+        least: The scalar part s of a body's rotation from which on down a smaller turn has the same momentum.
     """
 
     name: str
@@ -65,6 +67,7 @@ class RotationMap:
     change: Callable[[Scalar, Vec], Mat]
     pull_slope: Callable[[Vec, Vec], Mat]
     scalar: bool = False
+    least: float = 0.0
 
     def __repr__(self) -> str:
         """The name."""
@@ -103,9 +106,11 @@ QUATERNION = RotationMap(
     lambda s, phi: polynomial_in_hat(phi, s, -0.5, 0 * s),
     lambda phi, y: hat(y) * -0.5,
     scalar=True,
+    least=math.sqrt(0.5),
 )
 """``phi = 2 x``: the discrete rigid body of Moser and Veselov, and RATTLE on all mass points of a body; a free body
-keeps its energy. No step of any length has more angular momentum than about 2 I / h."""
+keeps its energy. About a principal axis of moment I a step has the angular momentum ``I sin(angle) / h``: none has more
+than about I / h, and of the two that have less the one below a quarter of a turn is that of the motion."""
 
 CAYLEY = RotationMap(
     "cayley",

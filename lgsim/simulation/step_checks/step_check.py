@@ -42,9 +42,8 @@ def node_steps(steps: int, save_every: int, chunk: int) -> int:
 
 
 def joined_state(motion: StateHistory) -> Float[np.ndarray, "saved state"]:
-    """The states (saved, nq + 2 nv) of a history."""
-    parts = (motion.q, motion.v, motion.drive_forces, motion.actuator_states)
-    return np.concatenate([np.asarray(x) for x in parts if x is not None], axis=-1)
+    """The states (saved, state) of a history."""
+    return np.concatenate([np.asarray(x) for x in motion.state_parts if x is not None], axis=-1)
 
 
 def check_steps(fixed: FixedSteps, states: Float[np.ndarray, "nodes state"]) -> StepError:

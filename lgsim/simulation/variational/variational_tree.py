@@ -24,6 +24,7 @@ from jaxtyping import Float
 
 from lgsim.dynamics.discrete.discrete_momenta import generalized_momentum, velocity_of_momentum
 from lgsim.dynamics.discrete.discrete_newton import attempt, trial, with_derivatives
+from lgsim.dynamics.discrete.displacement import without_whole_turns
 from lgsim.dynamics.discrete.rotation_maps import QUATERNION, RotationMap, rotation_map
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme
@@ -40,6 +41,8 @@ TRIALS = 60
 """The most further iterations, with shorter changes where full ones do not lead nearer."""
 NEAR = 1e-3
 """The relative change of the last of the first iterations from which the further ones go on; else they start anew."""
+LEAP = 1.0
+"""The change of a displacement from one step to the next, rad or m, from which on it says nothing of the one after."""
 
 
 def variational_scheme(order: int) -> ThetaScheme:
@@ -65,7 +68,8 @@ class VariationalTree(MachineMethod, ImplicitMethod):
     depends on the state is not symplectic, and what this method keeps is lost.
 
     Attributes:
-        tableau: The steps of a composition; their thetas mean nothing here.
+        tableau: The steps of a composition. Their theta, 1/2, is what ``lgsim.integrators.stability`` takes: a step
+            amplifies springs and dampers as the midpoint rule does.
         map: What stands for the rotation of a body in a step: "quaternion", the cheapest; "exp", more exact where
             bodies turn by more than 0.2 rad a step; "cayley", which has a step for any momentum. How they compare is
             told in ``lgsim.dynamics.discrete.rotation_maps``.
@@ -161,13 +165,16 @@ class VariationalTree(MachineMethod, ImplicitMethod):
         turns = not np.isfinite(found.correction) and fastest > 0
         at = int(np.argmax(np.abs(np.asarray(v if turns else found.change))))
         joint = next(name for name, part in model.v_slices.items() if part.start <= at < part.stop)
-        if turns:
-            return joint, (
-                f"a body turns by half a turn or more in a step of {float(h):g} s, where a step is not unique; take dt "
-                f"below {2 / fastest:.1g} s"
-            )
         others = ", or try the map 'cayley'" if self.map == QUATERNION else ""
-        return joint, f"take half of dt = {dt:g} s{others}"
+        if not turns:
+            return joint, f"take half of dt = {dt:g} s{others}"
+        much, angle = "a body or a joint turns by half a turn or more", 2
+        if self.map.least > 0:
+            much, angle = "a body turns by a quarter of a turn or more, or a joint by half a turn,", 1
+        return joint, (
+            f"{much} in a step of {float(h):g} s, where a step is not unique; "
+            f"take dt below {angle / fastest:.1g} s{others}"
+        )
 
 
 class MomentumSteps(ImplicitMethod):
@@ -216,8 +223,10 @@ class MomentumSteps(ImplicitMethod):
             tau = _half_way(machine, segment, t + offset * dt, h, q, p)
             q, p, d, gap = self._advance(model, q, p, tau, guess, h)
             d = jax.lax.stop_gradient(d)
-            # the first displacement follows from the velocity, not from the one before
-            return (q, p), (2 * d - before, d, gap)
+            # the first displacement follows from the velocity, not from the one before; where displacements leap, as in
+            # the singularity of a gimbal, the next one would be led to leap as well, and rest is the better guess
+            smooth = jnp.max(jnp.abs(d - before)) < LEAP
+            return (q, p), (jnp.where(smooth, 2 * d - before, 0), d, gap)
 
         entries = (fractions, offsets, memory[0], memory[1])
         if count == 1:
@@ -281,6 +290,7 @@ def _search(
         # leads on, as beyond half a turn, gives way to rest
         size, gap = (jnp.where(fresh, nowhere, x) for x in (best.change, gap))
         d = jnp.where(fresh, jnp.where(best.change < NEAR, best.d, guess), base + scale * y)
+        d = without_whole_turns(model.topology, d)
         new = trial(kind)(model, q, momentum, d, h, smallest)
         relative = jnp.where(jnp.isfinite(new.correction), new.correction, jnp.inf)
         least = 1 - 0.25 * scale
