@@ -25,8 +25,8 @@ from lgsim.montecarlo import (
 )
 from lgsim.multibody import Model, inertia
 from lgsim.multibody.model import DRIVES
-from lgsim.scenarios.toml_table import Table, shown
 from lgsim.support.messages import unknown_name
+from lgsim.support.toml_table import Table, shown
 
 SIGNED = ("rest", "lower", "upper")
 """The numbers of degrees of freedom that may be negative; all others may not."""

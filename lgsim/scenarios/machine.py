@@ -1,4 +1,4 @@
-"""Machines from URDF and MJCF files, and from the table ``[machine]`` of a scenario."""
+"""Machines from URDF, SDF and MJCF files, and from the table ``[machine]`` of a scenario."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim import data
-from lgsim.formats import FileError, Report, read_mjcf, read_urdf
+from lgsim.formats import FileError, Report, read_mjcf, read_sdf, read_urdf
+from lgsim.formats.loop_files import add_loops
 from lgsim.multibody import Model
-from lgsim.scenarios.toml_table import Table
 from lgsim.simulation.stops import resolved_contact_time, with_stops
 from lgsim.support.messages import unknown_name
 from lgsim.support.packages import package
+from lgsim.support.toml_table import Table
 
 TRAJECTORIES = (".npz", ".parquet", ".csv", ".mcap")
 """The endings of files that hold trajectories."""
-ONLY_URDF = "only for URDF files; an MJCF file says with <freejoint/> what is free"
+ONLY_URDF = "only for URDF files; an MJCF file says with <freejoint/> what is free, in SDF a link without a joint is"
 SHIPPED = "lgsim:"
 """The beginning of the name of a machine that comes with lgsim."""
 
 
-MACHINE_KEYS = ("file", "floating_base", "gravity", "ignore_equalities")
+MACHINE_KEYS = ("file", "floating_base", "gravity", "ignore_equalities", "loops")
 """The keys of the table ``[machine]`` that say which machine it is."""
 
 
@@ -34,7 +35,7 @@ class MachineFile(NamedTuple):
     """A machine with the file that it comes from.
 
     Attributes:
-        path: The URDF or MJCF file, as an absolute path.
+        path: The URDF, SDF or MJCF file, as an absolute path.
         model: The machine.
         report: The oddities of the file; None where the model was not read from it.
         floating_base: Whether the root link of a URDF file moves freely.
@@ -53,8 +54,9 @@ def read_machine(
     gravity: Float[np.ndarray, " 3"] | None = None,
     dtype: jnp.dtype | type | None = None,
     ignore_equalities: bool = False,
+    loops: str | PathLike[str] | None = None,
 ) -> tuple[Model, Report]:
-    """Read a machine from a URDF or an MJCF file; the first element of an MJCF file is ``<mujoco>``.
+    """Read a machine from a URDF, SDF or MJCF file; the first element tells which it is.
 
     Args:
         path: The file.
@@ -62,24 +64,32 @@ def read_machine(
         gravity: The acceleration of free fall in world axes, (3,), m/s^2; None for that of the file.
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: Whether a machine of an MJCF file whose bodies are tied is read without these ties.
+        loops: A TOML file with loops, see ``lgsim.formats.loop_files``; None for those of the file.
 
     Returns:
         The machine, and what is odd in its file.
 
     Raises:
-        FileError: a ValueError: the file describes no machine, or is an MJCF file of which a floating base is asked.
+        FileError: a ValueError: a file describes no machine or no loops of it, or a floating base is asked of another
+            file than URDF.
         ModuleNotFoundError: the package mujoco is missing.
     """
     file = Path(path)
     if file.suffix in TRAJECTORIES:
-        raise FileError(str(file), None, "expected a machine, a URDF or MJCF file, got the name of a run")
-    if first_tag(file) == "mujoco":
+        raise FileError(str(file), None, "expected a machine, a URDF, SDF or MJCF file, got the name of a run")
+    tag = first_tag(file)
+    if tag == "mujoco":
         package("mujoco", "mjcf", "an MJCF file")
-        if floating_base:
-            raise FileError(str(file), None, f"floating_base: {ONLY_URDF}")
+    if floating_base and tag in ("mujoco", "sdf"):
+        raise FileError(str(file), None, f"floating_base: {ONLY_URDF}")
+    if tag == "mujoco":
         model, report = read_mjcf(file, dtype=dtype, ignore_equalities=ignore_equalities)
+    elif tag == "sdf":
+        model, report = read_sdf(file, dtype=dtype)
     else:
         model, report = read_urdf(file, floating_base, dtype=dtype)
+    if loops is not None:
+        model = add_loops(model, loops)
     return (model if gravity is None else model.replace(gravity=jnp.asarray(gravity, model.dtype))), report
 
 
@@ -104,9 +114,12 @@ def machine_of(table: Table) -> MachineFile:
         file = table.document.file.parent / name
     gravity = table.vector("gravity", 3)
     floating_base = table.flag("floating_base", False)
-    ignored = table.flag("ignore_equalities", False)
+    ignored, loops = table.flag("ignore_equalities", False), table.text("loops")
     with table.at("file"):
         model, report = read_machine(file, floating_base=floating_base, gravity=gravity, ignore_equalities=ignored)
+    if loops is not None:
+        with table.at("loops"):
+            model = add_loops(model, table.document.file.parent / loops)
     return MachineFile(file.absolute(), model, report, floating_base)
 
 

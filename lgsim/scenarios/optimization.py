@@ -13,6 +13,7 @@ import optax
 from jaxtyping import Array, Float
 
 from lgsim.dynamics.forces import gravity_forces
+from lgsim.dynamics.loops.loop_functions import actuated_inverse_dynamics
 from lgsim.multibody import Model
 from lgsim.multibody.serialization import fingerprint
 from lgsim.optimize import (
@@ -31,10 +32,10 @@ from lgsim.scenarios import tasks
 from lgsim.scenarios.machine import MACHINE_KEYS, MachineFile, machine_of, with_stops_of
 from lgsim.scenarios.states import unit_quaternions
 from lgsim.scenarios.time_steps import LONGEST, read_time_steps
-from lgsim.scenarios.toml_table import Table, read
 from lgsim.scenarios.trajectory_file import read_trajectory
 from lgsim.simulation.methods import MOTION_METHODS
 from lgsim.support.messages import unknown_name
+from lgsim.support.toml_table import Table, read
 
 EFFORT, VELOCITY, FINAL_VELOCITY = 1e-4, 1e-2, 1e2
 """The weights of a scenario that gives none."""
@@ -264,10 +265,20 @@ def _guess(
         return None
     if isinstance(value, str):
         table.choice("torque", ("gravity", "zero"), "zero")
-        forces = np.asarray(gravity_forces(model, jnp.asarray(q))) if value == "gravity" else np.zeros(model.nv)
+        forces = _holding_forces(model, q, driven) if value == "gravity" else np.zeros(model.nv)
     else:
         forces, _ = table.by_joint("torque", model.v_slices, np.zeros(model.nv))
     return jnp.broadcast_to(jnp.asarray(forces[driven], model.dtype), (problem.horizon, len(driven)))
+
+
+def _holding_forces(model: Model, q: Float[np.ndarray, " nq"], driven: list[int]) -> Float[np.ndarray, " nv"]:
+    """The joint forces that hold a machine against gravity; of one with loops those of its driven joints."""
+    at = jnp.asarray(q)
+    if not model.topology.loops:
+        return np.asarray(gravity_forces(model, at))
+    names = [name for name, part in model.v_slices.items() if set(range(part.start, part.stop)) & set(driven)]
+    still = jnp.zeros(model.nv, model.dtype)
+    return np.asarray(actuated_inverse_dynamics(model, at, still, still, names).tau)
 
 
 def _of_trajectory(table: Table, problem: Problem, model: Model, driven: list[int]) -> Float[Array, "horizon controls"]:

@@ -11,8 +11,8 @@ from jax import Array
 from lgsim.dynamics import Capsule
 from lgsim.montecarlo import SampledMotion, outputs
 from lgsim.multibody import Model
-from lgsim.scenarios.toml_table import Table
 from lgsim.support.messages import unknown_name
+from lgsim.support.toml_table import Table
 
 Output = Callable[[SampledMotion], Array]
 """A function of the motion of a sample."""

@@ -18,7 +18,7 @@ from lgsim.identify.unknowns.body_blocks import Block
 from lgsim.identify.unknowns.parameters import Prior
 from lgsim.multibody import Model
 from lgsim.scenarios import unknowns
-from lgsim.scenarios.toml_table import Document, Table, read, shown
+from lgsim.support.toml_table import Document, Table, read, shown
 
 TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "known", "unknowns")
 """The keys of a map that are no columns."""

@@ -31,11 +31,11 @@ from lgsim.scenarios.machine import MACHINE_KEYS, MachineFile, machine_of, with_
 from lgsim.scenarios.outputs import read_failures, read_outputs
 from lgsim.scenarios.states import unit_quaternions
 from lgsim.scenarios.time_steps import read_time_steps
-from lgsim.scenarios.toml_table import Table, read
 from lgsim.scenarios.torque_file import read_torques
 from lgsim.simulation import MOTION_METHODS, Automatic, controls
 from lgsim.simulation.controls import ControlLaw, Hover
 from lgsim.support.messages import one_line
+from lgsim.support.toml_table import Table, read
 
 SEQUENCES = {"random": None, "sobol": Sobol, "latin_hypercube": LatinHypercube}
 """The sequences of samples by the key "sequence"."""

@@ -11,10 +11,10 @@ import jax
 
 from lgsim.montecarlo import Results, Store
 from lgsim.multibody.serialization import from_record, to_record
-from lgsim.scenarios.scenario_error import ScenarioError
 from lgsim.scenarios.study import StudyScenario, load_study
 from lgsim.support.files import write_whole
 from lgsim.support.messages import one_line
+from lgsim.support.scenario_error import ScenarioError
 
 STUDY, MACHINE = "study.toml", "machine.json"
 """The files in a store beside the samples: the study, and the machine with the place of its file."""

@@ -23,11 +23,11 @@ from lgsim.optimize.cost import Residual
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
 from lgsim.optimize.standard_costs import FrameAttitude, FramePath, FramePose, FramePosePath, FramePosition, Posture
-from lgsim.scenarios.scenario_error import ScenarioError
 from lgsim.scenarios.states import numbers, unit_quaternions
-from lgsim.scenarios.toml_table import Table
 from lgsim.simulation.limits import TURNS
 from lgsim.support.messages import one_line, unknown_name
+from lgsim.support.scenario_error import ScenarioError
+from lgsim.support.toml_table import Table
 
 WEIGHT = 1e4
 """The weight of a task that gives none."""

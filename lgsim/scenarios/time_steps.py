@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lgsim.scenarios.toml_table import Table
+from lgsim.support.toml_table import Table
 
 LONGEST = 1_000_000
 """The largest number of steps."""

@@ -10,8 +10,8 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.multibody import Model
-from lgsim.scenarios.toml_table import Table
 from lgsim.support.messages import unknown_name
+from lgsim.support.toml_table import Table
 
 TIME = "time"
 """The column of the times, s."""

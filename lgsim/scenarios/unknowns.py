@@ -21,8 +21,8 @@ from lgsim.identify import (
     TorqueOffset,
 )
 from lgsim.identify.unknowns.body_blocks import Block
-from lgsim.scenarios.toml_table import Table
 from lgsim.support.messages import one_line, unknown_name
+from lgsim.support.toml_table import Table
 
 
 class Kind(NamedTuple):

@@ -224,7 +224,7 @@ def test_files_of_the_machine(write, tmp_path):
     """Missing, or of the wrong kind: the key that names it."""
     reasons = {
         "none.urdf": "none.urdf: the file cannot be read: No such file",
-        "run.npz": "run.npz: expected a machine, a URDF or MJCF file, got the name of a run",
+        "run.npz": "run.npz: expected a machine, a URDF, SDF or MJCF file, got the name of a run",
     }
     for name, reason in reasons.items():
         with pytest.raises(ScenarioError) as caught:

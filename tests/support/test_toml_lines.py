@@ -1,6 +1,6 @@
 """The lines of keys in a TOML file."""
 
-from lgsim.scenarios.toml_lines import lines_of
+from lgsim.support.toml_lines import lines_of
 
 
 def test_lines_of_keys():

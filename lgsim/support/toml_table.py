@@ -14,10 +14,10 @@ from typing import NamedTuple, TypeVar, overload
 import numpy as np
 from jaxtyping import Bool, Float
 
-from lgsim.scenarios import toml_lines
-from lgsim.scenarios.scenario_error import ScenarioError
-from lgsim.scenarios.toml_lines import KeyPath
+from lgsim.support import toml_lines
 from lgsim.support.messages import LISTED_NAMES, hint, listed, one_line, unknown_name
+from lgsim.support.scenario_error import ScenarioError
+from lgsim.support.toml_lines import KeyPath
 
 T = TypeVar("T")
 

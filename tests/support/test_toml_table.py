@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lgsim.scenarios import ScenarioError
-from lgsim.scenarios.toml_table import read
+from lgsim.support.toml_table import read
 
 
 @pytest.fixture
