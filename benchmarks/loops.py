@@ -1,0 +1,37 @@
+"""Machines with loops beside Pinocchio's constraintDynamics and MuJoCo's equality constraints.
+
+    python benchmarks/loops.py --quick     short runs of the same rows
+    python benchmarks/loops.py             all, and a record in benchmarks/results
+
+Needs the extra `oracle` (pin, mujoco, example-robot-data). Pinocchio is called one state at a time from Python, which
+adds about half a microsecond; its proximal solver takes one step. Times are the processor's seconds of calls in turns.
+"""
+
+import harness  # first: it picks the core before JAX makes its threads
+
+# isort: split
+import sys
+
+import jax
+
+try:
+    import mujoco  # noqa: F401
+    import pinocchio  # noqa: F401
+except ImportError as missing:
+    sys.exit(f"benchmarks/loops.py: {missing.name} is missing; install it with: pip install 'lgsim[oracle]'")
+from loops_parts import four_bar, tables
+
+jax.config.update("jax_enable_x64", True)
+
+
+def run(report):
+    """All tables."""
+    tables.accelerations(report)
+    tables.derivatives(report)
+    tables.projection(report)
+    tables.compiling(report)
+    four_bar.closure(report)
+
+
+if __name__ == "__main__":
+    harness.main(run, "loops")

@@ -1,0 +1,177 @@
+"""Costs of closed machines: accelerations, derivatives, steps with restoration, compilation."""
+
+import harness
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import lgsim
+from loops_parts.machines import Peer, machine, states, tree
+
+NAMES = ("Cassie", "Delta")
+
+
+def tiled(f, *axes):
+    return lgsim.tiled_vmap(f, in_axes=axes)
+
+
+def in_turns(functions, repeats):
+    """Median processor's seconds of a call."""
+    samples = {name: [] for name in functions}
+    for function in functions.values():
+        jax.block_until_ready(function())
+    for _ in range(repeats):
+        for name, function in functions.items():
+            start = time.process_time()
+            jax.block_until_ready(function())
+            samples[name].append(time.process_time() - start)
+    return {name: float(np.median(found)) for name, found in samples.items()}
+
+
+def accelerations(report):
+    """Closed accelerations beside Pinocchio's and beside those of the tree."""
+    rows, batch = [], 1024
+    for name in NAMES:
+        model, given, peer = machine(name), states(name, batch), Peer(name)
+        bare = tree(model)
+        closed, _ = harness.compiled(tiled(lgsim.forward_dynamics, None, 0, 0, 0), model, *given)
+        alone, _ = harness.compiled(tiled(lgsim.forward_dynamics, None, 0, 0, 0), bare, *given)
+        few = peer.states(*(x[:128] for x in given))
+        seconds = in_turns(
+            {
+                "lgsim": lambda f=closed, m=model, x=given: f(m, *x),
+                "tree": lambda f=alone, m=bare, x=given: f(m, *x),
+                "Pinocchio": peer.accelerations(few),
+            },
+            9 if report.quick else 41,
+        )
+        one = peer.states(*(x[:1] for x in given))
+        theirs = np.array(peer.accelerations(one)())
+        ours = np.asarray(closed(model, *given)[0])
+        gap = np.abs(ours - theirs).max() / np.abs(theirs).max()
+        us = {key: 1e6 * s / (128 if key == "Pinocchio" else batch) for key, s in seconds.items()}
+        rows.append(
+            [
+                name,
+                us["lgsim"],
+                us["tree"],
+                us["Pinocchio"],
+                us["lgsim"] / us["Pinocchio"],
+                us["lgsim"] / us["tree"],
+                gap,
+            ]
+        )
+        report.bound(f"{name}: accelerations, parts of Pinocchio", us["lgsim"] / us["Pinocchio"], at_most=0.9)
+        report.bound(f"{name}: closed in tree", us["lgsim"] / us["tree"], at_most=4)
+        # one proximal step is not converged: Pinocchio's own error
+        report.bound(f"{name}: difference from Pinocchio", gap, at_most=1e-4)
+        report.figure(f"{name} accelerations", us["lgsim"] / us["Pinocchio"], "x Pinocchio")
+    report.table(
+        f"Accelerations, batch {batch}, us of one state",
+        ["machine", "lgsim", "its tree", "Pinocchio", "ratio", "closed / tree", "difference"],
+        rows,
+    )
+
+
+def derivatives(report):
+    """All derivatives by q, v and tau."""
+    rows, batch = [], 256
+    for name in NAMES:
+        model, given, peer = machine(name), states(name, batch), Peer(name)
+        program, _ = harness.compiled(tiled(lgsim.forward_dynamics_derivatives, None, 0, 0, 0), model, *given)
+        few = peer.states(*(x[:64] for x in given))
+        seconds = in_turns(
+            {"lgsim": lambda f=program, m=model, x=given: f(m, *x), "Pinocchio": peer.derivatives(few)},
+            9 if report.quick else 41,
+        )
+        ours, theirs = 1e6 * seconds["lgsim"] / batch, 1e6 * seconds["Pinocchio"] / 64
+        rows.append([name, ours, theirs, ours / theirs])
+        report.bound(f"{name}: derivatives, parts of Pinocchio", ours / theirs, at_most=0.8)
+    report.table(
+        f"Accelerations with all derivatives, batch {batch}, us of one state",
+        ["machine", "lgsim", "Pinocchio", "ratio"],
+        rows,
+    )
+
+
+def projection(report):
+    """A step of MK4 with its restoration, and without."""
+    rows, batch, steps = [], 256, 10
+    for name in NAMES:
+        model, (q, v, _) = machine(name), states(name, batch)
+
+        def motion(model, q, v):
+            found = lgsim.rollout(model, q, v, dt=1e-3, steps=steps, save_every=steps)
+            return found.q[-1], found.v[-1]
+
+        def plain(model, q, v):
+            """The same four stages on the closed field without the last step."""
+            space = lgsim.simulation.state_space.StateSpace(model.topology)
+
+            def step(y, _):
+                def field(t, y, args):
+                    return jnp.concatenate([y[model.nq :], acceleration(model, y[: model.nq], y[model.nq :])])
+
+                return lgsim.MK4.step(space, field, jnp.zeros(()), y, jnp.asarray(1e-3), None)[0], None
+
+            y, _ = jax.lax.scan(step, jnp.concatenate([q, v]), None, length=steps)
+            return y
+
+        def acceleration(model, q, v):
+            return lgsim.forward_dynamics(model, q, v, lgsim.passive_forces(model, q, v))
+
+        programs = {}
+        for key, f in {"restored": motion, "plain": plain}.items():
+            program, _ = harness.compiled(tiled(f, None, 0, 0), model, q, v)
+            programs[key] = lambda f=program, m=model, q=q, v=v: f(m, q, v)
+        seconds = in_turns(programs, 9 if report.quick else 41)
+        us = {key: 1e6 * s / batch / steps for key, s in seconds.items()}
+        rows.append([name, us["restored"], us["plain"], us["restored"] / us["plain"]])
+        report.bound(f"{name}: a step with restoration in one without", us["restored"] / us["plain"], at_most=1.5)
+    report.table(
+        f"A step of MK4, batch {batch}, us of one state", ["machine", "restored", "not restored", "ratio"], rows
+    )
+
+
+COMPILE = """
+import sys, time, jax
+jax.config.update("jax_enable_x64", True)
+import lgsim
+from loops_parts.machines import machine, states, tree
+jax.jit(lambda x: x + 1).lower(1.0).compile()
+model, (q, v, tau) = machine(sys.argv[1]), states(sys.argv[1], 1)
+model = model if sys.argv[2] == "closed" else tree(model)
+start = time.process_time()
+jax.jit(lambda m, *x: lgsim.forward_dynamics(m, *x)).lower(model, q[0], v[0], tau[0]).compile()
+print(time.process_time() - start)
+"""
+"""Seconds to trace and compile accelerations in a process that has no lowered program at hand."""
+
+
+def compiling(report):
+    """Seconds to trace and compile accelerations, closed and of the tree, each in processes of its own."""
+    rows = []
+    for name in NAMES[:1] if report.quick else NAMES:
+        taken = {key: min(_compile(name, key) for _ in range(1 if report.quick else 3)) for key in ("closed", "tree")}
+        rows.append([name, taken["closed"], taken["tree"], taken["closed"] / taken["tree"]])
+        report.bound(f"{name}: compiling in that of its tree", taken["closed"] / taken["tree"], at_most=2.5)
+    report.table("Tracing and compiling accelerations, s", ["machine", "closed", "its tree", "ratio"], rows)
+
+
+def _compile(name, kind):
+    with tempfile.TemporaryDirectory() as folder:
+        paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+        run = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", COMPILE, name, kind],
+            env={**os.environ, "LGSIM_CACHE_DIR": folder, "PYTHONPATH": paths},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    return float(run.stdout.splitlines()[-1])

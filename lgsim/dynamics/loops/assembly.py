@@ -1,0 +1,330 @@
+"""Closed configurations of machines with loops: the nearest one, and all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jaxtyping import Float, Int
+
+from lgsim.dynamics import validation
+from lgsim.dynamics.loops import loop_gaps as gaps
+from lgsim.dynamics.loops import loop_units
+from lgsim.dynamics.loops.nearest_search import metric_at, nearest_closed, slope_at
+from lgsim.dynamics.loops.nearest_step import (
+    AcrossStep,
+    across_step,
+    loop_pushes,
+    machine_length,
+    momentum,
+    nearest_step,
+    solved,
+)
+from lgsim.dynamics.mass_matrix import mass_matrix
+from lgsim.multibody import configuration
+from lgsim.multibody.model import Model
+from lgsim.support import check
+from lgsim.support.verdict import Outcome, Verdict
+from lgsim.xla import change_along, still
+
+STARTS = 16
+"""Starts of ``loop_branches`` for each assembly that is asked for."""
+ALIKE = 0.25
+"""The unit of rounding to this power: the difference, in rad, below which two configurations are the same."""
+
+
+class CLOSE_RESULTS(eqx.Enumeration):
+    """How a search for a closed configuration ended; the text says what to do."""
+
+    successful = ""
+    not_closed = (
+        "No configuration near the start closes the loops: q is where they are least open. Change the lengths or "
+        "frames of the loop that stays open, hold fewer joints, or start elsewhere."
+    )
+    max_iterations = (
+        "The loops are closed, but all iterations were used while closed configurations still came nearer to the "
+        "start. Start nearer, or from this one."
+    )
+
+
+class Closure(NamedTuple):
+    """What ``close_loops`` found; arrays have the leading axes of its arguments.
+
+    Attributes:
+        q: Configuration (*batch, nq).
+        v: Velocity (*batch, nv) along the closed set; None where none was given.
+        residual: What is zero where the loops are closed (*batch, rows), m and rad; without derivatives.
+        gap: By how much each loop is open (*batch, loops, 2): distance, m, and angle, rad; without derivatives.
+        iterations: Number of iterations done (*batch).
+        result: ``CLOSE_RESULTS.successful``, or what went wrong (*batch).
+    """
+
+    q: Float[Array, "*batch nq"]
+    v: Float[Array, "*batch nv"] | None
+    residual: Float[Array, "*batch rows"]
+    gap: Float[Array, "*batch loops 2"]
+    iterations: Int[Array, " *batch"]
+    result: CLOSE_RESULTS
+
+    def verdict(self, model: Model, index: int | tuple[int, ...] = ()) -> Verdict:
+        """How one search ended, with the loop that stays open the most and its gap; outside of ``jit``.
+
+        Args:
+            model: The machine.
+            index: Which configuration of a batch.
+
+        Raises:
+            ValueError: there are several configurations, and none is chosen.
+        """
+        codes, gap = CLOSE_RESULTS, np.asarray(self.gap)[index]
+        if gap.ndim != 2:
+            raise ValueError(f"index: expected one of the configurations of shape {self.gap.shape[:-2]}, got {index}")
+        if bool(np.asarray(self.result == codes.successful)[index]):
+            return Verdict(Outcome.CONVERGED, "converged: all loops are closed")
+        if bool(np.asarray(self.result == codes.max_iterations)[index]):
+            return Verdict(Outcome.STOPPED, f"stopped: {codes[codes.max_iterations]}")
+        length = float(machine_length(model, jnp.asarray(self.q)[index]))
+        loop = int(np.argmax(gaps.sizes(gap, np.asarray(length))))
+        said = f"loop {model.loop_names[loop]!r} stays open by {gaps.described(gap[loop], length)}"
+        return Verdict(Outcome.FAILED, f"failed: {said}. {codes[codes.not_closed]}")
+
+
+def close_loops(
+    model: Model,
+    q: Float[Array, "*#batch nq"],
+    hold: Sequence[str] = (),
+    v: Float[Array, "*#batch nv"] | None = None,
+) -> Closure:
+    """The closed configuration nearest to q, ``min 1/2 |difference(q, q*)|^2`` in the metric of the mass matrix M(q).
+
+    It is the nearest one around: a local minimum of the distance. Singular and folded starts are left by starts beside
+    them. Angles of joints are within half a turn of those of q, where whole turns make no difference. Limits of joints
+    are not looked at.
+
+    First derivatives of q* and v* by all numbers of the model, by q, the joints that are held included, and by v are
+    those of the implicit function theorem, in both modes; the search is not differentiated. They are defined for
+    changes that leave the loops closable: where rows of loops depend on each other, as those of a planar linkage closed
+    by a hinge do, a change that would tear them counts as the nearest one that does not.
+
+    Args:
+        model: The machine.
+        q: Where to start.
+        hold: Names of joints that stay where q has them, and whose velocities stay.
+        v: Velocity, rad/s or m/s, for which the nearest one along the closed set is given, in the metric M(q*).
+
+    Returns:
+        The configuration and the velocity, with the gaps that are left and a result code that is a sentence.
+
+    Raises:
+        ValueError: a machine without loops, no such joint, an array of a wrong length.
+        TypeError: dtypes differ, or are not float32 or float64.
+    """
+    held = _held(model, "close_loops", hold)
+    return validation.call(partial(_closed, held), model, q=(q, "q"), v=(v, "v"))
+
+
+def loop_branches(model: Model, q: Any, count: int, key: Array, hold: Sequence[str] = ()) -> Closure:
+    """Distinct closed configurations with the same held joints: the assemblies of a machine.
+
+    Where held joints do not determine the others, those at which the distance from q has a minimum. They are found
+    from random starts, so that a rare one may be missing.
+
+    Args:
+        model: The machine.
+        q: Where held joints stand, (nq,), and from where distances are taken.
+        count: The largest number of assemblies.
+        key: Key of the random starts.
+        hold: Names of joints that stay where q has them.
+
+    Returns:
+        At most ``count`` of them, the nearest to q first, as ``close_loops`` gives them with a leading axis; none where
+        nothing closes the loops. Whole turns do not make another assembly. Each is a start of ``close_loops`` where
+        derivatives are needed.
+
+    Raises:
+        ValueError: as ``close_loops``; or count is not positive, numbers are traced by jit.
+        TypeError: as ``close_loops``.
+    """
+    held = _held(model, "loop_branches", hold)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError(f"count: expected a positive number of assemblies, got {count!r}")
+    if any(isinstance(x, Tracer) for x in jax.tree.leaves((model, q, key))):
+        raise ValueError(
+            "loop_branches: expected known numbers, got some that JAX traces: how many assemblies there are depends on "
+            "them; call it outside of jit and vmap, and close_loops from what it finds inside"
+        )
+    q = check.floating("q", q, model.nq)
+    if q.ndim != 1:
+        raise ValueError(f"q: expected shape ({model.nq},), got {q.shape}; one configuration at a time")
+    found, distances = validation.call(partial(_assemblies, held, count, key), model, q=(q, "q"))
+    chosen = _distinct(model, found, np.asarray(distances), count)
+    return jax.tree.map(lambda x: x[chosen], found)
+
+
+def _held(model: Model, name: str, hold: Sequence[str]) -> tuple[int, ...]:
+    """The places in v of joints by name."""
+    tree = model.topology
+    if not tree.loops:
+        raise ValueError(f"{name}: the machine has no loops; ModelBuilder.add_loop closes one")
+    if isinstance(hold, str):
+        raise ValueError(f"hold: expected a sequence of names of joints, got the string {hold!r}; write [{hold!r}]")
+    places: list[int] = []
+    for joint in hold:
+        if joint not in tree.joint_names:
+            raise check.unknown_name("hold: expected names of joints", joint, tree.joint_names)
+        other = tree.mimics[tree.joint_names.index(joint)]
+        if other is not None:
+            raise ValueError(
+                f"hold: the joint {joint!r} mimics {tree.joint_names[other]!r}; hold {tree.joint_names[other]!r}"
+            )
+        part = tree.v_slice(tree.joint_names.index(joint))
+        places += range(part.start, part.stop)
+    return tuple(sorted(set(places)))
+
+
+def _free(model: Model, held: tuple[int, ...]) -> Float[Array, " nv"]:
+    free = np.ones(model.nv)
+    free[list(held)] = 0
+    return jnp.asarray(free, model.dtype)
+
+
+def _search(model: Model, q: Array, start: Array, held: tuple[int, ...]) -> tuple[Any, Array]:
+    """(what was found, the metric), without derivatives."""
+    model, q, start = jax.tree.map(jax.lax.stop_gradient, (model, q, start))
+    M = mass_matrix(model, q)
+    return nearest_closed(model, q, start, M, _free(model, held), machine_length(model, q)), M
+
+
+def _closed(held: tuple[int, ...], model: Model, q: Array, v: Array | None) -> Closure:
+    """``close_loops`` of one state."""
+    found, _ = _search(model, q, q, held)
+    nearest = _implicit(held, model, q, found.q)
+    along = None if v is None else _along(held, model, nearest, v)
+    return _closure(model, nearest, along, found)
+
+
+def _closure(model: Model, q: Array, v: Array | None, found: Any) -> Closure:
+    codes = CLOSE_RESULTS
+    still = jnp.zeros(model.nv, q.dtype)
+    residual, gap, _, _ = gaps.loop_gaps(*jax.tree.map(jax.lax.stop_gradient, (model, q, still)))
+    result = codes.where(found.closed, codes.max_iterations, codes.not_closed)
+    result = codes.where(found.nearest, codes.successful, result)
+    return Closure(q, v, residual, gap, found.iterations, result)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _implicit(held: tuple[int, ...], model: Model, q0: Array, q: Array) -> Array:
+    """The closed configuration q nearest to q0, with its derivatives by the model and q0."""
+    del held, model, q0
+    return q
+
+
+def _implicit_rule(held: tuple[int, ...], primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    model, q0, q = primals
+    d_model, dq0, _ = tangents
+    tree, free, zero = model.topology, _free(model, held), jnp.zeros((), q.dtype)
+    length = machine_length(model, q0)
+    step = nearest_step(model, q, metric_at(tree, q0, q, mass_matrix(model, q0), free), length, zero, zero)
+
+    def equations(model: Model, q0: Array) -> tuple[Array, Array]:
+        push, _, c = loop_pushes(model, q, length, step.multipliers, jnp.zeros(tree.nv, q.dtype))
+        return slope_at(model, q0, q) + push, c
+
+    forced = jnp.zeros(tree.nv, q.dtype)
+    if held and not still(dq0):
+        forced = configuration.velocity(tree, q0, dq0) * (1 - free)
+    pull, misfit = change_along(equations, (model, q0), (d_model, dq0))
+    misfit = misfit + step.J @ forced
+    back = forced - step.XP @ misfit
+    return q, configuration.rate(tree, q, back - step.inverse @ (pull + step.bend @ back))
+
+
+_implicit.defjvp(_implicit_rule, symbolic_zeros=True)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _along(held: tuple[int, ...], model: Model, q: Array, v: Array) -> Array:
+    """The nearest velocity along the closed set, ``v - M^-1 J' (J M^-1 J')^+ J v``."""
+    across = _across(held, model, q)
+    return v - across.X @ (across.P @ (across.J @ v))
+
+
+def _across(held: tuple[int, ...], model: Model, q: Array) -> AcrossStep:
+    length, undamped = machine_length(model, q), jnp.zeros((), q.dtype)
+    return across_step(model, q, mass_matrix(model, q), _free(model, held), length, undamped)
+
+
+def _along_rule(held: tuple[int, ...], primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    # M (v* - v) + J' m = 0 in the joints that move, J v* = 0
+    model, q, v = primals
+    d_model, dq, dv = tangents
+    length, across = machine_length(model, q), _across(held, model, q)
+    multipliers = across.P @ (across.J @ v)
+    found = v - across.X @ multipliers
+
+    def equations(model: Model, q: Array) -> tuple[Array, Array]:
+        push, rate, _ = loop_pushes(model, q, length, multipliers, found)
+        return momentum(model, q, found - v) + push, rate
+
+    dv = jnp.zeros_like(v) if still(dv) else dv
+    rate = across.J @ dv
+    change = change_along(equations, (model, q), (d_model, dq))
+    if change is None:
+        return found, dv - across.X @ (across.P @ rate)
+    turn = solved(across.M, (change[0] * _free(model, held))[:, None])[:, 0]
+    rate = rate + change[1] - across.X.T @ (change[0] * _free(model, held))
+    return found, dv - turn - across.X @ (across.P @ rate)
+
+
+_along.defjvp(_along_rule, symbolic_zeros=True)
+
+
+def _assemblies(held: tuple[int, ...], count: int, key: Array, model: Model, q: Array) -> tuple[Closure, Array]:
+    """(what is found from q and random starts, the distances from q)."""
+    tree, free = model.topology, _free(model, held)
+    across, along = jax.random.split(key)
+    length = machine_length(model, q)
+    starts = STARTS * count
+    drawn = configuration.random(tree, *_wide(model), across, (starts,))
+    x = configuration.difference(tree, q[None], drawn)
+    slides = jax.random.uniform(along, x.shape, x.dtype, -1, 1) * length
+    x = jnp.where(loop_units.turning(tree)[None], x, slides) * free[None]
+    begun = jnp.concatenate([q[None], configuration.retract(tree, q[None], x)])
+
+    def one(start: Array) -> tuple[Closure, Array]:
+        found, M = _search(model, q, start, held)
+        x = configuration.difference(tree, q, found.q)
+        return _closure(model, found.q, None, found), jnp.sqrt(x @ M @ x)
+
+    return jax.jit(jax.vmap(one))(begun)
+
+
+def _wide(model: Model) -> tuple[Array, Array]:
+    """No limits."""
+    none = jnp.full(model.nv, jnp.inf, model.dtype)
+    return -none, none
+
+
+def _distinct(
+    model: Model, found: Closure, distances: Float[np.ndarray, " starts"], count: int
+) -> Int[np.ndarray, " found"]:
+    """The places of closed configurations that differ, the nearest first."""
+    near = float(np.finfo(distances.dtype).eps ** ALIKE)
+    closed = np.asarray(found.result != CLOSE_RESULTS.not_closed)
+    sizes = np.where(loop_units.turning(model.topology), 1, 1 / float(machine_length(model, found.q[0])))
+    chosen: list[int] = []
+    for i in np.argsort(np.where(closed, distances, np.inf), kind="stable"):
+        if not closed[i] or len(chosen) == count:
+            break
+        others = found.q[np.array(chosen, int)]
+        apart = np.abs(np.asarray(model.difference(others, found.q[i][None]))) * sizes[None]
+        if not np.any(np.max(apart, axis=1) <= near):
+            chosen.append(int(i))
+    return np.array(chosen, int)

@@ -1,0 +1,125 @@
+"""The forces that keep loops closed, and the accelerations under them, by one elimination.
+
+The articulated-body elimination takes the unit wrenches of the loops' rows along. In one frame, outward of each row i
+of the tree with articulated inertia A and screw S,
+
+    U = A S,    d = 1/(S . U + armature),    u = x - S . P,    P' = P + U d u,
+
+and the same for the wrenches of every loop's row r, ``w_r = -S . P_r``. Then, without a Jacobian,
+
+    G = J M^-1 J' = sum_i d_i w_i w_i',    c = rates at zero accelerations + sum_i d_i u_i w_i,
+
+the loops' forces solve ``G f = -c``, and one sweep outward with ``u + sum_r f_r w_r`` gives the accelerations. Rows
+that depend on each other make G singular; ``proximal_solution`` then converges to the forces of least norm.
+
+Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 8; Carpentier, Budhiraja, Mansard, Proximal and
+sparse resolution of constrained dynamic equations, RSS 2021; Sathya, Carpentier, Constrained articulated body
+dynamics algorithms, 2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.dynamics import jacobian_products, linearization
+from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics.loops import loop_ends, unit_wrenches
+from lgsim.linalg import dense
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import Topology
+from lgsim.spatial import Motion
+from lgsim.xla import fusion_barrier
+
+STEPS = 3
+"""Proximal steps: eigenvalues s of G beyond ``mu`` are met to ``(mu/s)^STEPS``."""
+POWER = 0.55
+"""``mu`` is the mean eigenvalue times the unit of rounding to this power: what stands below is a redundant row."""
+
+
+def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, Array]:
+    """(accelerations (nv, *batch), forces of the loops' rows (m, *batch)); no joint may mimic another one."""
+    q, v, tau = mc.full((model, wrenches), q, v, tau)
+    tree = model.topology
+    frozen = linearization.freeze(model, q, v, wrenches)
+    A, _, _ = linearization.accelerations(tree, frozen, v, None)
+    N = linearization.order(tree).up(linearization.net_forces(frozen, A))
+    ends = loop_ends.loop_ends(model, q, v, frozen, A, jnp.zeros_like(v))
+    left = jacobian_products.eliminate(model, frozen, fusion_barrier(tau - N.power(frozen.S)))
+    w = unit_wrenches.shares(tree, ends, frozen.S, left.gain)
+    c = ends.rates + dense.sum_rows(w * left.free[:, None])
+    f = proximal_solution(prepared(mobility(w, left.give)), -c)
+    return pushed(tree, frozen.S, left, w, left.free, f), f
+
+
+def pushed(tree: Topology, S: Motion, left: jacobian_products.Eliminated, w: Array, free: Array, f: Array) -> Array:
+    """Accelerations (nv, *batch) under forces f (m, *batch) of the loops' rows, of which the tree's rows take w."""
+    free = fusion_barrier(free + left.give * dense.sum_rows(jnp.swapaxes(w, 0, 1) * f[:, None]))
+    return jacobian_products.substitute(tree, S, left.gain, free)[0]
+
+
+def correction(model: Model, q: Array) -> Callable[[Array], Array]:
+    """The function r -> ``M^-1 J' f`` (nv, *batch) with ``J M^-1 J' f = r`` at q (nq, *batch); no joint may mimic."""
+    still = jnp.zeros((model.nv, *q.shape[1:]), q.dtype)
+    tree = model.topology
+    frozen = linearization.freeze(model, q, still, None)
+    A, _, _ = linearization.accelerations(tree, frozen, still, None)
+    ends = loop_ends.loop_ends(model, q, still, frozen, A, still)
+    left = jacobian_products.eliminate(model, frozen, still)
+    w = unit_wrenches.shares(tree, ends, frozen.S, left.gain)
+    solver = prepared(mobility(w, left.give))
+    return lambda r: pushed(tree, frozen.S, left, w, still, proximal_solution(solver, r))
+
+
+def mobility(w: Array, give: Array) -> Array:
+    """``G = J M^-1 J'`` (m, m, *batch)."""
+    return dense.product(jnp.swapaxes(w * give[:, None], 0, 1), w)
+
+
+class Mobility(NamedTuple):
+    """``G = J M^-1 J'``, prepared for solutions.
+
+    Attributes:
+        G: (m, m, *batch), positive semidefinite.
+        inverse: ``(G + mu)^-1``.
+        mu: What eigenvalues have to stand above to count, (*batch).
+    """
+
+    G: Array
+    inverse: Array
+    mu: Array
+
+
+def prepared(G: Array) -> Mobility:
+    """G (m, m, *batch) with the inverse of ``G + mu``, mu small beside the mean eigenvalue."""
+    m = len(G)
+    mean = sum((G[i, i] for i in range(1, m)), G[0, 0]) / m
+    mu = mean * float(jnp.finfo(G.dtype).eps ** POWER)
+    eye = np.eye(m, dtype=bool).reshape((m, m) + (1,) * (G.ndim - 2))
+    return Mobility(G, dense.inverse(fusion_barrier(G + jnp.where(eye, mu[None, None], 0))), mu)
+
+
+def proximal_solution(mobility: Mobility, r: Array) -> Array:
+    """The f of least norm with ``G f = r``, for r (m, *batch) or columns (m, n, *batch) in the range of G.
+
+    By ``f += (G + mu)^-1 (r - G f)``. Where rows depend on each other no matrix can stand for it: its large entries
+    would round away what the residual ``r - G f`` keeps. Then forces along eigenvectors far below mu, that answer to
+    what rounding has put into r there, are taken out: ``f -= (mu (G + mu)^-1)^3 f``.
+    """
+    times = dense.product if r.ndim == mobility.G.ndim else dense.times
+    mu = mobility.mu.reshape((1,) * (r.ndim - mobility.mu.ndim) + mobility.mu.shape)
+
+    def step(_: Any, f: Array) -> Array:
+        left = fusion_barrier(r - times(mobility.G, f))
+        return fusion_barrier(f + times(mobility.inverse, left))
+
+    def weaken(_: Any, f: Array) -> Array:
+        return fusion_barrier(mu * times(mobility.inverse, f))
+
+    f = jax.lax.fori_loop(0, STEPS - 1, step, fusion_barrier(times(mobility.inverse, r)))
+    return fusion_barrier(f - jax.lax.fori_loop(0, STEPS, weaken, f))

@@ -1,0 +1,139 @@
+"""Starts whose loops are open, velocities that tear them, machines that they lock: what is said of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jaxtyping import Float
+
+from lgsim.dynamics.loops.loop_gaps import described, loop_gaps, sizes
+from lgsim.dynamics.loops.loop_units import turning
+from lgsim.dynamics.loops.nearest_step import loop_misfits, machine_length
+from lgsim.multibody.model import Model
+from lgsim.support.messages import listed
+
+CLOSED = {"float64": 1e-6, "float32": 1e-4}
+"""By the dtype: gaps of closed loops beside the length of the machine, and their rates beside the fastest joint's."""
+DEPENDENT = {"float64": 1e-7, "float32": 1e-3}
+"""By the dtype: singular values of rows that depend on others, beside the largest one."""
+
+
+class MeasuredLoops(NamedTuple):
+    """How far a state is from the closed set; of many states with a leading axis.
+
+    Attributes:
+        gap: By how much each loop is open (loops, 2): distance, m, and angle, rad.
+        torn: The rates of that, m/s and rad/s.
+        length: The length of the machine, m.
+        speed: That of the fastest joint, m/s, turns by the length of the machine.
+    """
+
+    gap: Float[Array, "*batch loops 2"]
+    torn: Float[Array, "*batch loops 2"]
+    length: Float[Array, "*batch"]
+    speed: Float[Array, "*batch"]
+
+
+def measured_loops(model: Model, q: Any, v: Any = None) -> MeasuredLoops:
+    """How far one state is from the closed set, the velocity being zero by default."""
+    v = jnp.zeros(model.nv, model.dtype) if v is None else jnp.asarray(v, model.dtype)
+    _, gap, torn, length = loop_gaps(model, jnp.asarray(q, model.dtype), v)
+    return MeasuredLoops(gap, torn, length, jnp.max(jnp.abs(v) * jnp.where(turning(model.topology), length, 1)))
+
+
+def check_start(model: Model, q: Any, v: Any = None) -> None:
+    """``check_closed`` and ``check_mobile`` of the state at which a motion starts."""
+    check_closed(model, q, v)
+    check_mobile(model, q)
+
+
+def check_closed(model: Model, q: Any, v: Any = None) -> None:
+    """Check that a state lies on the closed set; none inside of ``jit``, none of a machine without loops.
+
+    Args:
+        model: The machine.
+        q: Configuration (nq,).
+        v: Velocity (nv,), rad/s or m/s; None for zero. One that is traced is not looked at.
+
+    Raises:
+        ValueError: as ``check_measured``.
+    """
+    if model.topology.loops and not any(isinstance(x, Tracer) for x in jax.tree.leaves((model, q))):
+        v = None if isinstance(v, Tracer) else v
+        with jax.ensure_compile_time_eval():
+            check_measured(model, measured_loops(model, q, v))
+
+
+def check_measured(model: Model, loops: MeasuredLoops) -> None:
+    """Check that states lie on the closed set, up to ``CLOSED``; what is not finite is left to other checks.
+
+    Raises:
+        ValueError: a loop is open, or a velocity tears it; the message names the worst one of the first such state.
+    """
+    share = CLOSED[str(model.dtype)]
+    gap, torn, length, speed = (np.asarray(x, float) for x in loops)
+    found = _worst(model, gap, length, np.asarray(share * length), "")
+    if found is not None:
+        at, what, size = found
+        raise ValueError(
+            f"q0{at}: {what}, beyond {share:g} of the machine's length of {size:.3g} m; lgsim.close_loops(model, q0)"
+            " finds the nearest configuration that closes all loops"
+        )
+    found = _worst(model, torn, length, np.asarray(share * speed), "/s")
+    if found is not None:
+        at, what, size = found
+        raise ValueError(
+            f"v0{at}: {what}, beyond {share:g} of the speed of the fastest joint, turns being taken at {size:.3g} m;"
+            " lgsim.close_loops(model, q0, v=v0) finds the nearest velocity that keeps all loops closed"
+        )
+
+
+def _worst(
+    model: Model, gap: np.ndarray, length: np.ndarray, allowed: np.ndarray, rate: str
+) -> tuple[str, str, float] | None:
+    """(which sample, the loop and its gap in words, the length of the machine) of the first state beyond what is
+    allowed; None where there is none.
+    """
+    large = sizes(gap, length[..., None]) > allowed[..., None]
+    if not large.any():
+        return None
+    at, number = (), ""
+    if gap.ndim > 2:
+        at = (int(np.argmax(large.any(axis=-1))),)
+        number = f" of sample {at[0]}"
+    size = float(length[at])
+    loop = int(np.argmax(sizes(gap[at], np.asarray(size))))
+    word = "opens at" if rate else "is open by"
+    return number, f"the loop {model.loop_names[loop]!r} {word} {described(gap[at][loop], size, rate)}", size
+
+
+def check_mobile(model: Model, q: Any) -> None:
+    """Check that the loops of a machine leave it a motion at q (nq,); none inside of ``jit``.
+
+    Raises:
+        ValueError: they forbid as many motions as it has degrees of freedom.
+    """
+    if not model.topology.loops or any(isinstance(x, Tracer) for x in jax.tree.leaves((model, q))):
+        return
+    rank = independent_rows(model, q)
+    if rank == model.nv:
+        raise ValueError(
+            f"model: its loops ({listed([repr(name) for name in model.loop_names])}) lock it: {rank} of their"
+            f" {model.topology.loop_rows} rows are independent, as many as it has degrees of freedom, so that nothing"
+            " moves; leave a loop more freedom, such as lgsim.joints.Spherical() in place of Revolute(), or remove one"
+        )
+
+
+def independent_rows(model: Model, q: Any) -> int:
+    """The rank of the loops' rows at q (nq,), turns and slides being compared by the length of the machine."""
+    with jax.ensure_compile_time_eval():
+        q = jnp.asarray(q, model.dtype)
+        length = machine_length(model, q)
+        J = np.asarray(loop_misfits(model, q, length)[1], float)
+    values = np.linalg.svd(J * np.where(turning(model.topology), 1, float(length))[None], compute_uv=False)
+    return int(np.sum(values > DEPENDENT[str(model.dtype)] * values[0]))

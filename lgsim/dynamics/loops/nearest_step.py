@@ -1,0 +1,184 @@
+"""One step towards the nearest closed configuration: back to the closed set, and along it.
+
+With the misfits c of the loops and their Jacobian J, the metric M at the configuration, and the slope g and Hessian A
+of half the square of the distance from the start,
+
+    back:   n = -M^-1 J' (J M^-1 J' + mu)^-1 c,
+    along:  Z' (A + sum_r lambda_r dJ_r + kappa M) Z y = -Z' g,    w = Z y,    lambda = -(J M^-1 J')^+ J M^-1 g,
+
+Z spanning what J leaves free: a step of Levenberg and Marquardt, and Newton's one for the nearest point.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float
+
+from lgsim.dynamics import linearization
+from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import rows as row
+from lgsim.dynamics.loops import closure, loop_units, misfits
+from lgsim.multibody.model import Model
+from lgsim.xla import batch_last, fusion_barrier, native_with_derivatives
+
+
+class Metric(NamedTuple):
+    """The distance from the start at a configuration.
+
+    Attributes:
+        M: The metric.
+        slope: That of half the square of the distance.
+        hessian: Its Hessian.
+        free: 1 for degrees of freedom that move, 0 for those that are held.
+    """
+
+    M: Float[Array, "nv nv"]
+    slope: Float[Array, " nv"]
+    hessian: Float[Array, "nv nv"]
+    free: Float[Array, " nv"]
+
+
+class Step(NamedTuple):
+    """What there is to do at a configuration.
+
+    Attributes:
+        c: The misfits, m.
+        J: Their Jacobian, that of joints that are held too.
+        back: The displacement towards the closed set.
+        along: The displacement along it.
+        definite: Whether that lowers the distance.
+        XP: ``M^-1 J'`` of the joints that move times the proximal inverse of ``J M^-1 J'``.
+        bend: The Hessian of the Lagrangian.
+        inverse: ``Z (Z' bend Z)^-1 Z'``.
+        multipliers: lambda.
+    """
+
+    c: Float[Array, " r"]
+    J: Float[Array, "r nv"]
+    back: Float[Array, " nv"]
+    along: Float[Array, " nv"]
+    definite: Bool[Array, ""]
+    XP: Float[Array, "nv r"]
+    bend: Float[Array, "nv nv"]
+    inverse: Float[Array, "nv nv"]
+    multipliers: Float[Array, " r"]
+
+
+def _misfits(model: Model, q: Array, length: Array) -> tuple[Array, Array]:
+    (q,) = mc.full((model, length), q)
+    return misfits.misfits(model, misfits.placed(model, q), length)
+
+
+def _curvature(model: Model, q: Array, length: Array, multipliers: Array) -> Array:
+    q, multipliers = mc.full((model, length), q, multipliers)
+    return misfits.curvature(model, misfits.placed(model, q), length, multipliers)
+
+
+def _length(model: Model, q: Array) -> Array:
+    (q,) = mc.full(model, q)
+    return loop_units.machine_length(model, misfits.placed(model, q))
+
+
+loop_misfits = batch_last(_misfits)
+"""(misfits (r,), m, their Jacobian (r, nv)) of one state q (nq,), for a length of the machine."""
+loop_curvature = batch_last(_curvature)
+"""How ``sum_r multipliers_r J_r`` changes with displacements, (nv, nv), at one state."""
+machine_length = batch_last(_length)
+"""The length of a machine at one state, m."""
+
+
+def _pushes(model: Model, q: Array, length: Array, multipliers: Array, v: Array) -> tuple[Array, Array, Array]:
+    q, multipliers, v = mc.full((model, length), q, multipliers, v)
+    return misfits.pushes(model, misfits.placed(model, q), length, multipliers, v)
+
+
+def _momentum(model: Model, q: Array, v: Array) -> Array:
+    q, v = mc.full(model, q, v)
+    frozen = linearization.freeze(model, q, jnp.zeros_like(v), None)
+    order = linearization.order(model.topology)
+    V = order.down(fusion_barrier(frozen.S * row.speeds(model, v)))
+    return (
+        row.gathered(model, order.up(fusion_barrier(frozen.inertia.momentum(V))).power(frozen.S)) + model.armature * v
+    )
+
+
+loop_pushes = native_with_derivatives(_pushes)
+"""(``J' multipliers`` (nv,), ``J v`` (r,), misfits (r,)) of one state q (nq,), v (nv,)."""
+momentum = native_with_derivatives(_momentum)
+"""``M(q) v`` (nv,) of one state."""
+
+
+class AcrossStep(NamedTuple):
+    """What leads from a configuration to the closed set.
+
+    Attributes:
+        c: The misfits, m.
+        J: Their Jacobian, that of joints that are held too.
+        back: The displacement towards the closed set.
+        M: The metric, that of joints that are held being 1.
+        X: ``M^-1 J'`` of the joints that move.
+        P: The proximal inverse of ``J M^-1 J'``.
+    """
+
+    c: Float[Array, " r"]
+    J: Float[Array, "r nv"]
+    back: Float[Array, " nv"]
+    M: Float[Array, "nv nv"]
+    X: Float[Array, "nv r"]
+    P: Float[Array, "r r"]
+
+
+def across_step(
+    model: Model, q: Float[Array, " nq"], M: Float[Array, "nv nv"], free: Float[Array, " nv"],
+    length: Float[Array, ""], mu: Float[Array, ""],
+) -> AcrossStep:  # fmt: skip
+    """The step back from q in the metric M, for a length of the machine, m.
+
+    It is damped in proportion to the mean of the diagonal of ``J M^-1 J'`` and, so that such steps end in Newton's, to
+    the misfits.
+    """
+    c, J_all = loop_misfits(model, q, length)
+    J = J_all * free[None]
+    M = M * free[:, None] * free[None] + jnp.diag(1 - free)
+    X = solved(M, J.T)
+    G = J @ X
+    rounding = float(jnp.finfo(q.dtype).eps ** closure.POWER)
+    mu = jnp.maximum(mu * jnp.minimum(jnp.sqrt(c @ c) / length, 1), rounding)
+    mean = jnp.trace(G) / len(G)
+    eye = jnp.eye(len(G), dtype=q.dtype)
+    H = solved(G + jnp.where(mean > 0, mean, 1) * mu * eye, eye)
+    P = H
+    for _ in range(closure.STEPS - 1):
+        P = P + H @ (eye - G @ P)
+    return AcrossStep(c, J_all, -(X @ (H @ c)), M, X, P)
+
+
+def nearest_step(
+    model: Model, q: Float[Array, " nq"], metric: Metric, length: Float[Array, ""], mu: Float[Array, ""],
+    kappa: Float[Array, ""],
+) -> Step:  # fmt: skip
+    """The step at q for a length of the machine, m, damped by mu, see ``across_step``, and by kappa."""
+    free = metric.free
+    c, J, back, M, X, P = across_step(model, q, metric.M, free, length, mu)
+    XP = X @ P
+    slope, J_free = metric.slope * free, J * free[None]
+    both = free[:, None] * free[None]
+    multipliers = -(XP.T @ slope)
+    bend = metric.hessian + loop_curvature(model, q, length, multipliers)
+    flat = XP @ J_free
+    Z = jnp.diag(free) - flat
+    inside = (bend + kappa * metric.M) * both
+    N = Z.T @ (inside + inside.T) @ Z / 2 + flat.T @ (M * both) @ flat + jnp.diag(1 - free)
+    inverse = Z @ solved(N, Z.T)
+    definite = jnp.all(jnp.isfinite(inverse))
+    along = jnp.where(definite, -(inverse @ (slope + J_free.T @ multipliers)), 0)
+    return Step(c, J, back, along, definite, XP, bend, inverse, multipliers)
+
+
+def solved(A: Float[Array, "n n"], B: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    """``A^-1 B`` of a symmetric positive definite A; not finite where A is not."""
+    return jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor((A + A.T) / 2), B)

@@ -1,0 +1,127 @@
+"""Back to the set of closed configurations and the velocities along it, after a step that left it by its error.
+
+One Newton step of the configuration in the metric of the mass matrix, ``q exp(-X P r)`` with ``X = M^-1 J'``, P the
+inverse of ``J X`` and r the residual; then, at the new configuration but with the same X and P, another one, and
+twice ``v - X P J v``: what is left is of the size of the first correction times that of the second. The velocity takes
+J of the new configuration: with the old one its rate would keep the size of the first correction.
+
+In derivatives the restored state is the projection itself, by the implicit function theorem: on the closed set
+``dx -> dx - X P dr`` and ``dv -> dv - X P d(J v)``.
+
+Source: Hairer, Lubich, Wanner, Geometric Numerical Integration, 2006, IV.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.dynamics import linearization
+from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import rows as row
+from lgsim.dynamics.loops import closed_jacobians, closure, loop_ends
+from lgsim.linalg import dense
+from lgsim.multibody import configuration
+from lgsim.multibody.loops import FrameLoop, JointLoop
+from lgsim.multibody.model import Model
+from lgsim.xla import batch_last, change_along, fusion_barrier, linear_last, still
+
+
+def residual(model: Model, q: Array) -> Array:
+    """What is zero where the loops are closed (m, *batch), at q (nq, *batch)."""
+    x = row.coordinates(model, q)
+    parts, order = [], []
+    for at in loop_ends.kinds(model.topology):
+        order.append(at.rows.ravel())
+        if isinstance(at.kind, FrameLoop):
+            parts += at.kind.residual(loop_ends.relative_poses(model, at, q), at.numbers(model))
+        elif isinstance(at.kind, JointLoop):
+            a, b = at.joint_rows
+            parts.append(x[b] - at.kind.values(x[a], at.numbers(model))[0])
+    return loop_ends.in_order(parts, order)
+
+
+def gaps(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+    """(residuals, their rates ``J v``), each (m, *batch)."""
+    q, v = mc.full(model, q, v)
+    return residual(model, q), rates_at(model, q)(v)
+
+
+def rates_at(model: Model, q: Array) -> Callable[[Array], Array]:
+    """The function v -> ``J v`` (m, *batch) at q (nq, *batch)."""
+    tree = model.topology
+    still = jnp.zeros((tree.rows, *q.shape[1:]), q.dtype)
+    frozen = linearization.freeze(model, q, jnp.zeros((tree.nv, *q.shape[1:]), q.dtype), None)
+    A, _, _ = linearization.accelerations(tree, frozen, still, None)
+    ends = loop_ends.loop_ends(model, q, still, frozen, A, still)
+    return lambda v: loop_ends.velocity_rates(tree, frozen.S, ends, row.speeds(model, v))
+
+
+def correction(model: Model, q: Array) -> Callable[[Array], Array]:
+    """The function r -> ``X P r`` (nv, *batch), see above, at q (nq, *batch)."""
+    if not model.topology.has_mimic:
+        return closure.correction(model, q)
+    X, mobility = closed_jacobians.projector(model, q)
+    return lambda r: dense.times(X, closure.proximal_solution(mobility, r))
+
+
+def _restored(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+    q, v = mc.full(model, q, v)
+    tree = model.topology
+    correct = correction(model, q)
+    q = fusion_barrier(configuration.retract_rows(tree, q, -correct(residual(model, q))))
+    rates = rates_at(model, q)
+    for _ in range(2):
+        v = fusion_barrier(v - correct(rates(v)))
+    return configuration.retract_rows(tree, q, -correct(residual(model, q))), v
+
+
+closure_gaps = batch_last(gaps)
+"""``gaps`` of one state."""
+closure_projector = batch_last(closed_jacobians.projector)
+"""``M^-1 J'`` (nv, m) of one state, and ``J M^-1 J'``."""
+
+
+def _correction(projector: tuple[Array, closure.Mobility], r: Array) -> Array:
+    X, mobility = projector
+    return dense.times(X, closure.proximal_solution(mobility, r))
+
+
+def _correction_back(projector: tuple[Array, closure.Mobility], x: Array) -> Array:
+    X, mobility = projector
+    return closure.proximal_solution(mobility, fusion_barrier(dense.times(dense.transpose(X), x)))
+
+
+corrected_by = linear_last(_correction, _correction_back)
+"""``X G^-1 r`` (nv,) of one state's projector and changes r of the residuals (m,)."""
+
+
+def _rule(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    (model, q, v), (d_model, dq, dv) = primals, tangents
+    tree = model.topology
+    new_q, new_v = restored(*primals)
+    projector = closure_projector(model, new_q)
+    dx = jnp.zeros_like(v) if still(dq) else configuration.velocity(tree, q, dq)
+    rates = jnp.zeros_like(v) if still(dv) else dv
+
+    def moved(d_model: Any, dx: Array, dv: Array) -> tuple[Array, Array]:
+        here = (model, new_q, new_v)
+        return change_along(closure_gaps, here, (d_model, configuration.rate(tree, new_q, dx), dv))
+
+    def corrected(r: Array) -> Array:
+        return corrected_by(projector, r)
+
+    dr, du = moved(d_model, dx, rates)
+    back = corrected(dr)
+    fixed = jnp.zeros_like(v)
+    _, du_back = change_along(
+        lambda q, v: closure_gaps(model, q, v), (new_q, new_v), (configuration.rate(tree, new_q, -back), fixed)
+    )
+    return (new_q, new_v), (configuration.rate(tree, new_q, dx - back), rates - corrected(du + du_back))
+
+
+restored = batch_last(_restored, _rule)
+"""(q, v) of one state (nq,), (nv,), back on the closed set."""

@@ -1,0 +1,101 @@
+"""The inertias of links of URDF and SDF files: those that no body has, and links that move without mass."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+from jaxtyping import Float
+
+from lgsim.formats.report import FileWarning, Finding, Inertia, Report
+from lgsim.formats.urdf_elements import Link
+from lgsim.formats.xml import Element
+from lgsim.multibody.builder import ten_parameters
+from lgsim.multibody.inertia import defect
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ModelError
+from lgsim.support.messages import counted
+
+SINGULAR = "moves, and neither it nor what it carries has mass: the mass matrix is singular"
+
+
+def _as_given(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
+    del link
+    return inertia.parameters
+
+
+def _nearest_physical(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
+    del link
+    return inertia.nearest
+
+
+def _refuse(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
+    raise link.element.error(f"it {inertia.text}")
+
+
+TREATMENTS: dict[str, Callable[[Link, Inertia], Float[np.ndarray, " 10"]]] = {
+    "warn": _as_given,
+    "report": _as_given,
+    "nearest": _nearest_physical,
+    "error": _refuse,
+}
+"""What gives, for each word of ``physical``, the parameters (10,) in place of an inertia that no body has."""
+
+
+def link_parameters(
+    links: Mapping[str, Link], treat: Callable[[Link, Inertia], Float[np.ndarray, " 10"]]
+) -> tuple[dict[str, Float[np.ndarray, " 10"]], list[Inertia]]:
+    """(the ten parameters of each link by its name, remarks on those that no body has)."""
+    found, odd = {}, []
+    for link in links.values():
+        values = ten_parameters(np.array(link.mass), link.center, link.inertia)
+        if not np.all(np.isfinite([*values, link.center @ link.center])):
+            raise link.element.error("expected an inertial that can be computed with, got too large numbers")
+        fault = defect(values)
+        if fault is not None:
+            inertia = Inertia(link.element.line, link.element.subject, fault, values)
+            odd.append(inertia)
+            values = treat(link, inertia)
+        found[link.name] = values
+    return found, odd
+
+
+def massless(links: Mapping[str, Link], model: Model) -> Iterator[Finding]:
+    """Remarks on the bodies without mass, links on their fixed joints counted in."""
+    inertias, carried = np.asarray(model.inertias), model.topology.carried
+    for body, name in enumerate(model.body_names):
+        if inertias[body, 0] == 0:
+            alone = not np.any(inertias[carried[:, body]])
+            yield links[name].element.finding(SINGULAR if alone else "moves without mass of its own")
+
+
+def warn_of_links(report: Report, reader: str) -> None:
+    """Give a ``FileWarning`` that counts inertias that no body has, links without mass and numbers in odd units.
+
+    Args:
+        report: The report of the file.
+        reader: The name of the function of ``lgsim.formats`` that gives the report.
+    """
+    singular = [finding for finding in report.massless if SINGULAR in finding.text]
+    odd = [f"{len(report.inertias)} links have inertias that no body has"] if report.inertias else []
+    odd += [f"{len(singular)} moving links have no mass on and behind them"] if singular else []
+    odd += [f"{counted(len(report.units), 'number')} may be in other units"] if report.units else []
+    if odd:
+        first = next(iter((*report.inertias, *singular, *report.units)))
+        warnings.warn(
+            f"{report.file}: {' and '.join(odd)}; the first one: {first}. lgsim.formats.{reader} gives the whole"
+            ' report; physical="nearest" takes the nearest physical inertias, physical="report" is silent.',
+            FileWarning,
+            stacklevel=3,
+        )
+
+
+@contextmanager
+def errors_at(element: Element) -> Iterator[None]:
+    """Raises the errors of the builder at the element that caused them."""
+    try:
+        yield
+    except ModelError as error:
+        raise element.error(str(error)) from error

@@ -1,0 +1,110 @@
+"""Equalities of MJCF files as loops: points and frames that coincide, and joints that follow others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from lgsim.formats.mjcf_compiled import CompiledFile
+from lgsim.formats.mjcf_joints import HINGE, SLIDE, pose
+from lgsim.formats.report import Finding
+from lgsim.multibody.builder import ModelBuilder
+from lgsim.multibody.joints import Fixed, Spherical
+
+CONNECT, WELD, JOINT = range(3)
+"""MuJoCo's types of equalities that are loops, by ``MjModel.eq_type``."""
+
+UPRIGHT = (1.0, 0.0, 0.0, 0.0)
+"""The quaternion of no rotation."""
+
+LEFT_OUT = "solref, solimp and torquescale are not read: the loop is closed exactly"
+
+
+def acting_equalities(file: CompiledFile) -> list[int]:
+    """The equalities that are active."""
+    return np.flatnonzero(file.model.eq_active0 * file.enabled("CONSTRAINT", "EQUALITY")).tolist()
+
+
+def fault(file: CompiledFile, i: int) -> str:
+    """What of an equality no loop can stand for, in words; empty for nothing."""
+    model = file.model
+    if model.eq_type[i] not in (CONNECT, WELD, JOINT):
+        return "it is neither a connect, a weld nor of joints"
+    if model.eq_type[i] != JOINT:
+        return ""
+    a, b = model.eq_obj2id[i], model.eq_obj1id[i]
+    if a < 0:
+        return "it holds a single joint; Model.lock does that"
+    for joint in (a, b):
+        alone = model.body_jntnum[model.jnt_bodyid[joint]] == 1
+        if not alone or model.jnt_type[joint] not in (HINGE, SLIDE):
+            return f"{file.subject('joint', int(joint))} is not the only hinge or slide of its body"
+    return ""
+
+
+def add_equality(file: CompiledFile, i: int, builder: ModelBuilder, name: str, frames: tuple[str, str]) -> None:
+    """Add the loop of an equality, which has no ``fault``.
+
+    Args:
+        file: The compiled file.
+        i: The equality.
+        builder: What the loop is added to.
+        name: The name of the loop.
+        frames: Names for the frames that it ties, on its first and its second body.
+
+    Raises:
+        ModelError: both ends are on one body.
+
+    Source: MuJoCo's ``mj_instantiateEquality``: of a connect ``eq_data`` has the anchors in both bodies; of a weld the
+    anchor in the second body, the pose of that frame in the first one; of joints
+    ``q1 - r1 = c0 + c1 (q2 - r2) + ...`` with the references r.
+    """
+    model = file.model
+    data, kind = np.array(model.eq_data[i]), int(model.eq_type[i])
+    if kind == JOINT:
+        a, b = int(model.eq_obj2id[i]), int(model.eq_obj1id[i])
+        references = [float(model.qpos0[model.jnt_qposadr[j]]) for j in (a, b)]
+        coefficients = shifted_polynomial(data[:5], *references)
+        builder.add_coupling(name, file.names["joint"][a], file.names["joint"][b], coefficients)
+        return
+    ends = [int(model.eq_obj1id[i]), int(model.eq_obj2id[i])]
+    if _of_sites(file, i):
+        bodies = [int(model.site_bodyid[site]) for site in ends]
+        poses = [pose(model.site_pos[site], model.site_quat[site]) for site in ends]
+    else:
+        bodies = ends
+        if kind == CONNECT:
+            poses = [pose(data[:3], UPRIGHT), pose(data[3:6], UPRIGHT)]
+        else:
+            poses = [pose(data[3:6], data[6:10]), pose(data[:3], UPRIGHT)]
+    for frame, body, T in zip(frames, bodies, poses, strict=True):
+        builder.add_frame(frame, file.names["body"][body], T)
+    builder.add_loop(name, *frames, Spherical() if kind == CONNECT else Fixed())
+
+
+def remarks(file: CompiledFile, read: bool) -> Iterator[Finding]:
+    """Remarks on equalities and on what of them is not read; ``read`` tells whether those that act are loops."""
+    acting = acting_equalities(file)
+    for i, _ in enumerate(file.names["equality"]):
+        if i not in acting:
+            yield file.finding("equality", i, "is not active")
+        elif read:
+            yield file.finding("equality", i, LEFT_OUT)
+        else:
+            yield file.dropped("equality", i, "is not represented")
+
+
+def shifted_polynomial(c: Float[np.ndarray, " 5"], reference: float, other_reference: float) -> Float[np.ndarray, " k"]:
+    """The coefficients of ``r + c(x - s)`` in powers of x, of the reference s of x and r of the value."""
+    polynomial: Any = np.polynomial.Polynomial(c)(np.polynomial.Polynomial([-reference, 1.0]))
+    out = np.array(polynomial.coef) + other_reference * (np.arange(len(polynomial.coef)) == 0)
+    return out[: 1 + max(int(np.max(np.flatnonzero(out), initial=0)), 1)]
+
+
+def _of_sites(file: CompiledFile, i: int) -> bool:
+    """Whether an equality ties sites; before MuJoCo 3.2 all tie bodies."""
+    kinds = getattr(file.model, "eq_objtype", None)
+    return kinds is not None and int(kinds[i]) == int(file.mujoco.mjtObj.mjOBJ_SITE)

@@ -1,0 +1,297 @@
+"""Models from SDF files."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Float
+
+from lgsim.formats import sdf_elements
+from lgsim.formats.contacts.file_contacts import Names, add_file_contacts, element_solids
+from lgsim.formats.link_inertias import TREATMENTS, errors_at, link_parameters, massless, warn_of_links
+from lgsim.formats.loop_files import add_loops
+from lgsim.formats.report import Dropped, FileWarning, Finding, Report
+from lgsim.formats.sdf_elements import SdfJoint, SdfModel, collision_pose
+from lgsim.formats.sdf_tree import Frames, spanning_tree
+from lgsim.formats.unit_checks import odd_length, odd_range
+from lgsim.formats.urdf import ROOT_JOINT
+from lgsim.formats.urdf_elements import plane_axes
+from lgsim.formats.xml import Element, read
+from lgsim.multibody import joints
+from lgsim.multibody.builder import GRAVITY, ModelBuilder
+from lgsim.multibody.joint import GroupJoint
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ROOT, ModelError
+
+ACTING = ("damping", "friction", "stiffness")
+"""Numbers of a joint that a loop cannot have."""
+
+
+def load_sdf(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    text: str | None = None,
+    gravity: ArrayLike | Sequence[float | int] = GRAVITY,
+    dtype: DTypeLike | None = None,
+    physical: str = "warn",
+    loops: str | os.PathLike[str] | None = None,
+    contacts: Names = (),
+    contact_law: Mapping[str, Any] | None = None,
+) -> Model:
+    """The model of a machine from an SDF file of the versions 1.6 to 1.11.
+
+    Joints of the types revolute, continuous, prismatic, screw, universal, ball and fixed, ordered depth first, children
+    in the file's order; their coordinates are zero where the file has the links. A joint to a link that another joint
+    of the tree moves already closes a loop, which has the joint's name and lies between the frames "<joint>.a" on the
+    parent and "<joint>.b" on the child; such a joint is a revolute, continuous, prismatic, ball or fixed one, and a
+    hinge turns about z of both frames. The tree grows from the world by the first joint of the file that reaches a new
+    link.
+
+    A link that no joint moves has a free base, ``root_joint``; of several such links they are named
+    "root_joint:<link>". Where the file has it is where a motion may start, and not part of the model. A joint of the
+    parent "world" fixes its link there.
+
+    The frame with a link's name is that of the file; where a joint is off its child's frame, the moving body of the
+    model has its frame at the joint and is named "<link>:<joint>". Frames of the file are frames of the model. Position
+    limits are numbers at which nothing stops, see ``lgsim.with_stops``. Springs of joints are read. What is not
+    represented, such as plugins, is in the report of ``read_sdf``.
+
+    Args:
+        path: The file.
+        text: The XML itself instead of a path.
+        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        dtype: float32 or float64; None for JAX's default float.
+        physical: What happens to links whose inertia no body has: "warn", "report", "nearest" or "error", as for
+            ``load_urdf``.
+        loops: A TOML file with further loops; see ``lgsim.formats.loop_files.add_loops``.
+        contacts, contact_law: Names of links whose <collision> touches, and the law, as for ``load_urdf``.
+
+    Returns:
+        The model. A ``FileWarning`` tells what acts on the motion in the file and not in the model, another one counts
+        odd inertias and units.
+
+    Raises:
+        FileError: the file is missing, is not XML, has another version or several models, or describes no machine; the
+            message has the line.
+        ValueError: ``physical`` is none of the four.
+        TypeError: not just one of ``path`` and ``text`` is given.
+
+    Source: SDFormat specification, http://sdformat.org/spec.
+    """
+    model, report = read_sdf(
+        path, text=text, gravity=gravity, dtype=dtype, physical=physical, loops=loops, contacts=contacts,
+        contact_law=contact_law,
+    )  # fmt: skip
+    if report.dropped:
+        warnings.warn(f"{report.file}: {report.dropped}", FileWarning, stacklevel=2)
+    if physical == "warn":
+        warn_of_links(report, "read_sdf")
+    return model
+
+
+def read_sdf(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    text: str | None = None,
+    gravity: ArrayLike | Sequence[float | int] = GRAVITY,
+    dtype: DTypeLike | None = None,
+    physical: str = "report",
+    loops: str | os.PathLike[str] | None = None,
+    contacts: Names = (),
+    contact_law: Mapping[str, Any] | None = None,
+) -> tuple[Model, Report]:
+    """(model, report): ``load_sdf`` with what was odd in the file; it gives no warnings.
+
+    Args:
+        path: The file.
+        text: The XML itself instead of a path.
+        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        dtype: float32 or float64; None for JAX's default float.
+        physical: "report", "nearest" or "error"; see ``load_urdf``.
+        loops: A TOML file with further loops.
+        contacts, contact_law: See ``load_urdf``; what was not named is in the report.
+
+    Raises:
+        FileError, ValueError, TypeError: see ``load_sdf``.
+    """
+    if physical not in TREATMENTS:
+        raise ValueError(f"physical: expected one of {', '.join(TREATMENTS)}, got {physical!r}")
+    file, node = read(path, text)
+    sdf = sdf_elements.sdf_model(file, Element(file, node))
+    frames = Frames(sdf)
+    tree, closing = spanning_tree(sdf, frames)
+    # what numbers near the largest float overflow to is found by checks: numpy need not warn
+    with np.errstate(all="ignore"):
+        parameters, inertias = link_parameters(sdf.links, TREATMENTS[physical])
+        writer = _Writer(sdf, frames, parameters, ModelBuilder(gravity, dtype, physical=False))
+        model = writer.build(tree, closing)
+    if loops is not None:
+        model = add_loops(model, loops)
+    if contacts:
+        solids = {
+            name: list(element_solids(name, link.element, partial(collision_pose, link=name, out=sdf)))
+            for name, link in sdf.links.items()
+        }
+        model, assumed, left_out = add_file_contacts(model, solids, contacts, contact_law, sdf.element.error)
+        sdf.assumed.extend(assumed)
+        sdf.ignored.extend(left_out)
+    links = sdf.links | {name: sdf.links[link] for name, link in writer.carriers.items()}
+    report = Report(
+        file,
+        inertias=tuple(inertias),
+        massless=tuple(massless(links, model)),
+        units=tuple(_odd_units(sdf, frames, tree)),
+        assumed=tuple(sdf.assumed),
+        ignored=tuple(sorted(sdf.ignored, key=lambda finding: finding.line)),
+    )
+    return model, report
+
+
+class _Writer:
+    """Gives the links and joints of a file to a builder.
+
+    Attributes:
+        carriers: The link of each body that has its frame at a joint, by the body's name.
+    """
+
+    def __init__(
+        self, sdf: SdfModel, frames: Frames, parameters: dict[str, Float[np.ndarray, " 10"]], builder: ModelBuilder
+    ) -> None:
+        self.sdf, self.frames, self.parameters, self.builder = sdf, frames, parameters, builder
+        self.carriers: dict[str, str] = {}
+        self.taken = {ROOT, *sdf.links, *sdf.frames}
+
+    def build(self, tree: list[SdfJoint], closing: list[SdfJoint]) -> Model:
+        """The model."""
+        self._add_roots({self.frames.ends(joint)[1] for joint in tree})
+        for joint in tree:
+            self._add_joint(joint)
+        for name in self.sdf.frames:
+            link = self.frames.link(name)
+            with errors_at(self.sdf.places[name].element):
+                self.builder.add_frame(name, link, self._within(link, self.frames.pose(name)))
+        for joint in closing:
+            self._add_loop(joint)
+        try:
+            return self.builder.build()
+        except ModelError as error:
+            named = {f"loop {joint.name!r}:": joint.element for joint in closing}
+            at = next((x for text, x in named.items() if str(error).startswith(text)), self.sdf.element)
+            raise at.error(str(error)) from error
+
+    def _add_roots(self, moved: set[str]) -> None:
+        """Adds the links that no joint moves."""
+        roots = [link for link in self.sdf.links.values() if link.name not in moved]
+        for link in roots:
+            name = ROOT_JOINT if len(roots) == 1 else f"{ROOT_JOINT}:{link.name}"
+            with errors_at(link.element):
+                self.builder.add_body(
+                    link.name, ROOT, joints.Free(), joint_name=name, parameters=self.parameters[link.name]
+                )
+            at = (self.frames.in_world @ self.frames.pose(link.name))[:3, 3]
+            where = ", ".join(f"{x:g}" for x in at)
+            self.sdf.assumed.append(link.element.finding(f"moves freely, by {name!r}; the file has it at ({where}) m"))
+
+    def _add_joint(self, joint: SdfJoint) -> None:
+        """Adds a joint of the tree and the link that it moves."""
+        parent, child = self.frames.ends(joint)
+        pose = self.frames.pose(joint.name)
+        within = self._within(child, pose)
+        off = joint.joint.nv and not np.array_equal(within, np.eye(4))
+        numbers: dict = {}
+        for key in {key for axis in joint.axes for key in axis.numbers} if not self._is_ball(joint) else ():
+            usual = {"lower": -np.inf, "upper": np.inf, "effort_limit": np.inf, "velocity_limit": np.inf}.get(key, 0.0)
+            numbers[key] = np.array([axis.numbers.get(key, usual) for axis in joint.axes])
+        mimics = [axis.mimic for axis in joint.axes if axis.mimic is not None]
+        body = self._unused(f"{child}:{joint.name}") if off else child
+        with errors_at(mimics[0][3] if mimics else joint.element):
+            if mimics and len(joint.axes) > 1:
+                raise mimics[0][3].error("only a joint of one degree of freedom can mimic")
+            placement = self._within(parent, pose if joint.joint.nv else self.frames.pose(child))
+            self.builder.add_body(
+                body,
+                parent,
+                joint.joint,
+                joint_name=joint.name,
+                placement=placement,
+                axis=self._axes(joint),
+                pitch=joint.pitch,
+                parameters=np.zeros(10) if off else self.parameters[child],
+                mimic=mimics[0][:3] if mimics else None,
+                **numbers,
+            )
+            if off:
+                self.carriers[body] = child
+                inverse = np.linalg.inv(within)
+                self.builder.add_body(child, body, joints.Fixed(), placement=inverse, parameters=self.parameters[child])
+
+    def _add_loop(self, joint: SdfJoint) -> None:
+        """Adds a joint that closes a loop."""
+        pose = self.frames.pose(joint.name)
+        axes = self._axes(joint)
+        if axes is not None:
+            pose = pose @ np.block([[plane_axes(axes[0]).T, np.zeros((3, 1))], [np.zeros(3), 1]])
+        a, b = (self._unused(f"{joint.name}.{mark}") for mark in "ab")
+        with errors_at(joint.element):
+            for end, link in zip((a, b), self.frames.ends(joint), strict=True):
+                self.builder.add_frame(end, link, self._within(link, pose))
+            self.builder.add_loop(joint.name, a, b, joint.joint)
+        acting = [key for axis in joint.axes for key in ACTING if axis.numbers.get(key)]
+        if acting and not self._is_ball(joint):
+            words = f"closes a loop, which has no {' and no '.join(acting)}"
+            self.sdf.ignored.append(Dropped(joint.element.line, joint.element.subject, words))
+        if any(axis.mimic for axis in joint.axes):
+            raise joint.element.error("closes a loop, and cannot mimic another joint")
+
+    def _axes(self, joint: SdfJoint) -> Float[np.ndarray, "k 3"] | None:
+        """The axes of a joint in its own frame; None where it has none."""
+        if isinstance(joint.joint, GroupJoint) or not joint.axes:
+            return None
+        own = self.frames.pose(joint.name)[:3, :3]
+        return np.array([own.T @ self.frames.pose(a.frame, a.element)[:3, :3] @ a.direction for a in joint.axes])
+
+    def _within(self, link: str, pose: Float[np.ndarray, "4 4"]) -> Float[np.ndarray, "4 4"]:
+        """A pose of the model's frame in that of a link or the world."""
+        if link == ROOT:
+            return self.frames.in_world @ pose
+        at = self.frames.pose(link)
+        out = np.eye(4)
+        out[:3, :3] = at[:3, :3].T @ pose[:3, :3]
+        out[:3, 3] = at[:3, :3].T @ (pose[:3, 3] - at[:3, 3])
+        return np.eye(4) if np.array_equal(at, pose) else out
+
+    @staticmethod
+    def _is_ball(joint: SdfJoint) -> bool:
+        return isinstance(joint.joint, joints.Spherical)
+
+    def _unused(self, name: str) -> str:
+        """A name that no other frame has, with "_" behind it as often as needed."""
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
+
+def _odd_units(sdf: SdfModel, frames: Frames, tree: list[SdfJoint]) -> Iterator[Finding]:
+    """Remarks on limits and lengths that look like other units."""
+    for link in sdf.links.values():
+        text = odd_length("has its center of mass at a distance of", link.center)
+        if link.mass and text:
+            yield link.element.finding(text)
+    for joint in tree:
+        parent, _ = frames.ends(joint)
+        mounted = parent == ROOT and joint.joint.nv == 0
+        apart = frames.pose(joint.name)[:3, 3] - (np.zeros(3) if parent == ROOT else frames.pose(parent)[:3, 3])
+        limits = (joint.axes[0].numbers.get(key, np.inf) for key in ("lower", "upper")) if joint.joint.nv == 1 else ()
+        for text in (
+            "" if mounted else odd_length("is off its parent by", apart),
+            odd_range(joint.joint.rows[0].turns, *limits) if joint.joint.nv == 1 else "",
+        ):
+            if text:
+                yield joint.element.finding(text)

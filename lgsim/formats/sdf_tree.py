@@ -1,0 +1,129 @@
+"""The poses of an SDF model's frames, and which of its joints form a tree; the others close loops."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from lgsim.formats.sdf_elements import MODEL, Place, SdfJoint, SdfModel
+from lgsim.formats.xml import Element, FileError
+from lgsim.multibody.topology import ROOT
+from lgsim.support.messages import unknown_name
+
+
+class Frames:
+    """The poses of links, joints and frames when all joints are at zero, and the links that carry them."""
+
+    def __init__(self, model: SdfModel) -> None:
+        self.model = model
+        self._poses: dict[str, Float[np.ndarray, "4 4"]] = {MODEL: np.eye(4)}
+        for name in model.places:
+            self.pose(name)
+            self.link(name)
+
+    def pose(self, name: str, element: Element | None = None) -> Float[np.ndarray, "4 4"]:
+        """The pose (4, 4) in the model's frame.
+
+        Raises:
+            FileError: there is no such frame, or poses refer to each other in a circle.
+        """
+        way: list[str] = []
+        while name not in self._poses:
+            if name == ROOT:
+                self._poses[ROOT] = np.linalg.inv(self.in_world)
+                break
+            if name in way:
+                first = self.model.places[way[way.index(name)]].element
+                raise first.error(f"<pose>: frames lie in each other in a circle: {', '.join(map(repr, way))}")
+            place = self._place(name, element)
+            way.append(name)
+            name, element = place.relative_to, place.element
+        for below in reversed(way):
+            place = self.model.places[below]
+            self._poses[below] = self._poses[place.relative_to] @ place.pose
+            name = below
+        return self._poses[name]
+
+    def link(self, name: str, element: Element | None = None) -> str:
+        """The name of the link that carries a frame, "world" for one that does not move.
+
+        Raises:
+            FileError: there is no such frame, or frames are attached to each other in a circle.
+        """
+        way: list[str] = []
+        while name != ROOT and name not in self.model.links:
+            if name in way:
+                first = self.model.places[name].element
+                raise first.error(f"frames are attached to each other in a circle: {', '.join(map(repr, way))}")
+            way.append(name)
+            place = self._place(name, element)
+            name, element = place.attached_to, place.element
+        return name
+
+    def ends(self, joint: SdfJoint) -> tuple[str, str]:
+        """(the link that carries a joint, the link that it moves)."""
+        parent, child = (
+            self.link(name, end) for name, end in zip((joint.parent, joint.child), joint.ends, strict=True)
+        )
+        if child == ROOT:
+            raise joint.ends[1].error("expected a link that moves, got the world")
+        if parent == child:
+            raise joint.ends[1].error(f"expected two different links, got {child!r} as parent and child")
+        return parent, child
+
+    @property
+    def in_world(self) -> Float[np.ndarray, "4 4"]:
+        """The pose of the model's frame in the world."""
+        pose = self.model.places[MODEL].pose
+        mark = self.model.element.text("placement_frame")
+        return pose @ np.linalg.inv(self.pose(mark, self.model.element)) if mark else pose
+
+    def _place(self, name: str, element: Element | None) -> Place:
+        if name not in self.model.places:
+            known = list(self.model.places)
+            assert element is not None
+            raise element.error(unknown_name("expected the name of a link, joint or frame", name, known))
+        return self.model.places[name]
+
+
+def spanning_tree(model: SdfModel, frames: Frames) -> tuple[list[SdfJoint], list[SdfJoint]]:
+    """(joints of a tree in the file's order, joints that close loops).
+
+    The tree grows from the world and from links that no joint moves: each time by the first joint of the file from a
+    link of the tree to one that is not yet in it.
+
+    Raises:
+        FileError: links carry each other in a circle that nothing else carries.
+    """
+    ends = {joint.name: frames.ends(joint) for joint in model.joints.values()}
+    moved = {child for _, child in ends.values()}
+    reached = {ROOT, *(link for link in model.links if link not in moved)}
+    tree: set[str] = set()
+    while True:
+        found = next((name for name, (a, b) in ends.items() if a in reached and b not in reached), None)
+        if found is None:
+            break
+        tree.add(found)
+        reached.add(ends[found][1])
+    left = [joint for joint in model.joints.values() if ends[joint.name][1] not in reached]
+    if left:
+        raise _circle(left, ends)
+    joints = list(model.joints.values())
+    return [joint for joint in joints if joint.name in tree], [joint for joint in joints if joint.name not in tree]
+
+
+def _circle(joints: list[SdfJoint], ends: dict[str, tuple[str, str]]) -> FileError:
+    """The error about links that carry each other in a circle."""
+    parent = {}
+    for joint in joints:
+        parent.setdefault(ends[joint.name][1], ends[joint.name][0])
+    way, at = [], next(iter(parent))
+    while at not in way:
+        way.append(at)
+        at = parent[at]
+    circle = way[way.index(at) :]
+    first = min((joint for joint in joints if ends[joint.name][1] in circle), key=lambda joint: joint.element.line)
+    shown = ", ".join(repr(link) for link in reversed(circle))
+    return first.element.error(
+        f"links carry each other in a circle: {shown}; expected one of them that no joint of the circle moves"
+    )

@@ -1,0 +1,94 @@
+"""Loops that no machine has: unknown frames, both ends on one body, joints that are no subgroup, rods of no length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lgsim.multibody.joint import Joint
+from lgsim.multibody.joints import Free, Universal
+from lgsim.multibody.loops.joint_tie import CLOSING, JointTie
+from lgsim.multibody.loops.loop import FrameLoop, Loop
+from lgsim.multibody.number_checks import check_loop_numbers
+from lgsim.multibody.topology import ROOT, ModelError, Topology
+from lgsim.support.messages import unknown_name
+
+
+def closing_joint(name: str, joint: Any) -> JointTie:
+    """The kind of a loop that a joint closes.
+
+    Raises:
+        ModelError: it is no joint, or one that closes none.
+    """
+    known = ", ".join(kind.__name__ for kind in CLOSING)
+    if not isinstance(joint, Joint):
+        raise ModelError(f"loop {name!r}: joint: expected a joint such as lgsim.joints.Revolute(), got {joint!r}")
+    if isinstance(joint, CLOSING):
+        return JointTie(joint)
+    kind = type(joint).__name__
+    why = f"a {kind} is not among them"
+    if isinstance(joint, Free):
+        why = "a Free joint forbids nothing"
+    elif isinstance(joint, Universal):
+        why = (
+            "the motions of a Universal joint are no subgroup, so that what it forbids would turn with it; put a body"
+            " without mass between two Revolute ones, the second of which is the loop"
+        )
+    raise ModelError(f"loop {name!r}: joint: expected one of {known}, got {joint!r}: {why}")
+
+
+def check_loops(tree: Topology, numbers: np.ndarray) -> None:
+    """Check the loops of a machine and their numbers.
+
+    Raises:
+        ModelError: a name is taken twice, a frame or joint is missing, both ends are on one body, a joint has no single
+            coordinate of its own, or a number cannot be.
+    """
+    names = [loop.name for loop in tree.loops]
+    for i, loop in enumerate(tree.loops):
+        if loop.name in names[:i]:
+            raise ModelError(f"loop {loop.name!r}: the name is taken by another loop")
+        (_check_frames if isinstance(loop.kind, FrameLoop) else _check_joints)(tree, loop)
+    for place in np.flatnonzero(~np.isfinite(numbers)):
+        raise ModelError(f"{tree.loop_number(int(place))}: expected a finite number, got {numbers[place]}")
+    check_loop_numbers(tree, numbers)
+
+
+def _check_frames(tree: Topology, loop: Loop) -> None:
+    frames = (ROOT, *tree.body_names, *tree.frame_names)
+    for frame in (loop.a, loop.b):
+        if frame not in frames:
+            raise ModelError(unknown_name(f"loop {loop.name!r}: expected the name of a frame", frame, frames))
+    bodies = [tree.frame_place(frame)[0] for frame in (loop.a, loop.b)]
+    if bodies[0] == bodies[1]:
+        body = ROOT if bodies[0] < 0 else tree.body_names[bodies[0]]
+        raise ModelError(
+            f"loop {loop.name!r}: both ends, {loop.a!r} and {loop.b!r}, are on {body!r}; expected frames of two bodies"
+        )
+
+
+def _check_joints(tree: Topology, loop: Loop) -> None:
+    for name in (loop.a, loop.b):
+        if name not in tree.joint_names:
+            what = f"loop {loop.name!r}: expected the name of a joint"
+            raise ModelError(unknown_name(what, name, tree.joint_names))
+        joint = tree.joint_names.index(name)
+        if tree.joints[joint].nq != 1 or tree.mimics[joint] is not None:
+            why = "mimics another one" if tree.mimics[joint] is not None else f"has {tree.joints[joint].nq} coordinates"
+            raise ModelError(f"loop {loop.name!r}: expected joints of one coordinate of their own, {name!r} {why}")
+    if loop.a == loop.b:
+        raise ModelError(f"loop {loop.name!r}: expected two joints, got {loop.a!r} twice")
+
+
+def coefficients(name: str, values: Any) -> Sequence[float]:
+    """The coefficients of a polynomial.
+
+    Raises:
+        ModelError: they are no list of numbers.
+    """
+    array = np.asarray(values, float)
+    if array.ndim != 1 or not len(array):
+        raise ModelError(f"loop {name!r}: coefficients: expected a list of one number or more, got shape {array.shape}")
+    return array.tolist()

@@ -1,0 +1,155 @@
+"""Equalities of MJCF files as loops, against the constraints that MuJoCo itself compiles and evaluates."""
+
+import re
+
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+from lgsim.dynamics.kinematics import forward_kinematics
+from lgsim.formats import FileError, read_mjcf
+from lgsim.multibody import joints
+from lgsim.multibody.loops import Coupling, JointTie
+from tests.dynamics.machines import close
+
+BODIES = """<worldbody>
+<body name="a" pos="0 0 1"><joint name="ja" axis="0 1 0" ref="20"/><geom size=".1 .2 .3" type="box" pos=".1 0 0"/>
+  <body name="b" pos=".5 .1 0" euler="10 20 30"><joint name="jb" axis="1 0 1"/><geom size=".1" pos="0 .1 0"/>
+  <site name="sb" pos=".1 .2 .3" euler="5 6 7"/></body></body>
+<body name="c" pos=".2 .4 .9"><freejoint name="jc"/><geom size=".1 .2 .1" type="box"/>
+  <site name="sc" pos="-.1 .1 0" euler="-30 6 7"/></body>
+<body name="d" pos="2 0 0"><joint name="jd" type="slide" axis="1 0 0" ref=".1"/><geom size=".1"/></body>
+</worldbody>"""
+
+
+def text_of(equalities, more=""):
+    return f"<mujoco>{more}{BODIES}<equality>{equalities}</equality></mujoco>"
+
+
+def states(model, count=4):
+    """Configurations of MuJoCo's model, which are lgsim's."""
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        q = rng.normal(size=model.nq)
+        q[5:9] /= np.linalg.norm(q[5:9])
+        yield q
+
+
+def residuals(model, q):
+    """(MuJoCo's residuals of all equalities, the world's poses by the names of lgsim's frames)."""
+    data = mujoco.MjData(model)
+    data.qpos[:] = q
+    mujoco.mj_forward(model, data)
+    return np.array(data.efc_pos[: data.ne])
+
+
+def rotation_residual(a, b):
+    """The vector part of the quaternion between the frames: the three numbers of a weld, but for their signs."""
+    quaternion = np.zeros(4)
+    mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(a[:3, :3].T @ b[:3, :3]).ravel())
+    return quaternion[1:]
+
+
+CONNECTS = {
+    "bodies": '<connect name="tie" body1="b" body2="c" anchor=".1 .2 .3"/>',
+    "a body and the world": '<connect name="tie" body1="b" anchor=".1 .2 .3"/>',
+    "sites": '<connect name="tie" site1="sb" site2="sc"/>',
+}
+
+
+@pytest.mark.parametrize("case", CONNECTS)
+def test_connects_are_balls_at_the_anchors(case):
+    text = text_of(CONNECTS[case])
+    model, theirs = load(text), mujoco.MjModel.from_xml_string(text)
+    (loop,) = model.topology.loops
+    assert (loop.name, loop.a, loop.b, loop.kind) == ("tie", "tie.a", "tie.b", JointTie(joints.Spherical()))
+    for q in states(theirs):
+        poses = poses_of(model, q)
+        close(poses["tie.a"][:3, 3] - poses["tie.b"][:3, 3], residuals(theirs, q), 1e-12)
+
+
+WELDS = {
+    "bodies at their place": '<weld name="tie" body1="b" body2="c"/>',
+    "bodies with an anchor": '<weld name="tie" body1="b" body2="c" anchor=".1 .2 .3"/>',
+    "bodies at another place": '<weld name="tie" body1="b" body2="c" relpose=".1 .2 .3 1 1 1 -1" anchor=".3 0 .1"/>',
+    "a body and the world": '<weld name="tie" body1="b" anchor="0 .1 0"/>',
+    "sites": '<weld name="tie" site1="sb" site2="sc"/>',
+}
+
+
+@pytest.mark.parametrize("case", WELDS)
+def test_welds_are_fixed_joints_between_their_frames(case):
+    text = text_of(WELDS[case])
+    model, theirs = load(text), mujoco.MjModel.from_xml_string(text)
+    (loop,) = model.topology.loops
+    assert (loop.name, loop.a, loop.b, loop.kind) == ("tie", "tie.a", "tie.b", JointTie(joints.Fixed()))
+    for q in states(theirs):
+        poses, found = poses_of(model, q), residuals(theirs, q)
+        close(poses["tie.a"][:3, 3] - poses["tie.b"][:3, 3], found[:3], 1e-12)
+        close(np.abs(rotation_residual(poses["tie.a"], poses["tie.b"])), np.abs(found[3:]), 1e-12)
+
+
+def test_joints_are_couplings_from_their_references():
+    text = text_of('<joint name="gear" joint1="jd" joint2="ja" polycoef=".1 .2 -.3 .4 .5"/>')
+    model, theirs = load(text), mujoco.MjModel.from_xml_string(text)
+    (loop,) = model.topology.loops
+    assert (loop.a, loop.b, loop.kind) == ("ja", "jd", Coupling(4, turns=False))
+    for q in states(theirs):
+        x = q[model.q_slices["ja"].start]
+        value = loop.kind.values(jnp.asarray(x), list(model.loops))[0]
+        close(q[model.q_slices["jd"].start] - float(value), residuals(theirs, q), 1e-12)
+    line = load(text_of('<joint name="gear" joint1="ja" joint2="jb" polycoef="0 2 0 0 0"/>'))
+    assert line.topology.loops[0].kind == Coupling(1, turns=True)
+    # ja counts from its reference of 20 degrees
+    close(line.loops, np.array([np.deg2rad(20), 2.0]))
+
+
+def test_equalities_that_are_not_active_are_no_loops():
+    text = text_of('<connect name="tie" body1="b" body2="c" anchor="0 0 0" active="false"/>')
+    model, report = read_mjcf(text=text)
+    assert model.loop_names == () and "equality 'tie'" in str(report) and "is not active" in str(report)
+    off = text_of(CONNECTS["bodies"], '<option><flag equality="disable"/></option>')
+    assert load(off).loop_names == ()
+
+
+def test_what_is_left_out_is_in_the_report():
+    text = text_of('<connect name="tie" body1="b" body2="c" anchor="0 0 0" solref="0.1 1"/>')
+    model, report = read_mjcf(text=text)
+    assert model.loop_names == ("tie",) and "solref, solimp and torquescale are not read" in str(report)
+    assert "equality" not in report.dropped
+    loose, report = read_mjcf(text=text, ignore_equalities=True)
+    assert loose.loop_names == () and "equality 'tie' is not represented" in report.dropped
+
+
+ERRORS = {
+    "a single joint": ('<joint name="tie" joint1="ja"/>', "'tie': it holds a single joint; Model.lock does that"),
+    "a joint among others": (
+        '<joint name="tie" joint1="ja" joint2="e1"/>', "joint 'e1' is not the only hinge or slide of its body"
+    ),
+    "one body": (
+        '<connect name="tie" body1="d" body2="fixed" anchor="0 0 0"/>',
+        "equality 'tie': loop 'tie': both ends, 'tie.a' and 'tie.b', are on 'd'; expected frames of two bodies",
+    ),
+    "a tendon": ('<tendon name="tie" tendon1="t"/>', "it is neither a connect, a weld nor of joints"),
+}  # fmt: skip
+MORE = """<worldbody>
+<body name="e"><joint name="e1" axis="1 0 0"/><joint name="e2" axis="0 1 0"/><geom size=".1"/></body>
+</worldbody><tendon><fixed name="t"><joint joint="ja" coef="1"/></fixed></tendon>"""
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(case):
+    tie, message = ERRORS[case]
+    text = text_of(tie, MORE).replace('ref=".1"/><geom size=".1"/>', 'ref=".1"/><geom size=".1"/><body name="fixed"/>')
+    with pytest.raises(FileError, match=re.escape(message)):
+        read_mjcf(text=text)
+
+
+def load(text):
+    return read_mjcf(text=text)[0]
+
+
+def poses_of(model, q):
+    found = np.asarray(forward_kinematics(model, jnp.asarray(q)))
+    return dict(zip(model.frame_names, found, strict=True))

@@ -1,0 +1,437 @@
+"""SDF files: Cassie against Pinocchio and a reading of its own, each feature against poses by hand, every error."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import jax.numpy as jnp
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import lgsim
+from lgsim.dynamics.kinematics import forward_kinematics
+from lgsim.dynamics.mass_matrix import mass_matrix
+from lgsim.formats import FileError, FileWarning, read_sdf
+from lgsim.lie import se3
+from lgsim.multibody import joints
+from lgsim.multibody.loops import JointTie
+from tests.dynamics.machines import close
+from tests.formats.robots import FOLDER
+
+CASSIE = FOLDER / "cassie_description" / "robots" / "cassie_v2.sdf"
+
+
+def euler(x, y, z, roll, pitch, yaw):
+    """Pinocchio's pose of six numbers: fixed axes x, y, z one after another."""
+    return pin.SE3(pin.rpy.rpyToMatrix(roll, pitch, yaw), np.array([x, y, z]))
+
+
+def numbers(element):
+    return [float(x) for x in ("0 0 0 0 0 0" if element is None else element.text).split()]
+
+
+def pinocchio_of_cassie(model):
+    """(Pinocchio's model of the file, read here without lgsim, frames of the ball joints by (joint, end))."""
+    root = ET.parse(CASSIE).getroot().find("model")
+    links = {link.get("name"): link for link in root.findall("link")}
+    at = {name: euler(*numbers(link.find("pose"))) for name, link in links.items()}
+    twin, ids, off = pin.Model(), {}, {}
+
+    def inertia(link):
+        e = link.find("inertial")
+        xx, xy, xz, yy, yz, zz = (
+            float(e.find(f"inertia/{k}").text) for k in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        )
+        own = pin.Inertia(float(e.find("mass").text), np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+        return euler(*numbers(e.find("pose"))).act(own)
+
+    hinges = {j.get("name"): j for j in root.findall("joint") if j.get("type") == "revolute"}
+    ids["pelvis"] = twin.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "root_joint")
+    twin.appendBodyToJoint(ids["pelvis"], inertia(links["pelvis"]), pin.SE3.Identity())
+    for name in model.joint_names[1:]:  # parents first, as lgsim orders them
+        joint = hinges[name]
+        parent, child = joint.find("parent").text, joint.find("child").text
+        axis = np.array(numbers(joint.find("axis/xyz")))
+        # the joint's frame in the child's, which is where Pinocchio has the body's
+        off[child] = euler(*numbers(joint.find("pose")))
+        at[child] = at[child] * off[child]
+        ids[child] = twin.addJoint(
+            ids[parent], pin.JointModelRevoluteUnaligned(axis), at[parent].actInv(at[child]), name
+        )
+        twin.appendBodyToJoint(ids[child], inertia(links[child]), off[child].inverse())
+    balls = {}
+    for joint in root.findall("joint"):
+        if joint.get("type") == "ball":
+            parent, child = joint.find("parent").text, joint.find("child").text
+            pose = at[child] * off[child].inverse() * euler(*numbers(joint.find("pose")))
+            balls[joint.get("name")] = [(ids[link], at[link].actInv(pose)) for link in (parent, child)]
+    return twin, balls
+
+
+def test_cassie_equals_pinocchio():
+    with pytest.warns(FileWarning, match="2 joints are a ball with damping, which is not represented, plugin 'Cassie"):
+        model = lgsim.load_sdf(CASSIE)
+    assert (model.nv, model.topology.loop_rows) == (28, 12)
+    assert all(loop.kind == JointTie(joints.Spherical()) for loop in model.topology.loops)
+    twin, balls = pinocchio_of_cassie(model)
+    data, rng = twin.createData(), np.random.default_rng(0)
+    for _ in range(3):
+        q = np.concatenate([rng.normal(size=7), rng.uniform(-1, 1, 22)])
+        q[3:7] /= np.linalg.norm(q[3:7])
+        theirs = q.copy()
+        theirs[3:7] = q[[4, 5, 6, 3]]
+        M = pin.crba(twin, data, theirs)
+        close(mass_matrix(model, jnp.asarray(q)), np.triu(M) + np.triu(M, 1).T)
+        pin.forwardKinematics(twin, data, theirs)
+        poses = dict(zip(model.frame_names, np.asarray(forward_kinematics(model, jnp.asarray(q))), strict=True))
+        assert set(balls) == set(model.loop_names)
+        for name, ends in balls.items():
+            for mark, (joint, pose) in zip("ab", ends, strict=True):
+                close(poses[f"{name}.{mark}"], (data.oMi[joint] * pose).homogeneous)
+
+
+def test_cassie_keeps_limits_damping_and_springs():
+    model, report = read_sdf(CASSIE)
+    at = model.v_slices["left-knee-shin-joint"].start
+    assert (float(model.stiffness[at]), float(model.rest[at]), float(model.damping[at])) == (1500, 0, 0.1)
+    roll = model.v_slices["left-roll-op"].start
+    assert (float(model.lower[roll]), float(model.upper[roll]), float(model.damping[roll])) == (-0.2618, 0.3491, 1)
+    assert float(model.effort_limit[roll]) == np.inf
+    assert "moves freely, by 'root_joint'; the file has it at (0, 0, 1.01) m" in str(report)
+    assert model.replace(stiffness=0.0).nv == 28 and not report.inertias
+
+
+# The links of Cassie's other files make two rings of rods with springs, and one has gears.
+@pytest.mark.parametrize(("file", "shape"), [("cassie_wo_gearbox_spring", (27, 16)), ("cassie_reduced", (23, 12))])
+def test_other_files_of_cassie(file, shape):
+    model, _ = read_sdf(CASSIE.with_name(f"{file}.sdf"))
+    assert (model.nv, model.topology.loop_rows) == shape
+
+
+def test_gears_are_refused():
+    with pytest.raises(FileError, match=r"cassie.sdf:130: joint 'left-roll-joint': type: .*, got 'gearbox', which"):
+        read_sdf(CASSIE.with_name("cassie.sdf"))
+
+
+INERTIAL = """<inertial><pose>0.1 0 0.2 0.3 0 0</pose><mass>2</mass>
+  <inertia><ixx>0.1</ixx><iyy>0.2</iyy><izz>0.25</izz><ixy>0.01</ixy></inertia></inertial>"""
+
+
+def sdf(body, version="1.9", **attributes):
+    more = "".join(f' {key}="{value}"' for key, value in attributes.items())
+    return f'<sdf version="{version}"><model name="m"{more}>{body}</model></sdf>'
+
+
+def link(name, pose="", more=""):
+    return f'<link name="{name}">{pose}{INERTIAL}{more}</link>'
+
+
+def joint(name, kind, parent, child, inside="<axis/>"):
+    return f'<joint name="{name}" type="{kind}"><parent>{parent}</parent><child>{child}</child>{inside}</joint>'
+
+
+def model_of(body, version="1.9", **attributes):
+    return read_sdf(text=sdf(body, version, **attributes))[0]
+
+
+def poses_of(model, *q):
+    found = forward_kinematics(model, jnp.asarray(q, float))
+    return dict(zip(model.frame_names, np.asarray(found), strict=True))
+
+
+def exp(*u):
+    return np.asarray(se3.exp(jnp.asarray(u, float)))
+
+
+def test_poses_lie_in_each_other():
+    """A chain whose poses are given in frames, in joints, in degrees and as quaternions."""
+    body = f"""<pose>0 0 5 0 0 0</pose>{link("base")}
+    <frame name="mount" attached_to="base"><pose degrees="true">1 2 3 0 0 90</pose></frame>
+    {link("arm", '<pose relative_to="mount">0 0 1 0 0.5 0</pose>')}
+    {link("hand", '<pose relative_to="wrist" rotation_format="quat_xyzw">0.2 0 0 0 0 1 1</pose>')}
+    {joint("world", "fixed", "world", "base", "").replace('name="world"', 'name="anchor"')}
+    {joint("shoulder", "revolute", "mount", "arm", "<pose>0 0.1 0 0 0 0</pose><axis><xyz>1 1 0</xyz></axis>")}
+    {
+        joint(
+            "wrist",
+            "prismatic",
+            "arm",
+            "tool",
+            '<pose relative_to="arm">0.5 0 0 0 0 0</pose><axis><xyz expressed_in="__model__">0 0 2</xyz></axis>',
+        )
+    }
+    <frame name="tool" attached_to="hand"/>"""
+    model = model_of(body)
+    assert model.joint_names == ("shoulder", "wrist") and model.body_names == ("arm:shoulder", "hand:wrist")
+    base = euler(0, 0, 5, 0, 0, 0)
+    mount = base * euler(1, 2, 3, 0, 0, np.pi / 2)
+    arm = mount * euler(0, 0, 1, 0, 0.5, 0)
+    shoulder = arm * euler(0, 0.1, 0, 0, 0, 0)
+    turned = shoulder * pin.SE3(exp(0, 0, 0, *(0.7 * np.array([1, 1, 0]) / np.sqrt(2)))) * shoulder.inverse()
+    hand = arm * euler(0.5, 0, 0, 0, 0, 0) * euler(0.2, 0, 0, 0, 0, np.pi / 2)
+    # the wrist slides along the model's z at rest, which the arm has turned since
+    slid = euler(0, 0, -0.3, 0, 0, 0)
+    expected = {
+        "base": base, "mount": mount, "arm": turned * arm, "hand": turned * slid * hand, "tool": turned * slid * hand
+    }  # fmt: skip
+    found = poses_of(model, 0.7, -0.3)
+    for name, pose in expected.items():
+        close(found[name], pose.homogeneous)
+
+
+def test_inertias_lie_in_their_links():
+    model = model_of(
+        link("base") + link("arm") + joint("j", "revolute", "base", "arm", "<pose>0 0.3 0 0 0 0</pose><axis/>")
+    )
+    own = np.array([[0.1, 0.01, 0], [0.01, 0.2, 0], [0, 0, 0.25]])
+    expected = euler(0.1, 0, 0.2, 0.3, 0, 0).act(pin.Inertia(2.0, np.zeros(3), own))
+    at_joint = euler(0, -0.3, 0, 0, 0, 0).act(expected)
+    for body, inertia in (("base", expected), ("arm:j", at_joint)):
+        found = np.asarray(model.inertias[model.body_names.index(body)])
+        theirs = inertia.toDynamicParameters()
+        close(found, theirs, 1e-14)
+
+
+def test_every_type_of_joint():
+    axes = "<axis><xyz>0 1 0</xyz></axis>"
+    kinds = {
+        "revolute": (axes, joints.Revolute, (0.3,), exp(0, 0, 0, 0, 0.3, 0)),
+        "continuous": (axes, joints.Continuous, (0.3,), exp(0, 0, 0, 0, 0.3, 0)),
+        "prismatic": (axes, joints.Prismatic, (0.3,), exp(0, 0.3, 0, 0, 0, 0)),
+        "ball": ("", joints.Spherical, (np.cos(0.2), np.sin(0.2), 0, 0), exp(0, 0, 0, 0.4, 0, 0)),
+        "universal": (
+            "<axis><xyz>1 0 0</xyz></axis><axis2><xyz>0 1 0</xyz></axis2>", joints.Universal, (0.3, -0.5),
+            exp(0, 0, 0, 0.3, 0, 0) @ exp(0, 0, 0, 0, -0.5, 0),
+        ),
+        # a right-handed thread of 0.1 m for each turn; the old word is rad/m and left-handed
+        "screw": (
+            f"{axes}<screw_thread_pitch>0.1</screw_thread_pitch>", joints.Helical, (0.3,),
+            exp(0, 0.3 * 0.1 / (2 * np.pi), 0, 0, 0.3, 0),
+        ),
+        "screw of old": (
+            f"{axes}<thread_pitch>4</thread_pitch>", joints.Helical, (0.3,), exp(0, -0.3 / 4, 0, 0, 0.3, 0)
+        ),
+    }  # fmt: skip
+    for name, (inside, kind, q, expected) in kinds.items():
+        body = link("base") + link("arm") + joint("anchor", "fixed", "world", "base", "")
+        model = model_of(body + joint("j", name.split()[0], "base", "arm", inside))
+        assert [type(x) for x in model.topology.joints] == [kind], name
+        close(poses_of(model, *q)["arm"], expected, 1e-14)
+
+
+def test_numbers_of_axes():
+    inside = """<axis><limit><lower>-1</lower><upper>2</upper><effort>10</effort><velocity>-1</velocity></limit>
+        <dynamics><damping>0.1</damping><friction>0.2</friction><spring_reference>0.3</spring_reference>
+        <spring_stiffness>4</spring_stiffness></dynamics></axis>"""
+    second = "<axis2><xyz>1 0 0</xyz><dynamics><damping>0.7</damping></dynamics></axis2>"
+    model = model_of(link("a") + link("b") + joint("j", "universal", "a", "b", inside + second))
+    at = model.v_slices["j"]
+    names = ("lower", "upper", "effort_limit", "velocity_limit", "damping", "friction", "rest", "stiffness")
+    found = {name: getattr(model, name)[at].tolist() for name in names}
+    assert found == {
+        "lower": [-1, -np.inf], "upper": [2, np.inf], "effort_limit": [10, np.inf], "velocity_limit": [np.inf] * 2,
+        "damping": [0.1, 0.7], "friction": [0.2, 0], "rest": [0.3, 0], "stiffness": [4, 0],
+    }  # fmt: skip
+    endless = "<axis><limit><lower>-1e16</lower><upper>1e16</upper></limit></axis>"
+    free = model_of(link("a") + link("b") + joint("j", "revolute", "a", "b", endless))
+    assert float(free.lower[-1]) == -np.inf and float(free.upper[-1]) == np.inf
+
+
+def test_mimics():
+    inside = """<axis><mimic joint="j"><multiplier>2</multiplier><offset>0.5</offset><reference>0.1</reference></mimic>
+        </axis>"""
+    body = link("a") + link("b") + link("c") + joint("anchor", "fixed", "world", "a", "")
+    model = model_of(body + joint("j", "revolute", "a", "b") + joint("k", "revolute", "b", "c", inside), "1.11")
+    assert model.nv == 1
+    close(poses_of(model, 0.4)["c"], exp(0, 0, 0, 0, 0, 0.4 + 2 * (0.4 - 0.1) + 0.5), 1e-14)
+
+
+def test_axes_of_version_1_6_may_be_those_of_the_model():
+    turned = "<pose>0 0 0 1.5707963267948966 0 0</pose>"
+    inside = "<axis><xyz>0 0 1</xyz><use_parent_model_frame>{}</use_parent_model_frame></axis>"
+    for flag, axis in (("1", (0, 1, 0)), ("0", (0, 0, 1))):
+        body = link("a") + link("b", turned) + joint("j", "revolute", "a", "b", inside.format(flag))
+        close(np.asarray(model_of(body, "1.6").axes[-1]), np.array(axis), 1e-15)
+
+
+RING = link("a") + link("b", "<pose>1 0 0 0 0 0</pose>") + link("c", "<pose>1 1 0 0 0 0</pose>")
+LEGS = (
+    joint("anchor", "fixed", "world", "a", "") + joint("ab", "revolute", "a", "b") + joint("bc", "revolute", "b", "c")
+)
+
+
+def test_a_second_joint_to_a_link_closes_a_loop():
+    inside = "<pose>0 0.2 0 0 0 0</pose><axis><xyz>0 1 0</xyz><dynamics><damping>0.3</damping></dynamics></axis>"
+    for kind, tie in (("revolute", joints.Revolute()), ("prismatic", joints.Prismatic())):
+        model, report = read_sdf(text=sdf(RING + LEGS + joint("close", kind, "world", "c", inside)))
+        assert model.loop_names == ("close",) and model.topology.loops[0].kind == JointTie(tie)
+        poses = poses_of(model, 0, 0)
+        close(poses["close.a"], poses["close.b"])
+        close(poses["close.b"][:3, 2], np.array([0, 1, 0]), 1e-15)
+        close(poses["close.b"][:3, 3], np.array([1, 1.2, 0]), 1e-15)
+        assert "closes a loop, which has no damping" in report.dropped
+    for kind, tie in (("ball", joints.Spherical()), ("fixed", joints.Fixed())):
+        model = model_of(RING + LEGS + joint("close", kind, "a", "c", ""))
+        assert model.topology.loops[0].kind == JointTie(tie) and model.topology.loops[0].a == "close.a"
+
+
+def test_the_tree_grows_from_the_world():
+    """The first joint of the file whose link it reaches is one of the tree, whatever stands before."""
+    model = model_of(RING + joint("cb", "ball", "c", "b", "") + LEGS)
+    assert model.joint_names == ("ab", "bc") and model.loop_names == ("cb",)
+
+
+def test_bases():
+    model = model_of(link("a") + link("b", "<pose>1 0 0 0 0 0</pose>"))
+    assert model.joint_names == ("root_joint:a", "root_joint:b")
+    assert [type(x) for x in model.topology.joints] == [joints.Free] * 2
+    lone = model_of(link("a"))
+    assert lone.joint_names == ("root_joint",) and lone.nv == 6
+    ground = model_of(
+        "<pose>0 0 1 0 0 0</pose>" + link("a") + joint("j", "revolute", "world", "a"), placement_frame="a"
+    )
+    close(poses_of(ground, 0.0)["a"], exp(0, 0, 1, 0, 0, 0))
+
+
+def test_what_is_left_unread_is_in_the_report():
+    body = """<link name="a"><inertial><mass>1</mass></inertial><gravity>false</gravity><visual name="v"/>
+      <velocity_decay><linear>0.1</linear></velocity_decay><odd/></link><link name="b"/>"""
+    body += joint("j", "revolute", "a", "b", '<axis odd="1"><limit><stiffness>5</stiffness></limit></axis><physics/>')
+    model, report = read_sdf(text=sdf(body + '<plugin name="p" filename="p.so"/><static>0</static>'))
+    text = str(report)
+    for part in (
+        "feels no gravity in the file", "has a velocity_decay", "plugin 'p'", "<odd>", "<stiffness>", "<physics>",
+        "attribute 'odd'", "has no <inertia>; inertias of 1 kg m^2 were taken", "has no <inertial>; a mass of 1 kg",
+    ):  # fmt: skip
+        assert part in text, part
+    assert "<visual>" not in text
+    np.testing.assert_allclose(model.inertias[:, 0], 1.0)
+
+
+TWO = link("a") + link("b", "<pose>0 0 1 0 0 0</pose>")
+
+ERRORS = {
+    "no SDF": ("<robot name='r'/>", "1: robot 'r': expected <sdf>, the root of an SDF file, got <robot>: a URDF file"),
+    "no version": ("<sdf><model name='m'/></sdf>", "1: <sdf>: version: expected one of 1.6, 1.7, 1.8, 1.9, 1.10,"),
+    "a version of old": (sdf("", "1.4"), "version: expected one of 1.6, 1.7, 1.8, 1.9, 1.10, 1.11, got '1.4'"),
+    "a world": ('<sdf version="1.9"><world name="w"/></sdf>', "world 'w': expected a <model>, got a world"),
+    "two models": (
+        '<sdf version="1.9"><model name="a"/>\n<model name="b"/></sdf>',
+        "<sdf>: expected one <model>, got 2, the second one in line 2",
+    ),
+    "no model": ('<sdf version="1.9"/>', "<sdf>: expected one <model>, got 0"),
+    "a nested model": (sdf("\n<model name='n'/>" + TWO), "2: model 'n': models within models are not read"),
+    "an include": (sdf("<include><uri>x</uri></include>" + TWO), "<include>: models within models are not read"),
+    "no link": (sdf(""), "model 'm': expected at least one <link>, got none"),
+    "a name twice": (sdf(TWO + "\n" + link("a")), "4: link 'a': the name is taken by the element in line 1"),
+    "a kept name": (sdf(link("world")), "link 'world': expected another name: this one is kept"),
+    "no parent": (
+        sdf(TWO + '<joint name="j" type="revolute"><child>b</child></joint>'), "joint 'j': expected a <parent>"
+    ),
+    "an empty parent": (sdf(TWO + joint("j", "ball", "", "b")), "<parent>: expected the name of a link, got none"),
+    "a missing link": (
+        sdf(TWO + "\n" + joint("j", "revolute", "a", "bb")),
+        "4: joint 'j': expected the name of a link, joint or frame, got 'bb'; did you mean 'b'?",
+    ),
+    "a joint to itself": (
+        sdf(TWO + joint("j", "revolute", "a", "a")), "<child>: expected two different links, got 'a'"
+    ),
+    "a joint that moves the world": (
+        sdf(TWO + joint("j", "revolute", "a", "world")), "<child>: expected a link that moves, got the world"
+    ),
+    "an unknown type": (
+        sdf(TWO + joint("j", "revolute2", "a", "b")), "type: expected one of revolute, continuous, prismatic, screw,"
+    ),
+    "a circle of parents": (
+        sdf(RING + joint("ab", "ball", "a", "b") + joint("bc", "ball", "b", "c") + joint("ca", "ball", "c", "a")),
+        "joint 'ab': links carry each other in a circle: 'c', 'a', 'b'",
+    ),
+    "a circle of poses": (
+        sdf(link("a", '<pose relative_to="b"/>') + link("b", '<pose relative_to="a"/>')),
+        "link 'a': <pose>: frames lie in each other in a circle: 'a', 'b'",
+    ),
+    "a circle of frames": (
+        sdf(TWO + '<frame name="f" attached_to="g"><pose relative_to="a"/></frame>'
+            '<frame name="g" attached_to="f"><pose relative_to="a"/></frame>'),
+        "frame 'f': frames are attached to each other in a circle: 'f', 'g'",
+    ),
+    "an unknown frame": (
+        sdf(link("a", '<pose relative_to="c"/>')), "link 'a': expected the name of a link, joint or frame, got 'c'"
+    ),
+    "a pose of five numbers": (
+        sdf(link("a", "<pose>0 0 0 0 0</pose>")), "link 'a': <pose>: expected 6 finite numbers, got '0 0 0 0 0'"
+    ),
+    "a frame of version 1.6": (
+        sdf(link("a", '<pose frame="b">0 0 0 0 0 0</pose>'), "1.6"), "<pose>: frame: expected relative_to"
+    ),
+    "a rotation of another form": (
+        sdf(link("a", '<pose rotation_format="axis">0 0 0 0 0 0</pose>')), "expected 'euler_rpy' or 'quat_xyzw', got"
+    ),
+    "a quaternion of zero": (
+        sdf(link("a", '<pose rotation_format="quat_xyzw">0 0 0 0 0 0 0</pose>')), "expected a quaternion that is not"
+    ),
+    "a negative mass": (
+        sdf("<link name='a'><inertial><mass>-1</mass></inertial></link>"),
+        "link 'a': <inertial>: <mass>: expected a finite number that is not negative, got '-1'",
+    ),
+    "inertias from geometry": (
+        sdf("<link name='a'><inertial auto='true'/></link>", "1.11"), "inertias from geometry (auto) are not read"
+    ),
+    "an axis of zero": (
+        sdf(TWO + joint("j", "revolute", "a", "b", "<axis><xyz>0 0 0</xyz></axis>")),
+        "<xyz>: expected numbers that are not all zero, got '0 0 0'",
+    ),
+    "limits that cross": (
+        sdf(TWO + joint("j", "revolute", "a", "b", "<axis><limit><lower>1</lower><upper>0</upper></limit></axis>")),
+        "<limit>: expected lower <= upper, got 1 and 0",
+    ),
+    "an axis of old in a new version": (
+        sdf(TWO + joint("j", "revolute", "a", "b", "<axis><use_parent_model_frame>1</use_parent_model_frame></axis>")),
+        "version 1.9 has no such element; expected <xyz expressed_in='__model__'>",
+    ),
+    "a flag that is none": (sdf(TWO + "<static>maybe</static>"), "<static>: expected true or false, got 'maybe'"),
+    "a static model": (sdf(TWO + "<static>true</static>"), "<static>: nothing moves: expected a model that"),
+    "nothing moves": (sdf(link("a") + joint("j", "fixed", "world", "a", "")), "model 'm': nothing moves"),
+    "a canonical link": (sdf(TWO, canonical_link="c"), "canonical_link: there is no link 'c'"),
+    "a universal loop": (
+        sdf(RING + LEGS + joint("close", "universal", "a", "c", "<axis/><axis2/>")),
+        "joint 'close': loop 'close': joint: expected one of Spherical, Revolute",
+    ),
+    "a loop that mimics": (
+        sdf(RING + LEGS + joint("close", "revolute", "a", "c", "<axis><mimic joint='ab'/></axis>"), "1.11"),
+        "joint 'close': closes a loop, and cannot mimic another joint",
+    ),
+    "a mimic of nothing": (
+        sdf(TWO + joint("j", "revolute", "a", "b", "<axis><mimic joint='k'/></axis>"), "1.11"), "it mimics 'k'"
+    ),
+    "a loop on one body": (
+        sdf(TWO + joint("f", "fixed", "a", "b", "") + "\n" + joint("j", "fixed", "a", "b", "")),
+        "4: joint 'j': loop 'j': both ends, 'j.a' and 'j.b', are on 'a'",
+    ),
+    "a screw without a thread": (
+        sdf(TWO + joint("j", "screw", "a", "b", "<thread_pitch>0</thread_pitch>")),
+        "<thread_pitch>: expected a number that is not zero, got 0",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors_name_their_lines(case):
+    text, message = ERRORS[case]
+    with pytest.raises(FileError, match=re.escape(message)) as found:
+        read_sdf(text=text)
+    assert found.value.file == "<text>" and found.value.line is not None
+
+
+def test_arguments():
+    with pytest.raises(ValueError, match="physical: expected one of warn, report, nearest, error, got 'all'"):
+        read_sdf(text=sdf(TWO), physical="all")
+    with pytest.raises(TypeError, match="expected either a path or text"):
+        read_sdf()
+    with pytest.raises(FileError, match="the file cannot be read"):
+        read_sdf("missing.sdf")
+    bad = sdf("<link name='a'><inertial><inertia><ixx>9</ixx></inertia></inertial></link>")
+    with pytest.warns(FileWarning, match="1 links have inertias that no body has"):
+        lgsim.load_sdf(text=bad)
+    with pytest.raises(FileError, match="triangle inequality"):
+        read_sdf(text=bad, physical="error")
