@@ -9,7 +9,7 @@ Importing it changes no JAX setting and loads no JAX: a part is imported when it
   ``SYMPLECTIC_METHODS VARIATIONAL_METHODS IMPLICIT_METHODS LINEARLY_IMPLICIT_METHODS COORDINATE_METHODS``),
   ``HamiltonianField`` and other fields from an energy, ``DiscreteMechanics`` from a Lagrangian (``Variational``,
   ``MoserVeselov``, ``EnergyMomentum``, ``discrete_momentum_map``);
-- machines: ``load_urdf``, ``ModelBuilder`` with ``joints``, ``Model``;
+- machines: ``load_urdf``, ``ModelBuilder`` with ``joints`` and ``contacts``, ``Model``;
 - their dynamics: ``forward_dynamics``, ``inverse_dynamics``, ``mass_matrix`` ... (all of them: ``dynamics``);
   derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``tiled_vmap``,
   ``xla_options``;

@@ -10,8 +10,10 @@ from lgsim.multibody import joints
 from lgsim.multibody.topology import WORLD
 
 
-def mujoco_model(model):
+def mujoco_model(model, more=None):
     """Without constraints, armature and springs; ``mujoco.mj_setConst`` is still to be called.
+
+    ``more(spec, bodies)`` may add to it, bodies by their place in the model, those of the world at ``WORLD``.
 
     The compiler refuses links without mass and inertias that no body has, which are in some files, so that they come
     after it.
@@ -35,6 +37,8 @@ def mujoco_model(model):
         else:
             kind = mujoco.mjtJoint.mjJNT_HINGE if joint.rows[0].turns else mujoco.mjtJoint.mjJNT_SLIDE
             body.add_joint(type=kind, axis=np.asarray(model.axes[tree.row_starts[i]]))
+    if more is not None:
+        more(spec, holders)
     made = spec.compile()
     made.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
     numbers = (np.asarray(x) for x in tool.inertia_to(model.inertias))

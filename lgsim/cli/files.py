@@ -49,22 +49,29 @@ def read_machine(
     gravity: Float[ndarray, " 3"] | None = None,
     float32: bool = False,
     ignore_equalities: bool = False,
+    loops: Path | None = None,
 ) -> tuple[Model, Report]:
     """Read a machine, see ``lgsim.scenarios.machine.read_machine``; float64 from here on.
 
     Raises:
-        FileError: the file describes no machine.
-        BadInput: a floating base is asked of an MJCF file.
+        FileError: the file describes no machine, or the file of loops none of its loops.
+        BadInput: a floating base is asked of an MJCF or SDF file.
         Stop: mujoco is missing.
     """
     configure_jax()
-    if first_tag(path) == "mujoco":
+    tag = first_tag(path)
+    if tag == "mujoco":
         needs("mujoco", "mjcf", "an MJCF file")
-        if floating_base:
-            raise BadInput(f"--floating-base: {ONLY_URDF}")
+    if floating_base and tag in ("mujoco", "sdf"):
+        raise BadInput(f"--floating-base: {ONLY_URDF}")
     dtype = jnp.float32 if float32 else jnp.float64
     return machine.read_machine(
-        path, floating_base=floating_base, gravity=gravity, dtype=dtype, ignore_equalities=ignore_equalities
+        path,
+        floating_base=floating_base,
+        gravity=gravity,
+        dtype=dtype,
+        ignore_equalities=ignore_equalities,
+        loops=loops,
     )
 
 

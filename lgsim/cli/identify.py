@@ -307,7 +307,7 @@ def _rows(columns: Sequence[str], numbers: Float[ndarray, " columns"]) -> str:
 
 def identify(
     machine: Annotated[
-        Path | None, typer.Argument(metavar="MACHINE", help="A URDF or MJCF file: the prior.", show_default=False)
+        Path | None, typer.Argument(metavar="MACHINE", help="A URDF, SDF or MJCF file: the prior.", show_default=False)
     ] = None,
     motion: Annotated[
         list[Path] | None,
@@ -389,7 +389,7 @@ def identify(
         raise typer.Exit
     if machine is None or not motion:
         raise BadInput(
-            "MACHINE MOTION: expected a URDF or MJCF file and a recorded motion, such as a .csv or .mcap file"
+            "MACHINE MOTION: expected a URDF, SDF or MJCF file and a recorded motion, such as a .csv or .mcap file"
         )
     if method not in METHODS:
         raise BadInput(unknown_name(f"--method: expected one of {', '.join(METHODS)}", method, METHODS))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.tree import Tree
 
+    from lgsim.formats import Report
     from lgsim.multibody import Model
 
 ENDLESS = "∞"
@@ -21,29 +22,68 @@ MESHES = 5
 
 
 def info(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A machine: a URDF or MJCF file.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A machine: a URDF, SDF or MJCF file.", show_default=False)
+    ],
     floating_base: Annotated[
         bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
     ] = False,
+    loops: Annotated[
+        Path | None, typer.Option(help="A TOML file with loops that the machine's file has no word for.")
+    ] = None,
 ) -> None:
-    """Show a machine: its bodies and joints, masses, limits, frames, and what is odd in its file."""
+    """Show a machine: its bodies, joints and loops, masses, limits, frames, and what is odd in its file."""
     import numpy as np
 
-    from lgsim.cli.files import read_machine
     from lgsim.cli.terminal import console
     from lgsim.simulation.limits import limited_joints
 
-    model, report = read_machine(file, floating_base=floating_base, ignore_equalities=True)
+    model, report = _read(file, floating_base, loops)
     out = console()
     out.print(f"{file}: {_summary(model)}\n", soft_wrap=True)
     out.print(_tree(model))
     out.print()
     out.print(_joints(model))
     out.print()
+    if model.topology.loops:
+        out.print(_loops(model))
+        out.print()
     if (limited_joints(model) & (np.asarray(model.limit_stiffness) == 0)).any():
         out.print("Position limits are numbers at which nothing stops; lgsim simulate --stops makes them act.\n")
     out.print(str(report), soft_wrap=True)
     _show_missing_meshes(file)
+
+
+def _read(file: Path, floating_base: bool, loops: Path | None) -> tuple[Model, Report]:
+    """The machine and its report; without the ties of an MJCF file where no loops can stand for them."""
+    from lgsim.cli.files import read_machine
+    from lgsim.formats import FileError
+    from lgsim.scenarios.machine import first_tag
+
+    try:
+        return read_machine(file, floating_base=floating_base, loops=loops)
+    except FileError:
+        if first_tag(file) != "mujoco":
+            raise
+        return read_machine(file, floating_base=floating_base, loops=loops, ignore_equalities=True)
+
+
+def _loops(model: Model) -> Table:
+    import numpy as np
+    import rich.table
+    from rich import box
+
+    from lgsim.multibody.loops import JointTie
+
+    table = rich.table.Table("loop", "kind", "a", "b", "rows", "numbers", box=box.SIMPLE_HEAD)
+    numbers = None if model.loops is None else np.asarray(model.loops)
+    for loop in model.topology.loops:
+        kind = type(loop.kind.joint if isinstance(loop.kind, JointTie) else loop.kind).__name__.lower()
+        own = [] if numbers is None else numbers[model.loop_slices[loop.name]]
+        named = zip(loop.kind.number_names, own, strict=True) if len(own) else ()
+        words = ", ".join(f"{name} {_number(float(x))}" for name, x in named)
+        table.add_row(loop.name, kind, loop.a, loop.b, str(loop.kind.rows), words)
+    return table
 
 
 def _show_missing_meshes(file: Path) -> None:
@@ -74,7 +114,8 @@ def _summary(model: Model) -> str:
     mass = float(model.inertias[:, 0].sum())
     bodies = f"{tree.bodies} moving {'body' if tree.bodies == 1 else 'bodies'} on {base}, {mass:.6g} kg in all"
     freedom = f"{counted(model.nv, 'degree')} of freedom (nq = {model.nq}, nv = {model.nv})"
-    return f"{bodies}; {freedom}; gravity ({gravity}) m/s²"
+    ring = f"; {counted(len(tree.loops), 'loop')}, {counted(tree.loop_rows, 'row')}" if tree.loops else ""
+    return f"{bodies}; {freedom}{ring}; gravity ({gravity}) m/s²"
 
 
 def _tree(model: Model) -> Tree:

@@ -55,6 +55,7 @@ class SimulationRequest(NamedTuple):
     gravity: str | None
     floating_base: bool
     ignore_equalities: bool
+    loops: Path | None
     out: Path
     plot: bool
     html: bool
@@ -148,8 +149,8 @@ def run_simulation(asked: SimulationRequest) -> int:
 
 WORDS_OF_FILE = {
     "q": None, "v": None, "torque": None, "ctrl": None, "actuator_time": None, "duration": 5.0, "dt": 1e-3,
-    "method": None, "gravity": None, "floating_base": False, "ignore_equalities": False, "save_every": 1,
-    "float32": False, "seed": 0, "stops": False,
+    "method": None, "gravity": None, "floating_base": False, "ignore_equalities": False, "loops": None,
+    "save_every": 1, "float32": False, "seed": 0, "stops": False,
 }  # fmt: skip
 """The words that a scenario says itself, with their defaults."""
 
@@ -235,7 +236,7 @@ def _machine(asked: SimulationRequest) -> tuple[Model, Report | None]:
     gravity = _gravity(asked.gravity)
     model, report = files.read_machine(
         asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32,
-        ignore_equalities=asked.ignore_equalities,
+        ignore_equalities=asked.ignore_equalities, loops=asked.loops,
     )  # fmt: skip
     if asked.actuator_time is None:
         return model, report
@@ -394,7 +395,7 @@ def simulate(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A machine, a URDF or MJCF file; or a TOML file that says what moves and how: [machine],"
+            help="A machine, a URDF, SDF or MJCF file; or a TOML file that says what moves and how: [machine],"
             " [start], [time], [control], [wind], as studies have them.",
             show_default=False,
         ),
@@ -438,6 +439,9 @@ def simulate(
     ignore_equalities: Annotated[
         bool, typer.Option("--ignore-equalities", help="Leave out the ties of an MJCF file's <equality>.")
     ] = False,
+    loops: Annotated[
+        Path | None, typer.Option(help="A TOML file with loops that the machine's file has no word for.")
+    ] = None,
     out: Annotated[
         Path, typer.Option(help="Where the run goes: .npz, .parquet, .csv or .mcap; replaced if it exists.")
     ] = Path("run.npz"),
@@ -468,6 +472,6 @@ def simulate(
     """
     request = SimulationRequest(
         file, q, v, torque, ctrl, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base,
-        ignore_equalities, out, plot, html, save_every, float32, seed, check, not no_step_check, stops, yes,
+        ignore_equalities, loops, out, plot, html, save_every, float32, seed, check, not no_step_check, stops, yes,
     )  # fmt: skip
     raise typer.Exit(run_simulation(request))

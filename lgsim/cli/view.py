@@ -11,7 +11,9 @@ import typer
 def view(
     file: Annotated[
         Path,
-        typer.Argument(metavar="RUN_OR_FILE", help="A run, or a machine: a URDF or MJCF file.", show_default=False),
+        typer.Argument(
+            metavar="RUN_OR_FILE", help="A run, or a machine: a URDF, SDF or MJCF file.", show_default=False
+        ),
     ],
     html: Annotated[Path | None, typer.Option(help="Write a file that plays in any browser, and end.")] = None,
     visuals: Annotated[

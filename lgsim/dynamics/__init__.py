@@ -1,5 +1,13 @@
 """Algorithms of multibody dynamics, one a file; none knows a joint by name."""
 
+from lgsim.dynamics.contacts.contact_advice import ContactAdvice, suggest_contact
+from lgsim.dynamics.contacts.contact_forces import (
+    ContactForces,
+    ContactPoints,
+    contact_energy,
+    contact_forces,
+    contact_points,
+)
 from lgsim.dynamics.coriolis import coriolis_matrix
 from lgsim.dynamics.discrete.discrete_momenta import discrete_momenta, generalized_momentum, velocity_of_momentum
 from lgsim.dynamics.discrete.rotation_maps import ROTATION_MAPS, RotationMap
@@ -21,6 +29,15 @@ from lgsim.dynamics.inverse_dynamics import (
 from lgsim.dynamics.inverse_mass import inverse_mass_matrix, solve_mass_matrix
 from lgsim.dynamics.jacobians import Reference, frame_jacobian, frame_jacobian_rate
 from lgsim.dynamics.kinematics import forward_kinematics, frame_accelerations, frame_twists
+from lgsim.dynamics.loops.assembly import CLOSE_RESULTS, Closure, close_loops, loop_branches
+from lgsim.dynamics.loops.loop_functions import (
+    ActuatedForces,
+    actuated_inverse_dynamics,
+    loop_forces,
+    loop_jacobian,
+    loop_rank,
+    loop_residual,
+)
 from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.dynamics.momentum import (
     center_of_mass,
@@ -37,12 +54,19 @@ from lgsim.dynamics.poincare import poincare_equations
 from lgsim.dynamics.regressor import energy_regressor, momentum_regressor, torque_regressor
 
 __all__ = [
+    "CLOSE_RESULTS",
     "ROTATION_MAPS",
+    "ActuatedForces",
     "Capsule",
+    "Closure",
+    "ContactAdvice",
+    "ContactForces",
+    "ContactPoints",
     "ForwardDynamicsDerivatives",
     "InverseDynamicsDerivatives",
     "Reference",
     "RotationMap",
+    "actuated_inverse_dynamics",
     "bias_forces",
     "center_of_mass",
     "center_of_mass_jacobian",
@@ -52,6 +76,10 @@ __all__ = [
     "centroidal_momentum_matrix_rate",
     "centroidal_momentum_rate",
     "change_frames",
+    "close_loops",
+    "contact_energy",
+    "contact_forces",
+    "contact_points",
     "coriolis_matrix",
     "discrete_momenta",
     "energy_regressor",
@@ -70,6 +98,11 @@ __all__ = [
     "inverse_dynamics_derivatives",
     "inverse_mass_matrix",
     "kinetic_energy",
+    "loop_branches",
+    "loop_forces",
+    "loop_jacobian",
+    "loop_rank",
+    "loop_residual",
     "mass_matrix",
     "momentum_regressor",
     "operational_space",
@@ -80,6 +113,7 @@ __all__ = [
     "sphere",
     "spring_energy",
     "square_factors",
+    "suggest_contact",
     "tip_operator",
     "torque_regressor",
     "velocity_of_momentum",

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Float
 
 from lgsim.dynamics import articulated_body, jacobian_products, linearization, validation
 from lgsim.dynamics.inverse_dynamics import newton_euler
+from lgsim.dynamics.loops.closed_dynamics import closed_derivatives, closed_dynamics
 from lgsim.linalg import dense
 from lgsim.multibody import configuration
 from lgsim.multibody.model import DRIVES, Model
-from lgsim.xla import batch_last, linear_last, save_in_checkpoint, straight_line
+from lgsim.xla import batch_last, change_along, linear_last, save_in_checkpoint, still, straight_line
 
 SMALL = 16
 """Up to this many degrees of freedom the product with the inverse mass matrix stays inside the native function."""
@@ -42,6 +42,7 @@ def forward_dynamics(
     """The acceleration v' under joint forces tau: ``M(q) v' = tau - h(q, v) + J^T F``.
 
     The articulated-body recursion, O(n); where a joint mimics another one the reduced mass matrix is factored instead.
+    Loops are kept closed by their forces, see ``loop_forces``; the state is taken to be on the closed set.
     Derivatives in both modes and any order come from ``dv' = M^-1 (dtau - dID)``, with the derivatives of inverse
     dynamics at fixed v' in closed form.
 
@@ -129,7 +130,7 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     if tree.has_mimic:
         a, by_q, by_v, W = linearized(model, q, v, tau, wrenches)
     else:
-        a = save_in_checkpoint(acceleration(*primals))
+        a = save_in_checkpoint(tree_acceleration(*primals))
     dq, dv, dtau = (jnp.zeros_like(a) if still(x) else x for x in (dq, dv, dtau))
     change = by_parameters(primals, a, d_model, d_wrenches)
     push = dtau if change is None else dtau - change
@@ -140,8 +141,15 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return a, _changed((model, q, v, a, wrenches), (dq, dv, push))
 
 
-acceleration = batch_last(_acceleration, _rule)
-"""``forward_dynamics`` of one state, without checks."""
+tree_acceleration = batch_last(_acceleration, _rule)
+"""``forward_dynamics`` of one state of a machine without its loops, without checks."""
+
+
+def acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
+    """``forward_dynamics`` of one state, without checks."""
+    if model.topology.loops:
+        return closed_dynamics(model, q, v, tau, wrenches)[0]
+    return tree_acceleration(model, q, v, tau, wrenches)
 
 
 def by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Array | None:
@@ -149,31 +157,18 @@ def by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Ar
     none of them moves.
     """
     model, q, v, _, wrenches = primals
-    leaves, structure = jax.tree.flatten((model, wrenches))
-    changes = jax.tree.leaves((d_model, d_wrenches), is_leaf=still)
-    moving = [i for i, change in enumerate(changes) if not still(change)]
-    total = None
+    # contacts act by wrenches alone
+    total, besides = None, (model.contacts,)
     if not still(d_model.drives) and not model.topology.has_mimic:
         # of the drives only armatures enter, each by its own acceleration
-        moving = [i for i in moving if leaves[i] is not model.drives]
+        besides = (*besides, model.drives)
         total = d_model.drives[:, DRIVES.index("armature")] * a
-    if not moving:
-        return total
 
-    def torque(*numbers: Array) -> Array:
-        full = list(leaves)
-        for i, number in zip(moving, numbers, strict=True):
-            full[i] = number
-        model, wrenches = jax.tree.unflatten(structure, full)
+    def torque(model: Model, wrenches: Array | None) -> Array:
         return newton_euler(model, q, v, a, wrenches)
 
-    change = jax.jvp(torque, tuple(leaves[i] for i in moving), tuple(changes[i] for i in moving))[1]
-    return change if total is None else total + change
-
-
-def still(tangent: Any) -> bool:
-    """Whether a tangent is known to be zero."""
-    return isinstance(tangent, SymbolicZero)
+    change = change_along(torque, (model, wrenches), (d_model, d_wrenches), besides)
+    return total if change is None else change if total is None else total + change
 
 
 @batch_last
@@ -186,13 +181,14 @@ def _small(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None)
 
 @straight_line
 def _forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, ...]:
+    if model.topology.loops:
+        return closed_derivatives(model, q, v, tau, wrenches)[:4]
     if model.nv <= SMALL:
         return _small(model, q, v, tau, wrenches)
     a, dq, dv, W = linearized(model, q, v, tau, wrenches)
     return a, -(W @ dq), -(W @ dv), W
 
 
-@jax.custom_jvp
 def forward_dynamics_by_jacobians(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
     """``forward_dynamics`` of one state, without checks, with another rule of differentiation.
 
@@ -200,7 +196,14 @@ def forward_dynamics_by_jacobians(model: Model, q: Array, v: Array, tau: Array, 
     with the numbers of the model. The three Jacobians cost as much as one or two directions by the rule of
     ``forward_dynamics``: take this one where there are as many directions as degrees of freedom.
     """
-    return acceleration(model, q, v, tau, wrenches)
+    if model.topology.loops:
+        return acceleration(model, q, v, tau, wrenches)  # whose own rule takes the Jacobians
+    return _by_jacobians(model, q, v, tau, wrenches)
+
+
+@jax.custom_jvp
+def _by_jacobians(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> Array:
+    return tree_acceleration(model, q, v, tau, wrenches)
 
 
 def _rule_by_jacobians(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
@@ -223,4 +226,4 @@ def _rule_by_jacobians(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return a, J @ x
 
 
-forward_dynamics_by_jacobians.defjvp(_rule_by_jacobians, symbolic_zeros=True)
+_by_jacobians.defjvp(_rule_by_jacobians, symbolic_zeros=True)

@@ -8,7 +8,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.dynamics import validation
-from lgsim.dynamics.forward_dynamics import acceleration
+from lgsim.dynamics.forward_dynamics import tree_acceleration
 from lgsim.multibody.model import Model
 
 
@@ -54,7 +54,7 @@ def inverse_mass_matrix(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Ar
 
 @jax.jit
 def _solve(model: Model, q: Array, x: Array) -> Array:
-    return acceleration(model.replace(gravity=jnp.zeros_like(model.gravity)), q, jnp.zeros_like(x), x, None)
+    return tree_acceleration(model.replace(gravity=jnp.zeros_like(model.gravity)), q, jnp.zeros_like(x), x, None)
 
 
 @jax.jit

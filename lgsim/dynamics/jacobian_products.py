@@ -97,10 +97,28 @@ def pulled(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, y
     return -by_q, -by_v, x
 
 
+class Eliminated(NamedTuple):
+    """What an elimination leaves of each row (k, *batch): ``y = free - gain . (motion of what carries it)``.
+
+    Attributes:
+        gain: ``A S d`` with the articulated inertia A.
+        free: ``d (x - S . P)``.
+        give: ``d = 1/(S . A S + armature)``.
+    """
+
+    gain: Force
+    free: Array
+    give: Array
+
+
 def solve(model: Model, frozen: linearization.Frozen, x: Array) -> tuple[Array, Motion]:
     """``y = M^-1 x`` and the motion that rates y give to each row, by articulated bodies in one frame."""
-    tree = model.topology
-    order = linearization.order(tree)
+    left = eliminate(model, frozen, x)
+    return substitute(model.topology, frozen.S, left.gain, left.free)
+
+
+def eliminate(model: Model, frozen: linearization.Frozen, x: Array) -> Eliminated:
+    """The inward sweep with joint forces x (k, *batch)."""
     batch = x.shape[1:]
 
     def inward(children: tuple, row: tuple) -> tuple:
@@ -111,19 +129,27 @@ def solve(model: Model, frozen: linearization.Frozen, x: Array) -> tuple[Array, 
         d = 1 / (U.power(S) + drive)
         g = fusion_barrier(U * d)
         u = fusion_barrier(force - P.power(S))
-        return fusion_barrier((_less(A, U, g), P + g * u)), (g, u * d)
-
-    def outward(parent: Motion, row: tuple) -> tuple:
-        S, g, free = row
-        y = free - g.power(parent)
-        X = fusion_barrier(parent + S * y)
-        return X, (y, X)
+        return fusion_barrier((_less(A, U, g), P + g * u)), (g, u * d, d)
 
     zero = jnp.zeros(batch, x.dtype)
     vec = Vec(zero, zero, zero)
     nothing = Articulated(Sym(*(zero,) * 6), Mat(vec, vec, vec), Sym(*(zero,) * 6)), Force(vec, vec)
-    _, (g, free) = order.inward(inward, nothing, (frozen.S, frozen.inertia, model.armature, x), batch)
-    return order.outward(outward, Motion(vec, vec), (frozen.S, g, free), batch)
+    order = linearization.order(model.topology)
+    return Eliminated(*order.inward(inward, nothing, (frozen.S, frozen.inertia, model.armature, x), batch)[1])
+
+
+def substitute(tree: Topology, S: Motion, gain: Force, free: Array) -> tuple[Array, Motion]:
+    """The outward sweep: (y (k, *batch), the motion that rates y give to each row)."""
+
+    def outward(parent: Motion, row: tuple) -> tuple[Motion, tuple[Array, Motion]]:
+        S, g, own = row
+        y = own - g.power(parent)
+        X = fusion_barrier(parent + S * y)
+        return X, (y, X)
+
+    zero = jnp.zeros(free.shape[1:], free.dtype)
+    vec = Vec(zero, zero, zero)
+    return linearization.order(tree).outward(outward, Motion(vec, vec), (S, gain, free), free.shape[1:])
 
 
 def _less(A: Articulated, U: Force, g: Force) -> Articulated:

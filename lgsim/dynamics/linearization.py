@@ -84,6 +84,8 @@ class Frozen(NamedTuple):
     """(*batch): the acceleration of the frame at rest against free fall."""
     external: Force | None
     """Of each row."""
+    poses: Transform
+    """Of each row."""
 
 
 def order(tree: Topology) -> Sweep:
@@ -112,7 +114,7 @@ def freeze(model: Model, q: Array, v: Array, wrenches: Array | None) -> Frozen:
         A = row.select(rows.align, tree.body_row).T
         at = row.select(T, tree.body_row)
         external = row.spread(to_parent(at, Force(A @ F.f, A @ F.n)), tree.body_row, tree.rows)
-    return Frozen(S, V, parent, own, inertia, gyro, fall, external)
+    return Frozen(S, V, parent, own, inertia, gyro, fall, external, T)
 
 
 def _before(tree: Topology, V: Motion, S: Motion, rates: Array) -> Motion:

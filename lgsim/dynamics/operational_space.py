@@ -16,6 +16,7 @@ from lgsim.dynamics.forces import bias_forces
 from lgsim.dynamics.inverse_mass import solve_mass_matrix
 from lgsim.dynamics.jacobians import frame_jacobian, frame_jacobian_rate
 from lgsim.dynamics.kinematics import frame_index
+from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
 
 
@@ -44,6 +45,7 @@ def operational_space(
         frame: Name of the frame, or its place in ``model.frame_names``; static.
 
     Raises:
+        ModelError: the machine has loops.
         ValueError: an array has a wrong length, there is no such frame.
         TypeError: dtypes differ, or are not float32 or float64.
 
@@ -52,6 +54,12 @@ def operational_space(
     """
     if not isinstance(model, Model):
         return validation.call(_core(0), model, q=(q, "q"), v=(v, "v"))
+    refuse_loops(
+        model.topology,
+        "operational_space",
+        "a frame feels what their bodies carry too",
+        "multiply frame_jacobian with forward_dynamics_derivatives(...).dtau, the inverse mass matrix along the loops",
+    )
     return validation.call(_core(frame_index(model.topology, frame)), model, q=(q, "q"), v=(v, "v"))
 
 

@@ -174,7 +174,7 @@ class Sweep:
     def inward(self, step: Step, zero: Any, xs: Any, batch: tuple[int, ...]) -> tuple[Any, Any]:
         """(sum over the roots, results) of ``value, result = step(sum of the children's values, x)``."""
         if not self.length:
-            return jax.tree.map(lambda z: jnp.broadcast_to(z, batch), zero), self._nothing(step, zero, xs)
+            return jax.tree.map(lambda z: _full(z, batch), zero), self._nothing(step, zero, xs)
         if self.is_chain:
             return self._neighbor(step, zero, xs, batch, reverse=True)
 
@@ -216,9 +216,9 @@ class Sweep:
     def _neighbor(self, step: Step, start: Any, xs: Any, batch: tuple[int, ...], reverse: bool) -> tuple[Any, Any]:
         def one(value: Any, x: Any) -> tuple[Any, Any]:
             value, result = step(value, x)
-            return jax.tree.map(lambda v: jnp.broadcast_to(v, batch), value), result
+            return jax.tree.map(lambda v: _full(v, batch), value), result
 
-        return jax.lax.scan(one, jax.tree.map(lambda s: jnp.broadcast_to(s, batch), start), xs, reverse=reverse)
+        return jax.lax.scan(one, jax.tree.map(lambda s: _full(s, batch), start), xs, reverse=reverse)
 
     def _nothing(self, step: Step, start: Any, xs: Any) -> Any:
         """No rows: results of length zero. A loop of no turns has no place in a native function."""
@@ -227,7 +227,16 @@ class Sweep:
         return jax.tree.map(lambda r: jnp.zeros((0, *r.shape), r.dtype), result)
 
     def _places(self, like: Any, batch: tuple[int, ...]) -> jax.Array:
-        return jnp.zeros((self.length + 1, *batch), like.dtype)
+        return jnp.zeros((self.length + 1, *_full_shape(like, batch)), like.dtype)
+
+
+def _full_shape(x: Any, batch: tuple[int, ...]) -> tuple[int, ...]:
+    """Own axes of a value, then the batch."""
+    return (*x.shape[: max(x.ndim - len(batch), 0)], *batch)
+
+
+def _full(x: Any, batch: tuple[int, ...]) -> Any:
+    return jnp.broadcast_to(x, _full_shape(x, batch))
 
 
 def _get(tree: Any, i: Any) -> Any:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
+from lgsim.formats.contacts.file_contacts import Names
+from lgsim.formats.contacts.mjcf_geoms import add_geoms
 from lgsim.formats.mjcf_actuators import faults_of_actuators
 from lgsim.formats.mjcf_compiled import UNKNOWN_LINE, CompiledFile, compile_file
+from lgsim.formats.mjcf_equalities import acting_equalities, add_equality, fault, remarks
 from lgsim.formats.mjcf_joints import BALL, FREE, HINGE, SLIDE, SPEEDS, joint_chain, pose
 from lgsim.formats.report import Dropped, FileWarning, Finding, Inertia, Report
 from lgsim.formats.unit_checks import odd_length, odd_range
@@ -32,6 +36,8 @@ def load_mjcf(
     text: str | None = None,
     dtype: DTypeLike | None = None,
     ignore_equalities: bool = False,
+    contacts: Names = (),
+    contact_law: Mapping[str, Any] | None = None,
 ) -> Model:
     """The model of a machine from an MJCF file.
 
@@ -46,28 +52,38 @@ def load_mjcf(
 
     Joints' springs, dampers, dry friction, armature, limits and force ranges are read, and gravity; position limits are
     numbers at which nothing stops, see ``lgsim.with_stops``. Actuators are read by ``load_actuators``. What is not
-    represented, such as contacts, tendons and constraints, is in the report of ``read_mjcf``.
+    represented, such as contacts and tendons, is in the report of ``read_mjcf``.
+
+    An ``<equality>`` that is active is a loop of its name: "connect" a ball between the frames "<name>.a" and
+    "<name>.b", "weld" a fixed joint, "joint" a coupling, by bodies or by sites. Loops are closed exactly: ``solref``
+    and ``solimp`` are not read.
 
     Args:
         path: The file.
         text: The MJCF itself instead of a path; files that it names are sought in the working directory.
         dtype: float32 or float64; None for JAX's default float.
-        ignore_equalities: Whether a machine whose bodies are tied by ``<equality>`` is read without these ties.
+        ignore_equalities: Whether a machine whose bodies or joints are tied by ``<equality>`` is read without loops.
+        contacts: Names of geoms, or of bodies all of whose colliding geoms touch the ground, or numbers of the law by
+            such names; none by default. Cylinders touch by points on their rims, meshes by some of their vertices.
+        contact_law: The law's numbers for all of them, as ``Model.add_contact`` takes them: MuJoCo's own law is not
+            read.
 
     Returns:
         The model. A ``FileWarning`` counts limits and lengths that look like degrees or millimeters, another one what
         acts on the motion in the file and not in the model.
 
     Raises:
-        FileError: the file is missing, MuJoCo refuses it, nothing in it moves, or an equality ties its bodies, without
-            which it is another machine; the message has the line.
+        FileError: the file is missing, MuJoCo refuses it, nothing in it moves, or an equality is none that a loop can
+            stand for, without which it is another machine; the message has the line.
         ImportError: the package ``mujoco`` is missing; ``pip install 'lgsim[mjcf]'``.
         TypeError: not just one of ``path`` and ``text`` is given.
 
     Source: MuJoCo's documentation, chapters "XML reference" and "Computation", section "Joint space and coordinates";
     the order and place of a body's joints: ``mj_kinematics``.
     """
-    model, report = read_mjcf(path, text=text, dtype=dtype, ignore_equalities=ignore_equalities)
+    model, report = read_mjcf(
+        path, text=text, dtype=dtype, ignore_equalities=ignore_equalities, contacts=contacts, contact_law=contact_law
+    )
     if report.dropped:
         warnings.warn(f"{report.file}: {report.dropped}", FileWarning, stacklevel=2)
     if report.units:
@@ -86,6 +102,8 @@ def read_mjcf(
     text: str | None = None,
     dtype: DTypeLike | None = None,
     ignore_equalities: bool = False,
+    contacts: Names = (),
+    contact_law: Mapping[str, Any] | None = None,
 ) -> tuple[Model, Report]:
     """(model, report): ``load_mjcf`` with what was odd in the file, and what of it the model does not represent.
 
@@ -96,6 +114,7 @@ def read_mjcf(
         text: The MJCF itself instead of a path.
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: See ``load_mjcf``.
+        contacts, contact_law: See ``load_mjcf``.
 
     Raises:
         FileError, ImportError, TypeError: see ``load_mjcf``.
@@ -110,36 +129,41 @@ def read_mjcf(
             reader.add_body(body)
         for site in range(file.model.nsite):
             reader.add_site(site)
+        for equality in () if ignore_equalities else acting_equalities(file):
+            reader.add_equality(equality)
         if not file.model.njnt:
             raise FileError(file.file, None, "nothing moves: expected at least one joint")
-        with reader.errors_at("body", 0):
-            model = reader.builder.build()
+        model = reader.build()
+    touching: set[int] = set()
+    if contacts:
+        model, assumed, touching = add_geoms(file, model, contacts, contact_law)
+        reader.assumed.extend(assumed)
     report = Report(
         file.file,
         inertias=tuple(reader.inertias),
         units=tuple(_odd_units(file)),
         clashes=tuple(reader.clashes),
         assumed=(*(Finding(UNKNOWN_LINE, "MuJoCo:", warning) for warning in file.warnings), *reader.assumed),
-        ignored=tuple(sorted(_ignored(file), key=lambda finding: finding.line)),
+        ignored=tuple(sorted(_ignored(file, not ignore_equalities, touching), key=lambda finding: finding.line)),
     )
     return model, report
 
 
 def _refuse_equalities(file: CompiledFile) -> None:
-    """Check that no equality acts: without it the machine is another one.
+    """Check that each equality that acts can be a loop: without it the machine is another one.
 
     Raises:
-        FileError: one does.
+        FileError: one cannot.
     """
-    acting = np.flatnonzero(file.model.eq_active0 * file.enabled("CONSTRAINT", "EQUALITY"))
-    if len(acting):
-        more = f", and {len(acting) - 1} more" if len(acting) > 1 else ""
+    odd = [(i, text) for i in acting_equalities(file) if (text := fault(file, i))]
+    if odd:
+        more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""
         raise file.error(
             "equality",
-            int(acting[0]),
-            f"it ties bodies or joints together{more}, which lgsim does not represent yet; without it the machine is"
-            " another one: ignore_equalities=True, in a scenario ignore_equalities = true in [machine], or lgsim"
-            " simulate --ignore-equalities read it so",
+            odd[0][0],
+            f"{odd[0][1]}{more}: lgsim does not represent it; without it the machine is another one:"
+            " ignore_equalities=True, in a scenario ignore_equalities = true in [machine], or lgsim simulate"
+            " --ignore-equalities read it so, without any equality",
         )
 
 
@@ -197,6 +221,22 @@ class _Reader:
         with self.errors_at("site", site):
             self.builder.add_frame(name, body, pose(model.site_pos[site], model.site_quat[site]))
 
+    def add_equality(self, i: int) -> None:
+        """Adds the loop of an equality."""
+        name = self.file.names["equality"][i]
+        frames = self._unused_name(f"{name}.a"), self._unused_name(f"{name}.b")
+        with self.errors_at("equality", i):
+            add_equality(self.file, i, self.builder, name, frames)
+
+    def build(self) -> Model:
+        """The model; an error of a loop is raised at its equality."""
+        try:
+            return self.builder.build()
+        except ModelError as error:
+            named = {f"loop {name!r}:": i for i, name in enumerate(self.file.names["equality"])}
+            at = next((("equality", i) for text, i in named.items() if str(error).startswith(text)), ("body", 0))
+            raise self.file.error(*at, str(error)) from error
+
     @contextmanager
     def errors_at(self, kind: str, index: int) -> Iterator[None]:
         """Raises the errors of the builder at the element that caused them."""
@@ -244,18 +284,19 @@ def _odd_units(file: CompiledFile) -> Iterator[Finding]:
                 yield file.finding("joint", joint, text)
 
 
-def _ignored(file: CompiledFile) -> Iterator[Finding]:
+def _ignored(file: CompiledFile, equalities: bool, touching: set[int]) -> Iterator[Finding]:
     """Remarks on elements and attributes that say something about the motion and were not read."""
     model = file.model
     if model.opt.density or model.opt.viscosity:
         yield Dropped(1, "<option>", "density and viscosity: forces of a fluid are not represented")
     if file.enabled("CONSTRAINT", "CONTACT"):
-        for geom in np.flatnonzero(model.geom_contype | model.geom_conaffinity).tolist():
+        for geom in sorted({*np.flatnonzero(model.geom_contype | model.geom_conaffinity).tolist()} - touching):
             yield file.dropped("geom", geom, "can touch others; contacts are not represented")
         for pair in range(model.npair):
             yield file.dropped("pair", pair, "contacts are not represented")
     moved = _tendons_of_actuators(file)
-    for kind in ("equality", "tendon", "flex", "plugin"):
+    yield from remarks(file, equalities)
+    for kind in ("tendon", "flex", "plugin"):
         for index, _ in enumerate(file.names[kind]):
             if kind != "tendon" or index not in moved:
                 yield file.dropped(kind, index, "is not represented")

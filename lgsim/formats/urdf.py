@@ -5,30 +5,30 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.formats import urdf_elements, urdf_tree
-from lgsim.formats.report import FileWarning, Finding, Inertia, Report
+from lgsim.formats.contacts.file_contacts import Names, add_file_contacts, element_solids
+from lgsim.formats.link_inertias import TREATMENTS, errors_at, link_parameters, massless, warn_of_links
+from lgsim.formats.loop_files import add_loops
+from lgsim.formats.report import FileWarning, Finding, Report
 from lgsim.formats.unit_checks import odd_length, odd_range
 from lgsim.formats.urdf_elements import Link, Robot
 from lgsim.formats.urdf_tree import MOVES_BY_ITSELF
 from lgsim.formats.xml import Element, read
 from lgsim.multibody import joints
-from lgsim.multibody.builder import GRAVITY, ModelBuilder, ten_parameters
-from lgsim.multibody.inertia import defect
+from lgsim.multibody.builder import GRAVITY, ModelBuilder
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import ROOT, ModelError
-from lgsim.support.messages import counted
+from lgsim.multibody.topology import ROOT
 
 ROOT_JOINT = "root_joint"
 """The joint of a floating base."""
-
-SINGULAR = "moves, and neither it nor what it carries has mass: the mass matrix is singular"
 
 
 def load_urdf(
@@ -40,6 +40,9 @@ def load_urdf(
     dtype: DTypeLike | None = None,
     physical: str = "warn",
     missing_mimic: str = "error",
+    loops: str | os.PathLike[str] | None = None,
+    contacts: Names = (),
+    contact_law: Mapping[str, Any] | None = None,
 ) -> Model:
     """The model of a robot from a URDF file.
 
@@ -63,33 +66,38 @@ def load_urdf(
             refuses them.
         missing_mimic: What happens to joints that mimic a joint which is not there: "error" refuses them, "free" lets
             them move by themselves, with a ``FileWarning`` that names them.
+        loops: A TOML file with loops, which URDF has no word for; see ``lgsim.formats.loop_files.add_loops``.
+        contacts: Names of links whose <collision> touches the ground, or numbers of the law by the name of the link;
+            none by default. Spheres, capsules, boxes, cylinders by points on their rims and meshes (.stl, .obj) by some
+            of their vertices; see ``lgsim.formats.contacts.file_contacts.add_file_contacts`` for the names of contacts.
+        contact_law: The law's numbers for all of them, as ``Model.add_contact`` takes them.
 
     Returns:
         The model.
 
     Raises:
-        FileError: the file is missing, is not XML, or describes no tree of bodies; the message has the line.
+        FileError: the file is missing, is not XML, or describes no tree of bodies, or ``loops`` no loops of it; the
+            message has the line.
         ValueError: ``physical`` is none of the four, or ``missing_mimic`` none of the two.
         TypeError: not just one of ``path`` and ``text`` is given.
     """
     model, report = read_urdf(
-        path, floating_base, text=text, gravity=gravity, dtype=dtype, physical=physical, missing_mimic=missing_mimic
+        path,
+        floating_base,
+        text=text,
+        gravity=gravity,
+        dtype=dtype,
+        physical=physical,
+        missing_mimic=missing_mimic,
+        loops=loops,
+        contacts=contacts,
+        contact_law=contact_law,
     )
     freed = [finding for finding in report.assumed if MOVES_BY_ITSELF in finding.text]
     if freed:
         warnings.warn(f"{report.file}: {'; '.join(map(str, freed))}", FileWarning, stacklevel=2)
-    singular = [finding for finding in report.massless if SINGULAR in finding.text]
-    if physical == "warn" and (report.inertias or singular or report.units):
-        odd = [f"{len(report.inertias)} links have inertias that no body has"] if report.inertias else []
-        odd += [f"{len(singular)} moving links have no mass on and behind them"] if singular else []
-        odd += [f"{counted(len(report.units), 'number')} may be in other units"] if report.units else []
-        first = next(iter((*report.inertias, *singular, *report.units)))
-        warnings.warn(
-            f"{report.file}: {' and '.join(odd)}; the first one: {first}. lgsim.formats.read_urdf gives the whole"
-            ' report; physical="nearest" takes the nearest physical inertias, physical="report" is silent.',
-            FileWarning,
-            stacklevel=2,
-        )
+    if physical == "warn":
+        warn_of_links(report, "read_urdf")
     return model
 
 
@@ -102,6 +110,9 @@ def read_urdf(
     dtype: DTypeLike | None = None,
     physical: str = "report",
     missing_mimic: str = "error",
+    loops: str | os.PathLike[str] | None = None,
+    contacts: Names = (),
+    contact_law: Mapping[str, Any] | None = None,
 ) -> tuple[Model, Report]:
     """(model, report): ``load_urdf`` with what was odd in the file; it gives no warnings.
 
@@ -113,6 +124,8 @@ def read_urdf(
         dtype: float32 or float64; None for JAX's default float.
         physical: "report", "nearest" or "error"; see ``load_urdf``.
         missing_mimic: "error" or "free"; see ``load_urdf``.
+        loops: A TOML file with loops.
+        contacts, contact_law: See ``load_urdf``; what was not named is in the report.
 
     Raises:
         FileError, ValueError, TypeError: see ``load_urdf``.
@@ -128,13 +141,23 @@ def read_urdf(
     root = urdf_tree.root(robot)
     # what numbers near the largest float overflow to is found by checks: numpy need not warn
     with np.errstate(all="ignore"):
-        parameters, inertias = _parameters(robot, TREATMENTS[physical])
+        parameters, inertias = link_parameters(robot.links, TREATMENTS[physical])
         builder = ModelBuilder(gravity, dtype, physical=False)
         model = _build(robot, root, floating_base, parameters, builder)
+    if loops is not None:
+        model = add_loops(model, loops)
+    if contacts:
+        solids = {
+            name: list(element_solids(name, link.element, partial(urdf_elements.origin, out=robot)))
+            for name, link in robot.links.items()
+        }
+        model, assumed, left_out = add_file_contacts(model, solids, contacts, contact_law, robot.element.error)
+        robot.assumed.extend(assumed)
+        robot.ignored.extend(left_out)
     report = Report(
         file,
         inertias=tuple(inertias),
-        massless=tuple(_massless(robot, model)),
+        massless=tuple(massless(robot.links, model)),
         units=tuple(_odd_units(robot, root)),
         clashes=tuple(
             joint.element.finding("has the name of a link")
@@ -145,47 +168,6 @@ def read_urdf(
         ignored=tuple(sorted(robot.ignored, key=lambda finding: finding.line)),
     )
     return model, report
-
-
-def _as_given(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
-    del link
-    return inertia.parameters
-
-
-def _nearest_physical(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
-    del link
-    return inertia.nearest
-
-
-def _refuse(link: Link, inertia: Inertia) -> Float[np.ndarray, " 10"]:
-    raise link.element.error(f"it {inertia.text}")
-
-
-TREATMENTS: dict[str, Callable[[Link, Inertia], Float[np.ndarray, " 10"]]] = {
-    "warn": _as_given,
-    "report": _as_given,
-    "nearest": _nearest_physical,
-    "error": _refuse,
-}
-"""What gives, for each word of ``physical``, the parameters (10,) in place of an inertia that no body has."""
-
-
-def _parameters(
-    robot: Robot, treat: Callable[[Link, Inertia], Float[np.ndarray, " 10"]]
-) -> tuple[dict[str, Float[np.ndarray, " 10"]], list[Inertia]]:
-    """(the ten parameters of each link by its name, remarks on those that no body has)."""
-    found, odd = {}, []
-    for link in robot.links.values():
-        values = ten_parameters(np.array(link.mass), link.center, link.inertia)
-        if not np.all(np.isfinite([*values, link.center @ link.center])):
-            raise link.element.error("expected an inertial that can be computed with, got too large numbers")
-        fault = defect(values)
-        if fault is not None:
-            inertia = Inertia(link.element.line, link.element.subject, fault, values)
-            odd.append(inertia)
-            values = treat(link, inertia)
-        found[link.name] = values
-    return found, odd
 
 
 def _build(
@@ -205,11 +187,11 @@ def _build(
             raise clash.element.error("expected another name: this one is kept for the joint of the floating base")
     if root.name != ROOT:
         kind, name = (joints.Free(), ROOT_JOINT) if floating else (joints.Fixed(), None)
-        with _errors_at(root.element):
+        with errors_at(root.element):
             builder.add_body(root.name, ROOT, kind, joint_name=name, parameters=parameters[root.name])
     for joint in robot.joints.values():
         mimic = joint.mimic
-        with _errors_at(joint.element):
+        with errors_at(joint.element):
             builder.add_body(
                 joint.child,
                 joint.parent,
@@ -223,17 +205,8 @@ def _build(
             )
     if not floating and all(joint.joint.nv == 0 for joint in robot.joints.values()):
         raise robot.element.error("nothing moves: expected at least one joint that is not fixed, or floating_base=True")
-    with _errors_at(robot.element):
+    with errors_at(robot.element):
         return builder.build()
-
-
-@contextmanager
-def _errors_at(element: Element) -> Iterator[None]:
-    """Raises the errors of the builder at the element that caused them."""
-    try:
-        yield
-    except ModelError as error:
-        raise element.error(str(error)) from error
 
 
 def _odd_units(robot: Robot, root: Link) -> Iterator[Finding]:
@@ -251,12 +224,3 @@ def _odd_units(robot: Robot, root: Link) -> Iterator[Finding]:
         for text in (offset, odd_range(joint.joint.rows[0].turns, *limits) if ranged else ""):
             if text:
                 yield joint.element.finding(text)
-
-
-def _massless(robot: Robot, model: Model) -> Iterator[Finding]:
-    """Remarks on the bodies without mass, links on their fixed joints counted in."""
-    inertias, carried = np.asarray(model.inertias), model.topology.carried
-    for body, name in enumerate(model.body_names):
-        if inertias[body, 0] == 0:
-            alone = not np.any(inertias[carried[:, body]])
-            yield robot.links[name].element.finding(SINGULAR if alone else "moves without mass of its own")

@@ -124,8 +124,7 @@ def robot(file: str, root: Element) -> Robot:
     """
     if root.tag == "sdf":
         raise root.error(
-            "expected <robot>, the root of a URDF file, got <sdf>: an SDF file, which lgsim does not read; export the"
-            " machine as URDF or MJCF, or convert it to one of them"
+            "expected <robot>, the root of a URDF file, got <sdf>: an SDF file, which lgsim.load_sdf reads"
         )
     if root.tag == "mujoco":
         raise root.error(
@@ -200,19 +199,19 @@ def origin(owner: Element, out: Robot) -> Float[np.ndarray, "4 4"]:
     pose[:3, 3] = element.numbers("xyz", 3, (0.0, 0.0, 0.0))
     quaternion = element.text("quat_xyzw")
     if quaternion is None:
-        pose[:3, :3] = _rotation_from_rpy(*element.numbers("rpy", 3, (0.0, 0.0, 0.0)))
+        pose[:3, :3] = rotation_from_rpy(*element.numbers("rpy", 3, (0.0, 0.0, 0.0)))
     elif element.text("rpy") is not None:
         raise element.error("expected either rpy or quat_xyzw, got both")
     else:
         x = np.array(element.numbers("quat_xyzw", 4, ()))
         if not np.any(x):
             raise element.error(f"quat_xyzw: expected numbers that are not all zero, got {quaternion!r}")
-        pose[:3, :3] = _rotation_from_quaternion(x)
+        pose[:3, :3] = rotation_from_quaternion(x)
     out.ignored.extend(element.unread())
     return pose
 
 
-def _rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Float[np.ndarray, "3 3"]:
+def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Float[np.ndarray, "3 3"]:
     """``Rz(yaw) Ry(pitch) Rx(roll)``: rotations about the fixed axes x, y, z one after another, rad."""
     (c, s), (d, t), (e, u) = ((math.cos(angle), math.sin(angle)) for angle in (roll, pitch, yaw))
     return np.array(
@@ -224,7 +223,7 @@ def _rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Float[np.ndarra
     )
 
 
-def _rotation_from_quaternion(quaternion: Float[np.ndarray, " 4"]) -> Float[np.ndarray, "3 3"]:
+def rotation_from_quaternion(quaternion: Float[np.ndarray, " 4"]) -> Float[np.ndarray, "3 3"]:
     """The rotation of a quaternion (x, y, z, w) of any length."""
     largest = quaternion / np.max(np.abs(quaternion))
     x, y, z, w = largest / np.linalg.norm(largest)
@@ -243,10 +242,10 @@ def _axis(element: Element, joint: Joint, out: Robot) -> Float[np.ndarray, " 3"]
         out.ignored.extend(given.unread())
         if not np.any(axis):
             raise given.error(f"xyz: expected numbers that are not all zero, got {given.text('xyz')!r}")
-    return _plane_axes(axis) if isinstance(joint, joints.Planar) else axis
+    return plane_axes(axis) if isinstance(joint, joints.Planar) else axis
 
 
-def _plane_axes(normal: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
+def plane_axes(normal: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
     """Two directions of the plane and its normal: x, y, z rotated by the shortest way that takes z to the normal.
 
     Where the normal is -z, every way is as short: the one about x is taken.

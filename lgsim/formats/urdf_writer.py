@@ -170,6 +170,9 @@ def _unwritable(before: Model, model: Model) -> list[str]:
     for what in ("screws", "mimic", "frames"):
         if not np.array_equal(np.asarray(getattr(before, what)), np.asarray(getattr(model, what))):
             remarks.append(f"{what} of the model differ from the file's, and stay as the file has them")
+    if model.topology.loops:
+        names = ", ".join(model.loop_names)
+        remarks.append(f"loops, for which URDF has no place: {names}; keep them in a TOML file, load_urdf(loops=...)")
     gravity = np.asarray(model.gravity, float)
     if not np.array_equal(gravity, np.asarray(before.gravity)):
         values = ", ".join(repr(float(x)) for x in gravity)

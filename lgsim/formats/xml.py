@@ -130,6 +130,56 @@ class Element:
             raise self.error(f"{attribute}: expected {count} finite numbers, got {value!r}")
         return found
 
+    @property
+    def words(self) -> str:
+        """The text between the tags, without spaces around it."""
+        return (self.node.text or "").strip()
+
+    def content(self, *counts: int) -> tuple[float, ...]:
+        """The finite numbers between the tags.
+
+        Args:
+            counts: How many there may be.
+
+        Raises:
+            FileError: the text is something else.
+        """
+        try:
+            found = tuple(_number(part) for part in self.words.split())
+        except ValueError:
+            found = ()
+        if len(found) not in counts or not all(map(math.isfinite, found)):
+            raise self.error(f"expected {' or '.join(map(str, counts))} finite numbers, got {self.words!r}")
+        return found
+
+    def value(self, holds: Callable[[float], bool] = math.isfinite) -> float:
+        """The number between the tags.
+
+        Args:
+            holds: Condition on the number.
+
+        Raises:
+            FileError: the text is something else, or the condition fails.
+        """
+        try:
+            found = _number(self.words)
+        except ValueError:
+            found = math.nan
+        if not holds(found):
+            raise self.error(f"expected {_EXPECTED.get(holds, 'a number')}, got {self.words!r}")
+        return found
+
+    def flag(self) -> bool:
+        """The truth between the tags.
+
+        Raises:
+            FileError: the text is something else.
+        """
+        known = {"true": True, "1": True, "false": False, "0": False}
+        if self.words.lower() not in known:
+            raise self.error(f"expected true or false, got {self.words!r}")
+        return known[self.words.lower()]
+
     def number(
         self, attribute: str, default: float | None = None, holds: Callable[[float], bool] = math.isfinite
     ) -> float:

@@ -182,8 +182,14 @@ class Fit:
         return _deviations(self.estimator, self.parameters, self.estimate.x, self.estimate.covariance, given)
 
     def whiteness(self) -> tuple[Float[np.ndarray, "lags columns"], float]:
-        """(autocorrelations, statistic) of the fitted records' residuals, by ``lgsim.identify.whiteness``."""
-        return whiteness(np.asarray(self.residuals()))
+        """(autocorrelations, statistic) of the fitted records' residuals, by ``lgsim.identify.whiteness``.
+
+        What has no weight counts as the mean of its column; a column without any is left out of the statistic.
+        """
+        r, w = map(np.asarray, self._residuals(None))
+        used = w > 0
+        mean = np.sum(np.where(used, r, 0), axis=0) / np.maximum(np.sum(used, axis=0), 1)
+        return whiteness(np.where(used, r, mean[None]))
 
     def _residuals(self, samples: Any) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
         given = self.samples if samples is None else samples

@@ -173,6 +173,7 @@ def _run(
     def step_with(y: Point, k: Int[Array, ""], row: PyTree[Array]) -> tuple[Point, Monitors]:
         step_args = args if inputs is None else (args, row)
         y1, error, residual = method.monitored_step(action, field, t0 + k.astype(dt.dtype) * dt, y, dt, step_args)
+        y1 = action.restore(field, y1, step_args)
         return y1, (None if error is None else norm(error) if error.ndim else error, residual)
 
     def saved_step(y: Point, k: Int[Array, ""]) -> tuple[Point, SavedStep]:

@@ -79,6 +79,19 @@ class Action(eqx.Module):
         """
         return jnp.ones(self.dim, jax.tree.leaves(y)[0].dtype)
 
+    def restore(self, field: Any, y: Point, args: Any) -> Point:
+        """The state after a step, back on the set that motions of the field keep; y itself where there is none.
+
+        Methods leave such a set by their error, within the manifold; integrations call this after each step.
+
+        Args:
+            field: The field of the motion.
+            y: The state after the step.
+            args: As those of the field.
+        """
+        del field, args
+        return y
+
     def project(self, y: Point) -> Point:
         """A point of the manifold close to y, for arrays that rounding or a measurement took off it.
 

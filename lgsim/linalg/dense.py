@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Num
 
-from lgsim.xla import batch_last, fusion_barrier
+from lgsim.xla import batch_last, fusion_barrier, linear_last
 
 Rows = TypeVar("Rows")
 Others = TypeVar("Others")
@@ -82,6 +82,14 @@ def times(A: Float[Array, "n m *#batch"], x: Float[Array, "m *#batch"]) -> Float
 
 matvec = batch_last(times)
 """``A x`` of a matrix (n, m) and a vector (m,), as a native function; a batch enters by ``jax.vmap``."""
+
+
+def _transposed_times(A: Float[Array, "n m *batch"], y: Float[Array, "n *#batch"]) -> Float[Array, "m *#batch"]:
+    return times(transpose(A), y)
+
+
+linear_matvec = linear_last(times, _transposed_times)
+"""``A x`` as ``matvec``, for rules of differentiation: reverse mode pulls y back to ``A^T y``."""
 
 
 def product(

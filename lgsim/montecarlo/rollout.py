@@ -13,6 +13,7 @@ from jax import Array
 from jaxtyping import Float, Int, PyTree
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum
+from lgsim.dynamics.loops.closure_checks import MeasuredLoops, check_measured, measured_loops
 from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
@@ -38,7 +39,7 @@ from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
 
 _ROLLOUT_NUMBERS = ("q0", "v0", "tau0", "torques", "commands", "actuator_state", "control", "wrenches", "t0", "dt")
-_MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES, "mimic", "frames", "gravity")
+_MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES, "mimic", "frames", "gravity", "loops")
 
 
 class SampledMotion(NamedTuple):
@@ -144,7 +145,7 @@ class Rollout(eqx.Module):
     def names(self) -> list[str]:
         """The names that distributions can have."""
         found = [name for name in _ROLLOUT_NUMBERS if getattr(self, name) is not None]
-        found += [f"model.{name}" for name in _MODEL_NUMBERS]
+        found += [f"model.{name}" for name in _MODEL_NUMBERS if getattr(self.model, name) is not None]
         for root in ("control", "wrenches", "actuators"):
             found += [f"{root}.{path}" for path in _number_paths(getattr(self, root))]
         return found
@@ -169,6 +170,15 @@ class Rollout(eqx.Module):
                 raise ValueError(f"{name}: expected values of shape {replaced.shape}, got {jnp.shape(value)}")
             if jnp.result_type(value) != replaced.dtype:
                 raise TypeError(f"{name}: expected values of {replaced.dtype}, got {jnp.result_type(value)}")
+
+    def check_starts(self, values: Mapping[str, PyTree]) -> None:
+        """Checks that the values of some samples, arrays with a leading axis, keep the machine's loops closed.
+
+        Raises:
+            ValueError: a sample's start opens or tears a loop; the message has its number.
+        """
+        if self.model.topology.loops:
+            check_measured(self.model, _measured_starts(self, dict(values)))
 
     def with_values(self, values: Mapping[str, PyTree]) -> Rollout:
         """The rollout with a sample's values in place of its own."""
@@ -240,6 +250,15 @@ class Rollout(eqx.Module):
         return Trajectory(
             motion.model, time, q, v, tau, method_name(self.method), float(self.dt), _divergence(motion), own_version()
         )
+
+
+@eqx.filter_jit
+def _measured_starts(run: Rollout, values: dict[str, PyTree]) -> MeasuredLoops:
+    def one(values: dict[str, PyTree]) -> MeasuredLoops:
+        own = run.with_values(values)
+        return measured_loops(own.model, own.q0, own.v0)
+
+    return jax.vmap(one)(values)
 
 
 def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:

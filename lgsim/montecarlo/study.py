@@ -275,6 +275,9 @@ class Study(eqx.Module):
         values = jax.eval_shape(self.sampler.draw, jnp.uint32(0)).values
         if isinstance(self.rollout, Rollout):
             self.rollout.check(values)
+            if self.rollout.model.topology.loops and values:
+                first = jnp.asarray(tile_indices(0, CPU_TILE, self.samples))
+                self.rollout.check_starts(_draw_tile(self.sampler, first).values)
         kinds = self.columns()
         for name, kind in kinds.items():
             if name in self.outputs and not jnp.issubdtype(kind.dtype, jnp.number) and kind.dtype != bool:

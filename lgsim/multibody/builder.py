@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -11,8 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from lgsim.multibody import inertia as ten
+from lgsim.multibody.contacts import Contact, plane
+from lgsim.multibody.contacts.contact_checks import check_contacts, described
+from lgsim.multibody.contacts.sizes import rows
 from lgsim.multibody.joint import GroupJoint, Joint
+from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.joints import Fixed
+from lgsim.multibody.loops import Coupling, Loop, LoopKind, Rod, loop_checks
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
 
@@ -47,6 +51,8 @@ class ModelBuilder:
     physical: bool = True
     _bodies: dict[str, _Body] = field(default_factory=dict, repr=False)
     _frames: dict[str, tuple[str, np.ndarray]] = field(default_factory=dict, repr=False)
+    _contacts: dict[str, tuple[Contact, dict[str, float]]] = field(default_factory=dict, repr=False)
+    _loops: list[tuple[str, str, str, LoopKind, list[float]]] = field(default_factory=list, repr=False)
 
     def add_body(
         self,
@@ -136,12 +142,92 @@ class ModelBuilder:
         self._frames[name] = (body, pose)
         return self
 
+    def add_contact(
+        self,
+        name: str,
+        frame: str,
+        shape: Any,
+        surface: Any = None,
+        *,
+        against: str = ROOT,
+        smooth: bool = False,
+        **law: Any,
+    ) -> ModelBuilder:
+        """Add a contact: where a shape on one frame is in a surface of another, both bodies feel a force.
+
+        With the depth d >= 0, its rate d' and the slip u of each point of the shape the force is
+        ``stiffness d^exponent (1 + dissipation d')_+`` along the normal and
+        ``- (friction f_n / sqrt(u.u + slip_speed^2) + viscous d^exponent) u`` along the surface, see
+        ``contact_forces``.
+
+        Args:
+            name: Name of the contact.
+            frame: Name of the shape's frame: a body, or a frame fixed to a body or the world.
+            shape: ``sphere``, ``capsule``, ``box`` or ``vertices`` of ``lgsim.contacts``.
+            surface: ``plane`` or ``round_surface``; by default the plane of the x and y axes.
+            against: Name of the surface's frame; by default the world's own.
+            smooth: Whether the exponent is 2, with which derivatives by fixed steps are exact to a higher order.
+            **law: ``stiffness``, N/m^exponent; ``exponent``, 1.5 by default; ``dissipation``, s/m, ``friction``, 1,
+                ``viscous``, N s/m^(1 + exponent), all 0 by default; ``slip_speed``, m/s, 0.01 by default: friction is
+                like a damper below it. ``suggest_contact`` gives stiffness and dissipation. Off unless given:
+                ``stribeck``, 1, more friction at rest, with ``stribeck_speed``, m/s, 0.1 by default; ``torsion`` and
+                ``rolling``, m, resistance to spinning and rolling, with ``spin_speed``, rad/s, 0.1 by default.
+
+        Raises:
+            ModelError: the name is taken, the shape or surface is none, a number of the law is unknown, missing or
+                impossible. That a frame does not exist, or that one body carries both, is an error of ``build``.
+
+        Warns:
+            UserWarning: the exponent is below 3/2.
+        """
+        if name in self._contacts:
+            raise ModelError(f"contact {name!r}: the name is taken")
+        self._contacts[name] = described(
+            name, frame, shape, plane() if surface is None else surface, against, law, smooth
+        )
+        return self
+
+    def add_loop(self, name: str, frame_a: str, frame_b: str, joint: Any) -> ModelBuilder:
+        """Close a loop: frame b moves against frame a as the joint lets it, about and along its usual axes of b.
+
+        Args:
+            name: Name of the loop.
+            frame_a, frame_b: Frames of two bodies, or one of them "world"; they coincide where the joint is at rest.
+            joint: ``Spherical`` (3 rows), ``Revolute`` (5, about z), ``Fixed`` (6), ``Prismatic`` (5, along z),
+                ``Cylindrical`` (4, z), ``Planar`` (3, x and y) or ``Translational`` (3) of ``lgsim.joints``.
+
+        Raises:
+            ModelError: the joint's motions are no such subgroup. ``build`` checks the frames.
+        """
+        self._loops.append((name, frame_a, frame_b, loop_checks.closing_joint(name, joint), []))
+        return self
+
+    def add_rod(self, name: str, frame_a: str, frame_b: str, length: Any) -> ModelBuilder:
+        """Close a loop by a rod without mass: the origins of two frames keep the distance ``length``, m.
+
+        Raises:
+            ModelError: the length is no finite number. ``build`` checks the frames, and that it is positive.
+        """
+        self._loops.append((name, frame_a, frame_b, Rod(), [float(_finite(f"loop {name!r}: length", length, ()))]))
+        return self
+
+    def add_coupling(self, name: str, joint_a: str, joint_b: str, coefficients: Any) -> ModelBuilder:
+        """Couple two joints of one coordinate: ``q_b = c_0 + c_1 q_a + c_2 q_a^2 + ...``, rad or m.
+
+        Raises:
+            ModelError: the coefficients are no list of numbers. ``build`` checks the joints.
+        """
+        given = list(loop_checks.coefficients(name, coefficients))
+        self._loops.append((name, joint_a, joint_b, Coupling(len(given) - 1), given))
+        return self
+
     def build(self) -> Model:
         """The model.
 
         Raises:
             ModelError: a parent is missing, bodies carry each other in a circle, joint names clash, a joint mimics
-                one that is not there or that mimics itself, or nothing moves.
+                one that is not there or that mimics itself, a loop's frames or joints are missing or on one body, or
+                nothing moves.
         """
         order = self._order()
         moving = [body for body in order if not isinstance(body.joint, Fixed)]
@@ -171,7 +257,12 @@ class ModelBuilder:
             mimics=tuple(mimics),
             frame_names=tuple(frames),
             frame_bodies=tuple(index.get(holder.get(body, ROOT), WORLD) for body, _ in frames.values()),
+            contacts=tuple(contact for contact, _ in self._contacts.values()),
+            loops=tuple(self._loop(name, a, b, kind, moving) for name, a, b, kind, _ in self._loops),
         )
+        lengths = np.array([x for *_, own in self._loops for x in own], float)
+        loop_checks.check_loops(topology, lengths)
+        check_contacts(topology)
         if topology.floats and not np.array_equal(moving[0].axes, np.tile(np.eye(3), (2, 1))):
             raise ModelError(
                 f"joint {names[0]!r}: axis: a base that moves freely has the axes of its body, turn the placements"
@@ -192,6 +283,10 @@ class ModelBuilder:
             "frames": np.array([pose.get(b, np.eye(4)) @ T for b, T in frames.values()]).reshape(-1, 4, 4),
             "gravity": _finite("gravity", self.gravity, (3,)),
         }
+        if self._contacts:
+            numbers["contacts"] = rows(topology.contacts, [given for _, given in self._contacts.values()])
+        if lengths.size:
+            numbers["loops"] = lengths
         dtype = np.dtype(jnp.zeros(()).dtype if self.dtype is None else self.dtype)
         with np.errstate(over="ignore"):
             for key in ("placements", "inertias", "frames", "mimic"):
@@ -230,6 +325,12 @@ class ModelBuilder:
             pose[body.name] = pose[body.parent] @ body.placement if fixed else np.eye(4)
         return holder, pose
 
+    def _loop(self, name: str, a: str, b: str, kind: LoopKind, moving: list[_Body]) -> Loop:
+        """A loop; that of joints knows whether the second one turns."""
+        if isinstance(kind, Coupling):
+            kind = replace(kind, turns=any(body.joint.rows[0].turns for body in moving if body.joint_name == b))
+        return Loop(name, a, b, kind)
+
     def _mimics(self, moving: list[_Body]) -> tuple[list[int | None], list[tuple[float, float]]]:
         """The joint that each joint follows, followers of followers resolved, and (k, b)."""
         place = {body.joint_name: i for i, body in enumerate(moving)}
@@ -254,26 +355,6 @@ class ModelBuilder:
             sources.append(None if at is body else place[at.joint_name])
             ratios.append((k, b))
         return sources, ratios
-
-
-USUAL = {
-    "armature": 0.0,
-    "damping": 0.0,
-    "friction": 0.0,
-    "stiffness": 0.0,
-    "rest": 0.0,
-    "lower": -math.inf,
-    "upper": math.inf,
-    "velocity_limit": math.inf,
-    "effort_limit": math.inf,
-    "friction_speed": 0.1,
-    "limit_stiffness": 0.0,
-    "limit_damping": 0.0,
-    "actuator_time": 0.0,
-    "stribeck": 0.0,
-    "stribeck_speed": 0.1,
-}
-"""The numbers of a degree of freedom for which none are given."""
 
 
 _FELT = {"armature": 2, "damping": 2, "friction": 1}

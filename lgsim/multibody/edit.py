@@ -14,9 +14,13 @@ from jax.core import Tracer
 
 from lgsim.lie import se3
 from lgsim.multibody import inertia as ten
+from lgsim.multibody.contacts import Contact, contact_edits
+from lgsim.multibody.contacts.contact_checks import check_contacts
+from lgsim.multibody.contacts.sizes import rows
 from lgsim.multibody.joint import GroupJoint
+from lgsim.multibody.loops import Coupling, Loop, loop_checks
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
-from lgsim.spatial import pack
+from lgsim.spatial import Transform, pack
 
 BODIES = ("placements", "inertias", "mimic")
 ROWS = ("screws",)
@@ -39,23 +43,23 @@ def lock(model: Parts, joints: Sequence[str], q: Any) -> Parts:
     """See ``Model.lock``."""
     tree, numbers = model
     locked = _locked(tree, joints)
-    q = _array("q", q, (tree.nq,), numbers["placements"].dtype)
+    q = checked_array("q", q, (tree.nq,), numbers["placements"].dtype)
     if not locked:
         return model
     placements, inertias, frames = (numbers[name] for name in ("placements", "inertias", "frames"))
-    moved = _moved(model, sorted(locked), q)
+    placed = moved(model, sorted(locked), q)
     carrier, pose = {WORLD: WORLD}, {}  # of every body what carries it now, of a locked one its pose there
     for body, parent in enumerate(tree.parents):
         carrier[body] = carrier[parent] if body in locked else body
         if parent in locked:
-            placements = placements.at[body].set(_product(pose[parent], placements[body]))
+            placements = placements.at[body].set(product(pose[parent], placements[body]))
         if body in locked:
-            pose[body] = _product(placements[body], *moved[body])
+            pose[body] = product(placements[body], *placed[body])
             if carrier[body] != WORLD:
-                inertias = inertias.at[carrier[body]].add(_transformed(numbers["inertias"][body], pose[body]))
+                inertias = inertias.at[carrier[body]].add(transformed(numbers["inertias"][body], pose[body]))
     for i, body in enumerate(tree.frame_bodies):
         if body in locked:
-            frames = frames.at[i].set(_product(pose[body], frames[i]))
+            frames = frames.at[i].set(product(pose[body], frames[i]))
     frames = jnp.concatenate([frames, *(T[None] for T in pose.values())])
     topology = replace(
         tree,
@@ -64,7 +68,15 @@ def lock(model: Parts, joints: Sequence[str], q: Any) -> Parts:
         frame_bodies=tuple(carrier[body] for body in (*tree.frame_bodies, *pose)),
     )
     kept = [body for body in range(tree.bodies) if body not in locked]
-    return _arranged(Parts(topology, numbers).changed(placements=placements, inertias=inertias, frames=frames), kept)
+    parts = arranged(Parts(topology, numbers).changed(placements=placements, inertias=inertias, frames=frames), kept)
+    for loop in tree.loops:
+        if loop.kind.on_frames and parts.topology.frame_place(loop.a)[0] == parts.topology.frame_place(loop.b)[0]:
+            ring = ", ".join(tree.joint_names[joint] for joint in tree.loop_joints(loop))
+            raise ModelError(
+                f"lock: the loop {loop.name!r} would have both ends on one body: {ring} are locked; lock fewer of them"
+            )
+    topology, contacts = contact_edits.acting(parts.topology, parts.numbers["contacts"])
+    return Parts(topology, parts.numbers).changed(contacts=contacts)
 
 
 def add_frame(model: Parts, name: str, frame: str, placement: Any) -> Parts:
@@ -72,10 +84,10 @@ def add_frame(model: Parts, name: str, frame: str, placement: Any) -> Parts:
     tree, numbers = model
     if name in _frame_names(tree):
         raise ModelError(f"frame {name!r}: the name is taken")
-    body, T = _frame(model, frame)
+    body, T = frame_of(model, frame)
     placement = np.eye(4) if placement is None else placement
-    new = _array(f"frame {name!r}: placement", placement, (4, 4), T.dtype)
-    frames = jnp.concatenate([numbers["frames"], _product(T, new)[None]])
+    new = checked_array(f"frame {name!r}: placement", placement, (4, 4), T.dtype)
+    frames = jnp.concatenate([numbers["frames"], product(T, new)[None]])
     topology = replace(tree, frame_names=(*tree.frame_names, name), frame_bodies=(*tree.frame_bodies, body))
     return Parts(topology, numbers).changed(frames=frames)
 
@@ -84,7 +96,7 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
     """See ``Model.attach``."""
     tree, numbers = model
     tool, added = other
-    body, T = _frame(model, frame)
+    body, T = frame_of(model, frame)
     if added["placements"].dtype != numbers["placements"].dtype:
         raise ModelError(
             f"attach: expected a model of {numbers['placements'].dtype}, got {added['placements'].dtype}; convert one"
@@ -97,11 +109,24 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
             if name in taken:
                 raise ModelError(f"attach: {kind} {name!r}: the name is taken; a prefix makes another one")
 
-    def moved(poses: Array, holders: Sequence[int]) -> Array:
+    def held(poses: Array, holders: Sequence[int]) -> Array:
         on_world = np.array([holder == WORLD for holder in holders], bool).reshape(-1, 1, 1)
-        return jnp.where(on_world, _product(jnp.broadcast_to(T, poses.shape), poses), poses)
+        return jnp.where(on_world, product(jnp.broadcast_to(T, poses.shape), poses), poses)
 
     count = tree.bodies
+    renamed = tuple(
+        replace(
+            loop,
+            name=prefix + loop.name,
+            a=frame if loop.kind.on_frames and loop.a == ROOT else prefix + loop.a,
+            b=frame if loop.kind.on_frames and loop.b == ROOT else prefix + loop.b,
+        )
+        for loop in tool.loops
+    )
+    for loop in renamed:
+        if loop.name in (other.name for other in tree.loops):
+            raise ModelError(f"attach: loop {loop.name!r}: the name is taken; a prefix makes another one")
+
     topology = Topology(
         joints=tree.joints + tool.joints,
         joint_names=tree.joint_names + joints,
@@ -112,27 +137,69 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
         frame_bodies=tree.frame_bodies + tuple(body if b == WORLD else b + count for b in tool.frame_bodies),
         lags=tree.lags or tool.lags,
         stribeck=tree.stribeck or tool.stribeck,
+        contacts=contact_edits.joined(tree.contacts, tool.contacts, frame, prefix),
+        loops=tree.loops + renamed,
     )
     ends = {name: [numbers[name], added[name]] for name in (*BODIES, *ROWS, *DEGREES)}
-    ends["placements"] = [numbers["placements"], moved(added["placements"], tool.parents)]
-    ends["frames"] = [numbers["frames"], moved(added["frames"], tool.frame_bodies)]
-    joined = {name: jnp.concatenate(parts) for name, parts in ends.items()}
+    ends["placements"] = [numbers["placements"], held(added["placements"], tool.parents)]
+    ends["frames"] = [numbers["frames"], held(added["frames"], tool.frame_bodies)]
+    lengths = [part["loops"] for part in (numbers, added) if part["loops"] is not None]
+    joined: dict[str, Any] = {name: jnp.concatenate(parts) for name, parts in ends.items()}
+    joined["loops"] = jnp.concatenate(lengths) if lengths else None
+    joined["contacts"] = contact_edits.joined_numbers(topology.contacts, numbers["contacts"], added["contacts"])
     last = count if body == WORLD else 1 + int(np.flatnonzero(tree.carried[:, body])[-1])
     order = [*range(last), *range(count, count + tool.bodies), *range(last, count)]
-    return _arranged(Parts(topology, numbers).changed(**joined), order)
+    return arranged(Parts(topology, numbers).changed(**joined), order)
+
+
+def add_loop(model: Parts, loop: Loop, own: Sequence[Any]) -> Parts:
+    """The machine with one more loop, which has the numbers ``own``.
+
+    Raises:
+        ModelError: as ``loop_checks.check_loops``.
+    """
+    tree, numbers = model
+    if isinstance(loop.kind, Coupling) and loop.b in tree.joint_names:
+        rows = tree.joints[tree.joint_names.index(loop.b)].rows
+        loop = replace(loop, kind=replace(loop.kind, turns=rows[0].turns))
+    topology = replace(tree, loops=(*tree.loops, loop))
+    dtype = numbers["placements"].dtype
+    new = [x for x in (numbers["loops"], *(jnp.reshape(jnp.asarray(x, dtype), 1) for x in own)) if x is not None]
+    joined = jnp.concatenate(new) if new else None
+    known = joined is not None and not isinstance(joined, Tracer)
+    # lengths that JAX traces are not known: one passes as a number that can be
+    values = np.asarray(joined) if known else np.ones(topology.loop_number_starts[-1])
+    loop_checks.check_loops(topology, values)
+    return Parts(topology, numbers).changed(loops=joined)
+
+
+def add_contact(model: Parts, contact: Contact, own: Mapping[str, float]) -> Parts:
+    """The machine with one more contact, which has the numbers ``own`` by the names of its columns.
+
+    Raises:
+        ModelError: the name is taken; as ``contact_checks.check_contacts``.
+    """
+    tree, numbers = model
+    if contact.name in (known.name for known in tree.contacts):
+        raise ModelError(f"contact {contact.name!r}: the name is taken")
+    topology = replace(tree, contacts=(*tree.contacts, contact))
+    check_contacts(topology)
+    row = jnp.asarray(rows((contact,), (own,)), numbers["placements"].dtype)
+    contacts = contact_edits.joined_numbers(topology.contacts, numbers["contacts"], row)
+    return Parts(topology, numbers).changed(contacts=contacts)
 
 
 def add_payload(model: Parts, frame: str, parameters: Any) -> Parts:
     """See ``Model.add_payload``."""
     inertias = model.numbers["inertias"]
-    body, T = _frame(model, frame)
+    body, T = frame_of(model, frame)
     if body == WORLD:
         raise ModelError(f"payload on frame {frame!r}: expected a frame that a body carries, this one is on the world")
-    values = _array(f"payload on frame {frame!r}: parameters", parameters, (10,), inertias.dtype)
+    values = checked_array(f"payload on frame {frame!r}: parameters", parameters, (10,), inertias.dtype)
     fault = None if isinstance(values, Tracer) else ten.defect(np.asarray(parameters, float))
     if fault:
         raise ModelError(f"payload on frame {frame!r} {fault}")
-    return model.changed(inertias=inertias.at[body].add(_transformed(values, T)))
+    return model.changed(inertias=inertias.at[body].add(transformed(values, T)))
 
 
 def _locked(tree: Topology, joints: Sequence[str]) -> set[int]:
@@ -150,12 +217,19 @@ def _locked(tree: Topology, joints: Sequence[str]) -> set[int]:
                 f"joint {tree.joint_names[joint]!r}: it mimics {tree.joint_names[source]!r}; lock that one instead"
             )
     locked |= {joint for joint, source in enumerate(tree.mimics) if source in locked}
+    for loop in tree.loops:
+        held = [] if loop.kind.on_frames else sorted(locked.intersection(tree.loop_joints(loop)))
+        if held:
+            raise ModelError(
+                f"joint {tree.joint_names[held[0]]!r}: it cannot be locked: the loop {loop.name!r} couples it with"
+                f" {loop.b if loop.a == tree.joint_names[held[0]] else loop.a!r}"
+            )
     if len(locked) == tree.bodies:
         raise ModelError("nothing moves: expected at least one joint that is not locked")
     return locked
 
 
-def _moved(model: Parts, joints: Sequence[int], q: Array) -> dict[int, list[Array]]:
+def moved(model: Parts, joints: Sequence[int], q: Array) -> dict[int, list[Array]]:
     """Poses (4, 4) whose product is that of each joint's child in the joint's frame."""
     tree, numbers = model
     of = {joint: np.arange(tree.row_starts[joint], tree.row_starts[joint + 1]) for joint in joints}
@@ -172,14 +246,18 @@ def _moved(model: Parts, joints: Sequence[int], q: Array) -> dict[int, list[Arra
         kind = tree.joints[joint]
         if isinstance(kind, GroupJoint):
             named = {row.axis: axes[place[at]] for row, at in zip(kind.rows, of[joint], strict=True)}
-            T = kind.transform(list(q[tree.q_slice(joint)]))
-            pose = pack([*T.R.r0, T.p.x, *T.R.r1, T.p.y, *T.R.r2, T.p.z, 0.0, 0.0, 0.0, 1.0], (4, 4))
+            pose = matrix(kind.transform(list(q[tree.q_slice(joint)])))
             own = jnp.eye(4, dtype=q.dtype).at[:3, :3].set(jnp.stack([named[i] for i in range(3)], axis=1))
             out[joint] = [own, pose, own.T]
     return out
 
 
-def _arranged(model: Parts, order: Sequence[int]) -> Parts:
+def matrix(T: Transform) -> Array:
+    """The pose as a matrix (4, 4)."""
+    return pack([*T.R.r0, T.p.x, *T.R.r1, T.p.y, *T.R.r2, T.p.z, 0.0, 0.0, 0.0, 1.0], (4, 4))
+
+
+def arranged(model: Parts, order: Sequence[int]) -> Parts:
     """The bodies of those numbers, in that order; parents and joints that are mimicked must be among them."""
     tree, numbers = model
     place = {WORLD: WORLD} | {body: i for i, body in enumerate(order)}
@@ -199,6 +277,8 @@ def _arranged(model: Parts, order: Sequence[int]) -> Parts:
         frame_bodies=tuple(place[body] for body in tree.frame_bodies),
         lags=tree.lags,
         stribeck=tree.stribeck,
+        contacts=tree.contacts,
+        loops=tree.loops,
     )
     return Parts(topology, numbers).changed(**{name: numbers[name][at] for name, at in index.items()})
 
@@ -207,7 +287,7 @@ def _frame_names(tree: Topology) -> tuple[str, ...]:
     return (ROOT, *tree.body_names, *tree.frame_names)
 
 
-def _frame(model: Parts, name: str) -> tuple[int, Array]:
+def frame_of(model: Parts, name: str) -> tuple[int, Array]:
     """The body that carries a frame, and the frame's pose there."""
     tree, numbers = model
     names = _frame_names(tree)
@@ -219,7 +299,8 @@ def _frame(model: Parts, name: str) -> tuple[int, Array]:
     return tree.frame_bodies[place - tree.bodies], numbers["frames"][place - tree.bodies]
 
 
-def _array(what: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+def checked_array(what: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    """An array of that shape and type; finite, where it is known."""
     array = jnp.asarray(value, dtype)
     if array.shape != shape:
         raise ModelError(f"{what}: expected shape {shape}, got {array.shape}")
@@ -228,11 +309,11 @@ def _array(what: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     return array
 
 
-def _product(*matrices: Array) -> Array:
+def product(*matrices: Array) -> Array:
     """The matrix product at full precision on every device."""
     return reduce(partial(jnp.matmul, precision="highest"), matrices)
 
 
-def _transformed(parameters: Array, T: Array) -> Array:
+def transformed(parameters: Array, T: Array) -> Array:
     """The ten parameters in the frame in which the body's frame has the pose T: ``T J T^T`` of the pseudo-inertia."""
-    return ten.from_pseudo_inertia(_product(T, ten.pseudo_inertia(parameters), T.T))
+    return ten.from_pseudo_inertia(product(T, ten.pseudo_inertia(parameters), T.T))

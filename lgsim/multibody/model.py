@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -13,10 +14,14 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from lgsim.multibody import configuration, edit
+from lgsim.multibody import configuration, edit, ring_cut
+from lgsim.multibody.contacts import plane, sizes
+from lgsim.multibody.contacts.contact_checks import check_rows, described
+from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.joint_slices import JointSlices
+from lgsim.multibody.loops import Coupling, Loop, Rod, loop_checks
 from lgsim.multibody.number_checks import check_numbers
-from lgsim.multibody.topology import ModelError, Topology
+from lgsim.multibody.topology import RARE, ROOT, ModelError, Topology
 from lgsim.support.messages import unknown_name
 
 
@@ -41,6 +46,9 @@ class Model:
         mimic: (k, b) of each joint that mimics, ``q_i = k q_j + b``, (n, 2); (1, 0) for the others.
         frames: Pose of each frame in its body's, (f, 4, 4).
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
+        loops: The numbers of all loops, one after another, see ``loop_slices``: lengths of rods, m, and coefficients of
+            couplings; None where no loop has any.
+        contacts: Numbers of each contact, (c, k), see ``contact_numbers``; None without contacts.
     """
 
     topology: Topology
@@ -51,6 +59,8 @@ class Model:
     mimic: Any
     frames: Any
     gravity: Any
+    loops: Any = field(default=None, metadata=RARE)
+    contacts: Any = field(default=None, metadata=RARE)
 
     @classmethod
     def of(cls, topology: Topology, **numbers: Any) -> Model:
@@ -176,6 +186,59 @@ class Model:
         """Names of the frames: the bodies' own, then those fixed to bodies or to the world."""
         return self.topology.body_names + self.topology.frame_names
 
+    @property
+    def contact_names(self) -> tuple[str, ...]:
+        """Names of the contacts."""
+        return tuple(contact.name for contact in self.topology.contacts)
+
+    @cached_property
+    def point_slices(self) -> dict[str, slice]:
+        """The points of each contact, by its name, in what ``contact_forces`` gives of points."""
+        return sizes.point_slices(self.topology.contacts)
+
+    def contact_numbers(self, contact: str) -> dict[str, Array]:
+        """The numbers of a contact by name: ``lgsim.contacts.LAW``, sizes of its shape, ``surface_...`` of its surface.
+
+        Raises:
+            ModelError: there is no such contact.
+        """
+        place = self._contact(contact)
+        return dict(zip(self.topology.contacts[place].columns, self.contacts[place], strict=False))
+
+    def replace_contact(self, contact: str | Sequence[str], **numbers: Any) -> Model:
+        """The same machine with other numbers of a contact or of several, by the names in ``contact_numbers``.
+
+        Raises:
+            ModelError: there is no such contact or number, or no contact has such a value where it is known.
+        """
+        array = self.contacts
+        for name in (contact,) if isinstance(contact, str) else contact:
+            place = self._contact(name)
+            columns = self.topology.contacts[place].columns
+            for key, value in numbers.items():
+                if key not in columns:
+                    raise ModelError(unknown_name(f"contact {name!r}: expected a number", key, columns))
+                array = array.at[place, columns.index(key)].set(value)
+        return self.replace(contacts=array)
+
+    def _contact(self, name: str) -> int:
+        if name not in self.contact_names:
+            if not self.contact_names:
+                raise ModelError(f"contact {name!r}: the model has no contacts; see Model.add_contact")
+            raise ModelError(unknown_name("contact: expected the name of a contact", name, self.contact_names))
+        return self.contact_names.index(name)
+
+    @property
+    def loop_names(self) -> tuple[str, ...]:
+        """Names of the loops that close rings of bodies or couple joints."""
+        return tuple(loop.name for loop in self.topology.loops)
+
+    @cached_property
+    def loop_slices(self) -> Mapping[str, slice]:
+        """The part of ``loops`` that has the numbers of a loop, by its name."""
+        starts = self.topology.loop_number_starts
+        return {name: slice(*ends) for name, ends in zip(self.loop_names, pairwise(starts), strict=True)}
+
     @cached_property
     def q_slices(self) -> Mapping[str, slice]:
         """The part of q that belongs to a joint, by its name, or to a part of a compound joint, see ``JointSlices``."""
@@ -224,6 +287,8 @@ class Model:
             ends = {name: getattr(self, name) for name in ("lower", "upper") if {"lower", "upper"} & set(given)}
             if not all(isinstance(x, Tracer) for x in given.values()):
                 check_numbers(self.topology, ends | given, DRIVES)
+                if given.get("contacts") is not None and not isinstance(given["contacts"], Tracer):
+                    check_rows(self.topology.contacts, given["contacts"])
         tree = self.topology
         if "actuator_time" in given:
             tree = tree.lagging(given["actuator_time"])
@@ -240,6 +305,12 @@ class Model:
 
     def _fitting(self, name: str, value: Any) -> Array:
         """A number of the model's dtype in the shape of the one that it replaces, or with axes for ``jax.vmap``."""
+        if name == "loops" and self.loops is None:
+            raise ModelError("loops: this machine has no rods and no couplings, whose numbers they are")
+        if name == "contacts" and self.contacts is None:
+            raise ModelError(
+                "contacts: the model has no contacts, whose numbers they are; see ModelBuilder.add_contact"
+            )
         array, own = jnp.asarray(value, self.dtype), getattr(self, name).shape
         single, whole = name in (*DRIVES, "pitches"), name in _NUMBERS
         if array.ndim == 0 and single:
@@ -287,8 +358,8 @@ class Model:
         The others' coordinates keep their order; ``q[model.q_slices[name]]`` of the joints that stay make the new q.
 
         Raises:
-            ModelError: there is no such joint, it mimics one that stays free, all joints are locked, q has a wrong
-                shape or entries that are not finite.
+            ModelError: there is no such joint, it mimics one that stays free, a coupling holds it, all joints are
+                locked, or both ends of a loop would be on one body; q has a wrong shape or entries that are not finite.
         """
         return _model(edit.lock(self._parts, joints, q))
 
@@ -305,7 +376,8 @@ class Model:
 
         The other's bodies come after all that the frame's body carries, so that the order stays depth first; its
         gravity counts for nothing. What has mass and is fixed to its world is not in a model: of a tool with a heavy
-        base make a floating one, attach it, and lock its ``root_joint``.
+        base make a floating one, attach it, and lock its ``root_joint``. The other's loops come too; ends on its world
+        are then on the frame.
 
         Args:
             other: Another model of the same dtype.
@@ -319,6 +391,91 @@ class Model:
             raise ModelError(f"attach: expected an lgsim.Model, got {type(other).__name__}")
         return _model(edit.attach(self._parts, other._parts, frame, prefix))
 
+    def add_loop(self, name: str, frame_a: str, frame_b: str, joint: Any) -> Model:
+        """The machine with a loop closed by a joint between two frames; see ``ModelBuilder.add_loop``.
+
+        Raises:
+            ModelError: the joint closes no loop, there is no such frame, both are on one body, or the name is taken.
+        """
+        loop = Loop(name, frame_a, frame_b, loop_checks.closing_joint(name, joint))
+        return _model(edit.add_loop(self._parts, loop, []))
+
+    def add_rod(self, name: str, frame_a: str, frame_b: str, length: Any) -> Model:
+        """The machine with a rod of that length, m, between two frames; see ``ModelBuilder.add_rod``.
+
+        Raises:
+            ModelError: the length is not positive; as ``add_loop``.
+        """
+        return _model(edit.add_loop(self._parts, Loop(name, frame_a, frame_b, Rod()), [length]))
+
+    def add_contact(
+        self,
+        name: str,
+        frame: str,
+        shape: Any,
+        surface: Any = None,
+        *,
+        against: str = ROOT,
+        smooth: bool = False,
+        **law: Any,
+    ) -> Model:
+        """The machine with one more contact; see ``ModelBuilder.add_contact``.
+
+        Raises:
+            ModelError: as ``ModelBuilder.add_contact`` and ``build``.
+        """
+        found = described(name, frame, shape, plane() if surface is None else surface, against, law, smooth)
+        return _model(edit.add_contact(self._parts, *found))
+
+    def add_coupling(self, name: str, joint_a: str, joint_b: str, coefficients: Sequence[Any]) -> Model:
+        """The machine with ``q_b = c_0 + c_1 q_a + ...`` between two joints; see ``ModelBuilder.add_coupling``.
+
+        Raises:
+            ModelError: the joints have not one coordinate of their own, or a coefficient is no finite number.
+        """
+        given = loop_checks.coefficients(name, coefficients)
+        return _model(edit.add_loop(self._parts, Loop(name, joint_a, joint_b, Coupling(len(given) - 1)), given))
+
+    def cut(self, joint: str, loop: str | None = None) -> Model:
+        """The same machine with a ring of its bodies cut elsewhere: it moves as before.
+
+        The joint becomes a loop of its name between the new frames ``"<joint>.a"`` and ``"<joint>.b"``, and the joint
+        that closed the ring a joint of the loop's name in the tree. Bodies between are hung from the other side: their
+        joints are turned round, parent for child, and their own frames are at these joints now; ``"<body>.uncut"`` is
+        the frame that a body had. Other frames stay where they are. ``cut_state`` has the coordinates.
+
+        A loop has no forces of its own: limits of the joint are lost, and no torque acts on it.
+
+        Args:
+            joint: Name of a joint in the ring, of a type that can close loops, see ``ModelBuilder.add_loop``.
+            loop: Name of the loop, if the joint is in several rings.
+
+        Raises:
+            ModelError: the joint is in no ring that a joint closes, or in several; it cannot close a loop; it has
+                damping, armature or another number that acts, mimics or is coupled; a ball between has such a number;
+                a name is taken.
+        """
+        return _model(ring_cut.cut(self._parts, joint, loop))
+
+    def cut_state(self, joint: str, q: Any, v: Any = None, loop: str | None = None) -> tuple[Array, Array]:
+        """The state of ``cut(joint, loop)`` in which it lies and moves as this machine does at (q, v).
+
+        Joints of screws between have the numbers that they had, the new joint those of the loop's frames: angles within
+        [-pi, pi].
+
+        Args:
+            joint, loop: As in ``cut``.
+            q: Configuration (nq,) in which the ring is closed.
+            v: Velocity (nv,), by default zero.
+
+        Returns:
+            Configuration and velocity of the other machine.
+
+        Raises:
+            ModelError: as ``cut``; q or v has a wrong shape or entries that are not finite.
+        """
+        return ring_cut.cut_state(self._parts, joint, q, v, loop)
+
     def add_payload(self, frame: str, parameters: Any) -> Model:
         """The machine with a load fixed to a frame, of ten parameters (10,) in the frame's axes about its origin.
 
@@ -330,10 +487,7 @@ class Model:
         return _model(edit.add_payload(self._parts, frame, parameters))
 
 
-DRIVES = (
-    "armature", "damping", "friction", "stiffness", "rest", "lower", "upper", "velocity_limit", "effort_limit",
-    "friction_speed", "limit_stiffness", "limit_damping", "actuator_time", "stribeck", "stribeck_speed",
-)  # fmt: skip
+DRIVES = tuple(USUAL)
 """The columns of ``Model.drives``."""
 
 _PARTS = (("axes", "pitches"), DRIVES)

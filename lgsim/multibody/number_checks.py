@@ -36,7 +36,8 @@ def check_numbers(topology: Topology, numbers: dict[str, Array], columns: Sequen
     Raises:
         ModelError: a machine cannot have one; the message names it and its joint, body or frame.
     """
-    known = {name: np.asarray(x) for name, x in numbers.items() if not isinstance(x, Tracer)}
+    # contacts have checks of their own
+    known = {name: np.asarray(x) for name, x in numbers.items() if name != "contacts" and not isinstance(x, Tracer)}
     if "drives" in known:
         drives = known.pop("drives")
         known |= {name: drives[..., i] for i, name in enumerate(columns)}
@@ -49,12 +50,28 @@ def check_numbers(topology: Topology, numbers: dict[str, Array], columns: Sequen
             raise ModelError(
                 f"{name}{owner}: expected {EXPECTED.get(name, 'finite numbers')}, got {_shown(values[at])}"
             )
+    if "loops" in known:
+        check_loop_numbers(topology, known["loops"])
     if {"lower", "upper"} <= known.keys():
         wrong = np.argwhere(known["lower"] > known["upper"])
         if len(wrong):
             at = tuple(int(i) for i in wrong[0])
             ends = f"{known['lower'][at]:g} and {known['upper'][at]:g}"
             raise ModelError(f"lower, upper{_owner(topology, 'lower', at)}: expected lower <= upper, got {ends}")
+
+
+def check_loop_numbers(topology: Topology, numbers: Any) -> None:
+    """Check the numbers (..., k) of all loops, which are finite, by their kinds.
+
+    Raises:
+        ModelError: a rod has no length, for one.
+    """
+    count = topology.loop_number_starts[-1]
+    for values in np.reshape(np.asarray(numbers, float), (-1, count)) if count else ():
+        for i, loop in enumerate(topology.loops):
+            fault = loop.kind.fault(values[topology.loop_number_starts[i] : topology.loop_number_starts[i + 1]])
+            if fault:
+                raise ModelError(f"loop {loop.name!r}: {fault}")
 
 
 def check_quaternions(topology: Topology, name: str, q: Any) -> None:
@@ -128,6 +145,8 @@ def _owner(tree: Topology, name: str, at: tuple[int, ...]) -> str:
     """The words for what a number belongs to, by the last axes of its place."""
     if name == "gravity":
         return ""
+    if name == "loops":
+        return f", {tree.loop_number(at[-1])}"
     if name == "inertias":
         return f" of body {tree.body_names[at[-1]]!r}"
     if name == "frames":

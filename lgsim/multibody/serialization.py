@@ -12,23 +12,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.multibody.builder import USUAL
+from lgsim.multibody.contacts import Contact
 from lgsim.multibody.joint import Joint, Row
+from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.joints import JOINTS
+from lgsim.multibody.loops import KINDS, Loop, LoopKind
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.topology import ModelError, Topology
 
 _KINDS = {kind.__name__: kind for kind in JOINTS}
+_LOOP_KINDS = {kind.__name__: kind for kind in KINDS}
 
 
 def to_record(model: Model) -> tuple[str, dict[str, np.ndarray]]:
     """(the topology as JSON, the numbers by name): all that ``from_record`` needs."""
     tree = model.topology
     plain = {field.name: getattr(tree, field.name) for field in fields(Topology)}
-    if not tree.stribeck:
-        del plain["stribeck"]  # as in records of versions that did not know it
-    plain["joints"] = [{"kind": type(joint).__name__, **asdict(joint)} for joint in tree.joints]
-    numbers = {f.name: np.asarray(getattr(model, f.name)) for f in fields(Model) if f.name != "topology"}
+    for name in ("stribeck", "loops", "contacts"):
+        if not plain[name]:
+            del plain[name]  # as in records of versions that did not know it
+    if tree.loops:
+        plain["loops"] = [{**vars(loop), "kind": _plain_kind(loop.kind)} for loop in tree.loops]
+    if tree.contacts:
+        plain["contacts"] = [contact.plain() for contact in tree.contacts]
+    plain["joints"] = [_plain_joint(joint) for joint in tree.joints]
+    named = {f.name: getattr(model, f.name) for f in fields(Model) if f.name != "topology"}
+    numbers = {name: np.asarray(x) for name, x in named.items() if x is not None}
     return json.dumps(plain), numbers
 
 
@@ -36,14 +45,22 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
     """The model of a record.
 
     Raises:
-        ModelError: the text is no record, names a joint that lgsim does not have, or numbers are missing.
+        ModelError: the text is no record, names a joint or a kind of loop that lgsim does not have, or numbers are
+            missing.
     """
     try:
         plain = json.loads(text)
         joints = tuple(_joint(dict(joint)) for joint in plain.pop("joints"))
+        plain["loops"] = [Loop(**{**loop, "kind": _kind(dict(loop["kind"]))}) for loop in plain.get("loops", [])]
+        plain["contacts"] = [Contact.of_plain(contact) for contact in plain.get("contacts", [])]
         rest: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in plain.items()}
         tree = Topology(joints, **rest)
-        found = {f.name: jnp.asarray(numbers[f.name]) for f in fields(Model) if f.name != "topology"}
+        wanted = [f.name for f in fields(Model) if f.name not in ("topology", "loops", "contacts")]
+        found = {name: jnp.asarray(numbers[name]) for name in wanted}
+        if tree.loop_number_starts[-1]:
+            found["loops"] = jnp.asarray(numbers["loops"])
+        if tree.contacts:
+            found["contacts"] = jnp.asarray(numbers["contacts"])
         # columns that records of older versions lack are what a builder takes where nothing is given
         lacking = jnp.asarray([USUAL[name] for name in DRIVES[found["drives"].shape[1] :]], found["drives"].dtype)
         more = jnp.broadcast_to(lacking, (len(found["drives"]), lacking.size))
@@ -60,6 +77,21 @@ def fingerprint(model: Model) -> str:
     for leaf in jax.tree.leaves(model):
         digest.update(np.ascontiguousarray(leaf).tobytes())
     return digest.hexdigest()[:16]
+
+
+def _plain_joint(joint: Joint) -> dict[str, Any]:
+    return {"kind": type(joint).__name__, **asdict(joint)}
+
+
+def _plain_kind(kind: LoopKind) -> dict[str, Any]:
+    found = {f.name: getattr(kind, f.name) for f in fields(kind)}
+    plain = {name: _plain_joint(x) if isinstance(x, Joint) else x for name, x in found.items()}
+    return {"kind": type(kind).__name__, **plain}
+
+
+def _kind(plain: dict[str, Any]) -> LoopKind:
+    kind = _LOOP_KINDS[plain.pop("kind")]
+    return kind(**{name: _joint(dict(x)) if isinstance(x, dict) else x for name, x in plain.items()})
 
 
 def _joint(plain: dict[str, Any]) -> Joint:

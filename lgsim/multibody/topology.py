@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jax.core import Tracer
 
+from lgsim.multibody.contacts.contact import Contact
 from lgsim.multibody.joint import GroupJoint, Joint
 
 
 class ModelError(ValueError):
     """A machine that cannot be: the message names the body or joint, what was expected and what came."""
 
+
+RARE = {"rare": True}
+"""Marks fields that few machines have: texts and fingerprints of the others are as they were without them."""
 
 WORLD = -1
 """The parent of a root."""
@@ -37,6 +41,8 @@ class Topology:
         frame_bodies: The body of each frame, ``WORLD`` for one that does not move.
         lags: Whether a drive follows its command with a lag, so that a motion has the drives' forces as states too.
         stribeck: Whether dry friction has a Stribeck part, which costs an exponential for each degree of freedom.
+        loops: What ties frames or joints beyond the tree, see ``lgsim.multibody.loops``.
+        contacts: What touches what.
     """
 
     joints: tuple[Joint, ...]
@@ -48,6 +54,13 @@ class Topology:
     frame_bodies: tuple[int, ...] = ()
     lags: bool = False
     stribeck: bool = field(default=False, repr=False)  # as texts of it were before
+    loops: tuple[Any, ...] = field(default=(), metadata=RARE)
+    contacts: tuple[Contact, ...] = field(default=(), metadata=RARE)
+
+    def __repr__(self) -> str:
+        """Fields by name; what few machines have only where it is there, as texts of others were before."""
+        shown = [(f, getattr(self, f.name)) for f in fields(self) if f.repr]
+        return f"Topology({', '.join(f'{f.name}={x!r}' for f, x in shown if x or not f.metadata)})"
 
     def sticking(self, stribeck: Any) -> Topology:
         """The same with such Stribeck friction; numbers that are being traced count as other than zero."""
@@ -188,6 +201,38 @@ class Topology:
         return carried[last][:, first]
 
     @property
+    def loop_rows(self) -> int:
+        """Accelerations that loops forbid."""
+        return sum(loop.kind.rows for loop in self.loops)
+
+    @cached_property
+    def loop_row_starts(self) -> tuple[int, ...]:
+        """Where the rows of each loop begin."""
+        return _starts([loop.kind.rows for loop in self.loops])
+
+    @cached_property
+    def loop_number_starts(self) -> tuple[int, ...]:
+        """Where the numbers of each loop begin in ``Model.loops``."""
+        return _starts([len(loop.kind.number_names) for loop in self.loops])
+
+    def loop_joints(self, loop: Any) -> tuple[int, ...]:
+        """The joints of the ring that a loop closes, those that carry one of its ends; the joints that it couples."""
+        if not loop.kind.on_frames:
+            return self.joint_names.index(loop.a), self.joint_names.index(loop.b)
+        carry_a, carry_b = (self._carriers(self.frame_place(end)[0]) for end in (loop.a, loop.b))
+        return tuple(int(i) for i in np.flatnonzero(carry_a != carry_b))
+
+    def _carriers(self, body: int) -> np.ndarray:
+        """Whether each joint carries a body, (n,)."""
+        return np.zeros(self.bodies, bool) if body == WORLD else self.carried[body]
+
+    def loop_number(self, place: int) -> str:
+        """The words for the number of that place in ``Model.loops``."""
+        i = next(i for i in range(len(self.loops)) if place < self.loop_number_starts[i + 1])
+        loop = self.loops[i]
+        return f"{loop.kind.number_names[place - self.loop_number_starts[i]]} of loop {loop.name!r}"
+
+    @property
     def has_mimic(self) -> bool:
         """Whether a joint follows another one."""
         return any(m is not None for m in self.mimics)
@@ -211,6 +256,15 @@ class Topology:
             if parent != WORLD:
                 out[body] |= out[parent]
         return out
+
+    def frame_place(self, frame: str) -> tuple[int, int | None]:
+        """(the body that carries a frame, its place in ``Model.frames``), None for a body's own frame or "world"."""
+        if frame == ROOT:
+            return WORLD, None
+        if frame in self.body_names:
+            return self.body_names.index(frame), None
+        place = self.frame_names.index(frame)
+        return self.frame_bodies[place], place
 
     def q_slice(self, joint: int) -> slice:
         """The joint's part of q."""

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.forward_dynamics import forward_dynamics_by_jacobians
+from lgsim.dynamics.loops.closure_checks import check_start
 from lgsim.integrators.method import Method, Number, count
 from lgsim.integrators.methods import MK4
 from lgsim.lie.action import Action, Point, Product, Translation
@@ -20,7 +21,13 @@ from lgsim.multibody import block_diagonal
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.simulation.actuated_control import ActuatedControl, actuated, sampled_method
-from lgsim.simulation.equations_of_motion import TorqueSegment, equations_of_motion, initial_state, state_space
+from lgsim.simulation.equations_of_motion import (
+    TorqueSegment,
+    equations_of_motion,
+    initial_state,
+    split_state,
+    state_space,
+)
 from lgsim.simulation.methods import method_name
 from lgsim.simulation.motion_field import MOTION_FIELD, MotionField
 from lgsim.simulation.state_space import StateSpace
@@ -166,6 +173,14 @@ class Dynamics(eqx.Module):
     def step(self, t: Number, y: Point, u: Float[Array, " m"], args: Any) -> Point:
         """The state at t + dt, from y at t (s) under the control u."""
 
+    def check_start(self, y0: Point) -> None:
+        """Check that states can begin at y0, outside of ``jit``.
+
+        Raises:
+            ValueError: y0 is off the manifold, or opens or tears loops of a machine.
+        """
+        self.action.check_point(y0, "y0")
+
     def linearized(
         self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
@@ -286,6 +301,11 @@ class Machine(Dynamics):
         q = self.model.neutral() if q is None else jnp.asarray(q, self.model.dtype)
         v = jnp.zeros(self.model.nv, self.model.dtype) if v is None else jnp.asarray(v, self.model.dtype)
         return initial_state(self.model, q, v, None, self.drive)
+
+    def check_start(self, y0: Point) -> None:
+        super().check_start(y0)
+        if self.model.topology.loops:
+            check_start(self.model, *split_state(self.model, y0)[:2])
 
     def forces(self, u: Float[Array, " m"]) -> Float[Array, " nv"]:
         """The joint forces S u, N m or N."""
@@ -446,7 +466,7 @@ def _advance(
     dtype = jax.tree.leaves(y)[0].dtype
     t, h = jnp.asarray(t, dtype), jnp.asarray(dt, dtype) / substeps
     if substeps == 1:
-        return method.step(action, field, t, y, h, args)[0]
+        return action.restore(field, method.step(action, field, t, y, h, args)[0], args)
     if isinstance(method, MachineMethod) and isinstance(field, MachineField):
         # its own state goes through all steps between two nodes
         (model, _, _), _ = field.machine(args)
@@ -455,6 +475,7 @@ def _advance(
         return method.state(model, own)
 
     def once(y: Point, k: Array) -> tuple[Point, None]:
-        return method.step(action, field, t + k.astype(dtype) * h, y, h, args)[0], None
+        y = method.step(action, field, t + k.astype(dtype) * h, y, h, args)[0]
+        return action.restore(field, y, args), None
 
     return jax.lax.scan(once, y, jnp.arange(substeps))[0]

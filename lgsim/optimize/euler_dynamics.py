@@ -17,6 +17,7 @@ from lgsim.integrators.method import Number
 from lgsim.lie.ad_functions import AD_EXP, DEXP, DEXPINV
 from lgsim.linalg.dense import product
 from lgsim.multibody import block_diagonal
+from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.optimize.dynamics import EulerTransition, Machine, matrices
@@ -36,7 +37,7 @@ class SymplecticEulerDynamics(Machine):
         selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
 
     Raises:
-        ValueError: drives of the model lag, which these steps know nothing of.
+        ValueError: drives of the model lag or it has contacts, which these steps know nothing of.
     """
 
     model: Model
@@ -50,9 +51,18 @@ class SymplecticEulerDynamics(Machine):
         self.selection = None if selection is None else jnp.asarray(selection, dtype)
 
     def __check_init__(self):
+        if isinstance(self.model, Model):
+            refuse_loops(
+                self.model.topology, "SymplecticEulerDynamics", "its steps would open them", "take MultibodyDynamics"
+            )
         if isinstance(self.model, Model) and self.model.topology.lags:
             raise ValueError(
                 "model: some of its drives lag (actuator_time), which MultibodyDynamics takes into account"
+            )
+        if isinstance(self.model, Model) and self.model.topology.contacts:
+            raise ValueError(
+                f"model: it has contacts ({self.model.contact_names[0]!r}), which these steps do not bear; take"
+                " MultibodyDynamics, with Rodas4 where friction is fast"
             )
 
     @property

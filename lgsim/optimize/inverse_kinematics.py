@@ -17,6 +17,7 @@ from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.lie.group import SE3
 from lgsim.linalg.box_qp import native_box_minimum
 from lgsim.linalg.levenberg_marquardt import FixedFactorDamping
+from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
 from lgsim.optimize.constraints import check_order
 from lgsim.support import check
@@ -374,12 +375,19 @@ def inverse_kinematics(
         The configurations, with the errors that are left and a result code that is a sentence.
 
     Raises:
+        ModelError: the machine has loops, which the search would open.
         ValueError: there is no such frame, a shape is wrong, or the limits are infeasible.
         TypeError: dtypes differ from the model's.
 
     Source: Fan and Yuan 2005, On the quadratic convergence of the Levenberg-Marquardt method without nonsingularity
     assumption, Computing 74, for the damping by the error.
     """
+    refuse_loops(
+        model.topology,
+        "inverse_kinematics",
+        "the search would open them",
+        "put the target's joint where it has to be and take lgsim.close_loops(model, q, hold=[that joint])",
+    )
     several = not isinstance(frame, str | int)
     names = tuple(frame) if several else (frame,)
     given, weights = (list(x) if several else [x] for x in (target, _each(weight, len(names), several)))

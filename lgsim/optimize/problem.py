@@ -232,7 +232,7 @@ def _check_start(problem: Problem) -> None:
     """Raise where y0 breaks a bound of the state, which no control can mend."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((problem.y0, problem.constraints))):
         return
-    problem.dynamics.action.check_point(problem.y0, "y0")
+    problem.dynamics.check_start(problem.y0)
     for i, c in enumerate(problem.constraints):
         rows = c.state_value(problem.y0)
         if rows is not None and not bool(np.all(np.asarray(rows) <= 0)):

@@ -7,7 +7,7 @@ leaves, so that they can be differentiated, mapped and changed without compiling
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,12 +20,14 @@ from lgsim.actuators.torque_speed_limit import limited_by_speed
 from lgsim.dynamics.forces import gravity_forces
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
+from lgsim.dynamics.loops.loop_functions import actuated_inverse_dynamics
 from lgsim.integrators.method import Number
 from lgsim.lie import quaternion, se3
 from lgsim.lie.group import norm
 from lgsim.multibody.inertia import rotational_inertia
+from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import WORLD
+from lgsim.multibody.topology import WORLD, ModelError
 
 Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]
@@ -34,6 +36,11 @@ Gain = int | float | Float[np.ndarray, "..."] | Float[Array, "..."]
 """A number, or one for each degree of freedom (nv,)."""
 Target = Configuration | Callable[[Number], tuple[Configuration, Velocity, Velocity]]
 """A constant configuration (nq,), or ``target(t)`` with configuration, velocity and acceleration."""
+
+
+def _names(actuated: Sequence[str] | None) -> Sequence[str] | None:
+    """Names as a tuple, which can be hashed; a string stays one, for the error of who takes the names."""
+    return actuated if actuated is None or isinstance(actuated, str) else tuple(actuated)
 
 
 class ControlLaw(eqx.Module):
@@ -85,10 +92,26 @@ class ControlSum(ControlLaw):
 
 
 class GravityCompensation(ControlLaw):
-    """The forces that hold the machine against gravity, less those of a floating base, which no motor gives."""
+    """The forces that hold the machine against gravity, less those of a floating base, which no motor gives.
+
+    Of a machine with loops the driven joints hold it, ``S tau + J' f = g(q)``, see ``actuated_inverse_dynamics``.
+
+    Attributes:
+        actuated: Names of the driven joints of a machine with loops; None for one without.
+    """
+
+    actuated: Sequence[str] | None = eqx.field(static=True, default=None, converter=_names)
 
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
-        """The gravity forces ``g(q)`` (nv,), N m or N, zero on a floating base."""
+        """The gravity forces ``g(q)`` (nv,), N m or N, zero on a floating base.
+
+        Raises:
+            ModelError: the machine has loops and no joints are named, or it has none and some are.
+        """
+        _check_actuated(self, self.actuated, model)
+        if self.actuated is not None:
+            still = jnp.zeros_like(v)
+            return actuated_inverse_dynamics(model, q, still, still, self.actuated).tau
         return _zero_on_base(model, gravity_forces(model, q))
 
 
@@ -120,20 +143,32 @@ class PD(ControlLaw):
 class ComputedTorque(ControlLaw):
     """Inverse dynamics of the target with feedback: the error obeys ``e'' + damping e' + stiffness e = 0``.
 
+    Of a machine with loops the driven joints give it, see ``actuated_inverse_dynamics``; the target is closed, and the
+    error obeys that to first order, since the loops bend its way.
+
     Attributes:
         target: Configuration (nq,), or a function of time that gives (q, v, v').
         stiffness: 1/s^2, a number or (nv,).
         damping: 1/s, a number or (nv,).
+        actuated: Names of the driven joints of a machine with loops; None for one without.
     """
 
     target: Target
     stiffness: Gain
     damping: Gain
+    actuated: Sequence[str] | None = eqx.field(static=True, default=None, converter=_names)
 
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
-        """The forces ``M(q) (v_t' + damping (v_t - v) + stiffness e) + h(q, v)`` (nv,), N m or N; zero on a base."""
+        """The forces ``M(q) (v_t' + damping (v_t - v) + stiffness e) + h(q, v)`` (nv,), N m or N; zero on a base.
+
+        Raises:
+            ModelError: the machine has loops and no joints are named, or it has none and some are.
+        """
         target_q, target_v, target_a = _target_motion(self.target, t, v)
         a = target_a + self.damping * (target_v - v) + self.stiffness * model.difference(q, target_q)
+        _check_actuated(self, self.actuated, model)
+        if self.actuated is not None:
+            return actuated_inverse_dynamics(model, q, v, a, self.actuated).tau
         return _zero_on_base(model, inverse_dynamics(model, q, v, a))
 
 
@@ -279,6 +314,20 @@ def _target_motion(target: Target, t: Number, v: Velocity) -> tuple[Configuratio
 def _zero_on_base(model: Model, tau: Force) -> Force:
     """The joint forces with zeros in the place of the six of a floating base."""
     return tau.at[:6].set(0) if model.topology.floats else tau
+
+
+def _check_actuated(law: ControlLaw, actuated: Sequence[str] | None, model: Model) -> None:
+    """Check that driven joints are named where a machine has loops, and nowhere else.
+
+    Raises:
+        ModelError: it has loops and no joints are named, or none and some are.
+    """
+    name = type(law).__name__
+    if actuated is None:
+        why = "it does not know which joints are driven"
+        refuse_loops(model.topology, f"{name}() without actuated", why, f"take {name}(..., actuated=[names of joints])")
+    elif not model.topology.loops:
+        raise ModelError(f"actuated: {name} takes names of driven joints for machines with loops, this one has none")
 
 
 def _rotate(M: Float[Array, "3 3"], x: Float[Array, " 3"]) -> Float[Array, " 3"]:

@@ -5,8 +5,9 @@ states w of actuators. It obeys
 
     q' = v,    M(q) v' + h(q, v) = tau + passive_forces(q, v) + J^T F,    T z' = c - z,    w' = g(q, v, w, u),
 
-with tau = z where a drive lags by T > 0, and tau = c where it does not; c is the command of the drives, or the force
-c(q, v, w, u) of actuators under commands u.
+F being external wrenches and those of the machine's contacts, ``contact_forces``; with tau = z where a drive lags by
+T > 0, and tau = c where it does not; c is the command of the drives, or the force c(q, v, w, u) of actuators under
+commands u.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum
+from lgsim.dynamics.contacts.contact_forces import contact_wrenches
 from lgsim.dynamics.forward_dynamics import forward_dynamics
+from lgsim.dynamics.loops.closure_checks import check_start
 from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.integrators.method import Number
 from lgsim.multibody.model import Model
@@ -91,7 +94,8 @@ def initial_state(
 
     Raises:
         TypeError: dtypes differ from the model's, or the model is none.
-        ValueError: a shape is wrong, or forces or states are given where nothing has them.
+        ValueError: a shape is wrong, loops are open, torn or lock the machine, or forces or states are given where
+            nothing has them.
     """
     if not isinstance(model, Model):
         raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
@@ -100,6 +104,8 @@ def initial_state(
     state = [_state_part(model, "q0", q0, model.nq), _state_part(model, "v0", v0, model.nv)]
     if not isinstance(state[0], Tracer):
         check_quaternions(model.topology, "q0", state[0])
+    if model.topology.loops:
+        check_start(model, *state)
     if model.topology.lags:
         tau0 = jnp.zeros(model.nv, model.dtype) if tau0 is None else tau0
         state.append(_state_part(model, "tau0", tau0, model.nv))
@@ -272,6 +278,28 @@ def drives(
 # Equations of motion.
 
 
+def external_wrenches(
+    model: Model, wrenches: Wrenches | None, t: Number, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, "bodies 6"] | None:
+    """All wrenches on the bodies, in their frames, N and N m: the given ones and those of the machine's contacts.
+
+    Args:
+        model: The machine.
+        wrenches: ``wrenches(t, q, v, model)``, (bodies, 6), or None.
+        t: Time, s.
+        q: Configuration (nq,).
+        v: Velocity (nv,), rad/s or m/s.
+
+    Returns:
+        (bodies, 6), or None where nothing acts.
+    """
+    given = None if wrenches is None else wrenches(t, q, v, model)
+    if not model.topology.contacts:
+        return given
+    own = contact_wrenches(model, q, v)
+    return own if given is None else given + own
+
+
 def acceleration(
     model: Model,
     tau: Float[Array, " nv"],
@@ -281,7 +309,7 @@ def acceleration(
     v: Float[Array, " nv"],
     solve: Solve = forward_dynamics,
 ) -> Float[Array, " nv"]:
-    """The derivative of v under the drives' forces, the model's own dampers and springs, and external wrenches.
+    """The derivative of v under the drives' forces, the model's own dampers, springs and contacts, and wrenches.
 
     Args:
         model: The machine.
@@ -295,7 +323,7 @@ def acceleration(
     Returns:
         v' (nv,), rad/s^2 or m/s^2.
     """
-    external = None if wrenches is None else wrenches(t, q, v, model)
+    external = external_wrenches(model, wrenches, t, q, v)
     return solve(model, q, v, tau + passive_forces(model, q, v), external)
 
 

@@ -14,10 +14,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim.dynamics.contacts.contact_forces import contact_points
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.integrators.method import Number
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import split_state
+from lgsim.support.messages import unknown_name
 
 Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]
@@ -77,6 +79,20 @@ class Coordinate(eqx.Module):
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Float[Array, ""]:
         """The coordinate ``q_i`` (), rad or m."""
         return q[self.place]
+
+
+class ContactDepth(eqx.Module):
+    """The depth of a contact's deepest point, m; negative where it is apart.
+
+    Attributes:
+        points: Where its points are among those of all contacts.
+    """
+
+    points: tuple[int, int] = eqx.field(static=True)
+
+    def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Float[Array, ""]:
+        """The depth ``max_i d_i`` () over the contact's points, m."""
+        return jnp.max(contact_points(model, q).depth[slice(*self.points)])
 
 
 def threshold_event(
@@ -154,3 +170,45 @@ def height_reaches(model: Model, frame: str | int, value: Number, *, rising: boo
     place = frame_index(model.topology, frame)
     name = f"the height of the frame {model.frame_names[place]!r}"
     return threshold_event(Height(place), value, rising=rising, name=name, unit="m")
+
+
+def touches(model: Model, contact: str) -> eqx.Module:
+    """The event that a contact begins: the first of its points reaches the surface.
+
+    Args:
+        model: The machine.
+        contact: Name of a contact.
+
+    Returns:
+        An ``adaptive.Event`` for ``simulate_adaptive``.
+
+    Raises:
+        ModuleNotFoundError: diffrax is missing.
+        ValueError: there is no such contact.
+    """
+    return _depth_event(model, contact, rising=True)
+
+
+def leaves(model: Model, contact: str) -> eqx.Module:
+    """The event that a contact ends: the last of its points leaves the surface.
+
+    Args:
+        model: The machine.
+        contact: Name of a contact.
+
+    Returns:
+        An ``adaptive.Event`` for ``simulate_adaptive``.
+
+    Raises:
+        ModuleNotFoundError: diffrax is missing.
+        ValueError: there is no such contact.
+    """
+    return _depth_event(model, contact, rising=False)
+
+
+def _depth_event(model: Model, contact: str, rising: bool) -> eqx.Module:
+    if contact not in model.contact_names:
+        raise ValueError(unknown_name("contact: expected the name of a contact", contact, model.contact_names))
+    part = model.point_slices[contact]
+    depth = ContactDepth((part.start, part.stop))
+    return threshold_event(depth, 0.0, rising=rising, name=f"the depth of the contact {contact!r}", unit="m")

@@ -77,10 +77,12 @@ def check_gradient_finite(
 
 def check_model_gradient_finite(model: Model, step: Int[Array, ""], t: Float[Array, ""]) -> Model:
     """The model with ``check_gradient_finite`` on all its numbers."""
-    numbers = {f.name: getattr(model, f.name) for f in fields(Model) if f.name != "topology"}
+    found = {f.name: getattr(model, f.name) for f in fields(Model) if f.name != "topology"}
+    numbers = {name: x for name, x in found.items() if x is not None}
     checked = {
         name: check_gradient_finite(CheckedQuantity(model.topology, name, name, "the model's numbers"), step, t, x)
         for name, x in numbers.items()
+        if x is not None
     }
     return Model(model.topology, **checked)
 
@@ -181,6 +183,11 @@ def _owner_of_drive(tree: Topology, at: tuple[int, ...]) -> str:
     return f", {DRIVES[at[-1]]}{_owner_of_v(tree, at[:-1])}"
 
 
+def _owner_of_contact(tree: Topology, at: tuple[int, ...]) -> str:
+    contact = tree.contacts[at[-2]]
+    return f", {(*contact.columns, *[''] * (at[-1] + 1))[at[-1]]} of the contact {contact.name!r}"
+
+
 _OWNERS = {
     "q": _owner_of_q,
     "v": _owner_of_v,
@@ -194,6 +201,8 @@ _OWNERS = {
     "mimic": lambda tree, at: _joint(tree, at[-2]),
     "frames": lambda tree, at: f", frame {tree.frame_names[at[-3]]!r}",
     "gravity": lambda tree, at: "",
+    "contacts": _owner_of_contact,
+    "loops": lambda tree, at: f", {tree.loop_number(at[-1])},",
     "commands": lambda tree, at: f" number {at[-1]}",
     "actuators": lambda tree, at: f" number {at[-1]}",
 }

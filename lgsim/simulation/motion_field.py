@@ -12,12 +12,14 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
+from lgsim.dynamics.contacts.contact_forces import contact_wrenches
+from lgsim.dynamics.contacts.contact_slopes import contact_slopes
 from lgsim.dynamics.forward_dynamics import forward_dynamics_derivatives
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_derivatives, passive_forces
 from lgsim.dynamics.resolvent import solve_step, step_system
 from lgsim.dynamics.resolvent_recursion import applies, solve_tree, tree_system
-from lgsim.integrators.linearly_implicit import Linearization
+from lgsim.integrators.linearly_implicit import Linearization, linearize
 from lgsim.lie.action import Action
 from lgsim.lie.ad_functions import AdFunction
 from lgsim.multibody import block_diagonal
@@ -67,7 +69,7 @@ class ForceSlopes(NamedTuple):
         tau: The joint forces of drives and of the machine's own dampers, springs, friction and stops (nv,).
         passive_slopes: The derivatives of the latter, (nv, nv) and (nv, nv).
         drive_rate: The rate of the forces of drives that lag (nv,), None where none does.
-        wrenches: External wrenches (bodies, 6), or None.
+        wrenches: Wrenches on the bodies (bodies, 6), those of contacts included, or None.
         wrench_slopes: What their derivatives are worth in the joints, as ``command_slopes``; zero without wrenches.
         actuators: Of actuators with states, else None.
     """
@@ -83,13 +85,13 @@ class ForceSlopes(NamedTuple):
 
 
 def force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = False) -> ForceSlopes:
-    """The forces at (t, y): control and wrenches by forward mode, all else in closed form.
+    """The forces at (t, y): control and wrenches by forward mode, contacts and all else in closed form.
 
     Args:
         t: Time, s.
         y: State (q, v, tau of drives that lag).
         args: As those of ``equations_of_motion``.
-        by_joints: Whether there are no wrenches and each joint's force depends on its own joint alone.
+        by_joints: Whether there are no wrenches and no contacts, and each joint's force depends on its own joint alone.
     """
     (model, control, wrenches), segment = args
     q, v, z = split_state(model, y)
@@ -123,7 +125,7 @@ def force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = Fal
             if w is not None:
                 by_w, own = jax.jacfwd(command, 3)(t, zero, zero, dw)
                 actuators = ActuatorSlopes(own_rate, (own_by_q, own_by_v, own_by_time), own, by_w)
-        if wrenches is not None:
+        if wrenches is not None or model.topology.contacts:
             external, worth = _worth(model, wrenches, t, q, v)
     tau, drive_rate = actuator_dynamics(model, given, z)
     total = tau + passive_forces(model, q, v)
@@ -153,12 +155,16 @@ class MotionField(eqx.Module):
         With drives that lag by T the command c enters the joint forces by ``s / (T + s)`` of its derivatives, and
         ``T / (T + s)`` of the right side of the drives' forces acts beside it: their rows are eliminated first. Before
         these, those of actuators are: ``(1 - s g_w) w = r_w + s (g_q x + g_v y)``. Large machines whose forces act
-        joint by joint are solved in O(n).
+        joint by joint are solved in O(n). Of machines with loops the dense
+        Jacobian is taken.
         """
         (model, control, wrenches), _ = args
+        if model.topology.loops:
+            return linearize(action, equations_of_motion, t, y, args, s)
         q, v, z = split_state(model, y)
         nv, zero, end = model.nv, jnp.zeros_like(v), model.nv * (2 if z is None else 3)
-        large = nv > SMALL and wrenches is None and _by_joints(control) and applies(model.topology)
+        large = nv > SMALL and wrenches is None and not model.topology.contacts and _by_joints(control)
+        large = large and applies(model.topology)
         forces = force_slopes(t, y, args, large)
         (by_q, by_v, command_rate), own = forces.command_slopes, forces.actuators
         system_of_own, to_command = None, None
@@ -259,19 +265,29 @@ def _inverse_lags(model: Model) -> tuple[Bool[Array, " nv"], Float[Array, " nv"]
 
 
 def _worth(
-    model: Model, wrenches: Wrenches, t: Float[Array, ""], q: Float[Array, " nq"], v: Float[Array, " nv"]
+    model: Model, wrenches: Wrenches | None, t: Float[Array, ""], q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> tuple[Array, tuple[Array, Array, Array]]:
-    """(the wrenches (bodies, 6), what their changes along q, by v and by time are worth in the joints)."""
+    """(the wrenches (bodies, 6), what their changes along q, by v and by time are worth in the joints).
+
+    Those of contacts are known in closed form, given ones by forward mode.
+    """
     zero = jnp.zeros_like(v)
+    own, worth = None, (jnp.zeros((model.nv, model.nv), v.dtype),) * 2
+    if model.topology.contacts:
+        own, worth = contact_wrenches(model, q, v), contact_slopes(model, q, v)
+        if wrenches is None:
+            return own, (*worth, zero)
+    assert wrenches is not None  # else there is nothing to differentiate
 
     def moved(t: Array, dq: Array, dv: Array) -> Array:
         return wrenches(t, model.retract(q, dq), v + dv, model)
 
-    external, rate = jax.jvp(lambda t: moved(t, zero, zero), (t,), (jnp.ones_like(t),))
+    given, rate = jax.jvp(lambda t: moved(t, zero, zero), (t,), (jnp.ones_like(t),))
 
     def joint_forces(change: Array) -> Array:
-        return -jax.jvp(lambda x: inverse_dynamics(model, q, zero, zero, x), (external,), (change,))[1]
+        return -jax.jvp(lambda x: inverse_dynamics(model, q, zero, zero, x), (given,), (change,))[1]
 
-    by_q, by_v = jax.jacfwd(moved, (1, 2))(t, zero, zero)
     columns = jax.vmap(joint_forces, in_axes=-1, out_axes=-1)
-    return external, (columns(by_q), columns(by_v), joint_forces(rate))
+    by_q, by_v = (columns(x) for x in jax.jacfwd(moved, (1, 2))(t, zero, zero))
+    external = given if own is None else given + own
+    return external, (worth[0] + by_q, worth[1] + by_v, joint_forces(rate))

@@ -28,6 +28,7 @@ from lgsim.simulation.equations_of_motion import (
     actuator_dynamics,
     actuator_part,
     commanded_forces,
+    external_wrenches,
     initial_state,
     sample_actuators,
     settle_actuators,
@@ -105,9 +106,9 @@ def rollout(
     numbers never compile again.
 
     Args:
-        model: The machine; dampers, springs, dry friction and stops are its own, see ``passive_forces``. Where an
-            ``actuator_time`` T is not zero, torques and control are commands: ``T tau' = command - tau``. Explicit
-            methods need a step of at most about 2 T.
+        model: The machine; dampers, springs, dry friction, stops and contacts are its own, see ``passive_forces`` and
+            ``contact_forces``. Where an ``actuator_time`` T is not zero, torques and control are commands:
+            ``T tau' = command - tau``. Explicit methods need a step of at most about 2 T.
         q0: Configuration at t0.
         v0: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
         dt: Step, s; negative ones run backwards.
@@ -288,15 +289,20 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     tau, rate = actuator_dynamics(probed_model, command, z)
     passive = passive_forces(probed_model, *probed_state("the passive forces"))
     external = evaluate(wrenches, "the wrenches")
+    given = None if external is None else lambda *_: external
+    contacts = model.topology.contacts
+    touched = probed_state("the contacts") if contacts else (q, v)
+    acting = external_wrenches(probed_model, given, t, *touched)
     total = probe("the forward dynamics", "force", "v", tau + passive)
-    a = forward_dynamics(probed_model, *probed_state("the forward dynamics"), total, external)
+    a = forward_dynamics(probed_model, *probed_state("the forward dynamics"), total, acting)
     quantities = {
         **{name: (name, getattr(model, name)) for name in ("placements", "screws", "inertias", "mimic", "frames")},
-        "state": ("state", y), f"given {word}": (kind, torques),
+        "contacts": ("contacts", model.contacts), "state": ("state", y), f"given {word}": (kind, torques),
         f"{'force' if kind == 'v' else word} of the control": (kind, own),
         "rate of the actuators' states": ("actuators", own_rate), "force of the drive": ("v", tau),
         "rate of the drive's force": ("v", rate), "passive force": ("v", passive),
-        "external wrench": ("wrenches", external), "acceleration": ("v", a),
+        "external wrench": ("wrenches", external), "wrench of the contacts": ("wrenches", acting if contacts else None),
+        "acceleration": ("v", a),
     }  # fmt: skip
     check_finite(step, t, *((CheckedQuantity(tree, f"the {name}", kind), x) for name, (kind, x) in quantities.items()))
     return jnp.concatenate([part for part in (v, a, rate, own_rate) if part is not None])

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from lgsim.dynamics.contacts.contact_forces import contact_forces, contact_points
 from lgsim.dynamics.kinematics import forward_kinematics, frame_accelerations, frame_index, frame_twists
 from lgsim.dynamics.passive_forces import coordinates
 from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ROOT
+from lgsim.support.messages import unknown_name
 
 
 class IMU(NamedTuple):
@@ -23,6 +28,21 @@ class IMU(NamedTuple):
 
     specific_force: Float[Array, "*batch 3"]
     rate: Float[Array, "*batch 3"]
+
+
+class ForcePlate(NamedTuple):
+    """What a force plate feels, in the axes of its frame.
+
+    Attributes:
+        force: That of the ground on what stands on it, (..., 3), N; (0, 0, m g) under a machine at rest.
+        moment: Its moment about the frame's origin, (..., 3), N m.
+        center: The center of pressure in the frame's plane of x and y, (..., 2), m: where a force alone, with a moment
+            about z, does the same. The origin where nothing presses.
+    """
+
+    force: Float[Array, "*batch 3"]
+    moment: Float[Array, "*batch 3"]
+    center: Float[Array, "*batch 2"]
 
 
 def encoders(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
@@ -105,3 +125,97 @@ def frame_twist(
         ValueError: there is no such frame, an array has a wrong length.
     """
     return frame_twists(model, q, v)[..., frame_index(model.topology, frame), :]
+
+
+def force_plate(
+    model: Model,
+    contacts: str | Sequence[str],
+    q: Float[Array, "*#batch nq"],
+    v: Float[Array, "*#batch nv"],
+    frame: str | int = ROOT,
+) -> ForcePlate:
+    """The readings of a force plate under contacts: the sum of what the surfaces do to the shapes.
+
+    With the forces f_i and couples n_i at the points p_i of the contacts, ``f = sum f_i``, ``n = sum p_i x f_i + n_i``,
+    and the center of pressure is ``(-n_y, n_x) / f_z``.
+
+    Args:
+        model: The machine.
+        contacts: Name of a contact, or names of several, such as those of all feet.
+        q: Configuration (..., nq).
+        v: Velocity (..., nv), rad/s or m/s.
+        frame: Name of the plate's frame, or its place in ``model.frame_names``; its x and y axes span the plate. By
+            default the world's own.
+
+    Returns:
+        ForcePlate(force, moment, center).
+
+    Raises:
+        ValueError: there is no such frame or contact, an array has a wrong length.
+        TypeError: dtypes differ.
+    """
+    points = _points_of(model, (contacts,) if isinstance(contacts, str) else contacts)
+    index = None if frame == ROOT else frame_index(model.topology, frame)
+    forces, places = contact_forces(model, q, v), contact_points(model, q)
+    f = (forces.normal[..., None] * places.normal + forces.tangential)[..., points, :]
+    p, couple = places.position[..., points, :], forces.couple[..., points, :]
+    if index is not None:
+        T = forward_kinematics(model, q)[..., index, :, :]
+        f, p, couple = _in_axes(T, f), _in_axes(T, p - T[..., None, :3, 3]), _in_axes(T, couple)
+    force, moment = jnp.sum(f, axis=-2), jnp.sum(jnp.cross(p, f) + couple, axis=-2)
+    z = force[..., 2:]
+    pressed = z != 0
+    lever = jnp.stack([-moment[..., 1], moment[..., 0]], axis=-1)
+    return ForcePlate(force, moment, jnp.where(pressed, lever / jnp.where(pressed, z, 1), 0))
+
+
+def foot_switch(
+    model: Model,
+    contacts: str | Sequence[str],
+    q: Float[Array, "*#batch nq"],
+    v: Float[Array, "*#batch nv"],
+    threshold: float = 1.0,
+) -> Float[Array, "*batch"]:
+    """The signal of a switch under contacts: 0 in the air, 1/2 at a threshold, towards 1 under load.
+
+    ``s = f^2 / (f^2 + threshold^2)``, f being the sum of the normal forces, so that the signal is smooth and its
+    derivatives exist where contacts begin and end.
+
+    Args:
+        model: The machine.
+        contacts: Name of a contact, or names of several under one switch.
+        q: Configuration (..., nq).
+        v: Velocity (..., nv), rad/s or m/s.
+        threshold: The force at which the switch is half on, N.
+
+    Returns:
+        The signal (...), from 0 to 1.
+
+    Raises:
+        ValueError: there is no such contact, the threshold is not positive, an array has a wrong length.
+        TypeError: dtypes differ.
+    """
+    if not threshold > 0:
+        raise ValueError(f"threshold: expected a positive number of N, got {threshold}")
+    points = _points_of(model, (contacts,) if isinstance(contacts, str) else contacts)
+    ratio = jnp.sum(contact_forces(model, q, v).normal[..., points], axis=-1) / threshold
+    return ratio * ratio / (ratio * ratio + 1)
+
+
+def _points_of(model: Model, contacts: Sequence[str]) -> np.ndarray:
+    """The places of the points of contacts among those of all.
+
+    Raises:
+        ValueError: there is no such contact, or none is named.
+    """
+    if not contacts:
+        raise ValueError("contacts: expected the name of a contact or of several, got none")
+    for name in contacts:
+        if name not in model.contact_names:
+            raise ValueError(unknown_name("contacts: expected names of contacts", name, model.contact_names))
+    return np.concatenate([np.r_[model.point_slices[name]] for name in contacts])
+
+
+def _in_axes(T: Float[Array, "*batch 4 4"], x: Float[Array, "*batch points 3"]) -> Float[Array, "*batch points 3"]:
+    """Vectors of the world in the axes of a frame."""
+    return jnp.einsum("...ji,...pj->...pi", T[..., :3, :3], x, precision="highest")

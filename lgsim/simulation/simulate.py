@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum
+from lgsim.dynamics.contacts.start_depth import check_start_depth
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
@@ -96,13 +97,14 @@ def simulate(
 
     Raises:
         TypeError: an argument is of the wrong kind or dtype.
-        ValueError: a shape is wrong, dt or duration is not positive.
+        ValueError: a shape is wrong, dt or duration is not positive, a contact starts deeper than its shape is.
     """
     for name, value in (("duration", duration), ("dt", dt)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
     control = actuated(model, actuators, control)
     y0 = initial_state(model, q0, v0, tau0, control, actuator_state)
+    check_start_depth(model, y0[: model.nq])
     steps = max(1, round(duration / dt / save_every)) * save_every
     rows = torque_segments(model, given_commands(actuators, torques, commands), steps, 0.0, dt, control)
     every = node_steps(steps, save_every, CHUNK) if step_check else save_every

@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum
+from lgsim.dynamics.contacts.start_depth import check_start_depth
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK54
@@ -111,7 +112,8 @@ def simulate_adaptive(
     Raises:
         ModuleNotFoundError: diffrax is missing.
         TypeError: an argument is of the wrong kind or dtype.
-        ValueError: a shape is wrong, a time or a tolerance is not positive, the method has no error estimate.
+        ValueError: a shape is wrong, a time or a tolerance is not positive, the method has no error estimate, a contact
+            starts deeper than its shape is.
     """
     from lgsim.integrators import adaptive
 
@@ -124,6 +126,7 @@ def simulate_adaptive(
         )
     control = actuated(model, actuators, control)
     y0 = initial_state(model, q0, v0, tau0, control, actuator_state)
+    check_start_depth(model, y0[: model.nq])
     row = _constant(model, given_commands(actuators, torques, commands), control)
     events = (events,) if isinstance(events, adaptive.Event) else tuple(events)
     times = _times(model, save_at, duration, dt_out)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim.dynamics.loops.restoration import restored
 from lgsim.lie.action import Action
 from lgsim.lie.ad_functions import DEXPINV, on_motion
 from lgsim.multibody import block_diagonal, configuration
 from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.topology import Topology
+from lgsim.simulation.variational.machine_method import MachineField
 from lgsim.support import check
 from lgsim.xla import native_with_derivatives
 
@@ -81,6 +84,15 @@ class StateSpace(Action):
         """The difference r from y0 to y, and the Jacobian of its configuration, ``dexpinv`` joint by joint."""
         r = self.difference(y0, y)
         return r, _joint_dexpinv(self.topology)(r[: self.topology.nv])
+
+    def restore(self, field: Any, y: Float[Array, " state"], args: Any) -> Float[Array, " state"]:
+        """The state with all loops closed and velocities along them, where the field is that of a machine."""
+        tree = self.topology
+        if not tree.loops or not isinstance(field, MachineField):
+            return y
+        (model, *_), _ = field.machine(args)
+        end = tree.nq + tree.nv
+        return jnp.concatenate([*restored(model, y[: tree.nq], y[tree.nq : end]), y[end:]])
 
     def sizes(self, y: Float[Array, " state"]) -> Float[Array, " algebra"]:
         """The sizes of the algebra's components: 1 rad or 1 m for the configuration, v and z themselves for v and z."""

@@ -74,6 +74,7 @@ class _Modes(NamedTuple):
     inverse_inertia: Shaped[Array, "n nv"]
     control: tuple[Shaped[Array, "n nv"], Shaped[Array, "n nv"]]
     passive: tuple[Shaped[Array, "n nv"], Shaped[Array, "n nv"]]
+    wrenches: tuple[Shaped[Array, "n nv"], Shaped[Array, "n nv"]]
 
 
 def unstable_mode(
@@ -205,6 +206,7 @@ def _modes(
             jnp.abs(jnp.diag(inverse_mass)),  # in a singularity rounding may take the sign of what is nearly infinite
             (-jnp.diag(control_slopes[0]), -jnp.diag(control_slopes[1])),
             (-jnp.diag(passive_slopes[0]), -jnp.diag(passive_slopes[1])),
+            (-jnp.diag(forces.wrench_slopes[0]), -jnp.diag(forces.wrench_slopes[1])),
         )
 
     return jax.vmap(at)(jnp.asarray(t), jnp.asarray(y))
@@ -258,6 +260,9 @@ def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
         f"stiffness {data.passive[0][i]:.2g} on {inertia}": float(data.passive[0][i]),
         f"stiffness {data.control[0][i]:.2g} of the control on {inertia}": float(data.control[0][i]),
     }
+    if model.topology.contacts:
+        names[f"contacts with a damping of {data.wrenches[1][i]:.2g} on {inertia}"] = float(data.wrenches[1][i])
+        pulls[f"contacts with a stiffness of {data.wrenches[0][i]:.2g} on {inertia}"] = float(data.wrenches[0][i])
     rates = {text: d * data.inverse_inertia[i] for text, d in names.items()}
     rates |= {text: np.sqrt(max(k, 0.0) * data.inverse_inertia[i]) for text, k in pulls.items()}
     text = max(rates, key=lambda text: rates[text])

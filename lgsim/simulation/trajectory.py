@@ -14,6 +14,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+from lgsim.dynamics.contacts.contact_forces import contact_energy
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.momentum import center_of_mass, centroidal_momentum
 from lgsim.integrators.hermite import hermite
@@ -286,12 +287,13 @@ def _interpolate(
 def energies(
     model: Model, q: Float[Array, "n nq"], v: Float[Array, "n nv"]
 ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-    """The kinetic and the potential energy of n states, that of springs in the joints included, J, each (n,)."""
+    """The kinetic and potential energy of n states, that of springs in joints and contacts included, J, each (n,)."""
 
     def energies_of_state(
         model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        return kinetic_energy(model, q, v), potential_energy(model, q) + spring_energy(model, q)
+        potential = potential_energy(model, q) + spring_energy(model, q)
+        return kinetic_energy(model, q, v), potential + contact_energy(model, q) if model.contact_names else potential
 
     return tiled_vmap(energies_of_state, in_axes=(None, 0, 0))(model, q, v)
 

@@ -11,13 +11,11 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.formats import urdf_elements
+from lgsim.formats.contacts.mesh_files import mesh_file
 from lgsim.formats.report import FileWarning
 from lgsim.formats.xml import TEXT, Element, is_size, read
 from lgsim.support.packages import package
 from lgsim.view.shapes import GRAY, Box, Capsule, Color, Cylinder, Geometry, Mesh, Shape, Sphere
-
-PACKAGES = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")
-"""The variables of the environment that list folders with packages."""
 
 
 def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> dict[str, list[Shape]]:
@@ -137,19 +135,7 @@ class _Reader:
 
     def _find(self, name: str) -> Path | None:
         """The path of a mesh's file; None where there is no such file."""
-        listed = [Path(folder) for key in PACKAGES for folder in os.environ.get(key, "").split(os.pathsep) if folder]
-        above = [] if self.folder is None else [self.folder, *self.folder.parents]
-        kind, mark, rest = name.partition("://")
-        if not mark:
-            candidates = [Path(name)] if self.folder is None else [self.folder / name]
-        elif kind == "package":
-            inner = Path(*Path(rest).parts[1:])
-            candidates = [folder / rest for folder in (*above, *listed)]
-            candidates += [folder / "share" / rest for folder in listed]
-            candidates += [folder / inner for folder in above[:-1]]
-        else:
-            candidates = [Path(rest)]
-        return next((path for path in candidates if path.is_file()), None)
+        return mesh_file(name, self.folder)
 
 
 def _box(element: Element) -> Geometry:

@@ -4,7 +4,7 @@ What is written here changes how fast a program runs and what reverse mode keeps
 """
 
 from lgsim.support.batch_compiler import register_batch_compiler
-from lgsim.xla.batching import batch_last, linear_last, native_with_derivatives, straight_line
+from lgsim.xla.batching import batch_last, change_along, linear_last, native_with_derivatives, still, straight_line
 from lgsim.xla.closures import opened
 from lgsim.xla.compilers import CompiledBatch, ReadProgram, llvm_lowering
 from lgsim.xla.expansion import expansion
@@ -25,6 +25,7 @@ __all__ = [
     "CompiledBatch",
     "ReadProgram",
     "batch_last",
+    "change_along",
     "compiled_fast",
     "expansion",
     "ffi_headers",
@@ -40,6 +41,7 @@ __all__ = [
     "save_in_checkpoint",
     "save_marked_values",
     "scan_last",
+    "still",
     "straight_line",
     "strongly_typed",
     "tiled_vmap",

@@ -31,6 +31,38 @@ Rule = Callable[[tuple, tuple], tuple[Any, Any]]
 """``rule(args, changes)`` gives the value and its change; changes are ``SymbolicZero`` where nothing moves."""
 
 
+def still(change: Any) -> bool:
+    """Whether a change that a ``Rule`` is given is known to be zero."""
+    return isinstance(change, SymbolicZero)
+
+
+def change_along(f: Callable[..., Any], args: tuple, changes: tuple, besides: tuple[Any, ...] = ()) -> Any:
+    """The change of ``f(*args)`` along changes of its arguments, what stands still taken as constant.
+
+    Args:
+        f: A differentiable function of pytrees.
+        args: Where.
+        changes: Pytrees of the same structures, ``SymbolicZero`` where nothing moves.
+        besides: Leaves of ``args`` whose changes do not count.
+
+    Returns:
+        The change; None where nothing moves.
+    """
+    leaves, structure = jax.tree.flatten(args)
+    rates = jax.tree.leaves(changes, is_leaf=still)
+    moving = [i for i, rate in enumerate(rates) if not still(rate) and not any(leaves[i] is leaf for leaf in besides)]
+    if not moving:
+        return None
+
+    def of_moving(*parts: Array) -> Any:
+        full = list(leaves)
+        for i, part in zip(moving, parts, strict=True):
+            full[i] = part
+        return f(*jax.tree.unflatten(structure, full))
+
+    return jax.jvp(of_moving, tuple(leaves[i] for i in moving), tuple(rates[i] for i in moving))[1]
+
+
 def batch_last(core: Callable[..., Any], rule: Rule | None = None) -> Callable[..., Any]:
     """``core`` as one function that a batch enters by its last axis, whatever axis ``jax.vmap`` maps over.
 

@@ -335,7 +335,7 @@ def test_words_that_are_refused(case, more, message):
 
 
 def test_files_that_are_refused(case, files, tmp_path):
-    assert "expected a URDF or MJCF file and a recorded motion" in refused("identify")
+    assert "expected a URDF, SDF or MJCF file and a recorded motion" in refused("identify")
     assert "none.csv: no such file" in refused("identify", case[0], tmp_path / "none.csv")
     (tmp_path / "motion.txt").write_text("")
     message = refused("identify", case[0], tmp_path / "motion.txt")

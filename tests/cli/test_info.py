@@ -77,7 +77,9 @@ def test_bad_files(tmp_path, text, message):
 
 
 def test_a_run_and_a_folder_are_no_machines(tmp_path):
-    assert "expected a machine, a URDF or MJCF file, got the name of a run" in refused("info", tmp_path / "run.npz")
+    assert "expected a machine, a URDF, SDF or MJCF file, got the name of a run" in refused(
+        "info", tmp_path / "run.npz"
+    )
     assert f"{tmp_path}: the file cannot be read: Is a directory" in refused("info", tmp_path)
 
 

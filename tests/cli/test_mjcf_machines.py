@@ -17,16 +17,24 @@ FLYERS = """<mujoco><worldbody>
 SHORT = ("--duration", "0.01", "--no-step-check")
 
 
-def test_a_machine_with_a_loop_is_not_simulated_as_a_tree(tmp_path):
+def test_a_machine_with_ties_that_are_no_loops_is_not_simulated_as_a_tree(tmp_path):
     file, out = tmp_path / "four.xml", tmp_path / "run.npz"
-    file.write_text(FOUR_BAR)
+    file.write_text(FOUR_BAR.replace('<connect body1="b" body2="c" anchor=".3 0 0"/>', '<joint joint1="j1"/>'))
     result = lgsim("simulate", file, *SHORT, "--out", out)
     assert result.exit_code == 2 and not out.exists()
-    assert "four.xml:2: equality 'equality0': it ties bodies or joints together" in result.stderr
+    assert "four.xml:2: equality 'equality0': it holds a single joint" in result.stderr
     result = lgsim("simulate", file, *SHORT, "--out", out, "--ignore-equalities")
     assert result.exit_code == 0 and out.exists()
     assert "equality 'equality0' is not represented" in result.stderr
     assert lgsim("info", file).exit_code == 0
+
+
+def test_info_shows_loops(tmp_path):
+    file = tmp_path / "four.xml"
+    file.write_text(FOUR_BAR)
+    shown = lgsim("info", file)
+    assert shown.exit_code == 0
+    assert "1 loop, 3 rows" in shown.stdout and "spherical" in shown.stdout and "equality0.a" in shown.stdout
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ LOST = f"""<robot name="gripper">
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('<sdf version="1.7"><model name="a"/></sdf>', "got <sdf>: an SDF file.*export the machine as URDF or MJCF"),
+        ('<sdf version="1.7"><model name="a"/></sdf>', "got <sdf>: an SDF file, which lgsim.load_sdf reads"),
         ("<mujoco/>", "got <mujoco>: an MJCF file, which lgsim.load_mjcf reads"),
         (
             '<robot name="a" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:include filename="b"/></robot>',

@@ -27,6 +27,7 @@ from lgsim.simulation.equations_of_motion import (
     TorqueSegment,
     actuator_dynamics,
     actuator_part,
+    external_wrenches,
     sample_actuators,
     settle_actuators,
     split_state,
@@ -50,7 +51,8 @@ class Shooting(NamedTuple):
         dt: The step of the simulation, s.
         method: The method of integration.
         loss: The loss of the squared residuals in standard deviations.
-        gap_deviations: Standard deviations of the gaps between windows (n,), in the units of a tangent.
+        gap_deviations: Standard deviations of the gaps between windows (n,), in the units of a tangent, and of the
+            distances of first states from the closed set of a machine with loops.
         start_deviations: Standard deviations of the first state of each data set about its guess (n,), or None.
         known_start: Whether these first states are the guesses themselves.
         tile: Number of windows whose Jacobians are made at once, or None for all.
@@ -119,7 +121,9 @@ def equations_of_motion(
         states = jnp.zeros(0, y.dtype) if w is None else w
         command, own_rate = plant.actuators.respond(model, q, v, states, signals)
     tau, rate = actuator_dynamics(model, command, z)
-    a = forward_dynamics_by_jacobians(model, q, v, tau + passive_forces(model, q, v), wrenches)
+    given = None if wrenches is None else lambda *_: wrenches
+    pushes = external_wrenches(model, given, t, q, v)
+    a = forward_dynamics_by_jacobians(model, q, v, tau + passive_forces(model, q, v), pushes)
     return jnp.concatenate([part for part in (v, a, rate, own_rate) if part is not None])
 
 
@@ -152,6 +156,20 @@ class PlantField(eqx.Module):
 
 
 PLANT_FIELD = PlantField()
+
+
+class WindowMotion(NamedTuple):
+    """The motion of one window against its records.
+
+    Attributes:
+        residuals: Readings less measurements in standard deviations (nodes, columns).
+        first: The state (state,) where it begins: its first state, on the closed set of a machine with loops.
+        last: Its last state.
+    """
+
+    residuals: Float[Array, "*windows nodes columns"]
+    first: Float[Array, "*windows state"]
+    last: Float[Array, "*windows state"]
 
 
 def delay_signals(
@@ -195,6 +213,8 @@ def simulate_window(
     inputs = (signals, window.wrenches)
     zero = jnp.zeros((), y0.dtype)
     space, method = state_space(plant.model, plant.actuators), sampled_method(shooting.method, plant.actuators)
+    # the first state of a machine with loops need not be closed while it is sought
+    y0 = space.restore(PLANT_FIELD, y0, (plant, jax.tree.map(lambda x: x[0], inputs)))
     if substeps is None:
         ys = integrate(
             method, space, PLANT_FIELD, y0, t0=zero, dt=shooting.dt, steps=steps, args=plant,
@@ -221,11 +241,8 @@ def window_residuals(
     window: Windows,
     y0: Float[Array, " state"],
     substeps: Int[Array, ""] | None = None,
-) -> tuple[Float[Array, "nodes columns"], Float[Array, " state"]]:
-    """(readings less measurements of one window in standard deviations, the last state).
-
-    Arguments are those of ``simulate_window``.
-    """
+) -> WindowMotion:
+    """The motion of one window; arguments are those of ``simulate_window``."""
     model = plant.model
     ys, signals = simulate_window(shooting, plant, window, y0, substeps)
     perfect = not isinstance(plant, InstrumentedPlant)
@@ -250,7 +267,57 @@ def window_residuals(
             return (r + own.biases[name] if not perfect and name in own.biases else r) / channel.deviation
 
         columns.append(jax.vmap(off)(Instant(q, v, a), window.values[name]))
-    return jnp.concatenate(columns, axis=-1), ys[-1]
+    return WindowMotion(jnp.concatenate(columns, axis=-1), ys[0], ys[-1])
+
+
+def count_gaps(space: StateSpace) -> int:
+    """The length of ``window_gap`` in tangents."""
+    return 2 if space.topology.loops else 1
+
+
+def window_gap(
+    space: StateSpace, motion: WindowMotion, start: Float[Array, " state"], following: Float[Array, " state"]
+) -> Float[Array, " gaps"]:
+    """The tangent from the next first state to the end of a window, and of machines with loops that from the first
+    state to where the motion begins: without it nothing would show the parts of a first state that open the loops.
+
+    Args:
+        space: The space of states.
+        motion: The motion of the window.
+        start: Its first state.
+        following: First state of the next window.
+    """
+    gap = space.difference(following, motion.last)
+    return jnp.concatenate([gap, space.difference(start, motion.first)]) if space.topology.loops else gap
+
+
+def gap_factors(shooting: Shooting, windows: Windows) -> Float[Array, "*windows gaps"]:
+    """What of ``window_gap`` counts: 1 where the next window goes on, 1 where a first state is unknown, else 0."""
+    space = plant_space(shooting.parameters.plant)
+    known = windows.first if shooting.known_start else jnp.zeros_like(windows.first)
+    factors = jnp.stack([windows.linked, 1 - known][: count_gaps(space)], axis=-1)
+    return jnp.repeat(factors, space.dim, axis=-1, total_repeat_length=count_gaps(space) * space.dim)
+
+
+def gap_vectors(
+    shooting: Shooting,
+    windows: Windows,
+    motions: WindowMotion,
+    starts: Float[Array, "windows state"],
+    following: Float[Array, "windows state"],
+) -> Float[Array, "windows gaps"]:
+    """``window_gap`` of all windows in standard deviations, zero where it does not count.
+
+    Args:
+        shooting: The problem.
+        windows: The windows.
+        motions: Their motions.
+        starts: Their first states.
+        following: First states of the windows after them.
+    """
+    space = plant_space(shooting.parameters.plant)
+    gaps = jax.vmap(lambda *given: window_gap(space, *given))(motions, starts, following)
+    return gaps * gap_factors(shooting, windows) / jnp.tile(shooting.gap_deviations, count_gaps(space))[None]
 
 
 def earlier_instant(plant: Plant, at: Instant, delay: Float[Array, ""]) -> Instant:
@@ -275,11 +342,11 @@ def window_jacobian(
     substeps: Int[Array, ""] | None = None,
 ) -> tuple[
     Float[Array, "nodes columns unknowns"],
-    Float[Array, "g unknowns"],
+    Float[Array, "gaps unknowns"],
     Float[Array, "nodes columns"],
-    Float[Array, " g"],
+    Float[Array, " gaps"],
 ]:
-    """(derivatives of residuals, of the gap, residuals, gap) of a window by (x, tangent of y0), p + n unknowns.
+    """(derivatives of residuals, of ``window_gap``, residuals, gap) by (x, tangent of y0), p + n unknowns.
 
     Args:
         shooting: The problem.
@@ -297,9 +364,9 @@ def window_jacobian(
 
     def f(z: Float[Array, " unknowns"]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         start = space.move(z[p:] * moves, y0) if n else y0
-        r, end = window_residuals(shooting, shooting.parameters.plant_at(z[:p]), window, start, substeps)
-        gap = space.difference(y1, end)
-        return (r, gap), (r, gap)
+        motion = window_residuals(shooting, shooting.parameters.plant_at(z[:p]), window, start, substeps)
+        found = motion.residuals, window_gap(space, motion, start, y1)
+        return found, found
 
     (J, A), (r, gap) = jax.jacfwd(f, has_aux=True)(jnp.concatenate([x, jnp.zeros(n, x.dtype)]))
     return J, A, r, gap
@@ -325,7 +392,7 @@ def linearize(
     space = plant_space(shooting.parameters.plant)
     n = space.dim if free else 0
     following = jnp.roll(starts, -1, axis=0)
-    gamma = 1 / shooting.gap_deviations**2
+    gamma = jnp.tile(1 / shooting.gap_deviations**2, count_gaps(space))
 
     def one(part: tuple[Windows, Float[Array, " state"], Float[Array, " state"]]) -> tuple[Array, ...]:
         window, y0, y1 = part
@@ -341,9 +408,10 @@ def linearize(
         squares = jnp.stack([jnp.sum(robust * s, axis=0), jnp.sum(w, axis=0)])
         if not n:
             return cost, g, H, squares, jnp.zeros((), x.dtype)
-        B = jax.jacfwd(lambda d: space.difference(space.move(d, y1), space.move(gap, y1)))(jnp.zeros(n, x.dtype))
-        linked = window.linked
-        gap, A, B = gap * linked, A * linked, B * linked
+        B = jax.jacfwd(lambda d: space.difference(space.move(d, y1), space.move(gap[:n], y1)))(jnp.zeros(n, x.dtype))
+        counted = gap_factors(shooting, window)
+        B = jnp.concatenate([B, jnp.zeros((gap.size - n, n), x.dtype)])
+        gap, A, B = gap * counted, A * counted[:, None], B * counted[:, None]
         WA, WB = gamma[:, None] * A, gamma[:, None] * B
         return (
             cost + gap @ (gamma * gap) / 2, g + A.T @ (gamma * gap), H + A.T @ WA, squares,
@@ -419,13 +487,13 @@ def residual_vectors(
     space = plant_space(shooting.parameters.plant)
     plant = shooting.parameters.plant_at(x)
     after = jnp.roll(starts, -1, axis=0) if following is None else following
-    r, ends = jax.vmap(lambda w, s: window_residuals(shooting, plant, w, s))(windows, starts)
+    motions = jax.vmap(lambda w, s: window_residuals(shooting, plant, w, s))(windows, starts)
+    r = motions.residuals
     w = residual_weights(shooting, windows)
     s = jnp.where(w > 0, r, 0) ** 2
     # of a robust loss the root, with the sign of the residual
     robust = jnp.sqrt(jnp.where(s > 0, shooting.loss.cost(s) / jnp.where(s > 0, s, 1), 1))
-    gaps = jax.vmap(space.difference)(after, ends) * windows.linked[:, None]
-    out = [jnp.sqrt(w) * jnp.where(w > 0, r, 0) * robust, gaps / shooting.gap_deviations[None]]
+    out = [jnp.sqrt(w) * jnp.where(w > 0, r, 0) * robust, gap_vectors(shooting, windows, motions, starts, after)]
     if shooting.start_deviations is not None:
         first = jax.vmap(space.difference)(windows.start, starts) * windows.first[:, None]
         out.append(first / shooting.start_deviations[None])

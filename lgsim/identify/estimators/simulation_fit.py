@@ -171,7 +171,7 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
         windows, rounds = self.prepare(parameters, samples)
         found, _ = self.minimize(rounds, windows, x, windows.start, (x, x))
         plant = parameters.plant_at(x)
-        r, _ = jax.vmap(lambda w, s: window_residuals(rounds[0], plant, w, s))(windows, found.rest)
+        r = jax.vmap(lambda w, s: window_residuals(rounds[0], plant, w, s).residuals)(windows, found.rest)
         channels = samples.broadcast(parameters.plant.model).channels.values()
         weight = jnp.concatenate([c.weight for c in channels], axis=-1)
         return by_nodes(r * column_deviations(rounds[0])[None, None], weight), weight.reshape(-1, weight.shape[-1])
@@ -186,7 +186,7 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
         windows, rounds = self.prepare(parameters, samples)
         x, starts, plant = estimate.x, estimate.starts, parameters.plant_at(estimate.x)
         assert starts is not None
-        r, _ = jax.vmap(lambda w, s: window_residuals(rounds[0], plant, w, s, substeps))(windows, starts)
+        r = jax.vmap(lambda w, s: window_residuals(rounds[0], plant, w, s, substeps).residuals)(windows, starts)
         channels = samples.broadcast(parameters.plant.model).channels.values()
         weight = jnp.concatenate([c.weight for c in channels], axis=-1)
         residuals = by_nodes(r * column_deviations(rounds[0])[None, None], weight)

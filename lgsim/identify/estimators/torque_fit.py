@@ -34,7 +34,7 @@ from lgsim.identify.estimators.torque_objective import (
 from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.parameters import Parameters
-from lgsim.identify.unknowns.plant import NumbersLike
+from lgsim.identify.unknowns.plant import NumbersLike, refuse_contacts
 from lgsim.linalg.levenberg_marquardt import BoxStep, LevenbergMarquardt, NormalEquations, Proposal, Solution, State
 
 FALL, FALLS = 5.0, 3
@@ -48,6 +48,7 @@ class TorqueEstimator(Estimator):
         if not isinstance(samples, TorqueSamples):
             kind = type(samples).__name__
             raise TypeError(f"samples: expected TorqueSamples, got {kind}; TorqueSamples.from_recording makes them")
+        refuse_contacts(parameters.plant.model)
         samples.check(parameters.plant.model)
         return int(np.sum(np.asarray(samples.weight) > 0))
 

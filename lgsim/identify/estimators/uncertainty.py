@@ -108,7 +108,8 @@ def whiteness(
 ) -> tuple[Float[np.ndarray, "lags columns"], float]:
     """(autocorrelations of residuals, Ljung and Box's statistic over its mean for white noise).
 
-    The statistic is about 1 for white noise, larger for residuals that are explained by what came before.
+    The statistic is about 1 for white noise, larger for residuals that are explained by what came before. Columns that
+    are constant say nothing of it.
 
     Args:
         residuals: Residuals at even times.
@@ -123,7 +124,8 @@ def whiteness(
     rho = np.array([np.sum(r[lag:] * r[:-lag], axis=0) for lag in range(1, lags + 1)])
     rho = rho / np.where(variance > 0, variance, 1)
     statistic = n * (n + 2) * np.sum(rho**2 / (n - np.arange(1, lags + 1))[:, None], axis=0)
-    return rho, float(np.mean(statistic) / lags)
+    varies = variance > 0
+    return rho, float(np.sum(statistic[varies]) / max(np.sum(varies), 1) / lags)
 
 
 def has_information(

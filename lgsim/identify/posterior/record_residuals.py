@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
-from lgsim.identify.estimators.multiple_shooting import Shooting, window_residuals
+from lgsim.identify.estimators.multiple_shooting import Shooting, WindowMotion, gap_vectors, window_residuals
 from lgsim.identify.estimators.records import SensorRecords, Windows
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.simulation_fit import SimulationFit, by_nodes, column_deviations
@@ -138,7 +138,9 @@ class SimulatedResiduals(PreparedRecords):
         return jax.vmap(space.difference)(self.windows.start, starts)[self.free].reshape(-1)
 
     def residuals(self, x: Float[Array, " p"], s: Float[Array, " _"]) -> Float[Array, "sets nodes columns"]:
-        return self._simulated(x, s)[0]
+        motions = self._motions(x, s)
+        r = motions.residuals * column_deviations(self.shooting)[None, None]
+        return by_nodes(r, self.weights).reshape(self.weights.shape)
 
     def start_log_density(self, x: Float[Array, " p"], s: Float[Array, " _"]) -> Float[Array, ""]:
         space, deviations = state_space(self.parameters.plant.model), self.shooting.start_deviations
@@ -146,21 +148,16 @@ class SimulatedResiduals(PreparedRecords):
         if deviations is not None and not self.shooting.known_start:
             own = jax.vmap(space.difference)(self.windows.start, self.starts(s)) * self.windows.first[:, None]
             total = total - jnp.sum((own / deviations[None]) ** 2) / 2
-        if len(self.windows.start) > self.weights.shape[0]:
+        if len(self.windows.start) > self.weights.shape[0] or (space.topology.loops and s.size):
             starts = self.starts(s)
-            gaps = jax.vmap(space.difference)(jnp.roll(starts, -1, axis=0), self._simulated(x, s)[1])
-            gaps = gaps * self.windows.linked[:, None] / self.shooting.gap_deviations[None]
-            total = total - jnp.sum(gaps**2) / 2
+            motions, following = self._motions(x, s), jnp.roll(starts, -1, axis=0)
+            total = total - jnp.sum(gap_vectors(self.shooting, self.windows, motions, starts, following) ** 2) / 2
         return total
 
-    def _simulated(
-        self, x: Float[Array, " p"], s: Float[Array, " _"]
-    ) -> tuple[Float[Array, "sets nodes columns"], Float[Array, "windows state"]]:
-        """(residuals in the records' units, last states of the windows)."""
+    def _motions(self, x: Float[Array, " p"], s: Float[Array, " _"]) -> WindowMotion:
+        """The motions of all windows."""
         plant = self.parameters.plant_at(x)
-        r, ends = jax.vmap(lambda w, y: window_residuals(self.shooting, plant, w, y))(self.windows, self.starts(s))
-        r = r * column_deviations(self.shooting)[None, None]
-        return by_nodes(r, self.weights).reshape(self.weights.shape), ends
+        return jax.vmap(lambda w, y: window_residuals(self.shooting, plant, w, y))(self.windows, self.starts(s))
 
 
 def torque_records(

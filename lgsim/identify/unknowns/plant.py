@@ -16,7 +16,9 @@ from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.multibody import inertia
+from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import DRIVES, Model
+from lgsim.multibody.topology import ModelError
 
 NumbersLike = ArrayLike | Sequence[ArrayLike] | Sequence[Sequence[ArrayLike]]
 """What ``jax.numpy.asarray`` makes an array of: a number, an array, or lists of numbers."""
@@ -94,7 +96,17 @@ class Plant(eqx.Module):
             v: Velocities, rad/s or m/s.
             a: Time derivatives of v, rad/s^2 or m/s^2.
             wrenches: External wrenches (f, n) on the bodies in their frames, N and N m.
+
+        Raises:
+            ModelError: the machine has loops or contacts, whose forces are not known.
         """
+        refuse_contacts(self.model)
+        refuse_loops(
+            self.model.topology,
+            "a fit of joint forces",
+            "what the drives give and what the loops do is not told apart by accelerations",
+            "take SimulationFit",
+        )
         return inverse_dynamics(self.model, q, v, a, wrenches) - passive_forces(self.model, q, v)
 
     def signals(
@@ -134,6 +146,20 @@ class Plant(eqx.Module):
         model = with_drives(self.model, drives, columns[AFFINE_DRIVES.index("stribeck")])
         new = (eqx.tree_at(lambda m: m.inertias, model, values[:bodies].reshape(-1, 10)), columns[-1])
         return eqx.tree_at(lambda p: (p.model, p.offset), self, new)
+
+
+def refuse_contacts(model: Model) -> None:
+    """Check that joint forces follow from the motion alone.
+
+    Raises:
+        ModelError: the machine has contacts: recorded motions say too little of how deep they are.
+    """
+    if model.topology.contacts:
+        raise ModelError(
+            f"model: expected one without contacts for joint forces of a recorded motion, got the contact"
+            f" {model.contact_names[0]!r}; fit by simulation (SimulationFit), or give measured wrenches to a model"
+            " without contacts"
+        )
 
 
 def with_drives(model: Model, drives: Float[Array, "nv _"], stribeck: Array | None = None) -> Model:

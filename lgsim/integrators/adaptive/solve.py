@@ -126,13 +126,16 @@ def _run(
     times_by_name, states_by_name, last = cast(dict, run.ts), cast(dict, run.ys), cast(LastStep, run.solver_state)
     t, y = jax.tree.map(lambda a: a[0], (times_by_name["end"], states_by_name["end"]))
     ts, ys = times_by_name.get("saved"), states_by_name.get("saved")
+    if ts is not None:
+        ys = _restored(solver.action, term.field, ts, ys, args)
     occurred = run.result == diffrax.RESULTS.event_occurred
     which = None
     if events:
         start = sign * last.t
 
         def partial_step(dt: Float[Array, ""]) -> Point:
-            return solver.method.step(solver.action, term.field, start, last.y, dt, args)[0]
+            y = solver.method.step(solver.action, term.field, start, last.y, dt, args)[0]
+            return solver.action.restore(term.field, y, args)
 
         t, y, which = jax.lax.cond(
             occurred,
@@ -153,6 +156,16 @@ def _run(
         t, y, ts, ys, stats["num_accepted_steps"], stats["num_rejected_steps"], which, result, run.interpolation,
         save_steps,
     )  # fmt: skip
+
+
+def _restored(action: Action, field: Field, ts: Float[Array, " n"], ys: Any, args: Any) -> Any:
+    """Saved states, which between steps are off a set that the motion keeps by the error of the interpolation."""
+
+    def restore(t: Float[Array, ""], y: Point) -> Point:
+        back = action.restore(field, y, args)
+        return y if back is y else jax.tree.map(lambda new, old: jnp.where(jnp.isfinite(t), new, old), back, y)
+
+    return jax.vmap(restore)(ts, ys)
 
 
 def _diffrax_event(events: tuple[Event, ...], sign: Float[Array, ""]) -> diffrax.Event | None:

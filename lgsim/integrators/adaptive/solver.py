@@ -175,10 +175,12 @@ class GroupSolver(diffrax.AbstractAdaptiveSolver):
         dt, field = t1 - t0, _field(terms, t0)
         if not self.dense:
             y1, error = self.method.step(self.action, field, t0, y0, dt, args)
+            y1 = self.action.restore(_own_field(terms), y1, args)
             return y1, error, {}, LastStep(t0, y0, None), diffrax.RESULTS.successful
         recording = _Recording(self.action, chain_length(self.method.tableau))
         recorded = recording.field(field)
         (y1, exponentials), error = self.method.step(recording, recorded, t0, recording.start(y0), dt, args)
+        y1 = self.action.restore(_own_field(terms), y1, args)
         before = cast(Array, solver_state.slope)
         if made_jump is not False:
             before = jax.lax.cond(made_jump, lambda: field(t0, y0, args), lambda: before)
@@ -195,10 +197,15 @@ class GroupSolver(diffrax.AbstractAdaptiveSolver):
 def _field(terms: diffrax.AbstractTerm, t: Time) -> Field:
     """The field per unit of diffrax's own time, which runs forwards also where the user's runs backwards."""
     unit = terms.contr(jnp.zeros_like(t), jnp.ones_like(t))
-    own = getattr(getattr(terms, "term", terms), "field", None)  # diffrax wraps the term of a direction
+    own = _own_field(terms)
     if isinstance(own, LinearizableField):
         return _Directed(own, unit)
     return lambda t, y, args: terms.vf_prod(t, y, args, unit)
+
+
+def _own_field(terms: diffrax.AbstractTerm) -> Any:
+    """The user's field; diffrax wraps the term of a direction."""
+    return getattr(getattr(terms, "term", terms), "field", None)
 
 
 class _Directed(eqx.Module):

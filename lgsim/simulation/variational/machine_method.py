@@ -31,7 +31,7 @@ class MachineMethod(Method):
 
     @abstractmethod
     def check_machine(self, model: Model, size: int) -> None:
-        """Raise ValueError if a state of so many numbers has parts beside (q, v) that the method does not take."""
+        """Raise ValueError if the method does not take the machine, or parts beside (q, v) of a state of that size."""
 
     @abstractmethod
     def start(self, model: Model, y: Float[Array, " state"], dt: Float[Array, ""]) -> Float[Array, " own"]:

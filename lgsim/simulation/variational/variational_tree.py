@@ -31,6 +31,7 @@ from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme
 from lgsim.integrators.method import Field, ImplicitMethod
 from lgsim.integrators.newton import Newton
 from lgsim.lie.action import Action
+from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import acceleration, commanded_forces
 from lgsim.simulation.state_space import StateSpace
@@ -133,7 +134,13 @@ class VariationalTree(MachineMethod, ImplicitMethod):
         return StateSpace(model.topology, 2 * len(self.tableau.substeps) * model.nv)
 
     def check_machine(self, model: Model, size: int) -> None:
-        """Raise ValueError if the machine has states of drives or actuators."""
+        """Raise ValueError if the machine has loops or contacts, or states of drives or actuators."""
+        if model.topology.contacts:
+            raise ValueError(
+                f"method: {self.name} takes machines without contacts, and here is {model.contact_names[0]!r}; take"
+                " Rodas4, or MK4 with a step that bears the contacts"
+            )
+        refuse_loops(model.topology, f"{self.name}", "its steps would open them", "take MK4, which restores them")
         if size != model.nq + model.nv:
             raise ValueError(
                 f"method: {self.name} takes machines whose drives and actuators have no states of their own, and here "
@@ -144,7 +151,7 @@ class VariationalTree(MachineMethod, ImplicitMethod):
         """(q, M v, guesses ``h v``) of (q, v).
 
         Raises:
-            ValueError: the machine has states of drives or actuators.
+            ValueError: the machine has contacts, or states of drives or actuators.
         """
         self.check_machine(model, y.size)
         q, v = y[: model.nq], y[model.nq :]

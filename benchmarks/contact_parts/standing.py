@@ -1,0 +1,95 @@
+"""What contact adds to accelerations, and steps a second of a machine that stands, beside MuJoCo."""
+
+import harness
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+
+import lgsim
+from contact_parts import quadruped
+from contact_parts.motions import Peer, program
+from lgsim.simulation.equations_of_motion import acceleration
+from lgsim.simulation.motion_field import motion_jacobian
+
+BATCH = 1024
+DT = 1e-3
+STIFF, MILD = 0.01, 0.25
+"""Slip speeds, m/s: one that holds a foot, and one whose rate MK4 bears at 1 ms."""
+MOST = 2.5
+"""Steps times rate that MK4 bears, of a limit of 2.8 where it becomes unstable."""
+
+
+def states():
+    """(q, v) of a batch of machines that stand, each with small velocities of its own: mm/s and mrad/s."""
+    q = jnp.broadcast_to(quadruped.standing()[1], (BATCH, 19))
+    return q, 1e-3 * jax.random.normal(jax.random.key(0), (BATCH, 18))
+
+
+def acceleration_of(model, q, v):
+    """Under the machine's own springs, dampers and contacts, as simulations take it."""
+    return acceleration(model, jnp.zeros(18), None, 0.0, q, v)
+
+
+def rate(model):
+    """The fastest rate of the machine at rest, 1/s."""
+    y = jnp.concatenate([quadruped.standing()[1], jnp.zeros(18)])
+    jacobian = jax.jit(lambda y: motion_jacobian(jnp.zeros(()), y, ((model, None, None), None))[0])(y)
+    return float(np.abs(np.linalg.eigvals(np.asarray(jacobian))).max())
+
+
+def accelerations(report):
+    """Accelerations with contact and without."""
+    q, v = states()
+    programs = {}
+    for name, model in {"without contact": quadruped.standing()[0], "four feet": quadruped.machine(STIFF)}.items():
+        program, _ = harness.compiled(lgsim.tiled_vmap(acceleration_of, in_axes=(None, 0, 0)), model, q, v)
+        programs[name] = partial(program, model, q, v)
+    seconds = harness.interleave(programs, 15 if report.quick else 101)
+    ratio = seconds["four feet"] / seconds["without contact"]
+    report.table(
+        f"Accelerations of ANYmal, batch {BATCH}", ["machine", "us a state"],
+        [[name, 1e6 * value / BATCH] for name, value in seconds.items()],
+    )  # fmt: skip
+    report.figure("contact on / off", ratio)
+    report.bound("accelerations with four feet in those without", ratio, at_most=1.7)
+
+
+def steps(report):
+    """Steps of 1 ms of machines that stand."""
+    q, v = states()
+    count, programs, rows = 8, {}, []
+    for name, slip_speed in {"MK4": MILD, "Rodas4": STIFF}.items():
+        model = quadruped.machine(slip_speed)
+        run, compiling = program(name, BATCH)
+        programs[name] = partial(run, model, q, v, jnp.asarray(DT), jnp.asarray(count))
+        fastest = rate(model)
+        rows.append([name, slip_speed, DT * fastest, compiling])
+        if name == "MK4":
+            report.bound("MK4: step times fastest rate", DT * fastest, at_most=MOST)
+        end = run(model, q, v, jnp.asarray(DT), jnp.asarray(500))
+        report.bound(f"{name}: height lost in 0.5 s, m", _sunk(end), at_most=1e-5)
+    peer = Peer(quadruped.standing()[0])
+    peer.run(q[0], v[0], DT, 1000)
+    many = 256
+    programs["MuJoCo implicitfast"] = lambda: mujoco.mj_step(peer.model, peer.data, nstep=many)
+    seconds = harness.interleave(programs, 9 if report.quick else 41)
+    each = {name: value / (count * BATCH) for name, value in seconds.items()}
+    each["MuJoCo implicitfast"] = seconds["MuJoCo implicitfast"] / many
+    theirs = each["MuJoCo implicitfast"]
+    rows.append(["MuJoCo implicitfast", "its own law", "-", 0.0])
+    report.table(
+        "Steps of 1 ms of ANYmal that stands, batch 1024 (MuJoCo one by one)",
+        ["method", "slip speed, m/s", "step x rate", "compile, s", "us a step", "steps a second", "times MuJoCo"],
+        [[*row, 1e6 * each[row[0]], 1 / each[row[0]], theirs / each[row[0]]] for row in rows],
+    )  # fmt: skip
+    report.figure("MK4 standing", theirs / each["MK4"], "x MuJoCo")
+    report.figure("Rodas4 standing", theirs / each["Rodas4"], "x MuJoCo")
+    report.bound("steps a second of MK4 in MuJoCo's", theirs / each["MK4"], at_least=1.5)
+
+
+def _sunk(end):
+    return float(np.abs(np.asarray(end[0])[:, 2] - float(quadruped.standing()[1][2])).max())

@@ -1,0 +1,1 @@
+"""Forces of contacts, their energy, and advice about their numbers."""

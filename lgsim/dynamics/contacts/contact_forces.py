@@ -1,0 +1,267 @@
+"""Forces of compliant contacts between bodies, and between bodies and the world: smooth functions of (q, v)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.dynamics import rows as row
+from lgsim.dynamics import validation
+from lgsim.dynamics.contacts.contact_law import PointForces, depth_power, point_forces
+from lgsim.dynamics.contacts.touching_points import Meeting, Touching, bodies, kinds, touching
+from lgsim.dynamics.row_tree import full
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import WORLD, ModelError, Topology
+from lgsim.spatial import Force, Vec, to_parent
+from lgsim.xla import native_with_derivatives
+
+
+class ContactForces(NamedTuple):
+    """The forces of all contacts at states; points in the order of ``Model.point_slices``.
+
+    Attributes:
+        wrenches: What all contacts together do to each body, (f, n) in the body's frame, (..., bodies, 6), N and N m.
+        depth: Of each point (..., points), m; negative where it is apart from the surface by that distance.
+        normal: The force along the surface's normal at each point, (..., points), N, never negative.
+        tangential: The force along the surface on the shape, in world axes, (..., points, 3), N.
+        couple: That on the shape by torsion and rolling resistance, in world axes, (..., points, 3), N m; zero for
+            contacts without.
+    """
+
+    wrenches: Float[Array, "*batch bodies 6"]
+    depth: Float[Array, "*batch points"]
+    normal: Float[Array, "*batch points"]
+    tangential: Float[Array, "*batch points 3"]
+    couple: Float[Array, "*batch points 3"]
+
+
+class ContactPoints(NamedTuple):
+    """Where contacts act, in the order of ``Model.point_slices``.
+
+    Attributes:
+        position: The deepest point of the shape's surface, in the world, (..., points, 3), m.
+        normal: The surface's normal there, in world axes, (..., points, 3).
+        depth: As in ``ContactForces``, (..., points), m.
+    """
+
+    position: Float[Array, "*batch points 3"]
+    normal: Float[Array, "*batch points 3"]
+    depth: Float[Array, "*batch points"]
+
+
+def contact_forces(model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]) -> ContactForces:
+    """What the contacts of a machine do to its bodies.
+
+    At each point of a shape with the depth d >= 0 in a surface, its rate d' and the velocity u along the surface,
+
+        f_n = stiffness d^exponent (1 + dissipation d')_+
+        f_t = -(friction f_n / sqrt(u.u + slip_speed^2) + viscous d^exponent) u
+
+    act on the shape's body, and the opposite on the surface's, at one point: the deepest one of the shape. The law has
+    no state and no jump. With an exponent of 3/2 or more its derivatives are continuous where it sets in; at rest and
+    without slip friction is a damper ``friction f_n / slip_speed``, so that what it holds creeps.
+
+    Of the options, ``stribeck`` makes the friction ``friction + stribeck exp(-u.u / stribeck_speed^2)``, and with the
+    relative angular velocity w of both bodies, w_n of it along the normal and w_t along the surface, ``torsion`` and
+    ``rolling`` add the couple
+
+        n = -f_n (torsion w_n + rolling w_t) / sqrt(w.w + spin_speed^2).
+
+    Args:
+        model: The machine; its contacts are those of ``ModelBuilder.add_contact``.
+        q: Configuration.
+        v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
+
+    Returns:
+        ContactForces(wrenches, depth, normal, tangential, couple); ``forward_dynamics`` takes the wrenches, and
+        simulations add them by themselves.
+
+    Raises:
+        ModelError: the model has no contacts.
+        ValueError: an array has a wrong length.
+        TypeError: dtypes differ, or are not float32 or float64.
+
+    Source: Hunt and Crossley, Coefficient of restitution interpreted as damping in vibroimpact, J. Appl. Mech. 42,
+    1975, for the normal force.
+    """
+    _check(model)
+    return ContactForces(*validation.call(forces, model, q=(q, "q"), v=(v, "v")))
+
+
+def contact_points(model: Model, q: Float[Array, "*batch nq"]) -> ContactPoints:
+    """The points at which contacts act, whether they touch or not.
+
+    Args:
+        model: The machine.
+        q: Configuration.
+
+    Raises:
+        ModelError: the model has no contacts.
+        ValueError, TypeError: as ``contact_forces``.
+    """
+    _check(model)
+    return ContactPoints(*validation.call(_points, model, q=(q, "q")))
+
+
+def contact_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*batch"]:
+    """The energy of the contacts' springs, ``sum stiffness d^(exponent + 1) / (exponent + 1)``; 0 without contacts.
+
+    Args:
+        model: The machine.
+        q: Configuration.
+
+    Returns:
+        J. Without dissipation and friction it and the energies of the machine keep their sum.
+
+    Raises:
+        ValueError, TypeError: as ``contact_forces``.
+    """
+    return validation.call(energy, model, q=(q, "q"))
+
+
+def contact_wrenches(model: Model, q: Array, v: Array) -> Array:
+    """The wrenches (bodies, 6) of ``contact_forces`` at one state, without checks."""
+    return _native_wrenches(model, q, v)
+
+
+def forces(model: Model, q: Array, v: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """``contact_forces`` of one state, without checks."""
+    found, at_points = _native_forces(model, q, v)
+    order = _order(model.topology)
+    depth, normal, tangential, *couple = (x[order] for x in at_points)
+    return found, depth, normal, tangential, couple[0] if couple else jnp.zeros_like(tangential)
+
+
+def energy(model: Model, q: Array) -> Array:
+    """``contact_energy`` of one state, without checks."""
+    return _native_energy(model, q) if model.topology.contacts else jnp.zeros((), q.dtype)
+
+
+def _check(model: Any) -> None:
+    if isinstance(model, Model) and not model.topology.contacts:
+        raise ModelError("model: expected one with contacts, it has none; ModelBuilder.add_contact adds some")
+
+
+def _points(model: Model, q: Array) -> tuple[Array, Array, Array]:
+    order = _order(model.topology)
+    position, normal, depth = _native_points(model, q)
+    return position[order], normal[order], depth[order]
+
+
+def _wrenches(model: Model, q: Array, v: Array) -> Array:
+    q, v = full(model, q, v)
+    held = bodies(model, q, v)
+    return _on_bodies(model.topology, [(at, t, point_forces(t)) for at, t in touching(model, held)], q)
+
+
+def _forces(model: Model, q: Array, v: Array) -> tuple[Array, tuple[Array, ...]]:
+    q, v = full(model, q, v)
+    found = [(at, t, point_forces(t)) for at, t in touching(model, bodies(model, q, v))]
+    normal = _listed([law.normal for _, _, law in found])
+    depth = _listed([-t.gap for _, t, _ in found])
+    tangential = _listed([_in_world(at, law.tangential) for at, _, law in found])
+    at_points = (depth, normal, tangential)
+    if any(law.couple is not None for _, _, law in found):
+        couples = (
+            jax.tree.map(jnp.zeros_like, law.tangential) if law.couple is None else law.couple for _, _, law in found
+        )
+        sides = (at for at, _, _ in found)
+        at_points = (*at_points, _listed([_in_world(at, n) for at, n in zip(sides, couples, strict=True)]))
+    return _on_bodies(model.topology, found, q), at_points
+
+
+def _energy(model: Model, q: Array) -> Array:
+    (q,) = full(model, q)
+    total = jnp.zeros(q.shape[1:], q.dtype)
+    for _, t in touching(model, bodies(model, q, None)):
+        more = t.law["exponent"] + 1
+        each = t.law["stiffness"] / more * depth_power(t.gap, more)
+        total = total + jnp.sum(each, axis=(0, 1))
+    return total
+
+
+def _places(model: Model, q: Array) -> tuple[Array, Array, Array]:
+    (q,) = full(model, q)
+    position, normal, depth = [], [], []
+    for at, t in touching(model, bodies(model, q, None)):
+        R, p = jax.tree.map(lambda x: x[None], at.surface.pose)
+        position.append(_stacked(R @ t.point + p))
+        normal.append(_in_world(at, t.normal))
+        depth.append(-t.gap)
+    return _listed(position), _listed(normal), _listed(depth)
+
+
+_native_wrenches = native_with_derivatives(_wrenches)
+_native_forces = native_with_derivatives(_forces)
+_native_energy = native_with_derivatives(_energy)
+_native_points = native_with_derivatives(_places)
+
+
+def _in_world(at: Meeting, x: Vec) -> Array:
+    """A vector of the surface's axes in those of the world, (p, m, 3, *batch)."""
+    return _stacked(jax.tree.map(lambda c: c[None], at.surface.pose.R) @ x)
+
+
+def _stacked(x: Vec) -> Array:
+    return jnp.stack(jnp.broadcast_arrays(*x), axis=2)
+
+
+def _listed(values: list[Array]) -> Array:
+    """Values (p, m, ...) of kinds of contacts as one array (points, ...), kind by kind, contact by contact."""
+    return jnp.concatenate([x.swapaxes(0, 1).reshape(-1, *x.shape[2:]) for x in values])
+
+
+def _order(tree: Topology) -> np.ndarray:
+    """Where the points of each contact in turn are among those that ``_listed`` gives."""
+    counts = [contact.points for contact in tree.contacts]
+    owner = np.concatenate([np.repeat(places, counts[places[0]]) for _, places in kinds(tree)])
+    return np.argsort(owner, kind="stable")
+
+
+def _on_bodies(tree: Topology, found: list[tuple[Meeting, Touching, PointForces]], q: Array) -> Array:
+    """The wrenches (bodies, 6, *batch) of forces (p, m, *batch) on shapes and their opposites on surfaces."""
+    parts: list[Force] = []
+    owners: list[np.ndarray] = []
+    for at, t, law in found:
+        for side, F in ((at.shape, _on_shape(at, t, law)), (at.surface, _on_surface(t, law))):
+            moves = np.flatnonzero(side.bodies != WORLD)
+            if moves.size:
+                F = to_parent(side.placement, F)
+                parts.append(row.select(F, moves) if moves.size < side.bodies.size else F)
+                owners.append(side.bodies[moves])
+    all_owners = np.concatenate(owners)
+    F = jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts)
+    total = None
+    for turn in _turns(all_owners):
+        placed = row.spread(row.select(F, turn), all_owners[turn], tree.bodies)
+        total = placed if total is None else total + placed
+    assert total is not None
+    return jnp.stack([jnp.broadcast_to(x, (tree.bodies, *q.shape[1:])) for x in (*total.f, *total.n)], axis=1)
+
+
+def _turns(owners: np.ndarray) -> list[np.ndarray]:
+    """The places of entries in turns, in each of which every owner has one at most."""
+    rank = np.array([np.sum(owners[:i] == owner) for i, owner in enumerate(owners)])
+    return [np.flatnonzero(rank == turn) for turn in range(rank.max() + 1)]
+
+
+def _on_shape(at: Meeting, t: Touching, law: PointForces) -> Force:
+    """The wrench (m, *batch) on the shape's side in its frame, of what acts in the surface's."""
+    R, p = jax.tree.map(lambda x: x[None], at.relative)
+    f, n = law.total, (t.point - p).cross(law.total)
+    return _summed(Force(R.transpose_apply(f), R.transpose_apply(n if law.couple is None else n + law.couple)))
+
+
+def _on_surface(t: Touching, law: PointForces) -> Force:
+    """The opposite wrench (m, *batch) on the surface's side in its frame."""
+    n = t.point.cross(law.total)
+    return _summed(-Force(law.total, n if law.couple is None else n + law.couple))
+
+
+def _summed(F: Force) -> Force:
+    return jax.tree.map(lambda x: x[0] if x.shape[0] == 1 else jnp.sum(x, axis=0), F)

@@ -1,0 +1,176 @@
+"""Where the points of contacts are, how deep and how fast: batch last, all contacts of a kind at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import rows as row
+from lgsim.dynamics.kinematics import at_rest, body_motions, body_poses, identity, row_twists, world_poses
+from lgsim.multibody.contacts.contact import Contact
+from lgsim.multibody.contacts.contact_checks import carrier
+from lgsim.multibody.contacts.sizes import parts
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import WORLD, Topology
+from lgsim.spatial import Mat, Motion, Transform, Vec, to_child
+from lgsim.xla import fusion_barrier
+
+
+class Bodies(NamedTuple):
+    """Poses and twists of the bodies, those of the world behind them, (n + 1, *batch); twists in their own frames."""
+
+    poses: Transform
+    twists: Motion | None
+
+
+class Side(NamedTuple):
+    """The frames of one side of m contacts.
+
+    Attributes:
+        bodies: What carries each, ``WORLD`` for the world.
+        placement: Their poses on their bodies, (m, *batch).
+        pose: Their poses in the world, (m, *batch).
+        twist: Their twists in their own axes, (m, *batch); None where velocities were not asked for.
+    """
+
+    bodies: np.ndarray
+    placement: Transform
+    pose: Transform
+    twist: Motion | None
+
+
+class Meeting(NamedTuple):
+    """m contacts of one shape, one surface and one set of options: what meets what, and where.
+
+    Attributes:
+        contact: One of them.
+        places: Their places in the topology.
+        numbers: Numbers of the law, the shape and the surface by name, (1, m, *batch).
+        shape: The side of the shapes.
+        surface: The side of the surfaces.
+        relative: The poses of the shapes' frames in the surfaces', (m, *batch).
+        twist: The shapes' twists against the surfaces, in the surfaces' axes about their origins, (m, *batch); None
+            without velocities.
+    """
+
+    contact: Contact
+    places: np.ndarray
+    numbers: tuple[dict[str, Array], dict[str, Array], dict[str, Array]]
+    shape: Side
+    surface: Side
+    relative: Transform
+    twist: Motion | None
+
+
+class Touching(NamedTuple):
+    """The points (p, m, *batch) of m contacts, in the frames of the surfaces.
+
+    Attributes:
+        law: The numbers of the law by name, (1, m, *batch).
+        point: Where the contact acts: the point of the shape's surface that is deepest.
+        gap: Its distance from the surface, negative inside, m.
+        normal: The surface's normal there.
+        slip: The velocity of the shape's body there against the surface's, m/s; None without velocities.
+        spin: Its angular velocity against the surface's, rad/s; None where the law does not ask for it.
+    """
+
+    law: dict[str, Array]
+    point: Vec
+    gap: Array
+    normal: Vec
+    slip: Vec | None
+    spin: Vec | None
+
+
+def bodies(model: Model, q: Array, v: Array | None) -> Bodies:
+    """The bodies at q (nq, *batch), and with v (nv, *batch) their twists."""
+    m = mc.machine(model, q)
+    poses = _with_world(body_poses(model, m, world_poses(model, m)), identity(m))
+    if v is None:
+        return Bodies(poses, None)
+    return Bodies(poses, _with_world(body_motions(model, m, *row_twists(model, m, v)), at_rest(m)))
+
+
+def meetings(model: Model, held: Bodies) -> Iterator[Meeting]:
+    """The contacts of a model, all of a kind at once."""
+    for contact, places in kinds(model.topology):
+        own = [model.topology.contacts[i] for i in places]
+        numbers = parts(contact, model.contacts[places])
+        shape, surface = (_side(model, held, [getattr(c, key) for c in own]) for key in ("frame", "against"))
+        relative, twist = _relative(shape, surface), None
+        if shape.twist is not None and surface.twist is not None:
+            twist = relative.act(shape.twist) - surface.twist
+        yield Meeting(contact, places, numbers, shape, surface, relative, twist)
+
+
+def points_of(meeting: Meeting, relative: Transform, twist: Motion | None) -> Touching:
+    """The points of contacts at poses and twists (m, *batch) of the shapes in the surfaces' frames."""
+    contact, (law, of_shape, of_surface) = meeting.contact, meeting.numbers
+    one, V = (jax.tree.map(lambda x: x[None], x) for x in (relative, twist))
+    center = contact.shape.centers(of_shape, one, contact.surface, of_surface)
+    distance, normal = contact.surface.gap(of_surface, center)
+    radius = of_shape.get("radius", 0.0)
+    point = fusion_barrier(center - normal * radius)
+    slip = None if V is None else V.v + V.w.cross(point)
+    spin = V.w if V is not None and "spin_speed" in law else None
+    return Touching(law, point, distance - radius, normal, slip, spin)
+
+
+def touching(model: Model, held: Bodies) -> Iterator[tuple[Meeting, Touching]]:
+    """The contacts of a model with their points."""
+    for meeting in meetings(model, held):
+        yield meeting, points_of(meeting, meeting.relative, meeting.twist)
+
+
+def kinds(tree: Topology) -> list[tuple[Contact, np.ndarray]]:
+    """(one contact, the places of all) of each kind of shape, surface and options of the law."""
+    found: dict[tuple, list[int]] = {}
+    for i, contact in enumerate(tree.contacts):
+        found.setdefault((contact.shape, contact.surface, contact.options), []).append(i)
+    return [(tree.contacts[places[0]], np.array(places)) for places in found.values()]
+
+
+def _relative(shape: Side, surface: Side) -> Transform:
+    """The poses of the shapes' frames in those of the surfaces."""
+    R, p = surface.pose
+    return Transform(R.T @ shape.pose.R, R.transpose_apply(shape.pose.p - p))
+
+
+def _side(model: Model, held: Bodies, frames: list[str]) -> Side:
+    tree = model.topology
+    on = np.array([carrier(tree, frame) for frame in frames])
+    pose = row.select(held.poses, on)
+    twist = None if held.twists is None else row.select(held.twists, on)
+    fixed = [tree.frame_names.index(frame) if frame in tree.frame_names else WORLD for frame in frames]
+    placed = _placements(model, fixed, pose)
+    if any(place != WORLD for place in fixed):
+        pose = fusion_barrier(pose @ placed)
+        twist = None if twist is None else fusion_barrier(to_child(placed, twist))
+    return Side(on, placed, pose, twist)
+
+
+def _placements(model: Model, fixed: list[int], like: Transform) -> Transform:
+    """The poses of frames on their bodies: those at these places of ``Model.frames``, or the bodies' own."""
+    own = _identity(like)
+    if all(place == WORLD for place in fixed):
+        return own
+    chosen = row.select(row.transform(model.frames), np.maximum(fixed, 0))
+    mask = (np.array(fixed) != WORLD).reshape(-1, *(1,) * (like.p.x.ndim - 1))
+    return jax.tree.map(lambda x, y: jnp.where(mask, x, y), chosen, own)
+
+
+def _identity(like: Transform) -> Transform:
+    zero = jnp.zeros_like(like.p.x)
+    one = zero + 1
+    R = Mat(Vec(one, zero, zero), Vec(zero, one, zero), Vec(zero, zero, one))
+    return Transform(R, Vec(zero, zero, zero))
+
+
+def _with_world(values, world):
+    return jax.tree.map(lambda x, w: jnp.concatenate([x, w[None]]), values, world)

@@ -1,0 +1,62 @@
+"""A box, by its corners and points of its edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from lgsim.multibody.contacts.contact import Shape, Sized, Sizes, Surface, column
+from lgsim.spatial import Vec
+
+
+@dataclass(frozen=True)
+class Box(Shape):
+    """Points of a box about the frame's origin with edges ``x``, ``y``, ``z`` along its axes.
+
+    Against planes the eight corners say all. What is round may also meet an edge: ``edges`` points on each help there.
+
+    Attributes:
+        edges: The number of points on each of the twelve edges between the corners.
+    """
+
+    edges: int = 0
+
+    sizes = ("x", "y", "z")
+
+    def count(self, surface: Surface) -> int:
+        """Eight corners and what is on the edges."""
+        return 8 + 12 * self.edges
+
+    def points(self, sizes: Sizes) -> Vec:
+        """The corners, then the points on the edges along x, y and z, equally spaced."""
+        signs = [np.array(corner, float) for corner in product((-1, 1), repeat=3)]
+        between = np.linspace(-1, 1, self.edges + 2)[1:-1]
+        for axis in range(3):
+            ends = [corner for corner in signs[:8] if corner[axis] > 0]
+            for end, place in product(ends, between):
+                signs.append(np.where(np.arange(3) == axis, place, end))
+        at = 0.5 * np.array(signs)
+        return Vec(*(column(at[:, i], sizes[name]) * sizes[name] for i, name in enumerate(self.sizes)))
+
+    def reach(self, sizes: Sizes) -> Any:
+        """Half of the shortest edge that is not zero."""
+        lengths = [sizes[name] for name in self.sizes if sizes[name] > 0]
+        return 0.5 * min(lengths) if lengths else None
+
+
+def box(x: float, y: float, z: float, edges: int = 0) -> Sized:
+    """A box about the origin of its frame, with edges along the axes.
+
+    Args:
+        x, y, z: Lengths of the edges, m, zero or more.
+        edges: The number of points on each edge between the corners; static.
+
+    Raises:
+        ValueError: ``edges`` is no number of points.
+    """
+    if isinstance(edges, bool) or not isinstance(edges, int) or edges < 0:
+        raise ValueError(f"edges: expected a number of points on each edge, 0 or more, got {edges!r}")
+    return Sized(Box(edges), {"x": x, "y": y, "z": z})

@@ -1,0 +1,179 @@
+"""What a contact is: points of a shape on one frame against a surface on another, and the numbers of its law.
+
+A shape is spheres of one radius about points, a surface a distance with a normal; neither knows the other, and the law
+knows neither. All act on numbers by components, of any common batch, so that all contacts of a kind are one call.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from jax import Array
+
+from lgsim.spatial import Transform, Vec
+
+LAW = ("stiffness", "exponent", "dissipation", "friction", "viscous", "slip_speed")
+"""The first columns of ``Model.contacts``; options of the law, sizes of the shape, then of the surface follow."""
+
+OPTIONS = (("stribeck", "stribeck_speed"), ("torsion", "rolling", "spin_speed"))
+"""Numbers of the law that only contacts have of which one is given, group by group: what nobody names costs nothing."""
+
+USUAL_LAW = {
+    "exponent": 1.5, "dissipation": 0.0, "friction": 0.0, "viscous": 0.0, "slip_speed": 0.01, "stribeck": 0.0,
+    "stribeck_speed": 0.1, "torsion": 0.0, "rolling": 0.0, "spin_speed": 0.1,
+}  # fmt: skip
+"""The numbers of the law for which none are given; the stiffness has none."""
+
+Sizes = Mapping[str, Any]
+"""Sizes by name, arrays (1, contacts, *batch) or numbers, m unless a shape says otherwise."""
+
+
+@dataclass(frozen=True)
+class Shape(ABC):
+    """The contract of what touches: points of a frame, each the center of a sphere of one radius. Static.
+
+    A new shape is one file of this folder: it names its ``sizes``, of which one called ``radius`` is that of the
+    spheres, and gives its ``points``. The checks, the builder, files and the generated tests find it by itself.
+    """
+
+    sizes: ClassVar[tuple[str, ...]] = ()
+    """Names of its numbers, all zero or more."""
+    kinds: ClassVar[dict[str, type[Shape]]] = {}
+    """The shapes by the name of their class."""
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        """Enter the shape in ``kinds``."""
+        super().__init_subclass__(**rest)
+        Shape.kinds[cls.__name__] = cls
+
+    @classmethod
+    def example(cls) -> Shape:
+        """One of the kind, as generated tests take it."""
+        return cls()
+
+    @abstractmethod
+    def count(self, surface: Surface) -> int:
+        """The number of its points against a surface."""
+
+    @abstractmethod
+    def points(self, sizes: Sizes) -> Vec:
+        """Its points in its frame, by components (points, contacts, *batch) or what broadcasts to it."""
+
+    def centers(self, sizes: Sizes, pose: Transform, surface: Surface, other: Sizes) -> Vec:
+        """Its points in the frame of a surface, where its own frame has the pose; ``other`` are the surface's sizes."""
+        del surface, other
+        return pose.R @ self.points(sizes) + pose.p
+
+    def reach(self, sizes: Sizes) -> Any:
+        """The depth from which on it is through the surface, m; None where no depth is too large."""
+        return sizes["radius"] if "radius" in sizes and sizes["radius"] > 0 else None
+
+
+@dataclass(frozen=True)
+class Surface(ABC):
+    """The contract of what is touched: a signed distance from a surface of a frame, and its gradient. Static."""
+
+    sizes: ClassVar[tuple[str, ...]] = ()
+    """Names of its numbers."""
+    signed: ClassVar[tuple[str, ...]] = ()
+    """Those of its sizes that may be negative."""
+    kinds: ClassVar[dict[str, type[Surface]]] = {}
+    """The surfaces by the name of their class."""
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        """Enter the surface in ``kinds``."""
+        super().__init_subclass__(**rest)
+        Surface.kinds[cls.__name__] = cls
+
+    @classmethod
+    def example(cls) -> Surface:
+        """One of the kind, as generated tests take it."""
+        return cls()
+
+    @abstractmethod
+    def gap(self, sizes: Sizes, p: Vec) -> tuple[Array, Vec]:
+        """(the distance of points p of its frame from it, positive outside; its gradient, the unit normal there)."""
+
+    def half_axis(self, sizes: Sizes) -> Any:
+        """Half the length of the segment on its z axis about which it is round; None where there is none."""
+        del sizes
+        return None
+
+
+class Sized(NamedTuple):
+    """A shape or a surface with its sizes, as the functions of ``lgsim.contacts`` make them."""
+
+    kind: Shape | Surface
+    sizes: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Contact:
+    """One contact of a machine; static.
+
+    Attributes:
+        name: Its name.
+        frame: Name of the frame of its shape, a body's or one fixed to a body or the world.
+        shape: What touches.
+        surface: What is touched.
+        against: Name of the surface's frame, "world" for the world's own.
+        options: Numbers of the law that it has beside ``LAW``.
+    """
+
+    name: str
+    frame: str
+    shape: Shape
+    surface: Surface
+    against: str
+    options: tuple[str, ...] = ()
+
+    @property
+    def law(self) -> tuple[str, ...]:
+        """The names of the numbers of its law."""
+        return LAW + self.options
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its numbers in ``Model.contacts``; a size of the surface is called ``surface_...``."""
+        return self.law + self.shape.sizes + tuple(f"surface_{name}" for name in self.surface.sizes)
+
+    @property
+    def points(self) -> int:
+        """The number of its points."""
+        return self.shape.count(self.surface)
+
+    def plain(self) -> dict[str, Any]:
+        """All of it as text, numbers and lists, for files."""
+        parts = {"shape": self.shape, "surface": self.surface}
+        kinds = {key: {"kind": type(part).__name__, **asdict(part)} for key, part in parts.items()}
+        options = {"options": self.options} if self.options else {}
+        return {"name": self.name, "frame": self.frame, "against": self.against, **kinds, **options}
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> Contact:
+        """The contact of what ``plain`` gives.
+
+        Raises:
+            KeyError: a shape or surface of that name does not exist, or something is missing.
+        """
+        rest = dict(plain)
+        shape, surface = (dict(rest.pop(key)) for key in ("shape", "surface"))
+        touching, touched = Shape.kinds[shape.pop("kind")], Surface.kinds[surface.pop("kind")]
+        rest["options"] = tuple(rest.pop("options", ()))
+        return cls(**rest, shape=touching(**_with_tuples(shape)), surface=touched(**_with_tuples(surface)))
+
+
+def _with_tuples(value: Any) -> Any:
+    """Lists as tuples, so that what is made of them is hashable."""
+    if isinstance(value, dict):
+        return {key: _with_tuples(part) for key, part in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+def column(numbers: Any, like: Array) -> Any:
+    """Constants (points,) as an array (points, 1, ...) of as many axes and of the dtype of sizes."""
+    return np.asarray(numbers, like.dtype).reshape(-1, *(1,) * (like.ndim - 1))

@@ -1,0 +1,136 @@
+"""Contacts that cannot be: unknown frames, bodies that carry both sides, numbers that no law has."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lgsim.multibody.contacts.contact import LAW, OPTIONS, USUAL_LAW, Contact, Shape, Sized, Surface
+from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
+from lgsim.support.messages import unknown_name
+
+SMOOTH = 1.5
+"""The exponent below which the derivative of fixed steps through an impact is of no use."""
+
+_ROUGH = (
+    "contact {name!r}: exponent: {exponent:g} is below 3/2, where the force sets in with a kink and derivatives of"
+    " fixed steps are wrong by 5e-2 and more (a ball dropped 0.4 m at 0.5 ms, exponent 1); take 1.5 or 2"
+)
+_POSITIVE = {
+    "slip_speed": "m/s: where friction has 0.7 of its size",
+    "stribeck_speed": "m/s: where 0.37 of the Stribeck part is left",
+    "spin_speed": "rad/s: where torsion and rolling have 0.7 of their size",
+}
+
+
+def described(
+    name: str, frame: str, shape: Any, surface: Any, against: str, law: Mapping[str, Any], smooth: bool = False
+) -> tuple[Contact, dict[str, float]]:
+    """(the contact, its numbers by the names of its columns) of what ``ModelBuilder.add_contact`` is given.
+
+    Raises:
+        ModelError: the shape or the surface is none, a number of the law is unknown, missing or impossible.
+    """
+    for what, given, kind, made in (
+        ("shape", shape, Shape, "lgsim.contacts.sphere(0.05)"), ("surface", surface, Surface, "lgsim.contacts.plane()"),
+    ):  # fmt: skip
+        if not (isinstance(given, Sized) and isinstance(given.kind, kind)):
+            raise ModelError(f"contact {name!r}: {what}: expected a {what} such as {made}, got {given!r}")
+    known = (*LAW, *(key for group in OPTIONS for key in group))
+    unknown = [key for key in law if key not in known]
+    if unknown:
+        raise ModelError(unknown_name(f"contact {name!r}: expected a number of the law", unknown[0], known))
+    if smooth:
+        if "exponent" in law:
+            raise ModelError(f"contact {name!r}: smooth, exponent: expected one of them; smooth is an exponent of 2")
+        law = {"exponent": 2.0, **law}
+    if law.get("stiffness") is None:
+        raise ModelError(
+            f"contact {name!r}: stiffness: expected a number, N/m^exponent; lgsim.suggest_contact gives one"
+        )
+    options = tuple(key for group in OPTIONS if set(group) & law.keys() for key in group)
+    contact = Contact(name, frame, shape.kind, surface.kind, against, options)
+    given = {**USUAL_LAW, **law, **shape.sizes, **{f"surface_{key}": x for key, x in surface.sizes.items()}}
+    numbers = {}
+    for key in contact.columns:
+        value = np.asarray(given[key], float)
+        if value.shape != ():
+            raise ModelError(f"contact {name!r}: {key}: expected one number, got shape {value.shape}")
+        numbers[key] = float(value)
+        check_number(contact, key, float(value))
+    if numbers["exponent"] < SMOOTH:
+        warnings.warn(_ROUGH.format(name=name, exponent=numbers["exponent"]), stacklevel=3)
+    return contact, numbers
+
+
+def check_number(contact: Contact, column: str, value: float) -> None:
+    """Check a number of a contact.
+
+    Raises:
+        ModelError: no contact has such a number.
+    """
+    size = column.removeprefix("surface_")
+    signed = column != size and size in contact.surface.signed
+    if column == "exponent":
+        right, expected = value >= 1, "1 or more (1.5 for derivatives that fixed steps can follow)"
+    elif column in _POSITIVE:
+        right, expected = value > 0, f"a positive number, {_POSITIVE[column]}"
+    elif signed:
+        right, expected = True, "a finite number"
+    else:
+        right, expected = value >= 0, "a number of zero or more"
+    if not (right and np.isfinite(value)):
+        raise ModelError(f"contact {contact.name!r}: {column}: expected {expected}, got {value:g}")
+
+
+def check_rows(contacts: Sequence[Contact], array: Any) -> None:
+    """Check the numbers (..., c, k) of contacts.
+
+    Raises:
+        ModelError: no contact has such a number.
+    """
+    for row in np.asarray(array, float).reshape(-1, *np.shape(array)[-2:]):
+        for contact, numbers in zip(contacts, row, strict=True):
+            for column, value in zip(contact.columns, numbers, strict=False):
+                check_number(contact, column, float(value))
+
+
+def carrier(tree: Topology, frame: str) -> int:
+    """The body that carries a frame, or ``WORLD``.
+
+    Raises:
+        ModelError: there is no such frame.
+    """
+    if frame == ROOT:
+        return WORLD
+    if frame in tree.body_names:
+        return tree.body_names.index(frame)
+    if frame not in tree.frame_names:
+        raise ModelError(
+            unknown_name("frame: expected the name of a frame", frame, (ROOT, *tree.body_names, *tree.frame_names))
+        )
+    return tree.frame_bodies[tree.frame_names.index(frame)]
+
+
+def check_contacts(tree: Topology) -> None:
+    """Check that the contacts of a topology can act.
+
+    Raises:
+        ModelError: a frame does not exist, or one body, or the world, carries both sides of a contact.
+    """
+    for contact in tree.contacts:
+        bodies = []
+        for what, frame in (("frame", contact.frame), ("against", contact.against)):
+            try:
+                bodies.append(carrier(tree, frame))
+            except ModelError as error:
+                raise ModelError(f"contact {contact.name!r}: {what}: {error}") from None
+        if bodies[0] == bodies[1]:
+            holder = "the world" if bodies[0] == WORLD else f"the body {tree.body_names[bodies[0]]!r}"
+            raise ModelError(
+                f"contact {contact.name!r}: frame, against: expected frames on two bodies or on a body and the world,"
+                f" got {contact.frame!r} and {contact.against!r}, both on {holder}: no force between them moves it"
+            )

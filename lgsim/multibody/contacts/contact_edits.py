@@ -1,0 +1,51 @@
+"""Contacts of machines that are made of other ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.multibody.contacts.contact import Contact
+from lgsim.multibody.contacts.contact_checks import carrier
+from lgsim.multibody.contacts.sizes import padded, width
+from lgsim.multibody.topology import ROOT, ModelError, Topology
+
+
+def acting(tree: Topology, numbers: Array | None) -> tuple[Topology, Array | None]:
+    """The topology and its contacts' numbers (c, k) without contacts whose two sides now hang on one body."""
+    kept = [i for i, c in enumerate(tree.contacts) if carrier(tree, c.frame) != carrier(tree, c.against)]
+    if len(kept) == len(tree.contacts) or numbers is None:
+        return tree, numbers
+    contacts = tuple(tree.contacts[i] for i in kept)
+    left = numbers[np.array(kept), : width(contacts)] if kept else None
+    return replace(tree, contacts=contacts), left
+
+
+def joined(own: Sequence[Contact], added: Sequence[Contact], frame: str, prefix: str) -> tuple[Contact, ...]:
+    """The contacts of a machine and of another one whose world is fixed to a frame of the first one.
+
+    Raises:
+        ModelError: a name is taken.
+    """
+    taken = [contact.name for contact in own]
+    for contact in added:
+        if prefix + contact.name in taken:
+            raise ModelError(
+                f"attach: contact {prefix + contact.name!r}: the name is taken; a prefix makes another one"
+            )
+
+    def moved(name: str) -> str:
+        return frame if name == ROOT else prefix + name
+
+    new = (replace(c, name=prefix + c.name, frame=moved(c.frame), against=moved(c.against)) for c in added)
+    return (*own, *new)
+
+
+def joined_numbers(contacts: Sequence[Contact], own: Array | None, added: Array | None) -> Array | None:
+    """The numbers (c, k) of the contacts of two machines."""
+    found = [padded(array, width(contacts)) for array in (own, added) if array is not None]
+    return jnp.concatenate(found) if found else None

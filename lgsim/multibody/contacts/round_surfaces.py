@@ -1,0 +1,45 @@
+"""The surface of a sphere or a capsule, such as that of another body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.multibody.contacts.contact import Sized, Sizes, Surface
+from lgsim.spatial import Vec
+
+
+@dataclass(frozen=True)
+class RoundSurface(Surface):
+    """All points at ``radius`` from a segment of ``length`` on the frame's z axis, about the origin.
+
+    On the segment itself no direction leads out: the normal is taken as zero there, and so is the force.
+    """
+
+    sizes = ("radius", "length")
+
+    def half_axis(self, sizes: Sizes) -> Any:
+        """Half the length."""
+        return 0.5 * sizes["length"]
+
+    def gap(self, sizes: Sizes, p: Vec) -> tuple[Array, Vec]:
+        """The distance from the segment less the radius, and the direction from its nearest point."""
+        half = 0.5 * sizes["length"]
+        r = Vec(p.x, p.y, p.z - jnp.clip(p.z, -half, half))
+        square = r.dot(r)
+        apart = square > 0
+        distance = jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1)), 0)
+        return distance - sizes["radius"], r * jnp.where(apart, 1 / jnp.where(apart, distance, 1), 0)
+
+
+def round_surface(radius: float, length: float = 0.0) -> Sized:
+    """The surface of a sphere about the origin of its frame, or of a capsule about its z axis.
+
+    Args:
+        radius: m, zero or more.
+        length: Of the capsule's segment between the centers of its ends, m; 0 for a sphere.
+    """
+    return Sized(RoundSurface(), {"radius": radius, "length": length})

@@ -1,0 +1,35 @@
+"""A sphere; a point where its radius is zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+
+from lgsim.multibody.contacts.contact import Shape, Sized, Sizes, Surface
+from lgsim.spatial import Vec
+
+
+@dataclass(frozen=True)
+class Sphere(Shape):
+    """All points within ``radius`` of the frame's origin."""
+
+    sizes = ("radius",)
+
+    def count(self, surface: Surface) -> int:
+        """One."""
+        return 1
+
+    def points(self, sizes: Sizes) -> Vec:
+        """The origin."""
+        zero = jnp.zeros_like(sizes["radius"])
+        return Vec(zero, zero, zero)
+
+
+def sphere(radius: float = 0.0) -> Sized:
+    """A sphere about the origin of its frame; a point without a radius.
+
+    Args:
+        radius: m, zero or more.
+    """
+    return Sized(Sphere(), {"radius": radius})

@@ -1,0 +1,81 @@
+"""The vertices of a mesh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lgsim.multibody.contacts.contact import Shape, Sized, Sizes, Surface, column
+from lgsim.spatial import Vec
+
+
+@dataclass(frozen=True)
+class Vertices(Shape):
+    """Spheres of one ``radius`` about given points, times a ``scale``.
+
+    Attributes:
+        at: The points in the frame, (x, y, z) each, m.
+    """
+
+    at: tuple[tuple[float, float, float], ...] = ()
+
+    sizes = ("radius", "scale")
+
+    @classmethod
+    def example(cls) -> Vertices:
+        """A tetrahedron."""
+        return cls(((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
+
+    def count(self, surface: Surface) -> int:
+        """The number of points."""
+        return len(self.at)
+
+    def points(self, sizes: Sizes) -> Vec:
+        """The points, scaled."""
+        return Vec(*(column(x, sizes["scale"]) * sizes["scale"] for x in zip(*self.at, strict=True)))
+
+    def reach(self, sizes: Sizes) -> Any:
+        """Half of the least extent along the axes, or the radius where that is more."""
+        extents = sizes["scale"] * np.ptp(np.array(self.at), axis=0)
+        deepest = max(float(0.5 * np.min(extents)), float(sizes["radius"]))
+        return deepest if deepest > 0 else None
+
+
+def vertices(points: Any, *, most: int | None = None, radius: float = 0.0, scale: float = 1.0) -> Sized:
+    """Points of a frame, such as the vertices of a mesh.
+
+    Args:
+        points: (n, 3), m; static.
+        most: How many are kept, by default all: from the one that is farthest from their middle on, always the one that
+            is farthest from those kept.
+        radius: Of a sphere about each of them, m, zero or more.
+        scale: The factor by which they are multiplied.
+
+    Raises:
+        ValueError: there are no points, they are not finite or of another shape, or ``most`` is less than one.
+    """
+    array = np.array(points, float)
+    if array.size == 0:
+        raise ValueError("vertices: points: expected at least one point, got none; a mesh without vertices has no use")
+    if array.ndim != 2 or array.shape[1] != 3:
+        raise ValueError(f"vertices: points: expected shape (n, 3), got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError("vertices: points: expected finite numbers")
+    if most is not None and most < 1:
+        raise ValueError(f"vertices: most: expected at least one point, got {most}")
+    kept = array if most is None or most >= len(array) else _spread(array, most)
+    at = tuple((float(x), float(y), float(z)) for x, y, z in kept)
+    return Sized(Vertices(at), {"radius": radius, "scale": scale})
+
+
+def _spread(points: np.ndarray, count: int) -> np.ndarray:
+    """Points that are far from each other, the first one far from the middle of all."""
+    distance = np.linalg.norm(points - points.mean(axis=0), axis=1)
+    chosen = [int(np.argmax(distance))]
+    distance = np.full(len(points), np.inf)
+    while len(chosen) < count:
+        distance = np.minimum(distance, np.linalg.norm(points - points[chosen[-1]], axis=1))
+        chosen.append(int(np.argmax(distance)))
+    return points[chosen]
