@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -67,7 +68,8 @@ COLUMNS = 13
 """The number of columns of ``Model.drives`` at that time; the next two are Stribeck friction and its speed."""
 _LATER = {"MultibodyDynamics": "actuators", "SensorRecords": "commands"}
 """The last field of a class that it did not have then, of which None is the same as none."""
-_MARK, _FRICTION = ", ((),)]", "*, *, (*, *)"
+_MARKS = re.compile(r"(, \(\(\),\))+\]")
+_FRICTION = "*, *, (*, *)"
 
 
 def _as_then(tree: Any) -> Any:
@@ -79,7 +81,8 @@ def _as_then(tree: Any) -> Any:
     def then(x: Any) -> Any:
         name = type(x).__name__
         if name == "Model" and hasattr(x.drives, "shape"):
-            return x.replace(drives=x.drives[:, :COLUMNS], topology=x.topology)
+            later = {key: ((),) for key in ("loops", "contacts") if getattr(x, key) is None}
+            return replace(x.replace(drives=x.drives[:, :COLUMNS], topology=x.topology), **later)
         if name.endswith("Plant"):
             friction = (x.model.stribeck, x.model.stribeck_speed)
             x = eqx.tree_at(lambda p: p.actuators, x, friction, is_leaf=lambda leaf: leaf is None)
@@ -97,7 +100,7 @@ def _as_then(tree: Any) -> Any:
 
 def _feed(digest: Any, tree: Any) -> None:
     leaves, structure = jax.tree.flatten(_as_then(tree))
-    digest.update(_text(str(structure).replace(_MARK, "]").replace(_FRICTION, "*, *, *, *")))
+    digest.update(_text(_MARKS.sub("]", str(structure)).replace(_FRICTION, "*, *, *, *")))
     for leaf in leaves:
         if eqx.is_array_like(leaf):
             array = np.asarray(leaf)
