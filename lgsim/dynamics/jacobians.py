@@ -108,6 +108,34 @@ def jacobian(model: Model, q: Array, frame: int, reference: Reference) -> Array:
     m = mc.machine(model, q)
     world = world_poses(model, m)
     pose, body = _pose(model, m, world, frame)
+    J = _columns(m, world, pose, reference)
+    moves = np.zeros(tree.rows, bool) if body == WORLD else tree.row_carried[tree.body_row[body]]
+    if not moves.all():
+        J = jnp.where(moves.reshape((-1,) + (1,) * (J.ndim - 1)), J, 0) if moves.any() else jnp.zeros_like(J)
+    if not tree.has_mimic:
+        return J.swapaxes(0, 1)
+    return jnp.stack([row.gathered(model, J[:, i]) for i in range(6)])
+
+
+def screws_about_base(model: Model, q: Float[Array, " nq"]) -> Float[Array, "6 nv"]:
+    """The screw of every degree of freedom of a floating machine, in its base's axes about its base's origin.
+
+    A body's twist, carried over into them, is the sum of the columns of all that carries it times their rates; no joint
+    follows another one.
+    """
+    return _of_base(model, q)
+
+
+@batch_last
+def _of_base(model: Model, q: Array) -> Array:
+    (q,) = full(model, q)
+    m = mc.machine(model, q)
+    world = world_poses(model, m)
+    return _columns(m, world, _pose(model, m, world, 0)[0], Reference.BODY).swapaxes(0, 1)
+
+
+def _columns(m: mc.Machine, world: Transform, pose: Transform, reference: Reference) -> Array:
+    """The screws of all rows (rows, 6, *batch) at a pose (1, *batch)."""
     axis, origin, a, b = _screws(m, world)
     # from the difference of two places, so that no digits are lost far from the world's origin
     arm = origin if reference is Reference.SPACE else origin - pose.p
@@ -115,13 +143,7 @@ def jacobian(model: Model, q: Array, frame: int, reference: Reference) -> Array:
     v = fusion_barrier(axis * b + arm.cross(w))
     if reference is Reference.BODY:
         v, w = pose.R.transpose_apply(v), pose.R.transpose_apply(w)
-    J = jnp.stack([*v, *w], axis=1)
-    moves = np.zeros(tree.rows, bool) if body == WORLD else tree.row_carried[tree.body_row[body]]
-    if not moves.all():
-        J = jnp.where(moves.reshape((-1,) + (1,) * (J.ndim - 1)), J, 0) if moves.any() else jnp.zeros_like(J)
-    if not tree.has_mimic:
-        return J.swapaxes(0, 1)
-    return jnp.stack([row.gathered(model, J[:, i]) for i in range(6)])
+    return jnp.stack([*v, *w], axis=1)
 
 
 def _pose(model: Model, m: mc.Machine, world: Transform, frame: int) -> tuple[Transform, int]:

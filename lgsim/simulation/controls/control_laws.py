@@ -1,8 +1,4 @@
-"""What drives a machine in a simulation: feedback laws for ``control``, external wrenches for ``wrenches``.
-
-A control is any function ``(t, q, v, model) -> joint forces (nv,)``; the laws here are such functions whose numbers are
-leaves, so that they can be differentiated, mapped and changed without compiling again.
-"""
+"""Feedback laws, joint by joint and of the whole machine, and external wrenches on a frame."""
 
 from __future__ import annotations
 

@@ -1,0 +1,42 @@
+"""What drives a machine in a simulation: feedback laws for ``control``, external wrenches for ``wrenches``.
+
+A control is any function ``(t, q, v, model) -> joint forces (nv,)``; the laws here are such functions whose numbers are
+leaves, so that they can be differentiated, mapped and changed without compiling again.
+
+- joint by joint: ``PD``; the whole machine: ``GravityCompensation``, ``ComputedTorque``, ``Hover``; sums of laws by ``+``;
+  ``MotorLimits`` around another law;
+- a machine that stands: ``Workspace`` moves its central body on feet, ``FlatFoot``, ``PointFoot`` or another ``Foot``, whose
+  wrenches a ``WrenchSplit`` chooses: ``LeastNorm``;
+- ``FrameWrench`` and sums of wrenches push it.
+"""
+
+from lgsim.dynamics.workspace.feet import FlatFoot, Foot, PointFoot
+from lgsim.simulation.controls.control_laws import (
+    PD,
+    ComputedTorque,
+    ControlLaw,
+    ControlSum,
+    FrameWrench,
+    GravityCompensation,
+    Hover,
+    MotorLimits,
+)
+from lgsim.simulation.controls.workspace import Workspace
+from lgsim.simulation.controls.wrench_split import LeastNorm, WrenchSplit
+
+__all__ = [
+    "PD",
+    "ComputedTorque",
+    "ControlLaw",
+    "ControlSum",
+    "FlatFoot",
+    "Foot",
+    "FrameWrench",
+    "GravityCompensation",
+    "Hover",
+    "LeastNorm",
+    "MotorLimits",
+    "PointFoot",
+    "Workspace",
+    "WrenchSplit",
+]

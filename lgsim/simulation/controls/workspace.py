@@ -1,0 +1,293 @@
+"""Workspace control: the central body of a machine on feet moves as a body of six degrees of freedom under feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Float
+
+from lgsim.dynamics.inverse_dynamics import inverse_dynamics
+from lgsim.dynamics.kinematics import forward_kinematics, frame_twists
+from lgsim.dynamics.momentum import center_of_mass
+from lgsim.dynamics.workspace.feet import Foot
+from lgsim.dynamics.workspace.support_legs import BASE, SupportLegs, support_legs
+from lgsim.dynamics.workspace.workspace_dynamics import WorkspaceDynamics, workspace_dynamics
+from lgsim.integrators.method import Number
+from lgsim.lie import quaternion
+from lgsim.lie.conversions import quaternion_from_matrix
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ModelError
+from lgsim.simulation.controls.control_laws import Configuration, ControlLaw, Force, Gain, Velocity
+from lgsim.simulation.controls.wrench_split import LeastNorm, WrenchSplit
+
+Pose = Float[Array, " 7"]
+PoseTarget = Pose | Callable[[Number], tuple[Pose, Float[Array, " 6"], Float[Array, " 6"]]]
+"""A constant pose (p, quaternion), or ``target(t)`` with pose, body twist and its derivative."""
+SINGULAR = 1e-6
+"""A leg is refused as singular where the smallest singular value of its reach is below this share of the largest."""
+
+
+class WorkspaceForces(NamedTuple):
+    """What a ``Workspace`` asks for at a state.
+
+    Attributes:
+        tau: Joint forces (nv,), zero on the floating base, N m or N.
+        feet: Wrenches of the ground on the feet (feet, 6), in their frames, N and N m.
+        acceleration: The acceleration V' of the central body (6,), as ``v`` has it.
+        accelerations: Those of all degrees of freedom (nv,) if the feet do not move.
+        missing: The wrench (6,) on the central body that the feet do not give, in its axes; zero if the split can.
+        inertia: Lambda (6, 6).
+        bias: p (6,).
+    """
+
+    tau: Force
+    feet: Float[Array, "feet 6"]
+    acceleration: Float[Array, " 6"]
+    accelerations: Velocity
+    missing: Float[Array, " 6"]
+    inertia: Float[Array, "6 6"]
+    bias: Float[Array, " 6"]
+
+
+class Workspace(ControlLaw):
+    """Feedback on the pose of the central body of a floating machine, whose feet count as fixed to the ground.
+
+    The central body obeys ``Lambda V' + p = F`` (``workspace_dynamics``), F being the wrench that the joint forces
+    ``tau = -J_i^T F_i`` of the legs exert on it, ``F = sum_i F_i``. V' is chosen such that
+
+        c'' = c_d'' + damping (c_d' - c') + stiffness (c_d - c),                                     (4.13), (4.14)
+        w'  = w_d' - spin (w - w_d) - attitude e,     (e_0, e) = q_d^-1 q, of the two signs the one with e_0 >= 0,   (4.26)
+
+    c being a point of the body, both rows exact if nothing touches the machine but the ground at its feet. The errors then
+    obey ``c_e'' + damping c_e' + stiffness c_e = 0`` and near zero, e being half of the angle,
+    ``a'' + spin a' + attitude/2 a = 0``: the signs of the gains are those with which both decay. How the feet share what F
+    needs is the matter of ``split``.
+
+    Joints that lead to no foot, of arms or of a leg in the air, are brought to ``posture``.
+
+    Source: Wendlandt, Control and simulation of multibody systems, 1997, chapter 4.
+
+    Attributes:
+        feet: What it stands on, frames at the ends of legs that part at the central body, ``FlatFoot`` or ``PointFoot``.
+        target: Pose of the central body in the world, (p, quaternion) (7,), or a function of time with pose, body twist
+            and the derivative of that.
+        center: The point c in the body's frame, (3,), m; its target is that of the pose.
+        stiffness, damping: Gains on the position, in the world's axes, 1/s^2 and 1/s: a number, one for each axis (3,), or
+            a symmetric positive definite matrix (3, 3).
+        attitude, spin: Gains on e and w, in the body's axes, 1/s^2 and 1/s: likewise.
+        split: How the feet share the wrench, ``LeastNorm()`` or ``FrictionCones()``.
+        settling: Rate at which motions of the feet are to die out, 1/s.
+        posture: Configuration (nq,) of which the parts of joints that lead to no foot count; None where all do.
+        posture_stiffness, posture_damping: Gains of those joints, 1/s^2 and 1/s, a number or (nv,).
+    """
+
+    feet: tuple[Foot, ...] = eqx.field(converter=tuple)
+    target: PoseTarget
+    center: Float[Array, " 3"]
+    stiffness: Gain = 16.0
+    damping: Gain = 8.0
+    attitude: Gain = 60.0
+    spin: Gain = 14.0
+    split: WrenchSplit = LeastNorm()
+    settling: Number = 15.0
+    posture: Configuration | None = None
+    posture_stiffness: Gain = 100.0
+    posture_damping: Gain = 20.0
+
+    @classmethod
+    def from_model(
+        cls, model: Model, q: Float[ArrayLike, " nq"], feet: Sequence[Foot], *, shift: Any = (0.0, 0.0, 0.0), **rest: Any
+    ) -> Workspace:
+        """The law that holds a machine where it stands at q, by the body's point that is its center of mass there.
+
+        Args:
+            model: A machine with a floating base.
+            q: Configuration (nq,).
+            feet: What it stands on.
+            shift: By how much the body is to move from there, in the world, (3,), m.
+            rest: Other attributes of the law by their names.
+
+        Raises:
+            ModelError: the machine does not stand on such feet, or a leg is singular at q.
+            ValueError: there is no such frame, or a gain is not positive definite.
+        """
+        q = jnp.asarray(q, model.dtype)
+        support_legs(model.topology, _frames(feet))
+        pose = forward_kinematics(model, q)[0]
+        R, p = pose[:3, :3], pose[:3, 3]
+        turn = quaternion_from_matrix(R)
+        target = jnp.concatenate([p + jnp.asarray(shift, model.dtype), turn])
+        rest = {"target": target, "center": R.T @ (center_of_mass(model, q) - p), "posture": q, **rest}
+        law = cls(tuple(feet), **rest)
+        law.check(model, q)
+        return law
+
+    def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:
+        """The joint forces (nv,), zero on the floating base, N m or N.
+
+        Raises:
+            ModelError: the machine does not stand on such feet.
+            ValueError: there is no such frame.
+        """
+        return self.forces(t, q, v, model).tau
+
+    def forces(self, t: Number, q: Configuration, v: Velocity, model: Model) -> WorkspaceForces:
+        """The joint forces with what they are made of.
+
+        Raises:
+            ModelError: the machine does not stand on such feet.
+            ValueError: there is no such frame.
+        """
+        legs = support_legs(model.topology, _frames(self.feet))
+        if legs.other_dofs.size and self.posture is None:
+            joint = model.joint_names[int(np.searchsorted(legs.tree.v_starts, legs.other_dofs[0], "right")) - 1]
+            raise ModelError(f"posture: expected a configuration, since the joint {joint!r} leads to no foot, got None")
+        other = self._posture_acceleration(q, v, model, legs)
+        dynamics = workspace_dynamics(model, q, v, legs, self.feet, self._foot_accelerations(q, v, model, legs), other)
+        A = self.acceleration(t, q, v, model)
+        F = dynamics.inertia @ A + dynamics.bias
+        accelerations, passive = dynamics.outward(legs, A)
+        # the feet carry what they would without joint forces, and F
+        total = F + jnp.sum(dynamics.held @ passive[..., None], axis=0)[:, 0]
+        wrenches = self.split(self.feet, dynamics.held, total)
+        shares = (dynamics.held @ (wrenches - passive)[..., None])[..., 0]
+        tau = _leg_forces(legs, dynamics, shares)
+        accelerations = accelerations.at[:BASE].set(A)
+        if legs.other_dofs.size:
+            # forces of other joints do not depend on what the ground does to the feet
+            accelerations = accelerations.at[legs.other_dofs].set(other[legs.other_dofs])
+            tau = tau.at[legs.other_dofs].set(inverse_dynamics(model, q, v, accelerations)[legs.other_dofs])
+        missing = F - jnp.sum(shares, axis=0)
+        return WorkspaceForces(tau, wrenches, A, accelerations, missing, dynamics.inertia, dynamics.bias)
+
+    def acceleration(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Float[Array, " 6"]:
+        """The acceleration V' (6,) of the central body by the feedback, the derivative of its body twist."""
+        pose = forward_kinematics(model, q)[0]
+        R, p = pose[:3, :3], pose[:3, 3]
+        goal, V_d, A_d = self.target(t) if callable(self.target) else (self.target, jnp.zeros_like(v[:6]), None)
+        A_d = jnp.zeros_like(v[:6]) if A_d is None else A_d
+        R_d = quaternion.Ad(goal[3:])
+        u, w = v[:3], v[3:6]
+        c, of_point = self.center, _point_motion
+        place, speed, _ = of_point(R, p, u, w, jnp.zeros_like(u), jnp.zeros_like(w), c)
+        goal_place, goal_speed, goal_rate = of_point(R_d, goal[:3], V_d[:3], V_d[3:], A_d[:3], A_d[3:], c)
+        wanted = goal_rate + _gain(self.damping, goal_speed - speed) + _gain(self.stiffness, goal_place - place)
+        # the left error quaternion, and the desired motion in the body's axes
+        error = quaternion.compose(quaternion.inverse(goal[3:]), quaternion_from_matrix(R))
+        e = jnp.where(error[0] < 0, -error[1:], error[1:])
+        relative = R.T @ R_d
+        w_d = relative @ V_d[3:]
+        turning = relative @ A_d[3:] - jnp.cross(w, w_d) - _gain(self.spin, w - w_d) - _gain(self.attitude, e)
+        # c'' = R (u' + w x u + w' x c + w x (w x c))
+        pushing = R.T @ wanted - jnp.cross(w, u) - jnp.cross(turning, c) - jnp.cross(w, jnp.cross(w, c))
+        return jnp.concatenate([pushing, turning])
+
+    def check(self, model: Model, q: Float[ArrayLike, " nq"]) -> None:
+        """Check that the law suits a machine that stands at q: inside compiled programs nothing can.
+
+        Raises:
+            ModelError: the machine does not stand on such feet, a leg is singular at q or has too few joints, the feet
+                together cannot press in all directions.
+            ValueError: there is no such frame, or a gain is not symmetric and positive definite.
+        """
+        for name in ("stiffness", "damping", "attitude", "spin"):
+            _check_gain(name, getattr(self, name))
+        legs = support_legs(model.topology, _frames(self.feet))
+        zero = jnp.zeros(model.nv, model.dtype)
+        still = jnp.zeros((len(self.feet), 6), model.dtype)
+        dynamics = workspace_dynamics(model, jnp.asarray(q, model.dtype), zero, legs, self.feet, still, zero)
+        if isinstance(dynamics.bias, Tracer):
+            return
+        for foot, reach in zip(self.feet, np.asarray(dynamics.reach), strict=True):
+            _, sizes, directions = np.linalg.svd(reach.T)
+            if sizes[-1] < SINGULAR * sizes[0]:
+                direction = ", ".join(f"{x:.2g}" for x in directions[-1])
+                raise ModelError(
+                    f"feet: the leg to {foot.frame!r} is singular: with the foot fixed the central body cannot move along"
+                    f" the twist ({direction}) of its frame; bend the leg, or give it more joints or a PointFoot"
+                )
+        held = np.concatenate(list(np.asarray(dynamics.held)), axis=1)
+        sizes = np.linalg.svd(held, compute_uv=False)
+        if sizes[-1] < SINGULAR * sizes[0]:
+            raise ModelError(
+                f"feet: {len(self.feet)} feet together cannot press in all six directions; take a FlatFoot, or three points"
+                " that are not in line"
+            )
+
+    def _posture_acceleration(self, q: Configuration, v: Velocity, model: Model, legs: SupportLegs) -> Velocity:
+        if self.posture is None:
+            return jnp.zeros_like(v)
+        error = model.difference(q, self.posture)
+        return jnp.multiply(self.posture_stiffness, error) - jnp.multiply(self.posture_damping, v)
+
+    def _foot_accelerations(
+        self, q: Configuration, v: Velocity, model: Model, legs: SupportLegs
+    ) -> Float[Array, "feet 6"]:
+        """The derivatives of the feet's twists at which their motions die out: of a point, of its velocity in the world."""
+        V = frame_twists(model, q, v)[np.array(legs.frames)]
+        turned = jnp.cross(V[:, 3:], V[:, :3])
+        free = np.array([not foot.held[3] for foot in self.feet])[:, None]
+        along = jnp.where(free, turned, jnp.zeros_like(turned))
+        return -jnp.multiply(self.settling, V) - jnp.concatenate([along, jnp.zeros_like(along)], axis=1)
+
+
+def _leg_forces(legs: SupportLegs, dynamics: WorkspaceDynamics, shares: Float[Array, "feet 6"]) -> Force:
+    """``-S . F_i`` for each joint of each leg, in the axes of the central body, where wrenches pass unchanged."""
+    dofs, _, _ = legs.rows
+    tau = jnp.zeros_like(dynamics.screws[0])
+    for rows, F in zip(dofs, shares, strict=True):
+        own = rows[rows >= 0]
+        tau = tau.at[own].set(-(F @ dynamics.screws[:, own]))
+    return tau
+
+
+def _point_motion(
+    R: Float[Array, "3 3"], p: Array, u: Array, w: Array, u_dot: Array, w_dot: Array, c: Array
+) -> tuple[Array, Array, Array]:
+    """Position, velocity and acceleration in the world of a point c of a body with the twist (u, w)."""
+    velocity = u + jnp.cross(w, c)
+    rate = u_dot + jnp.cross(w_dot, c) + jnp.cross(w, velocity)
+    return p + R @ c, R @ velocity, R @ rate
+
+
+def _gain(gain: Gain, x: Float[Array, " 3"]) -> Float[Array, " 3"]:
+    """A gain, a number, (3,) or (3, 3), on three numbers."""
+    gain = jnp.asarray(gain, x.dtype)
+    return gain @ x if gain.ndim == 2 else gain * x
+
+
+def _check_gain(name: str, gain: Gain) -> None:
+    """Check a gain where its numbers are known.
+
+    Raises:
+        ValueError: it is not symmetric and positive definite.
+    """
+    if isinstance(gain, Tracer):
+        return
+    value = np.asarray(gain, float)
+    if value.shape not in ((), (3,), (3, 3)):
+        raise ValueError(f"{name}: expected a number, shape (3,) or (3, 3), got {value.shape}")
+    matrix = value if value.ndim == 2 else np.diag(np.broadcast_to(value, 3))
+    if not np.allclose(matrix, matrix.T) or not np.all(np.linalg.eigvalsh(matrix) > 0):
+        raise ValueError(
+            f"{name}: expected a symmetric positive definite gain, got {gain}; with any other the error does not decay"
+        )
+
+
+def _frames(feet: Sequence[Foot]) -> tuple[str, ...]:
+    """The names of the frames of feet.
+
+    Raises:
+        TypeError: one of them is no foot.
+    """
+    for foot in feet:
+        if not isinstance(foot, Foot):
+            raise TypeError(f"feet: expected FlatFoot or PointFoot of lgsim.controls, got {foot!r}")
+    return tuple(foot.frame for foot in feet)
