@@ -51,7 +51,7 @@ class BipedGains(NamedTuple):
 
 
 def biped(
-    dtype: Dtype | None = None, *, ground: bool = True, damping: float = 1.0, effort: float = 250.0, slip_speed: float = 0.02
+    dtype: Dtype | None = None, *, ground: bool = True, damping: float = 1.0, effort: float = 250.0, slip_speed: float = 0.1
 ) -> Model:
     """The biped: 13 bodies, 18 degrees of freedom, x to the front, y to the left.
 

@@ -5,7 +5,7 @@ leaves, so that they can be differentiated, mapped and changed without compiling
 
 - joint by joint: ``PD``; the whole machine: ``GravityCompensation``, ``ComputedTorque``, ``Hover``; sums of laws by ``+``;
   ``MotorLimits`` around another law;
-- a machine that stands: ``Workspace`` moves its central body on feet, ``FlatFoot``, ``PointFoot`` or another ``Foot``, whose
+- a machine that stands: ``Workspace`` moves its central body, ``CentroidalFeedback`` its center of mass, on feet, ``FlatFoot``, ``PointFoot`` or another ``Foot``, whose
   wrenches a ``WrenchSplit`` chooses: ``LeastNorm``;
 - ``FrameWrench`` and sums of wrenches push it.
 """
@@ -21,11 +21,12 @@ from lgsim.simulation.controls.control_laws import (
     Hover,
     MotorLimits,
 )
-from lgsim.simulation.controls.workspace import Workspace
+from lgsim.simulation.controls.workspace import CentroidalFeedback, Workspace, WorkspaceForces
 from lgsim.simulation.controls.wrench_split import LeastNorm, WrenchSplit
 
 __all__ = [
     "PD",
+    "CentroidalFeedback",
     "ComputedTorque",
     "ControlLaw",
     "ControlSum",
@@ -38,5 +39,6 @@ __all__ = [
     "MotorLimits",
     "PointFoot",
     "Workspace",
+    "WorkspaceForces",
     "WrenchSplit",
 ]

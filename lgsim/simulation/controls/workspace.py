@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -15,7 +16,7 @@ from jaxtyping import Float
 
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.kinematics import forward_kinematics, frame_twists
-from lgsim.dynamics.momentum import center_of_mass
+from lgsim.dynamics.momentum import center_of_mass, center_of_mass_velocity
 from lgsim.dynamics.workspace.feet import Foot
 from lgsim.dynamics.workspace.support_legs import BASE, SupportLegs, support_legs
 from lgsim.dynamics.workspace.workspace_dynamics import WorkspaceDynamics, workspace_dynamics
@@ -83,7 +84,8 @@ class Workspace(ControlLaw):
             a symmetric positive definite matrix (3, 3).
         attitude, spin: Gains on e and w, in the body's axes, 1/s^2 and 1/s: likewise.
         split: How the feet share the wrench, ``LeastNorm()`` or ``FrictionCones()``.
-        settling: Rate at which motions of the feet are to die out, 1/s.
+        settling: Rate at which motions of the feet are to die out, 1/s; zero leaves that to the ground. On soft ground
+            rates from some 10 1/s on let feet shake.
         posture: Configuration (nq,) of which the parts of joints that lead to no foot count; None where all do.
         posture_stiffness, posture_damping: Gains of those joints, 1/s^2 and 1/s, a number or (nv,).
     """
@@ -96,7 +98,7 @@ class Workspace(ControlLaw):
     attitude: Gain = 60.0
     spin: Gain = 14.0
     split: WrenchSplit = LeastNorm()
-    settling: Number = 15.0
+    settling: Number = 0.0
     posture: Configuration | None = None
     posture_stiffness: Gain = 100.0
     posture_damping: Gain = 20.0
@@ -151,11 +153,8 @@ class Workspace(ControlLaw):
             raise ModelError(f"posture: expected a configuration, since the joint {joint!r} leads to no foot, got None")
         other = self._posture_acceleration(q, v, model, legs)
         dynamics = workspace_dynamics(model, q, v, legs, self.feet, self._foot_accelerations(q, v, model, legs), other)
-        A = self.acceleration(t, q, v, model)
-        F = dynamics.inertia @ A + dynamics.bias
-        accelerations, passive = dynamics.outward(legs, A)
-        # the feet carry what they would without joint forces, and F
-        total = F + jnp.sum(dynamics.held @ passive[..., None], axis=0)[:, 0]
+        A = self._demand(t, q, v, model, legs, dynamics)
+        F, total, accelerations, passive = _needed(legs, dynamics, A)
         wrenches = self.split(self.feet, dynamics.held, total)
         shares = (dynamics.held @ (wrenches - passive)[..., None])[..., 0]
         tau = _leg_forces(legs, dynamics, shares)
@@ -170,14 +169,31 @@ class Workspace(ControlLaw):
     def acceleration(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Float[Array, " 6"]:
         """The acceleration V' (6,) of the central body by the feedback, the derivative of its body twist."""
         pose = forward_kinematics(model, q)[0]
-        R, p = pose[:3, :3], pose[:3, 3]
-        goal, V_d, A_d = self.target(t) if callable(self.target) else (self.target, jnp.zeros_like(v[:6]), None)
-        A_d = jnp.zeros_like(v[:6]) if A_d is None else A_d
+        R, c = pose[:3, :3], self.center
+        place, speed, _ = _point_motion(R, pose[:3, 3], v[:3], v[3:6], jnp.zeros_like(c), jnp.zeros_like(c), c)
+        wanted, turning = self._feedback(t, v, pose, place, speed)
+        # c'' = R (u' + w x u + w' x c + w x (w x c))
+        w = v[3:6]
+        pushing = R.T @ wanted - jnp.cross(w, v[:3]) - jnp.cross(turning, c) - jnp.cross(w, jnp.cross(w, c))
+        return jnp.concatenate([pushing, turning])
+
+    def _demand(
+        self, t: Number, q: Configuration, v: Velocity, model: Model, legs: SupportLegs, dynamics: WorkspaceDynamics
+    ) -> Float[Array, " 6"]:
+        """V' (6,), which may depend on the dynamics."""
+        del legs, dynamics
+        return self.acceleration(t, q, v, model)
+
+    def _feedback(
+        self, t: Number, v: Velocity, pose: Float[Array, "4 4"], place: Float[Array, " 3"], speed: Float[Array, " 3"]
+    ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
+        """(acceleration in the world of the controlled point, at a place and with a speed; w' of the central body)."""
+        R, w, still = pose[:3, :3], v[3:6], jnp.zeros_like(v[:6])
+        goal, V_d, A_d = self.target(t) if callable(self.target) else (self.target, still, still)
         R_d = quaternion.Ad(goal[3:])
-        u, w = v[:3], v[3:6]
-        c, of_point = self.center, _point_motion
-        place, speed, _ = of_point(R, p, u, w, jnp.zeros_like(u), jnp.zeros_like(w), c)
-        goal_place, goal_speed, goal_rate = of_point(R_d, goal[:3], V_d[:3], V_d[3:], A_d[:3], A_d[3:], c)
+        goal_place, goal_speed, goal_rate = _point_motion(
+            R_d, goal[:3], V_d[:3], V_d[3:], A_d[:3], A_d[3:], self.center
+        )
         wanted = goal_rate + _gain(self.damping, goal_speed - speed) + _gain(self.stiffness, goal_place - place)
         # the left error quaternion, and the desired motion in the body's axes
         error = quaternion.compose(quaternion.inverse(goal[3:]), quaternion_from_matrix(R))
@@ -185,9 +201,7 @@ class Workspace(ControlLaw):
         relative = R.T @ R_d
         w_d = relative @ V_d[3:]
         turning = relative @ A_d[3:] - jnp.cross(w, w_d) - _gain(self.spin, w - w_d) - _gain(self.attitude, e)
-        # c'' = R (u' + w x u + w' x c + w x (w x c))
-        pushing = R.T @ wanted - jnp.cross(w, u) - jnp.cross(turning, c) - jnp.cross(w, jnp.cross(w, c))
-        return jnp.concatenate([pushing, turning])
+        return wanted, turning
 
     def check(self, model: Model, q: Float[ArrayLike, " nq"]) -> None:
         """Check that the law suits a machine that stands at q: inside compiled programs nothing can.
@@ -236,6 +250,45 @@ class Workspace(ControlLaw):
         free = np.array([not foot.held[3] for foot in self.feet])[:, None]
         along = jnp.where(free, turned, jnp.zeros_like(turned))
         return -jnp.multiply(self.settling, V) - jnp.concatenate([along, jnp.zeros_like(along)], axis=1)
+
+
+class CentroidalFeedback(Workspace):
+    """``Workspace`` with the center of mass of the whole machine in the place of a point of the central body.
+
+    The legs' accelerations, which follow from that of the central body, count: ``m (c'' - g)`` is the force that all feet
+    give together, c'' of (4.13) being the acceleration of the center of mass. Its target is the point ``center`` of the
+    target pose. The linear errors of the center of mass and the angular ones of the central body obey the equations of
+    ``Workspace``.
+
+    Source: Orin, Goswami and Lee, Centroidal dynamics of a humanoid robot, Autonomous Robots 35, 2013, for the force.
+    """
+
+    def _demand(
+        self, t: Number, q: Configuration, v: Velocity, model: Model, legs: SupportLegs, dynamics: WorkspaceDynamics
+    ) -> Float[Array, " 6"]:
+        """V' (6,) under which the center of mass accelerates as the feedback says."""
+        pose = forward_kinematics(model, q)[0]
+        wanted, turning = self._feedback(t, v, pose, center_of_mass(model, q), center_of_mass_velocity(model, q, v))
+        force = pose[:3, :3].T @ (wanted - model.gravity) * jnp.sum(model.inertias[:, 0])
+
+        def of(A: Array) -> Array:
+            return _needed(legs, dynamics, A)[1][:3]
+
+        turned = jnp.concatenate([jnp.zeros_like(turning), turning])
+        units = jnp.eye(6, dtype=turning.dtype)[:3]
+        here = of(turned)
+        by_push = jax.vmap(lambda unit: of(turned + unit) - here)(units).T
+        return turned.at[:3].set(jnp.linalg.solve(by_push, force - here))
+
+
+def _needed(
+    legs: SupportLegs, dynamics: WorkspaceDynamics, A: Float[Array, " 6"]
+) -> tuple[Float[Array, " 6"], Float[Array, " 6"], Velocity, Float[Array, "feet 6"]]:
+    """(F, the wrench that the feet give together, the legs' accelerations, wrenches on the feet without forces)."""
+    F = dynamics.inertia @ A + dynamics.bias
+    accelerations, passive = dynamics.outward(legs, A)
+    # the feet carry what they would without joint forces, and F
+    return F, F + jnp.sum(dynamics.held @ passive[..., None], axis=0)[:, 0], accelerations, passive
 
 
 def _leg_forces(legs: SupportLegs, dynamics: WorkspaceDynamics, shares: Float[Array, "feet 6"]) -> Force:
