@@ -34,6 +34,7 @@ NOUNS = {
     "batching", "checkpointing", "packing", "plotting", "reading", "recording", "rounding", "sampling", "smoothing",
     "tiling", "assembly",
     "fixed",  # the joint
+    "biped",
 }  # fmt: skip
 
 # An import may only run to a smaller number, or stay in its own folder. Two folders of one floor do not see each other.

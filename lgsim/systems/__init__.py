@@ -1,10 +1,12 @@
 """Ready problems: the systems of the papers that lgsim follows, as functions that return an `InitialValueProblem`.
 
+The biped of Wendlandt's thesis is a machine, `biped`, with its stance, feet and gains for `lgsim.controls.Workspace`.
 The controls of the quadrotors and their commands are in `quadrotor_control`, their equations, positions and energies in
 `quadrotors`.
 """
 
 from lgsim.systems import quadrotor_control, quadrotors
+from lgsim.systems.biped import BipedGains, biped, biped_feet, biped_gains, biped_stance
 from lgsim.systems.constrained_vectors import (
     double_spherical_pendulum_constrained,
     free_rigid_body_quaternion,
@@ -37,11 +39,16 @@ from lgsim.systems.three_body import three_body
 __all__ = [
     "BRULS_CARDONA_TOP",
     "CELLEDONI_TOP",
+    "BipedGains",
     "HeavyTop",
     "InitialValueProblem",
     "PendulumParameters",
     "QuadrotorParameters",
     "TrackingGains",
+    "biped",
+    "biped_feet",
+    "biped_gains",
+    "biped_stance",
     "double_spherical_pendulum",
     "double_spherical_pendulum_constrained",
     "euler_poisson",

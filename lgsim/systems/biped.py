@@ -1,8 +1,8 @@
 """A biped in three dimensions: a central body on two legs of six joints, with rectangular feet on soft ground.
 
-The machine of J. M. Wendlandt, Control and simulation of multibody systems, thesis, Berkeley 1997, chapter 4: a central body
-and two legs whose hips turn about three axes, knees about one and ankles about two. The thesis gives no dimensions in its
-text; these are those of a person of 64 kg.
+The machine of J. M. Wendlandt, Control and simulation of multibody systems, thesis, Berkeley 1997, chapter 4: a
+central body and two legs whose hips turn about three axes, knees about one and ankles about two. The thesis gives no
+dimensions in its text; these are those of a person of 64 kg.
 """
 
 from __future__ import annotations
@@ -51,11 +51,17 @@ class BipedGains(NamedTuple):
 
 
 def biped(
-    dtype: Dtype | None = None, *, ground: bool = True, damping: float = 1.0, effort: float = 250.0, slip_speed: float = 0.1
+    dtype: Dtype | None = None,
+    *,
+    ground: bool = True,
+    damping: float = 1.0,
+    effort: float = 250.0,
+    slip_speed: float = 0.1,
 ) -> Model:
     """The biped: 13 bodies, 18 degrees of freedom, x to the front, y to the left.
 
-    The frames of the feet are ``left_sole`` and ``right_sole``, below the ankles, parallel to the central body's at rest.
+    The frames of the feet are ``left_sole`` and ``right_sole``, below the ankles, parallel to the central body's at
+    rest.
 
     Args:
         dtype: Floating dtype of the numbers; None for JAX's default.
@@ -68,18 +74,21 @@ def biped(
     body = {"mass": 40.0, "center": (0, 0, 0.15), "inertia": np.diag([2.0, 1.8, 0.8])}
     builder.add_body("body", "world", joints.Free(), joint_name="root_joint", **body)
     corners = [(x, y, 0.0) for x in (-SOLE["back"], SOLE["front"]) for y in (-SOLE["side"], SOLE["side"])]
-    law = {"stiffness": 4e5, "dissipation": 0.5, "friction": FRICTION, "slip_speed": slip_speed}
     for side, sign in SIDES.items():
         parent, place = "body", (0.0, 0.1 * sign, -0.1)
         for name, axis, below, mass, center, moments in LEG:
+            at = _at(place if below == 0 else (0.0, 0.0, -below))
             builder.add_body(
-                f"{side}_{name}", parent, joints.Revolute(), axis=axis, placement=_at(place if below == 0 else (0, 0, -below)),
+                f"{side}_{name}", parent, joints.Revolute(), axis=axis, placement=at,
                 mass=mass, center=center, inertia=np.diag(moments), damping=damping, effort_limit=effort,
             )  # fmt: skip
             parent, place = f"{side}_{name}", (0.0, 0.0, 0.0)
-        builder.add_frame(f"{side}_sole", parent, _at((0, 0, -ANKLE)))
+        builder.add_frame(f"{side}_sole", parent, _at((0.0, 0.0, -ANKLE)))
         if ground:
-            builder.add_contact(f"{side}_foot", f"{side}_sole", contacts.vertices(corners), **law)
+            builder.add_contact(
+                f"{side}_foot", f"{side}_sole", contacts.vertices(corners), stiffness=4e5, dissipation=0.5,
+                friction=FRICTION, slip_speed=slip_speed,
+            )  # fmt: skip
     return builder.build()
 
 

@@ -1,8 +1,8 @@
 """Feet: frames that count as fixed to the ground, by what they can press on it.
 
-Of each foot six numbers count, a wrench (f, n) at the origin of its frame and in its axes, z being the ground's normal. A
-kind says which of them it can press at all, the others being directions in which it turns or slides freely, and within
-which cone.
+Of each foot six numbers count, a wrench (f, n) at the origin of its frame and in its axes, z being the ground's
+normal. A kind says which of them it can press at all, the others being directions in which it turns or slides freely,
+and within which cone.
 """
 
 from __future__ import annotations

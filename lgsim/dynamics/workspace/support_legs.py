@@ -72,8 +72,8 @@ def support_legs(tree: Topology, frames: Sequence[str]) -> SupportLegs:
     """The legs that end in some frames, checked.
 
     Raises:
-        ModelError: the machine has loops or no floating base; there are no feet, two on one leg, one on the central body
-            or on the world; a joint follows another one.
+        ModelError: the machine has loops or no floating base; there are no feet, two on one leg, one on the central
+            body or on the world; a joint follows another one.
         ValueError: there is no such frame.
     """
     refuse_loops(
@@ -81,12 +81,14 @@ def support_legs(tree: Topology, frames: Sequence[str]) -> SupportLegs:
     )
     if not tree.floats:
         raise ModelError(
-            "model: expected a machine with a floating base, whose central body stands on feet, got one that is fixed to"
-            " the world; take controls.TaskSpace for its frames"
+            "model: expected a machine with a floating base, whose central body stands on feet, got one that is fixed"
+            " to the world; take controls.ComputedTorque for it"
         )
     if tree.has_mimic:
         name = next(name for name, mimic in zip(tree.joint_names, tree.mimics, strict=True) if mimic is not None)
-        raise ModelError(f"model: expected joints that all move freely, but {name!r} follows another one; lock or free it")
+        raise ModelError(
+            f"model: expected joints that all move freely, but {name!r} follows another one; lock or free it"
+        )
     if not frames:
         raise ModelError("feet: expected at least one, got none; nothing would hold the machine")
     names = tree.body_names + tree.frame_names

@@ -1,16 +1,18 @@
 """The equation of motion of a central body on feet that count as fixed, by an inward recursion from the feet.
 
-All is written in the axes and about the origin of the central body, where it is now: spatial accelerations A then differ
-along a chain by its joints alone, and wrenches pass through it unchanged.
+All is written in the axes and about the origin of the central body, where it is now: spatial accelerations A then
+differ along a chain by its joints alone, and wrenches pass through it unchanged.
 
-What a chain lets happen at its inner end is a set of pairs (A, F), the acceleration there and the wrench into the chain:
+What a chain lets happen at its inner end is a set of pairs (A, F), the acceleration there and the wrench into the
+chain:
 
     A = X z + x,    F = Y z + y,    z being six free numbers.
 
-A foot begins with X = 0 in the directions in which it holds and Y = 0 in those in which it is free, without a big mass in
-the place of the ground. A body adds ``F += I A + p``; a joint takes from A the rate that its own force leaves free,
-``A -= S s + c``, ``S . F + armature s = 0``. Behind the last joint ``Y X^-1`` is the articulated inertia of the leg, which is
-infinite in directions in which a singular leg cannot move; nothing before that divides by it, and bodies may be massless.
+A foot begins with X = 0 in the directions in which it holds and Y = 0 in those in which it is free, without a big mass
+in the place of the ground. A body adds ``F += I A + p``; a joint takes from A the rate that its own force leaves free,
+``A -= S s + c``, ``S . F + armature s = 0``. Behind the last joint ``Y X^-1`` is the articulated inertia of the leg,
+which is infinite in directions in which a singular leg cannot move; nothing before that divides by it, and bodies may
+be massless.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ from lgsim.multibody.model import Model
 
 Twist = Float[Array, " 6"]
 Matrix = Float[Array, "6 6"]
+_Chain = tuple[Array, Array, Array, Array]
+"""(X, Y, x, y) of a chain."""
 
 
 class _Bodies(NamedTuple):
@@ -74,6 +78,7 @@ class WorkspaceDynamics(NamedTuple):
         reach: Of each foot X, (feet, 6, 6): the accelerations of the central body that its leg allows are
             ``reach z + x``. Its rank is that of the leg.
         held: Of each foot the wrenches on the central body, (feet, 6, 6), by the six numbers of the foot's frame.
+        screws: Of each degree of freedom its screw, (6, nv).
         passed: How the accelerations of the joints follow, see ``outward``.
         start: Of each foot x, (feet, 6).
     """
@@ -124,8 +129,8 @@ def workspace_dynamics(
         foot_accelerations: What the twists of the feet do in the directions that they hold, (feet, 6), in their axes.
         other: Accelerations (nv,) of the joints that lead to no foot; those of others do not count.
 
-    Source: Wendlandt, Control and simulation of multibody systems, 1997, chapter 4; Lilly, Efficient dynamic simulation of
-    robotic mechanisms, 1993, for the articulated inertia of a chain on a big base.
+    Source: Wendlandt, Control and simulation of multibody systems, 1997, chapter 4; Lilly, Efficient dynamic
+    simulation of robotic mechanisms, 1993, for the articulated inertia of a chain on a big base.
     """
     with jax.default_matmul_precision("highest"):
         poses = forward_kinematics(model, q)
@@ -169,7 +174,7 @@ def workspace_dynamics(
 def _bodies(
     model: Model, q: Array, v: Array, legs: SupportLegs, T: Array, to_base: Array, other: Float[Array, " nv"]
 ) -> _Bodies:
-    """Inertias, wrenches and drifts of the central body and of the legs' bodies, with what they carry beside the legs."""
+    """Inertias, wrenches and drifts of the central body and of the legs' bodies, with all that they carry."""
     n = legs.tree.bodies
     T = T[:n]
     inverse = se3.Ad(se3.inverse(T))
@@ -202,10 +207,10 @@ def _inertias(parameters: Float[Array, "bodies 10"]) -> Float[Array, "bodies 6 6
     return jnp.concatenate([top, bottom], axis=1)
 
 
-def _inward(rows: _Row, X: Array, Y: Array, x: Array) -> tuple[tuple[Array, Array, Array, Array], _Passed]:
+def _inward(rows: _Row, X: Array, Y: Array, x: Array) -> tuple[_Chain, _Passed]:
     """((X, Y, x, y) behind the last joints of all legs, how each row passes on)."""
 
-    def step(chain: tuple[Array, ...], row: _Row) -> tuple[tuple[Array, ...], tuple[Array, Array]]:
+    def step(chain: _Chain, row: _Row) -> tuple[_Chain, tuple[Array, Array]]:
         X, Y, x, y = chain
         Y = Y + row.inertia @ X
         y = y + row.inertia @ x + row.force
@@ -221,7 +226,7 @@ def _inward(rows: _Row, X: Array, Y: Array, x: Array) -> tuple[tuple[Array, Arra
         Y = _mirrored(jnp.concatenate([Y, jnp.zeros_like(y)[:, None]], axis=1), mirror)
         return (X, Y, x, y), (mirror, start)
 
-    def one(chain: tuple[Array, ...], row: _Row) -> tuple[tuple[Array, ...], tuple[Array, Array]]:
+    def one(chain: _Chain, row: _Row) -> tuple[_Chain, tuple[Array, Array]]:
         return jax.vmap(step)(chain, row)
 
     start = (X, Y, x, jnp.zeros_like(x))

@@ -3,10 +3,11 @@
 A control is any function ``(t, q, v, model) -> joint forces (nv,)``; the laws here are such functions whose numbers are
 leaves, so that they can be differentiated, mapped and changed without compiling again.
 
-- joint by joint: ``PD``; the whole machine: ``GravityCompensation``, ``ComputedTorque``, ``Hover``; sums of laws by ``+``;
-  ``MotorLimits`` around another law;
-- a machine that stands: ``Workspace`` moves its central body, ``CentroidalFeedback`` its center of mass, on feet, ``FlatFoot``, ``PointFoot`` or another ``Foot``, whose
-  wrenches a ``WrenchSplit`` chooses: ``LeastNorm``;
+- joint by joint: ``PD``; the whole machine: ``GravityCompensation``, ``ComputedTorque``, ``Hover``; sums of laws by
+  ``+``; ``MotorLimits`` around another law;
+- a machine that stands on feet (``FlatFoot``, ``PointFoot`` or another ``Foot``): ``Workspace`` moves its central body,
+  ``CentroidalFeedback`` its center of mass, and a ``WrenchSplit`` such as ``LeastNorm`` shares the wrench among the
+  feet; ``WorkspaceForces`` is all that they ask for;
 - ``FrameWrench`` and sums of wrenches push it.
 """
 

@@ -63,29 +63,30 @@ class Workspace(ControlLaw):
     The central body obeys ``Lambda V' + p = F`` (``workspace_dynamics``), F being the wrench that the joint forces
     ``tau = -J_i^T F_i`` of the legs exert on it, ``F = sum_i F_i``. V' is chosen such that
 
-        c'' = c_d'' + damping (c_d' - c') + stiffness (c_d - c),                                     (4.13), (4.14)
-        w'  = w_d' - spin (w - w_d) - attitude e,     (e_0, e) = q_d^-1 q, of the two signs the one with e_0 >= 0,   (4.26)
+        c'' = c_d'' + damping (c_d' - c') + stiffness (c_d - c),                            (4.13), (4.14)
+        w'  = w_d' - spin (w - w_d) - attitude e,     (e_0, e) = +- q_d^-1 q with e_0 >= 0,        (4.26)
 
-    c being a point of the body, both rows exact if nothing touches the machine but the ground at its feet. The errors then
-    obey ``c_e'' + damping c_e' + stiffness c_e = 0`` and near zero, e being half of the angle,
-    ``a'' + spin a' + attitude/2 a = 0``: the signs of the gains are those with which both decay. How the feet share what F
-    needs is the matter of ``split``.
+    c being a point of the body, both rows exact if nothing touches the machine but the ground at its feet. The errors
+    then obey ``c_e'' + damping c_e' + stiffness c_e = 0`` and near zero, e being half of the angle,
+    ``a'' + spin a' + attitude/2 a = 0``: the signs of the gains are those with which both decay. How the feet share
+    what F needs is the matter of ``split``.
 
     Joints that lead to no foot, of arms or of a leg in the air, are brought to ``posture``.
 
     Source: Wendlandt, Control and simulation of multibody systems, 1997, chapter 4.
 
     Attributes:
-        feet: What it stands on, frames at the ends of legs that part at the central body, ``FlatFoot`` or ``PointFoot``.
+        feet: What it stands on, frames at the ends of legs that part at the central body, ``FlatFoot`` or
+            ``PointFoot``.
         target: Pose of the central body in the world, (p, quaternion) (7,), or a function of time with pose, body twist
             and the derivative of that.
         center: The point c in the body's frame, (3,), m; its target is that of the pose.
-        stiffness, damping: Gains on the position, in the world's axes, 1/s^2 and 1/s: a number, one for each axis (3,), or
-            a symmetric positive definite matrix (3, 3).
+        stiffness, damping: Gains on the position, in the world's axes, 1/s^2 and 1/s: a number, one for each axis
+            (3,), or a symmetric positive definite matrix (3, 3).
         attitude, spin: Gains on e and w, in the body's axes, 1/s^2 and 1/s: likewise.
-        split: How the feet share the wrench, ``LeastNorm()`` or ``FrictionCones()``.
-        settling: Rate at which motions of the feet are to die out, 1/s; zero leaves that to the ground. On soft ground
-            rates from some 10 1/s on let feet shake.
+        split: How the feet share the wrench, ``LeastNorm()`` or a rule of your own.
+        settling: Rate at which motions of the feet are to die out, 1/s; zero leaves that to the ground. Large ones
+            shake the feet on soft ground: the biped of ``lgsim.systems`` is unstable with 60 1/s.
         posture: Configuration (nq,) of which the parts of joints that lead to no foot count; None where all do.
         posture_stiffness, posture_damping: Gains of those joints, 1/s^2 and 1/s, a number or (nv,).
     """
@@ -105,7 +106,13 @@ class Workspace(ControlLaw):
 
     @classmethod
     def from_model(
-        cls, model: Model, q: Float[ArrayLike, " nq"], feet: Sequence[Foot], *, shift: Any = (0.0, 0.0, 0.0), **rest: Any
+        cls,
+        model: Model,
+        q: Float[ArrayLike, " nq"],
+        feet: Sequence[Foot],
+        *,
+        shift: Any = (0.0, 0.0, 0.0),
+        **rest: Any,
     ) -> Workspace:
         """The law that holds a machine where it stands at q, by the body's point that is its center of mass there.
 
@@ -224,15 +231,15 @@ class Workspace(ControlLaw):
             if sizes[-1] < SINGULAR * sizes[0]:
                 direction = ", ".join(f"{x:.2g}" for x in directions[-1])
                 raise ModelError(
-                    f"feet: the leg to {foot.frame!r} is singular: with the foot fixed the central body cannot move along"
-                    f" the twist ({direction}) of its frame; bend the leg, or give it more joints or a PointFoot"
+                    f"feet: the leg to {foot.frame!r} is singular: with the foot fixed the central body cannot move"
+                    f" along the twist ({direction}) of its frame; bend the leg, or give it more joints or a PointFoot"
                 )
         held = np.concatenate(list(np.asarray(dynamics.held)), axis=1)
         sizes = np.linalg.svd(held, compute_uv=False)
         if sizes[-1] < SINGULAR * sizes[0]:
             raise ModelError(
-                f"feet: {len(self.feet)} feet together cannot press in all six directions; take a FlatFoot, or three points"
-                " that are not in line"
+                f"feet: {len(self.feet)} feet together cannot press in all six directions; take a FlatFoot, or three"
+                " points that are not in line"
             )
 
     def _posture_acceleration(self, q: Configuration, v: Velocity, model: Model, legs: SupportLegs) -> Velocity:
@@ -244,7 +251,7 @@ class Workspace(ControlLaw):
     def _foot_accelerations(
         self, q: Configuration, v: Velocity, model: Model, legs: SupportLegs
     ) -> Float[Array, "feet 6"]:
-        """The derivatives of the feet's twists at which their motions die out: of a point, of its velocity in the world."""
+        """The derivatives of the feet's twists at which their motions die out; of a point, that of its velocity."""
         V = frame_twists(model, q, v)[np.array(legs.frames)]
         turned = jnp.cross(V[:, 3:], V[:, :3])
         free = np.array([not foot.held[3] for foot in self.feet])[:, None]
@@ -255,10 +262,10 @@ class Workspace(ControlLaw):
 class CentroidalFeedback(Workspace):
     """``Workspace`` with the center of mass of the whole machine in the place of a point of the central body.
 
-    The legs' accelerations, which follow from that of the central body, count: ``m (c'' - g)`` is the force that all feet
-    give together, c'' of (4.13) being the acceleration of the center of mass. Its target is the point ``center`` of the
-    target pose. The linear errors of the center of mass and the angular ones of the central body obey the equations of
-    ``Workspace``.
+    The legs' accelerations, which follow from that of the central body, count: ``m (c'' - g)`` is the force that all
+    feet give together, c'' of (4.13) being the acceleration of the center of mass. Its target is the point ``center``
+    of the target pose. The linear errors of the center of mass and the angular ones of the central body obey the
+    equations of ``Workspace``.
 
     Source: Orin, Goswami and Lee, Centroidal dynamics of a humanoid robot, Autonomous Robots 35, 2013, for the force.
     """

@@ -27,8 +27,8 @@ class WrenchSplit(eqx.Module):
 
         Args:
             feet: The feet.
-            on_body: Of each foot the map from a wrench in its frame to one on the central body; columns of numbers that it
-                cannot press are zero.
+            on_body: Of each foot the map from a wrench in its frame to one on the central body; columns of numbers
+                that it cannot press are zero.
             total: The wrench on the central body that all must give, N and N m.
 
         Returns:
@@ -39,7 +39,8 @@ class WrenchSplit(eqx.Module):
 class LeastNorm(WrenchSplit):
     """The smallest wrenches in the mean of squares, ``min sum_i share_i^-1 (f.f + n.n / arm^2)``, whatever the cones.
 
-    Linear in the total and in closed form; feet may pull, slide and tilt, so that it suits machines that are far from that.
+    Linear in the total and in closed form. Nothing keeps feet from pulling, sliding or tilting: where they would, the
+    machine does not do what the law assumes.
 
     Attributes:
         arm: The length that makes moments comparable with forces, m.
@@ -52,7 +53,7 @@ class LeastNorm(WrenchSplit):
     def __call__(
         self, feet: Sequence[Foot], on_body: Float[Array, "feet 6 6"], total: Float[Array, " 6"]
     ) -> Float[Array, "feet 6"]:
-        """The wrenches ``D B^T (B D B^T)^-1 total``; not finite where the feet together cannot press in six directions."""
+        """The wrenches ``D B^T (B D B^T)^-1 total``; not finite where the feet cannot press in six directions."""
         weights = foot_weights(self.arm, self.shares, on_body)
         weighted = on_body * weights[:, None, :]
         gram = jnp.sum(weighted @ jnp.swapaxes(on_body, 1, 2), axis=0)
