@@ -117,9 +117,9 @@ def _change(
 
 def _relative(kind: RotationMap, model: Model, step: Moved, d: Array, y: Array, smallest: Array) -> Array:
     tree = model.topology
-    s, mass, inertia = row.select((step.change.s, step.at.mass, step.at.inertia), tree.body_row)
+    s, mass, inertia = row.select((step.s, step.at.mass, step.at.inertia), tree.body_row)
     # rings of a gimbal, which have no inertia, turn by nearly half a turn where it passes its singularity
-    heavy = (mass > 0) | (inertia.r0.x + inertia.r1.y + inertia.r2.z > 0)
+    heavy = (mass > 0) | (inertia.xx + inertia.yy + inertia.zz > 0)
     unique = _largest(jnp.where(heavy, kind.least, 0) - s) < 0
     # a whole turn more of one hinge and less of the next moves no body, and makes any change small beside it
     unique &= _largest(turns(tree, step.at, row.speeds(model, d))) < np.pi
