@@ -105,7 +105,7 @@ def test_momenta_and_energy_of_free_flight(steps, motions):
         return motion.time, kinetic + 0.5 * spring * motion.q[:, 12] ** 2, momentum
 
     away = 1e-9 * np.random.default_rng(0).normal(size=(motions, 11))
-    time, energy, momentum = map(np.asarray, fly(0.5 * v0 + away))
+    time, energy, momentum = map(np.asarray, fly(0.5 * v0[None] + away))
     for part in np.split(momentum, 2, axis=2):
         change = np.abs(part - part[:, :1]).max(axis=(1, 2))
         assert (change < 1e-12 * np.linalg.norm(part[:, 0], axis=1)).all()
