@@ -18,7 +18,6 @@ from jax.core import Tracer
 from lgsim.programs.arrays import RULES, Values
 from lgsim.programs.elementwise import ELEMENTWISE
 from lgsim.programs.program import Builder, NotAProgram, Program
-from lgsim.programs.state_loops import refuse_state_loops
 from lgsim.xla import expansion
 
 CALLS = {
@@ -56,7 +55,6 @@ def read_jaxpr(closed: Any, limit: int | None = None) -> Program:
     Raises:
         NotAProgram: as ``read``.
     """
-    refuse_state_loops(closed, CALLS)
     if limit is not None and size(closed, FOLDED * limit) > FOLDED * limit:
         raise NotAProgram(f"more than {limit} statements")
     builder = Builder(None if limit is None else SLACK * limit)

@@ -119,7 +119,7 @@ def trial(kind: RotationMap) -> Callable[..., Trial]:
 
 MANY = 12
 """The rows from which on an iteration is a program of its own, which is compiled once instead of for each of a number
-of iterations: a tenth slower than all in one."""
+of iterations; a step of one state takes a quarter longer than all in one, to compile takes half."""
 
 
 def _by_size(whole: Callable[..., Any], by_parts: Callable[..., Any]) -> Callable[..., Any]:

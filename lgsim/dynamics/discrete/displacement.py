@@ -25,7 +25,7 @@ from lgsim.multibody.configuration import kinds
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Mat, Motion, Sym, Transform, Vec, sincos
+from lgsim.spatial import Mat, Motion, Sym, Transform, Vec, sincos_of_twice
 from lgsim.xla import fusion_barrier
 
 
@@ -114,7 +114,8 @@ Own = tuple[Array, Vec, Vec]
 
 def own_displacements(tree: Topology, at: Node, d: Array) -> tuple[Any, Callable[[Any], Own]]:
     """(what is known by rows, what makes of it the displacement of a row alone) of displacements d (k, *batch)."""
-    sine, s = sincos(0.5 * d * at.a)
+    # of half the turn, which is below a quarter of a turn where a step is unique
+    sine, s = sincos_of_twice(0.25 * d * at.a)
     known = at.axes, at.moment, sine, s, at.b * d
 
     def hinge(known: tuple) -> Own:
