@@ -9,9 +9,11 @@ MK4 to rounding. Energies and momenta of all are lgsim's, of their states. Times
 is compared for speed runs in turns. ``VariationalTree`` takes two iterations here, and more where the last change is
 above 1e-6 of the step.
 
-The arms of the energy table start at rest 0.2 rad a joint off hanging (Panda), and well above it (arm of 7); their
-wrists, light and undriven, reach 20 to 35 rad/s, joints in the middle 10. The arm that starts high up whirls at 170
-rad/s, where no method is good: it has no bound.
+The arms of the energy table start at rest: 0.2 rad a joint off hanging (Panda), well above it, horizontal with a bent
+elbow, and high up (arm of 7). Of the first two, whose wrists reach 20 to 35 rad/s and other joints 10, the largest
+error is bound, of the horizontal one, whose wrist reaches 100 rad/s, the root mean square: the largest, five times it,
+is a moment of the wrist. The arm that starts high up whirls at 170 rad/s, where no method is good: it has no bound, and
+at 10 ms, where a body turns by more than a quarter of a turn a step, it ends loudly.
 """
 
 import harness  # first: it picks the core before JAX makes its threads

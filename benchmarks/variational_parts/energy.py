@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import lgsim
-from variational_parts.machines import energy_along, energy_error, every_joint, floating_tree, free, machine
+from variational_parts.machines import energy_along, energy_errors, every_joint, floating_tree, free, machine
 from variational_parts.motions import EVERY, FOURTH, SECOND, STEPS, follow, program, timed
 from variational_parts.peer import INTEGRATORS, Peer
 
@@ -16,15 +16,23 @@ METHODS = {
     "MKGauss2, dense Newton": lgsim.IMPLICIT_METHODS["MKGauss2"],
 }  # fmt: skip
 NEAR_HANGING = (0.3, 2.6, 0.2, -0.5, 0.3, 0.6, 0.1)
+HORIZONTAL = (0.0, np.pi / 2, 0.0, -np.pi / 2, 0.0, np.pi / 2, 0.0)
 FAR = (0.3, -0.5, 0.2, -1.2, 0.4, 0.8, 0.1)
+NEIGHBORS = 24
+"""Starts beside each other whose trends are averaged."""
+LARGEST = ("Panda, 0.2 rad off hanging", "arm of 7, swinging")
+"""The motions whose largest error is bound."""
+MEAN = ("arm of 7, from horizontal",)
+"""The motions whose root mean square is: in the moments when a wrist whirls the energy of any machine's step with this
+discrete Lagrangian is off by the order of (h w)^2, and the largest of 1e5 states is such a moment."""
 
 
 def arms(quick):
     """Names of motions with (model, q0, v0)."""
     model, still = free(lgsim.load_urdf(lgsim.data.arm7())), jnp.zeros(7)
-    panda = {"Panda, 0.2 rad off hanging": machine("Panda")}
-    swinging = {"arm of 7, swinging": (model, jnp.array(NEAR_HANGING), still)}
-    return panda if quick else panda | swinging | {"arm of 7, from high up": (model, jnp.array(FAR), still)}
+    panda = {LARGEST[0]: machine("Panda")}
+    starts = {LARGEST[1]: NEAR_HANGING, MEAN[0]: HORIZONTAL, "arm of 7, from high up": FAR}
+    return panda if quick else panda | {name: (model, jnp.array(q), still) for name, q in starts.items()}
 
 
 def arms_energy(report):
@@ -38,28 +46,42 @@ def arms_energy(report):
             errors, cost = [], []
             for dt in STEP_LENGTHS:
                 states, seconds = timed(follow, run, q, v, dt, duration)
-                errors.append(energy_error(model, *states))
+                errors.append(energy_errors(model, *states))
                 cost.append(seconds * dt / duration)
                 if name == "MK4" and dt == STEP_LENGTHS[0]:
                     peak = float(jnp.abs(states[1]).max())
-            rows.append([name, 1e6 * np.median(cost), *errors])
-            if name == "variational" and title != "arm of 7, from high up":
-                for dt, error in zip(STEP_LENGTHS, errors, strict=True):
-                    report.bound(f"{title}, {1e3 * dt:g} ms: energy error of order 2", error, at_most=AT_MOST[dt])
+            rows.append(_energy_row(name, cost, errors))
+            if name == "variational":
+                _bound_energy(report, title, errors)
         for name in INTEGRATORS:
             peer, errors, cost = Peer(model, name), [], []
             for dt in STEP_LENGTHS:
                 steps = STEPS * -(-round(duration / dt) // STEPS)
                 states, seconds = timed(peer.motion, q, v, dt, steps, EVERY)
-                errors.append(energy_error(model, *states))
+                errors.append(energy_errors(model, *states))
                 cost.append(seconds / steps)
-            rows.append([name, 1e6 * np.median(cost), *errors])
+            rows.append(_energy_row(name, cost, errors))
+        lengths = [f"{1e3 * dt:g} ms" for dt in STEP_LENGTHS]
         report.table(
             f"{title}: {duration:g} s without drives and friction, joints at up to {peak:.0f} rad/s; the largest "
-            "energy error over the peak kinetic energy",
-            ["method", "us a step", *(f"{1e3 * dt:g} ms" for dt in STEP_LENGTHS)],
+            "energy error over the peak kinetic energy, and the root mean square",
+            ["method", "us a step", *lengths, *(f"mean {length}" for length in lengths)],
             rows,
         )
+
+
+def _energy_row(name, cost, errors):
+    return [name, 1e6 * np.median(cost), *(largest for largest, _ in errors), *(mean for _, mean in errors)]
+
+
+def _bound_energy(report, title, errors):
+    """Bounds of the errors (largest, mean) of order 2 by step; those of a motion in neither list have none."""
+    for dt, (largest, mean) in zip(STEP_LENGTHS, errors, strict=True):
+        name = f"{title}, {1e3 * dt:g} ms: energy error of order 2"
+        if title in LARGEST:
+            report.bound(name, largest, at_most=AT_MOST[dt])
+        if title in MEAN:
+            report.bound(f"{name}, root mean square", mean, at_most=AT_MOST[dt])
 
 
 def crossing(report):
@@ -121,7 +143,7 @@ def drift(p):
 def trend(time, energy, scale):
     """What a straight line through the energies changes over the run, relative."""
     energy = np.asarray(energy)
-    return float(abs(np.polyfit(time, energy, 1)[0] * (time[-1] - time[0])) / scale)
+    return float(np.polyfit(time, energy, 1)[0] * (time[-1] - time[0]) / scale)
 
 
 def free_flight(report):
@@ -129,20 +151,26 @@ def free_flight(report):
     model, q, v = floating_tree()
     steps = 10_000 if report.quick else 100_000
     run, _ = program(model, SECOND, q, v)
-    q, v = follow(run, q, v, 0.01, steps * 0.01)
-    linear, angular = (drift(p) for p in momenta(model, q, v))
-    energy, _ = energy_along(model, q, v)
-    slope = trend(0.01 * EVERY * np.arange(len(energy)), energy, float(energy[0]))
-    swing = float((energy.max() - energy.min()) / energy[0])
+    found = []
+    # the motion is chaotic: a line through its oscillating energy has a slope of either sign, the mean of some has none
+    for away in 1e-9 * np.random.default_rng(0).normal(size=(1 if report.quick else NEIGHBORS, model.nv)):
+        states = follow(run, q, v + away, 0.01, steps * 0.01)
+        energy, _ = energy_along(model, *states)
+        slope = trend(0.01 * EVERY * np.arange(len(energy)), energy, float(energy[0]))
+        swing = float((energy.max() - energy.min()) / energy[0])
+        found.append([*(drift(p) for p in momenta(model, *states)), slope, swing])
+    linear, angular, _, swing = np.max(found, axis=0)
+    slopes = np.array(found)[:, 2]
     report.table(
-        f"A floating tree with a ball joint, a hinge and a slide on a spring: {steps:,} steps of 10 ms",
-        ["linear momentum", "angular momentum", "trend of the energy", "its oscillation"],
-        [[linear, angular, slope, swing]],
+        f"A floating tree with a ball joint, a hinge and a slide on a spring: {steps:,} steps of 10 ms, "
+        f"{len(found)} starts within 1e-9",
+        ["linear momentum", "angular momentum", "mean trend of the energy", "of one start, at most", "its oscillation"],
+        [[linear, angular, abs(slopes.mean()), np.abs(slopes).max(), swing]],
     )
     for name, value in (("linear", linear), ("angular", angular)):
         report.bound(f"{name} momentum in free flight, relative", value, at_most=1e-12)
     if not report.quick:  # a short run has no trend to tell from the oscillation
-        report.bound("trend of the energy over 1e5 steps, relative", slope, at_most=1e-6)
+        report.bound("trend of the energy over 1e5 steps, relative", abs(slopes.mean()), at_most=1e-6)
 
 
 def orders(report):

@@ -39,7 +39,7 @@ def satellite(report):
         energy, top = np.asarray(energy), float(kinetic[0])
         linear, angular = (drift(p) for p in momenta(model, q1, v1))
         time = STEP * every * np.arange(len(energy))
-        worst, slope = float(np.abs(energy - energy[0]).max() / top), trend(time, energy, top)
+        worst, slope = float(np.abs(energy - energy[0]).max() / top), abs(trend(time, energy, top))
         drifts[name] = linear, angular, worst
         rows.append([name, every * (len(energy) - 1), 1e6 * cost, linear, angular, worst, slope])
         if name == "variational":

@@ -159,7 +159,13 @@ def energy_along(model, q, v):
     return kinetic + lgsim.potential_energy(model, q) + spring_energy(model, q), kinetic
 
 
+def energy_errors(model, q, v):
+    """(the largest change of the energy along states, its root mean square) over the largest kinetic energy."""
+    energy, kinetic = (np.asarray(x) for x in energy_along(model, q, v))
+    change = np.abs(energy - energy[0]) / kinetic.max()
+    return float(change.max()), float(np.sqrt(np.mean(change**2)))
+
+
 def energy_error(model, q, v):
     """The largest change of the energy along states over the largest kinetic energy."""
-    energy, kinetic = (np.asarray(x) for x in energy_along(model, q, v))
-    return float(np.abs(energy - energy[0]).max() / kinetic.max())
+    return energy_errors(model, q, v)[0]

@@ -15,7 +15,8 @@ from jax import Array
 from lgsim.programs.compiler import compiler
 from lgsim.programs.fingerprint import fingerprint
 from lgsim.programs.program import NotAProgram, Port, Program
-from lgsim.programs.read import read_jaxpr
+from lgsim.programs.read import CALLS, read_jaxpr
+from lgsim.programs.state_loops import refuse_state_loops
 from lgsim.programs.store import read_entry, write_entry
 from lgsim.programs.targets.llvm import llvm_text
 from lgsim.xla import CompiledBatch, ReadProgram, handler_call, register_handler
@@ -56,6 +57,10 @@ def compile_batch(closed: Any) -> ReadProgram | None:
 
 def _read(closed: Any) -> Program | None:
     """The program of one state, from the user's cache where it is there, or None where there is none."""
+    try:
+        refuse_state_loops(closed, CALLS)
+    except NotAProgram:
+        return None
     name = fingerprint(closed)
     entry = None if name is None else f"program_{name}"
     kept = None if entry is None else read_entry(entry)

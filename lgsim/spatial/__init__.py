@@ -5,7 +5,7 @@ both: every formula is written once, for one state, and ``jax.vmap`` (or fields 
 each component is its own array. Nothing here knows about groups, bodies or time.
 """
 
-from lgsim.spatial.algebra import Mat, Motion, Transform, Vec, sincos
+from lgsim.spatial.algebra import Mat, Motion, Transform, Vec, sincos, sincos_of_twice
 from lgsim.spatial.inertia import Articulated, Force, Inertia, Sym, cross_dual, to_child, to_parent
 from lgsim.spatial.packing import components, pack, rows, unpack, unpack_matrix, unpack_transform
 
@@ -23,6 +23,7 @@ __all__ = [
     "pack",
     "rows",
     "sincos",
+    "sincos_of_twice",
     "to_child",
     "to_parent",
     "unpack",

@@ -33,14 +33,14 @@ from jaxtyping import Float
 from lgsim.dynamics import linearization, validation
 from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
-from lgsim.dynamics.discrete.displacement import Displacement, Node, carried, displacements, node, turned
+from lgsim.dynamics.discrete.displacement import Displacement, Node, at_rest, following, node, own_displacements
 from lgsim.dynamics.discrete.rotation_maps import QUATERNION, RotationMap, rotation_map
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.inverse_mass import solve_mass_matrix
 from lgsim.dynamics.passive_forces import batch_forces
 from lgsim.multibody import configuration
 from lgsim.multibody.model import Model
-from lgsim.spatial import Force, Vec
+from lgsim.spatial import Force, Motion, Vec
 from lgsim.support import check
 from lgsim.xla import fusion_barrier, native_with_derivatives
 
@@ -129,22 +129,33 @@ class Moved(NamedTuple):
     """A machine at t_k and what a step makes of it, by rows."""
 
     at: Node
-    change: Displacement
+    s: Array
+    """The scalar part of the rotation of each body, of the unit quaternion."""
+    phi: Vec
     wrench: Force
     """Of each body's discrete momentum."""
-    phi: Vec
     center: Vec
     """At t_(k+1)."""
+    screws: Motion
+    """S' of each row."""
 
 
 def moved(kind: RotationMap, model: Model, at: Node, d: Array, h: Array) -> Moved:
     """The step with the displacements d (nv, *batch) of the degrees of freedom and the length h (1, *batch)."""
-    E = displacements(model.topology, at, row.speeds(model, d))
-    way = fusion_barrier(turned(E.s, E.x, at.center) + E.shift)
-    f = way * (at.mass / h)
-    phi = fusion_barrier(kind.vector(E.s, E.x))
-    spin = kind.spin(E.s, phi, at.inertia) * (1 / h)
-    return Moved(at, E, fusion_barrier(Force(f, at.center.cross(f) + spin)), phi, at.center + way)
+    tree, rate = model.topology, 1 / h[0]
+    known, alone = own_displacements(tree, at, row.speeds(model, d))
+
+    def step(parent: Displacement, x: tuple) -> tuple[Displacement, tuple]:
+        known, screw, share, center, inertia = x
+        E = following(parent, alone(known))
+        way = fusion_barrier(E.way(center))
+        f = way * share
+        phi = fusion_barrier(kind.vector(E.s, E.x))
+        wrench = Force(f, center.cross(f) + kind.spin(E.s, phi, inertia) * rate)
+        return E, fusion_barrier((E.s, phi, wrench, center + way, E.carried(screw)))
+
+    xs = known, at.screws, at.mass / h, at.center, at.inertia
+    return Moved(at, *linearization.order(tree).outward(step, at_rest(d[0]), xs, d.shape[1:]))
 
 
 def start_forces(model: Model, step: Moved, d: Array, h: Array) -> Array:
@@ -159,8 +170,7 @@ def end_forces(model: Model, step: Moved, d: Array, h: Array) -> Array:
     """``S' . sum w + armature d/h + h/2 g'`` (nv, *batch): the momentum at t_(k+1) of L_d."""
     order = linearization.order(model.topology)
     total = order.up(fusion_barrier(step.wrench + weights(step.at, step.center) * (0.5 * h)))
-    screws = carried(step.change, step.at.screws)
-    return row.gathered(model, total.power(screws)) + model.armature * d / h
+    return row.gathered(model, total.power(step.screws)) + model.armature * d / h
 
 
 def weights(at: Node, center: Vec) -> Force:

@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
+from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.discrete.discrete_momenta import (
     Moved,
@@ -59,21 +60,27 @@ def attempt(kind: RotationMap, iterations: int) -> Callable[..., Attempt]:
     below which changes are relative to it. Not to be differentiated.
     """
 
+    def iterated(change: Callable[[Array], Array], guess: Array) -> tuple[Array, Array]:
+        def iterate(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+            d = state[0]
+            y = fusion_barrier(change(d))
+            return (fusion_barrier(d + y), y), None
+
+        return jax.lax.scan(iterate, (guess, jnp.zeros_like(guess)), None, length=iterations)[0]
+
     def core(model: Model, q: Array, momentum: Array, guess: Array, h: Array, smallest: Array) -> Attempt:
         q, momentum, guess, h = full(model, h, q, momentum, guess)
         at = node(model, q)
+        d, y = iterated(lambda d: _change(kind, model, q, at, momentum, d, h)[0], guess)
+        return Attempt(d, *_end(kind, model, q, moved(kind, model, at, d, h), d, y, h, smallest))
 
-        def iterate(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
-            d = state[0]
-            y = fusion_barrier(_change(kind, model, q, at, momentum, d, h)[0])
-            return (fusion_barrier(d + y), y), None
+    def by_parts(model: Model, q: Array, momentum: Array, guess: Array, h: Array, smallest: Array) -> Attempt:
+        start, change, end = _parts(kind)
+        at = start(model, q)
+        d, y = iterated(lambda d: change(model, q, at, momentum, d, h)[0], guess)
+        return Attempt(d, *end(model, q, at, d, y, h, smallest))
 
-        (d, y), _ = jax.lax.scan(iterate, (guess, jnp.zeros_like(guess)), None, length=iterations)
-        step = moved(kind, model, at, d, h)
-        p = end_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
-        return Attempt(d, p, _relative(kind, model, step, d, y, smallest))
-
-    return batch_last(core)
+    return _by_size(batch_last(core), by_parts)
 
 
 class Trial(NamedTuple):
@@ -98,28 +105,71 @@ def trial(kind: RotationMap) -> Callable[..., Trial]:
 
     def core(model: Model, q: Array, momentum: Array, d: Array, h: Array, smallest: Array) -> Trial:
         q, momentum, d, h = full(model, h, q, momentum, d)
-        y, rest, step = _change(kind, model, q, node(model, q), momentum, d, h)
-        p = end_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
-        return Trial(y, p, _relative(kind, model, step, d, y, smallest), _largest(jnp.abs(rest)))
+        y, gap, step = _change(kind, model, q, node(model, q), momentum, d, h)
+        return Trial(y, *_end(kind, model, q, step, d, y, h, smallest), gap)
 
-    return batch_last(core)
+    def by_parts(model: Model, q: Array, momentum: Array, d: Array, h: Array, smallest: Array) -> Trial:
+        start, change, end = _parts(kind)
+        at = start(model, q)
+        y, gap = change(model, q, at, momentum, d, h)
+        return Trial(y, *end(model, q, at, d, y, h, smallest), gap)
+
+    return _by_size(batch_last(core), by_parts)
+
+
+MANY = 12
+"""The rows from which on an iteration is a program of its own, which is compiled once instead of for each of a number
+of iterations; a step of one state takes a quarter longer than all in one, to compile takes half."""
+
+
+def _by_size(whole: Callable[..., Any], by_parts: Callable[..., Any]) -> Callable[..., Any]:
+    """The first function of (model, ...) for machines of few rows, the second for others."""
+    return lambda model, *args: (whole if model.topology.rows < MANY else by_parts)(model, *args)
+
+
+@cache
+def _parts(kind: RotationMap) -> tuple[Callable[..., Node], Callable[..., tuple[Array, Array]], Callable[..., tuple]]:
+    """An attempt in programs: the machine at q; a change with the gap; the momentum at the end with the correction."""
+
+    def start(model: Model, q: Array) -> Node:
+        return node(model, mc.full(model, q)[0])
+
+    def change(model: Model, q: Array, at: Node, momentum: Array, d: Array, h: Array) -> tuple[Array, Array]:
+        q, momentum, d, h = full(model, h, q, momentum, d)
+        return _change(kind, model, q, at, momentum, d, h)[:2]
+
+    def end(
+        model: Model, q: Array, at: Node, d: Array, y: Array, h: Array, smallest: Array
+    ) -> tuple[Array, Array]:  # fmt: skip
+        q, d, y, h = full(model, h, q, d, y)
+        return _end(kind, model, q, moved(kind, model, at, d, h), d, y, h, smallest)
+
+    return batch_last(start), batch_last(change), batch_last(end)
 
 
 def _change(
     kind: RotationMap, model: Model, q: Array, at: Node, momentum: Array, d: Array, h: Array
 ) -> tuple[Array, Array, Moved]:
-    """(Newton's change of d, what the momentum at the start lacks, the step with d)."""
+    """(Newton's change of d, the largest part of the momentum at the start that is missed, the step with d)."""
     step = moved(kind, model, at, d, h)
     rest = momentum - start_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
     rest = fusion_barrier(rest)
-    return solve(model, step_matrix(kind, model, q, step, d, h), rest), rest, step
+    return solve(model, step_matrix(kind, model, q, step, d, h), rest), _largest(jnp.abs(rest)), step
+
+
+def _end(
+    kind: RotationMap, model: Model, q: Array, step: Moved, d: Array, y: Array, h: Array, smallest: Array
+) -> tuple[Array, Array]:
+    """(the momentum at the end of a step, the relative size of a change y of it)."""
+    p = end_forces(model, step, d, h) + 0.5 * h * midpoint_forces(model, q, d, h)
+    return p, _relative(kind, model, step, d, y, smallest)
 
 
 def _relative(kind: RotationMap, model: Model, step: Moved, d: Array, y: Array, smallest: Array) -> Array:
     tree = model.topology
-    s, mass, inertia = row.select((step.change.s, step.at.mass, step.at.inertia), tree.body_row)
+    s, mass, inertia = row.select((step.s, step.at.mass, step.at.inertia), tree.body_row)
     # rings of a gimbal, which have no inertia, turn by nearly half a turn where it passes its singularity
-    heavy = (mass > 0) | (inertia.r0.x + inertia.r1.y + inertia.r2.z > 0)
+    heavy = (mass > 0) | (inertia.xx + inertia.yy + inertia.zz > 0)
     unique = _largest(jnp.where(heavy, kind.least, 0) - s) < 0
     # a whole turn more of one hinge and less of the next moves no body, and makes any change small beside it
     unique &= _largest(turns(tree, step.at, row.speeds(model, d))) < np.pi

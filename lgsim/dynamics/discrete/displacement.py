@@ -7,7 +7,8 @@ come without a difference of poses, so that their rounding is relative to the di
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from jax import Array
 
 from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
-from lgsim.dynamics.discrete.rotation_maps import outer, scaled_identity
+from lgsim.dynamics.discrete.rotation_maps import less_identity
 from lgsim.lie import so3_components
 from lgsim.lie.ad_functions import DEXP, on_rotation
 from lgsim.multibody import block_diagonal
@@ -24,7 +25,7 @@ from lgsim.multibody.configuration import kinds
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Mat, Motion, Vec, sincos
+from lgsim.spatial import Mat, Motion, Sym, Transform, Vec, sincos_of_twice
 from lgsim.xla import fusion_barrier
 
 
@@ -35,13 +36,15 @@ class Node(NamedTuple):
     """The axis of each row."""
     origins: Vec
     """A point on it."""
+    moment: Vec
+    """The moment of the axis about the frame's origin, a point on it times the axis."""
     a: Array
     b: Array
     """``S = a w + b v`` along the axis."""
     screws: Motion
     mass: Array
     center: Vec
-    inertia: Mat
+    inertia: Sym
     """Of the body on each row: about its center of mass, in the axes of the frame."""
     gravity: Vec
     """(*batch)."""
@@ -53,53 +56,94 @@ class Displacement(NamedTuple):
     s: Array
     x: Vec
     shift: Vec
+    turn: Mat
+    """``R - 1``."""
+
+    def way(self, y: Vec) -> Vec:
+        """How far it moves a point, without a difference of places."""
+        return self.turn @ y + self.shift
+
+    def carried(self, S: Motion) -> Motion:
+        """``Ad_E S``: a screw that it carries along."""
+        w = S.w + self.turn @ S.w
+        return Motion(S.v + self.turn @ S.v + self.shift.cross(w), w)
 
 
 def node(model: Model, q: Array) -> Node:
-    """The machine at q (nq, *batch), the batch being full."""
+    """The machine at q (nq, *batch), the batch being full.
+
+    A row at a time, from the roots on: what one row needs stays at hand, and nothing of all rows has to be kept.
+    """
     tree, batch = model.topology, q.shape[1:]
     rows = row.rows(model)
     relative = row.poses(model, rows, q)
     fall = jax.tree.map(lambda x: jnp.broadcast_to(x, batch), row.gravity(model))
     if tree.floats:
         relative, fall = linearization.from_base(model, rows, relative, fall, q)
-    T = linearization.world_poses(linearization.order(tree), relative, batch)
-    z = Vec(T.R.r0.z, T.R.r1.z, T.R.r2.z)
-    screws = fusion_barrier(Motion(z * rows.b + T.p.cross(z) * rows.a, z * rows.a))
     body = row.row_inertias(tree, rows, row.inertias(model))
     inverse = jnp.where(body.m == 0, 0, 1 / jnp.where(body.m == 0, 1, body.m))
-    center = body.h * inverse
-    about = body.I.matrix - scaled_identity(center.dot(body.h)) + outer(center, body.h)
-    inertia = body.I.of_product(fusion_barrier(T.R @ about), T.R).matrix
-    wide = z.x.shape
-    mass, a, b = (jnp.broadcast_to(x, wide) for x in (body.m, rows.a, rows.b))
-    return fusion_barrier(Node(z, T.p, a, b, screws, mass, T.R @ center + T.p, inertia, -fall.v))
+    middle = body.h * inverse
+    about = body.I - _squared_lever(middle, body.h)
 
+    def step(parent: Transform, x: tuple) -> tuple[Transform, tuple]:
+        own, a, b, middle, about = x
+        T = fusion_barrier(Transform(fusion_barrier(parent.R) @ own.R, parent.R @ own.p + parent.p))
+        z = Vec(T.R.r0.z, T.R.r1.z, T.R.r2.z)
+        moment = fusion_barrier(T.p.cross(z))
+        screw = Motion(z * b + moment * a, z * a)
+        return T, fusion_barrier((z, T.p, moment, screw, T.R @ middle + T.p, about.rotated(T.R)))
 
-def turned(s: Array, x: Vec, y: Vec) -> Vec:
-    """``(R - 1) y`` of the unit quaternion (s, x): exact for small rotations."""
-    t = x.cross(y) * 2
-    return t * s + x.cross(t)
-
-
-def displacements(tree: Topology, at: Node, d: Array) -> Displacement:
-    """What moves each row's body from t_k to t_(k+1), by the displacements d of the rows (k, *batch)."""
-    sine, s = sincos(0.5 * d * at.a)
-    x, t = at.axes * sine, at.axes * (at.b * d)
-    for joint, bodies in tree.groups:
-        s, x, t = _by_groups(tree, joint, bodies, at, d, (s, x, t))
-    own = fusion_barrier(Displacement(s, x, t - turned(s, x, at.origins)))
-
-    def step(parent: Displacement, own: Displacement) -> tuple[Displacement, Displacement]:
-        (s, x, b), (s1, x1, b1) = parent, own
-        out = Displacement(s * s1 - x.dot(x1), x1 * s + x * s1 + x.cross(x1), b + b1 + turned(s, x, b1))
-        out = fusion_barrier(out)
-        return out, out
-
-    batch = d.shape[1:]
-    one, zero = jnp.ones(batch, d.dtype), jnp.zeros(batch, d.dtype)
+    one, zero = jnp.ones(batch, q.dtype), jnp.zeros(batch, q.dtype)
     still = Vec(zero, zero, zero)
-    return linearization.order(tree).outward(step, Displacement(one, still, still), own, batch)
+    root = Transform(Mat(Vec(one, zero, zero), Vec(zero, one, zero), Vec(zero, zero, one)), still)
+    xs = relative, rows.a, rows.b, middle, about
+    z, origins, moment, screws, center, inertia = linearization.order(tree).outward(step, root, xs, batch)
+    mass, a, b = (jnp.broadcast_to(x, z.x.shape) for x in (body.m, rows.a, rows.b))
+    return Node(z, origins, moment, a, b, screws, mass, center, inertia, -fall.v)
+
+
+def _squared_lever(c: Vec, h: Vec) -> Sym:
+    """``(c . h) 1 - c h^T`` of parallel vectors."""
+    x, y, z = c.x * h.x, c.y * h.y, c.z * h.z
+    return Sym(y + z, -(c.x * h.y), -(c.x * h.z), x + z, -(c.y * h.z), x + y)
+
+
+Own = tuple[Array, Vec, Vec]
+"""(s, x, shift) of what the joint of a row does alone."""
+
+
+def own_displacements(tree: Topology, at: Node, d: Array) -> tuple[Any, Callable[[Any], Own]]:
+    """(what is known by rows, what makes of it the displacement of a row alone) of displacements d (k, *batch)."""
+    # of half the turn, which is below a quarter of a turn where a step is unique
+    sine, s = sincos_of_twice(0.25 * d * at.a)
+    known = at.axes, at.moment, sine, s, at.b * d
+
+    def hinge(known: tuple) -> Own:
+        z, m, sine, s, slide = known
+        twice = 2 * sine
+        # a turn about the axis moves the frame's origin by sin m + (1 - cos) z x m
+        return s, z * sine, m * (twice * s) + z.cross(m) * (twice * sine) + z * slide
+
+    if not tree.groups:
+        return known, hinge
+    own = hinge(known)
+    for joint, bodies in tree.groups:
+        own = _by_groups(tree, joint, bodies, at, d, own)
+    return fusion_barrier(own), lambda own: own
+
+
+def following(parent: Displacement, own: Own) -> Displacement:
+    """The displacement of a row, which its joint moves by ``own`` after the row that carries it."""
+    (s, x, b, turn), (s1, x1, b1) = parent, own
+    s2, x2 = s * s1 - x.dot(x1), x1 * s + x * s1 + x.cross(x1)
+    return fusion_barrier(Displacement(s2, x2, b + b1 + turn @ b1, less_identity(s2, x2)))
+
+
+def at_rest(like: Array) -> Displacement:
+    """The displacement of what carries the roots, of batches like an array (*batch)."""
+    zero = jnp.zeros_like(like)
+    still = Vec(zero, zero, zero)
+    return Displacement(jnp.ones_like(like), still, still, Mat(still, still, still))
 
 
 def turns(tree: Topology, at: Node, d: Array) -> Array:
@@ -148,7 +192,7 @@ def _by_groups(
         else:
             v = v + axis * d[rows]
     s1, x1 = so3_components.quaternion_exp(w)
-    t1 = on_rotation(DEXP, w, v)
+    t1 = on_rotation(DEXP, w, v) - less_identity(s1, x1) @ row.select(at.origins, index[0])
     rest = index[1:].ravel()
     nothing = jax.tree.map(lambda y: jnp.zeros_like(y[rest]), t)
     s = _placed(s, index[0], s1)
@@ -172,12 +216,6 @@ def _placed(like: Array, index: np.ndarray, values: Array) -> Array:
     return jnp.concatenate([like, values])[source]
 
 
-def carried(E: Displacement, S: Motion) -> Motion:
-    """``Ad_E S``: screws that the displacement of their row carries along."""
-    w = S.w + turned(E.s, E.x, S.w)
-    return fusion_barrier(Motion(S.v + turned(E.s, E.x, S.v) + E.shift.cross(w), w))
-
-
 def end_columns(tree: Topology, d: Array, moved: Motion) -> Motion:
     """How the bodies at t_(k+1) move with each number of the displacement d (nv, *batch).
 
@@ -186,7 +224,7 @@ def end_columns(tree: Topology, d: Array, moved: Motion) -> Motion:
     Args:
         tree: The topology.
         d: The displacement of each degree of freedom.
-        moved: The screws at t_(k+1), ``carried(E, S)``.
+        moved: The screws at t_(k+1), ``Ad_E S``.
     """
     if not tree.groups:
         return moved

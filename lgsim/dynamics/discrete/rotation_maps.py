@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from lgsim.lie import so3_components
 from lgsim.lie.ad_functions import DEXPINV_OF_LOG, matrix_on_rotation, polynomial_in_hat
 from lgsim.lie.series import dexpinv_coefficient
-from lgsim.spatial import Mat, Vec
+from lgsim.spatial import Mat, Sym, Vec
 from lgsim.spatial.algebra import Scalar
 from lgsim.xla import fusion_barrier
 
@@ -36,15 +36,9 @@ def hat(a: Vec) -> Mat:
     return Mat(Vec(zero, -a.z, a.y), Vec(a.z, zero, -a.x), Vec(-a.y, a.x, zero))
 
 
-def outer(a: Vec, b: Vec) -> Mat:
-    """``a b^T``."""
-    return Mat(b * a.x, b * a.y, b * a.z)
-
-
-def scaled_identity(s: Scalar) -> Mat:
-    """``s 1``."""
-    zero = jnp.zeros_like(s)
-    return Mat(Vec(s, zero, zero), Vec(zero, s, zero), Vec(zero, zero, s))
+def less_identity(s: Scalar, x: Vec) -> Mat:
+    """``R - 1`` of the unit quaternion (s, x): exact for small rotations."""
+    return polynomial_in_hat(x, 0.0, 2 * s, jnp.full_like(s, 2.0))
 
 
 @dataclass(frozen=True)
@@ -56,43 +50,62 @@ class RotationMap:
         vector: ``vector(s, x)``, the discrete rotation vector phi (rad) of a unit quaternion.
         change: ``change(s, phi)``, the matrix K of ``dphi = K psi``, psi being a rotation that follows that of the
             step, in fixed axes.
-        pull_slope: ``pull_slope(phi, y)``, the matrix of ``dphi -> d(K^T y)`` at fixed y less the part of s; with
-            ``scalar``, that part is ``y ds``.
-        scalar: Whether K has s on its diagonal, which changes with the rotation by ``ds = -x . psi / 2``.
+        bend: ``bend(phi, y, g)``, the symmetric matrix of the second derivative of ``phi . y`` along ``exp(t psi)`` at
+            fixed y, with ``g = K^T y``.
         least: The scalar part s of a body's rotation from which on down a smaller turn has the same momentum.
     """
 
     name: str
     vector: Callable[[Scalar, Vec], Vec]
     change: Callable[[Scalar, Vec], Mat]
-    pull_slope: Callable[[Vec, Vec], Mat]
-    scalar: bool = False
+    bend: Callable[[Vec, Vec, Vec], Sym]
     least: float = 0.0
 
     def __repr__(self) -> str:
         """The name."""
         return self.name
 
-    def spin(self, s: Scalar, phi: Vec, inertia: Mat) -> Vec:
+    def spin(self, s: Scalar, phi: Vec, inertia: Sym) -> Vec:
         """H times the angular momentum about the center of mass, ``K^T I phi``, I in the axes of the frame."""
         return self.change(s, phi).transpose_apply(inertia @ phi)
 
-    def spin_slope(self, s: Scalar, phi: Vec, inertia: Mat) -> Mat:
-        """The derivative of ``spin`` by a rotation psi that follows that of the step, the inertia held."""
+    def spin_slope(self, s: Scalar, phi: Vec, inertia: Sym) -> Mat:
+        """The derivative of ``spin`` by a rotation psi that follows that of the step, the inertia held.
+
+        The spin is a slope of ``phi . I phi / 2`` on the group, so that two derivatives in turn differ by a bracket:
+        the matrix is symmetric, ``K^T I K + bend``, less ``hat(spin) / 2``.
+        """
         y = inertia @ phi
         K = fusion_barrier(self.change(s, phi))
-        slope = (K.T @ inertia + self.pull_slope(phi, y)) @ K
-        return slope - outer(y, phi) * 0.25 if self.scalar else slope
+        spin = K.transpose_apply(y)
+        pull = K.T
+        even = Sym.of_product(fusion_barrier(pull @ inertia.matrix), pull) + self.bend(phi, y, spin)
+        return even.matrix - hat(spin * 0.5)
 
 
-def _exponential_slope(phi: Vec, y: Vec) -> Mat:
-    # K^T y = y + phi x y/2 + d (phi (phi . y) - phi^2 y), d of phi^2
-    square = phi.dot(phi)
-    even, even_slope = fusion_barrier(tuple(dexpinv_coefficient(square, order, True) for order in (0, 1)))
-    along = phi.dot(y)
-    turned = phi * along - y * square
-    twice = outer(phi, y) - outer(y, phi) * 2
-    return (scaled_identity(along) + twice) * even + outer(turned, phi) * (2 * even_slope) - hat(y) * 0.5
+def _symmetric_product(a: Vec, b: Vec) -> Sym:
+    """``(a b^T + b a^T) / 2``."""
+    half = b * 0.5
+    return Sym(
+        a.x * b.x, a.x * half.y + a.y * half.x, a.x * half.z + a.z * half.x,
+        a.y * b.y, a.y * half.z + a.z * half.y, a.z * b.z,
+    )  # fmt: skip
+
+
+def _multiple_of_one(s: Scalar) -> Sym:
+    zero = jnp.zeros_like(s)
+    return Sym(s, zero, zero, s, zero, s)
+
+
+def _exponential_bend(phi: Vec, y: Vec, g: Vec) -> Sym:
+    # with K = 1 - hat(phi)/2 + c hat(phi)^2, a = phi . psi, K psi =: u and phi . u = a, the second derivative of phi is
+    # -u x psi/2 + 2 c' a (phi a - phi^2 psi) + c (u a + phi (u . psi) - 2 a psi)
+    del g
+    square, along = phi.dot(phi), phi.dot(y)
+    c, slope = fusion_barrier(tuple(dexpinv_coefficient(square, order, True) for order in (0, 1)))
+    small = c * c * square
+    z = y * (0.25 - 2 * slope * square - c - small) + phi.cross(y) * c + phi * (2 * along * (slope + c * c))
+    return _symmetric_product(phi, z) + _multiple_of_one(along * (c - small - 0.25))
 
 
 def _exponential_change(s: Any, phi: Vec) -> Mat:
@@ -104,8 +117,7 @@ QUATERNION = RotationMap(
     "quaternion",
     lambda s, x: x * 2,
     lambda s, phi: polynomial_in_hat(phi, s, -0.5, 0 * s),
-    lambda phi, y: hat(y) * -0.5,
-    scalar=True,
+    lambda phi, y, g: _multiple_of_one(phi.dot(y) * -0.25),
     least=math.sqrt(0.5),
 )
 """``phi = 2 x``: the discrete rigid body of Moser and Veselov, and RATTLE on all mass points of a body; a free body
@@ -116,7 +128,7 @@ CAYLEY = RotationMap(
     "cayley",
     lambda s, x: x * (2 / s),
     lambda s, phi: polynomial_in_hat(phi, 1 + 0.25 * phi.dot(phi), -0.5, jnp.full_like(phi.x, 0.25)),
-    lambda phi, y: scaled_identity(0.25 * phi.dot(y)) + outer(phi, y) * 0.25 - hat(y) * 0.5,
+    lambda phi, y, g: _symmetric_product(phi, g) * 0.5,
 )
 """``phi = 2 x / s``, the inverse of the Cayley map: any momentum has a step."""
 
@@ -124,7 +136,7 @@ EXPONENTIAL = RotationMap(
     "exp",
     lambda s, x: so3_components.quaternion_log((s, x)),
     _exponential_change,
-    _exponential_slope,
+    _exponential_bend,
 )
 """``phi = log``, the rotation vector itself."""
 

@@ -19,6 +19,8 @@ variational integrators in robotic simulation and trajectory optimization, WAFR 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -28,43 +30,92 @@ from jax import Array
 
 from lgsim.dynamics import linearization
 from lgsim.dynamics.discrete.discrete_momenta import Moved, midpoint_forces
-from lgsim.dynamics.discrete.displacement import Node, carried, end_columns
-from lgsim.dynamics.discrete.rotation_maps import RotationMap, hat, scaled_identity
+from lgsim.dynamics.discrete.displacement import end_columns
+from lgsim.dynamics.discrete.rotation_maps import RotationMap, hat
 from lgsim.linalg import dense, elimination
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.spatial import Motion
+from lgsim.spatial import Mat, Motion, Vec
 from lgsim.xla import fusion_barrier
 
 Column = tuple[Array, ...]
 """A vector of six or more components, (*rows, *batch) each."""
 Block = tuple[Column, ...]
 """A square matrix by rows."""
+FEW = 8
+"""Up to so many rows the whole matrix takes less arithmetic than the elimination of a tree: per row 84 operations and
+22 for each row that carries it, beside 300."""
 
 
-class StepMatrix(NamedTuple):
+class BodyMatrix(NamedTuple):
+    """The 6x6 matrix of one body, or of a sum of bodies: ``V -> (share v - end x w, start x v + spin w)``.
+
+    Attributes:
+        share: The mass over the step's length.
+        start, end: Its moments at both ends of the step.
+        spin: What a rotation changes of the moment.
+    """
+
+    share: Array
+    start: Vec
+    end: Vec
+    spin: Mat
+
+    @property
+    def transposed(self) -> BodyMatrix:
+        """The transposed matrix."""
+        return BodyMatrix(self.share, self.end, self.start, self.spin.T)
+
+    def __matmul__(self, V: Motion) -> Column:
+        """The product with a twist."""
+        return *(V.v * self.share - self.end.cross(V.w)), *(self.start.cross(V.v) + self.spin @ V.w)
+
+    def added(self, A: Block) -> Block:
+        """The sum with the first six rows and columns of a matrix."""
+        m, (a, b, c), (x, y, z), N = self
+        first, second, third, *rest = A
+        rows = (
+            (first[0] + m, *first[1:4], first[4] + z, first[5] - y),
+            (second[0], second[1] + m, second[2], second[3] - z, second[4], second[5] + x),
+            (*third[:2], third[2] + m, third[3] + y, third[4] - x, third[5]),
+            (rest[0][0], rest[0][1] - c, rest[0][2] + b, *_sum(rest[0][3:6], N.r0)),
+            (rest[1][0] + c, rest[1][1], rest[1][2] - a, *_sum(rest[1][3:6], N.r1)),
+            (rest[2][0] - b, rest[2][1] + a, rest[2][2], *_sum(rest[2][3:6], N.r2)),
+        )
+        return *((*row, *old[6:]) for row, old in zip(rows, A, strict=False)), *rest[3:]
+
+
+@dataclass(frozen=True)
+class StepMatrix:
     """The Jacobian of the equations of a step in the displacements, in parts.
 
     Attributes:
-        left: S of each row, and the unit vectors of coupled joints.
-        right: S' of the displacements' chart, and the same.
-        bodies: B, and what couples the joint's rows.
+        body: B of a row, of what is known there.
+        known: What is known, by rows; B itself is made where it is needed, one after another.
+        left: S of each row.
+        right: S' of the displacements' chart.
         drive: What a degree of freedom adds by itself (nv, *batch).
-        joints: Where joints mimic others, what couples the degrees of freedom of a joint (nv, nv, *batch), or None.
+        slopes: What springs and stops add where they couple the degrees of freedom of a joint, (n, nv, *batch) as of
+            ``_midpoint_slopes``, or None.
+        back: Whether the matrix is the transposed one.
     """
 
-    left: Column
-    right: Column
-    bodies: Block
+    body: Callable[[Any], BodyMatrix]
+    known: Any
+    left: Motion
+    right: Motion
     drive: Array
-    joints: Array | None = None
+    slopes: Array | None = None
+    back: bool = False
 
     @property
     def transposed(self) -> StepMatrix:
         """The parts of the transposed matrix."""
-        joints = None if self.joints is None else dense.transpose(self.joints)
-        return StepMatrix(self.right, self.left, _transposed(self.bodies), self.drive, joints)
+        return StepMatrix(
+            lambda known: self.body(known).transposed, self.known, self.right, self.left, self.drive, self.slopes,
+            not self.back,
+        )  # fmt: skip
 
 
 def coupled(tree: Topology) -> tuple[int, ...]:
@@ -78,33 +129,23 @@ def coupled(tree: Topology) -> tuple[int, ...]:
 
 def step_matrix(kind: RotationMap, model: Model, q: Array, step: Moved, d: Array, h: Array) -> StepMatrix:
     """The Jacobian at a step with displacements d (nv, *batch) of length h (1, *batch)."""
-    tree = model.topology
-    right = end_columns(tree, d, carried(step.change, step.at.screws))
-    bodies = _body_matrices(kind, step.at, step, h)
+    tree, at, rate = model.topology, step.at, 1 / h[0]
+
+    def body(known: tuple) -> BodyMatrix:
+        share, start, end, s, phi, inertia = known
+        moment = start * share
+        spin = kind.spin_slope(s, phi, inertia) * rate
+        return fusion_barrier(BodyMatrix(share, moment, end * share, spin - hat(moment) @ hat(end)))
+
+    known = at.mass / h, at.center, step.center, step.s, step.phi, at.inertia
+    right = end_columns(tree, d, step.screws)
     slopes = -0.5 * h[None] * _midpoint_slopes(model, q, d, h)
     members = coupled(tree)
     alone = np.ones(tree.nv, bool)
-    for body in members:
-        alone[tree.v_slice(body)] = False
-    drive = model.armature / h + jnp.where(_column(alone, d), slopes[0], 0)
-    matrix = StepMatrix(_column_of(step.at.screws), _column_of(right), bodies, drive)
-    if members:
-        matrix = _with_joint_blocks(tree, matrix, slopes) if tree.has_mimic else _widened(tree, matrix, slopes)
-    return fusion_barrier(matrix)
-
-
-def _body_matrices(kind: RotationMap, at: Node, step: Moved, h: Array) -> Block:
-    """B: how the wrench of a body's momentum changes as the body at t_(k+1) moves."""
-    share = at.mass / h
-    spin = kind.spin_slope(step.change.s, step.phi, at.inertia) * (1 / h)
-    c0, c1 = hat(at.center), hat(step.center)
-    top = zip(scaled_identity(share), c1 * -share, strict=True)
-    bottom = zip(c0 * share, spin - (c0 @ c1) * share, strict=True)
-    return fusion_barrier(tuple((*a, *b) for a, b in (*top, *bottom)))
-
-
-def _column_of(S: Motion) -> Column:
-    return (*S.v, *S.w)
+    for member in members:
+        alone[tree.v_slice(member)] = False
+    drive = fusion_barrier(model.armature / h + jnp.where(_column(alone, d), slopes[0], 0))
+    return StepMatrix(body, known, at.screws, right, drive, fusion_barrier(slopes) if members else None)
 
 
 def _midpoint_slopes(model: Model, q: Array, d: Array, h: Array) -> Array:
@@ -134,8 +175,8 @@ def _seeds(tree: Topology, members: tuple[int, ...], width: int) -> np.ndarray:
     return seeds
 
 
-def _widened(tree: Topology, matrix: StepMatrix, slopes: Array) -> StepMatrix:
-    """The parts with the slopes (n, nv, *batch) of coupled joints beside the matrices of their bodies."""
+def _units(tree: Topology, slopes: Array) -> tuple[Column, Block]:
+    """(unit vectors of the rows of coupled joints, the joints' blocks) beside the twists and matrices of bodies."""
     width = len(slopes)
     units = np.zeros((width, tree.rows))
     chosen = np.zeros((width, width, tree.rows), int)
@@ -144,21 +185,18 @@ def _widened(tree: Topology, matrix: StepMatrix, slopes: Array) -> StepMatrix:
         count = part.stop - part.start
         units[:count, start : start + count] = np.eye(count)
         chosen[:count, :count, tree.body_row[body]] = _places(tree, part)
-    one = jnp.ones_like(matrix.drive)
+    one = jnp.ones((tree.rows, *slopes.shape[2:]), slopes.dtype)
     unit = tuple(one * _column(row, one) for row in units)
-    none = (jnp.zeros_like(one),) * 6
-    top = tuple((*row, *none[:width]) for row in matrix.bodies)
-    bottom = tuple((*none, *(_chosen(slopes, place) for place in row)) for row in chosen)
-    return matrix._replace(left=(*matrix.left, *unit), right=(*matrix.right, *unit), bodies=(*top, *bottom))
+    return unit, tuple(tuple(_chosen(slopes, place) for place in row) for row in chosen)
 
 
-def _with_joint_blocks(tree: Topology, matrix: StepMatrix, slopes: Array) -> StepMatrix:
-    """The parts with the slopes of coupled joints as blocks of a matrix."""
+def _joint_blocks(tree: Topology, slopes: Array) -> Array:
+    """The blocks of coupled joints in a matrix (nv, nv, *batch)."""
     chosen = np.zeros((tree.nv, tree.nv), int)
     for body in coupled(tree):
         part = tree.v_slice(body)
         chosen[part, part] = _places(tree, part)
-    return matrix._replace(joints=_chosen(slopes, chosen))
+    return _chosen(slopes, chosen)
 
 
 def _places(tree: Topology, part: slice) -> np.ndarray:
@@ -178,20 +216,27 @@ def _column(flags: np.ndarray, like: Array) -> np.ndarray:
 
 
 def solve(model: Model, matrix: StepMatrix, r: Array) -> Array:
-    """``J^-1 r`` (nv, *batch)."""
-    return _solve_whole(model, matrix, r) if model.topology.has_mimic else _solve_tree(model.topology, matrix, r)
+    """``J^-1 r`` (nv, *batch): of few rows, and where joints mimic others, by the whole matrix."""
+    tree = model.topology
+    return _solve_whole(model, matrix, r) if tree.has_mimic or tree.rows <= FEW else _solve_tree(tree, matrix, r)
 
 
 def _solve_tree(tree: Topology, matrix: StepMatrix, r: Array) -> Array:
     order = linearization.order(tree)
-    width, batch = len(matrix.left), r.shape[1:]
+    batch = r.shape[1:]
+    unit, coupling = ((), ()) if matrix.slopes is None else _units(tree, matrix.slopes)
+    coupling = _transposed(coupling) if matrix.back else coupling
+    left, right = ((*S.v, *S.w, *unit) for S in (matrix.left, matrix.right))
+    width = len(left)
     # the further entries of a joint end where its first row is solved
     inner = jnp.asarray(_column(~tree.row_first, r), r.dtype)
     zero = jnp.zeros((), r.dtype)
 
     def inward(below: tuple[Block, Column], x: tuple) -> tuple[tuple[Block, Column], tuple[Column, Array]]:
-        (A, P), (left, right, own, drive, r, inner) = below, x
-        A = fusion_barrier(tuple(_sum(a, b) for a, b in zip(A, own, strict=True)))
+        (A, P), (left, right, known, coupling, drive, r, inner) = below, x
+        A = matrix.body(known).added(A)
+        A = *A[:6], *((*row[:6], *_sum(row[6:], own)) for row, own in zip(A[6:], coupling, strict=True))
+        A = fusion_barrier(A)
         U = fusion_barrier(tuple(_dot(row, right) for row in A))
         W = fusion_barrier(tuple(_dot(column, left) for column in _transposed(A)))
         pivot = 1 / (_dot(left, U) + drive)
@@ -203,7 +248,7 @@ def _solve_tree(tree: Topology, matrix: StepMatrix, r: Array) -> Array:
         return fusion_barrier((A, P)), (gain, free)
 
     nothing = (zero,) * width
-    xs = (*matrix[:4], r, inner)
+    xs = (left, right, matrix.known, coupling, matrix.drive, r, inner)
     _, (gain, free) = order.inward(inward, ((nothing,) * width, nothing), xs, batch)
 
     def outward(eta: Column, x: tuple) -> tuple[Column, Array]:
@@ -213,7 +258,7 @@ def _solve_tree(tree: Topology, matrix: StepMatrix, r: Array) -> Array:
         return fusion_barrier(tuple(e + s * y for e, s in zip(eta, right, strict=True))), y
 
     still = jax.tree.map(lambda z: jnp.broadcast_to(z, batch), nothing)
-    return order.outward(outward, still, (matrix.right, gain, free, inner), batch)
+    return order.outward(outward, still, (right, gain, free, inner), batch)
 
 
 def _kept(x: tuple[Any, ...], inner: Array) -> tuple[Any, ...]:
@@ -223,16 +268,34 @@ def _kept(x: tuple[Any, ...], inner: Array) -> tuple[Any, ...]:
 
 def _solve_whole(model: Model, matrix: StepMatrix, r: Array) -> Array:
     tree = model.topology
-    C = linearization.order(tree).up(matrix.bodies)
-    U = fusion_barrier(tuple(_dot(row, matrix.right) for row in C))
-    W = fusion_barrier(tuple(_dot(column, matrix.left) for column in _transposed(C)))
+    left, right = ((*S.v, *S.w) for S in (matrix.left, matrix.right))
+
+    def inward(below: BodyMatrix, x: tuple) -> tuple[BodyMatrix, tuple[Array, Array]]:
+        own_left, own_right, known = x
+        total = fusion_barrier(jax.tree.map(jnp.add, below, matrix.body(known)))
+        U, W = fusion_barrier((total @ own_right, total.transposed @ own_left))
+        return total, fusion_barrier((_dot(_rows(W), right), _dot(left, _rows(U))))
+
+    z = jnp.zeros((), r.dtype)
+    zero = Vec(z, z, z)
+    xs = matrix.left, matrix.right, matrix.known
+    nothing = BodyMatrix(z, zero, zero, Mat(zero, zero, zero))
+    _, (lower, upper) = linearization.order(tree).inward(inward, nothing, xs, r.shape[1:])
     below = tree.row_carried
-    M = dense.masked(below, dense.pairs(_dot, W, matrix.right))
-    M = linearization.reduced(model, M + dense.masked(below.T & ~below, dense.pairs(_dot, matrix.left, U)))
+    M = dense.masked(below, lower) + dense.masked(below.T & ~below, dense.transpose(upper))
+    M = linearization.reduced(model, M)
     n = len(M)
     eye = np.eye(n, dtype=bool).reshape(n, n, *[1] * (M.ndim - 2))
     M = M + jnp.where(eye, matrix.drive[None], 0)
-    return elimination.solve(elimination.factor(M if matrix.joints is None else M + matrix.joints), r)
+    if matrix.slopes is not None:
+        blocks = _joint_blocks(tree, matrix.slopes)
+        M = M + (dense.transpose(blocks) if matrix.back else blocks)
+    return elimination.solve(elimination.factor(M), r)
+
+
+def _rows(x: Column) -> Column:
+    """A vector of one row, to stand beside those of all rows."""
+    return tuple(c[None] for c in x)
 
 
 def _dot(x: Column, y: Column) -> Array:

@@ -288,7 +288,7 @@ def _search(
 
     def goes_on(state: tuple) -> Array:
         best, *_, stalled, count = state
-        return (count < TRIALS) & ~stalled & ~(best.change <= jnp.where(count == 0, tolerance, rounding))
+        return (count < TRIALS) & ~stalled & ((count == 0) | ~(best.change <= rounding))
 
     def step(state: tuple) -> tuple:
         best, base, y, gap, scale, _, count = state
@@ -311,9 +311,18 @@ def _search(
         scale = jnp.where(better, jnp.minimum(1, 2 * scale), jnp.where(lost, scale, 0.5 * scale))
         return best, base, y, jnp.where(better, new.gap, gap), scale, stalled, count + 1
 
-    one, moving = jnp.ones_like(found.change), jnp.zeros_like(found.change, bool)
-    start = (found, found.d, jnp.zeros_like(found.d), nowhere, one, moving, jnp.zeros((), jnp.int32))
-    return jax.lax.while_loop(goes_on, step, start)[0]
+    def search(state: tuple) -> tuple:
+        found, _ = state
+        one, moving = jnp.ones_like(found.change), jnp.zeros_like(found.change, bool)
+        start = (found, found.d, jnp.zeros_like(found.d), nowhere, one, moving, jnp.zeros((), jnp.int32))
+        return jax.lax.while_loop(goes_on, step, start)[0], jnp.ones_like(moving)
+
+    def unsolved(state: tuple) -> Array:
+        found, searched = state
+        return ~searched & ~(found.change <= tolerance)
+
+    # a loop of one turn or none: where all is solved, which is nearly always, the search's own state is not even made
+    return jax.lax.while_loop(unsolved, search, (found, jnp.zeros_like(found.change, bool)))[0]
 
 
 def _machine(field: Field, args: Any) -> tuple[tuple[Model, Any, Any], Any]:
