@@ -94,7 +94,8 @@ class Closure(NamedTuple):
         name, size = model.loop_names[loop], gaps.described(gap[loop], length)
         if bool(np.asarray(self.result == codes.successful)[index]):
             said = "converged: all loops are closed"
-            if sizes[loop] > 2 * np.finfo(gap.dtype).eps ** CLOSED * length:
+            rounding = 2 * length * float(np.finfo(gap.dtype).eps ** CLOSED)
+            if sizes[loop] > rounding:
                 said += f", {name!r} to {size}: its rows almost depend on each other, and nothing closes it better"
             return Verdict(Outcome.CONVERGED, said)
         said = f"loop {name!r} stays open by {size}"
