@@ -136,6 +136,36 @@ def _swept(A: Float[Array, "n n *batch"], k: Any) -> tuple[Float[Array, "n n *ba
     return A.at[:, k].set(column).at[k].set(column), row[k]
 
 
+def mirrored(A: Num[Array, "n n *batch"]) -> Num[Array, "n n *batch"]:
+    """The symmetric matrix of the lower triangle; in a program what stands above the diagonal is never made."""
+    lower = np.tri(len(A), dtype=bool).reshape((len(A), len(A)) + (1,) * (A.ndim - 2))
+    return jnp.where(lower, A, transpose(A))
+
+
+def inverse_root(A: Float[Array, "n n *batch"]) -> Float[Array, "n n *batch"]:
+    """The lower triangle W with ``A^-1 = W^T W`` of positive definite matrices, of which the lower triangle is read.
+
+    With ``A = L D L^T``, W is ``D^-1/2 L^-1``; in a program its zeros cost nothing, neither here nor in products.
+
+    Source: Golub, Van Loan, Matrix Computations, 2013, sections 3.1 and 4.1.
+    """
+    n = len(A)
+    index = np.arange(n).reshape((n,) + (1,) * (A.ndim - 2))
+    lower = np.tri(n, dtype=bool).reshape((n, n) + (1,) * (A.ndim - 2))
+    eye = jnp.broadcast_to(jnp.eye(n, dtype=A.dtype).reshape(lower.shape), A.shape)
+
+    def step(k: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        A, W = state
+        column = fusion_barrier(jnp.where(index > k, A[:, k], 0))
+        slopes = fusion_barrier(column * (1 / A[k, k])[None])
+        W = fusion_barrier(W - slopes[:, None] * W[k][None])
+        return fusion_barrier(A - jnp.where(lower, column[:, None] * slopes[None], 0)), W
+
+    A, W = jax.lax.fori_loop(0, n, step, (A, eye))
+    pivots = jnp.stack([A[i, i] for i in range(n)])
+    return W * (1 / jnp.sqrt(pivots))[:, None]
+
+
 def solve_free(
     H: Float[Array, "m m *#batch"], rhs: Float[Array, "m columns *#batch"], free: Float[Array, "m *#batch"]
 ) -> Float[Array, "m columns *#batch"]:

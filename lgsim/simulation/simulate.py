@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.contacts.start_depth import check_start_depth
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
+from lgsim.dynamics.loops.closure_checks import describe_singular_loop
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.integrators.step_error import StepError
@@ -48,6 +49,8 @@ Progress = Callable[[int, int], Any]
 
 CHUNK = 512
 """Steps of a chunk: so often the state is looked at."""
+LAST = 32
+"""Nodes before the end of a motion that are looked at for why it ended."""
 
 
 def simulate(
@@ -298,6 +301,8 @@ def _finite(
         advice = f"take a smaller dt than {dt:g} s or a method of higher order than {method_name(fixed.method)}"
         if mode is not None:
             advice = f"{mode}: take a dt of {0.5 * mode.largest_step:.1g} s, or a method such as Rodas4"
+        singular = describe_singular_loop(model, before[-LAST:, : model.nq])
+        advice = f"{singular}; else {advice}" if singular else advice
     return _slice(motion, slice(first)), (
         f"diverged: the state is not finite at {step * dt:g} s (step {step}), first at the joint {joint!r}; {advice}"
     )

@@ -108,6 +108,38 @@ def test_other_files_of_cassie(file, shape):
     assert (model.nv, model.topology.loop_rows) == shape
 
 
+@pytest.mark.slow
+def test_the_rings_of_cassies_toes():
+    """Hinges parallel to the file's digits close as nearly as they can, and singular postures are named."""
+    legs = read_sdf(CASSIE)[0].replace(damping=0.0)
+    legs = legs.lock(["root_joint"], legs.neutral())
+    toes = [f"{side}-foot-op" for side in ("left", "right")]
+    cranks = [legs.q_slices[f"{side}-tarsus-crank-joint"].start for side in ("left", "right")]
+    q = legs.neutral()
+    for side in ("left", "right"):
+        for joint, angle in (("foot-op", -1.0), ("tarsus-crank-joint", -1.0), ("crank-rod-joint", 1.0)):
+            q = q.at[legs.q_slices[f"{side}-{joint}"]].set(angle)
+    found = lgsim.close_loops(legs, q, hold=toes)
+    verdict = found.verdict(legs)
+    assert verdict.converged and "'right-plantar-foot-joint' to " in str(verdict)
+    # parallelograms: cranks go with the toes, and axes 7.4e-8 rad apart leave that by the length of the rod, 0.41 m
+    assert np.abs(found.q[np.array(cranks)] + 1).max() < 0.05
+    assert np.abs(found.residual).max() < 7.4e-8 * 0.41
+    J, r = np.asarray(lgsim.loop_jacobian(legs, found.q)), np.asarray(found.residual)
+    U, s, _ = np.linalg.svd(J)
+    assert np.sum(s > 1e-6) == 10 and np.abs(U[:, :10].T @ r).max() < 1e-12
+    # flat toes are singular: a leg that is let go passes there
+    lifted = {"left-pitch-op": 1.0, "left-roll-op": 0.5}
+    q = legs.neutral()
+    for name, angle in lifted.items():
+        q = q.at[legs.q_slices[name]].set(angle)
+    start = lgsim.close_loops(legs, q, hold=list(lifted)).q
+    motion = lgsim.simulate(legs, start, duration=4.0, dt=2e-3)
+    assert motion.result.startswith("diverged") and np.isfinite(motion.q).all()
+    assert re.search(r"the loop '(left|right)-plantar-foot-joint' was near a singular posture", motion.result)
+    assert "lgsim.with_stops or model.lock" in motion.result
+
+
 def test_gears_are_refused():
     with pytest.raises(FileError, match=r"cassie.sdf:130: joint 'left-roll-joint': type: .*, got 'gearbox', which"):
         read_sdf(CASSIE.with_name("cassie.sdf"))

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from lgsim.dynamics import validation
 from lgsim.dynamics.loops import loop_gaps as gaps
 from lgsim.dynamics.loops import loop_units
-from lgsim.dynamics.loops.nearest_search import metric_at, nearest_closed, slope_at
+from lgsim.dynamics.loops.nearest_search import CLOSED, metric_at, nearest_closed, slope_at
 from lgsim.dynamics.loops.nearest_step import (
     AcrossStep,
     across_step,
@@ -86,13 +86,19 @@ class Closure(NamedTuple):
         codes, gap = CLOSE_RESULTS, np.asarray(self.gap)[index]
         if gap.ndim != 2:
             raise ValueError(f"index: expected one of the configurations of shape {self.gap.shape[:-2]}, got {index}")
-        if bool(np.asarray(self.result == codes.successful)[index]):
-            return Verdict(Outcome.CONVERGED, "converged: all loops are closed")
         if bool(np.asarray(self.result == codes.max_iterations)[index]):
             return Verdict(Outcome.STOPPED, f"stopped: {codes[codes.max_iterations]}")
         length = float(machine_length(model, jnp.asarray(self.q)[index]))
-        loop = int(np.argmax(gaps.sizes(gap, np.asarray(length))))
-        said = f"loop {model.loop_names[loop]!r} stays open by {gaps.described(gap[loop], length)}"
+        sizes = gaps.sizes(gap, np.asarray(length))
+        loop = int(np.argmax(sizes))
+        name, size = model.loop_names[loop], gaps.described(gap[loop], length)
+        if bool(np.asarray(self.result == codes.successful)[index]):
+            said = "converged: all loops are closed"
+            rounding = 2 * length * float(np.finfo(gap.dtype).eps ** CLOSED)
+            if sizes[loop] > rounding:
+                said += f", {name!r} to {size}: its rows almost depend on each other, and nothing closes it better"
+            return Verdict(Outcome.CONVERGED, said)
+        said = f"loop {name!r} stays open by {size}"
         return Verdict(Outcome.FAILED, f"failed: {said}. {codes[codes.not_closed]}")
 
 

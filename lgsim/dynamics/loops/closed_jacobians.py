@@ -139,7 +139,7 @@ def _dense(model: Model, q: Array, v: Array, frozen, A, F) -> tuple[Dense, loop_
     ends = loop_ends.loop_ends(model, q, rates, frozen, A, jnp.zeros_like(rates))
     J = jacobian(model, frozen, ends)
     X = fusion_barrier(dense.product(W, jnp.swapaxes(J, 0, 1)))
-    return Dense(W, J, X, closure.prepared(fusion_barrier(dense.product(J, X)))), ends
+    return Dense(W, J, X, closure.prepared(fusion_barrier(dense.mirrored(dense.product(J, X))))), ends
 
 
 def _solved(model: Model, matrices: Dense, ends, tau: Array, N: Force, frozen) -> tuple[Array, Array]:

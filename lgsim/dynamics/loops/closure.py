@@ -78,7 +78,7 @@ def correction(model: Model, q: Array) -> Callable[[Array], Array]:
 
 def mobility(w: Array, give: Array) -> Array:
     """``G = J M^-1 J'`` (m, m, *batch)."""
-    return dense.product(jnp.swapaxes(w * give[:, None], 0, 1), w)
+    return dense.mirrored(dense.product(jnp.swapaxes(w * give[:, None], 0, 1), w))
 
 
 class Mobility(NamedTuple):
@@ -86,22 +86,22 @@ class Mobility(NamedTuple):
 
     Attributes:
         G: (m, m, *batch), positive semidefinite.
-        inverse: ``(G + mu)^-1``.
+        root: The lower triangle W with ``(G + mu)^-1 = W' W``.
         mu: What eigenvalues have to stand above to count, (*batch).
     """
 
     G: Array
-    inverse: Array
+    root: Array
     mu: Array
 
 
 def prepared(G: Array) -> Mobility:
-    """G (m, m, *batch) with the inverse of ``G + mu``, mu small beside the mean eigenvalue."""
+    """G (m, m, *batch) with the inverse of ``G + mu`` in factors, mu small beside the mean eigenvalue."""
     m = len(G)
     mean = sum((G[i, i] for i in range(1, m)), G[0, 0]) / m
     mu = mean * float(jnp.finfo(G.dtype).eps ** POWER)
     eye = np.eye(m, dtype=bool).reshape((m, m) + (1,) * (G.ndim - 2))
-    return Mobility(G, dense.inverse(fusion_barrier(G + jnp.where(eye, mu[None, None], 0))), mu)
+    return Mobility(G, dense.inverse_root(fusion_barrier(G + jnp.where(eye, mu[None, None], 0))), mu)
 
 
 def proximal_solution(mobility: Mobility, r: Array) -> Array:
@@ -114,12 +114,15 @@ def proximal_solution(mobility: Mobility, r: Array) -> Array:
     times = dense.product if r.ndim == mobility.G.ndim else dense.times
     mu = mobility.mu.reshape((1,) * (r.ndim - mobility.mu.ndim) + mobility.mu.shape)
 
+    def solved(r: Array) -> Array:
+        return times(dense.transpose(mobility.root), fusion_barrier(times(mobility.root, r)))
+
     def step(_: Any, f: Array) -> Array:
         left = fusion_barrier(r - times(mobility.G, f))
-        return fusion_barrier(f + times(mobility.inverse, left))
+        return fusion_barrier(f + solved(left))
 
     def weaken(_: Any, f: Array) -> Array:
-        return fusion_barrier(mu * times(mobility.inverse, f))
+        return fusion_barrier(mu * solved(f))
 
-    f = jax.lax.fori_loop(0, STEPS - 1, step, fusion_barrier(times(mobility.inverse, r)))
+    f = jax.lax.fori_loop(0, STEPS - 1, step, fusion_barrier(solved(r)))
     return fusion_barrier(f - jax.lax.fori_loop(0, STEPS, weaken, f))

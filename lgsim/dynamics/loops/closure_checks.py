@@ -11,6 +11,7 @@ from jax import Array
 from jax.core import Tracer
 from jaxtyping import Float
 
+from lgsim.dynamics.loops.loop_functions import loop_rows
 from lgsim.dynamics.loops.loop_gaps import described, loop_gaps, sizes
 from lgsim.dynamics.loops.loop_units import turning
 from lgsim.dynamics.loops.nearest_step import loop_misfits, machine_length
@@ -21,6 +22,8 @@ CLOSED = {"float64": 1e-6, "float32": 1e-4}
 """By the dtype: gaps of closed loops beside the length of the machine, and their rates beside the fastest joint's."""
 DEPENDENT = {"float64": 1e-7, "float32": 1e-3}
 """By the dtype: singular values of rows that depend on others, beside the largest one."""
+NEAR = 1e-2
+"""Singular values, beside the largest one, near a singular posture."""
 
 
 class MeasuredLoops(NamedTuple):
@@ -137,3 +140,35 @@ def independent_rows(model: Model, q: Any) -> int:
         J = np.asarray(loop_misfits(model, q, length)[1], float)
     values = np.linalg.svd(J * np.where(turning(model.topology), 1, float(length))[None], compute_uv=False)
     return int(np.sum(values > DEPENDENT[str(model.dtype)] * values[0]))
+
+
+def describe_singular_loop(model: Model, qs: Any) -> str:
+    """Near which singular posture configurations (n, nq) of a motion come, and what to do; empty for none.
+
+    There the rank of the loops' rows changes, as in the flat posture of a parallelogram, and which way the machine goes
+    on is not determined. The loop is that with the largest share in the combination of rows that nearly vanishes.
+    """
+    tree = model.topology
+    if not tree.loops:
+        return ""
+    qs = jnp.asarray(qs, model.dtype)
+    length = np.asarray(jax.vmap(machine_length, (None, 0))(model, qs), float)[:, None, None]
+    rows_turn = np.concatenate([np.broadcast_to(loop.kind.row_turns, loop.kind.rows) for loop in tree.loops])
+    J = np.asarray(jax.vmap(loop_rows, (None, 0))(model, qs), float)
+    J = J * np.where(rows_turn[:, None], length, 1) * np.where(turning(tree), 1, length)
+    shares, values, _ = np.linalg.svd(J, full_matrices=False)
+    values = values / values[:, :1]
+    rank = int(np.max(np.sum(values > DEPENDENT[str(model.dtype)], axis=1)))
+    if not rank:
+        return ""
+    at = int(np.argmin(values[:, rank - 1]))
+    least = float(values[at, rank - 1])
+    if least > NEAR:
+        return ""
+    squares = np.add.reduceat(shares[at, :, rank - 1] ** 2, tree.loop_row_starts[:-1])
+    return (
+        f"before that the loop {model.loop_names[int(np.argmax(squares))]!r} was near a singular posture, in which its"
+        f" rows depend on each other (singular values of the loops' rows down to {least:.1g} of the largest), and past"
+        " which the motion is hardly determined: keep a joint of the loop away from there with lgsim.with_stops or"
+        " model.lock, or start elsewhere"
+    )

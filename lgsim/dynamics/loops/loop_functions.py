@@ -72,7 +72,7 @@ def loop_jacobian(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*
     Source: Featherstone, Rigid Body Dynamics Algorithms, 2008, (8.5).
     """
     _check_loops(model)
-    return validation.call(_jacobian, model, q=(q, "q"))
+    return validation.call(loop_rows, model, q=(q, "q"))
 
 
 def loop_rank(model: Model, q: Float[Array, "*batch nq"]) -> Int[Array, "*batch"]:
@@ -164,7 +164,8 @@ def _residual(model: Model, q: Array) -> Array:
 
 
 @batch_last
-def _jacobian(model: Model, q: Array) -> Array:
+def loop_rows(model: Model, q: Array) -> Array:
+    """``loop_jacobian`` of one state, without checks."""
     (q,) = mc.full(model, q)
     tree = model.topology
     still = jnp.zeros((tree.rows, *q.shape[1:]), q.dtype)
@@ -195,7 +196,7 @@ def _inverse(model: Model, q: Array, v: Array, a: Array) -> Array:
 
 def _actuated(model: Model, q: Array, v: Array, a: Array, driven: tuple[bool, ...]) -> ActuatedForces:
     marks = np.array(driven)
-    needed, Jt = _inverse(model, q, v, a), _jacobian(model, q).T
+    needed, Jt = _inverse(model, q, v, a), loop_rows(model, q).T
     free, held = Jt[~marks], Jt[marks]
     rtol = float(jnp.finfo(q.dtype).eps ** 0.5)
     back = jnp.linalg.pinv(free, rtol=rtol)

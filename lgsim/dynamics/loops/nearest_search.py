@@ -37,9 +37,12 @@ DAMPING = 1e-2
 """mu of the first step from a start; above the inverse of its third power there is no hope of a step."""
 STIFFENING = 0.25
 """The first kappa above zero."""
-CLOSED, STILL, SURE = 0.75, 0.6, 0.4
+CLOSED, STILL, SURE, ALMOST = 0.75, 0.6, 0.4, 0.45
 """The unit of rounding to these powers: misfits, beside the length of the machine, of closed loops; steps, in rad, at
-which nothing moves any more; steps so small that rounding hides by how much they lower the distance."""
+which nothing moves any more; steps so small that rounding hides by how much they lower the distance; misfits that count
+as closed where no step lowers them, as of hinges that a file makes parallel to its digits."""
+LOWERED = 1e-3
+"""The share of misfits by which a step has to lower them."""
 
 
 class Found(NamedTuple):
@@ -153,7 +156,7 @@ def nearest_closed(
         length: The length of the machine, m.
     """
     tree, dtype = model.topology, q0.dtype
-    closed, still, sure = (float(jnp.finfo(dtype).eps ** power) for power in (CLOSED, STILL, SURE))
+    closed, still, sure, almost = (float(jnp.finfo(dtype).eps ** power) for power in (CLOSED, STILL, SURE, ALMOST))
     turning = loop_units.turning(tree)
     in_rad = jnp.where(turning, 1, 1 / length)
     alike = _whole_turns(tree)
@@ -177,7 +180,8 @@ def nearest_closed(
         count = s.along + 1
         base = jnp.where(better, s.q, s.base)
         done = nearest | (count > ALONG)
-        q = jnp.where(better, moved(s.q, step.back + jnp.where(done & ~nearest, 0, step.along), length), base)
+        on = jnp.where(done & ~nearest, 0, step.along) - step.XP @ step.c
+        q = jnp.where(better, moved(s.q, on, length), base)
         return s._replace(
             q=q, base=base, best=q, distance=jnp.where(usable, distance, jnp.inf), size=size, kappa=kappa, along=count,
             cost=jnp.full_like(s.cost, jnp.inf), mu=jnp.full_like(s.mu, DAMPING), back=jnp.zeros_like(s.back),
@@ -216,7 +220,8 @@ def nearest_closed(
         metric = metric_at(tree, q0, s.q, M, free)
         step = nearest_step(model, s.q, metric, length, s.mu, s.kappa)
         x = configuration.difference(tree, q0, s.q)
-        there = jnp.max(jnp.abs(step.c)) <= closed * length
+        c, lowered = jnp.max(jnp.abs(step.c)), jnp.max(jnp.abs(step.J @ (step.back * free)))
+        there = (c <= closed * length) | ((c <= almost * length) & (lowered <= LOWERED * c))
         next_ = jax.tree.map(partial(jnp.where, there), along(s, step, x @ M @ x / 2), back(s, step))
         return next_._replace(i=s.i + 1)
 

@@ -51,7 +51,7 @@ class Step(NamedTuple):
         back: The displacement towards the closed set.
         along: The displacement along it.
         definite: Whether that lowers the distance.
-        XP: ``M^-1 J'`` of the joints that move times the proximal inverse of ``J M^-1 J'``.
+        XP: ``M^-1 J'`` of the joints that move times the proximal inverse of ``J M^-1 J'``, see ``AcrossStep``.
         bend: The Hessian of the Lagrangian.
         inverse: ``Z (Z' bend Z)^-1 Z'``.
         multipliers: lambda.
@@ -121,7 +121,7 @@ class AcrossStep(NamedTuple):
         back: The displacement towards the closed set.
         M: The metric, that of joints that are held being 1.
         X: ``M^-1 J'`` of the joints that move.
-        P: The proximal inverse of ``J M^-1 J'``.
+        P: The proximal inverse of ``J M^-1 J'``; rows that depend on others, or almost, are not pushed.
     """
 
     c: Float[Array, " r"]
@@ -150,10 +150,13 @@ def across_step(
     mu = jnp.maximum(mu * jnp.minimum(jnp.sqrt(c @ c) / length, 1), rounding)
     mean = jnp.trace(G) / len(G)
     eye = jnp.eye(len(G), dtype=q.dtype)
-    H = solved(G + jnp.where(mean > 0, mean, 1) * mu * eye, eye)
+    damping = jnp.where(mean > 0, mean, 1) * mu
+    H = solved(G + damping * eye, eye)
     P = H
     for _ in range(closure.STEPS - 1):
         P = P + H @ (eye - G @ P)
+    weak = damping * H
+    P = P - weak @ (weak @ (weak @ P))
     return AcrossStep(c, J_all, -(X @ (H @ c)), M, X, P)
 
 
