@@ -11,7 +11,7 @@ from lgsim import VariationalTree, joints
 from lgsim.dynamics import ROTATION_MAPS
 from lgsim.integrators.stability import amplification
 from tests.dynamics import discrete_reference as reference
-from tests.multibody import trees
+from tests.multibody import loop_machines, trees
 
 MARKS = {"spherical_chain": pytest.mark.exhaustive, "floating_tree": pytest.mark.slow}
 RUNS = [
@@ -525,6 +525,9 @@ def test_what_it_does_not_take():
         lgsim.rollout(model.replace(actuator_time=jnp.full(2, 0.1)), q0, v0, dt=0.01, steps=2, method=VariationalTree())
     with pytest.raises(ValueError, match=r"dt: expected a step that is not zero"):
         lgsim.rollout(model, q0, v0, dt=0.0, steps=2, method=VariationalTree())
+    ring = loop_machines.every_kind()
+    with pytest.raises(ValueError, match=r"variational.*loop.*its steps would open them; take MK4"):
+        VariationalTree().check_machine(ring, ring.nq + ring.nv)
     with pytest.raises(TypeError, match=r"field: a VariationalTree moves machines"):
         action = lgsim.simulation.StateSpace(model.topology)
         lgsim.integrate(VariationalTree(), action, lambda t, y, args: y, jnp.concatenate([q0, v0]), dt=0.1, steps=1)

@@ -17,7 +17,6 @@ import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
-from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.discrete.discrete_momenta import (
     Moved,
@@ -75,10 +74,9 @@ def attempt(kind: RotationMap, iterations: int) -> Callable[..., Attempt]:
         return Attempt(d, *_end(kind, model, q, moved(kind, model, at, d, h), d, y, h, smallest))
 
     def by_parts(model: Model, q: Array, momentum: Array, guess: Array, h: Array, smallest: Array) -> Attempt:
-        start, change, end = _parts(kind)
-        at = start(model, q)
-        d, y = iterated(lambda d: change(model, q, at, momentum, d, h)[0], guess)
-        return Attempt(d, *end(model, q, at, d, y, h, smallest))
+        change, end = _parts(kind)
+        d, y = iterated(lambda d: change(model, q, momentum, d, h)[0], guess)
+        return Attempt(d, *end(model, q, d, y, h, smallest))
 
     return _by_size(batch_last(core), by_parts)
 
@@ -109,10 +107,9 @@ def trial(kind: RotationMap) -> Callable[..., Trial]:
         return Trial(y, *_end(kind, model, q, step, d, y, h, smallest), gap)
 
     def by_parts(model: Model, q: Array, momentum: Array, d: Array, h: Array, smallest: Array) -> Trial:
-        start, change, end = _parts(kind)
-        at = start(model, q)
-        y, gap = change(model, q, at, momentum, d, h)
-        return Trial(y, *end(model, q, at, d, y, h, smallest), gap)
+        change, end = _parts(kind)
+        y, gap = change(model, q, momentum, d, h)
+        return Trial(y, *end(model, q, d, y, h, smallest), gap)
 
     return _by_size(batch_last(core), by_parts)
 
@@ -122,29 +119,30 @@ MANY = 12
 of iterations; a step of one state takes a quarter longer than all in one, to compile takes half."""
 
 
+Pair = Callable[..., tuple[Array, Array]]
+
+
 def _by_size(whole: Callable[..., Any], by_parts: Callable[..., Any]) -> Callable[..., Any]:
     """The first function of (model, ...) for machines of few rows, the second for others."""
     return lambda model, *args: (whole if model.topology.rows < MANY else by_parts)(model, *args)
 
 
 @cache
-def _parts(kind: RotationMap) -> tuple[Callable[..., Node], Callable[..., tuple[Array, Array]], Callable[..., tuple]]:
-    """An attempt in programs: the machine at q; a change with the gap; the momentum at the end with the correction."""
+def _parts(kind: RotationMap) -> tuple[Pair, Pair]:
+    """An attempt in programs: a change with the gap; the momentum at the end with the correction.
 
-    def start(model: Model, q: Array) -> Node:
-        return node(model, mc.full(model, q)[0])
+    Each finds the machine at q anew: it is a fifth of the arithmetic, and hands of a batch more numbers on than caches hold.
+    """
 
-    def change(model: Model, q: Array, at: Node, momentum: Array, d: Array, h: Array) -> tuple[Array, Array]:
+    def change(model: Model, q: Array, momentum: Array, d: Array, h: Array) -> tuple[Array, Array]:
         q, momentum, d, h = full(model, h, q, momentum, d)
-        return _change(kind, model, q, at, momentum, d, h)[:2]
+        return _change(kind, model, q, node(model, q), momentum, d, h)[:2]
 
-    def end(
-        model: Model, q: Array, at: Node, d: Array, y: Array, h: Array, smallest: Array
-    ) -> tuple[Array, Array]:  # fmt: skip
+    def end(model: Model, q: Array, d: Array, y: Array, h: Array, smallest: Array) -> tuple[Array, Array]:
         q, d, y, h = full(model, h, q, d, y)
-        return _end(kind, model, q, moved(kind, model, at, d, h), d, y, h, smallest)
+        return _end(kind, model, q, moved(kind, model, node(model, q), d, h), d, y, h, smallest)
 
-    return batch_last(start), batch_last(change), batch_last(end)
+    return batch_last(change), batch_last(end)
 
 
 def _change(
