@@ -90,15 +90,15 @@ class Touching(NamedTuple):
 
 
 def native_where_even(core: Callable[..., Any]) -> Callable[..., Any]:
-    """``core(model, ...)`` of one state as a native function; as it is where the ground has heights on a grid.
+    """``core(model, ...)`` of one state as a native function; compiled as it is where ground has heights on a grid.
 
     There places in an array depend on numbers, which native functions do not take.
     """
-    native = native_with_derivatives(core)
+    native, plain = native_with_derivatives(core), jax.jit(core)
 
     @wraps(core)
     def call(model: Model, *args: Any) -> Any:
-        return (native if model.heights is None else core)(model, *args)
+        return (native if model.heights is None else plain)(model, *args)
 
     return call
 
