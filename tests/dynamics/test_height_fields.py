@@ -20,9 +20,7 @@ def ground(nx=9, ny=8, amplitude=0.01, seed=0):
     """Smooth hills: heights of random waves, of some millimeters for each cell."""
     rng = np.random.default_rng(seed)
     x, y = nodes(nx, ny)
-    waves = [
-        (rng.normal(), rng.uniform(3, 9, 2), rng.uniform(0, 6)) for _ in range(6)
-    ]
+    waves = [(rng.normal(), rng.uniform(3, 9, 2), rng.uniform(0, 6)) for _ in range(6)]
     return amplitude * sum(a * np.sin(k[0] * x[:, None] + k[1] * y + p) for a, k, p in waves)
 
 
@@ -113,6 +111,7 @@ def test_a_slope_of_heights_is_a_plane(place):
         np.testing.assert_allclose(found, right, rtol=0, atol=1e-11 * max(1.0, np.abs(right).max()))
 
 
+@pytest.mark.slow
 def test_curvature_is_continuous_over_nodes_and_the_border():
     """The second derivative of the depth along a line over nodes and off the grid has no jump."""
     heights = ground(5, 4, amplitude=0.003)
@@ -191,10 +190,12 @@ def test_machines_keep_their_ground():
     rigid = both.lock(["tool arm"], both.neutral())
     assert rigid.contact_names == ("front", "rear") and rigid.heights.shape == (20,)
     still = both.lock(["hull"], both.neutral())
-    assert still.contact_names == ("tool tray",) and still.heights.shape == (4,) and still.height_slices.keys() == {"hull"}
+    assert still.contact_names == ("tool tray",) and still.height_slices == {"hull": slice(0, 4)}
+    assert still.heights.shape == (4,)
     with pytest.raises(ModelError, match="attach: frame 'world': expected one height field on a frame"):
         model.attach(tray, "world", prefix="tool ")
-    more = tray.add_contact("c", "arm", contacts.sphere(0.2), contacts.height_field(np.zeros((2, 2)), 1.0), stiffness=1.0)
+    even = contacts.height_field(np.zeros((2, 2)), 1.0)
+    more = tray.add_contact("c", "arm", contacts.sphere(0.2), even, stiffness=1.0)
     assert more.heights.shape == (4,)
     with pytest.raises(ModelError, match="contact 'c': surface: expected the one height field of the frame 'world'"):
         tray.add_contact("c", "arm", contacts.sphere(0.2), contacts.height_field(np.ones((2, 2)), 1.0), stiffness=1.0)
@@ -202,26 +203,21 @@ def test_machines_keep_their_ground():
 
 @pytest.mark.slow
 def test_a_ball_rolls_in_a_bowl_and_keeps_its_energy():
-    """Without friction and dissipation, in and out of cells: by MK4, one state and a batch, and by Rodas4."""
+    """Without friction and dissipation, in and out of cells, in a batch."""
     x, y = nodes(9, 8)
     model = stone(0.3 * (x[:, None] ** 2 + y**2), radius=0.05, law={"stiffness": 1e4})
     q0 = model.neutral().at[:3].set(jnp.array([0.2, 0.1, 0.05 + 0.3 * 0.05]))
     q = jnp.stack([q0, q0.at[0].set(0.1)])
 
-    def ends(method):
-        def one(q):
-            run = lgsim.rollout(model, q, jnp.zeros(6), dt=5e-4, steps=1000, save_every=100, method=method)
-            return run.q, run.v
+    def motion(q):
+        run = lgsim.rollout(model, q, jnp.zeros(6), dt=5e-4, steps=1000, save_every=100, method=lgsim.MK4)
+        return run.q, run.v
 
-        return jax.jit(jax.vmap(one))(q)
-
-    places, speeds = ends(lgsim.MK4)
+    places, speeds = jax.jit(jax.vmap(motion))(q)
     energy = [lgsim.kinetic_energy(model, places, speeds), lgsim.potential_energy(model, places)]
     total = sum(energy) + lgsim.contact_energy(model, places)
     assert np.ptp(energy[0]) > 0.05 and np.ptp(places[0, :, 0]) > 1.2 * SPACING[0]
     np.testing.assert_allclose(total, total[:, :1].repeat(11, 1), atol=1e-7)
-    again, _ = ends(lgsim.Rodas4)
-    np.testing.assert_allclose(again, places, atol=1e-7)
 
 
 @pytest.mark.float32

@@ -147,7 +147,7 @@ def touching(model: Model, held: Bodies) -> Iterator[tuple[Meeting, Touching]]:
 
 
 def kinds(tree: Topology) -> list[tuple[Contact, np.ndarray]]:
-    """(one contact, the places of all) of each kind of shape, surface and options of the law; on grids of each frame."""
+    """(one contact, the places of all) of each kind of shape, surface and options of the law; of grids by frame."""
     found: dict[tuple, list[int]] = {}
     for i, contact in enumerate(tree.contacts):
         frame = contact.against if contact.surface.grid else ""

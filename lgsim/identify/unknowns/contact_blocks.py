@@ -17,8 +17,9 @@ from lgsim.multibody.model import Model
 from lgsim.support.check import unknown_name
 
 UNITS = {
-    "stiffness": "N/m^exponent", "exponent": "1", "dissipation": "s/m", "friction": "1", "viscous": "N s/m^(1+exponent)",
-    "slip_speed": "m/s", "stribeck": "1", "stribeck_speed": "m/s", "spin_speed": "rad/s", "scale": "1",
+    "stiffness": "N/m^exponent", "exponent": "1", "dissipation": "s/m", "friction": "1",
+    "viscous": "N s/m^(1+exponent)", "slip_speed": "m/s", "stribeck": "1", "stribeck_speed": "m/s",
+    "spin_speed": "rad/s", "scale": "1",
 }  # fmt: skip
 """Units of the numbers of contacts; all others are lengths, m."""
 
@@ -27,8 +28,9 @@ class ContactParameter(Block):
     """One kind of number of contacts, such as ``ContactParameter("friction")``.
 
     A coordinate is the number less that of the prior, or with ``relative`` the logarithm of their ratio, which keeps
-    its sign and has no unit: a stiffness of 1e5 is then as long as a friction of 1. ``SharedBlock`` makes one coordinate
-    of the numbers of all feet. Fits by simulation see contacts, ``SimulationFit``; those of joint forces do not.
+    its sign and has no unit: a stiffness of 1e5 is then as long as a friction of 1. ``SharedBlock`` makes one
+    coordinate of the numbers of all feet. Fits by simulation see contacts (``SimulationFit``), those of joint forces do
+    not.
 
     Attributes:
         number: A name of ``Model.contact_numbers``.

@@ -112,7 +112,7 @@ class Surface(ABC):
 
 
 class Sized(NamedTuple):
-    """A shape or a surface with its sizes, and heights on a grid where it has some, as ``lgsim.contacts`` makes them."""
+    """A shape or a surface with its sizes, and its heights on a grid, as ``lgsim.contacts`` makes them."""
 
     kind: Shape | Surface
     sizes: Mapping[str, float]

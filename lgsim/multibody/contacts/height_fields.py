@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -125,7 +124,8 @@ def _weights(u: Array, count: int) -> tuple[Array, tuple[Array, Array, Array]]:
     t = u - cell
     s = jnp.clip(t, 0, 1)
     r = 1 - s
-    value = jnp.stack([r * r * r / 6, (3 * s - 6) * s * s / 6 + 2 / 3, (3 * r - 6) * r * r / 6 + 2 / 3, s * s * s / 6], -1)
+    inner = [(3 * x - 6) * x * x / 6 + 2 / 3 for x in (s, r)]
+    value = jnp.stack([r * r * r / 6, *inner, s * s * s / 6], -1)
     slope = jnp.stack([-0.5 * r * r, (1.5 * s - 2) * s, (2 - 1.5 * r) * r, 0.5 * s * s], -1)
     bend = jnp.stack([r, 3 * s - 2, 3 * r - 2, s], -1)
     return cell.astype(int), (value + slope * (t - s)[..., None], slope, bend)

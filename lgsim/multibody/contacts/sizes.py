@@ -6,6 +6,7 @@ Heights of the ground are in ``Model.heights``, those of one frame after another
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import jax.numpy as jnp
 import numpy as np
@@ -41,7 +42,7 @@ def grids(contacts: Sequence[Contact]) -> dict[str, tuple[int, ...]]:
 def height_slices(contacts: Sequence[Contact]) -> dict[str, slice]:
     """Where the heights of each frame are in ``Model.heights``, by its name."""
     own = grids(contacts)
-    ends = np.cumsum([0, *(np.prod(grid) for grid in own.values())])
+    ends = np.cumsum([0, *(prod(grid) for grid in own.values())])
     return {name: slice(int(a), int(b)) for name, a, b in zip(own, ends[:-1], ends[1:], strict=True)}
 
 
