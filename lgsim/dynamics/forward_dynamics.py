@@ -158,7 +158,7 @@ def by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Ar
     """
     model, q, v, _, wrenches = primals
     # contacts act by wrenches alone
-    total, besides = None, (model.contacts,)
+    total, besides = None, (model.contacts, model.heights)
     if not still(d_model.drives) and not model.topology.has_mimic:
         # of the drives only armatures enter, each by its own acceleration
         besides = (*besides, model.drives)

@@ -14,7 +14,8 @@ Unknowns (``lgsim.identify.unknowns``):
   deviations, beside a ``Prior`` such as ``TotalMass``;
 - of bodies: ``Inertias``, ``StandardParameters``, ``Masses``, ``CentersOfMass``;
 - of joints and their signals: ``JointParameter``, ``SignalScale``, ``TorqueOffset``, ``Stribeck``, ``StribeckSpeed``;
-- of actuators between recorded commands and joints: ``ActuatorParameter``, of the paths ``actuator_parameters``;
+- of actuators between recorded commands and joints: ``ActuatorParameter``, of the paths ``actuator_parameters``; of
+  contacts: ``ContactParameter``;
 - of frames: ``Placements``, ``GravityDirection``; of instruments: ``SensorBias``, ``SensorDelay``, ``InputDelay``;
 - ``SharedBlock`` for bodies or joints that are alike; ``base_parameters`` for the combinations that torques show.
 
@@ -119,6 +120,7 @@ from lgsim.identify.unknowns import (
     BaseParameters,
     Block,
     CentersOfMass,
+    ContactParameter,
     GravityDirection,
     Inertias,
     InputDelay,
@@ -156,6 +158,7 @@ __all__ = [
     "CentersOfMass",
     "Channel",
     "CheckpointError",
+    "ContactParameter",
     "DOptimal",
     "EOptimal",
     "Estimate",

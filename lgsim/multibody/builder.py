@@ -11,7 +11,7 @@ import numpy as np
 
 from lgsim.multibody import inertia as ten
 from lgsim.multibody.contacts import Contact, plane
-from lgsim.multibody.contacts.contact_checks import check_contacts, described
+from lgsim.multibody.contacts.contact_checks import check_contacts, described, new_heights
 from lgsim.multibody.contacts.sizes import rows
 from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.joint_numbers import USUAL
@@ -51,7 +51,7 @@ class ModelBuilder:
     physical: bool = True
     _bodies: dict[str, _Body] = field(default_factory=dict, repr=False)
     _frames: dict[str, tuple[str, np.ndarray]] = field(default_factory=dict, repr=False)
-    _contacts: dict[str, tuple[Contact, dict[str, float]]] = field(default_factory=dict, repr=False)
+    _contacts: dict[str, tuple[Contact, dict[str, float], Any]] = field(default_factory=dict, repr=False)
     _loops: list[tuple[str, str, str, LoopKind, list[float]]] = field(default_factory=list, repr=False)
 
     def add_body(
@@ -164,7 +164,7 @@ class ModelBuilder:
             name: Name of the contact.
             frame: Name of the shape's frame: a body, or a frame fixed to a body or the world.
             shape: ``sphere``, ``capsule``, ``box`` or ``vertices`` of ``lgsim.contacts``.
-            surface: ``plane`` or ``round_surface``; by default the plane of the x and y axes.
+            surface: ``plane``, ``height_field`` or ``round_surface``; by default the plane of the x and y axes.
             against: Name of the surface's frame; by default the world's own.
             smooth: Whether the exponent is 2, with which derivatives by fixed steps are exact to a higher order.
             **law: ``stiffness``, N/m^exponent; ``exponent``, 1.5 by default; ``dissipation``, s/m, ``friction``, 1,
@@ -257,7 +257,7 @@ class ModelBuilder:
             mimics=tuple(mimics),
             frame_names=tuple(frames),
             frame_bodies=tuple(index.get(holder.get(body, ROOT), WORLD) for body, _ in frames.values()),
-            contacts=tuple(contact for contact, _ in self._contacts.values()),
+            contacts=tuple(contact for contact, *_ in self._contacts.values()),
             loops=tuple(self._loop(name, a, b, kind, moving) for name, a, b, kind, _ in self._loops),
         )
         lengths = np.array([x for *_, own in self._loops for x in own], float)
@@ -284,7 +284,13 @@ class ModelBuilder:
             "gravity": _finite("gravity", self.gravity, (3,)),
         }
         if self._contacts:
-            numbers["contacts"] = rows(topology.contacts, [given for _, given in self._contacts.values()])
+            numbers["contacts"] = rows(topology.contacts, [given for _, given, _ in self._contacts.values()])
+            heights = np.zeros(0)
+            for i, (contact, _, given) in enumerate(self._contacts.values()):
+                new = new_heights(topology.contacts[:i], heights, contact, given)
+                heights = heights if new is None else np.concatenate([heights, new])
+            if heights.size:
+                numbers["heights"] = heights
         if lengths.size:
             numbers["loops"] = lengths
         dtype = np.dtype(jnp.zeros(()).dtype if self.dtype is None else self.dtype)

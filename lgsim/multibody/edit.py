@@ -15,7 +15,7 @@ from jax.core import Tracer
 from lgsim.lie import se3
 from lgsim.multibody import inertia as ten
 from lgsim.multibody.contacts import Contact, contact_edits
-from lgsim.multibody.contacts.contact_checks import check_contacts
+from lgsim.multibody.contacts.contact_checks import check_contacts, new_heights
 from lgsim.multibody.contacts.sizes import rows
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.loops import Coupling, Loop, loop_checks
@@ -75,8 +75,8 @@ def lock(model: Parts, joints: Sequence[str], q: Any) -> Parts:
             raise ModelError(
                 f"lock: the loop {loop.name!r} would have both ends on one body: {ring} are locked; lock fewer of them"
             )
-    topology, contacts = contact_edits.acting(parts.topology, parts.numbers["contacts"])
-    return Parts(topology, parts.numbers).changed(contacts=contacts)
+    topology, left = contact_edits.acting(parts.topology, parts.numbers["contacts"], parts.numbers["heights"])
+    return Parts(topology, parts.numbers).changed(**left)
 
 
 def add_frame(model: Parts, name: str, frame: str, placement: Any) -> Parts:
@@ -143,9 +143,10 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
     ends = {name: [numbers[name], added[name]] for name in (*BODIES, *ROWS, *DEGREES)}
     ends["placements"] = [numbers["placements"], held(added["placements"], tool.parents)]
     ends["frames"] = [numbers["frames"], held(added["frames"], tool.frame_bodies)]
-    lengths = [part["loops"] for part in (numbers, added) if part["loops"] is not None]
     joined: dict[str, Any] = {name: jnp.concatenate(parts) for name, parts in ends.items()}
-    joined["loops"] = jnp.concatenate(lengths) if lengths else None
+    for name in ("loops", "heights"):
+        found = [part[name] for part in (numbers, added) if part[name] is not None]
+        joined[name] = jnp.concatenate(found) if found else None
     joined["contacts"] = contact_edits.joined_numbers(topology.contacts, numbers["contacts"], added["contacts"])
     last = count if body == WORLD else 1 + int(np.flatnonzero(tree.carried[:, body])[-1])
     order = [*range(last), *range(count, count + tool.bodies), *range(last, count)]
@@ -173,20 +174,24 @@ def add_loop(model: Parts, loop: Loop, own: Sequence[Any]) -> Parts:
     return Parts(topology, numbers).changed(loops=joined)
 
 
-def add_contact(model: Parts, contact: Contact, own: Mapping[str, float]) -> Parts:
-    """The machine with one more contact, which has the numbers ``own`` by the names of its columns.
+def add_contact(model: Parts, contact: Contact, own: Mapping[str, float], heights: Any = None) -> Parts:
+    """The machine with one more contact, which has the numbers ``own`` by the names of its columns, and ``heights`` on
+    its surface's grid.
 
     Raises:
-        ModelError: the name is taken; as ``contact_checks.check_contacts``.
+        ModelError: the name is taken; as ``contact_checks.check_contacts`` and ``new_heights``.
     """
     tree, numbers = model
     if contact.name in (known.name for known in tree.contacts):
         raise ModelError(f"contact {contact.name!r}: the name is taken")
     topology = replace(tree, contacts=(*tree.contacts, contact))
     check_contacts(topology)
-    row = jnp.asarray(rows((contact,), (own,)), numbers["placements"].dtype)
+    dtype, before = numbers["placements"].dtype, numbers["heights"]
+    row = jnp.asarray(rows((contact,), (own,)), dtype)
     contacts = contact_edits.joined_numbers(topology.contacts, numbers["contacts"], row)
-    return Parts(topology, numbers).changed(contacts=contacts)
+    new = new_heights(tree.contacts, before, contact, heights)
+    found = [jnp.asarray(x, dtype) for x in (before, new) if x is not None]
+    return Parts(topology, numbers).changed(contacts=contacts, heights=jnp.concatenate(found) if found else None)
 
 
 def add_payload(model: Parts, frame: str, parameters: Any) -> Parts:

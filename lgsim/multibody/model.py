@@ -49,6 +49,7 @@ class Model:
         loops: The numbers of all loops, one after another, see ``loop_slices``: lengths of rods, m, and coefficients of
             couplings; None where no loop has any.
         contacts: Numbers of each contact, (c, k), see ``contact_numbers``; None without contacts.
+        heights: The heights of all height fields, one after another, m, see ``height_slices``; None without any.
     """
 
     topology: Topology
@@ -61,6 +62,7 @@ class Model:
     gravity: Any
     loops: Any = field(default=None, metadata=RARE)
     contacts: Any = field(default=None, metadata=RARE)
+    heights: Any = field(default=None, metadata=RARE)
 
     @classmethod
     def of(cls, topology: Topology, **numbers: Any) -> Model:
@@ -196,6 +198,11 @@ class Model:
         """The points of each contact, by its name, in what ``contact_forces`` gives of points."""
         return sizes.point_slices(self.topology.contacts)
 
+    @cached_property
+    def height_slices(self) -> Mapping[str, slice]:
+        """The part of ``heights`` that is the height field of a frame, ``heights[i, j]`` row by row, by its name."""
+        return sizes.height_slices(self.topology.contacts)
+
     def contact_numbers(self, contact: str) -> dict[str, Array]:
         """The numbers of a contact by name: ``lgsim.contacts.LAW``, sizes of its shape, ``surface_...`` of its surface.
 
@@ -311,6 +318,8 @@ class Model:
             raise ModelError(
                 "contacts: the model has no contacts, whose numbers they are; see ModelBuilder.add_contact"
             )
+        if name == "heights" and self.heights is None:
+            raise ModelError("heights: no contact of the model is with a height field; see lgsim.contacts.height_field")
         array, own = jnp.asarray(value, self.dtype), getattr(self, name).shape
         single, whole = name in (*DRIVES, "pitches"), name in _NUMBERS
         if array.ndim == 0 and single:

@@ -13,6 +13,7 @@ from jax import Array
 from jax.core import Tracer
 from jaxtyping import Float
 
+from lgsim.multibody.contacts.sizes import height_slices
 from lgsim.multibody.topology import ModelError, Topology
 
 NOT_NEGATIVE = ("armature", "damping", "friction", "limit_stiffness", "limit_damping", "actuator_time")
@@ -145,6 +146,9 @@ def _owner(tree: Topology, name: str, at: tuple[int, ...]) -> str:
     """The words for what a number belongs to, by the last axes of its place."""
     if name == "gravity":
         return ""
+    if name == "heights":
+        own = height_slices(tree.contacts)
+        return f" of frame {next(frame for frame, part in own.items() if at[-1] < part.stop)!r}"
     if name == "loops":
         return f", {tree.loop_number(at[-1])}"
     if name == "inertias":

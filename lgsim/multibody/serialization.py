@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lgsim.multibody.contacts import Contact
+from lgsim.multibody.contacts.sizes import grids
 from lgsim.multibody.joint import Joint, Row
 from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.joints import JOINTS
@@ -55,12 +56,14 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
         plain["contacts"] = [Contact.of_plain(contact) for contact in plain.get("contacts", [])]
         rest: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in plain.items()}
         tree = Topology(joints, **rest)
-        wanted = [f.name for f in fields(Model) if f.name not in ("topology", "loops", "contacts")]
+        wanted = [f.name for f in fields(Model) if f.name not in ("topology", "loops", "contacts", "heights")]
         found = {name: jnp.asarray(numbers[name]) for name in wanted}
         if tree.loop_number_starts[-1]:
             found["loops"] = jnp.asarray(numbers["loops"])
         if tree.contacts:
             found["contacts"] = jnp.asarray(numbers["contacts"])
+        if grids(tree.contacts):
+            found["heights"] = jnp.asarray(numbers["heights"])
         # columns that records of older versions lack are what a builder takes where nothing is given
         lacking = jnp.asarray([USUAL[name] for name in DRIVES[found["drives"].shape[1] :]], found["drives"].dtype)
         more = jnp.broadcast_to(lacking, (len(found["drives"]), lacking.size))

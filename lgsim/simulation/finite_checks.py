@@ -202,6 +202,7 @@ _OWNERS = {
     "frames": lambda tree, at: f", frame {tree.frame_names[at[-3]]!r}",
     "gravity": lambda tree, at: "",
     "contacts": _owner_of_contact,
+    "heights": lambda tree, at: f" number {at[-1]}",
     "loops": lambda tree, at: f", {tree.loop_number(at[-1])},",
     "commands": lambda tree, at: f" number {at[-1]}",
     "actuators": lambda tree, at: f" number {at[-1]}",

@@ -297,7 +297,8 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     a = forward_dynamics(probed_model, *probed_state("the forward dynamics"), total, acting)
     quantities = {
         **{name: (name, getattr(model, name)) for name in ("placements", "screws", "inertias", "mimic", "frames")},
-        "contacts": ("contacts", model.contacts), "state": ("state", y), f"given {word}": (kind, torques),
+        "contacts": ("contacts", model.contacts), "heights": ("heights", model.heights),
+        "state": ("state", y), f"given {word}": (kind, torques),
         f"{'force' if kind == 'v' else word} of the control": (kind, own),
         "rate of the actuators' states": ("actuators", own_rate), "force of the drive": ("v", tau),
         "rate of the drive's force": ("v", rate), "passive force": ("v", passive),

@@ -81,7 +81,7 @@ def _as_then(tree: Any) -> Any:
     def then(x: Any) -> Any:
         name = type(x).__name__
         if name == "Model" and hasattr(x.drives, "shape"):
-            later = {key: ((),) for key in ("loops", "contacts") if getattr(x, key) is None}
+            later = {key: ((),) for key in ("loops", "contacts", "heights") if getattr(x, key) is None}
             return replace(x.replace(drives=x.drives[:, :COLUMNS], topology=x.topology), **later)
         if name.endswith("Plant"):
             friction = (x.model.stribeck, x.model.stribeck_speed)

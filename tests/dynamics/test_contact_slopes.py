@@ -9,7 +9,7 @@ from lgsim.dynamics.contacts.contact_forces import contact_forces
 from lgsim.dynamics.contacts.contact_slopes import contact_slopes
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.multibody import ModelBuilder, contacts, joints
-from tests.dynamics.contact_machines import LAW, PAIRS, pair, touching_state
+from tests.dynamics.contact_machines import LAW, each_pair, pair, touching_state
 from tests.multibody import trees
 
 MORE = {**LAW, "stribeck": 0.3, "torsion": 0.02, "rolling": 0.005}
@@ -33,7 +33,7 @@ def check(model, q, v, tolerance=1e-12):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kinds", PAIRS.values(), ids=PAIRS.keys())
+@each_pair
 def test_every_pair(kinds):
     model = pair(*kinds, MORE)
     check(model, *touching_state(model))

@@ -264,5 +264,6 @@ def test_bad_vertices_and_boxes():
 
 def test_every_kind_is_registered_and_says_its_sizes():
     own = [kind for kind in (*Shape.kinds.values(), *Surface.kinds.values()) if kind.__module__.startswith("lgsim.")]
-    assert {kind.__name__ for kind in own} == {"Sphere", "Capsule", "Box", "Vertices", "Plane", "RoundSurface"}
+    shapes, surfaces = {"Sphere", "Capsule", "Box", "Vertices"}, {"Plane", "RoundSurface", "HeightField"}
+    assert {kind.__name__ for kind in own} == shapes | surfaces
     assert all(kind.sizes and set(getattr(kind, "signed", ())) <= set(kind.sizes) for kind in own)

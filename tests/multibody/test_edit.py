@@ -274,7 +274,7 @@ def test_float32_stays_float32():
 
 def test_every_number_has_its_place():
     numbers = set(inspect.signature(Model).parameters) - {"topology"}
-    assert numbers == {*edit.BODIES, *edit.ROWS, *edit.DEGREES, "frames", "gravity", "loops", "contacts"}
+    assert numbers == {*edit.BODIES, *edit.ROWS, *edit.DEGREES, "frames", "gravity", "loops", "contacts", "heights"}
 
 
 def robot():

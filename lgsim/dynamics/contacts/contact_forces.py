@@ -13,12 +13,11 @@ from jaxtyping import Float
 from lgsim.dynamics import rows as row
 from lgsim.dynamics import validation
 from lgsim.dynamics.contacts.contact_law import PointForces, depth_power, point_forces
-from lgsim.dynamics.contacts.touching_points import Meeting, Touching, bodies, kinds, touching
+from lgsim.dynamics.contacts.touching_points import Meeting, Touching, bodies, kinds, native_where_even, touching
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, ModelError, Topology
 from lgsim.spatial import Force, Vec, to_parent
-from lgsim.xla import native_with_derivatives
 
 
 class ContactForces(NamedTuple):
@@ -196,10 +195,10 @@ def _places(model: Model, q: Array) -> tuple[Array, Array, Array]:
     return _listed(position), _listed(normal), _listed(depth)
 
 
-_native_wrenches = native_with_derivatives(_wrenches)
-_native_forces = native_with_derivatives(_forces)
-_native_energy = native_with_derivatives(_energy)
-_native_points = native_with_derivatives(_places)
+_native_wrenches = native_where_even(_wrenches)
+_native_forces = native_where_even(_forces)
+_native_energy = native_where_even(_energy)
+_native_points = native_where_even(_places)
 
 
 def _in_world(at: Meeting, x: Vec) -> Array:

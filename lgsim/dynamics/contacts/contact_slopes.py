@@ -23,12 +23,12 @@ from jax import Array
 from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.contacts.contact_law import point_forces
-from lgsim.dynamics.contacts.touching_points import Bodies, Meeting, meetings, points_of
+from lgsim.dynamics.contacts.touching_points import Bodies, Meeting, meetings, native_where_even, points_of
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
 from lgsim.spatial import Force, Mat, Motion, Transform, Vec, cross_dual, to_child
-from lgsim.xla import fusion_barrier, native_with_derivatives
+from lgsim.xla import fusion_barrier
 
 
 def _slopes(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
@@ -45,7 +45,7 @@ def _slopes(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     return by_q, by_v
 
 
-contact_slopes = native_with_derivatives(_slopes)
+contact_slopes = native_where_even(_slopes)
 """``contact_slopes(model, q, v)``: what the derivatives of ``contact_forces(model, q, v).wrenches`` along the tangent
 at q, and by v, are worth in the joints, (nv, nv) each; of one state, without checks."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +16,11 @@ from lgsim.dynamics import rows as row
 from lgsim.dynamics.kinematics import at_rest, body_motions, body_poses, identity, row_twists, world_poses
 from lgsim.multibody.contacts.contact import Contact
 from lgsim.multibody.contacts.contact_checks import carrier
-from lgsim.multibody.contacts.sizes import parts
+from lgsim.multibody.contacts.sizes import height_slices, parts
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
 from lgsim.spatial import Mat, Motion, Transform, Vec, to_child
-from lgsim.xla import fusion_barrier
+from lgsim.xla import fusion_barrier, native_with_derivatives
 
 
 class Bodies(NamedTuple):
@@ -88,6 +89,20 @@ class Touching(NamedTuple):
     spin: Vec | None
 
 
+def native_where_even(core: Callable[..., Any]) -> Callable[..., Any]:
+    """``core(model, ...)`` of one state as a native function; compiled as it is where ground has heights on a grid.
+
+    There places in an array depend on numbers, which native functions do not take.
+    """
+    native, plain = native_with_derivatives(core), jax.jit(core)
+
+    @wraps(core)
+    def call(model: Model, *args: Any) -> Any:
+        return (native if model.heights is None else plain)(model, *args)
+
+    return call
+
+
 def bodies(model: Model, q: Array, v: Array | None) -> Bodies:
     """The bodies at q (nq, *batch), and with v (nv, *batch) their twists."""
     m = mc.machine(model, q)
@@ -99,9 +114,12 @@ def bodies(model: Model, q: Array, v: Array | None) -> Bodies:
 
 def meetings(model: Model, held: Bodies) -> Iterator[Meeting]:
     """The contacts of a model, all of a kind at once."""
+    slices = height_slices(model.topology.contacts)
     for contact, places in kinds(model.topology):
         own = [model.topology.contacts[i] for i in places]
         numbers = parts(contact, model.contacts[places])
+        if contact.surface.grid:
+            numbers[2]["heights"] = model.heights[slices[contact.against]].reshape(contact.surface.grid)
         shape, surface = (_side(model, held, [getattr(c, key) for c in own]) for key in ("frame", "against"))
         relative, twist = _relative(shape, surface), None
         if shape.twist is not None and surface.twist is not None:
@@ -129,10 +147,11 @@ def touching(model: Model, held: Bodies) -> Iterator[tuple[Meeting, Touching]]:
 
 
 def kinds(tree: Topology) -> list[tuple[Contact, np.ndarray]]:
-    """(one contact, the places of all) of each kind of shape, surface and options of the law."""
+    """(one contact, the places of all) of each kind of shape, surface and options of the law; of grids by frame."""
     found: dict[tuple, list[int]] = {}
     for i, contact in enumerate(tree.contacts):
-        found.setdefault((contact.shape, contact.surface, contact.options), []).append(i)
+        frame = contact.against if contact.surface.grid else ""
+        found.setdefault((contact.shape, contact.surface, contact.options, frame), []).append(i)
     return [(tree.contacts[places[0]], np.array(places)) for places in found.values()]
 
 

@@ -3,6 +3,7 @@
 from lgsim.identify.unknowns.actuator_blocks import ActuatorParameter, actuator_parameters
 from lgsim.identify.unknowns.base_parameters import BaseParameters, base_parameters
 from lgsim.identify.unknowns.body_blocks import Block, CentersOfMass, Inertias, Masses, StandardParameters
+from lgsim.identify.unknowns.contact_blocks import ContactParameter
 from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements, SharedBlock
 from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, Stribeck, StribeckSpeed, TorqueOffset
 from lgsim.identify.unknowns.parameters import Parameters, Prior, TotalMass
@@ -14,6 +15,7 @@ __all__ = [
     "BaseParameters",
     "Block",
     "CentersOfMass",
+    "ContactParameter",
     "GravityDirection",
     "Inertias",
     "InputDelay",

@@ -3,6 +3,7 @@
 from lgsim.multibody.contacts.boxes import Box, box
 from lgsim.multibody.contacts.capsules import Capsule, capsule
 from lgsim.multibody.contacts.contact import LAW, Contact, Shape, Sized, Surface
+from lgsim.multibody.contacts.height_fields import HeightField, height_field
 from lgsim.multibody.contacts.planes import Plane, plane
 from lgsim.multibody.contacts.round_surfaces import RoundSurface, round_surface
 from lgsim.multibody.contacts.spheres import Sphere, sphere
@@ -13,6 +14,7 @@ __all__ = [
     "Box",
     "Capsule",
     "Contact",
+    "HeightField",
     "Plane",
     "RoundSurface",
     "Shape",
@@ -22,6 +24,7 @@ __all__ = [
     "Vertices",
     "box",
     "capsule",
+    "height_field",
     "plane",
     "round_surface",
     "sphere",

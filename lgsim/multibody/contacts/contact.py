@@ -81,6 +81,8 @@ class Surface(ABC):
     """Names of its numbers."""
     signed: ClassVar[tuple[str, ...]] = ()
     """Those of its sizes that may be negative."""
+    positive: ClassVar[tuple[str, ...]] = ()
+    """Those that may not be zero."""
     kinds: ClassVar[dict[str, type[Surface]]] = {}
     """The surfaces by the name of their class."""
 
@@ -94,6 +96,11 @@ class Surface(ABC):
         """One of the kind, as generated tests take it."""
         return cls()
 
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The shape of the heights on a grid that it has beside its sizes, () where it has none."""
+        return ()
+
     @abstractmethod
     def gap(self, sizes: Sizes, p: Vec) -> tuple[Array, Vec]:
         """(the distance of points p of its frame from it, positive outside; its gradient, the unit normal there)."""
@@ -105,10 +112,11 @@ class Surface(ABC):
 
 
 class Sized(NamedTuple):
-    """A shape or a surface with its sizes, as the functions of ``lgsim.contacts`` make them."""
+    """A shape or a surface with its sizes, and its heights on a grid, as ``lgsim.contacts`` makes them."""
 
     kind: Shape | Surface
     sizes: Mapping[str, float]
+    heights: Any = None
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jax.core import Tracer
 
 from lgsim.multibody.contacts.contact import LAW, OPTIONS, USUAL_LAW, Contact, Shape, Sized, Surface
+from lgsim.multibody.contacts.sizes import grids, height_slices
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
 from lgsim.support.messages import unknown_name
 
@@ -28,8 +30,9 @@ _POSITIVE = {
 
 def described(
     name: str, frame: str, shape: Any, surface: Any, against: str, law: Mapping[str, Any], smooth: bool = False
-) -> tuple[Contact, dict[str, float]]:
-    """(the contact, its numbers by the names of its columns) of what ``ModelBuilder.add_contact`` is given.
+) -> tuple[Contact, dict[str, float], Any]:
+    """(the contact, its numbers by the names of its columns, the heights of its surface or None) of what
+    ``ModelBuilder.add_contact`` is given.
 
     Raises:
         ModelError: the shape or the surface is none, a number of the law is unknown, missing or impossible.
@@ -63,7 +66,33 @@ def described(
         check_number(contact, key, float(value))
     if numbers["exponent"] < SMOOTH:
         warnings.warn(_ROUGH.format(name=name, exponent=numbers["exponent"]), stacklevel=3)
-    return contact, numbers
+    return contact, numbers, surface.heights
+
+
+def new_heights(known: Sequence[Contact], heights: Any, contact: Contact, given: Any) -> Any:
+    """The heights (n,) of a contact's surface where its frame has none yet, else None.
+
+    Args:
+        known: The contacts so far.
+        heights: Their ``Model.heights``.
+        contact: The new one.
+        given: The heights on its grid, or None.
+
+    Raises:
+        ModelError: another height field is on the frame.
+    """
+    if given is None:
+        return None
+    place = height_slices(known).get(contact.against)
+    if place is None:
+        return np.ravel(given)
+    same = grids(known)[contact.against] == contact.surface.grid
+    if not same or not (isinstance(heights, Tracer) or np.allclose(heights[place], np.ravel(given), rtol=1e-6, atol=0)):
+        raise ModelError(
+            f"contact {contact.name!r}: surface: expected the one height field of the frame {contact.against!r}, got"
+            " another one; give the same heights, or a frame of its own"
+        )
+    return None
 
 
 def check_number(contact: Contact, column: str, value: float) -> None:
@@ -78,6 +107,8 @@ def check_number(contact: Contact, column: str, value: float) -> None:
         right, expected = value >= 1, "1 or more (1.5 for derivatives that fixed steps can follow)"
     elif column in _POSITIVE:
         right, expected = value > 0, f"a positive number, {_POSITIVE[column]}"
+    elif column != size and size in contact.surface.positive:
+        right, expected = value > 0, "a positive number"
     elif signed:
         right, expected = True, "a finite number"
     else:

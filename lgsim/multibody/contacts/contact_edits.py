@@ -11,18 +11,22 @@ from jax import Array
 
 from lgsim.multibody.contacts.contact import Contact
 from lgsim.multibody.contacts.contact_checks import carrier
-from lgsim.multibody.contacts.sizes import padded, width
+from lgsim.multibody.contacts.sizes import grids, height_slices, padded, width
 from lgsim.multibody.topology import ROOT, ModelError, Topology
 
 
-def acting(tree: Topology, numbers: Array | None) -> tuple[Topology, Array | None]:
-    """The topology and its contacts' numbers (c, k) without contacts whose two sides now hang on one body."""
+def acting(tree: Topology, numbers: Array | None, heights: Array | None) -> tuple[Topology, dict[str, Array | None]]:
+    """The topology and the contacts' numbers by name without contacts whose two sides now hang on one body."""
     kept = [i for i, c in enumerate(tree.contacts) if carrier(tree, c.frame) != carrier(tree, c.against)]
     if len(kept) == len(tree.contacts) or numbers is None:
-        return tree, numbers
+        return tree, {"contacts": numbers, "heights": heights}
     contacts = tuple(tree.contacts[i] for i in kept)
     left = numbers[np.array(kept), : width(contacts)] if kept else None
-    return replace(tree, contacts=contacts), left
+    fields = [] if heights is None else [heights[height_slices(tree.contacts)[frame]] for frame in grids(contacts)]
+    return replace(tree, contacts=contacts), {
+        "contacts": left,
+        "heights": jnp.concatenate(fields) if fields else None,
+    }
 
 
 def joined(own: Sequence[Contact], added: Sequence[Contact], frame: str, prefix: str) -> tuple[Contact, ...]:
@@ -41,7 +45,9 @@ def joined(own: Sequence[Contact], added: Sequence[Contact], frame: str, prefix:
     def moved(name: str) -> str:
         return frame if name == ROOT else prefix + name
 
-    new = (replace(c, name=prefix + c.name, frame=moved(c.frame), against=moved(c.against)) for c in added)
+    new = [replace(c, name=prefix + c.name, frame=moved(c.frame), against=moved(c.against)) for c in added]
+    for name in grids(own).keys() & grids(new).keys():
+        raise ModelError(f"attach: frame {name!r}: expected one height field on a frame, and both machines have one")
     return (*own, *new)
 
 

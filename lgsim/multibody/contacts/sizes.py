@@ -1,8 +1,12 @@
-"""Where the numbers of contacts are in ``Model.contacts``: the law, sizes of the shape, then those of the surface."""
+"""Where the numbers of contacts are in ``Model.contacts``: the law, sizes of the shape, then those of the surface.
+
+Heights of the ground are in ``Model.heights``, those of one frame after another.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,6 +32,18 @@ def point_slices(contacts: Sequence[Contact]) -> dict[str, slice]:
     """Where the points of each contact are among the points of all, by its name."""
     ends = np.cumsum([0, *(contact.points for contact in contacts)])
     return {c.name: slice(int(a), int(b)) for c, a, b in zip(contacts, ends[:-1], ends[1:], strict=True)}
+
+
+def grids(contacts: Sequence[Contact]) -> dict[str, tuple[int, ...]]:
+    """The shapes of the heights of all frames that have some, by the name of the frame, in order."""
+    return {c.against: c.surface.grid for c in contacts if c.surface.grid}
+
+
+def height_slices(contacts: Sequence[Contact]) -> dict[str, slice]:
+    """Where the heights of each frame are in ``Model.heights``, by its name."""
+    own = grids(contacts)
+    ends = np.cumsum([0, *(prod(grid) for grid in own.values())])
+    return {name: slice(int(a), int(b)) for name, a, b in zip(own, ends[:-1], ends[1:], strict=True)}
 
 
 def padded(array: Array, columns: int) -> Array:

@@ -1,0 +1,116 @@
+"""Blocks of unknowns of contacts: any number of their law, their shapes and surfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
+
+from lgsim.identify.unknowns.body_blocks import Block, select_names
+from lgsim.identify.unknowns.plant import NumbersLike, Plant
+from lgsim.multibody.model import Model
+from lgsim.support.check import unknown_name
+
+UNITS = {
+    "stiffness": "N/m^exponent", "exponent": "1", "dissipation": "s/m", "friction": "1",
+    "viscous": "N s/m^(1+exponent)", "slip_speed": "m/s", "stribeck": "1", "stribeck_speed": "m/s",
+    "spin_speed": "rad/s", "scale": "1",
+}  # fmt: skip
+"""Units of the numbers of contacts; all others are lengths, m."""
+
+
+class ContactParameter(Block):
+    """One kind of number of contacts, such as ``ContactParameter("friction")``.
+
+    A coordinate is the number less that of the prior, or with ``relative`` the logarithm of their ratio, which keeps
+    its sign and has no unit: a stiffness of 1e5 is then as long as a friction of 1. ``SharedBlock`` makes one
+    coordinate of the numbers of all feet. Fits by simulation see contacts (``SimulationFit``), those of joint forces do
+    not.
+
+    Attributes:
+        number: A name of ``Model.contact_numbers``.
+        contacts: Names of the contacts, by default all that have the number.
+        relative: Whether coordinates are logarithms; static.
+        lower: Lower bounds of the numbers themselves, one number or one for each; by default zero, 1 of an exponent,
+            none of a size of a surface.
+        upper: Upper bounds of the numbers themselves, one number or one for each.
+
+    Raises:
+        ValueError: a contact does not exist or has no such number.
+    """
+
+    number: str = eqx.field(static=True)
+    contacts: Sequence[str] | None = eqx.field(static=True)
+    prior_deviation: NumbersLike | None
+    relative: bool = eqx.field(static=True)
+    lower: ArrayLike
+    upper: ArrayLike
+
+    def __init__(
+        self,
+        number: str,
+        contacts: Sequence[str] | None = None,
+        prior_deviation: NumbersLike | None = None,
+        relative: bool = False,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike = np.inf,
+    ) -> None:
+        self.number, self.contacts, self.prior_deviation = number, contacts, prior_deviation
+        self.relative, self.upper = relative, upper
+        least = 1.0 if number == "exponent" else -np.inf if number.startswith("surface_") else 0.0
+        self.lower = least if lower is None else lower
+
+    def names(self, model: Model) -> list[str]:
+        """The names of the contacts."""
+        have = [c.name for c in model.topology.contacts if self.number in c.columns]
+        if not have:
+            known = sorted({column for c in model.topology.contacts for column in c.columns})
+            if not known:
+                raise ValueError("contacts: the plant's machine has none; Model.add_contact adds some")
+            raise unknown_name("number: expected a number of a contact", self.number, known)
+        return list(select_names("contacts", self.contacts, have))
+
+    def read(self, plant: Plant) -> Float[Array, " size"]:
+        """The numbers."""
+        return plant.model.contacts[self._places(plant.model)]
+
+    def labels(self, plant: Plant) -> list[str]:
+        return [f"{self.number} of contact {name}" for name in self.names(plant.model)]
+
+    def apply(self, plant: Plant, x: Float[Array, " size"]) -> Plant:
+        before = self.read(plant)
+        after = before * jnp.exp(x) if self.relative else before + x
+        new = plant.model.contacts.at[self._places(plant.model)].set(after)
+        return eqx.tree_at(lambda p: p.model.contacts, plant, new)
+
+    def values(self, plant: Plant) -> dict[str, Float[Array, ""]]:
+        unit = UNITS.get(self.number, "m")
+        return {f"{name}, {unit}": x for name, x in zip(self.labels(plant), self.read(plant), strict=True)}
+
+    def value_array(self, plant: Plant) -> Float[Array, " values"]:
+        return self.read(plant)
+
+    def value_limits(self, plant: Plant) -> dict[str, tuple[float, float]]:
+        names = list(self.values(plant))
+        low, high = (np.broadcast_to(np.asarray(b, float), len(names)).tolist() for b in (self.lower, self.upper))
+        return dict(zip(names, zip(low, high, strict=True), strict=True))
+
+    def bounds(self, plant: Plant) -> tuple[ArrayLike, ArrayLike]:
+        start = self.read(plant)
+        ends = (jnp.broadcast_to(jnp.asarray(b, start.dtype), start.shape) for b in (self.lower, self.upper))
+        if not self.relative:
+            low, high = (end - start for end in ends)
+        else:
+            low, high = (jnp.where(end > 0, jnp.log(jnp.where(end > 0, end / start, 1)), -jnp.inf) for end in ends)
+        return low, high
+
+    def _places(self, model: Model) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and columns of the numbers in ``Model.contacts``."""
+        rows = [model.contact_names.index(name) for name in self.names(model)]
+        columns = [model.topology.contacts[row].columns.index(self.number) for row in rows]
+        return np.array(rows), np.array(columns)
