@@ -131,7 +131,8 @@ def _by_size(whole: Callable[..., Any], by_parts: Callable[..., Any]) -> Callabl
 def _parts(kind: RotationMap) -> tuple[Pair, Pair]:
     """An attempt in programs: a change with the gap; the momentum at the end with the correction.
 
-    Each finds the machine at q anew: it is a fifth of the arithmetic, and hands of a batch more numbers on than caches hold.
+    Each finds the machine at q anew: that is a fifth of the arithmetic, and handed on for a batch it would be more
+    numbers than caches hold.
     """
 
     def change(model: Model, q: Array, momentum: Array, d: Array, h: Array) -> tuple[Array, Array]:
