@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
 from lgsim.dynamics import validation
 from lgsim.dynamics.distances.nearest import Meeting, moved
-from lgsim.dynamics.distances.pair_programs import measurable, pair_program
+from lgsim.dynamics.distances.pair_programs import measurable, pair_programs
 from lgsim.dynamics.jacobians import screws
 from lgsim.dynamics.kinematics import body_poses, frames_of, identity, world_poses
 from lgsim.multibody.contacts.contact_checks import carrier
@@ -149,21 +149,41 @@ def checked_pairs(tree: Topology, a: Names, b: Names) -> tuple[Places, bool]:
 
 def meetings(model: Model, poses: Transform, places: Places) -> Meeting:
     """The pairs (pairs,) in the world, all of two kinds at once."""
+    found, order = [], []
+    for kinds, own, A, numbers, T in _groups(model, poses, places):
+        m = jax.vmap(pair_programs(*kinds).meeting)(*numbers, T)
+        found.append(Meeting(m.distance, A.R @ m.normal, moved(A, m.first), moved(A, m.second)))
+        order += own
+    return _sorted(found, order)
+
+
+def distances(model: Model, poses: Transform, places: Places) -> Array:
+    """The distances of pairs (pairs,), all of two kinds at once."""
+    found, order = [], []
+    for kinds, own, _, numbers, T in _groups(model, poses, places):
+        found.append(jax.vmap(pair_programs(*kinds).distance)(*numbers, T))
+        order += own
+    return _sorted(found, order)
+
+
+def _groups(model: Model, poses: Transform, places: Places) -> Iterator[tuple[Any, list[int], Transform, list, Any]]:
+    """(kinds, places of pairs, poses of the first solids, numbers of both, poses of the second in the first)."""
     tree = model.topology
     groups: dict[tuple[Geometry, Geometry], list[int]] = {}
     for k, (i, j) in enumerate(places):
         groups.setdefault((tree.solids[i].geometry, tree.solids[j].geometry), []).append(k)
-    found = []
-    for (first, second), own in groups.items():
+    for kinds, own in groups.items():
         sides = [np.array([places[k][side] for k in own]) for side in (0, 1)]
         A, B = (row.select(poses, at) for at in sides)
         T = Transform(A.R.T @ B.R, A.R.transpose_apply(B.p - A.p))
-        numbers = [_numbers(model, kind, at) for kind, at in ((first, sides[0]), (second, sides[1]))]
-        m = jax.vmap(pair_program(first, second))(*numbers, T)
-        found.append(Meeting(m.distance, A.R @ m.normal, moved(A, m.first), moved(A, m.second)))
+        yield kinds, own, A, [_numbers(model, kind, at) for kind, at in zip(kinds, sides, strict=True)], T
+
+
+def _sorted(found: list[Any], order: list[int]) -> Any:
+    """What was found of groups, in the order of the pairs."""
     joined = found[0] if len(found) == 1 else jax.tree.map(lambda *x: jnp.concatenate(x), *found)
-    order = np.argsort(np.concatenate([np.array(own) for own in groups.values()]), kind="stable")
-    return joined if np.array_equal(order, np.arange(len(order))) else row.select(joined, order)
+    back = np.argsort(order, kind="stable")
+    return joined if np.array_equal(back, np.arange(len(order))) else jax.tree.map(lambda x: x[back], joined)
 
 
 def _numbers(model: Model, kind: Geometry, at: np.ndarray) -> tuple[tuple, Any]:
@@ -176,7 +196,7 @@ def _numbers(model: Model, kind: Geometry, at: np.ndarray) -> tuple[tuple, Any]:
 
 @cache
 def _distances(places: Places) -> Callable[[Model, Array], Array]:
-    return lambda model, q: meetings(model, solid_poses(model, q), places).distance
+    return lambda model, q: distances(model, solid_poses(model, q), places)
 
 
 @cache

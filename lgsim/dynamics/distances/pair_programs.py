@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +33,7 @@ TURNING = (box_and_segment, two_polytopes)
 """What finds a direction that turns with the solids where cores overlap."""
 
 
-def solver(a: Form, b: Form) -> tuple[Callable[..., Any] | None, bool]:
+def solver(a: Form | None, b: Form | None) -> tuple[Callable[..., Any] | None, bool]:
     """(what finds the nearest points of two forms, whether it wants the second one first); None where nothing does."""
     for first, second, swapped in ((a, b, False), (b, a, True)):
         if (type(first), type(second)) in CLOSED:
@@ -45,9 +45,21 @@ def solver(a: Form, b: Form) -> tuple[Callable[..., Any] | None, bool]:
     return (two_polytopes, False) if isinstance(a, Convex) and isinstance(b, Convex) else (None, False)
 
 
+class PairPrograms(NamedTuple):
+    """What is asked of one pair of two kinds, ``program(numbers of a, numbers of b, pose of b in a)``.
+
+    Attributes:
+        distance: The distance alone.
+        meeting: All of a ``Meeting``.
+    """
+
+    distance: Callable[[Numbers, Numbers, Transform], Array]
+    meeting: Callable[[Numbers, Numbers, Transform], Meeting]
+
+
 @cache
-def pair_program(first: Geometry, second: Geometry) -> Callable[[Numbers, Numbers, Transform], Meeting]:
-    """``program(numbers of a, numbers of b, pose of b in a)`` gives the ``Meeting`` of one pair of two kinds.
+def pair_programs(first: Geometry, second: Geometry) -> PairPrograms:
+    """The programs of two kinds of solids.
 
     The first derivative of a distance is that at fixed places on both solids, ``n . (dx_b - dx_a)``: how the nearest
     points move along the surfaces does not change it (Danskin's theorem), and would only bring in rounding where cores
@@ -59,73 +71,54 @@ def pair_program(first: Geometry, second: Geometry) -> Callable[[Numbers, Number
         one, other = (shape.form() for shape in shapes)
         return one, other
 
-    def of(find: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
-        def found(a: Numbers, b: Numbers, T: Transform) -> Any:
-            one, other = forms(a, b)
-            return find(other, one, T.inverse()) if swapped else find(one, other, T)
+    find, swapped = solver(_form_of(first), _form_of(second))
+    assert find is not None
 
-        return found
-
-    def ordered(a: Numbers, b: Numbers, T: Transform, swapped: bool) -> tuple[Any, Any, Transform]:
+    def ordered(a: Numbers, b: Numbers, T: Transform) -> tuple[Any, Any, Transform]:
         one, other = forms(a, b)
         return (other, one, T.inverse()) if swapped else (one, other, T)
 
-    def turned_back(T: Transform, m: Meeting, swapped: bool) -> Meeting:
+    def surfaces(a: Numbers, b: Numbers, T: Transform) -> Meeting:
+        given = ordered(a, b, T)
+        m = find(*given) if find is in_field else meeting(*given, find(*given))
         if not swapped:
             return m
         return Meeting(m.distance, -(T.R @ m.normal), moved(T, m.second), moved(T, m.first))
 
-    def surfaces(a: Numbers, b: Numbers, T: Transform) -> Meeting:
-        one, other = forms(a, b)
-        find, swapped = solver(one, other)
-        assert find is not None
-        found = of(find, swapped)(a, b, T)
-        if find is not in_field:
-            found = meeting(*ordered(a, b, T, swapped), found)
-        return turned_back(T, found, swapped)
+    # one native function for all pairs of all states; loops are faster as XLA has them
+    native = batch_last if find in FORMULAS else lambda f, rule=None: f
+    if find is in_field:
+        return PairPrograms(lambda *args: surfaces(*args).distance, surfaces)
+    search = native(lambda *args: find(*ordered(*args)))
 
-    def nearest(a: Numbers, b: Numbers, T: Transform) -> Any:
-        find, swapped = solver(*forms(a, b))
-        assert find is not None
-        return of(find, swapped)(a, b, T)
+    def held(found: Nearest, args: Any) -> Array:
+        one, other, T = ordered(*args)
+        return core_distance(one, other, T, found)[0] - (one.radius + other.radius)
 
-    by_formula = solver(_form_of(first), _form_of(second))[0] in FORMULAS
-    search = batch_last(nearest) if by_formula else nearest
+    def value(*args: Any) -> Array:
+        return held(find(*ordered(*args)), args)
 
-    def rule(args: tuple, changes: tuple) -> tuple[Meeting, Meeting]:
-        find, swapped = solver(*forms(*args[:2]))
-        value = whole(*args)
-        if find is in_field:
-            return value, change_along(surfaces, args, changes)
+    def rule(args: tuple, changes: tuple) -> tuple[Array, Array]:
         found = search(*args)
-
-        def held(*at: Any) -> Array:
-            one, other, T = ordered(*at, swapped)
-            return core_distance(one, other, T, found)[0] - (one.radius + other.radius)
-
-        change = change_along(held, args, changes)
+        change = change_along(lambda *at: held(found, at), args, changes)
         if find in TURNING:
-            one, other, T = ordered(*args, swapped)
+            one, other, T = ordered(*args)
             gap = moved(T, other.place(found.second)) - one.place(found.first)
             turn = change_along(lambda *at: search(*at).axis, args, changes)
             change = change + jnp.where(found.inside, turn.dot(gap), 0)
-        rest = change_along(surfaces, args, changes)
-        return value, rest._replace(distance=change)
+        return whole(*args), change
 
-    if by_formula:
-        # one native function for all pairs of all states
-        whole = batch_last(surfaces, rule)
-        return whole
-    searched = jax.custom_jvp(surfaces)
-    searched.defjvp(rule, symbolic_zeros=True)
-    whole = searched
-    return searched
+    if find in FORMULAS:
+        whole = batch_last(value, rule)
+    else:
+        whole = jax.custom_jvp(value)
+        whole.defjvp(rule, symbolic_zeros=True)
+    return PairPrograms(whole, native(surfaces))
 
 
 def measurable(first: Geometry, second: Geometry) -> bool:
     """Whether two kinds of solids have a distance."""
-    forms = [_form_of(kind) for kind in (first, second)]
-    return None not in forms and solver(*forms)[0] is not None
+    return solver(_form_of(first), _form_of(second))[0] is not None
 
 
 @cache
