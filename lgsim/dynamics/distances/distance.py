@@ -143,15 +143,17 @@ def checked_pairs(tree: Topology, a: Names, b: Names) -> tuple[Places, bool]:
         kinds = [tree.solids[k].geometry for k in (i, j)]
         if not measurable(*kinds):
             named = " and ".join(f"{tree.solids[k].name!r} ({type(tree.solids[k].geometry).__name__})" for k in (i, j))
-            raise ModelError(f"a, b: {named} have no distance: at least one of a pair is a sphere, capsule, box or hull")
+            raise ModelError(
+                f"a, b: {named} have no distance: at least one of a pair is a sphere, capsule, box or hull"
+            )
     return places, single
 
 
 def meetings(model: Model, poses: Transform, places: Places) -> Meeting:
     """The pairs (pairs,) in the world, all of two kinds at once."""
     found, order = [], []
-    for kinds, own, A, numbers, T in _groups(model, poses, places):
-        m = jax.vmap(pair_programs(*kinds).meeting)(*numbers, T)
+    for kinds, own, A, (one, other), T in _groups(model, poses, places):
+        m = jax.vmap(pair_programs(*kinds).meeting)(one, other, T)
         found.append(Meeting(m.distance, A.R @ m.normal, moved(A, m.first), moved(A, m.second)))
         order += own
     return _sorted(found, order)
@@ -160,8 +162,8 @@ def meetings(model: Model, poses: Transform, places: Places) -> Meeting:
 def distances(model: Model, poses: Transform, places: Places) -> Array:
     """The distances of pairs (pairs,), all of two kinds at once."""
     found, order = [], []
-    for kinds, own, _, numbers, T in _groups(model, poses, places):
-        found.append(jax.vmap(pair_programs(*kinds).distance)(*numbers, T))
+    for kinds, own, _, (one, other), T in _groups(model, poses, places):
+        found.append(jax.vmap(pair_programs(*kinds).distance)(one, other, T))
         order += own
     return _sorted(found, order)
 

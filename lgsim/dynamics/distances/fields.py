@@ -29,9 +29,7 @@ def in_field(a: Field, b: Any, T: Transform) -> Meeting:
     points = Vec(*(jnp.stack([p[i] for p in at]) for i in range(3)))
     values, slopes = field_value(a, points)
     least = jnp.argmin(jax.lax.stop_gradient(values), axis=0)
-    value, slope, point = (
-        jax.tree.map(lambda x: x[least], x) for x in (values, slopes, points)
-    )
+    value, slope, point = (jax.tree.map(lambda x: x[least], x) for x in (values, slopes, points))
     n = length(slope)[1]
     distance = value - b.radius
     second = point - n * b.radius

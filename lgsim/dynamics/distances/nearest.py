@@ -53,7 +53,7 @@ def length(v: Vec) -> tuple[Array, Vec]:
 
 
 def chosen(where: Array, a: Vec, b: Vec) -> Vec:
-    """a where a condition holds, else b."""
+    """A where a condition holds, else b."""
     return Vec(*(jnp.where(where, x, y) for x, y in zip(a, b, strict=True)))
 
 

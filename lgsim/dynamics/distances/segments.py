@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -132,6 +131,6 @@ def _within(t: Array, half: Array) -> Array:
 
 
 def _share(t: Array, half: Array) -> Array:
-    """t as a share of a half length, 0 where there is none."""
+    """T as a share of a half length, 0 where there is none."""
     long = half > 0
     return jnp.where(long, t / jnp.where(long, half, 1), 0)

@@ -128,7 +128,11 @@ def _where(a: Any, b: Any, T: Transform, best: _Best) -> Nearest:
     """The points of the cores along a direction, with the derivative of how it turns."""
     best = jax.lax.stop_gradient(best)
     n = _mixed_direction(best.kind, best.first, best.second, T.R) * best.sign
-    at, opposite = a.support(n), b.support(-T.R.transpose_apply(n))
+    zero = jnp.zeros_like(n.x)
+    nothing, edges = Vec(zero, zero, zero), best.kind == EDGES
+    back = chosen(best.kind == SECOND, best.second * -best.sign, -T.R.transpose_apply(n))
+    at = a.support(n, chosen(edges, best.first, nothing))
+    opposite = b.support(back, chosen(edges, best.second, nothing))
     gap = moved(T, b.place(opposite)) - a.place(at)
     across = gap - n * n.dot(gap)
     turned = T.R @ best.second
@@ -136,6 +140,5 @@ def _where(a: Any, b: Any, T: Transform, best: _Best) -> Nearest:
     area = best.first.cross(turned).dot(n)
     skew = area != 0
     along = best.first * jnp.where(skew, across.cross(turned).dot(n) / jnp.where(skew, area, 1), 0)
-    zero = jnp.zeros_like(n.x)
-    slide = chosen(best.kind == FIRST, across, chosen(best.kind == SECOND, Vec(zero, zero, zero), along))
+    slide = chosen(best.kind == FIRST, across, chosen(best.kind == SECOND, nothing, along))
     return Nearest(at, opposite, best.apart <= 0, n, slide)

@@ -79,10 +79,9 @@ def two_polytopes(a: Convex, b: Convex, T: Transform) -> Nearest:
 
     inner = deepest(a, b, T, inside)[1]
     inside = inside & inner.inside
-    either = [jax.tree.map(lambda x, y: jnp.where(inside, x, y), x, y)
-              for x, y in ((inner.first, at), (inner.second, opposite))]  # fmt: skip
+    both = jax.tree.map(lambda x, y: jnp.where(inside, x, y), (inner.first, inner.second), (at, opposite))
     slide = None if inner.slide is None else Vec(*(jnp.where(inside, x, 0) for x in inner.slide))
-    return Nearest(*either, inside, inner.axis, slide)
+    return Nearest(both[0], both[1], inside, inner.axis, slide)
 
 
 def _search(pa: Vec, pb: Vec, offset: Vec) -> _State:

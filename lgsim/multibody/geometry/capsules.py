@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def fit_capsules(points: Any, count: int = 1) -> list[tuple[Capsule, Float[np.nd
     axes = _principal(array)
     along = (array - array.mean(axis=0)) @ axes[:, 2]
     edges = np.linspace(along.min(), along.max(), count + 1)
-    slabs = [array[(along >= low) & (along <= high)] for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    slabs = [array[(along >= low) & (along <= high)] for low, high in pairwise(edges)]
     return [_capsule_about(slab) for slab in slabs if len(slab)]
 
 

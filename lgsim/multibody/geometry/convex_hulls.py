@@ -11,12 +11,14 @@ import numpy as np
 from lgsim.multibody.geometry.capsules import checked_points
 from lgsim.multibody.geometry.forms import Form, Hull
 from lgsim.multibody.geometry.geometry import Geometry
-from lgsim.multibody.geometry.hulls import Points, facets, thinned
+from lgsim.multibody.geometry.hulls import Points, both_ways, facets, thinned
 from lgsim.multibody.geometry.triangles import Mesh
 from lgsim.spatial import Vec
 
 VERTICES = 20
 """Vertices of a mesh that are kept where nobody says how many."""
+LEAST = 4
+"""The fewest that may be asked for."""
 MOST = 64
 """The most that a hull may have: directions in which two hulls can touch are as many as their edges' products."""
 
@@ -49,8 +51,7 @@ class ConvexHull(Geometry):
         shape, dtype = (-1, *(1,) * jnp.ndim(self.scale)), jnp.result_type(self.scale)
         points = Vec(*(jnp.asarray(at[:, i], dtype).reshape(shape) * self.scale for i in range(3)))
         made = facets(self.at)
-        half = [n for i, n in enumerate(made.normals) if not np.any(made.normals[:i] @ n < -1 + 1e-12)]
-        return Hull(points, np.array(half).reshape(-1, 3), made.edges, self.radius)
+        return Hull(points, both_ways(made.normals), made.edges, self.radius)
 
     def triangles(self) -> Mesh:
         """The faces of the hull; what is round about it is not drawn."""
@@ -72,8 +73,8 @@ def convex_hull(points: Any, most: int = VERTICES, radius: float = 0.0, scale: f
     Raises:
         ValueError: there are no points, they are not finite or of another shape; ``most`` is out of its bounds.
     """
-    if not 4 <= most <= MOST:  # noqa: PLR2004
-        raise ValueError(f"convex_hull: most: expected 4 to {MOST} vertices, got {most}")
+    if not LEAST <= most <= MOST:
+        raise ValueError(f"convex_hull: most: expected {LEAST} to {MOST} vertices, got {most}")
     kept = thinned(checked_points("convex_hull", points), most)
     at = tuple((float(x), float(y), float(z)) for x, y, z in kept)
     corners = sorted(facets(at).corners)

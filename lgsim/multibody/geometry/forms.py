@@ -17,6 +17,8 @@ from jax import Array
 from lgsim.spatial import Vec
 
 CORNERS = np.array(list(product((-1.0, 1.0), repeat=3)))
+TIED = 16
+"""Units of rounding within which points of a hull count as equally far."""
 PROBES = 9
 """Points on the segment of a capsule at which a sampled field is looked at."""
 
@@ -38,8 +40,12 @@ class Convex(ABC):
         """(least, largest) ``n . x`` of its points."""
 
     @abstractmethod
-    def support(self, n: Vec) -> Any:
-        """Coordinates of a point with the largest ``n . x``."""
+    def support(self, n: Vec, edge: Vec | None = None) -> Any:
+        """Coordinates of a point with the largest ``n . x``.
+
+        Of an edge along a direction to which n is normal but for rounding, which must not choose, its middle or one
+        end.
+        """
 
     @abstractmethod
     def place(self, coordinates: Any) -> Vec:
@@ -75,9 +81,10 @@ class Segment(_Segment, Convex):
         far = self.half * jnp.abs(n.z)
         return -far, far
 
-    def support(self, n: Vec) -> Array:
+    def support(self, n: Vec, edge: Vec | None = None) -> Array:
         """An end."""
-        return jnp.where(n.z < 0, -1, 1).astype(n.z.dtype)
+        end = jnp.where(n.z < 0, -1, 1).astype(n.z.dtype)
+        return end if edge is None else jnp.where(edge.z != 0, 0, end)
 
     def place(self, coordinates: Array) -> Vec:
         """On the z axis."""
@@ -119,9 +126,10 @@ class Block(_Block, Convex):
         far = self.half.x * jnp.abs(n.x) + self.half.y * jnp.abs(n.y) + self.half.z * jnp.abs(n.z)
         return -far, far
 
-    def support(self, n: Vec) -> Vec:
+    def support(self, n: Vec, edge: Vec | None = None) -> Vec:
         """A corner."""
-        return Vec(*(jnp.where(x < 0, -1, 1).astype(x.dtype) for x in n))
+        corner = [jnp.where(x < 0, -1, 1).astype(x.dtype) for x in n]
+        return Vec(*(corner if edge is None else map(lambda x, e: jnp.where(e != 0, 0, x), corner, edge)))
 
     def place(self, coordinates: Vec) -> Vec:
         """Each times its half edge."""
@@ -163,9 +171,13 @@ class Hull(_Hull, Convex):
         along = n.dot(self.vertices)
         return jnp.min(along, axis=0), jnp.max(along, axis=0)
 
-    def support(self, n: Vec) -> Array:
+    def support(self, n: Vec, edge: Vec | None = None) -> Array:
         """A point."""
         along = n.dot(self.vertices)
+        if edge is not None:
+            # of points that are as far but for rounding the last one on the edge
+            far = jnp.max(along, axis=0) - TIED * jnp.finfo(along.dtype).eps * jnp.max(jnp.abs(along), axis=0)
+            along = jnp.where(along >= far, edge.dot(self.vertices), -jnp.inf)
         return one_hot(jnp.argmax(along, axis=0), len(self.vertices.x), along.dtype)
 
     def place(self, coordinates: Array) -> Vec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,12 +45,12 @@ class Geometry(ABC):
         """Its numbers in the order of ``sizes``."""
         return tuple(getattr(self, name) for name in self.sizes)
 
-    def resized(self, values: Sequence[Any]) -> Self:
+    def resized(self, values: Sequence[Any]) -> Geometry:
         """The same with other numbers, which may be arrays of one shape."""
         return replace(self, **dict(zip(self.sizes, values, strict=False)))
 
     @property
-    def bare(self) -> Self:
+    def bare(self) -> Geometry:
         """What is static of it: the same without numbers."""
         return self.resized((None,) * len(self.sizes))
 
@@ -62,7 +62,7 @@ class Geometry(ABC):
         """The numbers (k,) that are too many to be sizes, such as those of a grid; None for none."""
         return None
 
-    def sampled(self, values: Any) -> Self:
+    def sampled(self, values: Any) -> Geometry:
         """The same with those numbers (k, m, *batch)."""
         return self
 

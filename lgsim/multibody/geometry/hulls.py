@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +32,8 @@ class Facets(NamedTuple):
 
 FLAT = 1e-9
 """The share of its extent within which points count as on one plane."""
+SAME = 1e-7
+"""How far apart unit vectors are that count as two."""
 
 
 @cache
@@ -41,7 +43,7 @@ def facets(at: Points) -> Facets:
     centered = points - points.mean(axis=0)
     size = float(np.abs(centered).max())
     values, axes = np.linalg.svd(centered)[1:] if len(points) > 1 else (np.zeros(3), np.eye(3))
-    rank = int(np.sum(values > FLAT * max(size, np.finfo(float).tiny) * np.sqrt(len(points))))
+    rank = int(np.sum(values > FLAT * size * np.sqrt(len(points))))
     none = np.zeros((0, 3))
     if rank == 0:
         return Facets(none, np.zeros(0), none, np.array([0]), np.zeros((0, 3), int))
@@ -55,14 +57,14 @@ def facets(at: Points) -> Facets:
         sides = np.cross(edges, axes[2])
         normals = np.concatenate([axes[2:], -axes[2:], sides])
         offsets = np.array([n @ points[ring[0]] for n in normals[:2]] + list(np.sum(sides * points[ring], axis=1)))
-        fan = np.array([[ring[0], a, b] for a, b in zip(ring[1:-1], ring[2:], strict=True)])
+        fan = np.array([[ring[0], a, b] for a, b in pairwise(ring[1:])])
         return Facets(normals, offsets, _directions(edges), ring, np.concatenate([fan, fan[:, ::-1]]))
     normals, offsets = _faces(points, size)
     on = np.abs(points @ normals.T - offsets) <= 10 * FLAT * size
     rings = [_ring(points, np.flatnonzero(on[:, f]), n) for f, n in enumerate(normals)]
     corners = np.unique(np.concatenate(rings))
     edges = np.concatenate([points[np.roll(ring, -1)] - points[ring] for ring in rings])
-    fans = [np.array([[r[0], a, b] for a, b in zip(r[1:-1], r[2:], strict=True)]) for r in rings]
+    fans = [np.array([[r[0], a, b] for a, b in pairwise(r[1:])]) for r in rings]
     return Facets(normals, offsets, _directions(_unit(edges)), corners, np.concatenate(fans))
 
 
@@ -81,7 +83,7 @@ def _faces(points: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
     every = np.concatenate(found)
     kept: list[np.ndarray] = []
     for each in every:
-        if not kept or np.min(np.linalg.norm(np.array(kept) - each, axis=1)) > 1e-7:  # noqa: PLR2004
+        if not kept or np.min(np.linalg.norm(np.array(kept) - each, axis=1)) > SAME:
             kept.append(each)
     normals = np.array(kept)
     return normals, (points @ normals.T).max(axis=0)
@@ -117,9 +119,15 @@ def _directions(units: np.ndarray) -> np.ndarray:
     """Unit vectors up to their sign, each once."""
     kept: list[np.ndarray] = []
     for each in units:
-        if not kept or np.min(np.linalg.norm(np.cross(np.array(kept), each), axis=1)) > 1e-7:  # noqa: PLR2004
+        if not kept or np.min(np.linalg.norm(np.cross(np.array(kept), each), axis=1)) > SAME:
             kept.append(each)
     return np.array(kept)
+
+
+def both_ways(normals: Float[np.ndarray, "f 3"]) -> Float[np.ndarray, "k 3"]:
+    """Unit vectors, those of opposite ones left out."""
+    kept = [n for i, n in enumerate(normals) if not np.any(np.linalg.norm(normals[:i] + n, axis=1) <= SAME)]
+    return np.array(kept).reshape(-1, 3)
 
 
 def thinned(points: Float[np.ndarray, "n 3"], count: int) -> Float[np.ndarray, "k 3"]:

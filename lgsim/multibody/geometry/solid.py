@@ -47,11 +47,3 @@ def width(solids: Sequence[Solid]) -> int:
 def grid_starts(solids: Sequence[Solid]) -> list[int]:
     """Where the samples of each solid begin in ``Model.grids``, and the end of all."""
     return np.cumsum([0, *(solid.geometry.sample_count for solid in solids)]).tolist()
-
-
-def size_rows(solids: Sequence[Solid], values: Sequence[Sequence[Any]]) -> np.ndarray:
-    """The array (s, k) of sizes; 0 where a solid has no column."""
-    out = np.zeros((len(solids), width(solids)))
-    for row, given in zip(out, values, strict=True):
-        row[: len(given)] = given
-    return out

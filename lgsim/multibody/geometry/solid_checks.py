@@ -82,9 +82,11 @@ def check_solid_numbers(tree: Topology, given: Mapping[str, Any]) -> None:
         ModelError: no solid has such a number.
     """
     known = {name: np.asarray(x) for name, x in given.items() if name in LEAVES and not isinstance(x, Tracer)}
-    for rows in known.get("solids", np.zeros((0, 0, 0))).reshape(-1, *np.shape(known.get("solids"))[-2:]):
-        for solid, sizes in zip(tree.solids, rows, strict=True):
-            _check_sizes(solid, sizes[: len(solid.geometry.sizes)])
+    if "solids" in known:
+        array = known["solids"]
+        for rows in array.reshape(-1, *array.shape[-2:]):
+            for solid, sizes in zip(tree.solids, rows, strict=True):
+                _check_sizes(solid, sizes[: len(solid.geometry.sizes)])
     if "solid_poses" in known:
         for i, solid in enumerate(tree.solids):
             _check_pose(solid, known["solid_poses"][..., i, :, :])
@@ -104,7 +106,7 @@ def _check_sizes(solid: Solid, sizes: Sequence[Any]) -> None:
 
 
 def _check_pose(solid: Solid, pose: Any) -> None:
-    if not isinstance(pose, Tracer) and np.any(not_rigid(np.asarray(pose, float))):
+    if not isinstance(pose, Tracer) and np.any(not_rigid(np.asarray(pose, float).reshape(-1, 4, 4))):
         raise ModelError(
             f"solid {solid.name!r}: pose: expected a homogeneous matrix (4, 4) of a rotation and a position, got"
             f" {np.asarray(pose).tolist()}"

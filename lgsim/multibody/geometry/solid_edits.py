@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from lgsim.multibody.geometry.solid import Solid, size_rows, width
+from lgsim.multibody.geometry.solid import Solid, width
 from lgsim.multibody.geometry.solid_checks import LEAVES, Described, check_frames, place_of
 from lgsim.multibody.topology import ROOT, ModelError, Topology
 from lgsim.support.messages import unknown_name
@@ -19,16 +19,10 @@ from lgsim.support.messages import unknown_name
 def numbers_of(solids: Sequence[Described], dtype: Any) -> dict[str, Any]:
     """The leaves of solids: of numpy where all their numbers are known."""
     traced = any(isinstance(x, Tracer) for each in solids for x in (*each.sizes, each.pose))
-    library = jnp if traced else np
-    if traced:
-        columns = width([each.solid for each in solids])
-        sizes = jnp.stack([
-            jnp.stack([*(jnp.asarray(x, dtype) for x in each.sizes), *[jnp.zeros((), dtype)] * (columns - len(each.sizes))])
-            if columns else jnp.zeros(0, dtype)
-            for each in solids
-        ])  # fmt: skip
-    else:
-        sizes = size_rows([each.solid for each in solids], [each.sizes for each in solids]).astype(dtype)
+    library: Any = jnp if traced else np
+    columns = width([each.solid for each in solids])
+    rows = [[*each.sizes, *(0.0,) * (columns - len(each.sizes))] for each in solids]
+    sizes = library.stack([library.asarray(row, dtype) for row in rows])
     samples = [library.asarray(each.samples, dtype) for each in solids if each.samples is not None]
     return {
         "solids": sizes,
