@@ -82,8 +82,9 @@ def test_distances_are_those_of_coal(pair):
     np.testing.assert_allclose(found, right, atol=1e-9 if pair in SEARCHED else 1e-13)
 
 
-@pytest.mark.parametrize("pair", [("capsule", "box"), ("capsule", "capsule"), pytest.param(
-    ("box", "hull"), marks=pytest.mark.slow)], ids="-".join)  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", [("capsule", "box"), ("box", "hull"), pytest.param(
+    ("capsule", "capsule"), marks=pytest.mark.exhaustive)], ids="-".join)  # fmt: skip
 def test_derivatives_are_those_of_differences(pair):
     """By q in closed form and by both modes, by sizes and poses; the second one by q."""
     model, q = machine(*map(SOLIDS.get, pair)), starts(24, seed=1)
@@ -105,10 +106,10 @@ def test_derivatives_are_those_of_differences(pair):
     h, rng = 1e-6, np.random.default_rng(3)
     for _ in range(2):
         along = [jnp.asarray(rng.normal(size=x.shape)) for x in (v, sizes, shift)]
-        along[1] = along[1] * (sizes > 0)
+        along[1] = jnp.where(sizes > 0, along[1], 0.0)
         ends = [[x + s * h * y for x, y in zip((v, sizes, shift), along, strict=True)] for s in (1, -1)]
         right = (values(*ends[0], q) - values(*ends[1], q)) / (2 * h)
-        rate = sum(jnp.sum(a * b, axis=tuple(range(1, a.ndim))) for a, b in zip(found, along, strict=True))
+        rate = sum(jnp.sum(a * b[None], axis=tuple(range(1, a.ndim))) for a, b in zip(found, along, strict=True))
         np.testing.assert_allclose(rate, right, atol=2e-8)
         ends = [v + s * h * along[0] for s in (1, -1)]
         right = (slopes(ends[0], sizes, shift, q)[0] - slopes(ends[1], sizes, shift, q)[0]) / (2 * h)
@@ -128,10 +129,11 @@ def test_nearest_points_are_as_far_apart_as_is_said():
     np.testing.assert_allclose(found.distance[:, 0], found.distance[:, 2], atol=1e-13)
     np.testing.assert_allclose(found.first[:, 0], found.second[:, 2], atol=1e-12)
     np.testing.assert_allclose(lgsim.distance(model, q, ["B", "C"], "A")[:, 1], found.distance[:, 1], atol=1e-13)
-    inside = jnp.abs(found.second[:, 0]) <= jnp.array([0.2, 0.3, 0.45]) + 1e-9
-    assert jnp.all(inside), "the second point is on or in the box"
+    inside = np.abs(found.second[:, 0]) <= np.array([0.2, 0.3, 0.45]) + 1e-9
+    assert np.all(inside), "the second point is on or in the box"
 
 
+@pytest.mark.slow
 def test_degenerate_pairs_have_finite_derivatives():
     """Parallel capsules, touching, centers that agree, no length, a flat hull, deep inside: value and first two."""
     flat = geometry.convex_hull([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0.0]])
@@ -157,7 +159,7 @@ def test_degenerate_pairs_have_finite_derivatives():
         assert jnp.linalg.norm(slope) < 1 + 1e-9
 
 
-@pytest.mark.parametrize("pair", [("capsule", "capsule"), ("box", "capsule"), ("box", "hull")], ids="-".join)
+@pytest.mark.parametrize("pair", [("capsule", "capsule"), ("box", "hull")], ids="-".join)
 def test_single_precision_agrees_with_double(pair):
     q = starts(100, seed=5)
     both = [
@@ -168,6 +170,7 @@ def test_single_precision_agrees_with_double(pair):
     np.testing.assert_allclose(both[0], both[1], atol=2e-6)
 
 
+@pytest.mark.slow
 def test_nearly_parallel_capsules_have_exact_slopes():
     """The slope is a unit vector however parallel segments are: how their nearest points run along does not enter."""
     model = machine(SOLIDS["capsule"], SOLIDS["capsule"])
@@ -177,6 +180,7 @@ def test_nearly_parallel_capsules_have_exact_slopes():
         np.testing.assert_allclose(jnp.linalg.norm(slope), 1, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_sampled_field_is_a_cubic_spline():
     """Values of scipy's natural splines; a quadratic polynomial's slope; beyond the grid a lower bound; leaves move."""
     interpolate = pytest.importorskip("scipy.interpolate")

@@ -49,7 +49,8 @@ class ConvexHull(Geometry):
         """The hull of the points, with a radius."""
         at = np.array(self.at)
         shape, dtype = (-1, *(1,) * jnp.ndim(self.scale)), jnp.result_type(self.scale)
-        points = Vec(*(jnp.asarray(at[:, i], dtype).reshape(shape) * self.scale for i in range(3)))
+        scale = jnp.asarray(self.scale, dtype)[None]
+        points = Vec(*(jnp.asarray(at[:, i], dtype).reshape(shape) * scale for i in range(3)))
         made = facets(self.at)
         return Hull(points, both_ways(made.normals), made.edges, self.radius)
 

@@ -168,16 +168,16 @@ class Hull(_Hull, Convex):
 
     def span(self, n: Vec) -> tuple[Array, Array]:
         """Over all points."""
-        along = n.dot(self.vertices)
+        along = _among(n).dot(self.vertices)
         return jnp.min(along, axis=0), jnp.max(along, axis=0)
 
     def support(self, n: Vec, edge: Vec | None = None) -> Array:
         """A point."""
-        along = n.dot(self.vertices)
+        along = _among(n).dot(self.vertices)
         if edge is not None:
             # of points that are as far but for rounding the last one on the edge
             far = jnp.max(along, axis=0) - TIED * jnp.finfo(along.dtype).eps * jnp.max(jnp.abs(along), axis=0)
-            along = jnp.where(along >= far, edge.dot(self.vertices), -jnp.inf)
+            along = jnp.where(along >= far, _among(edge).dot(self.vertices), -jnp.inf)
         return one_hot(jnp.argmax(along, axis=0), len(self.vertices.x), along.dtype)
 
     def place(self, coordinates: Array) -> Vec:
@@ -231,6 +231,11 @@ def one_hot(index: Array, count: int, dtype: Any) -> Array:
     """1 at ``index`` (m, *batch), 0 elsewhere, (count, m, *batch)."""
     places = jnp.arange(count).reshape(-1, *(1,) * index.ndim)
     return (places == index[None]).astype(dtype)
+
+
+def _among(n: Vec) -> Vec:
+    """A vector (3, *batch) beside points (points, *batch)."""
+    return Vec(*(x[None] for x in n))
 
 
 def _column(numbers: np.ndarray, like: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -94,7 +94,7 @@ def check_solid_numbers(tree: Topology, given: Mapping[str, Any]) -> None:
         raise ModelError("grids: expected finite numbers")
 
 
-def _check_sizes(solid: Solid, sizes: Sequence[Any]) -> None:
+def _check_sizes(solid: Solid, sizes: Iterable[Any]) -> None:
     kind = solid.geometry
     for name, value in zip(kind.sizes, sizes, strict=True):
         if isinstance(value, Tracer):
