@@ -9,8 +9,9 @@ Importing it changes no JAX setting and loads no JAX: a part is imported when it
   ``SYMPLECTIC_METHODS VARIATIONAL_METHODS IMPLICIT_METHODS LINEARLY_IMPLICIT_METHODS COORDINATE_METHODS``),
   ``HamiltonianField`` and other fields from an energy, ``DiscreteMechanics`` from a Lagrangian (``Variational``,
   ``MoserVeselov``, ``EnergyMomentum``, ``discrete_momentum_map``);
-- machines: ``load_urdf``, ``ModelBuilder`` with ``joints`` and ``contacts``, ``Model``;
+- machines: ``load_urdf``, ``ModelBuilder`` with ``joints``, ``contacts`` and ``geometry``, ``Model``;
 - their dynamics: ``forward_dynamics``, ``inverse_dynamics``, ``mass_matrix`` ... (all of them: ``dynamics``);
+  distances of solids: ``distance``, ``closest_points``, ``distance_jacobian``;
   derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``tiled_vmap``,
   ``xla_options``;
 - motion: ``simulate`` gives a ``Trajectory``, ``rollout`` is the pure function under it, ``controls`` drive a machine,

@@ -98,6 +98,8 @@ SMALL_NUMBERS = {
     "lie/series.py": "the one place where a series takes over from a closed form",
     "lie/polynomial.py": "terms below a rounding unit are dropped from exact coefficients, once",
     "integrators/tableau.py": "residuals of the order conditions, compared once in numpy when a tableau is built",
+    "multibody/geometry/forms.py": "which of equally far points stands for an edge; no formula changes",
+    "multibody/geometry/hulls.py": "which points are on a face is found once in numpy when a hull is built",
 }
 SMALL_COMPARED = 1e-2
 SMALL_ADDED = 1e-4

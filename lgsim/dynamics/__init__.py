@@ -11,6 +11,7 @@ from lgsim.dynamics.contacts.contact_forces import (
 from lgsim.dynamics.coriolis import coriolis_matrix
 from lgsim.dynamics.discrete.discrete_momenta import discrete_momenta, generalized_momentum, velocity_of_momentum
 from lgsim.dynamics.discrete.rotation_maps import ROTATION_MAPS, RotationMap
+from lgsim.dynamics.distances.distance import ClosestPoints, closest_points, distance, distance_jacobian
 from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
 from lgsim.dynamics.factorization import change_frames, global_matrices, square_factors
 from lgsim.dynamics.forces import bias_forces, gravity_forces
@@ -58,6 +59,7 @@ __all__ = [
     "ROTATION_MAPS",
     "ActuatedForces",
     "Capsule",
+    "ClosestPoints",
     "Closure",
     "ContactAdvice",
     "ContactForces",
@@ -77,11 +79,14 @@ __all__ = [
     "centroidal_momentum_rate",
     "change_frames",
     "close_loops",
+    "closest_points",
     "contact_energy",
     "contact_forces",
     "contact_points",
     "coriolis_matrix",
     "discrete_momenta",
+    "distance",
+    "distance_jacobian",
     "energy_regressor",
     "forward_dynamics",
     "forward_dynamics_derivatives",

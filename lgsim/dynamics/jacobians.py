@@ -136,7 +136,7 @@ def _of_base(model: Model, q: Array) -> Array:
 
 def _columns(m: mc.Machine, world: Transform, pose: Transform, reference: Reference) -> Array:
     """The screws of all rows (rows, 6, *batch) at a pose (1, *batch)."""
-    axis, origin, a, b = _screws(m, world)
+    axis, origin, a, b = screws(m, world)
     # from the difference of two places, so that no digits are lost far from the world's origin
     arm = origin if reference is Reference.SPACE else origin - pose.p
     w = fusion_barrier(axis * a)
@@ -158,7 +158,7 @@ def _pose(model: Model, m: mc.Machine, world: Transform, frame: int) -> tuple[Tr
     return (carrier if fixed < 0 else carrier @ row.transform(model.frames[fixed : fixed + 1])), body
 
 
-def _screws(m: mc.Machine, world: Transform) -> tuple[Vec, Vec, Array, Array]:
+def screws(m: mc.Machine, world: Transform) -> tuple[Vec, Vec, Array, Array]:
     """Of all rows (k, *batch), those of a free base first: the screw's axis, a point on it, and its numbers a, b."""
     R, p = world
     axis = Vec(R.r0.z, R.r1.z, R.r2.z)

@@ -1,6 +1,6 @@
 """The description of a machine: joints, inertias, topology, and the model that holds all its numbers."""
 
-from lgsim.multibody import contacts, inertia, joints
+from lgsim.multibody import contacts, geometry, inertia, joints
 from lgsim.multibody.builder import ModelBuilder
 from lgsim.multibody.model import Model
 from lgsim.multibody.tangent import tangent_grad, tangent_hessian, tangent_jacobian
@@ -11,6 +11,7 @@ __all__ = [
     "ModelBuilder",
     "ModelError",
     "contacts",
+    "geometry",
     "inertia",
     "joints",
     "tangent_grad",

@@ -13,6 +13,9 @@ from lgsim.multibody import inertia as ten
 from lgsim.multibody.contacts import Contact, plane
 from lgsim.multibody.contacts.contact_checks import check_contacts, described, new_heights
 from lgsim.multibody.contacts.sizes import rows
+from lgsim.multibody.geometry.solid_checks import Described, check_frames
+from lgsim.multibody.geometry.solid_checks import described as described_solid
+from lgsim.multibody.geometry.solid_edits import numbers_of
 from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.joints import Fixed
@@ -52,6 +55,7 @@ class ModelBuilder:
     _bodies: dict[str, _Body] = field(default_factory=dict, repr=False)
     _frames: dict[str, tuple[str, np.ndarray]] = field(default_factory=dict, repr=False)
     _contacts: dict[str, tuple[Contact, dict[str, float], Any]] = field(default_factory=dict, repr=False)
+    _solids: list[Described] = field(default_factory=list, repr=False)
     _loops: list[tuple[str, str, str, LoopKind, list[float]]] = field(default_factory=list, repr=False)
 
     def add_body(
@@ -187,6 +191,15 @@ class ModelBuilder:
         )
         return self
 
+    def add_solid(self, name: str, frame: str, geometry: Any, pose: Any = None) -> ModelBuilder:
+        """Add a solid, which ``lgsim.distance`` knows; see ``Model.add_solid``.
+
+        Raises:
+            ModelError: the geometry is none, a size is negative, or the pose is none. ``build`` checks the names.
+        """
+        self._solids.append(described_solid(name, frame, geometry, pose))
+        return self
+
     def add_loop(self, name: str, frame_a: str, frame_b: str, joint: Any) -> ModelBuilder:
         """Close a loop: frame b moves against frame a as the joint lets it, about and along its usual axes of b.
 
@@ -259,10 +272,12 @@ class ModelBuilder:
             frame_bodies=tuple(index.get(holder.get(body, ROOT), WORLD) for body, _ in frames.values()),
             contacts=tuple(contact for contact, *_ in self._contacts.values()),
             loops=tuple(self._loop(name, a, b, kind, moving) for name, a, b, kind, _ in self._loops),
+            solids=tuple(each.solid for each in self._solids),
         )
         lengths = np.array([x for *_, own in self._loops for x in own], float)
         loop_checks.check_loops(topology, lengths)
         check_contacts(topology)
+        check_frames(topology, topology.solids)
         if topology.floats and not np.array_equal(moving[0].axes, np.tile(np.eye(3), (2, 1))):
             raise ModelError(
                 f"joint {names[0]!r}: axis: a base that moves freely has the axes of its body, turn the placements"
@@ -293,6 +308,8 @@ class ModelBuilder:
                 numbers["heights"] = heights
         if lengths.size:
             numbers["loops"] = lengths
+        if self._solids:
+            numbers |= {name: x for name, x in numbers_of(self._solids, float).items() if x is not None}
         dtype = np.dtype(jnp.zeros(()).dtype if self.dtype is None else self.dtype)
         with np.errstate(over="ignore"):
             for key in ("placements", "inertias", "frames", "mimic"):

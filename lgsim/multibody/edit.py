@@ -17,6 +17,7 @@ from lgsim.multibody import inertia as ten
 from lgsim.multibody.contacts import Contact, contact_edits
 from lgsim.multibody.contacts.contact_checks import check_contacts, new_heights
 from lgsim.multibody.contacts.sizes import rows
+from lgsim.multibody.geometry import solid_edits
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.loops import Coupling, Loop, loop_checks
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
@@ -139,6 +140,7 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
         stribeck=tree.stribeck or tool.stribeck,
         contacts=contact_edits.joined(tree.contacts, tool.contacts, frame, prefix),
         loops=tree.loops + renamed,
+        **solid_edits.joined(tree, tool, frame, prefix),
     )
     ends = {name: [numbers[name], added[name]] for name in (*BODIES, *ROWS, *DEGREES)}
     ends["placements"] = [numbers["placements"], held(added["placements"], tool.parents)]
@@ -148,6 +150,7 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
         found = [part[name] for part in (numbers, added) if part[name] is not None]
         joined[name] = jnp.concatenate(found) if found else None
     joined["contacts"] = contact_edits.joined_numbers(topology.contacts, numbers["contacts"], added["contacts"])
+    joined |= solid_edits.joined_numbers(numbers, added)
     last = count if body == WORLD else 1 + int(np.flatnonzero(tree.carried[:, body])[-1])
     order = [*range(last), *range(count, count + tool.bodies), *range(last, count)]
     return arranged(Parts(topology, numbers).changed(**joined), order)
@@ -284,6 +287,8 @@ def arranged(model: Parts, order: Sequence[int]) -> Parts:
         stribeck=tree.stribeck,
         contacts=tree.contacts,
         loops=tree.loops,
+        solids=tree.solids,
+        exclusions=tree.exclusions,
     )
     return Parts(topology, numbers).changed(**{name: numbers[name][at] for name, at in index.items()})
 

@@ -17,6 +17,7 @@ from jax.core import Tracer
 from lgsim.multibody import configuration, edit, ring_cut
 from lgsim.multibody.contacts import plane, sizes
 from lgsim.multibody.contacts.contact_checks import check_rows, described
+from lgsim.multibody.geometry import solid_checks, solid_edits
 from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.joint_slices import JointSlices
 from lgsim.multibody.loops import Coupling, Loop, Rod, loop_checks
@@ -50,6 +51,9 @@ class Model:
             couplings; None where no loop has any.
         contacts: Numbers of each contact, (c, k), see ``contact_numbers``; None without contacts.
         heights: The heights of all height fields, one after another, m, see ``height_slices``; None without any.
+        solids: Sizes of each solid, (s, k), see ``solid_numbers``; None without solids.
+        solid_poses: Pose of each solid in its frame, (s, 4, 4), m.
+        grids: The coefficients of all solids that are sampled, one after another; None where there are none.
     """
 
     topology: Topology
@@ -63,6 +67,9 @@ class Model:
     loops: Any = field(default=None, metadata=RARE)
     contacts: Any = field(default=None, metadata=RARE)
     heights: Any = field(default=None, metadata=RARE)
+    solids: Any = field(default=None, metadata=RARE)
+    solid_poses: Any = field(default=None, metadata=RARE)
+    grids: Any = field(default=None, metadata=RARE)
 
     @classmethod
     def of(cls, topology: Topology, **numbers: Any) -> Model:
@@ -236,6 +243,42 @@ class Model:
         return self.contact_names.index(name)
 
     @property
+    def solid_names(self) -> tuple[str, ...]:
+        """Names of the solids."""
+        return tuple(solid.name for solid in self.topology.solids)
+
+    def solid_numbers(self, solid: str) -> dict[str, Array]:
+        """The sizes of a solid by name.
+
+        Raises:
+            ModelError: there is no such solid.
+        """
+        place = solid_checks.place_of(self.topology, solid)
+        return dict(zip(self.topology.solids[place].geometry.sizes, self.solids[place], strict=False))
+
+    def solid_pairs(self, among: Sequence[str] | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The pairs of solids that can meet, (names, names of the others), as ``lgsim.distance`` takes them.
+
+        Left out are those on one body, on bodies that a joint joins, those that never move against each other, and the
+        pairs of ``exclude``, such as files name; what is drawn alone is in none.
+
+        Args:
+            among: Names of the solids of which one is in each pair; by default all.
+
+        Raises:
+            ModelError: there is no such solid.
+        """
+        return solid_checks.meeting_pairs(self.topology, among)
+
+    def replace_solid(self, solid: str, pose: Any = None, **sizes: Any) -> Model:
+        """The same machine with another pose (4, 4) of a solid in its frame, or other sizes of it.
+
+        Raises:
+            ModelError: there is no such solid or size, or no solid has such a number where it is known.
+        """
+        return self.replace(**solid_edits.replaced(*self._parts, solid, pose, sizes))
+
+    @property
     def loop_names(self) -> tuple[str, ...]:
         """Names of the loops that close rings of bodies or couple joints."""
         return tuple(loop.name for loop in self.topology.loops)
@@ -296,6 +339,7 @@ class Model:
                 check_numbers(self.topology, ends | given, DRIVES)
                 if given.get("contacts") is not None and not isinstance(given["contacts"], Tracer):
                     check_rows(self.topology.contacts, given["contacts"])
+                solid_checks.check_solid_numbers(self.topology, given)
         tree = self.topology
         if "actuator_time" in given:
             tree = tree.lagging(given["actuator_time"])
@@ -320,6 +364,8 @@ class Model:
             )
         if name == "heights" and self.heights is None:
             raise ModelError("heights: no contact of the model is with a height field; see lgsim.contacts.height_field")
+        if name in solid_checks.LEAVES and getattr(self, name) is None:
+            raise ModelError(f"{name}: the model has no such solids, whose numbers they are; see Model.add_solid")
         array, own = jnp.asarray(value, self.dtype), getattr(self, name).shape
         single, whole = name in (*DRIVES, "pitches"), name in _NUMBERS
         if array.ndim == 0 and single:
@@ -435,6 +481,35 @@ class Model:
         """
         found = described(name, frame, shape, plane() if surface is None else surface, against, law, smooth)
         return _model(edit.add_contact(self._parts, *found))
+
+    def add_solid(self, name: str, frame: str, geometry: Any, pose: Any = None) -> Model:
+        """The machine with one more solid, which ``lgsim.distance`` knows; it exerts no force.
+
+        Args:
+            name: Name of the solid.
+            frame: Name of the frame that carries it, of a body or "world".
+            geometry: A solid of ``lgsim.geometry``, such as ``Capsule(0.05, 0.3)``.
+            pose: Of its own frame in that one, (4, 4), m; by default the same.
+
+        Raises:
+            ModelError: the name is taken, there is no such frame, the geometry is none, a size is negative, or the pose
+                is none.
+        """
+        return self.add_solids([(name, frame, geometry, pose)])
+
+    def add_solids(self, solids: Sequence[tuple[str, str, Any, Any]]) -> Model:
+        """The machine with more solids, each as (name, frame, geometry, pose); see ``add_solid``."""
+        given = [solid_checks.described(*each) for each in solids]
+        topology, numbers = solid_edits.add_solids(self.topology, self._parts.numbers, given)
+        return replace(self, topology=topology, **numbers)
+
+    def exclude(self, pairs: Sequence[tuple[str, str]]) -> Model:
+        """The machine without some pairs of solids among its ``solid_pairs``.
+
+        Raises:
+            ModelError: there is no such solid, or a pair is of one solid alone.
+        """
+        return replace(self, topology=solid_edits.exclude(self.topology, pairs))
 
     def add_coupling(self, name: str, joint_a: str, joint_b: str, coefficients: Sequence[Any]) -> Model:
         """The machine with ``q_b = c_0 + c_1 q_a + ...`` between two joints; see ``ModelBuilder.add_coupling``.

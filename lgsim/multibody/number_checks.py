@@ -22,6 +22,8 @@ LIMITS = ("velocity_limit", "effort_limit")
 """Numbers of degrees of freedom that are zero or more, infinite for none."""
 RIGID = 1e-3
 """How far the rotation of a placement may be from one: more than numbers with four digits are."""
+_APART = ("contacts", "solids", "solid_poses", "grids")
+"""Numbers that have checks of their own."""
 ROUNDED = 0.01
 """How far the norm of a quaternion may be from one: more than numbers with three digits are."""
 
@@ -37,8 +39,7 @@ def check_numbers(topology: Topology, numbers: dict[str, Array], columns: Sequen
     Raises:
         ModelError: a machine cannot have one; the message names it and its joint, body or frame.
     """
-    # contacts have checks of their own
-    known = {name: np.asarray(x) for name, x in numbers.items() if name != "contacts" and not isinstance(x, Tracer)}
+    known = {name: np.asarray(x) for name, x in numbers.items() if name not in _APART and not isinstance(x, Tracer)}
     if "drives" in known:
         drives = known.pop("drives")
         known |= {name: drives[..., i] for i, name in enumerate(columns)}
@@ -104,7 +105,7 @@ def _negative(x: Float[np.ndarray, ...]) -> np.ndarray:
     return ~(np.isfinite(x) & (x >= 0))
 
 
-def _not_rigid(T: Float[np.ndarray, "*many 4 4"]) -> np.ndarray:
+def not_rigid(T: Float[np.ndarray, "*many 4 4"]) -> np.ndarray:
     """Whether matrices are no rigid displacements."""
     R = np.where(np.isfinite(T[..., :3, :3]), T[..., :3, :3], np.inf)
     with np.errstate(all="ignore"):
@@ -121,8 +122,8 @@ FAULTS: dict[str, Callable[[np.ndarray], Any]] = {
     "lower": np.isnan,
     "upper": np.isnan,
     "inertias": lambda x: ~np.isfinite(x).all(axis=-1) | ~(x[..., 0] >= 0),
-    "placements": _not_rigid,
-    "frames": _not_rigid,
+    "placements": not_rigid,
+    "frames": not_rigid,
     "axes": lambda x: ~np.isfinite(x).all(axis=-1) | ~x.any(axis=-1),
     "screws": lambda x: ~np.isfinite(x).all(axis=-1) | ~x[..., :3].any(axis=-1),
 }

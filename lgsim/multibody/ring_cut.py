@@ -88,6 +88,7 @@ def cut(model: Parts, joint: str, loop: str | None) -> Parts:
             replace(c, frame=still.get(c.frame, c.frame), against=still.get(c.against, c.against))
             for c in tree.contacts
         ),
+        solids=tuple(replace(solid, frame=still.get(solid.frame, solid.frame)) for solid in tree.solids),
     )
     parts = Parts(joined, changed.numbers).changed(placements=jnp.stack(placements), inertias=inertias, frames=poses)
     parts = edit.arranged(parts, _depth_first(parents))

@@ -14,6 +14,7 @@ import numpy as np
 
 from lgsim.multibody.contacts import Contact
 from lgsim.multibody.contacts.sizes import grids
+from lgsim.multibody.geometry import Solid
 from lgsim.multibody.joint import Joint, Row
 from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.joints import JOINTS
@@ -29,13 +30,15 @@ def to_record(model: Model) -> tuple[str, dict[str, np.ndarray]]:
     """(the topology as JSON, the numbers by name): all that ``from_record`` needs."""
     tree = model.topology
     plain = {field.name: getattr(tree, field.name) for field in fields(Topology)}
-    for name in ("stribeck", "loops", "contacts"):
+    for name in ("stribeck", "loops", "contacts", "solids", "exclusions"):
         if not plain[name]:
             del plain[name]  # as in records of versions that did not know it
     if tree.loops:
         plain["loops"] = [{**vars(loop), "kind": _plain_kind(loop.kind)} for loop in tree.loops]
     if tree.contacts:
         plain["contacts"] = [contact.plain() for contact in tree.contacts]
+    if tree.solids:
+        plain["solids"] = [solid.plain() for solid in tree.solids]
     plain["joints"] = [_plain_joint(joint) for joint in tree.joints]
     named = {f.name: getattr(model, f.name) for f in fields(Model) if f.name != "topology"}
     numbers = {name: np.asarray(x) for name, x in named.items() if x is not None}
@@ -54,9 +57,11 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
         joints = tuple(_joint(dict(joint)) for joint in plain.pop("joints"))
         plain["loops"] = [Loop(**{**loop, "kind": _kind(dict(loop["kind"]))}) for loop in plain.get("loops", [])]
         plain["contacts"] = [Contact.of_plain(contact) for contact in plain.get("contacts", [])]
+        plain["solids"] = [Solid.of_plain(solid) for solid in plain.get("solids", [])]
+        plain["exclusions"] = [tuple(pair) for pair in plain.get("exclusions", [])]
         rest: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in plain.items()}
         tree = Topology(joints, **rest)
-        wanted = [f.name for f in fields(Model) if f.name not in ("topology", "loops", "contacts", "heights")]
+        wanted = [f.name for f in fields(Model) if f.name != "topology" and not f.metadata.get("rare")]
         found = {name: jnp.asarray(numbers[name]) for name in wanted}
         if tree.loop_number_starts[-1]:
             found["loops"] = jnp.asarray(numbers["loops"])
@@ -64,6 +69,10 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
             found["contacts"] = jnp.asarray(numbers["contacts"])
         if grids(tree.contacts):
             found["heights"] = jnp.asarray(numbers["heights"])
+        if tree.solids:
+            found |= {name: jnp.asarray(numbers[name]) for name in ("solids", "solid_poses")}
+        if any(solid.geometry.sample_count for solid in tree.solids):
+            found["grids"] = jnp.asarray(numbers["grids"])
         # columns that records of older versions lack are what a builder takes where nothing is given
         lacking = jnp.asarray([USUAL[name] for name in DRIVES[found["drives"].shape[1] :]], found["drives"].dtype)
         more = jnp.broadcast_to(lacking, (len(found["drives"]), lacking.size))

@@ -10,6 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from lgsim.multibody.contacts.contact import Contact
+from lgsim.multibody.geometry.solid import Solid
 from lgsim.multibody.joint import GroupJoint, Joint
 
 
@@ -43,6 +44,8 @@ class Topology:
         stribeck: Whether dry friction has a Stribeck part, which costs an exponential for each degree of freedom.
         loops: What ties frames or joints beyond the tree, see ``lgsim.multibody.loops``.
         contacts: What touches what.
+        solids: Solids on its frames, for distances.
+        exclusions: Pairs of names of solids whose distance is never asked for by ``Model.solid_pairs``.
     """
 
     joints: tuple[Joint, ...]
@@ -56,6 +59,8 @@ class Topology:
     stribeck: bool = field(default=False, repr=False)  # as texts of it were before
     loops: tuple[Any, ...] = field(default=(), metadata=RARE)
     contacts: tuple[Contact, ...] = field(default=(), metadata=RARE)
+    solids: tuple[Solid, ...] = field(default=(), metadata=RARE)
+    exclusions: tuple[tuple[str, str], ...] = field(default=(), metadata=RARE)
 
     def __repr__(self) -> str:
         """Fields by name; what few machines have only where it is there, as texts of others were before."""

@@ -68,6 +68,8 @@ COLUMNS = 13
 """The number of columns of ``Model.drives`` at that time; the next two are Stribeck friction and its speed."""
 _LATER = {"MultibodyDynamics": "actuators", "SensorRecords": "commands"}
 """The last field of a class that it did not have then, of which None is the same as none."""
+_RARE = ("loops", "contacts", "heights", "solids", "solid_poses", "grids")
+"""Fields of a model that it did not have then."""
 _MARKS = re.compile(r"(, \(\(\),\))+\]")
 _FRICTION = "*, *, (*, *)"
 
@@ -81,7 +83,7 @@ def _as_then(tree: Any) -> Any:
     def then(x: Any) -> Any:
         name = type(x).__name__
         if name == "Model" and hasattr(x.drives, "shape"):
-            later = {key: ((),) for key in ("loops", "contacts", "heights") if getattr(x, key) is None}
+            later = {key: ((),) for key in _RARE if getattr(x, key) is None}
             return replace(x.replace(drives=x.drives[:, :COLUMNS], topology=x.topology), **later)
         if name.endswith("Plant"):
             friction = (x.model.stribeck, x.model.stribeck_speed)

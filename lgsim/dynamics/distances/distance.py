@@ -1,0 +1,257 @@
+"""Distances, nearest points and their Jacobians between the solids of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import rows as row
+from lgsim.dynamics import validation
+from lgsim.dynamics.distances.nearest import Meeting, moved
+from lgsim.dynamics.distances.pair_programs import measurable, pair_programs
+from lgsim.dynamics.jacobians import screws
+from lgsim.dynamics.kinematics import body_poses, frames_of, identity, world_poses
+from lgsim.multibody.contacts.contact_checks import carrier
+from lgsim.multibody.geometry import Geometry
+from lgsim.multibody.geometry.solid import grid_starts
+from lgsim.multibody.geometry.solid_checks import place_of
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
+from lgsim.spatial import Motion, Transform, Vec
+from lgsim.xla import batch_last
+
+Names = str | Sequence[str]
+"""The name of a solid, or of several."""
+
+Places = tuple[tuple[int, int], ...]
+"""Pairs of places of solids in ``Topology.solids``."""
+
+
+class ClosestPoints(NamedTuple):
+    """Pairs of solids, in the world; without the axis of pairs where both names are single.
+
+    Attributes:
+        distance: Of the surfaces, m, negative where they overlap.
+        first, second: The nearest points of the surfaces, m; where solids overlap the points that touch last when the
+            second one leaves along the normal.
+        normal: The unit vector from the first to the second point where solids are apart, and along which the second
+            one leaves at once where they overlap; zero where no direction does.
+    """
+
+    distance: Float[Array, "*batch pairs"]
+    first: Float[Array, "*batch pairs 3"]
+    second: Float[Array, "*batch pairs 3"]
+    normal: Float[Array, "*batch pairs 3"]
+
+
+def distance(model: Model, q: Float[Array, "*batch nq"], a: Names, b: Names) -> Float[Array, " ..."]:
+    """The signed distance of solids: that of their surfaces where they are apart, less the least motion that parts them
+    where they overlap, ``d = min |x_b - x_a|`` or ``d = -min |t|`` over t that part them.
+
+    Exact, to rounding, between spheres, capsules, boxes, hulls and half-spaces, outside and inside; of cores that meet
+    without having an inside, such as the segments of two capsules, the depth is the sum of the radii. Cylinders are
+    prisms of 16 sides. A sampled grid is looked at on points of the other solid, see ``lgsim.geometry``.
+
+    It is continuous. Its first derivatives by q and all numbers of the model are ``n . (dx_b - dx_a)`` at the nearest
+    points, continuous where these are unique, as they are but where faces or edges are parallel or the medial axis of a
+    solid is met: there it is one of those nearby, and finite. Where centers or segments meet there is no direction, and
+    it is zero. Second derivatives jump where a nearest point goes from one edge or face to another one.
+
+    Args:
+        model: The machine; with solids, see ``Model.add_solid``.
+        q: Configuration.
+        a, b: Names of solids, one of each or lists of pairs, such as ``*model.solid_pairs()``; a single name on one
+            side goes with each on the other. Static.
+
+    Returns:
+        m, (*batch, pairs), or (*batch) where both are single names.
+
+    Raises:
+        ModelError: there is no such solid, a pair is of a solid with itself or of two that have no distance, or lists
+            have different lengths.
+        ValueError: q has a wrong length.
+        TypeError: dtypes differ, or are not float32 or float64.
+
+    Source: Ericson, Real-Time Collision Detection, 2005, chapter 5; Gilbert, Johnson and Keerthi 1988 for hulls.
+    """
+    places, single = checked_pairs(model.topology, a, b)
+    found = validation.call(_distances(places), model, q=(q, "q"))
+    return found[..., 0] if single else found
+
+
+def closest_points(model: Model, q: Float[Array, "*batch nq"], a: Names, b: Names) -> ClosestPoints:
+    """The nearest points of solids, and their distance.
+
+    Args:
+        model, q, a, b: As ``distance``.
+
+    Raises:
+        ModelError, ValueError, TypeError: as ``distance``.
+    """
+    places, single = checked_pairs(model.topology, a, b)
+    found = ClosestPoints(*validation.call(_points(places), model, q=(q, "q")))
+    if single:
+        return ClosestPoints(found.distance[..., 0], *(x[..., 0, :] for x in found[1:]))
+    return found
+
+
+def distance_jacobian(
+    model: Model, q: Float[Array, "*batch nq"], a: Names, b: Names
+) -> tuple[Float[Array, " ..."], Float[Array, "... nv"]]:
+    """(distance, its derivative by the tangent of q): row ``n . (J_b - J_a)`` at the nearest points, in closed form.
+
+    Args:
+        model, q, a, b: As ``distance``.
+
+    Returns:
+        (*batch, pairs), m, and (*batch, pairs, nv), m/rad or 1; without the axis of pairs where both names are single.
+
+    Raises:
+        ModelError, ValueError, TypeError: as ``distance``.
+    """
+    places, single = checked_pairs(model.topology, a, b)
+    found, J = validation.call(_slopes(places), model, q=(q, "q"))
+    return (found[..., 0], J[..., 0, :]) if single else (found, J)
+
+
+def checked_pairs(tree: Topology, a: Names, b: Names) -> tuple[Places, bool]:
+    """(the places of pairs of solids, whether both names are single).
+
+    Raises:
+        ModelError: as ``distance``.
+    """
+    single = isinstance(a, str) and isinstance(b, str)
+    first, second = ([x] if isinstance(x, str) else list(x) for x in (a, b))
+    if isinstance(a, str):
+        first = first * len(second)
+    if isinstance(b, str):
+        second = second * len(first)
+    if len(first) != len(second) or not first:
+        raise ModelError(f"a, b: expected as many names, at least one, got {len(first)} and {len(second)}")
+    places = tuple((place_of(tree, x), place_of(tree, y)) for x, y in zip(first, second, strict=True))
+    for i, j in places:
+        if i == j:
+            raise ModelError(f"a, b: expected two solids, got {tree.solids[i].name!r} with itself")
+        kinds = [tree.solids[k].geometry for k in (i, j)]
+        if not measurable(*kinds):
+            named = " and ".join(f"{tree.solids[k].name!r} ({type(tree.solids[k].geometry).__name__})" for k in (i, j))
+            raise ModelError(
+                f"a, b: {named} have no distance: at least one of a pair is a sphere, capsule, box or hull"
+            )
+    return places, single
+
+
+def meetings(model: Model, poses: Transform, places: Places) -> Meeting:
+    """The pairs (pairs,) in the world, all of two kinds at once."""
+    found, order = [], []
+    for kinds, own, A, (one, other), T in _groups(model, poses, places):
+        m = jax.vmap(pair_programs(*kinds).meeting)(one, other, T)
+        found.append(Meeting(m.distance, A.R @ m.normal, moved(A, m.first), moved(A, m.second)))
+        order += own
+    return _sorted(found, order)
+
+
+def distances(model: Model, poses: Transform, places: Places) -> Array:
+    """The distances of pairs (pairs,), all of two kinds at once."""
+    found, order = [], []
+    for kinds, own, _, (one, other), T in _groups(model, poses, places):
+        found.append(jax.vmap(pair_programs(*kinds).distance)(one, other, T))
+        order += own
+    return _sorted(found, order)
+
+
+def _groups(model: Model, poses: Transform, places: Places) -> Iterator[tuple[Any, list[int], Transform, list, Any]]:
+    """(kinds, places of pairs, poses of the first solids, numbers of both, poses of the second in the first)."""
+    tree = model.topology
+    groups: dict[tuple[Geometry, Geometry], list[int]] = {}
+    for k, (i, j) in enumerate(places):
+        groups.setdefault((tree.solids[i].geometry, tree.solids[j].geometry), []).append(k)
+    for kinds, own in groups.items():
+        sides = [np.array([places[k][side] for k in own]) for side in (0, 1)]
+        A, B = (row.select(poses, at) for at in sides)
+        T = Transform(A.R.T @ B.R, A.R.transpose_apply(B.p - A.p))
+        yield kinds, own, A, [_numbers(model, kind, at) for kind, at in zip(kinds, sides, strict=True)], T
+
+
+def _sorted(found: list[Any], order: list[int]) -> Any:
+    """What was found of groups, in the order of the pairs."""
+    joined = found[0] if len(found) == 1 else jax.tree.map(lambda *x: jnp.concatenate(x), *found)
+    back = np.argsort(order, kind="stable")
+    return joined if np.array_equal(back, np.arange(len(order))) else jax.tree.map(lambda x: x[back], joined)
+
+
+def _numbers(model: Model, kind: Geometry, at: np.ndarray) -> tuple[tuple, Any]:
+    sizes = tuple(model.solids[at, i] for i in range(len(kind.sizes)))
+    if not kind.sample_count:
+        return sizes, None
+    starts = grid_starts(model.topology.solids)
+    return sizes, jnp.stack([model.grids[starts[i] : starts[i + 1]] for i in at])
+
+
+@cache
+def _distances(places: Places) -> Callable[[Model, Array], Array]:
+    return lambda model, q: distances(model, solid_poses(model, q), places)
+
+
+@cache
+def _points(places: Places) -> Callable[[Model, Array], tuple]:
+    def core(model: Model, q: Array) -> tuple:
+        m = meetings(model, solid_poses(model, q), places)
+        return m.distance, *(jnp.stack([*x], axis=-1) for x in (m.first, m.second, m.normal))
+
+    return core
+
+
+@cache
+def _slopes(places: Places) -> Callable[[Model, Array], tuple[Array, Array]]:
+    def core(model: Model, q: Array) -> tuple[Array, Array]:
+        tree = model.topology
+        m = meetings(model, solid_poses(model, q), places)
+        v, w = (Vec(*(x[None] for x in y)) for y in _moving_screws(model, q))
+        n, moment = (Vec(*(x[:, None] for x in y)) for y in (m.normal, m.first.cross(m.normal)))
+        J = (n.dot(v) + moment.dot(w)) * jnp.asarray(_carried(tree, places), q.dtype)
+        if tree.has_mimic:
+            J = row.gathered(model, J.T).T
+        return m.distance, J
+
+    return core
+
+
+@batch_last
+def solid_poses(model: Model, q: Array) -> Transform:
+    """The poses (s, *batch) of the solids in the world at q (nq, *batch)."""
+    (q,) = mc.full(model, q)
+    tree = model.topology
+    m = mc.machine(model, q)
+    one = identity(m)
+    frames = frames_of(model, body_poses(model, m, world_poses(model, m)), one, lambda T, pose: pose @ T)
+    frames = jax.tree.map(lambda x, w: jnp.concatenate([x, w[None]]), frames, one)
+    names = (*tree.body_names, *tree.frame_names, ROOT)
+    on = row.select(frames, np.array([names.index(solid.frame) for solid in tree.solids]))
+    return on @ row.transform(model.solid_poses)
+
+
+@batch_last
+def _moving_screws(model: Model, q: Array) -> Motion:
+    """The twist of each row (k, *batch) at unit rate, in the world's axes about its origin."""
+    (q,) = mc.full(model, q)
+    m = mc.machine(model, q)
+    axis, origin, turns, slides = screws(m, world_poses(model, m))
+    w = axis * turns
+    return Motion(axis * slides + origin.cross(w), w)
+
+
+def _carried(tree: Topology, places: Places) -> np.ndarray:
+    """(pairs, rows): 1 where a row carries the second solid of a pair alone, -1 where the first one alone, else 0."""
+    bodies = [carrier(tree, solid.frame) for solid in tree.solids]
+    none = np.zeros(tree.rows, int)
+    carried = [none if body == WORLD else tree.row_carried[tree.body_row[body]].astype(int) for body in bodies]
+    return np.array([carried[j] - carried[i] for i, j in places])

@@ -1,0 +1,93 @@
+"""Solids in a sampled field of signed distances: its value at points of their cores."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.dynamics.distances.nearest import Meeting, length, moved
+from lgsim.multibody.geometry.forms import Field
+from lgsim.spatial import Transform, Vec
+
+TAPS = 4
+"""Coefficients along an axis that a cubic spline takes at a point."""
+
+
+def in_field(a: Field, b: Any, T: Transform) -> Meeting:
+    """The least value of the field at the probes of a core, less its radius.
+
+    Of a sphere it is the field at the middle; of a capsule at nine points of its segment, of a box and of a hull at
+    their corners (and the middles of the sides and edges of a box): what is between is not looked at.
+    """
+    probes = b.probes()
+    at = [moved(T, b.place(x)) for x in probes]
+    points = Vec(*(jnp.stack([p[i] for p in at]) for i in range(3)))
+    values, slopes = field_value(a, points)
+    least = jnp.argmin(jax.lax.stop_gradient(values), axis=0)
+    value, slope, point = (jax.tree.map(lambda x: x[least], x) for x in (values, slopes, points))
+    n = length(slope)[1]
+    distance = value - b.radius
+    second = point - n * b.radius
+    return Meeting(distance, n, second - n * distance, second)
+
+
+def field_value(a: Field, p: Vec) -> tuple[Array, Vec]:
+    """(value, gradient) of a field at points (k,) of its frame.
+
+    Outside of the grid the value at the nearest point f of its box, at the distance r, is continued by
+    ``sqrt(r^2 + f^2)``, which is at most the distance of what is inside of the box.
+    """
+    spans = [a.spacing * (n - 1) for n in a.shape]
+    edge = Vec(*(jnp.clip(x, 0, span) for x, span in zip(p, spans, strict=True)))
+    within, slope = _spline(a, edge)
+    off = p - edge
+    beyond = off.dot(off)
+    outside = beyond > 0
+    far = jnp.sqrt(jnp.where(outside, beyond + within * within, 1))
+    out = off * (1 / far) + _clamped(slope, off) * (within / far)
+    value = jnp.where(outside, far, within)
+    return value, Vec(*(jnp.where(outside, x, y) for x, y in zip(out, slope, strict=True)))
+
+
+def _clamped(slope: Vec, off: Vec) -> Vec:
+    return Vec(*(jnp.where(o != 0, 0, s) for s, o in zip(slope, off, strict=True)))
+
+
+def _spline(a: Field, p: Vec) -> tuple[Array, Vec]:
+    """(value, gradient) of the spline at points of the grid's box."""
+    cells, weights, slopes = [], [], []
+    for x, n in zip(p, a.shape, strict=True):
+        u = x / a.spacing
+        cell = jnp.clip(jnp.floor(jax.lax.stop_gradient(u)), 0, n - 2)
+        f = u - cell
+        cells.append(cell.astype(int))
+        weights.append(_basis(f))
+        slopes.append(_basis_slope(f))
+    strides = np.cumprod([1, a.shape[2] + 2, a.shape[1] + 2])[::-1]
+    corner = sum(cell * int(stride) for cell, stride in zip(cells, strides, strict=True))
+    value, gradient = jnp.zeros_like(p.x), [jnp.zeros_like(p.x)] * 3
+    for i, j, k in product(range(TAPS), repeat=3):
+        c = a.coefficients[corner + int(i * strides[0] + j * strides[1] + k * strides[2])]
+        x, y, z = weights[0][i], weights[1][j], weights[2][k]
+        value = value + c * x * y * z
+        gradient = [
+            gradient[0] + c * slopes[0][i] * y * z,
+            gradient[1] + c * x * slopes[1][j] * z,
+            gradient[2] + c * x * y * slopes[2][k],
+        ]
+    return value, Vec(*gradient) * (1 / a.spacing)
+
+
+def _basis(f: Array) -> tuple[Array, ...]:
+    g = 1 - f
+    return g**3 / 6, (3 * f**3 - 6 * f**2 + 4) / 6, (3 * g**3 - 6 * g**2 + 4) / 6, f**3 / 6
+
+
+def _basis_slope(f: Array) -> tuple[Array, ...]:
+    g = 1 - f
+    return -(g**2) / 2, (3 * f**2 - 4 * f) / 2, -(3 * g**2 - 4 * g) / 2, f**2 / 2

@@ -1,0 +1,64 @@
+"""A box."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lgsim.multibody.geometry.forms import Block, Form
+from lgsim.multibody.geometry.geometry import Geometry
+from lgsim.multibody.geometry.triangles import Mesh
+from lgsim.spatial import Vec
+
+
+@dataclass(frozen=True)
+class Box(Geometry):
+    """A box of edges ``size`` (x, y, z) along the axes, its middle at the origin, m."""
+
+    size: tuple[Any, Any, Any]
+
+    sizes = ("x", "y", "z")
+
+    @classmethod
+    def example(cls) -> Box:
+        """One of three different edges."""
+        return cls((0.4, 0.6, 0.9))
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The edges."""
+        return tuple(self.size)
+
+    def resized(self, values: Sequence[Any]) -> Box:
+        """One with other edges."""
+        x, y, z = values[:3]
+        return Box((x, y, z))
+
+    def form(self) -> Form:
+        """Itself."""
+        return Block(Vec(*self.size) * 0.5)
+
+    def plain(self) -> dict[str, Any]:
+        """Nothing of it is static."""
+        return {"kind": "Box"}
+
+    @classmethod
+    def of_static(cls, static: Mapping[str, Any]) -> Box:
+        """One without numbers."""
+        return cls((None, None, None), **static)
+
+    def triangles(self) -> Mesh:
+        """Six sides, each with its own corners."""
+        vertices, faces = [], []
+        for axis in range(3):
+            for sign in (-1.0, 1.0):
+                u, v = np.roll(np.eye(3), axis, axis=1)[1:]
+                corners = [sign * np.eye(3)[axis] + a * u + b * v for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+                start = len(vertices)
+                vertices += corners
+                order = np.array([[0, 1, 2], [0, 2, 3]]) if sign > 0 else np.array([[0, 2, 1], [0, 3, 2]])
+                faces += list(order + start)
+        return Mesh(np.array(vertices) * np.array(self.size) / 2, np.array(faces))

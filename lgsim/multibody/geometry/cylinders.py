@@ -1,0 +1,60 @@
+"""A cylinder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from lgsim.multibody.geometry.forms import Form, Hull
+from lgsim.multibody.geometry.geometry import Geometry
+from lgsim.multibody.geometry.triangles import Mesh, revolution
+from lgsim.spatial import Vec
+
+SIDES = 16
+"""Of the prism that distances make of a cylinder."""
+
+_TURNS = 2 * np.pi * (np.arange(SIDES) + 0.5) / SIDES
+_ROUND = np.stack([np.cos(_TURNS), np.sin(_TURNS), np.zeros(SIDES)], axis=1)
+# a side is opposite another one: each direction once
+_SIDES = np.array([[np.cos(a), np.sin(a), 0.0] for a in 2 * np.pi * np.arange(SIDES // 2) / SIDES])
+_EDGES = np.stack([-_SIDES[:, 1], _SIDES[:, 0], np.zeros(SIDES // 2)], axis=1)
+
+
+@dataclass(frozen=True)
+class Cylinder(Geometry):
+    """A cylinder of ``radius`` and ``length`` along z, its middle at the origin, m.
+
+    Distances are those of the prism of ``SIDES`` = 16 sides about it, which is at most 2 % of the radius too large.
+    """
+
+    radius: Any
+    length: Any
+
+    sizes = ("radius", "length")
+
+    @classmethod
+    def example(cls) -> Cylinder:
+        """One of 0.3 m and 0.8 m."""
+        return cls(0.3, 0.8)
+
+    def form(self) -> Form:
+        """The corners of the prism."""
+        rim = np.tile(_ROUND / np.cos(np.pi / SIDES), (2, 1))
+        half = np.repeat([-0.5, 0.5], SIDES)
+
+        def column(x: np.ndarray) -> Any:
+            return jnp.asarray(x, jnp.result_type(self.radius)).reshape(-1, *(1,) * jnp.ndim(self.radius))
+
+        points = Vec(
+            column(rim[:, 0]) * self.radius, column(rim[:, 1]) * self.radius, column(half) * self.length
+        )  # fmt: skip
+        axis = np.array([[0.0, 0.0, 1.0]])
+        return Hull(points, np.concatenate([_SIDES, axis]), np.concatenate([_EDGES, axis]))
+
+    def triangles(self) -> Mesh:
+        """The wall and the two ends."""
+        r, h = self.radius, self.length / 2
+        return revolution([np.array(part, float) for part in ([(0, -h), (r, -h)], [(r, -h), (r, h)], [(r, h), (0, h)])])

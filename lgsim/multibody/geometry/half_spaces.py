@@ -1,0 +1,33 @@
+"""All that is below a plane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lgsim.multibody.geometry.forms import Form, Under
+from lgsim.multibody.geometry.geometry import Geometry
+from lgsim.multibody.geometry.triangles import Mesh
+
+DRAWN = 2.0
+"""Half the edge of the square that pictures show, m."""
+
+
+@dataclass(frozen=True)
+class HalfSpace(Geometry):
+    """All points with ``z <= 0`` of its frame: a floor, a wall, a table that has no end."""
+
+    @classmethod
+    def example(cls) -> HalfSpace:
+        """The only one."""
+        return cls()
+
+    def form(self) -> Form:
+        """Itself."""
+        return Under()
+
+    def triangles(self) -> Mesh:
+        """A square of the plane about the origin."""
+        corners = DRAWN * np.array([[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]])
+        return Mesh(corners, np.array([[0, 1, 2], [0, 2, 3]]))

@@ -1,0 +1,66 @@
+"""Surfaces of triangles, made by numpy alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+SEGMENTS = 40
+"""The number of segments around a circle."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """A surface of triangles.
+
+    Attributes:
+        vertices: Corners of the triangles, (k, 3), m; those on sharp edges stand there once for each side, so that the
+            sides are shaded apart.
+        faces: Indices of the three vertices of each triangle, counterclockwise from outside, (f, 3).
+        flat: Whether each triangle is shaded for itself.
+    """
+
+    vertices: Float[np.ndarray, "k 3"]
+    faces: Int[np.ndarray, "f 3"]
+    flat: bool = False
+
+    def triangles(self) -> Mesh:
+        """The mesh itself."""
+        return self
+
+
+def revolution(profiles: list[Float[np.ndarray, "_ 2"]]) -> Mesh:
+    """The surface that profiles sweep about z, with sharp edges between one profile and the next.
+
+    Args:
+        profiles: Points (k, 2) of radius and height, m, with the solid on the left of the way along them.
+    """
+    angles = np.arange(SEGMENTS) * (2 * np.pi / SEGMENTS)
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    vertices, faces, start = [], [], 0
+    for profile in profiles:
+        rings = len(profile)
+        points = np.zeros((rings, SEGMENTS, 3))
+        points[..., :2] = profile[:, None, :1] * circle
+        points[..., 2] = profile[:, None, 1]
+        ring, at = np.meshgrid(np.arange(rings - 1), np.arange(SEGMENTS), indexing="ij")
+        beside = (at + 1) % SEGMENTS
+        a, b, c, d = (r * SEGMENTS + s for r, s in ((ring, at), (ring, beside), (ring + 1, beside), (ring + 1, at)))
+        # where a ring is a point on the axis, one triangle of each pair has no area
+        lower = np.stack([a, b, c], axis=-1)[profile[:-1, 0] > 0].reshape(-1, 3)
+        upper = np.stack([a, c, d], axis=-1)[profile[1:, 0] > 0].reshape(-1, 3)
+        vertices.append(points.reshape(-1, 3))
+        faces += [lower + start, upper + start]
+        start += rings * SEGMENTS
+    return Mesh(np.concatenate(vertices), np.concatenate(faces))
+
+
+def arc(first: float, last: float) -> Float[np.ndarray, "k 2"]:
+    """Points (radius, height) of the unit circle between two latitudes in degrees."""
+    degrees = np.linspace(first, last, round((last - first) / 360 * SEGMENTS) + 1)
+    points = np.stack([np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))], axis=1)
+    # the poles lie on the axis, without rounding
+    points[np.abs(degrees) == 90, 0] = 0.0
+    return points
