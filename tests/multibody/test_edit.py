@@ -274,7 +274,8 @@ def test_float32_stays_float32():
 
 def test_every_number_has_its_place():
     numbers = set(inspect.signature(Model).parameters) - {"topology"}
-    assert numbers == {*edit.BODIES, *edit.ROWS, *edit.DEGREES, "frames", "gravity", "loops", "contacts", "heights"}
+    rare = {"loops", "contacts", "heights", "solids", "solid_poses", "grids"}
+    assert numbers == {*edit.BODIES, *edit.ROWS, *edit.DEGREES, "frames", "gravity", *rare}
 
 
 def robot():
