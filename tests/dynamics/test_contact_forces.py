@@ -246,20 +246,19 @@ STATES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("surface", [contacts.plane(), contacts.round_surface(0.0)], ids=["plane", "point"])
-@pytest.mark.parametrize("state", STATES.values(), ids=STATES.keys())
-def test_derivatives_are_finite_in_flight_at_touch_at_rest_and_without_slip(state, surface):
+def test_derivatives_are_finite_in_flight_at_touch_at_rest_and_without_slip(surface):
     builder = ModelBuilder().add_body("ball", "world", joints.Free(), mass=1.0, inertia=np.eye(3))
     model = builder.add_contact("c", "ball", contacts.sphere(0.1), surface, **LAW).build()
-    height, v = state
-    q, v = model.neutral().at[2].set(height), jnp.array(v)
 
     def force(model, q, v):
         return contact_forces(model, q, v).wrenches.sum() + contact_energy(model, q)
 
-    first = jax.grad(force, argnums=(0, 1, 2), allow_int=True)(model, q, v)
-    second = jax.jacfwd(jax.grad(force, argnums=(1, 2)), argnums=(0, 1, 2))(model, q, v)
-    for leaf in jax.tree.leaves((first, second)):
-        assert np.isfinite(leaf).all()
+    first = jax.jit(jax.grad(force, argnums=(0, 1, 2), allow_int=True))
+    second = jax.jit(jax.jacfwd(jax.grad(force, argnums=(1, 2)), argnums=(0, 1, 2)))
+    for state, (height, v) in STATES.items():
+        at = model, model.neutral().at[2].set(height), jnp.array(v)
+        for leaf in jax.tree.leaves((first(*at), second(*at))):
+            assert np.isfinite(leaf).all(), state
 
 
 def test_no_direction_leads_out_of_a_center():
