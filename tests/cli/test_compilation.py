@@ -42,7 +42,7 @@ def compiled(folder, *words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["simulate", "optimize", "montecarlo"])
+@pytest.mark.parametrize("name", ["simulate", "optimize", pytest.param("montecarlo", marks=pytest.mark.exhaustive)])
 def test_each_program_once_and_at_the_second_start_nothing(name, tmp_path):
     """Programs of more than 50 ms; what is kept is found again."""
     (tmp_path / "reach.toml").write_text(data.scenario("reach").read_text())

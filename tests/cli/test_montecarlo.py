@@ -384,6 +384,7 @@ def test_the_stiff_arm_by_the_method_that_a_study_finds(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_all_samples_of_the_stiff_arm(tmp_path):
     """All 20 000: not resolved at 5 ms; at 0.5 ms and at the advised step 0 % fail, 1.5e-7 rad, 31 N m."""
     result, _ = run_stiff(STIFF, tmp_path / "coarse", 20_000)

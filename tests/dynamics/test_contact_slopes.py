@@ -10,6 +10,7 @@ from lgsim.dynamics.contacts.contact_slopes import contact_slopes
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.multibody import ModelBuilder, contacts, joints
 from tests.dynamics.contact_machines import LAW, each_pair, pair, touching_state
+from tests.integrators.engines import default
 from tests.multibody import trees
 
 MORE = {**LAW, "stribeck": 0.3, "torsion": 0.02, "rolling": 0.005}
@@ -58,7 +59,12 @@ def arm(joint, world=True):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "joint", [joints.Revolute(), joints.Universal(), joints.Spherical(), joints.Planar(), joints.Helical()], ids=repr
+    "joint",
+    default(
+        [joints.Revolute(), joints.Universal(), joints.Spherical(), joints.Planar(), joints.Helical()],
+        [joints.Spherical(), joints.Helical()],
+    ),
+    ids=repr,
 )
 def test_trees(joint):
     model = arm(joint)
