@@ -83,6 +83,8 @@ def pytest_collection_modifyitems(config, items):
         for file in {item.path for item in items}:
             left.update([item.nodeid for item in items if item.path == file][::every])
         _deselect(config, items, lambda item: item.nodeid not in left)
+    # what takes minutes begins first, so that no worker is left with it at the end
+    items.sort(key=lambda item: item.path.name != "test_notebooks.py")
     needs_gpu = [item for item in items if item.get_closest_marker("gpu") is not None]
     if needs_gpu and jax.default_backend() == "cpu":
         for item in needs_gpu:
