@@ -4,7 +4,15 @@ What is written here changes how fast a program runs and what reverse mode keeps
 """
 
 from lgsim.support.batch_compiler import register_batch_compiler
-from lgsim.xla.batching import batch_last, change_along, linear_last, native_with_derivatives, still, straight_line
+from lgsim.xla.batching import (
+    batch_last,
+    change_along,
+    linear_last,
+    native_derivative,
+    native_with_derivatives,
+    still,
+    straight_line,
+)
 from lgsim.xla.closures import opened
 from lgsim.xla.compilers import CompiledBatch, ReadProgram, llvm_lowering
 from lgsim.xla.expansion import expansion
@@ -34,6 +42,7 @@ __all__ = [
     "linear_last",
     "llvm_lowering",
     "native_call",
+    "native_derivative",
     "native_with_derivatives",
     "opened",
     "register_batch_compiler",

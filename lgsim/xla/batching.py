@@ -292,6 +292,20 @@ def native_with_derivatives(core: Callable[..., Any]) -> Callable[..., Any]:
 
     So is its derivative, in both modes; derivatives of higher order are those of ``core`` by JAX.
     """
+    derivative = native_derivative(core)
+
+    def rule(args: tuple, changes: tuple) -> tuple[Any, Any]:
+        return whole(*args), derivative(args, changes)
+
+    whole = batch_last(core, rule)
+    return whole
+
+
+def native_derivative(core: Callable[..., Any]) -> Callable[[tuple, tuple], Any]:
+    """The function of (args, changes) that gives the change of ``core(*args)``, native, linear in the changes.
+
+    Leaves of ``changes`` are arrays, or ``SymbolicZero`` where an argument does not move.
+    """
 
     @cache
     def derivative(structure: Any, moving: tuple[int, ...]) -> Callable:
@@ -311,14 +325,13 @@ def native_with_derivatives(core: Callable[..., Any]) -> Callable[..., Any]:
         # full: else a cotangent would be summed over those that share an argument
         return linear_last(along, back, full=True)
 
-    def rule(args: tuple, changes: tuple) -> tuple[Any, Any]:
+    def change(args: tuple, changes: tuple) -> Any:
         leaves, structure = jax.tree.flatten(args)
         changed = structure.flatten_up_to(changes)
         moving = tuple(i for i, dx in enumerate(changed) if not isinstance(dx, SymbolicZero))
-        return whole(*args), derivative(structure, moving)(leaves, [changed[i] for i in moving])
+        return derivative(structure, moving)(leaves, [changed[i] for i in moving])
 
-    whole = batch_last(core, rule)
-    return whole
+    return change
 
 
 _KEPT = 64

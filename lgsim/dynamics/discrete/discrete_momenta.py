@@ -42,7 +42,7 @@ from lgsim.multibody import configuration
 from lgsim.multibody.model import Model
 from lgsim.spatial import Force, Motion, Vec
 from lgsim.support import check
-from lgsim.xla import fusion_barrier, native_with_derivatives
+from lgsim.xla import fusion_barrier, native_derivative, native_with_derivatives
 
 
 def discrete_momenta(
@@ -207,26 +207,15 @@ def legendre(kind: RotationMap, passive: bool) -> Callable[..., tuple[Array, Arr
 
 
 @cache
-def start_momentum(kind: RotationMap) -> Callable[..., Array]:
-    """The first of ``legendre(kind, True)``."""
-    return native_with_derivatives(lambda *args: _both(kind, True, *args, end=False))
-
-
-@cache
-def end_momentum(kind: RotationMap) -> Callable[..., Array]:
-    """The second of ``legendre(kind, True)``."""
-    return native_with_derivatives(lambda *args: _both(kind, True, *args, start=False))
+def legendre_change(kind: RotationMap) -> Callable[[tuple, tuple], tuple[Array, Array]]:
+    """The function of ((model, q, d, h), their changes) that gives the changes of ``legendre(kind, True)``."""
+    return native_derivative(partial(_both, kind, True))
 
 
 def _both(
-    kind: RotationMap, passive: bool, model: Model, q: Array, d: Array, h: Array, start: bool = True, end: bool = True
-) -> tuple[Array, Array] | Array:
+    kind: RotationMap, passive: bool, model: Model, q: Array, d: Array, h: Array
+) -> tuple[Array, Array]:
     q, d, h = full(model, h, q, d)
     step = moved(kind, model, node(model, q), d, h)
     impulse = 0.5 * h * midpoint_forces(model, q, d, h) if passive else 0
-    found = []
-    if start:
-        found.append(start_forces(model, step, d, h) - impulse)
-    if end:
-        found.append(end_forces(model, step, d, h) + impulse)
-    return (found[0], found[1]) if start and end else found[0]
+    return start_forces(model, step, d, h) - impulse, end_forces(model, step, d, h) + impulse

@@ -1,6 +1,6 @@
 """The step of a machine that has a given momentum at its start: Newton's method on the displacement, exact, in O(n).
 
-The equations of a step are ``F(d) = p``, F the momentum at its start (``discrete_momenta.start_momentum``); their
+The equations of a step are ``F(d) = p``, F the momentum at its start (``discrete_momenta.legendre``); their
 Jacobian is solved in O(n) (``step_matrix.py``). Whatever found a step, its derivatives are those of the implicit
 function.
 """
@@ -21,12 +21,11 @@ from lgsim.dynamics import rows as row
 from lgsim.dynamics.discrete.discrete_momenta import (
     Moved,
     end_forces,
-    end_momentum,
     full,
+    legendre_change,
     midpoint_forces,
     moved,
     start_forces,
-    start_momentum,
 )
 from lgsim.dynamics.discrete.displacement import Node, node, turns
 from lgsim.dynamics.discrete.rotation_maps import RotationMap
@@ -215,29 +214,18 @@ def with_derivatives(kind: RotationMap) -> Callable[..., tuple[Array, Array]]:
         model, q, _, h = by
         value = found(by, d, p)
         d = value[0]
-        leaves, structure = jax.tree.flatten((model, q, h))
-        pushes = structure.flatten_up_to((moving[0], moving[1], moving[3]))
-        some = [i for i, dx in enumerate(pushes) if not isinstance(dx, SymbolicZero)]
-
-        def machine(given: list[Array]) -> tuple[Model, Array, Array]:
-            chosen = dict(zip(some, given, strict=True))
-            return jax.tree.unflatten(structure, [chosen.get(i, x) for i, x in enumerate(leaves)])
-
-        here, push = [leaves[i] for i in some], [pushes[i] for i in some]
-
-        def start(given: list[Array]) -> Array:
-            model, q, h = machine(given)
-            return start_momentum(kind)(model, q, d, h)
-
-        def end(given: list[Array], d: Array) -> Array:
-            model, q, h = machine(given)
-            return end_momentum(kind)(model, q, d, h)
-
-        rest = jnp.zeros_like(d) if isinstance(moving[2], SymbolicZero) else moving[2]
-        if some:
-            rest = rest - jax.jvp(start, (here,), (push,))[1]
+        push_model, push_q, push_momentum, push_h = moving
+        at, pushes = (model, q, d, h), (push_model, push_q, jnp.zeros_like(d), push_h)
+        rest = jnp.zeros_like(d) if isinstance(push_momentum, SymbolicZero) else push_momentum
+        by_machine = None
+        if not all(isinstance(x, SymbolicZero) for x in jax.tree.leaves((push_model, push_q, push_h))):
+            start, by_machine = legendre_change(kind)(at, pushes)
+            # the same program twice: to compile another would take longer than half of this one takes to run
+            pushes = jax.tree.map(lambda x: x if isinstance(x, SymbolicZero) else jnp.zeros_like(x), pushes)
+            rest = rest - start
         change = linear_solve(kind)((model, q, d, h), rest)
-        return value, (change, jax.jvp(end, (here, d), (push, change))[1])
+        _, end = legendre_change(kind)(at, (*pushes[:2], change, pushes[3]))
+        return value, (change, end if by_machine is None else by_machine + end)
 
     found = batch_last(core, rule)
     return found
