@@ -1,11 +1,11 @@
-"""ANYmal on four soft feet: what contact costs, how fast it stands, and how exactly it lands, on one core in float64.
+"""ANYmal on four soft feet: what contact costs, how fast it stands, how exactly it lands, the gradient of a trot, on one core in float64.
 
     python benchmarks/contact.py --quick     short runs of the same rows
     python benchmarks/contact.py             all, and a record in benchmarks/results
 
 Needs the extra `oracle` (mujoco, example-robot-data). Legs are held by springs and dampers in the joints, of the same
 numbers in MuJoCo. MuJoCo has its own law of contact and steps one state after another in C, without Python in between;
-its errors are against its own finest steps.
+its errors are against its own finest steps. A row of MJX is there where `mujoco.mjx` can be imported.
 """
 
 import harness  # first: it picks the core before JAX makes its threads
@@ -19,7 +19,7 @@ try:
     import mujoco  # noqa: F401
 except ImportError as missing:
     sys.exit(f"benchmarks/contact.py: {missing.name} is missing; install it with: pip install 'lgsim[oracle]'")
-from contact_parts import landing, standing
+from contact_parts import landing, standing, trot
 
 jax.config.update("jax_enable_x64", True)
 
@@ -29,6 +29,7 @@ def run(report):
     standing.accelerations(report)
     standing.steps(report)
     landing.errors(report)
+    trot.gradients(report)
 
 
 if __name__ == "__main__":
