@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -124,7 +125,7 @@ def _convex(
             return list(made), f"is {_a(solid.kind)}; {len(made)} capsules stand for it"
         hull = convex_hull(mesh.vertices, count)
         beyond = sag(hull, mesh.vertices)
-        hull = hull.resized((beyond, 1.0))
+        hull = replace(hull, radius=beyond)
     except ValueError as fault:
         raise solid.error(str(fault)) from fault
     more = f" with a radius of {beyond:.2g} m" if beyond > 0 else ""
