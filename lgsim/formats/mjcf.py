@@ -19,6 +19,8 @@ from lgsim.formats.mjcf_compiled import UNKNOWN_LINE, CompiledFile, compile_file
 from lgsim.formats.mjcf_equalities import acting_equalities, add_equality, fault, remarks
 from lgsim.formats.mjcf_joints import BALL, FREE, HINGE, SLIDE, SPEEDS, joint_chain, pose
 from lgsim.formats.report import Dropped, FileWarning, Finding, Inertia, Report
+from lgsim.formats.solids.geom_solids import add_solid_geoms
+from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.formats.unit_checks import odd_length, odd_range
 from lgsim.formats.xml import FileError
 from lgsim.multibody.builder import ModelBuilder, ten_parameters
@@ -38,6 +40,8 @@ def load_mjcf(
     ignore_equalities: bool = False,
     contacts: Names = (),
     contact_law: Mapping[str, Any] | None = None,
+    solids: SolidNames = (),
+    solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
     """The model of a machine from an MJCF file.
 
@@ -67,6 +71,10 @@ def load_mjcf(
             such names; none by default. Cylinders touch by points on their rims, meshes by some of their vertices.
         contact_law: The law's numbers for all of them, as ``Model.add_contact`` takes them: MuJoCo's own law is not
             read.
+        solids: True, names of geoms that can touch, or of bodies all of whose such geoms become solids, the world's
+            too, by the geoms' names; or by such a name what of ``solid_meshes`` differs; none by default. Pairs that
+            contype and conaffinity or <exclude> keep apart never meet.
+        solid_meshes: What meshes become, as for ``load_urdf``.
 
     Returns:
         The model. A ``FileWarning`` counts limits and lengths that look like degrees or millimeters, another one what
@@ -82,8 +90,9 @@ def load_mjcf(
     the order and place of a body's joints: ``mj_kinematics``.
     """
     model, report = read_mjcf(
-        path, text=text, dtype=dtype, ignore_equalities=ignore_equalities, contacts=contacts, contact_law=contact_law
-    )
+        path, text=text, dtype=dtype, ignore_equalities=ignore_equalities, contacts=contacts, contact_law=contact_law,
+        solids=solids, solid_meshes=solid_meshes,
+    )  # fmt: skip
     if report.dropped:
         warnings.warn(f"{report.file}: {report.dropped}", FileWarning, stacklevel=2)
     if report.units:
@@ -104,6 +113,8 @@ def read_mjcf(
     ignore_equalities: bool = False,
     contacts: Names = (),
     contact_law: Mapping[str, Any] | None = None,
+    solids: SolidNames = (),
+    solid_meshes: Mapping[str, int] | None = None,
 ) -> tuple[Model, Report]:
     """(model, report): ``load_mjcf`` with what was odd in the file, and what of it the model does not represent.
 
@@ -114,7 +125,7 @@ def read_mjcf(
         text: The MJCF itself instead of a path.
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: See ``load_mjcf``.
-        contacts, contact_law: See ``load_mjcf``.
+        contacts, contact_law, solids, solid_meshes: See ``load_mjcf``.
 
     Raises:
         FileError, ImportError, TypeError: see ``load_mjcf``.
@@ -138,13 +149,18 @@ def read_mjcf(
     if contacts:
         model, assumed, touching = add_geoms(file, model, contacts, contact_law)
         reader.assumed.extend(assumed)
+    if solids:
+        model, assumed, left_out = add_solid_geoms(file, model, solids, solid_meshes)
+        reader.assumed.extend(assumed)
+        reader.left_out.extend(left_out)
+    ignored = (*_ignored(file, not ignore_equalities, touching), *reader.left_out)
     report = Report(
         file.file,
         inertias=tuple(reader.inertias),
         units=tuple(_odd_units(file)),
         clashes=tuple(reader.clashes),
         assumed=(*(Finding(UNKNOWN_LINE, "MuJoCo:", warning) for warning in file.warnings), *reader.assumed),
-        ignored=tuple(sorted(_ignored(file, not ignore_equalities, touching), key=lambda finding: finding.line)),
+        ignored=tuple(sorted(ignored, key=lambda finding: finding.line)),
     )
     return model, report
 
@@ -178,6 +194,7 @@ class _Reader:
         self.inertias: list[Inertia] = []
         self.clashes: list[Finding] = []
         self.assumed: list[Finding] = []
+        self.left_out: list[Finding] = []
 
     def add_body(self, body: int) -> None:
         """Adds a body and its joints."""

@@ -13,12 +13,14 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.formats import sdf_elements
-from lgsim.formats.contacts.file_contacts import Names, add_file_contacts, element_solids
+from lgsim.formats.contacts.file_contacts import Names, add_file_contacts
 from lgsim.formats.link_inertias import TREATMENTS, errors_at, link_parameters, massless, warn_of_links
 from lgsim.formats.loop_files import add_loops
 from lgsim.formats.report import Dropped, FileWarning, Finding, Report
 from lgsim.formats.sdf_elements import SdfJoint, SdfModel, collision_pose
 from lgsim.formats.sdf_tree import Frames, spanning_tree
+from lgsim.formats.solids.element_solids import element_solids
+from lgsim.formats.solids.model_solids import SolidNames, add_file_solids, neighbors
 from lgsim.formats.unit_checks import odd_length, odd_range
 from lgsim.formats.urdf import ROOT_JOINT
 from lgsim.formats.urdf_elements import plane_axes
@@ -43,6 +45,8 @@ def load_sdf(
     loops: str | os.PathLike[str] | None = None,
     contacts: Names = (),
     contact_law: Mapping[str, Any] | None = None,
+    solids: SolidNames = (),
+    solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
     """The model of a machine from an SDF file of the versions 1.6 to 1.11.
 
@@ -71,6 +75,8 @@ def load_sdf(
             ``load_urdf``.
         loops: A TOML file with further loops; see ``lgsim.formats.loop_files.add_loops``.
         contacts, contact_law: Names of links whose <collision> touches, and the law, as for ``load_urdf``.
+        solids, solid_meshes: Names of links whose <collision> become solids, and what meshes become, as for
+            ``load_urdf``; a plane is the half-space below it, ``self_collide`` is not read.
 
     Returns:
         The model. A ``FileWarning`` tells what acts on the motion in the file and not in the model, another one counts
@@ -86,7 +92,7 @@ def load_sdf(
     """
     model, report = read_sdf(
         path, text=text, gravity=gravity, dtype=dtype, physical=physical, loops=loops, contacts=contacts,
-        contact_law=contact_law,
+        contact_law=contact_law, solids=solids, solid_meshes=solid_meshes,
     )  # fmt: skip
     if report.dropped:
         warnings.warn(f"{report.file}: {report.dropped}", FileWarning, stacklevel=2)
@@ -105,6 +111,8 @@ def read_sdf(
     loops: str | os.PathLike[str] | None = None,
     contacts: Names = (),
     contact_law: Mapping[str, Any] | None = None,
+    solids: SolidNames = (),
+    solid_meshes: Mapping[str, int] | None = None,
 ) -> tuple[Model, Report]:
     """(model, report): ``load_sdf`` with what was odd in the file; it gives no warnings.
 
@@ -115,7 +123,7 @@ def read_sdf(
         dtype: float32 or float64; None for JAX's default float.
         physical: "report", "nearest" or "error"; see ``load_urdf``.
         loops: A TOML file with further loops.
-        contacts, contact_law: See ``load_urdf``; what was not named is in the report.
+        contacts, contact_law, solids, solid_meshes: See ``load_urdf``; what was not named is in the report.
 
     Raises:
         FileError, ValueError, TypeError: see ``load_sdf``.
@@ -133,14 +141,20 @@ def read_sdf(
         model = writer.build(tree, closing)
     if loops is not None:
         model = add_loops(model, loops)
-    if contacts:
-        solids = {
+    if contacts or solids:
+        own = {
             name: list(element_solids(name, link.element, partial(collision_pose, link=name, out=sdf)))
             for name, link in sdf.links.items()
         }
-        model, assumed, left_out = add_file_contacts(model, solids, contacts, contact_law, sdf.element.error)
-        sdf.assumed.extend(assumed)
-        sdf.ignored.extend(left_out)
+        if contacts:
+            model, assumed, left_out = add_file_contacts(model, own, contacts, contact_law, sdf.element.error)
+            sdf.assumed.extend(assumed)
+            sdf.ignored.extend(left_out)
+        if solids:
+            apart = neighbors(frames.ends(joint) for joint in (*tree, *closing))
+            model, assumed, left_out = add_file_solids(model, own, solids, solid_meshes, apart, sdf.element.error)
+            sdf.assumed.extend(assumed)
+            sdf.ignored.extend(left_out)
     links = sdf.links | {name: sdf.links[link] for name, link in writer.carriers.items()}
     report = Report(
         file,

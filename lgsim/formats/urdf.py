@@ -14,10 +14,12 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.formats import urdf_elements, urdf_tree
-from lgsim.formats.contacts.file_contacts import Names, add_file_contacts, element_solids
+from lgsim.formats.contacts.file_contacts import Names, add_file_contacts
 from lgsim.formats.link_inertias import TREATMENTS, errors_at, link_parameters, massless, warn_of_links
 from lgsim.formats.loop_files import add_loops
 from lgsim.formats.report import FileWarning, Finding, Report
+from lgsim.formats.solids.element_solids import element_solids
+from lgsim.formats.solids.model_solids import SolidNames, add_file_solids, neighbors
 from lgsim.formats.unit_checks import odd_length, odd_range
 from lgsim.formats.urdf_elements import Link, Robot
 from lgsim.formats.urdf_tree import MOVES_BY_ITSELF
@@ -43,6 +45,8 @@ def load_urdf(
     loops: str | os.PathLike[str] | None = None,
     contacts: Names = (),
     contact_law: Mapping[str, Any] | None = None,
+    solids: SolidNames = (),
+    solid_meshes: Mapping[str, int] | None = None,
 ) -> Model:
     """The model of a robot from a URDF file.
 
@@ -71,6 +75,11 @@ def load_urdf(
             none by default. Spheres, capsules, boxes, cylinders by points on their rims and meshes (.stl, .obj) by some
             of their vertices; see ``lgsim.formats.contacts.file_contacts.add_file_contacts`` for the names of contacts.
         contact_law: The law's numbers for all of them, as ``Model.add_contact`` takes them.
+        solids: True, names of links whose <collision> become solids for ``lgsim.distance``, or by such a name what of
+            ``solid_meshes`` differs; none by default. Solids are named as contacts are, and two of links that a joint
+            joins never meet; see ``lgsim.formats.solids.model_solids.add_file_solids``.
+        solid_meshes: What meshes (.stl, .obj) become: ``{"vertices": n}``, the convex hull of n vertices, 20 by
+            default, with a radius that takes in what is left out, or ``{"capsules": n}``.
 
     Returns:
         The model.
@@ -92,6 +101,8 @@ def load_urdf(
         loops=loops,
         contacts=contacts,
         contact_law=contact_law,
+        solids=solids,
+        solid_meshes=solid_meshes,
     )
     freed = [finding for finding in report.assumed if MOVES_BY_ITSELF in finding.text]
     if freed:
@@ -113,6 +124,8 @@ def read_urdf(
     loops: str | os.PathLike[str] | None = None,
     contacts: Names = (),
     contact_law: Mapping[str, Any] | None = None,
+    solids: SolidNames = (),
+    solid_meshes: Mapping[str, int] | None = None,
 ) -> tuple[Model, Report]:
     """(model, report): ``load_urdf`` with what was odd in the file; it gives no warnings.
 
@@ -125,7 +138,7 @@ def read_urdf(
         physical: "report", "nearest" or "error"; see ``load_urdf``.
         missing_mimic: "error" or "free"; see ``load_urdf``.
         loops: A TOML file with loops.
-        contacts, contact_law: See ``load_urdf``; what was not named is in the report.
+        contacts, contact_law, solids, solid_meshes: See ``load_urdf``; what was not named is in the report.
 
     Raises:
         FileError, ValueError, TypeError: see ``load_urdf``.
@@ -146,14 +159,20 @@ def read_urdf(
         model = _build(robot, root, floating_base, parameters, builder)
     if loops is not None:
         model = add_loops(model, loops)
-    if contacts:
-        solids = {
+    if contacts or solids:
+        own = {
             name: list(element_solids(name, link.element, partial(urdf_elements.origin, out=robot)))
             for name, link in robot.links.items()
         }
-        model, assumed, left_out = add_file_contacts(model, solids, contacts, contact_law, robot.element.error)
-        robot.assumed.extend(assumed)
-        robot.ignored.extend(left_out)
+        if contacts:
+            model, assumed, left_out = add_file_contacts(model, own, contacts, contact_law, robot.element.error)
+            robot.assumed.extend(assumed)
+            robot.ignored.extend(left_out)
+        if solids:
+            apart = neighbors((joint.parent, joint.child) for joint in robot.joints.values())
+            model, assumed, left_out = add_file_solids(model, own, solids, solid_meshes, apart, robot.element.error)
+            robot.assumed.extend(assumed)
+            robot.ignored.extend(left_out)
     report = Report(
         file,
         inertias=tuple(inertias),

@@ -11,6 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Shaped
 
+from lgsim.dynamics.distances.distance import distance
 from lgsim.dynamics.frame_distance import Capsule, frame_distance
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.lie import conversions
@@ -51,6 +52,24 @@ class MinimumClearance(eqx.Module):
     def __call__(self, motion: SampledMotion) -> Float[Array, " pairs"]:
         """The smallest distances, m."""
         return jnp.min(frame_distance(motion.model, motion.q, self.pairs), axis=0)
+
+
+class LeastClearance(eqx.Module):
+    """The least distance of solids at the saved states, m, and the first time of it, s.
+
+    Attributes:
+        pairs: Names of solids and names of the others, see ``lgsim.distance``; by default all of
+            ``model.solid_pairs()``.
+    """
+
+    pairs: tuple[tuple[str, ...], tuple[str, ...]] | None = eqx.field(static=True, default=None)
+
+    def __call__(self, motion: SampledMotion) -> Float[Array, 2]:
+        """(the least distance, its time)."""
+        pairs = motion.model.solid_pairs() if self.pairs is None else self.pairs
+        least = jnp.min(distance(motion.model, motion.q, *pairs), axis=1)
+        at = jnp.argmin(least)
+        return jnp.stack([least[at], motion.time[at]])
 
 
 class FinalPose(eqx.Module):

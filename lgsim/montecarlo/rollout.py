@@ -39,7 +39,8 @@ from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
 
 _ROLLOUT_NUMBERS = ("q0", "v0", "tau0", "torques", "commands", "actuator_state", "control", "wrenches", "t0", "dt")
-_MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES, "mimic", "frames", "gravity", "loops")
+_MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES, "mimic", "frames", "gravity", "loops",
+                  "solids", "solid_poses", "grids")  # fmt: skip
 
 
 class SampledMotion(NamedTuple):

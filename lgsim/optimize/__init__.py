@@ -13,6 +13,7 @@ of an enumeration ``RESULTS``, whose text says how the search ended and what to 
 """
 
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
+from lgsim.optimize.clearance import Clearance, ObstacleCost, SelfCollision
 from lgsim.optimize.constraints import Constraint, EndConstraint, PathConstraint, StateBounds, joint_limits
 from lgsim.optimize.cost import Cost, FunctionCost, LeastSquares, Residual
 from lgsim.optimize.direct_shooting import DirectShooting, ShootingLeastSquares, ShootingMinimizer
@@ -54,6 +55,7 @@ __all__ = [
     "AugmentedLagrangian",
     "CenterOfMass",
     "CheckpointError",
+    "Clearance",
     "Constraint",
     "ControlEffort",
     "Cost",
@@ -79,12 +81,14 @@ __all__ = [
     "MPCController",
     "MPCState",
     "MultibodyDynamics",
+    "ObstacleCost",
     "PathConstraint",
     "Policy",
     "Posture",
     "Problem",
     "RateControlledDynamics",
     "Residual",
+    "SelfCollision",
     "ShootingLeastSquares",
     "ShootingMinimizer",
     "Solution",

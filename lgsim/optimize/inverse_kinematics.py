@@ -19,6 +19,7 @@ from lgsim.linalg.box_qp import native_box_minimum
 from lgsim.linalg.levenberg_marquardt import FixedFactorDamping
 from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
+from lgsim.optimize.clearance import Clearance
 from lgsim.optimize.constraints import check_order
 from lgsim.support import check
 from lgsim.support.messages import counted
@@ -59,6 +60,7 @@ class InverseKinematicsSolution(NamedTuple):
         result: ``INVERSE_KINEMATICS_RESULTS.successful``, or what went wrong (*batch).
         slack: Share of each velocity number's motion that moves no target and that no limit holds (*batch, nv): 0
             where targets and posture determine it, 1 where they say nothing of it.
+        shortfall: Length of what solids lack of their clearance (*batch), m; zero without one.
     """
 
     q: Float[Array, "*batch nq"]
@@ -67,6 +69,7 @@ class InverseKinematicsSolution(NamedTuple):
     iterations: Int[Array, " *batch"]
     result: INVERSE_KINEMATICS_RESULTS
     slack: Float[Array, "*batch nv"]
+    shortfall: Float[Array, " *batch"]
 
     def verdict(self, model: Model, index: int | tuple[int, ...] = ()) -> Verdict:
         """How the search for one target ended, with names; outside of ``jit``.
@@ -90,7 +93,9 @@ class InverseKinematicsSolution(NamedTuple):
             why = codes[codes.out_of_reach if chosen(self.result == codes.out_of_reach) else codes.max_iterations]
             worst = int(np.argmax(error))
             held = f"; at their limits: {first_names(bounds)}" if bounds else ""
-            said = f"failed: {why} Target {worst} of {len(error)} is missed by {error[worst]:.3g}{held}"
+            short = float(chosen(self.shortfall))
+            close = f"; solids are closer than their clearance by {short:.3g} m" if short > 0 else ""
+            said = f"failed: {why} Target {worst} of {len(error)} is missed by {error[worst]:.3g}{close}{held}"
             return Verdict(Outcome.FAILED, said, bounds)
         slack = chosen(self.slack)
         loose = [name for name, part in model.v_slices.items() if np.any(slack[part] > OPEN)]
@@ -128,6 +133,7 @@ class PoseResiduals(eqx.Module):
         posture: Configuration (nq,).
         posture_weight: Weight of the squares of the distance from it.
         frames: The frames' places in ``model.frame_names``.
+        clearance: What solids keep, or None.
     """
 
     model: Model
@@ -135,15 +141,36 @@ class PoseResiduals(eqx.Module):
     posture: Float[Array, " nq"]
     posture_weight: Float[Array, ""]
     frames: tuple[int, ...] = eqx.field(static=True)
+    clearance: Clearance | None = None
 
-    def errors(self, targets: Targets, q: Float[Array, " nq"]) -> list[Float[Array, " _"]]:
-        """The residual of each frame before weighting: (6,) for a pose, (3,) for a position; m and rad."""
+    @property
+    def rows(self) -> int:
+        """The number of residuals of ``errors``."""
+        return len(self.frames) + (self.clearance is not None)
+
+    def errors(
+        self, targets: Targets, q: Float[Array, " nq"], touching: Bool[Array, " pairs"] | None = None
+    ) -> list[Float[Array, " _"]]:
+        """The residual of each frame before weighting: (6,) for a pose, (3,) for a position; m and rad.
+
+        The last one is what solids lack of their clearance (pairs,), m, or of those that touch it what they have to
+        spare with a minus.
+        """
         poses = forward_kinematics(self.model, q)
-        return [_error(x, poses[i]) for i, x in zip(self.frames, targets, strict=True)]
+        found = [_error(x, poses[i]) for i, x in zip(self.frames, targets, strict=True)]
+        if self.clearance is not None:
+            short = self.clearance.state_value(q)
+            found.append(jnp.maximum(short, 0) if touching is None else jnp.where(touching, short, 0))
+        return found
+
+    def touching(self, q: Float[Array, " nq"], tolerance: Float[Array, ""]) -> Bool[Array, " pairs"] | None:
+        """Whether solids have nothing of their clearance to spare."""
+        return None if self.clearance is None else self.clearance.state_value(q) >= -tolerance
 
     def residual(self, errors: list[Float[Array, " _"]], q: Float[Array, " nq"]) -> Float[Array, " rows"]:
         """All residuals, weighted; half the sum of their squares is what a search minimizes."""
-        pairs = zip(self.weights, errors, strict=True)
+        weights = self.weights + [jnp.ones((), q.dtype)] * (len(errors) - len(self.weights))
+        pairs = zip(weights, errors, strict=True)
         rows = [jnp.sqrt(jnp.broadcast_to(w, r.shape)) * r for w, r in pairs]
         # a square root of zero would have no derivative
         root = jnp.where(
@@ -248,7 +275,7 @@ def _chosen(where: Bool[Array, " lanes"], a: Array, b: Array) -> Array:
 def _start(task: PoseResiduals, q: Float[Array, " nq"], options: SearchOptions) -> IterationState:
     """The state before the first iteration."""
     zero, no = jnp.zeros((), q.dtype), jnp.array(False)
-    errors, held = jnp.zeros(len(task.frames), q.dtype), jnp.zeros(task.model.nv, bool)
+    errors, held = jnp.zeros(task.rows, q.dtype), jnp.zeros(task.model.nv, bool)
     return IterationState(jnp.array(0), q, options.damping, errors, zero, held, no, no)
 
 
@@ -344,6 +371,7 @@ def inverse_kinematics(
     damping: float = 1e-3,
     max_iterations: int = 100,
     tolerance: float | None = None,
+    clearance: float | Clearance | None = None,
 ) -> InverseKinematicsSolution:
     """A configuration at which frames have given poses or positions, by damped least squares on the group:
     ``min 1/2 sum_i |W^1/2 log(target_i^-1 T_i(q))|^2 + w/2 |difference(posture, q)|^2`` with ``lower <= q <= upper``.
@@ -370,12 +398,16 @@ def inverse_kinematics(
         max_iterations: Largest number of iterations of a search.
         tolerance: Bound of each target's error; by default 1e-9 in float64 and 1e-4 in float32. With a posture the
             error is what the compromise leaves, and the gradient is compared.
+        clearance: The least distance of all ``model.solid_pairs()``, m, or a ``Clearance`` that says of which; by
+            default solids may overlap. What a pair lacks of it counts as an error of a target does: the search ends
+            where there is none, with a posture up to the compromise, and other guesses help where it is caught
+            behind an obstacle. In derivatives pairs without anything to spare stay so.
 
     Returns:
         The configurations, with the errors that are left and a result code that is a sentence.
 
     Raises:
-        ModelError: the machine has loops, which the search would open.
+        ModelError: the machine has loops, which the search would open, or no solids to keep a clearance.
         ValueError: there is no such frame, a shape is wrong, or the limits are infeasible.
         TypeError: dtypes differ from the model's.
 
@@ -404,7 +436,8 @@ def inverse_kinematics(
     options = SearchOptions(
         max_iterations, jnp.asarray(damping, model.dtype), _tolerance(tolerance, model.dtype), limits
     )
-    task = PoseResiduals(model, weights, home, jnp.asarray(posture_weight, model.dtype), frames)
+    kept = _kept(model, clearance)
+    task = PoseResiduals(model, weights, home, jnp.asarray(posture_weight, model.dtype), frames, kept)
     batch = jnp.broadcast_shapes(*(x.shape[:k] for x, k in targets))
     flat = [jnp.broadcast_to(x, (*batch, *x.shape[k:])).reshape(-1, *x.shape[k:]) for x, k in targets]
     out = _search(task, flat, guesses, options)
@@ -420,24 +453,31 @@ def _search(
     codes = INVERSE_KINEMATICS_RESULTS
 
     def solution(targets: Targets, s: IterationState) -> InverseKinematicsSolution:
-        q, slack = _implicit(task, targets, s.q, ~s.held)
+        q, slack = _implicit(task, targets, s.q, ~s.held, options.tolerance)
         result = codes.where(s.stop, codes.out_of_reach, codes.max_iterations)
         result = codes.where(s.met, codes.successful, result)
-        return InverseKinematicsSolution(q, s.errors, s.gradient, s.i, result, slack)
+        count = len(task.frames)
+        short = s.errors[count] if task.rows > count else jnp.zeros_like(s.gradient)
+        return InverseKinematicsSolution(q, s.errors[:count], s.gradient, s.i, result, slack, short)
 
     return jax.vmap(solution)(targets, best)
 
 
 def _implicit(
-    task: PoseResiduals, targets: Targets, q: Float[Array, " nq"], free: Bool[Array, " nv"]
+    task: PoseResiduals,
+    targets: Targets,
+    q: Float[Array, " nq"],
+    free: Bool[Array, " nv"],
+    tolerance: Float[Array, ""],
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """(q with the derivatives of the solution, those of one Newton step whose matrix is frozen; its slack)."""
     model, q = task.model, jax.lax.stop_gradient(q)
+    touching = jax.lax.stop_gradient(task.touching(q, tolerance))
 
     def gradient(task: PoseResiduals, targets: Targets, dv: Array) -> Array:
         def cost(dv: Array) -> Array:
             moved = model.retract(q, dv)
-            r = task.residual(task.errors(targets, moved), moved)
+            r = task.residual(task.errors(targets, moved, touching), moved)
             return r @ r / 2
 
         return jax.grad(cost)(dv)
@@ -468,6 +508,14 @@ def _target(model: Model, name: str, value: Any) -> tuple[Array, int]:
     if x.shape[-1:] == (3,):
         return x, x.ndim - 1
     raise ValueError(f"{name}: expected a pose (..., 4, 4) or a position (..., 3), got shape {x.shape}")
+
+
+def _kept(model: Model, clearance: float | Clearance | None) -> Clearance | None:
+    """The clearance of a number, with the model's dtype, so that another number compiles nothing."""
+    if clearance is None:
+        return None
+    given = clearance if isinstance(clearance, Clearance) else Clearance(model, clearance)
+    return Clearance(given.model, jnp.asarray(given.margin, model.dtype), given.pairs)
 
 
 def _each(weight: Any, count: int, several: bool) -> list[Any]:

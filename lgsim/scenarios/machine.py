@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import jax.numpy as jnp
@@ -14,7 +15,9 @@ from jaxtyping import Float
 from lgsim import data
 from lgsim.formats import FileError, Report, read_mjcf, read_sdf, read_urdf
 from lgsim.formats.loop_files import add_loops
+from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.multibody import Model
+from lgsim.scenarios.obstacles import solid_names, with_obstacles
 from lgsim.simulation.stops import resolved_contact_time, with_stops
 from lgsim.support.messages import unknown_name
 from lgsim.support.packages import package
@@ -27,7 +30,9 @@ SHIPPED = "lgsim:"
 """The beginning of the name of a machine that comes with lgsim."""
 
 
-MACHINE_KEYS = ("file", "floating_base", "gravity", "ignore_equalities", "loops")
+MACHINE_KEYS = (
+    "file", "floating_base", "gravity", "ignore_equalities", "loops", "solids", "solid_meshes", "obstacles", "apart",
+)  # fmt: skip
 """The keys of the table ``[machine]`` that say which machine it is."""
 
 
@@ -55,6 +60,8 @@ def read_machine(
     dtype: jnp.dtype | type | None = None,
     ignore_equalities: bool = False,
     loops: str | PathLike[str] | None = None,
+    solids: SolidNames = (),
+    solid_meshes: Mapping[str, int] | None = None,
 ) -> tuple[Model, Report]:
     """Read a machine from a URDF, SDF or MJCF file; the first element tells which it is.
 
@@ -65,6 +72,7 @@ def read_machine(
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: Whether a machine of an MJCF file whose bodies are tied is read without these ties.
         loops: A TOML file with loops, see ``lgsim.formats.loop_files``; None for those of the file.
+        solids, solid_meshes: What of the file becomes solids, see ``lgsim.load_urdf``; nothing by default.
 
     Returns:
         The machine, and what is odd in its file.
@@ -82,12 +90,13 @@ def read_machine(
         package("mujoco", "mjcf", "an MJCF file")
     if floating_base and tag in ("mujoco", "sdf"):
         raise FileError(str(file), None, f"floating_base: {ONLY_URDF}")
+    own: Any = {"solids": solids, "solid_meshes": solid_meshes}
     if tag == "mujoco":
-        model, report = read_mjcf(file, dtype=dtype, ignore_equalities=ignore_equalities)
+        model, report = read_mjcf(file, dtype=dtype, ignore_equalities=ignore_equalities, **own)
     elif tag == "sdf":
-        model, report = read_sdf(file, dtype=dtype)
+        model, report = read_sdf(file, dtype=dtype, **own)
     else:
-        model, report = read_urdf(file, floating_base, dtype=dtype)
+        model, report = read_urdf(file, floating_base, dtype=dtype, **own)
     if loops is not None:
         model = add_loops(model, loops)
     return (model if gravity is None else model.replace(gravity=jnp.asarray(gravity, model.dtype))), report
@@ -116,11 +125,14 @@ def machine_of(table: Table) -> MachineFile:
     floating_base = table.flag("floating_base", False)
     ignored, loops = table.flag("ignore_equalities", False), table.text("loops")
     with table.at("file"):
-        model, report = read_machine(file, floating_base=floating_base, gravity=gravity, ignore_equalities=ignored)
+        model, report = read_machine(
+            file, floating_base=floating_base, gravity=gravity, ignore_equalities=ignored, solids=solid_names(table),
+            solid_meshes=table.of("solid_meshes", dict, {}),
+        )  # fmt: skip
     if loops is not None:
         with table.at("loops"):
             model = add_loops(model, table.document.file.parent / loops)
-    return MachineFile(file.absolute(), model, report, floating_base)
+    return MachineFile(file.absolute(), with_obstacles(table, model), report, floating_base)
 
 
 def with_stops_of(table: Table, machine: MachineFile, dt: float) -> MachineFile:

@@ -11,6 +11,7 @@ from jax import Array
 from lgsim.dynamics import Capsule
 from lgsim.montecarlo import SampledMotion, outputs
 from lgsim.multibody import Model
+from lgsim.scenarios.tasks import named_solids
 from lgsim.support.messages import unknown_name
 from lgsim.support.toml_table import Table
 
@@ -41,7 +42,7 @@ def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
     Raises:
         ScenarioError: with file, line and key.
     """
-    table.only("keep", "attitudes", "positions", HISTORY, "distance", "clearance")
+    table.only("keep", "attitudes", "positions", HISTORY, "distance", "clearance", "least_clearance")
     found: dict[str, Output] = {}
     for i, name in enumerate(table.of("keep", list, ["final_q", "final_v"])):
         if name not in STATES:
@@ -56,7 +57,7 @@ def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
         if count > saved:
             raise table.fault(HISTORY, f"expected at most {saved}, the states that are kept, got {count}")
         found[HISTORY] = outputs.Subsampled(count)
-    for key, make in (("distance", _distance), ("clearance", _clearance)):
+    for key, make in (("distance", _distance), ("clearance", _clearance), ("least_clearance", _least_clearance)):
         for each in table.tables(key):
             name = each.text("name")
             if not name or name in found:
@@ -127,3 +128,12 @@ def _clearance(table: Table, model: Model) -> Output:
         radius = part.number("radius", 0.0, least=0.0)
         pair.append(Capsule(frame, *(jnp.asarray(x, model.dtype) for x in (start, end, radius))))
     return outputs.MinimumClearance([(pair[0], pair[1])])
+
+
+def _least_clearance(table: Table, model: Model) -> Output:
+    """The least distance of the machine's solids, or of some of them, from what they could meet, and its time."""
+    table.only("name", "solids")
+    pairs = model.solid_pairs(named_solids(table, "solids", model) or None)
+    if not pairs[0]:
+        raise table.fault(None, "no two solids could meet: give solids = true and [[machine.obstacles]] in [machine]")
+    return outputs.LeastClearance(pairs)

@@ -18,6 +18,7 @@ from lgsim.lie import quaternion, so3
 from lgsim.lie.action import Point
 from lgsim.multibody import Model
 from lgsim.multibody.topology import WORLD
+from lgsim.optimize.clearance import Clearance, ClearanceCost, ObstacleCost
 from lgsim.optimize.constraints import Constraint, EndConstraint
 from lgsim.optimize.cost import Residual
 from lgsim.optimize.problem import Problem
@@ -59,17 +60,19 @@ class Task(NamedTuple):
         cost: The weighted residuals, which are zero where the task is done.
         along: Whether the task holds at all times; else at the end alone.
         exact: Whether the task is a condition too.
+        condition: That condition; None for the residuals at the end.
     """
 
     name: str
     cost: Residual
     along: bool = False
     exact: bool = False
+    condition: Constraint | None = None
 
     @property
     def constraint(self) -> Constraint:
-        """The condition of an exact task: all residuals with a weight are zero at the end."""
-        return EndConstraint(function=_WeightedRows(self.cost))
+        """The condition of an exact task: its own, or all residuals with a weight are zero at the end."""
+        return EndConstraint(function=_WeightedRows(self.cost)) if self.condition is None else self.condition
 
     def errors(self, problem: Problem, result: Solution) -> list[tuple[float, str]]:
         """The distances of a solution from the task.
@@ -90,6 +93,8 @@ class Task(NamedTuple):
 
     def _parts(self, length: int) -> Sequence[tuple[slice | Int[np.ndarray, " part"], str]]:
         """(entries of the residuals, their unit): lengths first, then angles."""
+        if isinstance(self.cost, ClearanceCost):
+            return [(slice(None), "m")]
         if isinstance(self.cost, Posture):
             tree = self.cost.model.topology
             weights = np.broadcast_to(np.asarray(self.cost.weight), (length,))
@@ -126,7 +131,7 @@ def reach(table: Table, setting: Setting) -> Task:
     """
     table.only("frame", "position", "rotation", "quaternion", "weight", "exact")
     model, frame = setting.model, _frame(table, setting.model)
-    p, R = table.vector("position", 3), _rotation(table)
+    p, R = table.vector("position", 3), rotation_of(table)
     exact = table.flag("exact", False)
     if p is not None:
         within_reach(table, "position", (), setting, frame, p)
@@ -134,7 +139,7 @@ def reach(table: Table, setting: Setting) -> Task:
         raise table.fault(None, "expected a position, or a rotation or quaternion, or both")
     weight = _weight(table, 6 if p is not None and R is not None else 3)
     if p is not None and R is not None:
-        cost = FramePose(model=model, frame=frame, target=_like(model, _pose(R, p)), weight=weight)
+        cost = FramePose(model=model, frame=frame, target=_like(model, pose_of(R, p)), weight=weight)
         return Task(f"{frame} to a pose", cost, exact=exact)
     if p is not None:
         cost = FramePosition(model=model, frame=frame, target=_like(model, p), weight=weight)
@@ -210,13 +215,59 @@ def follow(table: Table, setting: Setting) -> Task:
     poses = []
     for i, row in enumerate(rows):
         with table.at(key, *places[i]):
-            poses.append(_pose(_matrix(row[4:]), row[1:4]))
+            poses.append(pose_of(_matrix(row[4:]), row[1:4]))
     weight, path = _weight(table, 6), _like(model, np.array(poses))
     cost = FramePosePath(model=model, frame=frame, times=times, poses=path, weight=weight)
     return Task(f"{frame} along a path of poses", cost, along=True)
 
 
-TASKS = {"reach": reach, "posture": posture, "follow": follow}
+def clear(table: Table, setting: Setting) -> Task:
+    """The task of a table ``[[clear]]``: solids of the machine keep a margin from all that they could meet, always.
+
+    Raises:
+        ScenarioError: a value is wrong, or the machine has no solids.
+    """
+    table.only("margin", "solids", "weight", "exact")
+    model = setting.model
+    margin = table.needed_number("margin")
+    names = named_solids(table, "solids", model)
+    pairs = model.solid_pairs(names or None)
+    if not pairs[0]:
+        raise table.fault(None, "no two solids could meet: give solids = true and [[machine.obstacles]] in [machine]")
+    weight, exact = table.number("weight", WEIGHT, least=0.0), table.flag("exact", False)
+    with table.at("margin"):
+        cost = ObstacleCost(model=model, margin=_like(model, margin), weight=weight, pairs=pairs)
+        condition = Clearance(model=model, margin=_like(model, margin), pairs=pairs) if exact else None
+    return Task(f"{margin:g} m clear", cost, along=True, exact=exact, condition=condition)
+
+
+def named_solids(table: Table, key: str, model: Model) -> list[str]:
+    """The solids of a list of their names, or of names of the frames that carry them.
+
+    Raises:
+        ScenarioError: there is none of a name.
+    """
+    found: list[str] = []
+    for i, name in enumerate(table.of(key, list, [])):
+        found += solids_of(table, key, model, name, i)
+    return found
+
+
+def solids_of(table: Table, key: str, model: Model, name: object, *inner: int) -> list[str]:
+    """The solids of one such name.
+
+    Raises:
+        ScenarioError: there is none.
+    """
+    solids = model.topology.solids
+    found = [s.name for s in solids if s.name == name] or [s.name for s in solids if s.frame == name]
+    if not found:
+        known = list(dict.fromkeys([*(s.name for s in solids), *(s.frame for s in solids)]))
+        raise table.fault(key, unknown_name("expected the name of a solid or of its link", str(name), known), *inner)
+    return found
+
+
+TASKS = {"reach": reach, "posture": posture, "follow": follow, "clear": clear}
 """For each kind of task the function that reads its table."""
 
 
@@ -317,7 +368,7 @@ def _weight(table: Table, length: int) -> float | Float[Array, " length"]:
     return jnp.asarray(weight)
 
 
-def _rotation(table: Table) -> Float[np.ndarray, "3 3"] | None:
+def rotation_of(table: Table) -> Float[np.ndarray, "3 3"] | None:
     """The matrix of a rotation vector or a quaternion; None where there is neither."""
     vector, wxyz = table.vector("rotation", 3), table.vector("quaternion", 4)
     if vector is not None and wxyz is not None:
@@ -342,7 +393,7 @@ def _matrix(wxyz: Float[np.ndarray, " 4"]) -> Float[np.ndarray, "3 3"]:
     return np.asarray(quaternion.Ad(jnp.asarray(wxyz / norm)))
 
 
-def _pose(R: Float[np.ndarray, "3 3"], p: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "4 4"]:
+def pose_of(R: Float[np.ndarray, "3 3"], p: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "4 4"]:
     """The homogeneous matrix of a rotation and a position."""
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = R, p

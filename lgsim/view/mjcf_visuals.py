@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from lgsim.formats.mjcf_compiled import CompiledFile, compile_file
-from lgsim.formats.mjcf_joints import pose
+from lgsim.formats.solids.geom_solids import PLANE, geom_solid
 from lgsim.multibody.topology import ROOT
-from lgsim.view.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Shape, Sphere
+from lgsim.view.shapes import Shape
 
 HIDDEN = 3
 """The group of geoms from which on MuJoCo's viewer shows none: the ones for collisions, by convention."""
-PLANE, MESH = 0, 7
-"""MuJoCo's types of geoms that are no primitives, by ``MjModel.geom_type``; 1, fields of heights, are not shown."""
-
-PRIMITIVES: dict[int, Callable[[Any], Geometry]] = {
-    2: lambda s: Sphere(float(s[0])),
-    3: lambda s: Capsule(float(s[0]), 2 * float(s[1])),
-    4: lambda s: Ellipsoid((float(s[0]), float(s[1]), float(s[2]))),
-    5: lambda s: Cylinder(float(s[0]), 2 * float(s[1])),
-    6: lambda s: Box((2 * float(s[0]), 2 * float(s[1]), 2 * float(s[2]))),
-}
-"""The solids by their type, of MuJoCo's sizes, which are halves."""
 
 
 def read_mjcf_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> dict[str, list[Shape]]:
@@ -61,18 +47,9 @@ def _shapes(file: CompiledFile, geoms: Any) -> dict[str, list[Shape]]:
     for geom in geoms:
         material = int(model.geom_matid[geom])
         red, green, blue, opacity = map(float, model.mat_rgba[material] if material >= 0 else model.geom_rgba[geom])
-        kind, body = int(model.geom_type[geom]), int(model.geom_bodyid[geom])
-        if opacity == 0 or not (kind in PRIMITIVES or kind == MESH):
+        solid = geom_solid(file, geom)
+        if opacity == 0 or solid.geometry is None or model.geom_type[geom] == PLANE:
             continue
-        solid = _mesh(model, int(model.geom_dataid[geom])) if kind == MESH else PRIMITIVES[kind](model.geom_size[geom])
-        shape = Shape(solid, pose(model.geom_pos[geom], model.geom_quat[geom]), (red, green, blue, opacity))
-        found.setdefault(file.names["body"][body] if body else ROOT, []).append(shape)
+        shape = Shape(solid.geometry(), solid.pose, (red, green, blue, opacity))
+        found.setdefault(solid.link, []).append(shape)
     return found
-
-
-def _mesh(model: Any, index: int) -> Mesh:
-    """A mesh, in the frame that MuJoCo gives it, whose pose the geom has."""
-    first, count = int(model.mesh_vertadr[index]), int(model.mesh_vertnum[index])
-    start, faces = int(model.mesh_faceadr[index]), int(model.mesh_facenum[index])
-    vertices = np.array(model.mesh_vert[first : first + count], float)
-    return Mesh(vertices, np.array(model.mesh_face[start : start + faces], int), flat=True)

@@ -11,11 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.formats import urdf_elements
-from lgsim.formats.contacts.mesh_files import mesh_file
 from lgsim.formats.report import FileWarning
-from lgsim.formats.xml import TEXT, Element, is_size, read
+from lgsim.formats.solids.element_solids import primitive
+from lgsim.formats.solids.mesh_files import mesh_file
+from lgsim.formats.xml import TEXT, Element, read
 from lgsim.support.packages import package
-from lgsim.view.shapes import GRAY, Box, Capsule, Color, Cylinder, Geometry, Mesh, Shape, Sphere
+from lgsim.view.shapes import GRAY, Color, Mesh, Shape
 
 
 def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> dict[str, list[Shape]]:
@@ -90,10 +91,10 @@ class _Reader:
             material = visual.child("material")
             color = None if material is None else self._material(material)
             geometry = visual.required("geometry")
-            found = [tag for tag in GEOMETRIES if geometry.child(tag) is not None]
-            if found:
-                element = geometry.required(found[0])
-                yield Shape(GEOMETRIES[found[0]](element), pose, color or GRAY)
+            made = primitive(geometry)
+            if made is not None:
+                _, solid, turn, _ = made
+                yield Shape(solid, pose @ turn, color or GRAY)
             else:
                 yield from self._mesh(geometry.required("mesh"), pose, color)
 
@@ -136,27 +137,6 @@ class _Reader:
     def _find(self, name: str) -> Path | None:
         """The path of a mesh's file; None where there is no such file."""
         return mesh_file(name, self.folder)
-
-
-def _box(element: Element) -> Geometry:
-    x, y, z = element.numbers("size", 3, (1.0, 1.0, 1.0))
-    return Box((x, y, z))
-
-
-def _cylinder(element: Element) -> Geometry:
-    return Cylinder(element.number("radius", holds=is_size), element.number("length", holds=is_size))
-
-
-def _capsule(element: Element) -> Geometry:
-    return Capsule(element.number("radius", holds=is_size), element.number("length", holds=is_size))
-
-
-def _sphere(element: Element) -> Geometry:
-    return Sphere(element.number("radius", holds=is_size))
-
-
-GEOMETRIES = {"box": _box, "cylinder": _cylinder, "sphere": _sphere, "capsule": _capsule}
-"""The primitives of <geometry>; a capsule is a common extension."""
 
 
 def _own_color(mesh: object) -> Color:

@@ -32,7 +32,7 @@ _HINTS = _SAFE and os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
 FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 """Options that shorten compilation; XLA after jaxlib 0.10 knows the second one no more."""
 
-_INLINE = 256
+_INLINE = 1
 """Entries up to which a constant is part of the code for sure."""
 
 

@@ -225,3 +225,11 @@ def test_pairs_that_cannot_be():
     ):  # fmt: skip
         with pytest.raises(ModelError, match=message):
             lgsim.distance(model, q, a, b)
+
+
+def test_sizes_may_be_constants_of_a_program():
+    """As where a compiled function closes over a machine: XLA ended the process at two pairs of different sizes."""
+    model = machine(SOLIDS["capsule"], geometry.Sphere(0.3)).add_solid("C", "a", geometry.Capsule(0.1, 0.5))
+    q = starts(1)[0]
+    found = jax.jit(lambda q: lgsim.distance(model, q, ["A", "C"], "B"))(q)
+    np.testing.assert_allclose(found, lgsim.distance(model, q, ["A", "C"], "B"), atol=1e-14)

@@ -150,7 +150,7 @@ def test_bad_meshes_and_geometries(tmp_path):
         ("<mesh filename='no.stl'/>", r":8: .*there is no file 'no.stl'"),
         ("<mesh filename='a.dae'/>", ":8: .*expected an .stl or .obj file, got 'a.dae'"),
         ("<mesh filename='empty.obj'/>", "expected vertices, got none in 'empty.obj'"),
-        ("<cone/>", "expected one of sphere, capsule, cylinder, box, mesh"),
+        ("<cone/>", "expected a sphere, capsule, cylinder, box or mesh"),
     ):  # fmt: skip
         for name in ("a.dae", "empty.obj"):
             (tmp_path / name).write_text("")

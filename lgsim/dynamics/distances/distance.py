@@ -154,7 +154,7 @@ def meetings(model: Model, poses: Transform, places: Places) -> Meeting:
     found, order = [], []
     for kinds, own, A, (one, other), T in _groups(model, poses, places):
         m = jax.vmap(pair_programs(*kinds).meeting)(one, other, T)
-        found.append(Meeting(m.distance, A.R @ m.normal, moved(A, m.first), moved(A, m.second)))
+        found.append(_moved_by(A, m))
         order += own
     return _sorted(found, order)
 
@@ -175,10 +175,27 @@ def _groups(model: Model, poses: Transform, places: Places) -> Iterator[tuple[An
     for k, (i, j) in enumerate(places):
         groups.setdefault((tree.solids[i].geometry, tree.solids[j].geometry), []).append(k)
     for kinds, own in groups.items():
-        sides = [np.array([places[k][side] for k in own]) for side in (0, 1)]
-        A, B = (row.select(poses, at) for at in sides)
-        T = Transform(A.R.T @ B.R, A.R.transpose_apply(B.p - A.p))
-        yield kinds, own, A, [_numbers(model, kind, at) for kind, at in zip(kinds, sides, strict=True)], T
+        first, second = (tuple(places[k][side] for k in own) for side in (0, 1))
+        A, T = _relative(first, second)(poses)
+        numbers = [_numbers(model, kind, np.array(at)) for kind, at in zip(kinds, (first, second), strict=True)]
+        yield kinds, own, A, numbers, T
+
+
+@cache
+def _relative(first: tuple[int, ...], second: tuple[int, ...]) -> Callable[[Transform], tuple[Transform, Transform]]:
+    """Of poses (s, *batch): (those of the first solids of pairs, those of the second ones in them)."""
+
+    def core(poses: Transform) -> tuple[Transform, Transform]:
+        A, B = (row.select(poses, np.array(at)) for at in (first, second))
+        return A, Transform(A.R.T @ B.R, A.R.transpose_apply(B.p - A.p))
+
+    return batch_last(core)
+
+
+@batch_last
+def _moved_by(A: Transform, m: Meeting) -> Meeting:
+    """Meetings in the frame in which those of their first solids have the poses A."""
+    return Meeting(m.distance, A.R @ m.normal, moved(A, m.first), moved(A, m.second))
 
 
 def _sorted(found: list[Any], order: list[int]) -> Any:
@@ -215,9 +232,10 @@ def _slopes(places: Places) -> Callable[[Model, Array], tuple[Array, Array]]:
     def core(model: Model, q: Array) -> tuple[Array, Array]:
         tree = model.topology
         m = meetings(model, solid_poses(model, q), places)
-        v, w = (Vec(*(x[None] for x in y)) for y in _moving_screws(model, q))
-        n, moment = (Vec(*(x[:, None] for x in y)) for y in (m.normal, m.first.cross(m.normal)))
-        J = (n.dot(v) + moment.dot(w)) * jnp.asarray(_carried(tree, places), q.dtype)
+        # the pairs, which are many, on the inner axis
+        v, w = (Vec(*(x[:, None] for x in y)) for y in _moving_screws(model, q))
+        n, moment = (Vec(*(x[None] for x in y)) for y in (m.normal, m.first.cross(m.normal)))
+        J = ((n.dot(v) + moment.dot(w)) * jnp.asarray(_carried(tree, places).T, q.dtype)).T
         if tree.has_mimic:
             J = row.gathered(model, J.T).T
         return m.distance, J

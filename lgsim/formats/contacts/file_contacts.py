@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from lgsim.formats.contacts.mesh_files import mesh_file, mesh_vertices
 from lgsim.formats.report import Finding
-from lgsim.formats.xml import TEXT, Element, FileError, is_size
+from lgsim.formats.solids.file_solid import FileSolid
+from lgsim.formats.xml import FileError
 from lgsim.multibody import contacts as shapes
 from lgsim.multibody.contacts import Sized
+from lgsim.multibody.geometry import Box, Capsule, Cylinder, Mesh, Sphere
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
 from lgsim.support.messages import unknown_name
@@ -29,29 +28,9 @@ Names = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
 """Names of links, or numbers of the law by the name of the link."""
 
 
-class Solid(NamedTuple):
-    """A solid of a link.
-
-    Attributes:
-        link: The name of the link, which is that of its frame.
-        pose: In the link's frame, (4, 4).
-        shape: ``shape(most)``: what touches, ``most`` being the number of vertices of a mesh that are kept.
-        error: The error of a message about its element.
-        finding: The remark of a text about its element.
-        assumed: What a shape of lgsim lacks of it.
-    """
-
-    link: str
-    pose: Float[np.ndarray, "4 4"]
-    shape: Callable[[int], Sized]
-    error: Callable[[str], FileError]
-    finding: Callable[[str], Finding]
-    assumed: str = ""
-
-
 def add_file_contacts(
     model: Model,
-    solids: Mapping[str, Sequence[Solid]],
+    solids: Mapping[str, Sequence[FileSolid]],
     names: Names,
     law: Mapping[str, Any] | None,
     error: Callable[[str], FileError],
@@ -80,7 +59,8 @@ def add_file_contacts(
         given = {**(law or {}), **numbers}
         most = given.pop("most", VERTICES)
         for i, solid in enumerate(solids[key]):
-            name, frame, shape = key if len(solids[key]) == 1 else f"{key} {i}", solid.link, solid.shape(most)
+            name, frame = key if len(solids[key]) == 1 else f"{key} {i}", solid.link
+            shape, lacks = touching(solid, most)
             try:
                 if not np.array_equal(solid.pose, np.eye(4)):
                     frame = f"{name} collision"
@@ -89,71 +69,29 @@ def add_file_contacts(
             except ModelError as fault:
                 raise solid.error(str(fault)) from fault
             used.add(id(solid))
-            if solid.assumed:
-                assumed.append(solid.finding(solid.assumed))
+            if lacks:
+                assumed.append(solid.finding(lacks))
     every = {id(solid): solid for group in solids.values() for solid in group}
     return model, assumed, [solid.finding(LEFT_OUT) for key, solid in every.items() if key not in used]
 
 
-def element_solids(link: str, element: Element, poses: Callable[[Element], Any]) -> Iterator[Solid]:
-    """The solids of a link of a URDF or SDF file.
+def touching(solid: FileSolid, most: int) -> tuple[Sized, str]:
+    """(what touches of a solid, what that lacks of it).
 
     Args:
-        link: The name of the link.
-        element: The element <link>.
-        poses: The pose (4, 4) of a <collision> in the link's frame.
+        solid: The solid.
+        most: The number of vertices of a mesh that are kept.
 
     Raises:
-        FileError: an element lacks something.
+        FileError: contacts have no such shape, or the mesh cannot be read.
     """
-    for collision in element.children("collision"):
-        subject = f"link {link!r}: <collision>"
-        geometry = collision.required("geometry")
-        pose = poses(collision)
-        found = [kind for kind in SOLIDS if geometry.child(kind) is not None]
-        at = geometry.required(found[0]) if found else geometry
-
-        def finding(text: str, line: int = collision.line, subject: str = subject) -> Finding:
-            return Finding(line, subject, text)
-
-        if not found:
-            known = ", ".join(SOLIDS)
-
-            def refuse(most: int, at: Element = at, known: str = known) -> Sized:
-                raise at.error(f"expected one of {known}, which are all that contacts have shapes of")
-
-            yield Solid(link, pose, refuse, at.error, finding)
-            continue
-        shape, assumed = SOLIDS[found[0]](at)
-        yield Solid(link, pose, shape, at.error, finding, assumed)
-
-
-def _number(at: Element, name: str) -> float:
-    """A size that URDF has as an attribute and SDF as an element."""
-    child = at.child(name)
-    return at.number(name, holds=is_size) if child is None else child.value(is_size)
-
-
-def _sphere(at: Element) -> tuple[Callable[[int], Sized], str]:
-    made = shapes.sphere(_number(at, "radius"))
-    return lambda most: made, ""
-
-
-def _capsule(at: Element) -> tuple[Callable[[int], Sized], str]:
-    made = shapes.capsule(_number(at, "radius"), _number(at, "length"))
-    return lambda most: made, ""
-
-
-def _box(at: Element) -> tuple[Callable[[int], Sized], str]:
-    child = at.child("size")
-    x, y, z = at.numbers("size", 3, (1.0, 1.0, 1.0)) if child is None else child.content(3)
-    made = shapes.box(x, y, z)
-    return lambda most: made, ""
-
-
-def _cylinder(at: Element) -> tuple[Callable[[int], Sized], str]:
-    made = cylinder(_number(at, "radius"), _number(at, "length"))
-    return lambda most: made, ROUND
+    geometry = None if solid.geometry is None else solid.geometry()
+    if isinstance(geometry, Mesh):
+        return shapes.vertices(geometry.vertices, most=most), "is a mesh; some of its vertices touch"
+    if type(geometry) not in TOUCHING:
+        raise solid.error("expected a sphere, capsule, cylinder, box or mesh: others have no contacts")
+    make, assumed = TOUCHING[type(geometry)]
+    return make(geometry), assumed
 
 
 ROUND = f"is a cylinder; {RIM} points on each of its rims touch"
@@ -167,29 +105,10 @@ def cylinder(radius: float, length: float) -> Sized:
     ])  # fmt: skip
 
 
-def _mesh(at: Element) -> tuple[Callable[[int], Sized], str]:
-    uri = at.child("uri")
-    name = at.name("filename") if uri is None else uri.words
-    child = at.child("scale")
-    scale = np.array(at.numbers("scale", 3, (1.0, 1.0, 1.0)) if child is None else child.content(3))
-
-    def made(most: int) -> Sized:
-        path = mesh_file(name, None if at.file == TEXT else Path(at.file).resolve().parent)
-        if path is None:
-            raise at.error(f"there is no file {name!r}")
-        try:
-            return shapes.vertices(mesh_vertices(path) * scale, most=most)
-        except (OSError, ValueError) as fault:
-            raise at.error(f"the mesh cannot be read: {fault}") from fault
-
-    return made, "is a mesh; some of its vertices touch"
-
-
-SOLIDS: Mapping[str, Callable[[Element], tuple[Callable[[int], Sized], str]]] = {
-    "sphere": _sphere,
-    "capsule": _capsule,
-    "cylinder": _cylinder,
-    "box": _box,
-    "mesh": _mesh,
+TOUCHING: Mapping[type, tuple[Callable[[Any], Sized], str]] = {
+    Sphere: (lambda solid: shapes.sphere(solid.radius), ""),
+    Capsule: (lambda solid: shapes.capsule(solid.radius, solid.length), ""),
+    Cylinder: (lambda solid: cylinder(solid.radius, solid.length), ROUND),
+    Box: (lambda solid: shapes.box(*solid.size), ""),
 }
-"""The solids of <geometry>; a capsule is a common extension of URDF."""
+"""The shape of a contact by the solid, and what it lacks of that."""

@@ -83,8 +83,33 @@ def convex_hull(points: Any, most: int = VERTICES, radius: float = 0.0, scale: f
 
 
 def sag(hull: ConvexHull, points: Any) -> float:
-    """How far points, (n, 3), m, are outside of the faces of a hull without its radius, m; at most their distance."""
-    made = facets(hull.at)
-    if not len(made.normals):
-        return float(np.max(np.linalg.norm(np.asarray(points) - np.array(hull.at[0]), axis=1)))
-    return max(0.0, float(np.max(np.asarray(points) @ made.normals.T - made.offsets)))
+    """How far points, (n, 3), m, are outside of a hull without its radius and scale, m: the largest distance."""
+    made, at = facets(hull.at), np.array(hull.at)
+    given = np.asarray(points, float)
+    if len(made.normals):
+        given = given[np.max(given @ made.normals.T - made.offsets, axis=1) > 0]
+    if not len(given):
+        return 0.0
+    if not len(made.triangles):
+        ends = at[made.corners]
+        return float(np.max(_from_segments(given, ends[:1], ends[-1:])))
+    a, b, c = (at[made.triangles[:, i]] for i in range(3))
+    n = np.cross(b - a, c - a)
+    square = np.sum(n * n, axis=1)
+    over = given[:, None] - a
+    height = np.abs(np.sum(over * n, axis=-1)) / np.sqrt(square)
+    s = np.sum(np.cross(over, c - a) * n, axis=-1) / square
+    t = np.sum(np.cross(b - a, over) * n, axis=-1) / square
+    within = (s >= 0) & (t >= 0) & (s + t <= 1)
+    nearest = np.min(np.where(within, height, np.inf), axis=1)
+    for first, second in ((a, b), (b, c), (c, a)):
+        nearest = np.minimum(nearest, np.min(_from_segments(given, first, second), axis=1))
+    return float(np.max(nearest))
+
+
+def _from_segments(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """The distances (n, k) of points (n, 3) from segments (k, 3) to (k, 3)."""
+    way, off = end - start, points[:, None] - start
+    square = np.sum(way * way, axis=-1)
+    share = np.clip(np.sum(off * way, axis=-1) / np.where(square > 0, square, 1), 0, 1)
+    return np.linalg.norm(off - share[..., None] * way, axis=-1)

@@ -1,13 +1,15 @@
-"""Mesh files that files of machines name: where they are, and their vertices."""
+"""Mesh files that files of machines name: where they are, their vertices and triangles."""
 
 from __future__ import annotations
 
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+
+from lgsim.multibody.geometry import Mesh
 
 PACKAGES = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")
 """The variables of the environment that list folders with packages."""
@@ -38,16 +40,18 @@ def mesh_file(name: str, folder: Path | None) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def mesh_vertices(path: Path) -> Float[np.ndarray, "n 3"]:
-    """The vertices of an STL or OBJ file, each once.
+def read_mesh(path: Path) -> Mesh:
+    """The vertices of an STL or OBJ file, each once, and its triangles.
 
     Raises:
         ValueError: it is neither of the two, or has no vertices.
         OSError: it cannot be read.
     """
     data = path.read_bytes()
+    faces: list[list[int]] | None = None
     if path.suffix.lower() == ".obj":
         found = _numbers(data, r"^\s*v\s+(.*)$")
+        faces = _fans(data, len(found))
     elif path.suffix.lower() != ".stl":
         raise ValueError(f"expected an .stl or .obj file, got {path.name!r}")
     elif len(data) >= _HEAD and len(data) == _HEAD + _FACET.itemsize * int.from_bytes(data[80:_HEAD], "little"):
@@ -56,10 +60,25 @@ def mesh_vertices(path: Path) -> Float[np.ndarray, "n 3"]:
         found = _numbers(data, r"^\s*vertex\s+(.*)$")
     if not len(found):
         raise ValueError(f"expected vertices, got none in {path.name!r}")
-    _, first = np.unique(found, axis=0, return_index=True)
-    return found[np.sort(first)]
+    corners = np.arange(len(found) // 3 * 3).reshape(-1, 3) if faces is None else np.array(faces, int).reshape(-1, 3)
+    _, first, again = np.unique(found, axis=0, return_index=True, return_inverse=True)
+    kept = np.sort(first)
+    place = np.searchsorted(kept, first)[again.ravel()]
+    return Mesh(found[kept], place[corners], flat=True)
 
 
-def _numbers(data: bytes, pattern: str) -> Float[np.ndarray, "n 3"]:
+def _fans(data: bytes, count: int) -> list[list[int]]:
+    """The triangles of the faces of an OBJ file, as fans; negative numbers count from the last vertex."""
+    found = []
+    for line in re.findall(r"^\s*f\s+(.*)$", data.decode("utf-8", "replace"), re.MULTILINE):
+        ring = [int(word.partition("/")[0]) for word in line.split()]
+        ring = [i - 1 if i > 0 else count + i for i in ring]
+        if any(not 0 <= i < count for i in ring):
+            raise ValueError(f"expected faces of {count} vertices, got {line!r}")
+        found += [[ring[0], a, b] for a, b in pairwise(ring[1:])]
+    return found
+
+
+def _numbers(data: bytes, pattern: str) -> np.ndarray:
     lines = re.findall(pattern, data.decode("utf-8", "replace"), re.MULTILINE)
     return np.array([[float(x) for x in line.split()[:3]] for line in lines], float).reshape(-1, 3)

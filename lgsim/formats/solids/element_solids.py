@@ -1,0 +1,124 @@
+"""The solids of URDF and SDF: their <geometry>, and their <collision> elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from lgsim.formats.report import Finding
+from lgsim.formats.solids.file_solid import FileSolid
+from lgsim.formats.solids.mesh_files import mesh_file, read_mesh
+from lgsim.formats.xml import TEXT, Element, is_size
+from lgsim.multibody.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Sphere
+
+
+def element_solids(link: str, element: Element, poses: Callable[[Element], Any]) -> Iterator[FileSolid]:
+    """The solids of the <collision> elements of a link of a URDF or SDF file.
+
+    Args:
+        link: The name of the link.
+        element: The element <link>.
+        poses: The pose (4, 4) of a <collision> in the link's frame.
+
+    Raises:
+        FileError: an element lacks something.
+    """
+    for collision in element.children("collision"):
+        geometry = collision.required("geometry")
+        at = poses(collision)
+
+        def finding(text: str, line: int = collision.line) -> Finding:
+            return Finding(line, f"link {link!r}: <collision>", text)
+
+        made = primitive(geometry)
+        mesh = geometry.child("mesh")
+        if made is not None:
+            kind, solid, turn, inner = made
+            yield FileSolid(link, at @ turn, lambda solid=solid: solid, kind, inner.error, finding)
+        elif mesh is not None:
+            yield FileSolid(link, at, lambda mesh=mesh: element_mesh(mesh), "mesh", mesh.error, finding)
+        else:
+            tags = [node.tag for node in geometry.node.iterchildren() if isinstance(node.tag, str)]
+            yield FileSolid(link, at, None, tags[0] if tags else "nothing", geometry.error, finding)
+
+
+def primitive(geometry: Element) -> tuple[str, Geometry, Float[np.ndarray, "4 4"], Element] | None:
+    """(its tag, the solid, its pose in its element, its element) of a <geometry> that is no mesh; None for others."""
+    for tag, make in PRIMITIVES.items():
+        if geometry.child(tag) is not None:
+            at = geometry.required(tag)
+            solid, turn = make(at)
+            return tag, solid, turn, at
+    return None
+
+
+def element_mesh(at: Element) -> Mesh:
+    """The mesh of an element <mesh> of URDF or SDF, scaled.
+
+    Raises:
+        FileError: there is no such file, or it is no .stl or .obj file.
+    """
+    uri = at.child("uri")
+    name = at.name("filename") if uri is None else uri.words
+    child = at.child("scale")
+    scale = np.array(at.numbers("scale", 3, (1.0, 1.0, 1.0)) if child is None else child.content(3))
+    path = mesh_file(name, None if at.file == TEXT else Path(at.file).resolve().parent)
+    if path is None:
+        raise at.error(f"there is no file {name!r}")
+    try:
+        mesh = read_mesh(path)
+    except (OSError, ValueError) as fault:
+        raise at.error(f"the mesh cannot be read: {fault}") from fault
+    return Mesh(mesh.vertices * scale, mesh.faces, flat=True)
+
+
+def _number(at: Element, name: str) -> float:
+    """A size that URDF has as an attribute and SDF as an element."""
+    child = at.child(name)
+    return at.number(name, holds=is_size) if child is None else child.value(is_size)
+
+
+def _box(at: Element) -> Geometry:
+    child = at.child("size")
+    x, y, z = at.numbers("size", 3, (1.0, 1.0, 1.0)) if child is None else child.content(3)
+    return Box((x, y, z))
+
+
+def _ellipsoid(at: Element) -> Geometry:
+    x, y, z = at.required("radii").content(3)
+    return Ellipsoid((x, y, z))
+
+
+def _plane(at: Element) -> tuple[Geometry, Float[np.ndarray, "4 4"]]:
+    child = at.child("normal")
+    normal = np.array([0.0, 0.0, 1.0] if child is None else child.content(3))
+    length = np.linalg.norm(normal)
+    if not length > 0:
+        raise at.error("normal: expected a vector other than zero")
+    z = normal / length
+    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
+    x /= np.linalg.norm(x)
+    turn = np.eye(4)
+    turn[:3, :3] = np.stack([x, np.cross(z, x), z], axis=1)
+    return HalfSpace(), np.eye(4) if np.array_equal(z, [0, 0, 1]) else turn
+
+
+def _straight(
+    make: Callable[[Element], Geometry],
+) -> Callable[[Element], tuple[Geometry, Float[np.ndarray, "4 4"]]]:
+    return lambda at: (make(at), np.eye(4))
+
+
+PRIMITIVES: Mapping[str, Callable[[Element], tuple[Geometry, Float[np.ndarray, "4 4"]]]] = {
+    "sphere": _straight(lambda at: Sphere(_number(at, "radius"))),
+    "capsule": _straight(lambda at: Capsule(_number(at, "radius"), _number(at, "length"))),
+    "cylinder": _straight(lambda at: Cylinder(_number(at, "radius"), _number(at, "length"))),
+    "box": _straight(_box),
+    "ellipsoid": _straight(_ellipsoid),
+    "plane": _plane,
+}
+"""The solids of <geometry>; a capsule is a common extension of URDF, ellipsoids and planes are of SDF alone."""

@@ -1,0 +1,33 @@
+"""A solid as a file of a machine has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from lgsim.formats.report import Finding
+from lgsim.formats.xml import FileError
+from lgsim.multibody.geometry import Geometry, Mesh
+
+
+class FileSolid(NamedTuple):
+    """A solid of a link.
+
+    Attributes:
+        link: The name of the link, which is that of its frame.
+        pose: In the link's frame, (4, 4), m.
+        geometry: Reads it: a solid or a mesh; None for a kind that lgsim does not know.
+        kind: The word that the file has for its kind.
+        error: The error of a message about its element.
+        finding: The remark of a text about its element.
+    """
+
+    link: str
+    pose: Float[np.ndarray, "4 4"]
+    geometry: Callable[[], Geometry | Mesh] | None
+    kind: str
+    error: Callable[[str], FileError]
+    finding: Callable[[str], Finding]

@@ -1,0 +1,119 @@
+"""The solids of MJCF: geoms, as MuJoCo compiles them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lgsim.formats.mjcf_compiled import CompiledFile
+from lgsim.formats.mjcf_joints import pose
+from lgsim.formats.report import Finding
+from lgsim.formats.solids.file_solid import FileSolid
+from lgsim.formats.solids.model_solids import SolidNames, add_file_solids
+from lgsim.formats.xml import FileError
+from lgsim.multibody.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Sphere
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ROOT
+from lgsim.support.messages import unknown_name
+
+PLANE, MESH = 0, 7
+"""MuJoCo's types of geoms that have no size of their own, by ``MjModel.geom_type``."""
+GEOMS: Mapping[int, Callable[[Any], Geometry]] = {
+    2: lambda s: Sphere(float(s[0])),
+    3: lambda s: Capsule(float(s[0]), 2 * float(s[1])),
+    4: lambda s: Ellipsoid((float(s[0]), float(s[1]), float(s[2]))),
+    5: lambda s: Cylinder(float(s[0]), 2 * float(s[1])),
+    6: lambda s: Box((2 * float(s[0]), 2 * float(s[1]), 2 * float(s[2]))),
+}
+"""The other ones, of MuJoCo's sizes, which are halves."""
+KINDS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
+"""MuJoCo's words for its types of geoms."""
+
+
+def geom_solid(file: CompiledFile, geom: int) -> FileSolid:
+    """The solid of a geom, of the world by "world"."""
+    model = file.model
+    kind, body = int(model.geom_type[geom]), int(model.geom_bodyid[geom])
+    made: Callable[[], Geometry | Mesh] | None = None
+    if kind == MESH:
+        made = partial(geom_mesh, model, int(model.geom_dataid[geom]))
+    elif kind == PLANE:
+        made = HalfSpace
+    elif kind in GEOMS:
+        made = partial(GEOMS[kind], model.geom_size[geom])
+    return FileSolid(
+        file.names["body"][body] if body else ROOT,
+        pose(model.geom_pos[geom], model.geom_quat[geom]),
+        made,
+        KINDS[kind] if kind < len(KINDS) else f"type {kind}",
+        partial(file.error, "geom", geom),
+        partial(file.finding, "geom", geom),
+    )
+
+
+def geom_mesh(model: Any, index: int) -> Mesh:
+    """A mesh, in the frame that MuJoCo gives it, whose pose the geom has."""
+    first, count = int(model.mesh_vertadr[index]), int(model.mesh_vertnum[index])
+    start, faces = int(model.mesh_faceadr[index]), int(model.mesh_facenum[index])
+    vertices = np.array(model.mesh_vert[first : first + count], float)
+    return Mesh(vertices, np.array(model.mesh_face[start : start + faces], int), flat=True)
+
+
+def collides(file: CompiledFile, geom: int) -> bool:
+    """Whether a geom can touch anything."""
+    return bool(file.model.geom_contype[geom] or file.model.geom_conaffinity[geom])
+
+
+def kept_apart(file: CompiledFile, first: int, second: int) -> bool:
+    """Whether MuJoCo never looks for contacts of two geoms: by their contype and conaffinity, or by <exclude>.
+
+    Pairs of <pair> it does look at. What bodies and their parents have is left to ``Model.solid_pairs``.
+
+    Source: MuJoCo's documentation, chapter "Computation", section "Collision detection", "Selection".
+    """
+    model = file.model
+    pairs = {frozenset(pair) for pair in zip(model.pair_geom1.tolist(), model.pair_geom2.tolist(), strict=True)}
+    if frozenset((first, second)) in pairs:
+        return False
+    bodies = sorted(int(model.geom_bodyid[geom]) for geom in (first, second))
+    excluded = (bodies[0] << 16) + bodies[1], (bodies[1] << 16) + bodies[0]
+    types, affinities = model.geom_contype, model.geom_conaffinity
+    meets = int(types[first]) & int(affinities[second]) or int(types[second]) & int(affinities[first])
+    return not meets or any(int(signature) in excluded for signature in model.exclude_signature)
+
+
+def add_solid_geoms(
+    file: CompiledFile, model: Model, names: SolidNames, meshes: Mapping[str, int] | None
+) -> tuple[Model, list[Finding], list[Finding]]:
+    """(the model with geoms as solids by their names, what was assumed, what was left out).
+
+    Raises:
+        FileError: there is no geom or body of a name that can touch, or a geom is no solid.
+    """
+    made: dict[str, list[FileSolid]] = {}
+    places: dict[int, int] = {}
+    bodies: dict[str, list[str]] = {}
+    for geom in range(file.model.ngeom):
+        if collides(file, geom):
+            name, solid = file.names["geom"][geom], geom_solid(file, geom)
+            made[name], places[id(solid)] = [solid], geom
+            bodies.setdefault(solid.link, []).append(name)
+    given = names
+    if not isinstance(names, bool):
+        keys = [names] if isinstance(names, str) else names
+        own = names if isinstance(names, Mapping) else {key: {} for key in keys}
+        for key in own:
+            if key not in made and key not in bodies:
+                known = [*made, *bodies]
+                raise FileError(
+                    file.file, None, unknown_name("solids: expected names with collision shapes", key, known)
+                )
+        given = {geom: how for key, how in own.items() for geom in ([key] if key in made else bodies.get(key, [key]))}
+
+    def apart(a: FileSolid, b: FileSolid) -> bool:
+        return kept_apart(file, places[id(a)], places[id(b)])
+
+    return add_file_solids(model, made, given, meshes, apart, partial(FileError, file.file, None))

@@ -1,0 +1,137 @@
+"""Solids of files as solids of a model: which are read, how meshes become convex, which pairs never meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from lgsim.formats.report import Finding
+from lgsim.formats.solids.file_solid import FileSolid
+from lgsim.formats.xml import FileError
+from lgsim.multibody.geometry import Geometry, Mesh, convex_hull, fit_capsules, sag
+from lgsim.multibody.geometry.convex_hulls import VERTICES
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ModelError
+from lgsim.support.messages import unknown_name
+
+SolidNames = bool | str | Sequence[str] | Mapping[str, Mapping[str, int]]
+"""Whether all solids are read, or names of links, or by such a name how its meshes become solids."""
+MESHES = ("vertices", "capsules")
+"""What meshes become: a convex hull of so many vertices, or so many capsules."""
+LEFT_OUT = "is no solid of the model: it was not named"
+
+Placed = tuple[str, str, Geometry, np.ndarray]
+
+
+def add_file_solids(
+    model: Model,
+    solids: Mapping[str, Sequence[FileSolid]],
+    names: SolidNames,
+    meshes: Mapping[str, int] | None,
+    apart: Callable[[FileSolid, FileSolid], bool],
+    error: Callable[[str], FileError],
+) -> tuple[Model, list[Finding], list[Finding]]:
+    """(the model with solids of its file, what was assumed, what was left out).
+
+    A link's only solid has the link's name, several are "<link> 0", "<link> 1" and so on; of several capsules that
+    stand for a mesh each is "<solid>.0" and so on.
+
+    Args:
+        model: The machine.
+        solids: The solids by the name of their link, or by one of their own.
+        names: True for all, or names, or a mapping from them to what of ``meshes`` differs.
+        meshes: ``{"vertices": n}``: the convex hull of n vertices, 20 by default, with the radius that takes in what is
+            left out; ``{"capsules": n}``: n capsules that hold it.
+        apart: Whether the file keeps two solids from meeting.
+        error: The error of a message about the file.
+
+    Raises:
+        FileError: no solid has that name, a mesh cannot be read, or the solid cannot be.
+    """
+    every = names is True
+    given: Mapping[str, Mapping[str, int]] = (
+        names
+        if isinstance(names, Mapping)
+        else {key: {} for key in (solids if names is True else [names] if isinstance(names, str) else names or ())}
+    )
+    assumed, left_out, used = [], [], set()
+    placed: list[Placed] = []
+    parts: list[tuple[FileSolid, list[str]]] = []
+    for key, own in given.items():
+        if not every and not solids.get(key):
+            raise error(unknown_name("solids: expected names with collision shapes", key, list(solids)))
+        how = _how({**(meshes or {}), **own} if not own else dict(own), error)
+        for i, solid in enumerate(solids[key]):
+            if id(solid) in used:
+                continue
+            name = key if len(solids[key]) == 1 else f"{key} {i}"
+            used.add(id(solid))
+            if solid.geometry is None:
+                text = f"is {_a(solid.kind)}, which distances do not know"
+                if not every:
+                    raise solid.error(text)
+                left_out.append(solid.finding(text))
+                continue
+            made, remark = _convex(solid, solid.geometry(), how)
+            if remark:
+                assumed.append(solid.finding(remark))
+            own_names = [name] if len(made) == 1 else [f"{name}.{k}" for k in range(len(made))]
+            placed += [(n, solid.link, g, solid.pose @ T) for n, (g, T) in zip(own_names, made, strict=True)]
+            parts.append((solid, own_names))
+    try:
+        model = model.add_solids(placed)
+    except ModelError as fault:
+        raise error(str(fault)) from fault
+    never = [(a, b) for (s, first), (t, second) in combinations(parts, 2) if apart(s, t) for a in first for b in second]
+    rest = {id(solid): solid for group in solids.values() for solid in group}
+    left_out += [solid.finding(LEFT_OUT) for key, solid in rest.items() if key not in used]
+    return model.exclude(never) if never else model, assumed, left_out
+
+
+def neighbors(ends: Iterable[tuple[str, str]]) -> Callable[[FileSolid, FileSolid], bool]:
+    """Whether two solids are of one link, or of two that a joint joins, of the links at the ends of all joints."""
+    joined = {frozenset(pair) for pair in ends}
+    return lambda a, b: a.link == b.link or frozenset((a.link, b.link)) in joined
+
+
+def _how(given: Mapping[str, int], error: Callable[[str], FileError]) -> tuple[str, int]:
+    """(what meshes become, how many)."""
+    for key in given:
+        if key not in MESHES:
+            raise error(unknown_name(f"solids: expected one of {', '.join(MESHES)} for meshes", key, list(MESHES)))
+    if len(given) > 1:
+        raise error(f"solids: expected one of {', '.join(MESHES)} for meshes, got both")
+    kind, count = next(iter(given.items()), ("vertices", VERTICES))
+    if not isinstance(count, int) or count < 1:
+        raise error(f"solids: {kind}: expected a whole number of one or more, got {count!r}")
+    return kind, count
+
+
+def _convex(
+    solid: FileSolid, geometry: Geometry | Mesh, how: tuple[str, int]
+) -> tuple[list[tuple[Geometry, np.ndarray]], str]:
+    """([(a solid that distances know, its pose)], what is said of it)."""
+    still = np.eye(4)
+    if isinstance(geometry, Geometry) and not type(geometry).drawn_alone:
+        return [(geometry, still)], ""
+    mesh = geometry.triangles()
+    kind, count = how
+    try:
+        if kind == "capsules":
+            made = fit_capsules(mesh.vertices, count)
+            return list(made), f"is {_a(solid.kind)}; {len(made)} capsules stand for it"
+        hull = convex_hull(mesh.vertices, count)
+        beyond = sag(hull, mesh.vertices)
+        hull = replace(hull, radius=beyond)
+    except ValueError as fault:
+        raise solid.error(str(fault)) from fault
+    more = f" with a radius of {beyond:.2g} m" if beyond > 0 else ""
+    said = f"is {_a(solid.kind)}; the convex hull of {len(hull.at)} points{more} stands for it"
+    return [(hull, still)], said
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

@@ -1,0 +1,198 @@
+"""Solids of a machine that keep away from obstacles and from each other: as costs, and as a condition."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jaxtyping import Float
+
+from lgsim.dynamics.distances.distance import checked_pairs, distance, distance_jacobian
+from lgsim.integrators.method import Number
+from lgsim.lie.action import Action, Point
+from lgsim.multibody.contacts.contact_checks import carrier
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import WORLD, ModelError
+from lgsim.optimize.constraints import Constraint
+from lgsim.optimize.cost import Control, StateResidual, check_weight
+from lgsim.simulation.state_space import StateSpace
+
+Pairs = tuple[tuple[str, ...], tuple[str, ...]]
+"""Names of solids, and names of the others, as ``Model.solid_pairs`` gives them."""
+
+
+def _named(pairs: Any) -> Pairs | None:
+    """Pairs of names that do not change."""
+    return None if pairs is None else (tuple(pairs[0]), tuple(pairs[1]))
+
+
+class ClearanceCost(StateResidual):
+    """Half the squares of how much closer than a margin the solids of some pairs are, ``r = max(margin - d(q), 0)``.
+
+    It is zero where all are far enough, and its gradient is continuous where that of the distance is.
+    """
+
+    model: eqx.AbstractVar[Model]
+    margin: eqx.AbstractVar[Any]
+    weight: eqx.AbstractVar[Any]
+    pairs: eqx.AbstractVar[Pairs | None]
+
+    def __check_init__(self) -> None:
+        check_weight(type(self).__name__, self.weight)
+        check_clearance(type(self).__name__, self.model, self.margin, self.solid_pairs)
+
+    @property
+    @abstractmethod
+    def solid_pairs(self) -> Pairs:
+        """The pairs that are looked at."""
+
+    def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+        return shortfall(self.model, self.margin, self.solid_pairs, y[: self.model.nq])
+
+    def linear(
+        self, action: Action, t: Number, y: Point, u: Control, args: Any
+    ) -> tuple[Float[Array, " rows"], Float[Array, "rows n"]]:
+        """The residuals and their derivative, by the closed form of the distances where states are (q, v)."""
+        if not isinstance(action, StateSpace) or u is not None:
+            return super().linear(action, t, y, u, args)
+        d, J = distance_jacobian(self.model, y[: self.model.nq], *self.solid_pairs)
+        short = jnp.asarray(self.margin, d.dtype) - d
+        J = jnp.where(short[:, None] > 0, -J, 0)
+        return jnp.maximum(short, 0), jnp.pad(J, ((0, 0), (0, action.dim - self.model.nv)))
+
+
+class ObstacleCost(ClearanceCost):
+    """What keeps a machine away from the solids of the world: half the squares of ``r = max(margin - d(q), 0)``, m.
+
+    Attributes:
+        model: The machine; with solids, see ``Model.add_solid`` and ``Model.replace_solid``.
+        margin: The distance from which on a pair costs nothing, m: one number or one for each pair.
+        weight: One number or one for each pair.
+        pairs: Names of solids and names of the others; by default all of ``model.solid_pairs()`` of which one solid is
+            fixed to the world.
+
+    Raises:
+        ModelError: there is no such solid or no pair.
+        ValueError: the margin is not finite or has a wrong shape, a weight is negative.
+    """
+
+    model: Model
+    margin: Any
+    weight: Any = 1.0
+    pairs: Pairs | None = eqx.field(static=True, default=None, converter=_named)
+
+    @property
+    def solid_pairs(self) -> Pairs:
+        return pairs_with_world(self.model) if self.pairs is None else self.pairs
+
+
+class SelfCollision(ClearanceCost):
+    """What keeps moving bodies of a machine away from each other: half the squares of ``r = max(margin - d(q), 0)``, m.
+
+    Attributes:
+        model: The machine; with solids, see ``Model.add_solid``.
+        margin: The distance from which on a pair costs nothing, m: one number or one for each pair.
+        weight: One number or one for each pair.
+        pairs: Names of solids and names of the others; by default all of ``model.solid_pairs()`` that both move, which
+            leaves out neighbors and the pairs of ``Model.exclude``.
+
+    Raises:
+        ModelError, ValueError: as ``ObstacleCost``.
+    """
+
+    model: Model
+    margin: Any
+    weight: Any = 1.0
+    pairs: Pairs | None = eqx.field(static=True, default=None, converter=_named)
+
+    @property
+    def solid_pairs(self) -> Pairs:
+        return pairs_that_move(self.model) if self.pairs is None else self.pairs
+
+
+class Clearance(Constraint):
+    """The condition that the solids of some pairs are at least a margin apart, ``margin - d(q) <= 0``, at every node.
+
+    Between two nodes nothing is asked: a point of the machine that moves with speed s comes at most ``s dt / 2``
+    nearer than at the nearer one, so that such a margin is enough for a motion that is clear at all times.
+
+    Attributes:
+        model: The machine; with solids, see ``Model.add_solid``.
+        margin: The least distance, m: one number or one for each pair.
+        pairs: Names of solids and names of the others; by default all of ``model.solid_pairs()``.
+
+    Raises:
+        ModelError, ValueError: as ``ObstacleCost``.
+    """
+
+    model: Model
+    margin: Any = 0.0
+    pairs: Pairs | None = eqx.field(static=True, default=None, converter=_named)
+    equality: bool = eqx.field(static=True, default=False, init=False)
+    on_path: bool = eqx.field(static=True, default=True, init=False)
+    at_end: bool = eqx.field(static=True, default=True, init=False)
+
+    def __check_init__(self) -> None:
+        check_clearance("Clearance", self.model, self.margin, self.solid_pairs)
+
+    @property
+    def solid_pairs(self) -> Pairs:
+        """The pairs that are looked at."""
+        return self.model.solid_pairs() if self.pairs is None else self.pairs
+
+    def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
+        return self.state_value(y)
+
+    def state_value(self, y: Point) -> Float[Array, " rows"]:
+        """``margin - d`` of each pair in a state, m."""
+        d = distance(self.model, y[: self.model.nq], *self.solid_pairs)
+        return jnp.asarray(self.margin, d.dtype) - d
+
+
+def shortfall(model: Model, margin: Any, pairs: Pairs, q: Float[Array, " nq"]) -> Float[Array, " pairs"]:
+    """How much closer than a margin solids are, ``max(margin - d(q), 0)``, m."""
+    d = distance(model, q, *pairs)
+    return jnp.maximum(jnp.asarray(margin, d.dtype) - d, 0)
+
+
+def pairs_with_world(model: Model) -> Pairs:
+    """The pairs of ``model.solid_pairs()`` of which one solid is fixed to the world."""
+    return _of(model, lambda moving: not all(moving))
+
+
+def pairs_that_move(model: Model) -> Pairs:
+    """The pairs of ``model.solid_pairs()`` both of which are on bodies that move."""
+    return _of(model, all)
+
+
+def _of(model: Model, chosen: Any) -> Pairs:
+    tree = model.topology
+    moves = {solid.name: carrier(tree, solid.frame) != WORLD for solid in tree.solids}
+    kept = [pair for pair in zip(*model.solid_pairs(), strict=True) if chosen([moves[name] for name in pair])]
+    return tuple(a for a, _ in kept), tuple(b for _, b in kept)
+
+
+def check_clearance(owner: str, model: Model, margin: Any, pairs: Pairs) -> None:
+    """Check a margin and pairs.
+
+    Raises:
+        ModelError: there is no pair, or no such solid.
+        ValueError: the margin is not finite, or neither one number nor one for each pair.
+    """
+    if not pairs[0]:
+        raise ModelError(
+            f"{owner}: the model has no pair of solids that could meet; see Model.add_solid and Model.solid_pairs"
+        )
+    checked_pairs(model.topology, *pairs)
+    if np.shape(margin) not in ((), (len(pairs[0]),)):
+        raise ValueError(
+            f"{owner}: margin: expected one number or one for each of {len(pairs[0])} pairs, got shape"
+            f" {np.shape(margin)}"
+        )
+    if not isinstance(margin, Tracer) and not np.all(np.isfinite(np.asarray(margin))):
+        raise ValueError(f"{owner}: margin: expected finite numbers, m, got {margin}")
