@@ -90,6 +90,23 @@ def test_the_rings_of_cassies_toes():
     assert "lgsim.with_stops or model.lock" in motion.result
 
 
+@pytest.mark.exhaustive
+def test_toes_of_a_free_cassie_are_closed():
+    """Nothing is held: rows that almost depend on each other do not keep the search from its end."""
+    model, _ = read_sdf(CASSIE)
+    q = model.neutral()
+    for side in ("left", "right"):
+        for joint, angle in (("foot-op", -1.0), ("tarsus-crank-joint", -1.0), ("crank-rod-joint", 1.0)):
+            q = q.at[model.q_slices[f"{side}-{joint}"]].set(angle)
+    found = lgsim.close_loops(model, q)
+    assert found.verdict(model).converged and int(found.iterations) < 20
+    # the nearest one: in the metric, what is left of the way stands on all directions that keep the loops closed
+    J, M = np.asarray(lgsim.loop_jacobian(model, found.q)), np.asarray(lgsim.mass_matrix(model, q))
+    away = M @ np.asarray(model.difference(q, found.q))
+    along = np.linalg.svd(J)[2][11:]
+    assert np.abs(along @ away).max() < 1e-8 * np.abs(away).max()
+
+
 def test_gears_are_refused():
     with pytest.raises(FileError, match=r"cassie.sdf:130: joint 'left-roll-joint': type: .*, got 'gearbox', which"):
         read_sdf(CASSIE.with_name("cassie.sdf"))
