@@ -1,6 +1,6 @@
 """Machines with loops beside Pinocchio's constraintDynamics and MuJoCo's equality constraints.
 
-    python benchmarks/loops.py --quick     short runs of the same rows
+    python benchmarks/loops.py --quick     short runs of the same rows, of Cassie alone
     python benchmarks/loops.py             all, and a record in benchmarks/results
 
 Needs the extra `oracle` (pin, mujoco, example-robot-data). Pinocchio is called one state at a time from Python, which
@@ -26,10 +26,10 @@ jax.config.update("jax_enable_x64", True)
 
 def run(report):
     """All tables."""
-    tables.accelerations(report)
+    seconds = tables.accelerations(report)
     tables.derivatives(report)
     tables.projection(report)
-    tables.compiling(report)
+    tables.compiling(report, seconds)
     four_bar.closure(report)
 
 

@@ -76,9 +76,18 @@ def rod(builder, name, parent, placement, axis, length, mass):
     )  # fmt: skip
 
 
+DIFFERENT = 128
+"""States of a machine, which a larger batch repeats."""
+
+
 def states(name, batch):
     """(q, v, tau) (batch, ...) with the loops closed and velocities along them."""
-    model = machine(name)
+    return tuple(x[np.arange(batch) % DIFFERENT] for x in _states(name))
+
+
+@cache
+def _states(name):
+    model, batch = machine(name), DIFFERENT
     rng = np.random.default_rng(0)
     q = model.retract(model.neutral(), 0.15 * jnp.asarray(rng.normal(size=(batch, model.nv))))
     if name == "Delta":  # arms down, forearms inwards

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import jax
@@ -17,6 +18,13 @@ import lgsim
 from loops_parts.machines import Peer, machine, states, tree
 
 NAMES = ("Cassie", "Delta")
+QUICK = NAMES[:1]
+"""The machine of a quick run, whose seconds are those of compiling."""
+
+
+def names(report):
+    """The machines of a run."""
+    return QUICK if report.quick else NAMES
 
 
 def tiled(f, *axes):
@@ -36,14 +44,28 @@ def in_turns(functions, repeats):
     return {name: float(np.median(found)) for name, found in samples.items()}
 
 
+@contextmanager
+def without_lowered_programs():
+    """No program that an earlier process has lowered is at hand."""
+    before = os.environ.get("LGSIM_CACHE_DIR")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LGSIM_CACHE_DIR"] = folder
+        yield
+    os.environ.pop("LGSIM_CACHE_DIR")
+    if before is not None:
+        os.environ["LGSIM_CACHE_DIR"] = before
+
+
 def accelerations(report):
-    """Closed accelerations beside Pinocchio's and beside those of the tree."""
-    rows, batch = [], 1024
-    for name in NAMES:
+    """Closed accelerations beside Pinocchio's and beside those of the tree; seconds to compile both, by machine."""
+    rows, batch, compiling = [], 1024, {}
+    for name in names(report):
         model, given, peer = machine(name), states(name, batch), Peer(name)
         bare = tree(model)
-        closed, _ = harness.compiled(tiled(lgsim.forward_dynamics, None, 0, 0, 0), model, *given)
-        alone, _ = harness.compiled(tiled(lgsim.forward_dynamics, None, 0, 0, 0), bare, *given)
+        with without_lowered_programs():
+            closed, first = harness.compiled(tiled(lgsim.forward_dynamics, None, 0, 0, 0), model, *given)
+            alone, second = harness.compiled(tiled(lgsim.forward_dynamics, None, 0, 0, 0), bare, *given)
+        compiling[name] = {"closed": first, "tree": second}
         few = peer.states(*(x[:128] for x in given))
         seconds = in_turns(
             {
@@ -79,14 +101,18 @@ def accelerations(report):
         ["machine", "lgsim", "its tree", "Pinocchio", "ratio", "closed / tree", "difference"],
         rows,
     )
+    return compiling
 
 
 def derivatives(report):
     """All derivatives by q, v and tau."""
     rows, batch = [], 256
-    for name in NAMES:
+    # this program is one of XLA's: the lower level compiles in half the time and runs within 3 % of the other one
+    options = {"xla_backend_optimization_level": 1} if report.quick else None
+    for name in names(report):
         model, given, peer = machine(name), states(name, batch), Peer(name)
-        program, _ = harness.compiled(tiled(lgsim.forward_dynamics_derivatives, None, 0, 0, 0), model, *given)
+        derivatives = tiled(lgsim.forward_dynamics_derivatives, None, 0, 0, 0)
+        program, _ = harness.compiled(derivatives, model, *given, options=options)
         few = peer.states(*(x[:64] for x in given))
         seconds = in_turns(
             {"lgsim": lambda f=program, m=model, x=given: f(m, *x), "Pinocchio": peer.derivatives(few)},
@@ -105,7 +131,7 @@ def derivatives(report):
 def projection(report):
     """A step of MK4 with its restoration, and without."""
     rows, batch, steps = [], 256, 10
-    for name in NAMES:
+    for name in names(report):
         model, (q, v, _) = machine(name), states(name, batch)
 
         def motion(model, q, v):
@@ -145,22 +171,28 @@ COMPILE = """
 import sys, time, jax
 jax.config.update("jax_enable_x64", True)
 import lgsim
-from loops_parts.machines import machine, states, tree
+from loops_parts.machines import machine, tree
 jax.jit(lambda x: x + 1).lower(1.0).compile()
-model, (q, v, tau) = machine(sys.argv[1]), states(sys.argv[1], 1)
+model = machine(sys.argv[1])
 model = model if sys.argv[2] == "closed" else tree(model)
+q, still = model.neutral(), jax.numpy.zeros(model.nv)
 start = time.process_time()
-jax.jit(lambda m, *x: lgsim.forward_dynamics(m, *x)).lower(model, q[0], v[0], tau[0]).compile()
+jax.jit(lambda m, *x: lgsim.forward_dynamics(m, *x)).lower(model, q, still, still).compile()
 print(time.process_time() - start)
 """
 """Seconds to trace and compile accelerations in a process that has no lowered program at hand."""
 
 
-def compiling(report):
-    """Seconds to trace and compile accelerations, closed and of the tree, each in processes of its own."""
+def compiling(report, once):
+    """Seconds to trace and compile accelerations, closed and of the tree.
+
+    Each in processes of its own; in a quick run those that ``accelerations`` took.
+    """
     rows = []
-    for name in NAMES[:1] if report.quick else NAMES:
-        taken = {key: min(_compile(name, key) for _ in range(1 if report.quick else 3)) for key in ("closed", "tree")}
+    for name in names(report):
+        taken = once[name]
+        if not report.quick:
+            taken = {key: min(_compile(name, key) for _ in range(3)) for key in taken}
         rows.append([name, taken["closed"], taken["tree"], taken["closed"] / taken["tree"]])
         if name == "Cassie":  # that of 18 rows on 21 joints is a figure alone
             report.bound(f"{name}: compiling in that of its tree", taken["closed"] / taken["tree"], at_most=2.5)

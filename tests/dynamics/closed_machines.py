@@ -113,3 +113,9 @@ def closed_state(model, seed=0, speed=1.0):
     J = np.asarray(lgsim.loop_jacobian(model, q))
     v = speed * rng.normal(size=model.nv)
     return q, jnp.asarray(v - np.linalg.pinv(J, rcond=1e-9) @ (J @ v))
+
+
+def closed_states(model, count, seed=0, speed=1.0):
+    """``closed_state`` of several seeds, one after another (count, ...)."""
+    found = [closed_state(model, seed + i, speed) for i in range(count)]
+    return tuple(jnp.stack(x) for x in zip(*found, strict=True))

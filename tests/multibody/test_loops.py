@@ -5,6 +5,7 @@ A kind added to ``loops.KINDS`` must be in ``SAMPLES``, and then is tested.
 
 import inspect
 import re
+from pathlib import Path
 
 import jax.numpy as jnp
 import mpmath
@@ -90,6 +91,14 @@ def test_every_kind_is_tested():
     found = {x for _, x in inspect.getmembers(loops, inspect.isclass) if issubclass(x, LoopKind)}
     assert set(KINDS) == {kind for kind in found if not inspect.isabstract(kind)}
     assert {type(kind.joint) for kind, _ in SAMPLES.values() if isinstance(kind, JointTie)} == set(CLOSING)
+
+
+def test_a_kind_is_one_file_of_at_most_60_lines():
+    files = [Path(inspect.getfile(kind)) for kind in KINDS]
+    assert len(set(files)) == len(KINDS) and {file.parent for file in files} == {Path(loops.__file__).parent}
+    for file in files:
+        lines = len(file.read_text().splitlines())
+        assert lines <= 60, f"{file.name} has {lines} lines; what kinds share has files of its own"
 
 
 ROWS = {

@@ -15,9 +15,15 @@ from lgsim.multibody.inertia import mass_center_inertia
 
 
 class Twin:
-    def __init__(self, model):
+    """The model in Pinocchio, built from its numbers; or a model of Pinocchio's that has joints of the same names."""
+
+    def __init__(self, model, built=None):
         self.model = model
         tree = model.topology
+        if built is not None:
+            self.pin, self.ids = built, [built.getJointId(name) for name in tree.joint_names]
+            self._place()
+            return
         self.pin = pin.Model()
         self.pin.gravity.linear = np.asarray(model.gravity)
         self.ids = []
@@ -30,11 +36,15 @@ class Twin:
             mass, center, inertia = (np.asarray(x) for x in mass_center_inertia(model.inertias[i]))
             self.pin.appendBodyToJoint(new, pin.Inertia(float(mass), center, inertia), pin.SE3.Identity())
             self.ids.append(new)
+        self._place()
+
+    def _place(self):
+        """Where coordinates are, and the armature, which bodies do not bring."""
         self.pin.armature = np.zeros(self.pin.nv)
         self.v_index = np.concatenate(
             [np.arange(self.pin.joints[j].idx_v, self.pin.joints[j].idx_v + self.pin.joints[j].nv) for j in self.ids]
         )
-        self.pin.armature[self.v_index] = np.asarray(model.armature)
+        self.pin.armature[self.v_index] = np.asarray(self.model.armature)
         self.data = self.pin.createData()
 
     def q(self, q):

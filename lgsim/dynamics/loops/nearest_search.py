@@ -41,6 +41,8 @@ CLOSED, STILL, SURE, ALMOST = 0.75, 0.6, 0.4, 0.45
 """The unit of rounding to these powers: misfits, beside the length of the machine, of closed loops; steps, in rad, at
 which nothing moves any more; steps so small that rounding hides by how much they lower the distance; misfits that count
 as closed where no step lowers them, as of hinges that a file makes parallel to its digits."""
+UNDAMPED = 1e-2
+"""kappa below which steps along the closed set are Newton's: each is a small share of the last one, or rounding."""
 LOWERED = 1e-3
 """The share of misfits by which a step has to lower them."""
 
@@ -176,7 +178,9 @@ def nearest_closed(
         size = jnp.max(jnp.abs(step.along) * in_rad)
         judged = jnp.isfinite(s.distance)
         kappa = jnp.where(usable, jnp.where(judged, s.kappa / 8, s.kappa), jnp.maximum(4 * s.kappa, STIFFENING))
-        nearest = usable & (size * (1 + s.kappa) <= still)
+        # rows that almost depend on others leave steps that rounding hides, and that do not shrink
+        idle = (s.kappa <= UNDAMPED) & (s.size <= sure) & (size <= sure) & (size >= s.size / 2)
+        nearest = usable & ((size * (1 + s.kappa) <= still) | idle)
         count = s.along + 1
         base = jnp.where(better, s.q, s.base)
         done = nearest | (count > ALONG)

@@ -14,7 +14,6 @@ Source: Hairer, Lubich, Wanner, Geometric Numerical Integration, 2006, IV.4.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -42,12 +41,6 @@ def residual(model: Model, q: Array) -> Array:
             a, b = at.joint_rows
             parts.append(x[b] - at.kind.values(x[a], at.numbers(model))[0])
     return loop_ends.in_order(parts, order)
-
-
-def gaps(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
-    """(residuals, their rates ``J v``), each (m, *batch)."""
-    q, v = mc.full(model, q, v)
-    return residual(model, q), rates_at(model, q)(v)
 
 
 def rates_at(model: Model, q: Array) -> Callable[[Array], Array]:
@@ -79,8 +72,17 @@ def _restored(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     return configuration.retract_rows(tree, q, -correct(residual(model, q))), v
 
 
-closure_gaps = batch_last(gaps)
-"""``gaps`` of one state."""
+closure_residual = batch_last(lambda model, q: residual(model, *mc.full(model, q)))
+"""``residual`` of one state."""
+
+
+@batch_last
+def closure_rates(model: Model, q: Array, v: Array) -> Array:
+    """The rates ``J v`` of the residuals (m,) of one state."""
+    q, v = mc.full(model, q, v)
+    return rates_at(model, q)(v)
+
+
 closure_projector = batch_last(closed_jacobians.projector)
 """``M^-1 J'`` (nv, m) of one state, and ``J M^-1 J'``."""
 
@@ -106,21 +108,12 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[A
     projector = closure_projector(model, new_q)
     dx = jnp.zeros_like(v) if still(dq) else configuration.velocity(tree, q, dq)
     rates = jnp.zeros_like(v) if still(dv) else dv
-
-    def moved(d_model: Any, dx: Array, dv: Array) -> tuple[Array, Array]:
-        here = (model, new_q, new_v)
-        return change_along(closure_gaps, here, (d_model, configuration.rate(tree, new_q, dx), dv))
-
-    def corrected(r: Array) -> Array:
-        return corrected_by(projector, r)
-
-    dr, du = moved(d_model, dx, rates)
-    back = corrected(dr)
-    fixed = jnp.zeros_like(v)
-    _, du_back = change_along(
-        lambda q, v: closure_gaps(model, q, v), (new_q, new_v), (configuration.rate(tree, new_q, -back), fixed)
-    )
-    return (new_q, new_v), (configuration.rate(tree, new_q, dx - back), rates - corrected(du + du_back))
+    here = (model, new_q)
+    dr = change_along(closure_residual, here, (d_model, configuration.rate(tree, new_q, dx)))
+    dx = dx - corrected_by(projector, dr)
+    back = configuration.rate(tree, new_q, dx)
+    du = change_along(closure_rates, (*here, new_v), (d_model, back, rates))
+    return (new_q, new_v), (back, rates - corrected_by(projector, du))
 
 
 restored = batch_last(_restored, _rule)

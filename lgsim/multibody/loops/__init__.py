@@ -1,9 +1,14 @@
-"""What closes loops, one kind a file; a new one subclasses ``FrameLoop`` or ``JointLoop`` and is added to ``KINDS``."""
+"""What closes loops, one kind a file of at most 60 lines: its rows and its residual.
 
+A new kind subclasses ``FrameLoop``, ``SteadyLoop`` or ``JointLoop`` and is added to ``KINDS``.
+"""
+
+from lgsim.multibody.loops.closing_joints import CLOSING
 from lgsim.multibody.loops.joint_polynomial import Coupling
-from lgsim.multibody.loops.joint_tie import CLOSING, JointTie
+from lgsim.multibody.loops.joint_tie import JointTie
 from lgsim.multibody.loops.loop import FrameLoop, JointLoop, Loop, LoopKind, Relative
 from lgsim.multibody.loops.rod import Rod
+from lgsim.multibody.loops.steady_loop import SteadyLoop
 
 KINDS: tuple[type[LoopKind], ...] = (JointTie, Rod, Coupling)
 """Every kind: what the generated tests run over."""
@@ -19,4 +24,5 @@ __all__ = [
     "LoopKind",
     "Relative",
     "Rod",
+    "SteadyLoop",
 ]

@@ -9,7 +9,8 @@ import numpy as np
 
 from lgsim.multibody.joint import Joint
 from lgsim.multibody.joints import Free, Universal
-from lgsim.multibody.loops.joint_tie import CLOSING, JointTie
+from lgsim.multibody.loops.closing_joints import CLOSING
+from lgsim.multibody.loops.joint_tie import JointTie
 from lgsim.multibody.loops.loop import FrameLoop, Loop
 from lgsim.multibody.number_checks import check_loop_numbers
 from lgsim.multibody.topology import ROOT, ModelError, Topology

@@ -1,0 +1,48 @@
+"""Loops that forbid elementary motions of b: their rows T are unit wrenches along the axes of b."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+
+from lgsim.multibody.loops.loop import FrameLoop, Numbers
+from lgsim.spatial import Force, Transform, Vec
+
+
+@dataclass(frozen=True)
+class SteadyLoop(FrameLoop):
+    """A tie whose rows are constant in b: it lists what they forbid, and gives the residual."""
+
+    @property
+    @abstractmethod
+    def forbidden(self) -> tuple[tuple[bool, int], ...]:
+        """(whether it turns, the axis) of each row."""
+
+    @property
+    def steady(self) -> bool:
+        """The rows are constant in b."""
+        return True
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Slides and turns."""
+        return tuple(("turn about " if turns else "slide along ") + "xyz"[axis] for turns, axis in self.forbidden)
+
+    @property
+    def row_turns(self) -> tuple[bool, ...]:
+        """Which rows are angles."""
+        return tuple(turns for turns, _ in self.forbidden)
+
+    def wrenches(self, pose: Transform, numbers: Numbers) -> list[Force]:
+        """Unit forces and moments along axes of b."""
+        zero, one = jnp.zeros_like(pose.p.x), jnp.ones_like(pose.p.x)
+        nothing = Vec(zero, zero, zero)
+        units = [Vec(*(one if i == axis else zero for i in range(3))) for axis in range(3)]
+        return [Force(nothing, units[axis]) if turns else Force(units[axis], nothing) for turns, axis in self.forbidden]
+
+    def entries(self, slides: Vec, turns: Vec) -> list[Array]:
+        """The components of a displacement in the directions of the rows."""
+        return [(turns if turning else slides)[axis] for turning, axis in self.forbidden]
