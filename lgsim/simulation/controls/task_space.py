@@ -59,7 +59,7 @@ class TaskSpace(ControlLaw):
 
     Attributes:
         tasks: ``FramePlace``, ``FrameTurn``, ``Posture`` or another ``Task``, the first being the most important.
-        give: See above, at least 0.
+        give: See above, at least 0. Rounding errors of the mobilities count beside it: in float32 take 1e-2.
 
     Source: Khatib, A unified approach for motion and force control of robot manipulators, IEEE Journal on Robotics and
     Automation 3(1), 1987; Sentis and Khatib, Synthesis of whole-body behaviors through hierarchical control of
