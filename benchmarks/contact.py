@@ -1,4 +1,4 @@
-"""ANYmal on four soft feet: what contact costs, how fast it stands, how exactly it lands, the gradient of a trot, on one core in float64.
+"""ANYmal on four soft feet: the cost of contact, standing, landing, and the gradient of a trot, on one core in float64.
 
     python benchmarks/contact.py --quick     short runs of the same rows
     python benchmarks/contact.py             all, and a record in benchmarks/results

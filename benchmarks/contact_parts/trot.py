@@ -71,7 +71,7 @@ def gradients(report):
     if mjx is not None:
         rows.append(_mjx_row(peer, steps))
     report.table(
-        f"Gradient of the way in {steps * DT:g} s of a trot by six numbers; off: from the reverse mode, or from the first of MuJoCo's",
+        f"Gradient of the way in {steps * DT:g} s of a trot by six numbers, off the first of the same library",
         ["by", "way, m", "norm of the gradient", "s", "finite", "off"], rows,
     )  # fmt: skip
 
