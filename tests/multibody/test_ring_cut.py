@@ -79,6 +79,21 @@ def test_accelerations_are_those_of_the_oracle(case):
     assert cut.topology.loop_rows == model.topology.loop_rows + cut.nv - model.nv
 
 
+@pytest.mark.slow
+def test_a_motion_is_that_of_the_machine_cut_elsewhere():
+    model = machine("four_bar")
+    cut = model.cut("link1")
+    q, v, _, _ = loop_machines.states("four_bar")
+    q, v = jnp.asarray(q[0]), jnp.asarray(v[0])
+    steps = {"dt": 5e-4, "steps": 400, "save_every": 40}
+    run = lgsim.rollout(model, q, v, **steps)
+    other = lgsim.rollout(cut, *model.cut_state("link1", q, v), **steps)
+    moved, rates = jax.vmap(lambda q, v: model.cut_state("link1", q, v))(run.q, run.v)
+    close(other.q, moved, 1e-9)
+    close(other.v, rates, 1e-9)
+    assert float(jnp.ptp(run.q[:, 0])) > 0.02
+
+
 PIN = joints.Revolute()
 KINDS = {
     "revolute": joints.Revolute(), "spherical": joints.Spherical(), "cylindrical": joints.Cylindrical(),
