@@ -57,6 +57,7 @@ def test_joint_states_and_transforms(tmp_path):
     assert described == lgsim.data.arm7().read_text()
 
     machine = mujoco.MjModel.from_xml_path(str(lgsim.data.arm7()))
+    machine.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT  # lgsim's arm has none
     data = mujoco.MjData(machine)
     moving = [x for topic, kind, _, x in messages if topic == "/tf" and kind == "tf2_msgs/msg/TFMessage"]
     (fixed,) = [x for topic, _, _, x in messages if topic == "/tf_static"]

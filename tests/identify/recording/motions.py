@@ -33,6 +33,7 @@ def fourier(time, seed=3, terms=4, base=0.25):
 def torques(q, v, a):
     """The drives' torques by MuJoCo, which reads the same file."""
     machine = mujoco.MjModel.from_xml_path(str(lgsim.data.arm7()))
+    machine.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT  # lgsim's arm has none
     machine.dof_damping[:] = np.asarray(arm().damping)
     machine.dof_armature[:] = np.asarray(arm().armature)
     machine.dof_frictionloss[:] = 0
@@ -65,6 +66,7 @@ def simulated():
     A controller follows the same sines; its torques are recorded with 5 % of noise.
     """
     machine = mujoco.MjModel.from_xml_path(str(lgsim.data.arm7()))
+    machine.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT  # lgsim's arm has none
     machine.dof_damping[:], machine.dof_armature[:], machine.dof_frictionloss[:] = 0.5, 0.1, 0.4
     machine.opt.timestep, machine.opt.integrator = DT, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     time = DT * np.arange(round(SECONDS / DT))
