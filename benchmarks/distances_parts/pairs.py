@@ -9,7 +9,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import jax
 import mujoco
 import numpy as np
 
@@ -104,19 +103,6 @@ def compiled_loop():
         return ctypes.CDLL(str(made))
 
 
-def in_turns(functions, repeats):
-    """Median processor's seconds of a call."""
-    samples = {name: [] for name in functions}
-    for function in functions.values():
-        jax.block_until_ready(function())
-    for _ in range(repeats):
-        for name, function in functions.items():
-            start = time.process_time()
-            jax.block_until_ready(function())
-            samples[name].append(time.process_time() - start)
-    return {name: float(np.median(found)) for name, found in samples.items()}
-
-
 def table(report):
     """Microseconds for all pairs of a state, with and without rows of derivatives, and how far the numbers agree."""
     text = scene()
@@ -133,9 +119,10 @@ def table(report):
     ):
         program, took = harness.compiled(lgsim.tiled_vmap(function, in_axes=(None, 0)), model, q)
         seconds_of_compiling += took
-        seconds = in_turns(
+        seconds = harness.interleave(
             {"lgsim": lambda f=program: f(model, q), "MuJoCo": lambda w=with_rows: peer.call(few, w)},
             5 if report.quick else 31,
+            clock=time.process_time,
         )
         found, theirs = program(model, q), peer.call(few, with_rows)
         d = np.asarray(found[0] if with_rows else found)[: len(few)]

@@ -31,19 +31,6 @@ def tiled(f, *axes):
     return lgsim.tiled_vmap(f, in_axes=axes)
 
 
-def in_turns(functions, repeats):
-    """Median processor's seconds of a call."""
-    samples = {name: [] for name in functions}
-    for function in functions.values():
-        jax.block_until_ready(function())
-    for _ in range(repeats):
-        for name, function in functions.items():
-            start = time.process_time()
-            jax.block_until_ready(function())
-            samples[name].append(time.process_time() - start)
-    return {name: float(np.median(found)) for name, found in samples.items()}
-
-
 @contextmanager
 def without_lowered_programs():
     """No program that an earlier process has lowered is at hand."""
@@ -67,13 +54,14 @@ def accelerations(report):
             alone, second = harness.compiled(tiled(lgsim.forward_dynamics, None, 0, 0, 0), bare, *given)
         compiling[name] = {"closed": first, "tree": second}
         few = peer.states(*(x[:128] for x in given))
-        seconds = in_turns(
+        seconds = harness.interleave(
             {
                 "lgsim": lambda f=closed, m=model, x=given: f(m, *x),
                 "tree": lambda f=alone, m=bare, x=given: f(m, *x),
                 "Pinocchio": peer.accelerations(few),
             },
             9 if report.quick else 41,
+            clock=time.process_time,
         )
         one = peer.states(*(x[:1] for x in given))
         theirs = np.array(peer.accelerations(one)())
@@ -114,9 +102,10 @@ def derivatives(report):
         derivatives = tiled(lgsim.forward_dynamics_derivatives, None, 0, 0, 0)
         program, _ = harness.compiled(derivatives, model, *given, options=options)
         few = peer.states(*(x[:64] for x in given))
-        seconds = in_turns(
+        seconds = harness.interleave(
             {"lgsim": lambda f=program, m=model, x=given: f(m, *x), "Pinocchio": peer.derivatives(few)},
             9 if report.quick else 41,
+            clock=time.process_time,
         )
         ours, theirs = 1e6 * seconds["lgsim"] / batch, 1e6 * seconds["Pinocchio"] / 64
         rows.append([name, ours, theirs, ours / theirs])
@@ -158,7 +147,7 @@ def projection(report):
         for key, f in {"restored": motion, "plain": plain}.items():
             program, _ = harness.compiled(tiled(f, None, 0, 0), model, q, v)
             programs[key] = lambda f=program, m=model, q=q, v=v: f(m, q, v)
-        seconds = in_turns(programs, 9 if report.quick else 41)
+        seconds = harness.interleave(programs, 9 if report.quick else 41, clock=time.process_time)
         us = {key: 1e6 * s / batch / steps for key, s in seconds.items()}
         rows.append([name, us["restored"], us["plain"], us["restored"] / us["plain"]])
         report.bound(f"{name}: a step with restoration in one without", us["restored"] / us["plain"], at_most=1.5)

@@ -2,7 +2,6 @@
 
 import harness
 
-import statistics
 import time
 
 import jax
@@ -39,14 +38,7 @@ def follow(run, q, v, dt, duration, steps=STEPS):
 
 def in_turns(functions, repeats):
     """Median processor's seconds of a call, in turns: what else runs on the core does not count."""
-    for function in functions.values():
-        jax.block_until_ready(function())
-    samples = {name: [] for name in functions}
-    for _ in range(repeats):
-        for name, function in functions.items():
-            calls = max(1, round(5e-3 / max(timed(function)[1], 1e-6)))
-            samples[name].append(timed(lambda f=function, n=calls: [f() for _ in range(n)])[1] / calls)
-    return {name: statistics.median(found) for name, found in samples.items()}
+    return harness.interleave(functions, repeats, least=5e-3, clock=time.process_time)
 
 
 def timed(function, *args):
