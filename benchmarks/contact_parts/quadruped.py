@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import robots
+from peers.gait import SPRING
 from peers.mujoco_model import mujoco_model
 
 import lgsim
@@ -16,8 +17,8 @@ CENTER, RADIUS = (0.0, 0.0, 0.02325), 0.031
 """Of the sphere that is a foot's <collision>, in its frame, m."""
 STAND = np.array([-0.1, 0.7, -1.0, 0.1, 0.7, -1.0, -0.1, -0.7, 1.0, 0.1, -0.7, 1.0])
 """Joint angles (hip, thigh, shank) of the legs in the model's order, rad."""
-SPRING, DAMPER = 200.0, 4.0
-"""Of each joint of a leg, N m/rad and N m s/rad."""
+DAMPER = 4.0
+"""Of each joint of a leg, N m s/rad."""
 FRICTION = 0.8
 DEPTH = 2e-3
 """Of the feet at rest, m."""
@@ -36,9 +37,14 @@ def bare():
     return model
 
 
+def feet_advice(model):
+    """Stiffness and dissipation of the feet."""
+    return lgsim.suggest_contact(model, depth=DEPTH, restitution=0.5, points=4)
+
+
 def on_feet(model, slip_speed):
     """A machine with feet that sink in by ``DEPTH`` at rest, on friction that is a damper below ``slip_speed``, m/s."""
-    advice = lgsim.suggest_contact(model, depth=DEPTH, restitution=0.5, points=4)
+    advice = feet_advice(model)
     for foot in FEET:
         model = model.add_contact(
             foot, f"{foot} ball", lgsim.contacts.sphere(RADIUS), stiffness=advice.stiffness,

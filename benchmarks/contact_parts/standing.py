@@ -2,7 +2,10 @@
 
 import harness
 
+import tempfile
+from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +15,7 @@ import numpy as np
 import lgsim
 from contact_parts import quadruped
 from contact_parts.motions import Peer, program
+from peers import client, export
 from lgsim.simulation.equations_of_motion import acceleration
 from lgsim.simulation.motion_field import motion_jacobian
 
@@ -19,6 +23,14 @@ BATCH = 1024
 DT = 1e-3
 STIFF, MILD = 0.01, 0.25
 """Slip speeds, m/s: one that holds a foot, and one whose rate MK4 bears at 1 ms."""
+FEW, TURN = 256, 8
+"""Machines of a batch and steps of a call, for libraries that are slower."""
+PEERS = (
+    ("mjx", "stand", "machine.mjb", "MJX"),
+    ("jaxsim", "stand, soft", "", "JaxSim, soft"),
+    ("jaxsim", "stand, relaxed", "", "JaxSim, relaxed"),
+)
+"""Worker, its scene, the file that it reads, and how the row is called."""
 MOST = 2.5
 """Steps times rate that MK4 bears, of a limit of 2.8 where it becomes unstable."""
 
@@ -76,13 +88,18 @@ def steps(report):
     peer.run(q[0], v[0], DT, 1000)
     many = 256
     programs["MuJoCo implicitfast"] = lambda: mujoco.mj_step(peer.model, peer.data, nstep=many)
-    seconds = harness.interleave(programs, 9 if report.quick else 41)
+    with ExitStack() as stack:
+        workers = _workers(stack, peer, q, v, rows)
+        seconds = client.interleave(programs, workers, 9 if report.quick else 41)
     each = {name: value / (count * BATCH) for name, value in seconds.items()}
     each["MuJoCo implicitfast"] = seconds["MuJoCo implicitfast"] / many
+    for worker in workers:
+        each[worker.label] = seconds[worker.label] / (FEW * TURN)
+        report.bound(f"steps a second of MK4 in those of {worker.label}", each[worker.label] / each["MK4"], at_least=4)
     theirs = each["MuJoCo implicitfast"]
     rows.append(["MuJoCo implicitfast", "its own law", "-", 0.0])
     report.table(
-        "Steps of 1 ms of ANYmal that stands, batch 1024 (MuJoCo one by one)",
+        "Steps of 1 ms of ANYmal that stands, batch 1024 (MuJoCo one by one, MJX and JaxSim batch 256)",
         ["method", "slip speed, m/s", "step x rate", "compile, s", "us a step", "steps a second", "times MuJoCo"],
         [[*row, 1e6 * each[row[0]], 1 / each[row[0]], theirs / each[row[0]]] for row in rows],
     )  # fmt: skip
@@ -93,3 +110,39 @@ def steps(report):
 
 def _sunk(end):
     return float(np.abs(np.asarray(end[0])[:, 2] - float(quadruped.standing()[1][2])).max())
+
+
+def _workers(stack, peer, q, v, rows):
+    """MJX and JaxSim where their environment is built, ready for turns; a row of each, or of why it has none."""
+    found, python = [], client.available()
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    machine = quadruped.machine(STIFF)
+    frames = [machine.topology.frame_names.index(f"{foot} ball") for foot in quadruped.FEET]
+    bodies = [machine.topology.frame_bodies[frame] for frame in frames]
+    places, down = np.asarray(machine.frames)[frames], lgsim.forward_kinematics(machine, q[0])[jnp.asarray(frames), 2, :3]
+    points = places[:, :3, 3] - quadruped.RADIUS * np.einsum("nij,nj->ni", places[:, :3, :3], down)
+    advice = quadruped.feet_advice(machine)
+    numbers = {"q": np.asarray(q[:FEW]), "v": np.asarray(v[:FEW]), "dt": DT, "steps": TURN}
+    feet = {
+        "bodies": bodies, "points": points, "stiffness": advice.stiffness, "dissipation": advice.dissipation,
+        "friction": quadruped.FRICTION, "spring": quadruped.SPRING, "damper": quadruped.DAMPER,
+        "rest": np.asarray(machine.rest)[6:],
+    }  # fmt: skip
+    mujoco.mj_saveModel(peer.model, str(folder / "machine.mjb"))
+    export.write(folder, "ANYmal", quadruped.bare())
+    np.savez(folder / "mjx.npz", **numbers)
+    np.savez(folder / "jaxsim.npz", **numbers, **feet)
+    for name, scene, file, label in PEERS:
+        if name not in python:
+            continue
+        worker = stack.enter_context(client.Peer(name, python[name], limit=600.0, label=label))
+        try:
+            compiling = worker.scene(scene, folder / file, folder / f"{name}.npz")
+            sunk = float(np.abs(worker.value() - float(q[0, 2])).max())
+        except client.PeerError as failure:
+            print(f"{label}: {failure}")
+            continue
+        found.append(worker)
+        rows.append([label, "its own law", "-", compiling])
+        print(f"{label}: height lost in {TURN} steps {sunk:.1e} m")
+    return found

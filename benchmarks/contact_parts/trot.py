@@ -2,7 +2,9 @@
 
 import harness
 
+import tempfile
 import time
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,30 +14,14 @@ import numpy as np
 import lgsim
 from contact_parts import quadruped
 from contact_parts.standing import MILD
-
-try:
-    from mujoco import mjx
-except ImportError:
-    mjx = None
+from peers import client, gait as trot
 
 DT, STEPS = 2.5e-4, 4000
 """Feet that strike press several times as hard as those that stand: steps of 1 ms would not bear their friction."""
-TURNS = np.repeat([0.0, np.pi, np.pi, 0.0], 3)
-SIGNS = np.array([1, 1, 1] * 2 + [1, 1, -1] * 2)
-"""Of a joint in its leg (hip, thigh, shank): thighs swing alike, knees bend to the middle."""
 GAIT = np.array([0.2, 0.3, 0.0, 0.05, 0.05, 2.5])
 """Swings of thighs and shanks, rad; shanks later by, rad; thighs and shanks off the stand, rad; frequency, Hz."""
 WAYS = (1e-4, 1e-6)
 """Of central differences, in each number's unit."""
-
-
-def goals(gait, t, xp=jnp):
-    """Where the springs of the twelve drives pull to, off the stand, rad."""
-    still, one = xp.zeros(()), xp.ones(())
-    swing, later = xp.stack([still, gait[0], gait[1]]), xp.stack([still, still, one]) * gait[2]
-    leg = xp.stack([still, gait[3], gait[4]])
-    turn = 2 * np.pi * gait[5] * t + TURNS + xp.tile(later, 4)
-    return SIGNS * (xp.tile(leg, 4) + xp.minimum(4 * t, 1.0) * xp.tile(swing, 4) * xp.sin(turn))
 
 
 def gradients(report):
@@ -45,7 +31,7 @@ def gradients(report):
 
     def way(gait):
         def law(t, q, v, model):
-            return jnp.concatenate([jnp.zeros(6), quadruped.SPRING * goals(gait, t)])
+            return jnp.concatenate([jnp.zeros(6), trot.torques(gait, t, jnp)])
 
         return lgsim.rollout(model, q, jnp.zeros(18), dt=DT, steps=steps, save_every=steps, control=law).q[-1, 0]
 
@@ -68,8 +54,9 @@ def gradients(report):
         first = found if first is None else first
         off = np.linalg.norm(found - first) / np.linalg.norm(first)
         rows.append([f"MuJoCo C, differences of {e:g}", peer.way(GAIT), np.linalg.norm(found), seconds, True, off])
-    if mjx is not None:
-        rows.append(_mjx_row(peer, steps))
+    row = _mjx_row(peer, steps)
+    if row is not None:
+        rows.append(row)
     report.table(
         f"Gradient of the way in {steps * DT:g} s of a trot by six numbers, off the first of the same library",
         ["by", "way, m", "norm of the gradient", "s", "finite", "off"], rows,
@@ -99,26 +86,26 @@ class _Twin:
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:] = self.q
         for k in range(self.steps):
-            self.data.qfrc_applied[6:] = quadruped.SPRING * goals(gait, k * DT, np)
+            self.data.qfrc_applied[6:] = trot.torques(gait, k * DT)
             mujoco.mj_step(self.model, self.data)
         return self.data.qpos[0]
 
 
 def _mjx_row(peer, steps):
-    """MJX in forward mode: its solver's loop has no reverse mode."""
-    model = mjx.put_model(peer.model)
-    start = mjx.make_data(peer.model).replace(qpos=jnp.asarray(peer.q))
-
-    def way(gait):
-        def step(data, k):
-            force = jnp.concatenate([jnp.zeros(6), quadruped.SPRING * goals(gait, k * DT)])
-            return mjx.step(model, data.replace(qfrc_applied=force)), None
-
-        return jax.lax.scan(step, start, jnp.arange(steps))[0].qpos[0]
-
-    gait = jnp.asarray(GAIT)
-    program, _ = harness.compiled(lambda x: (way(x), jax.jacfwd(way)(x)), gait)
-    (value, slope), seconds = _timed(lambda: jax.block_until_ready(program(gait)))
+    """MJX in forward mode, where its environment is built."""
+    python = client.available().get("mjx")
+    if python is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder, client.Peer("mjx", python, limit=600.0) as worker:
+        file, numbers = Path(folder) / "machine.mjb", Path(folder) / "numbers.npz"
+        mujoco.mj_saveModel(peer.model, str(file))
+        np.savez(numbers, gait=GAIT, q=peer.q, dt=DT, steps=steps)
+        try:
+            worker.scene("trot", file, numbers)
+            value, *slope = worker.value()
+            seconds = worker.turn(1e-3)
+        except client.PeerError as failure:
+            return [f"MJX, forward mode: {failure}"[:60], *["-"] * 5]
     first = _differences(peer.way, WAYS[0])
     off = np.linalg.norm(slope - first) / np.linalg.norm(first)
     return ["MJX, forward mode", value, np.linalg.norm(slope), seconds, bool(np.isfinite(slope).all()), off]

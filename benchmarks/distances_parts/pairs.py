@@ -11,11 +11,12 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
+from peers import client
 
 import lgsim
 from lgsim.formats import read_mjcf
 
-LINKS, BATCH, FAR = 10, 1024, 10.0
+LINKS, BATCH, FEW, FAR = 10, 1024, 128, 10.0
 BOUND = 3.0
 AGREEMENT = 1e-5
 """The largest difference of distances that are apart, m; MuJoCo's search ends at 1e-6."""
@@ -46,7 +47,7 @@ class Peer:
     """MuJoCo on the same scene, by a loop in C where there is a compiler."""
 
     def __init__(self, text, names):
-        self.model = mujoco.MjModel.from_xml_string(text)
+        self.text, self.model = text, mujoco.MjModel.from_xml_string(text)
         self.data = mujoco.MjData(self.model)
         geom = mujoco.mjtObj.mjOBJ_GEOM
         places = [[mujoco.mj_name2id(self.model, geom, name) for name in side] for side in names]
@@ -143,3 +144,37 @@ def table(report):
         rows,
     )
     report.figure("compiling both", seconds_of_compiling, "s")
+    mjx(report, peer, q, lambda: program(model, q))
+
+
+def mjx(report, peer, q, ours):
+    """MJX's collisions of the same pairs with rows of derivatives, in a table of its own."""
+    python = client.available().get("mjx")
+    if python is None:
+        print("MJX: not built; its environment is built with: benchmarks/peers/setup")
+        return
+    model, few = mujoco.MjModel.from_xml_string(peer.text), q[:FEW]
+    world = model.geom_bodyid == 0
+    model.geom_contype[:], model.geom_conaffinity[:] = np.where(world, 1, 2), np.where(world, 2, 1)
+    model.geom_margin[:] = FAR
+    with tempfile.TemporaryDirectory() as folder, client.Peer("mjx", python, limit=600.0) as worker:
+        file, numbers = Path(folder) / "scene.mjb", Path(folder) / "numbers.npz"
+        mujoco.mj_saveModel(model, str(file))
+        np.savez(numbers, q=few, first=peer.pairs[:, 0], second=peer.pairs[:, 1])
+        try:
+            compiling = worker.scene("distances", file, numbers)
+            seconds = client.interleave({"lgsim": ours}, [worker], 3 if report.quick else 15)
+            found = worker.value()
+        except client.PeerError as failure:
+            print(f"MJX: {failure}")
+            return
+    theirs, _ = peer.call(np.ascontiguousarray(few), False)
+    gaps = np.where(theirs > 1e-3, np.abs(found[..., 0] - theirs), 0.0)
+    us = {"lgsim": 1e6 * seconds["lgsim"] / BATCH, "MJX": 1e6 * seconds["mjx"] / FEW}
+    report.bound("MJX / lgsim, distances and derivatives", us["MJX"] / us["lgsim"], at_least=BOUND)
+    report.table(
+        f"The same beside MJX's collisions with a margin of {FAR:g} m, batch {FEW}, one core, us a state",
+        ["asked for", "lgsim", "MJX", "MJX / lgsim", "MJX to compile, s", "pairs off MuJoCo C by 1 mm", "without a number"],
+        [["distances and rows of derivatives", us["lgsim"], us["MJX"], us["MJX"] / us["lgsim"], compiling,
+          f"{np.nanmean(gaps > 1e-3):.0%}", f"{np.isnan(found).any(axis=(0, 2)).mean():.0%}"]],
+    )  # fmt: skip

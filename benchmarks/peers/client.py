@@ -66,8 +66,8 @@ class Peer:
 
     script = "worker.py"
 
-    def __init__(self, name, python, limit=PREPARING):
-        self.name, self.python, self.limit = name, python, limit
+    def __init__(self, name, python, limit=PREPARING, label=None):
+        self.name, self.python, self.limit, self.label = name, python, limit, label or name
         self.process = self.log = None
         self.shares = []
 
@@ -86,6 +86,11 @@ class Peer:
         request = {"task": task, "robot": str(robot), "states": str(states), "batch": batch, "options": options}
         self.shares = []
         return self._ask({"do": "prepare", **request}, self.limit)["compile"]
+
+    def scene(self, name, file, numbers):
+        """Load a machine and compile what the peer does with it, from an .npz of numbers; the seconds of both."""
+        self.shares = []
+        return self._ask({"do": "scene", "name": name, "file": str(file), "numbers": str(numbers)}, self.limit)["compile"]
 
     def turn(self, seconds):
         """Work for about that long; the seconds of a call. `shares` keeps how much of the core it had."""
@@ -181,7 +186,7 @@ def interleave(ours, peers, repeats, least=2e-3):
         PeerError: a peer ended between its turns.
     """
     turns = {name: partial(_turn, function, least) for name, function in ours.items()}
-    turns.update({peer.name: partial(peer.turn, least) for peer in peers})
+    turns.update({peer.label: partial(peer.turn, least) for peer in peers})
     samples, names = {name: [] for name in turns}, list(turns)
     for repeat in range(repeats + 1):
         for name in names[repeat % len(names) :] + names[: repeat % len(names)]:

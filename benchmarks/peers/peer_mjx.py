@@ -1,6 +1,8 @@
-"""mujoco-mjx: its smooth dynamics, without contacts, constraints and actuators, and its Runge-Kutta 4."""
+"""mujoco-mjx: its smooth dynamics, without contacts, constraints and actuators, and its Runge-Kutta 4;
+scenes with contacts, by its own steps."""
 
 import conventions
+import gait as trot
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -67,3 +69,60 @@ class Motion:
         for _ in range(steps // self.steps):
             pieces.append(self.program(*(jnp.asarray(x[-1]) for x in pieces[-1]), jnp.asarray(dt)))
         return tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True))
+
+
+def stand(file, q, v, dt, steps):
+    """Steps of machines that stand; the height of each at the end."""
+    model = mujoco.MjModel.from_binary_path(file)
+    model.opt.timestep = dt
+    model, start = mjx.put_model(model), mjx.make_data(model)
+
+    def end(q, v):
+        moved = jax.lax.scan(lambda x, _: (mjx.step(model, x), None), start.replace(qpos=q, qvel=v), length=int(steps))
+        return moved[0].qpos[2]
+
+    return jax.vmap(end), (q, v)
+
+
+def trotted(file, gait, q, dt, steps):
+    """The way of a trot and its gradient, in forward mode: the solver's loop has no reverse mode."""
+    model = mujoco.MjModel.from_binary_path(file)
+    model.opt.timestep = dt
+    model, start = mjx.put_model(model), mjx.make_data(model).replace(qpos=jnp.asarray(q))
+
+    def way(gait):
+        def step(data, k):
+            force = jnp.concatenate([jnp.zeros(6), trot.torques(gait, k * dt, jnp)])
+            return mjx.step(model, data.replace(qfrc_applied=force)), None
+
+        return jax.lax.scan(step, start, jnp.arange(int(steps)))[0].qpos[0]
+
+    return lambda x: jnp.concatenate([way(x)[None], jax.jacfwd(way)(x)]), (gait,)
+
+
+def distances(file, q, first, second):
+    """What its collisions say of pairs of geoms within a margin, and rows of derivatives, in forward mode.
+
+    Of several points of a pair the nearest; NaN where a pair has none.
+    """
+    model = mujoco.MjModel.from_binary_path(file)
+    data, made = mjx.make_data(model), mjx.put_model(model)
+
+    def depths(q):
+        return mjx.collision(made, mjx.kinematics(made, data.replace(qpos=q)))._impl.contact
+
+    pairs = np.sort(np.asarray(depths(jnp.asarray(q[0])).geom), axis=1)
+    own = [np.flatnonzero((pairs == sorted(pair)).all(axis=1)) for pair in zip(first, second, strict=True)]
+    most = max(map(len, own))
+    places = np.array([np.resize(x, most) if len(x) else np.full(most, -1) for x in own])
+
+    def all_of(q):
+        def nearest(q):
+            return jnp.min(jnp.where(places < 0, jnp.nan, depths(q).dist[places]), axis=1)
+
+        return jnp.concatenate([nearest(q)[:, None], jax.jacfwd(nearest)(q)], axis=1)
+
+    return jax.vmap(all_of), (q,)
+
+
+SCENES = {"stand": stand, "trot": trotted, "distances": distances}

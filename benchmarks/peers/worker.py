@@ -10,6 +10,7 @@ Reads one JSON object a line and answers each with one line. What a request asks
     turn     seconds -> {"seconds_per_call": ..., "share": of the core}; calls for about that long
     value    -> {"value": ...}, of the first states; accelerations for forward dynamics, else what belongs to joints;
              of a rollout (q, v) at its end
+    scene    name (of the peer's SCENES), file (a machine), numbers (an .npz) -> {"compile": seconds}; then as prepare
     load     xml, gravity, steps (of one call), every -> {}: what `move` moves; mjx alone
     move     q, v, dt, steps -> {"states": [q, v]}: one in `every` along a motion, all in the peer's numbers
 
@@ -113,6 +114,18 @@ class Worker:
         self.seen = lambda: seen(self.peer, *self._first(batch), q[:SHOWN], v[:SHOWN])
         return {"compile": time.perf_counter() - start}
 
+    def scene(self, name, file, numbers):
+        self.run = self.seen = None
+        start = time.perf_counter()
+        with np.load(numbers) as stored:
+            function, arguments = self.module.SCENES[name](file, **stored)
+        arguments = [jax.numpy.asarray(part) for part in arguments]
+        program = jax.jit(function).lower(*arguments).compile()
+        self.run = lambda: jax.block_until_ready(program(*arguments))
+        self.run()
+        self.seen = lambda: np.asarray(self.run())
+        return {"compile": time.perf_counter() - start}
+
     def turn(self, seconds):
         calls = max(1, math.ceil(seconds / max(self._seconds(1), 1e-9)))
         worked = time.process_time()
@@ -146,7 +159,7 @@ def main(name):
     if name not in PEERS:
         sys.exit(f"worker.py: expected one of {', '.join(PEERS)}, got {name!r}")
     worker = Worker(name)
-    requests = {name: getattr(worker, name) for name in ("about", "prepare", "turn", "value", "load", "move")}
+    requests = {name: getattr(worker, name) for name in ("about", "prepare", "scene", "turn", "value", "load", "move")}
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -74,24 +74,42 @@ def test_apexes_and_their_derivatives(row):
     np.testing.assert_allclose(np.array(slopes) * unit, expected * unit, atol=3e-4)
 
 
-@pytest.mark.parametrize("row", ORACLE["restitution"]["rows"][::3], ids=lambda row: f"c {row['c']}, {row['u_in']} m/s")
+RESTITUTIONS = [
+    pytest.param(row, marks=[] if i == 6 else pytest.mark.exhaustive, id=f"c {row['c']}, {row['u_in']} m/s")
+    for i, row in enumerate(ORACLE["restitution"]["rows"])
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", RESTITUTIONS)
 @pytest.mark.parametrize("exponent", [1.5, 2.0])
 def test_restitution_does_not_depend_on_the_spring(row, exponent):
-    """Its closed form, of both derivatives too, whatever stiffness and exponent."""
+    """Its closed form and both derivatives, in the order of the law, whatever stiffness and exponent.
+
+    The force at the end of the contact has ``exponent`` derivatives there: where a step meets it is a matter of
+    chance, and what holds is the order of the envelope, ``exponent + 1`` of the value and ``exponent`` of slopes.
+    """
     c, u = float(row["c"]), float(row["u_in"])
     stiffness = 2e4 if exponent == 1.5 else 1e6
     model = drop(gravity=(0.0, 0.0, 0.0), stiffness=stiffness, exponent=exponent, dissipation=c)
-    # twice the time of half a wave of a spring that the same speed presses as deep
+    # three times half a wave of a spring that the same speed presses as deep; coarser steps go on in flight
     deep = (u**2 * (exponent + 1) / (2 * stiffness)) ** (1 / (exponent + 1))
-    steps = 16000
-    dt = 6 * deep / u / steps
+    shortest, steps = 6 * deep / u / 64000, 64000
 
-    def out(u, c):
-        return last(model.replace_contact("sole", dissipation=c), jnp.zeros(1), -u[None], dt, steps)[1][0]
+    @jax.jit
+    def found(dt):
+        def out(u, c):
+            return last(model.replace_contact("sole", dissipation=c), jnp.zeros(1), -u[None], dt, steps)[1][0]
 
-    found, slopes = jax.jit(jax.value_and_grad(out, argnums=(0, 1)))(jnp.asarray(u), jnp.asarray(c))
-    np.testing.assert_allclose(found, float(row["u_out"]), rtol=1e-8)
-    np.testing.assert_allclose(slopes, [float(row["du_out_du_in"]), float(row["du_out_dc"])], rtol=1e-6)
+        value, slopes = jax.value_and_grad(out, argnums=(0, 1))(jnp.asarray(u), jnp.asarray(c))
+        return jnp.stack([value, *slopes])
+
+    exact = np.array([float(row[key]) for key in ("u_out", "du_out_du_in", "du_out_dc")])
+    errors = {n: np.abs(np.asarray(found(n * shortest)) / exact - 1) for n in (1, 2, 3, 100, 110, 128)}
+    fine, coarse = (np.max([errors[n] for n in some], axis=0) for some in ((1, 2, 3), (100, 110, 128)))
+    assert (fine < ([1e-10, 3e-7, 3e-7] if exponent == 1.5 else [1e-11, 1e-8, 1e-8])).all(), fine
+    order = np.log(coarse / np.maximum(fine, 1e-15)) / np.log(128 / 3)
+    assert order[0] >= 2 and (order[1:] >= exponent - 0.3).all(), order
 
 
 @pytest.mark.parametrize("row", ORACLE["creep"]["rows"], ids=lambda row: f"{row['r']} of the cone, {row['us']} m/s")
@@ -165,6 +183,9 @@ def test_two_balls_exchange_their_momentum(row):
     np.testing.assert_allclose(found, np.array(row["end"], float), atol=1e-8)
     np.testing.assert_allclose(masses @ np.asarray(found[2:]), masses[0] * float(row["start"][2]), rtol=1e-12)
     np.testing.assert_allclose(slopes, np.array(row["jacobian"], float), atol=1e-6)
+    if row["k"] == 1e4:
+        fixed = jax.jit(jax.jacfwd(lambda x: jnp.concatenate(last(model, x[:2], x[2:], 1e-5, 200_000))))(start)
+        np.testing.assert_allclose(fixed, np.array(row["jacobian"], float), atol=2e-2)
     if row["k"] == 1e6:
         exchange = [[0, 1, 0, row["T"]], [1, 0, row["T"], 0], [0, 0, 0, 1], [0, 0, 1, 0]]
         np.testing.assert_allclose(slopes, exchange, atol=2e-3)
@@ -204,7 +225,7 @@ def test_gradients_of_a_hop_by_every_leaf(method):
     model = hopper()
     q0 = model.neutral().at[2].set(0.2).at[7].set(0.3)
     v0 = jnp.array([0.5, 0.1, 0.0, 0.3, -0.2, 0.4, 1.0])
-    dt, steps = 5e-4, 1000
+    dt, steps = 5e-4, 4000
 
     def goal(model, dq, dv):
         q, v = last(model, model.retract(q0, dq), v0 + dv, dt, steps, method)

@@ -1,0 +1,24 @@
+"""The gait of a trot, which lgsim and its peers follow alike; imported by workers, so without lgsim."""
+
+import numpy as np
+
+SPRING = 200.0
+"""Of each joint of a leg, N m/rad."""
+TURNS = np.repeat([0.0, np.pi, np.pi, 0.0], 3)
+SIGNS = np.array([1, 1, 1] * 2 + [1, 1, -1] * 2)
+"""Of a joint in its leg (hip, thigh, shank): thighs swing alike, knees bend to the middle."""
+
+
+def torques(gait, t, xp=np):
+    """What the springs of the twelve joints are to pull with beyond those of the stand, N m.
+
+    Args:
+        gait: Swings of thighs and shanks, rad; shanks later by, rad; thighs and shanks off the stand, rad; frequency, Hz.
+        t: Time, s.
+        xp: numpy or jax.numpy.
+    """
+    still, one = xp.zeros(()), xp.ones(())
+    swing, later = xp.stack([still, gait[0], gait[1]]), xp.stack([still, still, one]) * gait[2]
+    leg = xp.stack([still, gait[3], gait[4]])
+    turn = 2 * np.pi * gait[5] * t + TURNS + xp.tile(later, 4)
+    return SPRING * SIGNS * (xp.tile(leg, 4) + xp.minimum(4 * t, 1.0) * xp.tile(swing, 4) * xp.sin(turn))
