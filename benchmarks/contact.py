@@ -5,8 +5,8 @@
 
 Needs the extra `oracle` (mujoco, example-robot-data). Legs are held by springs and dampers in the joints, of the same
 numbers in MuJoCo. MuJoCo has its own law of contact and steps one state after another in C, without Python in between;
-its errors are against its own finest steps. Rows of MJX and JaxSim are there where
-`benchmarks/peers/setup` has built their environment.
+its errors are against its own finest steps. Rows of MJX and JaxSim are in the full
+run, where `benchmarks/peers/setup` has built their environment.
 """
 
 import harness  # first: it picks the core before JAX makes its threads

@@ -11,15 +11,15 @@ import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
+from peers import client, export
 
 import lgsim
 from contact_parts import quadruped
 from contact_parts.motions import Peer, program
-from peers import client, export
 from lgsim.simulation.equations_of_motion import acceleration
 from lgsim.simulation.motion_field import motion_jacobian
 
-BATCH = 1024
+BATCH, SMALL = 1024, 256
 DT = 1e-3
 STIFF, MILD = 0.01, 0.25
 """Slip speeds, m/s: one that holds a foot, and one whose rate MK4 bears at 1 ms."""
@@ -35,10 +35,10 @@ MOST = 2.5
 """Steps times rate that MK4 bears, of a limit of 2.8 where it becomes unstable."""
 
 
-def states():
+def states(batch):
     """(q, v) of a batch of machines that stand, each with small velocities of its own: mm/s and mrad/s."""
-    q = jnp.broadcast_to(quadruped.standing()[1], (BATCH, 19))
-    return q, 1e-3 * jax.random.normal(jax.random.key(0), (BATCH, 18))
+    q = jnp.broadcast_to(quadruped.standing()[1], (batch, 19))
+    return q, 1e-3 * jax.random.normal(jax.random.key(0), (batch, 18))
 
 
 def acceleration_of(model, q, v):
@@ -46,16 +46,22 @@ def acceleration_of(model, q, v):
     return acceleration(model, jnp.zeros(18), None, 0.0, q, v)
 
 
+@jax.jit
+def jacobian(model, y):
+    """Of the rates of a state by the state."""
+    return motion_jacobian(jnp.zeros(()), y, ((model, None, None), None))[0]
+
+
 def rate(model):
     """The fastest rate of the machine at rest, 1/s."""
     y = jnp.concatenate([quadruped.standing()[1], jnp.zeros(18)])
-    jacobian = jax.jit(lambda y: motion_jacobian(jnp.zeros(()), y, ((model, None, None), None))[0])(y)
-    return float(np.abs(np.linalg.eigvals(np.asarray(jacobian))).max())
+    return float(np.abs(np.linalg.eigvals(np.asarray(jacobian(model, y)))).max())
 
 
 def accelerations(report):
     """Accelerations with contact and without."""
-    q, v = states()
+    batch = SMALL if report.quick else BATCH
+    q, v = states(batch)
     programs = {}
     for name, model in {"without contact": quadruped.standing()[0], "four feet": quadruped.machine(STIFF)}.items():
         program, _ = harness.compiled(lgsim.tiled_vmap(acceleration_of, in_axes=(None, 0, 0)), model, q, v)
@@ -63,8 +69,8 @@ def accelerations(report):
     seconds = harness.interleave(programs, 15 if report.quick else 101)
     ratio = seconds["four feet"] / seconds["without contact"]
     report.table(
-        f"Accelerations of ANYmal, batch {BATCH}", ["machine", "us a state"],
-        [[name, 1e6 * value / BATCH] for name, value in seconds.items()],
+        f"Accelerations of ANYmal, batch {batch}", ["machine", "us a state"],
+        [[name, 1e6 * value / batch] for name, value in seconds.items()],
     )  # fmt: skip
     report.figure("contact on / off", ratio)
     report.bound("accelerations with four feet in those without", ratio, at_most=1.7)
@@ -72,26 +78,27 @@ def accelerations(report):
 
 def steps(report):
     """Steps of 1 ms of machines that stand."""
-    q, v = states()
+    batch, settling = (SMALL, 100) if report.quick else (BATCH, 500)
+    q, v = states(batch)
     count, programs, rows = 8, {}, []
     for name, slip_speed in {"MK4": MILD, "Rodas4": STIFF}.items():
         model = quadruped.machine(slip_speed)
-        run, compiling = program(name, BATCH)
+        run, compiling = program(name, batch)
         programs[name] = partial(run, model, q, v, jnp.asarray(DT), jnp.asarray(count))
         fastest = rate(model)
         rows.append([name, slip_speed, DT * fastest, compiling])
         if name == "MK4":
             report.bound("MK4: step times fastest rate", DT * fastest, at_most=MOST)
-        end = run(model, q, v, jnp.asarray(DT), jnp.asarray(500))
-        report.bound(f"{name}: height lost in 0.5 s, m", _sunk(end), at_most=1e-5)
+        end = run(model, q, v, jnp.asarray(DT), jnp.asarray(settling))
+        report.bound(f"{name}: height lost in {settling} steps, m", _sunk(end), at_most=1e-5)
     peer = Peer(quadruped.standing()[0])
     peer.run(q[0], v[0], DT, 1000)
     many = 256
     programs["MuJoCo implicitfast"] = lambda: mujoco.mj_step(peer.model, peer.data, nstep=many)
     with ExitStack() as stack:
-        workers = _workers(stack, peer, q, v, rows)
+        workers = [] if report.quick else _workers(stack, peer, q, v, rows)
         seconds = client.interleave(programs, workers, 9 if report.quick else 41)
-    each = {name: value / (count * BATCH) for name, value in seconds.items()}
+    each = {name: value / (count * batch) for name, value in seconds.items()}
     each["MuJoCo implicitfast"] = seconds["MuJoCo implicitfast"] / many
     for worker in workers:
         each[worker.label] = seconds[worker.label] / (FEW * TURN)
@@ -99,7 +106,7 @@ def steps(report):
     theirs = each["MuJoCo implicitfast"]
     rows.append(["MuJoCo implicitfast", "its own law", "-", 0.0])
     report.table(
-        "Steps of 1 ms of ANYmal that stands, batch 1024 (MuJoCo one by one, MJX and JaxSim batch 256)",
+        f"Steps of 1 ms of ANYmal that stands, batch {batch} (MuJoCo one by one, MJX and JaxSim batch 256)",
         ["method", "slip speed, m/s", "step x rate", "compile, s", "us a step", "steps a second", "times MuJoCo"],
         [[*row, 1e6 * each[row[0]], 1 / each[row[0]], theirs / each[row[0]]] for row in rows],
     )  # fmt: skip
@@ -119,7 +126,8 @@ def _workers(stack, peer, q, v, rows):
     machine = quadruped.machine(STIFF)
     frames = [machine.topology.frame_names.index(f"{foot} ball") for foot in quadruped.FEET]
     bodies = [machine.topology.frame_bodies[frame] for frame in frames]
-    places, down = np.asarray(machine.frames)[frames], lgsim.forward_kinematics(machine, q[0])[jnp.asarray(frames), 2, :3]
+    places = np.asarray(machine.frames)[frames]
+    down = lgsim.forward_kinematics(machine, q[0])[jnp.asarray(frames), 2, :3]
     points = places[:, :3, 3] - quadruped.RADIUS * np.einsum("nij,nj->ni", places[:, :3, :3], down)
     advice = quadruped.feet_advice(machine)
     numbers = {"q": np.asarray(q[:FEW]), "v": np.asarray(v[:FEW]), "dt": DT, "steps": TURN}

@@ -144,7 +144,8 @@ def table(report):
         rows,
     )
     report.figure("compiling both", seconds_of_compiling, "s")
-    mjx(report, peer, q, lambda: program(model, q))
+    if not report.quick:
+        mjx(report, peer, q, lambda: program(model, q))
 
 
 def mjx(report, peer, q, ours):
@@ -174,7 +175,7 @@ def mjx(report, peer, q, ours):
     report.bound("MJX / lgsim, distances and derivatives", us["MJX"] / us["lgsim"], at_least=BOUND)
     report.table(
         f"The same beside MJX's collisions with a margin of {FAR:g} m, batch {FEW}, one core, us a state",
-        ["asked for", "lgsim", "MJX", "MJX / lgsim", "MJX to compile, s", "pairs off MuJoCo C by 1 mm", "without a number"],
+        ["asked for", "lgsim", "MJX", "MJX / lgsim", "MJX to compile, s", "off MuJoCo C by 1 mm", "without a number"],
         [["distances and rows of derivatives", us["lgsim"], us["MJX"], us["MJX"] / us["lgsim"], compiling,
           f"{np.nanmean(gaps > 1e-3):.0%}", f"{np.isnan(found).any(axis=(0, 2)).mean():.0%}"]],
     )  # fmt: skip

@@ -90,7 +90,8 @@ class Peer:
     def scene(self, name, file, numbers):
         """Load a machine and compile what the peer does with it, from an .npz of numbers; the seconds of both."""
         self.shares = []
-        return self._ask({"do": "scene", "name": name, "file": str(file), "numbers": str(numbers)}, self.limit)["compile"]
+        request = {"name": name, "file": str(file), "numbers": str(numbers)}
+        return self._ask({"do": "scene", **request}, self.limit)["compile"]
 
     def turn(self, seconds):
         """Work for about that long; the seconds of a call. `shares` keeps how much of the core it had."""

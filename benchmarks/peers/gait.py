@@ -13,7 +13,8 @@ def torques(gait, t, xp=np):
     """What the springs of the twelve joints are to pull with beyond those of the stand, N m.
 
     Args:
-        gait: Swings of thighs and shanks, rad; shanks later by, rad; thighs and shanks off the stand, rad; frequency, Hz.
+        gait: Swings of thighs and shanks, rad; shanks later by, rad; thighs and shanks off the stand, rad; frequency,
+            Hz.
         t: Time, s.
         xp: numpy or jax.numpy.
     """

@@ -1,5 +1,6 @@
 """mujoco-mjx: its smooth dynamics, without contacts, constraints and actuators, and its Runge-Kutta 4;
-scenes with contacts, by its own steps."""
+scenes with contacts, by its own steps.
+"""
 
 import conventions
 import gait as trot
