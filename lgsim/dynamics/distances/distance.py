@@ -232,10 +232,9 @@ def _slopes(places: Places) -> Callable[[Model, Array], tuple[Array, Array]]:
     def core(model: Model, q: Array) -> tuple[Array, Array]:
         tree = model.topology
         m = meetings(model, solid_poses(model, q), places)
-        # the pairs, which are many, on the inner axis
-        v, w = (Vec(*(x[:, None] for x in y)) for y in _moving_screws(model, q))
-        n, moment = (Vec(*(x[None] for x in y)) for y in (m.normal, m.first.cross(m.normal)))
-        J = ((n.dot(v) + moment.dot(w)) * jnp.asarray(_carried(tree, places).T, q.dtype)).T
+        v, w = (Vec(*(x[None] for x in y)) for y in _moving_screws(model, q))
+        n, moment = (Vec(*(x[:, None] for x in y)) for y in (m.normal, m.first.cross(m.normal)))
+        J = (n.dot(v) + moment.dot(w)) * jnp.asarray(_carried(tree, places), q.dtype)
         if tree.has_mimic:
             J = row.gathered(model, J.T).T
         return m.distance, J
