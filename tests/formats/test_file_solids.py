@@ -170,7 +170,7 @@ def test_the_arm_of_lgsim_has_solids_that_hold_its_looks():
     neutral = jnp.array([0.0, -0.4, 0, -2.0, 0, 1.6, 0.8])
     d = jax.jit(lambda q: lgsim.distance(model, q, *model.solid_pairs()))(neutral)
     close = {pair for pair, x in zip(zip(*model.solid_pairs(), strict=True), d, strict=True) if x < 0}
-    assert {(a[:5], b[:5]) for a, b in close} == {("link5", "link7")}
+    assert not close
 
 
 def test_the_world_of_mjcf_is_named_too():
