@@ -1,0 +1,1 @@
+"""lgsim's own algorithms as formulas."""
