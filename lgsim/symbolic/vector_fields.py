@@ -5,13 +5,14 @@ Everything is exact: a function is zero where its normal form is, and a rank tha
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import sympy
 from sympy import Expr, Matrix, Symbol
 from sympy.polys.matrices import DomainMatrix
+
+from lgsim.symbolic.jets import Jets
 
 
 def lie_derivative(f: Any, h: Any, x: Sequence[Symbol], order: int = 1) -> Expr:
@@ -28,7 +29,7 @@ def lie_derivative(f: Any, h: Any, x: Sequence[Symbol], order: int = 1) -> Expr:
     """
     field, found = _column("f", f, x), sympy.sympify(h)
     for _ in range(order):
-        found = _normal((Matrix([found]).jacobian(list(x)) * field)[0])
+        found = normal_form((Matrix([found]).jacobian(list(x)) * field)[0])
     return found
 
 
@@ -44,7 +45,7 @@ def lie_bracket(f: Any, g: Any, x: Sequence[Symbol]) -> Matrix:
         ValueError: a field has not one entry for each coordinate.
     """
     f, g = _column("f", f, x), _column("g", g, x)
-    return (g.jacobian(list(x)) * f - f.jacobian(list(x)) * g).applyfunc(_normal)
+    return (g.jacobian(list(x)) * f - f.jacobian(list(x)) * g).applyfunc(normal_form)
 
 
 class RelativeDegree(NamedTuple):
@@ -82,14 +83,14 @@ def relative_degree(f: Any, g: Any, h: Any, x: Sequence[Symbol]) -> RelativeDegr
             if degree == len(x):
                 raise ValueError(f"h: no input appears in any derivative of output {i}, {output}: no relative degree")
             slope = Matrix([value]).jacobian(list(x))
-            row, value = (slope * inputs).applyfunc(_normal), _normal((slope * drift)[0])
+            row, value = (slope * inputs).applyfunc(normal_form), normal_form((slope * drift)[0])
             degree += 1
         degrees.append(degree)
         rows.append(row)
     decoupling = Matrix.vstack(*rows)
     if decoupling.rows != decoupling.cols:
         return RelativeDegree(tuple(degrees), decoupling, _zeros_of(list(decoupling), x))
-    determinant = _normal(decoupling.det(method="berkowitz"))
+    determinant = normal_form(decoupling.det(method="berkowitz"))
     if determinant == 0:
         raise ValueError(
             f"h: the inputs enter the derivatives of orders {degrees} dependently everywhere, so that there is no vector"
@@ -143,7 +144,7 @@ def feedback_linearize(f: Any, g: Any, h: Any, x: Sequence[Symbol]) -> Linearizi
     v = tuple(Symbol(_free(f"v{i + 1}", taken), real=True) for i in range(len(outputs)))
     rest = Matrix([new - chain[-1] for new, chain in zip(v, chains, strict=True)])
     A = found.decoupling
-    u = (A.adjugate() * rest).applyfunc(lambda y: _normal(y / A.det(method="berkowitz")))
+    u = (A.adjugate() * rest).applyfunc(lambda y: normal_form(y / A.det(method="berkowitz")))
     return LinearizingFeedback(
         u, v, tuple(tuple(chain[:-1]) for chain in chains), found.degrees, len(x) - sum(found.degrees), found.fails
     )
@@ -168,21 +169,19 @@ def accessibility_rank(f: Any, g: Any, x: Sequence[Symbol], seed: int = 0) -> in
     Source: Sussmann and Jurdjevic, Controllability of nonlinear systems, J. Diff. Eq. 12, 1972; Isidori, 2.2.
     """
     drift, inputs = _column("f", f, x), _columns("g", g, x)
-    point = _RationalPoint(seed)
-    given = [drift, *(inputs[:, j] for j in range(inputs.cols))]
-    found: list[Matrix] = []
-    values = sympy.zeros(len(x), 0)
-    waiting = given[1:]
-    while waiting and len(found) < len(x):
+    jets = Jets(x, len(x), seed)
+    fields = [jets.field(list(field)) for field in (drift, *(inputs[:, j] for j in range(inputs.cols)))]
+    values: list[list[Any]] = []
+    waiting = fields[1:]
+    while waiting and len(values) < len(x):
         grown = []
         for field in waiting:
-            more = Matrix.hstack(values, point.value(field))
-            if _rank(more) > values.cols:
+            more = [*values, jets.value(field)]
+            if DomainMatrix(more, (len(more), len(x)), sympy.QQ).rank() > len(values):
                 values = more
-                found.append(field)
                 grown.append(field)
-        waiting = [lie_bracket(one, field, x) for field in grown for one in given]
-    return values.cols
+        waiting = [jets.bracket(one, field) for field in grown for one in fields]
+    return len(values)
 
 
 def controllability_rank(A: Any, B: Any) -> int:
@@ -202,7 +201,7 @@ def controllability_rank(A: Any, B: Any) -> int:
         raise ValueError(f"A, B: expected shapes (n, n) and (n, m), got {A.shape} and {B.shape}")
     blocks = [B]
     for _ in range(A.rows - 1):
-        blocks.append((A * blocks[-1]).applyfunc(_normal))
+        blocks.append((A * blocks[-1]).applyfunc(normal_form))
     return _rank(Matrix.hstack(*blocks))
 
 
@@ -210,36 +209,7 @@ def _rank(M: Matrix) -> int:
     return DomainMatrix.from_Matrix(M).to_field().rank()
 
 
-class _RationalPoint:
-    """Random rational values of symbols, with rational sines and cosines of what is an argument of those."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-        self._known: dict[Any, Any] = {}
-
-    def value(self, field: Matrix) -> Matrix:
-        """The field at the point."""
-        angles = {a.args[0] for a in field.atoms(sympy.sin, sympy.cos)}
-        for angle in sorted(angles, key=str):
-            if sympy.sin(angle) not in self._known:
-                if not angle.is_Symbol:
-                    raise ValueError(f"accessibility: the angle {angle} is no coordinate; expand its sine and cosine")
-                t = self._number()
-                self._known[sympy.sin(angle)] = 2 * t / (1 + t * t)
-                self._known[sympy.cos(angle)] = (1 - t * t) / (1 + t * t)
-        found = field.xreplace(self._known)
-        for symbol in sorted(found.free_symbols, key=str):
-            self._known.setdefault(symbol, self._number())
-        found = found.xreplace(self._known)
-        if not all(entry.is_Rational for entry in found):
-            raise ValueError(f"accessibility: expected rational functions of coordinates, sines and cosines, got {field}")
-        return found
-
-    def _number(self) -> Any:
-        return sympy.Rational(self._random.randint(2, 97), self._random.randint(3, 89))
-
-
-def _normal(x: Any) -> Expr:
+def normal_form(x: Any) -> Expr:
     """A form that is 0 where the function is: a quotient of polynomials in normal form, sines squared by cosines."""
     if x.is_Atom:
         return x
