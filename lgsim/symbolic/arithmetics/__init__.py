@@ -4,6 +4,7 @@ from lgsim.symbolic.arithmetics.casadi import Casadi
 from lgsim.symbolic.arithmetics.count import Count
 from lgsim.symbolic.arithmetics.digits import Digits
 from lgsim.symbolic.arithmetics.expressions import Expressions
+from lgsim.symbolic.arithmetics.fractions import TrigonometricFractions
 from lgsim.symbolic.arithmetics.trigonometric import Trigonometric
 
-__all__ = ["Casadi", "Count", "Digits", "Expressions", "Trigonometric"]
+__all__ = ["Casadi", "Count", "Digits", "Expressions", "Trigonometric", "TrigonometricFractions"]

@@ -23,7 +23,7 @@ class Trigonometric(Arithmetic):
     alone, see ``TrigonometricFractions``; a sine is of a sum of integer multiples of the angles.
 
     Args:
-        angles: Names of the coordinates of which a sine may be taken.
+        angles: Names, or symbols of sympy, of the coordinates of which a sine may be taken.
         others: Names of other symbols: velocities, parameters, lengths.
         quaternions: Names of the four coordinates of each unit quaternion, w first.
 
@@ -32,29 +32,39 @@ class Trigonometric(Arithmetic):
     """
 
     def __init__(
-        self, angles: Iterable[str] = (), others: Iterable[str] = (), quaternions: Iterable[Sequence[str]] = ()
+        self, angles: Iterable[Any] = (), others: Iterable[Any] = (), quaternions: Iterable[Sequence[Any]] = ()
     ) -> None:
         s = sympy_package()
-        self._sympy = s
-        self.angles, quaternions = tuple(map(str, angles)), [tuple(map(str, x)) for x in quaternions]
-        symbols = [name for x in quaternions for name in x] + list(map(str, others)) + list(self.angles)
-        for name in symbols:
-            if symbols.count(name) > 1:
-                raise ValueError(f"the symbol {name!r} is there twice: a parameter needs a name that no coordinate has")
-        made = [s.Symbol(name, real=True) for name in symbols]
-        expressions = [f(s.Symbol(a, real=True)) for f in (s.sin, s.cos) for a in self.angles] + made
-        names = [f"{f}_{a}" for f in ("sin", "cos") for a in self.angles] + symbols
+        self.sympy = s
+        """The package."""
+        quaternions = [tuple(x) for x in quaternions]
+        angles = tuple(angles)
+        given = [x for part in quaternions for x in part] + list(others) + list(angles)
+        made = {str(x): s.Symbol(x, real=True) if isinstance(x, str) else x for x in given}
+        names = [str(x) for x in given]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"the symbol {name!r} clashes with the sine or cosine of an angle")
-        self.ring, *generators = s.polys.rings.ring(names, s.QQ)
-        self._expressions = expressions
-        self._generators = dict(zip(names, generators, strict=True))
+                raise ValueError(f"the symbol {name!r} is there twice: a parameter needs a name that no coordinate has")
+        self.angles = tuple(map(str, angles))
+        """Names of the angles."""
+        turns = [f"{f}_{a}" for f in ("sin", "cos") for a in self.angles]
+        for name in turns:
+            if name in made:
+                raise ValueError(f"the symbol {name!r} clashes with the sine or cosine of an angle: name it otherwise")
+        self.generators = [f(made[a]) for f in (s.sin, s.cos) for a in self.angles] + list(made.values())
+        """The expressions of sympy that the ring's generators stand for: sines, cosines, then the symbols."""
+        self.ring, *generators = s.polys.rings.ring(turns + names, s.QQ)
+        self._generators = dict(zip(turns + names, generators, strict=True))
+        self._symbols = made
         count = len(self.angles)
         self._rules = [(i, 1 - generators[count + i] ** 2) for i in range(count)]
         for w, *rest in quaternions:
-            self._rules.append((names.index(w), 1 - sum(self._generators[x] ** 2 for x in rest)))
-        self._symbols = frozenset(symbols)
+            square = sum(self._generators[str(x)] ** 2 for x in rest)
+            self._rules.append((2 * count + names.index(str(w)), 1 - square))
+
+    def symbol(self, name: str) -> Any:
+        """The symbol of sympy of a name."""
+        return self._symbols[name]
 
     def symbols(self, names: Sequence[str]) -> np.ndarray:
         """The entries of some symbols, (len(names),)."""
@@ -84,7 +94,7 @@ class Trigonometric(Arithmetic):
         if isinstance(x, float):
             raise SymbolicError(f"the number {x} is none of this ring: it is not finite")
         x = Fraction(x)
-        return self._made(self.ring(self._sympy.QQ(x.numerator, x.denominator)))
+        return self._made(self.ring(self.sympy.QQ(x.numerator, x.denominator)))
 
     def entry(self, x: Any) -> Any:
         """An entry of this ring, a number, or a polynomial expression of sympy in its symbols, sines and cosines."""
@@ -94,7 +104,7 @@ class Trigonometric(Arithmetic):
             return self.settled(x)
         if self.is_number(x):
             return self.number(x)
-        return self.settled(self._converted(self._sympy.sympify(x)))
+        return self.settled(self._converted(self.sympy.sympify(x)))
 
     def _converted(self, x: Any) -> Any:
         if x.is_Rational:
@@ -109,8 +119,8 @@ class Trigonometric(Arithmetic):
             for part in parts[1:]:
                 total = total + part if x.is_Add else total * part
             return total
-        if isinstance(x, (self._sympy.sin, self._sympy.cos)):
-            return self.sin(parts[0]) if isinstance(x, self._sympy.sin) else self.cos(parts[0])
+        if isinstance(x, (self.sympy.sin, self.sympy.cos)):
+            return self.sin(parts[0]) if isinstance(x, self.sympy.sin) else self.cos(parts[0])
         raise SymbolicError(f"{x} is no trigonometric polynomial; take Expressions()")
 
     def settled(self, x: Any) -> Any:
@@ -157,6 +167,8 @@ class Trigonometric(Arithmetic):
         return cosine, sine
 
     def _multiples(self, x: Any) -> dict[str, int] | None:
+        if getattr(x, "below", 1) != 1:
+            return None
         found: dict[str, int] = {}
         for monomial, coefficient in x.p.terms():
             places = [i for i, power in enumerate(monomial) if power]
@@ -179,7 +191,7 @@ class Trigonometric(Arithmetic):
     def expression(self, x: Any) -> Any:
         """An entry as an expression of sympy, expanded."""
         x = x if isinstance(x, Polynomial) else self.constant(x)
-        return x.p.as_expr(*self._expressions)
+        return x.p.as_expr(*self.generators)
 
     def expressions(self, array: Any) -> np.ndarray:
         """The entries of an array as expressions of sympy."""
