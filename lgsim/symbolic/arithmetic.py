@@ -45,7 +45,7 @@ class Arithmetic(ABC):
     operation of which one operand is an entry is done by the entry's operators. An arithmetic overrides what differs.
     """
 
-    def number(self, x: float) -> Any:
+    def number(self, x: Any) -> Any:
         """The ordinary number that a float of the program or of the model stands for."""
         return rational(x)
 

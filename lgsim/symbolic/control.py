@@ -18,8 +18,8 @@ class LinearModel(NamedTuple):
     """``d/dt (dq, dv) = A (dq, dv) + B dtau`` about an equilibrium."""
 
     A: Matrix
-    """(2 nv, 2 nv); dq is along ``model.retract``, as all explicit derivatives of lgsim: plain differences of joints
-    with one number for each degree of freedom but planar joints and balls by angles."""
+    """(2 nv, 2 nv); dq is along ``model.retract``, as all explicit derivatives of lgsim: a plain difference of
+    coordinates for all joints but planar ones, balls and free ones."""
     B: Matrix
     """(2 nv, m)."""
     tau: Matrix
@@ -42,8 +42,8 @@ def linearize(
         names: Names of the coordinates, by default q1, q2, ...
 
     Raises:
-        ModelError: a name or a number of entries is wrong, or the configuration is no equilibrium: gravity moves a joint
-            that is not actuated.
+        ModelError: a name or a number of entries is wrong, or the configuration is no equilibrium: gravity moves a
+            joint that is not actuated.
     """
     found = Mechanics(model, names)
     at = _point(found, equilibrium)
@@ -59,9 +59,7 @@ def linearize(
     slope = (gravity.jacobian(found.q) * found.V).xreplace(at).applyfunc(sympy.simplify)
     inverse = _inverse(found.M.xreplace(at).applyfunc(sympy.simplify))
     n, none = model.nv, sympy.zeros(model.nv, model.nv)
-    A = Matrix.vstack(
-        Matrix.hstack(none, sympy.eye(n)), Matrix.hstack((-inverse * slope).applyfunc(normal_form), none)
-    )
+    A = Matrix.vstack(Matrix.hstack(none, sympy.eye(n)), Matrix.hstack((-inverse * slope).applyfunc(normal_form), none))
     B = Matrix.vstack(sympy.zeros(n, len(driven)), inverse[:, driven])
     return LinearModel(A, B, held.extract(driven, [0]))
 

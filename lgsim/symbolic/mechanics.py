@@ -81,24 +81,26 @@ class Mechanics:
     def ring(self) -> Trigonometric:
         """Where the equations are in normal form."""
         tree = self.model.topology
-        angles, others, quaternions = [], [*self.v, *self.a, *self.parameters], []
+        angles: list[Any] = []
+        others: list[Any] = [*self.v, *self.a, *self.parameters]
+        quaternions: list[list[Any]] = []
         for i, joint in enumerate(tree.joints):
-            own = list(self.q[tree.q_slice(i)])
+            own: list[Any] = list(self.q[tree.q_slice(i)])
             if tree.mimics[i] is not None:
                 continue
             if joint.nq > joint.nv:
-                quaternions.append([x.name for x in own[-4:]])
+                quaternions.append(own[-4:])
                 others += own[:-4]
             else:
                 turns = [row.turns for row in joint.rows]
-                angles += [x.name for x, turning in zip(own, turns, strict=True) if turning]
+                angles += [x for x, turning in zip(own, turns, strict=True) if turning]
                 others += [x for x, turning in zip(own, turns, strict=True) if not turning]
-        return Trigonometric(angles, [x.name for x in others], quaternions)
+        return Trigonometric(angles, others, quaternions)
 
     def expressions(self, f: Any, *args: Sequence[Symbol]) -> np.ndarray:
         """``f(model, *args)`` as expressions in normal form."""
         given = [self.ring.symbols([x.name for x in arg]) for arg in args]
-        return self._named(self.ring.expressions(evaluate(f, self.ring)(self.model, *given)))
+        return self.ring.expressions(evaluate(f, self.ring)(self.model, *given))
 
     @cached_property
     def M(self) -> Matrix:
@@ -112,11 +114,12 @@ class Mechanics:
         found = evaluate(inverse_dynamics, self.ring)(
             self.model, self.ring.symbols([x.name for x in self.q]), self.ring.symbols([x.name for x in self.v]), zero
         )
-        return Matrix(self._named(self.ring.expressions(found)))
+        return Matrix(self.ring.expressions(found))
 
     @cached_property
     def V(self) -> Matrix:
         """``V(q)`` (nq, nv)."""
+
         def rates(model: Model, q: jax.Array) -> jax.Array:
             return jax.vmap(lambda e: model.rate(q, e), out_axes=1)(jnp.eye(model.nv))
 
@@ -137,7 +140,7 @@ class Mechanics:
     def tidied(self, x: Any) -> Any:
         """A polynomial of the ring in normal form, and anything else as it is."""
         try:
-            return self.named(self.ring.expression(self.ring.entry(self._plain(x))))
+            return self.ring.expression(self.ring.entry(sympy.sympify(x)))
         except SymbolicError:
             return x
 
@@ -148,7 +151,7 @@ class Mechanics:
             x: The polynomial.
             moving: Names of the symbols that the functions are of; coefficients are polynomials of all others.
         """
-        entry = self.ring.entry(self._plain(x))
+        entry = self.ring.entry(sympy.sympify(x))
         polynomial = (self.ring.constant(0) + entry).p
         expressions = self.ring.generators
         functions = [bool({s.name for s in e.free_symbols} & moving) for e in expressions]
@@ -162,11 +165,6 @@ class Mechanics:
             out.append((place, rest))
         return out
 
-    def _plain(self, x: Any) -> Any:
-        """An expression in the ring's own symbols."""
-        x = sympy.sympify(x)
-        return x.xreplace({s: Symbol(s.name, real=True) for s in x.free_symbols})
-
     def dofs(self, joints: Sequence[str]) -> list[int]:
         """The degrees of freedom of joints.
 
@@ -176,24 +174,11 @@ class Mechanics:
         found: list[int] = []
         for name in joints:
             if name not in self.model.v_slices:
-                raise ModelError(unknown_name("actuated: expected the name of a joint", name, list(self.model.v_slices)))
+                raise ModelError(
+                    unknown_name("actuated: expected the name of a joint", name, list(self.model.v_slices))
+                )
             found += range(*self.model.v_slices[name].indices(self.model.nv))
         return found
-
-    def named(self, x: Any) -> Any:
-        """An expression of the ring with the symbols of the model itself, whatever their assumptions."""
-        return x.xreplace(self._own)
-
-    @cached_property
-    def _own(self) -> dict[Symbol, Symbol]:
-        pairs = {Symbol(s.name, real=True): s for s in (*self.q, *self.v, *self.a, *self.parameters)}
-        return {a: b for a, b in pairs.items() if a != b}
-
-    def _named(self, array: np.ndarray) -> np.ndarray:
-        out = np.empty(array.size, object)
-        for i, x in enumerate(array.flat):
-            out[i] = self.named(x)
-        return out.reshape(array.shape)
 
 
 def _symbols(names: Sequence[Any] | None, letter: str, count: int) -> tuple[Symbol, ...]:

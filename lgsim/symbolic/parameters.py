@@ -1,4 +1,4 @@
-"""Base parameters as formulas: which combinations of masses, moments and inertias torques show, by exact elimination."""
+"""Base parameters as formulas: the combinations of masses, moments and inertias that torques show, eliminated exactly."""
 
 from __future__ import annotations
 
@@ -77,5 +77,3 @@ def _coefficients(found: Mechanics, column: list[Any]) -> dict[tuple, Any]:
             key = (row, place)
             out[key] = out.get(key, 0) + coefficient
     return out
-
-

@@ -118,8 +118,8 @@ def _pose(found: Mechanics, joint: GroupJoint, q: Sequence[Symbol]) -> tuple[Mat
 
     R, p = evaluate(pose, found.ring)(*found.ring.symbols([x.name for x in q]))
     return (
-        Matrix(3, 3, [found.named(found.ring.expression(x.item())) for row in R for x in row]),
-        Matrix([found.named(found.ring.expression(x.item())) for x in p]),
+        Matrix(3, 3, [found.ring.expression(x.item()) for row in R for x in row]),
+        Matrix([found.ring.expression(x.item()) for x in p]),
     )
 
 
@@ -138,7 +138,9 @@ def _kernel(found: Mechanics, slopes: list[Expr]) -> list[list[Expr]]:
     tables = []
     for slope in slopes:
         table: dict[tuple, Any] = {}
-        for place, coefficient in found.terms(slope if bottom == 1 else sympy.expand(sympy.cancel(slope * bottom)), moving):
+        for place, coefficient in found.terms(
+            slope if bottom == 1 else sympy.expand(sympy.cancel(slope * bottom)), moving
+        ):
             table[place] = table.get(place, 0) + coefficient
         tables.append(table)
     rows = sorted({key for table in tables for key in table}, key=str)

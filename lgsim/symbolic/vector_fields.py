@@ -93,8 +93,8 @@ def relative_degree(f: Any, g: Any, h: Any, x: Sequence[Symbol]) -> RelativeDegr
     determinant = normal_form(decoupling.det(method="berkowitz"))
     if determinant == 0:
         raise ValueError(
-            f"h: the inputs enter the derivatives of orders {degrees} dependently everywhere, so that there is no vector"
-            " relative degree; choose other outputs, or extend the system by integrators at its inputs"
+            f"h: the inputs enter the derivatives of orders {degrees} dependently everywhere, so that there is no"
+            " vector relative degree; choose other outputs, or extend the system by integrators at its inputs"
         )
     return RelativeDegree(tuple(degrees), decoupling, _zeros_of([determinant], x))
 
@@ -107,7 +107,7 @@ class LinearizingFeedback(NamedTuple):
     v: tuple[Symbol, ...]
     """The new inputs."""
     outputs: tuple[tuple[Expr, ...], ...]
-    """For each output ``h, L_f h, ..., L_f^(r - 1) h``: the coordinates in which the system is chains of integrators."""
+    """For each output ``h, L_f h, ..., L_f^(r - 1) h``: in which the system is chains of integrators."""
     degrees: tuple[int, ...]
     """Their lengths."""
     hidden: int
@@ -151,7 +151,7 @@ def feedback_linearize(f: Any, g: Any, h: Any, x: Sequence[Symbol]) -> Linearizi
 
 
 def accessibility_rank(f: Any, g: Any, x: Sequence[Symbol], seed: int = 0) -> int:
-    """The dimension of strong accessibility: of the smallest distribution with g that is closed under [f, .] and [g, .].
+    """The dimension of strong accessibility: of the least distribution with g that is closed under [f, .] and [g, .].
 
     Where it is n, states reached at a fixed time fill open sets, from every point in general position. The rank is that
     at one rational point, where sines and cosines are rational too: the generic rank is at least as large, and is
@@ -164,7 +164,7 @@ def accessibility_rank(f: Any, g: Any, x: Sequence[Symbol], seed: int = 0) -> in
         seed: Of the point.
 
     Raises:
-        ValueError: shapes do not fit, or the fields have functions that are not rational in coordinates, sines, cosines.
+        ValueError: shapes do not fit, or a field is not rational in symbols and their sines and cosines.
 
     Source: Sussmann and Jurdjevic, Controllability of nonlinear systems, J. Diff. Eq. 12, 1972; Isidori, 2.2.
     """

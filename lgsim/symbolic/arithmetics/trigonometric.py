@@ -73,11 +73,6 @@ class Trigonometric(Arithmetic):
             out[i] = self._generator(str(name))
         return out
 
-    @property
-    def generators(self) -> tuple[Any, ...]:
-        """Sines, cosines and symbols of which the entries are polynomials, in the order of ``ring.gens``."""
-        return tuple(self._expressions)
-
     def _generator(self, name: str) -> Any:
         if name not in self._symbols:
             raise SymbolicError(
