@@ -15,6 +15,7 @@ from lgsim.programs.read import Reader
 from lgsim.symbolic.arithmetic import Arithmetic
 from lgsim.symbolic.calls import CALLS
 from lgsim.symbolic.entries import Entries, SymbolicError
+from lgsim.symbolic.linear_algebra import LINEAR_ALGEBRA
 
 _ROOT = Path(__file__).parents[1]
 _PLUMBING = tuple(str(_ROOT / name) for name in ("xla", "symbolic", "programs"))
@@ -77,7 +78,9 @@ class _LocatingReader(Reader):
     """Tells the entries which function and line of lgsim is being read."""
 
     def step(self, equation: Any) -> tuple[Any, Any, Any]:
-        scalar, whole, own = super().step(equation)
+        name = equation.primitive.name
+        found = (None, LINEAR_ALGEBRA[name], equation) if name in LINEAR_ALGEBRA else super().step(equation)
+        scalar, whole, own = found
         builder, where = self.builder, _Place(equation)
 
         @no_type_check

@@ -88,7 +88,7 @@ def _with_pair(terms: dict, a: tuple, b: tuple) -> dict:
 
 
 def _sum(a: tuple, b: tuple, sign: int) -> tuple[tuple, bool]:
-    """a + sign b, its first multiple above zero, and whether it had to be turned about."""
+    """The sum a + sign b, its first multiple above zero, and whether it had to be turned about."""
     total = dict(a)
     for name, count in b:
         total[name] = total.get(name, 0) + sign * count

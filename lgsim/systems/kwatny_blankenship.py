@@ -44,7 +44,7 @@ def _disk(joint: Joint, dtype: Dtype | None) -> Model:
 
 
 def six_joint_arm(dtype: Dtype | None = None) -> Model:
-    """The arm: shoulder of two turns about z and y, elbow about y, wrist of three turns about x, z and y; all hang up."""
+    """The arm: shoulder of two turns about z and y, elbow about y, wrist about x, z and y; all stand up."""
     return _arm(joints.Compound(tuple(_TURNS[axis] for axis in "xzy")), dtype)
 
 

@@ -10,7 +10,7 @@ from lgsim.symbolic.entries import SymbolicError
 
 
 class TrigonometricFractions(Trigonometric):
-    """Quotients of two trigonometric polynomials, both in normal form; ``==`` multiplies out and so decides equality."""
+    """Quotients of two trigonometric polynomials, both in normal form; ``==`` multiplies out."""
 
     def _made(self, p: Any) -> Any:
         """The entry of a polynomial that is in normal form."""
