@@ -1,4 +1,4 @@
-"""Base parameters as formulas: the combinations of masses, moments and inertias that torques show, eliminated exactly."""
+"""Base parameters as formulas: the combinations of masses, moments and inertias that torques show."""
 
 from __future__ import annotations
 

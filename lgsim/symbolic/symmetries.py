@@ -89,7 +89,7 @@ def _coordinates(found: Mechanics) -> list[Matrix]:
 
 
 def _whole(found: Mechanics) -> list[Matrix]:
-    """The velocities of group joints on the world that turn and slide all they carry about axes of the joint's frame."""
+    """The velocities of group joints on the world that turn and slide all they carry about the axes of their frames."""
     tree, out = found.model.topology, []
     for i, joint in enumerate(tree.joints):
         if tree.parents[i] >= 0 or not isinstance(joint, GroupJoint):

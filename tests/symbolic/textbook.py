@@ -55,11 +55,13 @@ def cart_pole():
 
 def reference(machine, name):
     """A matrix of the reference, in real symbols."""
+
+    class Words(dict):  # I and S are no constants here
+        def __missing__(self, word):
+            return sympy.Symbol(word, real=True)
+
     text = REFERENCE[machine][name]
-    words = {
-        s.name: sympy.Symbol(s.name, real=True) for s in sympy.sympify(text, {"I1": sympy.Symbol("I1")}).free_symbols
-    }
-    found = sympy.sympify(text, words)
+    found = eval(text, {"__builtins__": {}}, Words(sin=sympy.sin, cos=sympy.cos))
     return sympy.Matrix(found) if isinstance(found, list) else found
 
 

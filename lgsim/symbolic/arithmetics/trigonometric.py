@@ -66,6 +66,11 @@ class Trigonometric(Arithmetic):
         """The symbol of sympy of a name."""
         return self._symbols[name]
 
+    @property
+    def symbols_of_sympy(self) -> tuple[Any, ...]:
+        """All symbols, without sines and cosines."""
+        return tuple(self._symbols.values())
+
     def symbols(self, names: Sequence[str]) -> np.ndarray:
         """The entries of some symbols, (len(names),)."""
         out = np.empty(len(names), object)
