@@ -5,6 +5,7 @@ A name changes nothing that JAX compiles: it stands in what a jaxpr says of the 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ def named(name: str) -> Callable[[Function], Function]:
     """Decorates the function under ``jax.custom_jvp``: a call of it bears the name, with what it is made for in it."""
 
     def decorate(f: Function) -> Function:
-        f.__name__ = PREFIX + name
+        f.__name__ = inspect.unwrap(f).__name__ = PREFIX + name
         return f
 
     return decorate

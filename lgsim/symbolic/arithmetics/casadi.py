@@ -17,7 +17,7 @@ class Casadi(Arithmetic):
         self.symbols: dict[str, Any] = {}
         """The SX that stand for symbols of sympy, by their names."""
 
-    def number(self, x: float) -> Any:
+    def number(self, x: Any) -> Any:
         """A float is itself."""
         return float(x)
 

@@ -21,7 +21,7 @@ class Digits(Arithmetic):
         self._context = package("mpmath", "symbolic", "lgsim.symbolic.Digits").mp.clone()
         self._context.dps = digits
 
-    def number(self, x: float) -> Any:
+    def number(self, x: Any) -> Any:
         """A float is itself; ``"0.1"`` or ``Fraction(1, 10)`` is a tenth."""
         if isinstance(x, Fraction):
             return self._context.mpf(x.numerator) / x.denominator

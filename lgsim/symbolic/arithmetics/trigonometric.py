@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 
@@ -66,6 +66,11 @@ class Trigonometric(Arithmetic):
         """The symbol of sympy of a name."""
         return self._symbols[name]
 
+    @property
+    def symbols_of_sympy(self) -> tuple[Any, ...]:
+        """All symbols, without sines and cosines."""
+        return tuple(self._symbols.values())
+
     def symbols(self, names: Sequence[str]) -> np.ndarray:
         """The entries of some symbols, (len(names),)."""
         out = np.empty(len(names), object)
@@ -118,6 +123,7 @@ class Trigonometric(Arithmetic):
             return self.sin(parts[0]) if isinstance(x, self.sympy.sin) else self.cos(parts[0])
         raise SymbolicError(f"{x} is no trigonometric polynomial; take Expressions()")
 
+    @no_type_check
     def settled(self, x: Any) -> Any:
         """A constant as a fraction."""
         if isinstance(x, Polynomial) and x.p.is_ground:
@@ -125,6 +131,7 @@ class Trigonometric(Arithmetic):
             return Fraction(int(c.numerator), int(c.denominator))
         return x
 
+    @no_type_check
     def reduced(self, p: Any) -> Any:
         """A polynomial in normal form."""
         for place, rest in self._rules:
@@ -204,6 +211,7 @@ def _power(x: Any, n: int) -> Any:
     return out
 
 
+@no_type_check  # at run time: a check of a call takes longer than the call
 class Polynomial:
     """An entry of the ring, in normal form: ``==`` decides equality.
 
