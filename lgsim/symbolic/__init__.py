@@ -8,6 +8,7 @@ from lgsim.symbolic.arithmetics import Casadi, Count, Digits, Expressions, Trigo
 from lgsim.symbolic.arithmetics.expressions import sympy_package
 from lgsim.symbolic.entries import SymbolicError
 from lgsim.symbolic.evaluate import evaluate
+from lgsim.symbolic.merge import merged
 from lgsim.symbolic.model import model, symbols
 from lgsim.symbolic.poincare import Lagrange, Poincare, end_effector, kinetic_energy, lagrange, poincare, potential
 from lgsim.symbolic.proof import Proof, prove
@@ -82,6 +83,7 @@ __all__ = [
     "lie_derivative",
     "linear_parameters",
     "linearize",
+    "merged",
     "model",
     "poincare",
     "potential",

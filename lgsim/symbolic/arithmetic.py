@@ -16,26 +16,38 @@ DIGITS = 12
 """Decimal digits up to which a float is taken for the decimal number that it prints as."""
 
 DENOMINATOR = 10**6
-"""Largest denominator of a fraction for which a float is taken that is the fraction rounded."""
+"""Largest denominator of a fraction that a float may stand for."""
 
 
-def rational(x: Any) -> Any:
-    """The number that a float stands for, exactly: a short decimal, a fraction of small numbers, else its own value.
+ROUNDING = Fraction(4, 2**52)
+"""How far, relatively, a float may be from what it stands for: numbers of a model are sums of a few rounded products."""
+
+
+def rational(x: Any, scale: int = 0) -> Any:
+    """The number that a float stands for: a short decimal, a fraction of small numbers, else exactly its own value.
 
     Infinities and what is not a number stay as they are.
+
+    Args:
+        x: The float; an integer or a fraction is itself.
+        scale: The size of the numbers that x was made of, such as 1 for an entry of a rotation.
     """
     if isinstance(x, (bool, np.bool_)):
         return bool(x)
-    if isinstance(x, (int, Fraction, np.integer)):
-        return Fraction(int(x)) if not isinstance(x, Fraction) else x
+    if isinstance(x, Fraction):
+        return x
+    if isinstance(x, (int, np.integer)):
+        return Fraction(int(x))
     x = float(x)
     if not math.isfinite(x):
         return x
     decimal = Decimal(repr(x))
-    if len(decimal.as_tuple().digits) <= DIGITS:
+    own = Fraction(x)
+    near = own.limit_denominator(DENOMINATOR)
+    within = abs(near - own) <= ROUNDING * max(abs(own), scale)
+    if len(decimal.as_tuple().digits) <= DIGITS and not (scale and within):
         return Fraction(decimal)
-    near = Fraction(x).limit_denominator(DENOMINATOR)
-    return near if float(near) == x else Fraction(x)
+    return near if within else own
 
 
 class Arithmetic(ABC):

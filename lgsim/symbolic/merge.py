@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
-from typing import Any
+from typing import Any, no_type_check
 
 from lgsim.symbolic.arithmetics.trigonometric import Polynomial, Trigonometric
 
@@ -41,6 +41,7 @@ Turn = tuple[str, tuple[tuple[str, int], ...]]
 """A sine or cosine, and the angles that it is of with their multiples."""
 
 
+@no_type_check  # at run time: a check of a call takes longer than the call
 def _factors(ring: Trigonometric, monomial: tuple[int, ...]) -> tuple:
     """A monomial as (turns, one for each power; powers of the other symbols)."""
     count = len(ring.angles)
@@ -51,6 +52,7 @@ def _factors(ring: Trigonometric, monomial: tuple[int, ...]) -> tuple:
     return tuple(sorted(turns)), monomial[2 * count :]
 
 
+@no_type_check  # at run time: a check of a call takes longer than the call
 def _without(term: tuple, first: Turn, second: Turn) -> tuple | None:
     turns = list(term[0])
     for turn in (first, second):
@@ -60,10 +62,12 @@ def _without(term: tuple, first: Turn, second: Turn) -> tuple | None:
     return tuple(turns), term[1]
 
 
+@no_type_check  # at run time: a check of a call takes longer than the call
 def _with(rest: tuple, *turns: Turn) -> tuple:
     return tuple(sorted((*rest[0], *turns))), rest[1]
 
 
+@no_type_check  # at run time: a check of a call takes longer than the call
 def _with_pair(terms: dict, a: tuple, b: tuple) -> dict:
     """Terms in which products of turns by a and b are turns by their sum or difference, where two terms make one."""
     terms = dict(terms)
@@ -87,6 +91,7 @@ def _with_pair(terms: dict, a: tuple, b: tuple) -> dict:
     return terms
 
 
+@no_type_check  # at run time: a check of a call takes longer than the call
 def _sum(a: tuple, b: tuple, sign: int) -> tuple[tuple, bool]:
     """The sum a + sign b, its first multiple above zero, and whether it had to be turned about."""
     total = dict(a)
@@ -97,6 +102,7 @@ def _sum(a: tuple, b: tuple, sign: int) -> tuple[tuple, bool]:
     return (tuple((name, -count) for name, count in kept) if flipped else kept), flipped
 
 
+@no_type_check  # at run time: a check of a call takes longer than the call
 def _expression(ring: Trigonometric, terms: dict) -> Any:
     s, count = ring.sympy, len(ring.angles)
     functions: dict[str, Callable[[Any], Any]] = {"sin": s.sin, "cos": s.cos}

@@ -32,7 +32,7 @@ def model(machine: Model, values: Mapping[str, Any] | None = None) -> Model:
     """A machine with symbols in the place of some numbers; all others become exact rationals.
 
     A float is taken for the short decimal number that it prints as, or for the fraction of small numbers that it is
-    the nearest float of, and otherwise for its own value.
+    within four roundings of, and otherwise for its own value.
 
     Args:
         machine: The machine.
@@ -65,12 +65,16 @@ def _value(value: Any) -> Any:
     return rational(value) if isinstance(value, (int, float, Fraction, np.number)) else value
 
 
-def _exact(array: Any) -> np.ndarray:
+def _exact(array: Any, scale: int) -> np.ndarray:
     given = np.asarray(array)
     out = np.empty(given.size, object)
     for i, x in enumerate(given.ravel().tolist()):
-        out[i] = rational(x) if isinstance(x, (int, float)) else x
+        out[i] = rational(x, scale) if isinstance(x, (int, float)) else x
     return out.reshape(given.shape)
+
+
+_OF_ROTATIONS = ("placements", "screws", "frames", "solid_poses")
+"""Arrays whose entries are sines and cosines among others: of a right angle they are zero to rounding."""
 
 
 class _Parts:
@@ -79,7 +83,7 @@ class _Parts:
     def __init__(self, machine: Model) -> None:
         self.machine = machine
         self.arrays = {
-            field.name: _exact(value)
+            field.name: _exact(value, field.name in _OF_ROTATIONS)
             for field in fields(machine)
             if field.name != "topology" and (value := getattr(machine, field.name)) is not None
         }

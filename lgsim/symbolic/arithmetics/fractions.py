@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, no_type_check
 
 from lgsim.symbolic.arithmetics.trigonometric import Polynomial, Trigonometric
 from lgsim.symbolic.entries import SymbolicError
@@ -24,6 +24,7 @@ class TrigonometricFractions(Trigonometric):
             return self.settled(x)
         return super().entry(x)
 
+    @no_type_check
     def settled(self, x: Any) -> Any:
         """A constant as a fraction."""
         return (
@@ -36,6 +37,7 @@ class TrigonometricFractions(Trigonometric):
         return x.p.as_expr(*self.generators) / x.below.as_expr(*self.generators)
 
 
+@no_type_check  # at run time: a check of a call takes longer than the call
 class Quotient:
     """A fraction of two polynomials without a common factor that sympy finds.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 
@@ -123,6 +123,7 @@ class Trigonometric(Arithmetic):
             return self.sin(parts[0]) if isinstance(x, self.sympy.sin) else self.cos(parts[0])
         raise SymbolicError(f"{x} is no trigonometric polynomial; take Expressions()")
 
+    @no_type_check
     def settled(self, x: Any) -> Any:
         """A constant as a fraction."""
         if isinstance(x, Polynomial) and x.p.is_ground:
@@ -130,6 +131,7 @@ class Trigonometric(Arithmetic):
             return Fraction(int(c.numerator), int(c.denominator))
         return x
 
+    @no_type_check
     def reduced(self, p: Any) -> Any:
         """A polynomial in normal form."""
         for place, rest in self._rules:
@@ -209,6 +211,7 @@ def _power(x: Any, n: int) -> Any:
     return out
 
 
+@no_type_check  # at run time: a check of a call takes longer than the call
 class Polynomial:
     """An entry of the ring, in normal form: ``==`` decides equality.
 
