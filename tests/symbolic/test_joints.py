@@ -80,6 +80,7 @@ def test_universal_joint_of_three_degrees():
     same(configuration_matrix([3], TURNS, t), X)
 
 
+@pytest.mark.slow
 def test_free_joint_of_six_degrees():
     """(36): the angles' block is the ball's, the position's is the rotation, and the position is q's own."""
     q = sympy.symbols("ax ay az x y z", real=True)

@@ -89,6 +89,7 @@ def test_as_many_as_the_rank_of_numbers_and_the_same_torques(name):
         np.testing.assert_allclose(tau, lgsim.inverse_dynamics(model, q[i], v[i], a[i]), rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_the_same_count_as_identification():
     model = numeric("spatial 3R")
     numbers = base_parameters(Parameters(model, [StandardParameters()]))

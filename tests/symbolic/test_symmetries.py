@@ -56,9 +56,10 @@ COUNTS = {
     "arm about the vertical": 1, "screw along gravity": 0, "oblique slides": 1, "ball": 1, "ball by angles": 1,
     "free": 3, "plane": 3, "slides": 2,
 }  # fmt: skip
+SLOW = ("free", "ball by angles")
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in COUNTS])
 def test_kept_by_motions_of_numbers(name):
     """A momentum's slope along forward dynamics is zero, with any force on the joints that may have one."""
     model = machine(name)
