@@ -42,8 +42,8 @@ def linearize(
         names: Names of the coordinates, by default q1, q2, ...
 
     Raises:
-        ModelError: a name or a number of entries is wrong, or the configuration is no equilibrium: gravity moves a
-            joint that is not actuated.
+        ModelError: a name or a number of entries is wrong, the configuration is no equilibrium: gravity moves a joint
+            that is not actuated, or the mass matrix is singular there.
     """
     found = Mechanics(model, names)
     at = _point(found, equilibrium)
@@ -90,8 +90,8 @@ def control_affine(
         rates: Names of the velocities, by default v1, v2, ...
 
     Raises:
-        ModelError: a name is wrong, or the machine has more than three degrees of freedom or a quaternion: its mass
-            matrix has no inverse that one reads.
+        ModelError: a name is wrong, the mass matrix is singular, or the machine has more than three degrees of freedom
+            or a quaternion: its mass matrix has no inverse that one reads.
     """
     if model.nv > 3 or model.nq != model.nv:
         raise ModelError(
@@ -107,8 +107,17 @@ def control_affine(
 
 
 def _inverse(M: Matrix) -> Matrix:
-    """The inverse of a mass matrix; entries are quotients in normal form."""
-    determinant = M.det(method="berkowitz")
+    """The inverse of a mass matrix; entries are quotients in normal form.
+
+    Raises:
+        ModelError: the matrix is singular.
+    """
+    determinant = normal_form(M.det(method="berkowitz"))
+    if determinant == 0:
+        raise ModelError(
+            "the mass matrix is singular: a joint moves nothing that has inertia, here or everywhere; give bodies"
+            " inertia, joints armature, or another configuration"
+        )
     return M.adjugate().applyfunc(lambda x: normal_form(x / determinant))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import sympy
-from sympy import Expr, Symbol
+from sympy import Symbol
 from sympy.polys.rings import ring
 
 
@@ -22,12 +22,12 @@ class Jets:
 
     def __init__(self, x: Sequence[Symbol], order: int, seed: int) -> None:
         self._ring, *generators = ring([f"d{i}" for i in range(len(x))], sympy.QQ)
-        self._steps = dict(zip(x, generators, strict=True))
+        self._steps: dict[Any, Any] = dict(zip(x, generators, strict=True))
         self.order = order
         self._random = random.Random(seed)
-        self._known: dict[Expr, Any] = {}
+        self._known: dict[Any, Any] = {}
 
-    def jet(self, y: Expr) -> Any:
+    def jet(self, y: Any) -> Any:
         """The polynomial of a rational function of symbols and of sines and cosines of symbols.
 
         Raises:
@@ -38,9 +38,9 @@ class Jets:
             found = self._known[y] = self._made(y)
         return found
 
-    def field(self, f: Sequence[Expr]) -> list[Any]:
+    def field(self, f: Any) -> list[Any]:
         """The polynomials of a field."""
-        return [self.jet(y) for y in f]
+        return [self.jet(sympy.expand_trig(y)) for y in f]
 
     def bracket(self, f: Sequence[Any], g: Sequence[Any]) -> list[Any]:
         """``[f, g]``, one degree less exact than the fields."""
@@ -59,7 +59,7 @@ class Jets:
     def _cut(self, y: Any) -> Any:
         return self._ring.from_dict({m: c for m, c in y.items() if sum(m) <= self.order})
 
-    def _made(self, y: Expr) -> Any:
+    def _made(self, y: Any) -> Any:
         if y.is_Rational:
             return self._ring(sympy.QQ(y.p, y.q))
         if y.is_Symbol:
@@ -94,7 +94,7 @@ class Jets:
             total += term
         return total / first
 
-    def _turned(self, y: Expr) -> Any:
+    def _turned(self, y: Any) -> Any:
         """Of ``sin(a + d)`` or ``cos(a + d)``, both made at once."""
         angle, t = y.args[0], self._number()
         sine, cosine = 2 * t / (1 + t * t), (1 - t * t) / (1 + t * t)

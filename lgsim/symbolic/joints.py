@@ -95,7 +95,7 @@ def kinematic_matrix(r: Sequence[int], H: Columns, q: Sequence[Any]) -> Matrix:
 
 class _Joint(NamedTuple):
     r: tuple[int, ...]
-    columns: list[Matrix]
+    columns: list[Any]
     q: list[sympy.Symbol]
 
 
@@ -125,7 +125,7 @@ def _read(r: Sequence[int], H: Columns, q: Sequence[Any]) -> _Joint:
     return _Joint(tuple(int(k) for k in parts), [matrix[:, i] for i in range(matrix.cols)], names)
 
 
-def _check_simple(part: int, H: Matrix) -> None:
+def _check_simple(part: int, H: Any) -> None:
     """Whether columns are those of a simple joint: independent, and closed under brackets.
 
     Raises:
@@ -146,17 +146,17 @@ def _check_simple(part: int, H: Matrix) -> None:
                 )
 
 
-def _left_inverse(H: Matrix) -> Matrix:
+def _left_inverse(H: Any) -> Matrix:
     """``(H^T H)^-1 H^T``."""
     return ((H.T * H).inv() * H.T).applyfunc(sympy.simplify)
 
 
-def _bracket(a: Matrix, b: Matrix) -> Matrix:
+def _bracket(a: Any, b: Any) -> Matrix:
     """Of screws (w, v)."""
     return Matrix.vstack(a[:3, :].cross(b[:3, :]), a[:3, :].cross(b[3:, :]) + a[3:, :].cross(b[:3, :]))
 
 
-def _exponential(h: Matrix, x: Any) -> Matrix:
+def _exponential(h: Any, x: Any) -> Matrix:
     """``exp(h x)`` (4, 4) by Rodrigues' formula, exactly."""
     w, v = h[:3, :], h[3:, :]
     square = sympy.simplify(w.dot(w))
@@ -171,7 +171,7 @@ def _exponential(h: Matrix, x: Any) -> Matrix:
     return Matrix.vstack(Matrix.hstack(R, p), Matrix([[0, 0, 0, 1]]))
 
 
-def _adjoint_inverse(X: Matrix, h: Matrix) -> Matrix:
+def _adjoint_inverse(X: Any, h: Any) -> Matrix:
     """``X^-1 h``: the screw in the frame of which X is the pose."""
     R, p = X[:3, :3], X[:3, 3]
     w, v = h[:3, :], h[3:, :]

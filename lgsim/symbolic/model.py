@@ -181,7 +181,8 @@ class _Parts:
 
     def _put_axis(self, address: str, rest: str, value: Any) -> None:
         name, axis = self._ended(address, rest, _AXES)
-        rows = self.machine.topology.row_slice(self._joint(address, name))
+        joint, starts = self._joint(address, name), self.machine.topology.row_starts
+        rows = slice(starts[joint], starts[joint + 1])
         if rows.stop - rows.start != 1:
             raise ModelError(f"values: address {address!r}: the joint has {rows.stop - rows.start} axes, expected one")
         self._once(address, ("axis", rows.start, axis))

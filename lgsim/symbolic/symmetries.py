@@ -60,14 +60,12 @@ def conserved(
         slopes.append(found.tidied(sympy.expand((da.T * momentum + a.T * (change - found.bias))[0])))
     out = []
     for weights in _kernel(found, slopes):
-        a = sum((w * c for w, c in zip(weights, candidates, strict=True)), sympy.zeros(model.nv, 1)).applyfunc(
-            sympy.expand
-        )
-        out.append(_conserved(found, a, momentum))
+        a: Any = sum((w * c for w, c in zip(weights, candidates, strict=True)), sympy.zeros(model.nv, 1))
+        out.append(_conserved(found, a.applyfunc(sympy.expand), momentum))
     return tuple(out)
 
 
-def _conserved(found: Mechanics, a: Matrix, momentum: Matrix) -> Conserved:
+def _conserved(found: Mechanics, a: Any, momentum: Matrix) -> Conserved:
     model = found.model
     forced = tuple(
         name for name, part in model.v_slices.items() if any(a[i] != 0 for i in range(*part.indices(model.nv)))

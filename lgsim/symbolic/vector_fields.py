@@ -170,7 +170,7 @@ def accessibility_rank(f: Any, g: Any, x: Sequence[Symbol], seed: int = 0) -> in
     """
     drift, inputs = _column("f", f, x), _columns("g", g, x)
     jets = Jets(x, len(x), seed)
-    fields = [jets.field(list(field)) for field in (drift, *(inputs[:, j] for j in range(inputs.cols)))]
+    fields = [jets.field(field) for field in (drift, *(inputs[:, j] for j in range(inputs.cols)))]
     values: list[list[Any]] = []
     waiting = fields[1:]
     while waiting and len(values) < len(x):
@@ -263,7 +263,7 @@ def _column(name: str, f: Any, x: Sequence[Symbol]) -> Matrix:
     return field
 
 
-def _columns(name: str, g: Any, x: Sequence[Symbol]) -> Matrix:
+def _columns(name: str, g: Any, x: Sequence[Symbol]) -> Any:
     found = Matrix(g)
     if found.rows != len(x) or found.cols < 1:
         raise ValueError(f"{name}: expected shape ({len(x)}, m), a column for each input, got {found.shape}")

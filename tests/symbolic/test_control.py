@@ -12,6 +12,8 @@ import lgsim
 from lgsim.multibody import joints
 from lgsim.multibody.topology import ModelError
 from lgsim.symbolic import accessibility_rank, control_affine, controllability_rank, linearize
+from lgsim.systems import kwatny_blankenship
+from tests.multibody.trees import KINDS
 from tests.symbolic import textbook
 from tests.symbolic.textbook import at_numbers, reference, same
 
@@ -144,3 +146,34 @@ def test_refused(name):
 def test_many_joints_have_no_inverse_that_one_reads():
     with pytest.raises(ModelError, match=r"at most three degrees of freedom.*nv = 4.*forward_dynamics"):
         control_affine(textbook.arm(4))
+
+
+def test_a_singular_mass_matrix_is_told():
+    """A bar without inertia about its axis, turned about it: the arm of the paper as it stands upright."""
+    arm = kwatny_blankenship.six_joint_arm()
+    with pytest.raises(ModelError, match=r"mass matrix is singular.*another configuration"):
+        linearize(arm)
+    assert linearize(arm, {"q2": sympy.Rational(1, 2)}).A.is_zero_matrix is False
+
+
+@pytest.mark.slow
+def test_every_joint_of_the_register():
+    """One body on each: A and B are those of forward dynamics at the neutral configuration."""
+    for name, joint in KINDS.items():
+        if not joint.nv:
+            continue
+        options = {"pitch": 0.25} if joint.pitched else {}
+        builder = lgsim.ModelBuilder(gravity=(0.25, -0.5, -9.81))
+        model = builder.add_body("a", "world", joint, **options, **textbook.link()).build()
+        found = linearize(lgsim.symbolic.model(model, {}))
+        zero, q = jnp.zeros(model.nv), model.neutral()
+        tau = lgsim.inverse_dynamics(model, q, zero, zero)
+        np.testing.assert_allclose(np.array(found.tau.tolist(), float)[:, 0], tau, atol=1e-12, err_msg=name)
+
+        def acceleration(dq, dtau, model=model, q=q, tau=tau, zero=zero):
+            return lgsim.forward_dynamics(model, model.retract(q, dq), zero, tau + dtau)
+
+        by_q, by_tau = jax.jacfwd(acceleration, (0, 1))(zero, zero)
+        A, B = (np.array(x.evalf(25).tolist(), float)[model.nv :] for x in (found.A, found.B))
+        np.testing.assert_allclose(A[:, : model.nv], by_q, rtol=0, atol=1e-9 * (1 + np.abs(by_q).max()), err_msg=name)
+        np.testing.assert_allclose(B, by_tau, rtol=0, atol=1e-10 * (1 + np.abs(by_tau).max()), err_msg=name)

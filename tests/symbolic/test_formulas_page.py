@@ -3,6 +3,6 @@
 from tests.test_readme import ROOT, run
 
 
-def test_the_page_of_loops_runs(tmp_path):
+def test_the_page_of_formulas_runs(tmp_path):
     done = run(ROOT / "docs" / "formulas.md", tmp_path)
     assert done.returncode == 0, done.stderr
