@@ -1,4 +1,13 @@
-"""lgsim's own algorithms as formulas, in many digits, for other tools: evaluated in another arithmetic."""
+"""lgsim's own algorithms as formulas, in many digits, for other tools: evaluated in another arithmetic.
+
+- ``evaluate`` a function in an ``Arithmetic``; ``model`` puts symbols in the place of a machine's numbers;
+- equations: ``poincare``, ``lagrange``, ``end_effector``, ``potential``, ``kinetic_energy``; ``prove`` an identity;
+- for control: ``linearize``, ``controllability_rank``, ``control_affine``, ``relative_degree``, ``feedback_linearize``,
+  ``accessibility_rank``, ``lie_derivative``, ``lie_bracket``; ``to_jax`` for small closed forms;
+- ``linear_parameters`` and ``conserved`` momenta;
+- joint matrices in the order of Kwatny and Blankenship: ``configuration_matrix``, ``kinematic_matrix``,
+  ``joint_map_matrix``.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -137,7 +137,7 @@ def _check_simple(part: int, H: Any) -> None:
     inside = H * _left_inverse(H)
     for i in range(k):
         for j in range(i + 1, k):
-            b = _bracket(H[:, i], H[:, j])
+            b: Any = _bracket(H[:, i], H[:, j])
             if not (inside * b - b).applyfunc(sympy.simplify).is_zero_matrix:
                 raise ModelError(
                     f"part {part}: its {k} columns are no simple joint: the bracket of columns {i} and {j},"
