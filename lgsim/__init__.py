@@ -25,6 +25,7 @@ Importing it changes no JAX setting and loads no JAX: a part is imported when it
 - pictures: ``view`` (extras ``plot`` and ``view``); an arm to try things on: ``data.arm7()``;
 - problems, studies and maps of recordings from TOML files: ``scenarios.load_scenario`` and others;
 - reports of fits, studies and trajectories as one HTML page: ``reports.report_fit`` and others (extra ``plot``);
+- formulas of machines, by sympy and others: ``symbolic`` (extra ``symbolic``);
 - ready problems: ``systems``.
 """
 

@@ -10,6 +10,7 @@ from lgsim import (
     programs,
     reports,
     scenarios,
+    symbolic,
     systems,
     view,
 )
@@ -210,6 +211,7 @@ __all__ = [
     "so3",
     "solution_error",
     "suggest_contact",
+    "symbolic",
     "systems",
     "tangent_grad",
     "tangent_hessian",

@@ -24,11 +24,11 @@ def passive_forces(
     """What dampers, springs, dry friction and stops in the joints add to tau.
 
     ``- damping v - (friction + stribeck exp(-(v / stribeck_speed)^2)) tanh(v / friction_speed)`` in every degree of
-    freedom, and in those of joints with one
-    number for each, x being that number and e how far it is beyond a limit,
+    freedom, and in those of joints with one number for each, x being that number and e how far it is beyond a limit,
     ``- E^T (stiffness (x - rest) + limit_stiffness e + limit_damping |e| x')``, ``dq/dt = E v``. E is the identity but
-    for a planar joint, whose springs pull along the parent's axes. Spherical and free joints have no springs. The stops
-    of a spherical joint bound its swing, angle and twist, see ``Model.upper``; a free joint has none.
+    for a planar joint, whose springs pull along the parent's axes, and for a ball by angles, whose springs pull about
+    the axes of its angles. Spherical and free joints have no springs. The stops of a spherical joint bound its swing,
+    angle and twist, see ``Model.upper``; a free joint has none.
 
     Args:
         model: The machine.
@@ -132,8 +132,7 @@ def _speed(joint: Joint, q: list[Array], v: list[Array]) -> list[Array]:
 
 
 def _turned(joint: Joint, q: list[Array], pull: list[Array]) -> list[Array]:
-    # E is a rotation, its transpose the inverse
-    return joint.velocity(q, pull) if joint.nq == joint.nv else pull
+    return joint.force(q, pull) if joint.nq == joint.nv else pull
 
 
 def _squares(joint: Joint, q: list[Array], lower: list[Array], upper: list[Array]) -> list[Array]:

@@ -3,7 +3,8 @@
 - floating base (QuaternionFloatingJoint): q = (quaternion wxyz, p), v = (angular, linear) of the body's origin, both in
   the axes of the joint's frame F, that of the world for a base: ``v_theirs = (R w, R v)``; forces (torque, force);
 - ball (BallRpyJoint): q = (roll, pitch, yaw), ``R = Rz(yaw) Ry(pitch) Rx(roll)``, v = angular velocity in F; the angles
-  are singular at pitch +-pi/2, and come in (-pi, pi], [-pi/2, pi/2], (-pi, pi];
+  are singular at pitch +-pi/2, and come in (-pi, pi], [-pi/2, pi/2], (-pi, pi]; ``SphericalAngles`` has the
+  same angles, not wrapped;
 - planar (PlanarJoint): q = (x, y, angle), v its derivative: along the axes of F;
 - revolute, continuous, prismatic, screw (its position is the angle) and universal joints have lgsim's numbers;
 - spatial velocities and forces are angular first, in world axes where Drake writes V_WB: ``twist_to``;
@@ -26,12 +27,16 @@ from jaxtyping import Float
 
 from lgsim.interop import bodies
 from lgsim.interop.convention import Convention
-from lgsim.interop.forms import BallByAngles, FreeAngularFirst, PlaneInParent
+from lgsim.interop.forms import AnglesInParent, BallByAngles, FreeAngularFirst, PlaneInParent
 from lgsim.multibody.inertia import rotational_inertia
-from lgsim.multibody.joints import Free, Planar, Spherical
+from lgsim.multibody.joints import Free, Planar, Spherical, SphericalAngles
 from lgsim.support import check
 
-_TOOL = Convention(forms={Free: FreeAngularFirst(), Spherical: BallByAngles(), Planar: PlaneInParent()})
+_TOOL = Convention(
+    forms={
+        Free: FreeAngularFirst(), Spherical: BallByAngles(), SphericalAngles: AnglesInParent(), Planar: PlaneInParent()
+    }
+)  # fmt: skip
 
 q_to, q_from = _TOOL.q_to, _TOOL.q_from
 v_to, v_from = _TOOL.v_to, _TOOL.v_from

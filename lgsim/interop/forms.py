@@ -181,6 +181,20 @@ class BallByAngles(Form):
         return rotate(jnp.swapaxes(_rotation(q), -1, -2), x)
 
 
+class AnglesInParent(Form):
+    """A ball joint by the angles of ``BallByAngles`` here and there, v in the joint's frame."""
+
+    def to_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        return rotate(conversions.matrix_from_euler(q[..., ::-1], EulerAxes.ZYX), x)
+
+    def from_theirs(
+        self, P: Float[Array, "4 4"], q: Float[Array, "*batch nq"], x: Float[Array, "*batch nv"]
+    ) -> Float[Array, "*batch nv"]:
+        return rotate(jnp.swapaxes(conversions.matrix_from_euler(q[..., ::-1], EulerAxes.ZYX), -1, -2), x)
+
+
 def rotate(R: Float[Array, "*#batch 3 3"], x: Float[Array, "*#batch 3"]) -> Float[Array, "*batch 3"]:
     """``R x`` over leading axes."""
     return jnp.einsum("...ij,...j->...i", R, x)

@@ -15,8 +15,9 @@ in closed form up to theta = 3, so its nearest pole is split off and the rest is
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,7 @@ from jax import Array
 
 from lgsim.lie.polynomial import Polynomial, compensate, economize
 from lgsim.spatial.algebra import sincos
+from lgsim.xla.named_calls import named
 
 _PI = Fraction(
     "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798"
@@ -44,7 +46,6 @@ def stumpff(x: Array, k: int, order: int = 0) -> Array:
     return stumpffs(x, ((k, order),))[0]
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
 def stumpffs(x: Array, kinds: tuple[tuple[int, int], ...]) -> tuple[Array, ...]:
     """Several Stumpff functions of one argument, ``kinds = ((k, order), ...)``; they share the sine and the cosine.
 
@@ -53,37 +54,46 @@ def stumpffs(x: Array, kinds: tuple[tuple[int, int], ...]) -> tuple[Array, ...]:
     """
     if any(k not in range(4) for k, _ in kinds):
         raise ValueError(f"kinds: expected pairs (k, order) with k = 0, 1, 2 or 3, got {kinds}")
-    half = 0.5 * jnp.sqrt(x)
-    zero = half == 0
-    half = jnp.where(zero, 1, half)
-    sine, cosine = sincos(half)
-    sinc_half = jnp.where(zero, 1, sine / half)
-    versine, sinc = 2 * sine * sine, sinc_half * jnp.where(zero, 1, cosine)
-    # Near 1 the cosine must round without bias, which keeps quaternions on the sphere; near 0 it must not cancel.
-    difference = (cosine - sine) * (cosine + sine)
-    direct = {
-        (0, 0): jnp.where(zero, 1, jnp.where(x < 1, 1 - versine, difference)),
-        (1, 0): sinc,
-        (2, 0): 0.5 * sinc_half * sinc_half,
-    }
-    return tuple(direct[kind] if kind in direct else _branches(x, kind, versine, sinc) for kind in kinds)
+    return _stumpffs(tuple(kinds))(x)
 
 
-@stumpffs.defjvp
-def _(kinds: tuple[tuple[int, int], ...], primals: tuple[Array], tangents: tuple[Array]) -> tuple:
-    raised = tuple((k, order + 1) for k, order in kinds)
-    values = stumpffs(primals[0], kinds + raised)
-    return values[: len(kinds)], tuple(slope * tangents[0] for slope in values[len(kinds) :])
+@cache
+def _stumpffs(kinds: tuple[tuple[int, int], ...]) -> Callable[[Array], tuple[Array, ...]]:
+    @jax.custom_jvp
+    @named(f"stumpffs{kinds}")
+    def values(x: Array) -> tuple[Array, ...]:
+        half = 0.5 * jnp.sqrt(x)
+        zero = half == 0
+        half = jnp.where(zero, 1, half)
+        sine, cosine = sincos(half)
+        sinc_half = jnp.where(zero, 1, sine / half)
+        versine, sinc = 2 * sine * sine, sinc_half * jnp.where(zero, 1, cosine)
+        # Near 1 the cosine must round without bias, which keeps quaternions on the sphere; near 0 it must not cancel.
+        difference = (cosine - sine) * (cosine + sine)
+        direct = {
+            (0, 0): jnp.where(zero, 1, jnp.where(x < 1, 1 - versine, difference)),
+            (1, 0): sinc,
+            (2, 0): 0.5 * sinc_half * sinc_half,
+        }
+        return tuple(direct[kind] if kind in direct else _branches(x, kind, versine, sinc) for kind in kinds)
+
+    @values.defjvp
+    def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple:
+        raised = tuple((k, order + 1) for k, order in kinds)
+        found = _stumpffs(kinds + raised)(primals[0])
+        return found[: len(kinds)], tuple(slope * tangents[0] for slope in found[len(kinds) :])
+
+    return values
 
 
 def _branches(x: Array, kind: tuple[int, int], versine: Array, sinc: Array) -> Array:
     switch = _switch(kind[1])
     below = x < switch
-    polynomial = (compensate if kind[1] else economize)(_stumpff_terms(*kind), switch, x.dtype)
+    polynomial = (compensate if kind[1] else economize)(stumpff_terms(*kind), switch, x.dtype)
     series = polynomial(jnp.where(below, x, 0))
     far = jnp.where(below, switch, x)
     inverse = 1 / far
-    parts = _closed_form(*kind)
+    parts = closed_form(*kind)
     top = max(max(part) for part in parts if part)
     closed = jnp.zeros_like(x)
     for part, factor in zip(parts, (1.0, versine, sinc), strict=True):
@@ -94,7 +104,8 @@ def _branches(x: Array, kind: tuple[int, int], versine: Array, sinc: Array) -> A
 
 
 @cache
-def _stumpff_terms(k: int, order: int, count: int = 60) -> tuple[Fraction, ...]:
+def stumpff_terms(k: int, order: int, count: int = 60) -> tuple[Fraction, ...]:
+    """The power series of the ``order``-th derivative of c_k, exactly."""
     return tuple(
         Fraction((-1) ** (j + order) * math.perm(j + order, order), math.factorial(2 * (j + order) + k))
         for j in range(count)
@@ -102,11 +113,11 @@ def _stumpff_terms(k: int, order: int, count: int = 60) -> tuple[Fraction, ...]:
 
 
 @cache
-def _closed_form(k: int, order: int) -> tuple[dict[int, Fraction], ...]:
+def closed_form(k: int, order: int) -> tuple[dict[int, Fraction], ...]:
     """The exact closed form: three Laurent polynomials in x (power -> coefficient) times (1, 1 - cos t, sin t / t)."""
     if order > 0:
-        one, versine, sinc = (_derivative(part) for part in _closed_form(k, order - 1))
-        _, by_versine, by_sinc = _closed_form(k, order - 1)
+        one, versine, sinc = (_derivative(part) for part in closed_form(k, order - 1))
+        _, by_versine, by_sinc = closed_form(k, order - 1)
         for p, a in by_versine.items():  # d(1 - cos t)/dx = (sin t / t)/2
             _add(sinc, p, a / 2)
         for p, a in by_sinc.items():  # d(sin t / t)/dx = (cos t - sin t / t)/(2x)
@@ -145,27 +156,35 @@ def switches(dtype: jnp.dtype) -> dict[str, tuple[float, ...]]:
     return {name: tuple(float(round_to(x)) for x in values) for name, values in places.items()}
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def dexpinv_coefficient(x: Array, order: int = 0, half_turn: bool = False) -> Array:
     """The ``order``-th derivative in x of ``d(x) = (1 - (t/2) cot(t/2))/t^2``, x = t^2 >= 0 of any shape.
 
     ``d = 2 sum_n 1/(4 pi^2 n^2 - x)``; singular where t is a multiple of 2 pi. Within 4 ulp of max(|d|, |x d'|).
     ``half_turn`` promises t <= pi, where less work does. Source: Park and Chung 2005, eq. (19).
     """
-    if half_turn:
-        return _beside_pole(x, order, _HALF_TURN)
-    below = x < _POLE_SWITCH
-    return jnp.where(
-        below,
-        _beside_pole(jnp.where(below, x, 0), order, _POLE_SWITCH),
-        _beyond_pole(jnp.where(below, _POLE_SWITCH, x), order),
-    )
+    return _dexpinv_coefficient(order, half_turn)(x)
 
 
-@dexpinv_coefficient.defjvp
-def _(order: int, half_turn: bool, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    (x,), (dx,) = primals, tangents
-    return dexpinv_coefficient(x, order, half_turn), dexpinv_coefficient(x, order + 1, half_turn) * dx
+@cache
+def _dexpinv_coefficient(order: int, half_turn: bool) -> Callable[[Array], Array]:
+    @jax.custom_jvp
+    @named(f"dexpinv_coefficient({order},)")
+    def value(x: Array) -> Array:
+        if half_turn:
+            return _beside_pole(x, order, _HALF_TURN)
+        below = x < _POLE_SWITCH
+        return jnp.where(
+            below,
+            _beside_pole(jnp.where(below, x, 0), order, _POLE_SWITCH),
+            _beyond_pole(jnp.where(below, _POLE_SWITCH, x), order),
+        )
+
+    @value.defjvp
+    def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+        (x,), (dx,) = primals, tangents
+        return value(x), _dexpinv_coefficient(order + 1, half_turn)(x) * dx
+
+    return value
 
 
 def _beside_pole(x: Array, order: int, limit: float) -> Array:
@@ -206,6 +225,12 @@ def _regular_terms(order: int, count: int = 60) -> tuple[Fraction, ...]:
         math.perm(j, order) * (abs(bernoulli[2 * j + 2]) / math.factorial(2 * j + 2) - 2 / _POLE ** (j + 1))
         for j in range(order, order + count)
     )
+
+
+def dexpinv_terms(order: int) -> Fraction:
+    """The ``order``-th derivative of d at zero, exactly: ``|B_2j+2|/(2j+2)! j!`` for j = order."""
+    number = abs(_bernoulli(2 * order + 2)[2 * order + 2])
+    return math.factorial(order) * number / math.factorial(2 * order + 2)
 
 
 @cache

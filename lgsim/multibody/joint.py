@@ -76,6 +76,14 @@ class Joint(ABC):
     def velocity(self, q: Components, dq: Components) -> list[Array]:
         """The velocity of a configuration that moves with ``dq``: the left inverse of ``rate``."""
 
+    def force(self, q: Components, pull: Components) -> list[Array]:
+        """``E^T pull`` with ``dq/dt = E v``: the joint force of forces dual to the rates of the coordinates.
+
+        Asked of joints with as many coordinates as degrees of freedom. Where E is a rotation its transpose is its
+        inverse, ``velocity``; a joint of another E says what it is.
+        """
+        return self.velocity(q, pull)
+
     @abstractmethod
     def random(self, key: Array, shape: tuple[int, ...], dtype: jnp.dtype) -> list[Array]:
         """Configurations: angles uniform in [-pi, pi], rotations uniform, distances standard normal."""

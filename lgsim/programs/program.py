@@ -233,8 +233,12 @@ class Builder:
             kind = "bool" if op in _COMPARISONS else self.kind(operands[-1])
         if max(operands) < 0:
             numbers = [self.constants[-1 - x] for x in operands]
-            return self.constant(kind, fold(op, kind, numbers))
+            return self.fold(op, kind, numbers)
         return self.append(op, operands, kind)
+
+    def fold(self, op: str, kind: str, numbers: Sequence[tuple[str, Any]]) -> int:
+        """The value of an operation of constants, each a kind and a number."""
+        return self.constant(kind, fold(op, kind, numbers))
 
     def append(self, op: str, operands: tuple[int, ...], kind: str) -> int:
         """The value of a statement as it stands, which is made where it does not stand yet."""

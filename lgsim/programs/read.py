@@ -7,7 +7,9 @@ JAX's primitives that stands for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from ast import literal_eval
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any, no_type_check
 
@@ -19,6 +21,7 @@ from lgsim.programs.arrays import RULES, Values
 from lgsim.programs.elementwise import ELEMENTWISE
 from lgsim.programs.program import Builder, NotAProgram, Program
 from lgsim.xla import expansion
+from lgsim.xla.named_calls import call_name
 
 CALLS = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat": "jaxpr",
@@ -34,7 +37,12 @@ FOLDED = 8
 """How many times the limit a program may be before anything folds; a step of a legged machine is four times itself."""
 
 
-def read(f: Callable[..., Any], *examples: Any, limit: int | None = None) -> Program:
+def read(
+    f: Callable[..., Any],
+    *examples: Any,
+    limit: int | None = None,
+    calls: Mapping[str, Callable[..., list[Values]]] | None = None,
+) -> Program:
     """The program of a function of one state.
 
     Args:
@@ -42,14 +50,17 @@ def read(f: Callable[..., Any], *examples: Any, limit: int | None = None) -> Pro
         *examples: Its arguments, or ``jax.ShapeDtypeStruct`` in the place of arrays; only shapes and dtypes count. The
             inputs of the program are the leaves of all arguments, its outputs those of the result.
         limit: The largest number of statements.
+        calls: Rules of named calls, see ``Reader``; ``SINE_AND_COSINE`` for a target with functions of its own.
 
     Raises:
         NotAProgram: a loop or an index depends on the state, a primitive has no rule, or the limit is exceeded.
     """
-    return read_jaxpr(jax.make_jaxpr(f)(*examples), limit)
+    return read_jaxpr(jax.make_jaxpr(f)(*examples), limit, calls)
 
 
-def read_jaxpr(closed: Any, limit: int | None = None) -> Program:
+def read_jaxpr(
+    closed: Any, limit: int | None = None, calls: Mapping[str, Callable[..., list[Values]]] | None = None
+) -> Program:
     """The program of a ``ClosedJaxpr``, see ``read``.
 
     Raises:
@@ -58,7 +69,7 @@ def read_jaxpr(closed: Any, limit: int | None = None) -> Program:
     if limit is not None and size(closed, FOLDED * limit) > FOLDED * limit:
         raise NotAProgram(f"more than {limit} statements")
     builder = Builder(None if limit is None else SLACK * limit)
-    reader = Reader(builder)
+    reader = Reader(builder, calls)
     args = [_scalar(builder.input(x.aval.dtype.name, x.aval.shape)) for x in closed.jaxpr.invars]
     with np.errstate(all="ignore"):
         found = reader.closed(closed, args)
@@ -95,10 +106,13 @@ class Reader:
 
     Args:
         builder: What is written to.
+        calls: ``rule(builder, *which, values)`` gives the results of a call by its name, see ``named_calls``; a call
+            without a rule is opened.
     """
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: Builder, calls: Mapping[str, Callable[..., list[Values]]] | None = None) -> None:
         self.builder = builder
+        self._calls = calls or {}
         self._prepared: dict[int, tuple] = {}
         self._consts: dict[int, tuple[Any, Values]] = {}
 
@@ -149,12 +163,17 @@ class Reader:
         for equation in jaxpr.eqns:
             operands = [slot(v) for v in equation.invars]
             results = [slot(v) for v in equation.outvars]
-            steps.append((*self._step(equation), operands, results))
+            steps.append((*self.step(equation), operands, results))
         return template, steps, given, [slot(v) for v in jaxpr.outvars]
 
-    def _step(self, equation: Any) -> tuple[Any, Any, Any]:
+    def step(self, equation: Any) -> tuple[Any, Any, Any]:
         """(function of scalars or None, function of lists of values, equation if that one needs it)."""
         name = equation.primitive.name
+        if self._calls:
+            call, _, which = (call_name(equation) or "").partition("(")
+            if call in self._calls:
+                kinds = literal_eval(f"({which}") if which else ()
+                return None, partial(self._calls[call], self.builder, *kinds), None
         made = ELEMENTWISE.get(name)
         if made is not None:
             scalar = made(self.builder, equation)
@@ -232,6 +251,24 @@ class Reader:
 
 _CONTROL: dict[str, Any] = {"scan": Reader.scan, "while": Reader.while_loop, "cond": Reader.cond}
 _CONTROL |= dict.fromkeys(CALLS, Reader.call)
+
+
+@no_type_check
+def _sine_and_cosine(b: Builder, values: list[Values]) -> list[Values]:
+    x = values[0]
+    return [_entrywise(lambda x, op=op: b(op, x), np.shape(x), [x]) for op in ("sin", "cos")]
+
+
+@no_type_check
+def _of_twice(b: Builder, values: list[Values]) -> list[Values]:
+    def twice(x: int) -> int:
+        return b("mul", b.constant(b.kind(x), 2), x)
+
+    return _sine_and_cosine(b, [_entrywise(twice, np.shape(values[0]), values)])
+
+
+SINE_AND_COSINE: dict[str, Callable[..., list[Values]]] = {"sincos": _sine_and_cosine, "sincos_of_twice": _of_twice}
+"""Rules of the named calls of sine and cosine: the operations ``sin`` and ``cos`` in the place of polynomials."""
 
 
 @no_type_check  # at run time: a check of a call takes ten times what the call does

@@ -2,10 +2,10 @@
 
 The biped of Wendlandt's thesis is a machine, `biped`, with its stance, feet and gains for `lgsim.controls.Workspace`.
 The controls of the quadrotors and their commands are in `quadrotor_control`, their equations, positions and energies in
-`quadrotors`.
+`quadrotors`; the disk and the arm of a paper on symbolic models are in `kwatny_blankenship`.
 """
 
-from lgsim.systems import quadrotor_control, quadrotors
+from lgsim.systems import kwatny_blankenship, quadrotor_control, quadrotors
 from lgsim.systems.biped import BipedGains, biped, biped_feet, biped_gains, biped_stance
 from lgsim.systems.constrained_vectors import (
     double_spherical_pendulum_constrained,
@@ -60,6 +60,7 @@ __all__ = [
     "heavy_top",
     "heavy_top_cotangent",
     "heavy_top_quadratic",
+    "kwatny_blankenship",
     "pendulum_accelerations",
     "planar_start",
     "quadrotor_control",

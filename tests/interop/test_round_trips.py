@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lgsim.dynamics.kinematics import forward_kinematics
 from lgsim.interop import drake, mujoco, pinocchio
 from lgsim.lie import conversions, se3
 from lgsim.multibody import joints
@@ -13,13 +14,16 @@ from lgsim.multibody.inertia import parameters
 from tests.multibody.trees import body, build, pose, state
 
 TOOLS = {"pinocchio": pinocchio, "mujoco": mujoco, "drake": drake}
-KINDS = ["free", "continuous", "spherical", "helical", "planar", "universal", "cylindrical", "compound", "prismatic"]
+KINDS = [
+    "free", "continuous", "spherical", "helical", "planar", "universal", "cylindrical", "compound", "prismatic",
+    "sphericalangles",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def machine():
-    model = build(KINDS, [-1, 0, 0, 1, 1, 2, 2, 4, 4])
-    return model, [model.joint_names[i] for i in (3, 0, 7, 2, 1, 8, 4, 6, 5)]
+    model = build(KINDS, [-1, 0, 0, 1, 1, 2, 2, 4, 4, 3])
+    return model, [model.joint_names[i] for i in (3, 0, 7, 9, 2, 1, 8, 4, 6, 5)]
 
 
 def close(ours, theirs, tolerance=1e-12):
@@ -81,8 +85,9 @@ def test_drake_writes_a_floating_base_in_world_axes_angular_first():
     close(dx[4:], v[3:])
 
 
-def test_drake_writes_a_ball_in_roll_pitch_yaw_with_the_angular_velocity_of_the_parent():
-    x, dx, v = moving("spherical", drake)
+@pytest.mark.parametrize("kind", ["spherical", "sphericalangles"])
+def test_drake_writes_a_ball_in_roll_pitch_yaw_with_the_angular_velocity_of_the_parent(kind):
+    x, dx, v = moving(kind, drake)
     roll, pitch, yaw = x
     # of turns about x, then y, then z, all fixed axes: each later turn carries the axes of the earlier ones
     c, s = np.cos, np.sin
@@ -91,8 +96,8 @@ def test_drake_writes_a_ball_in_roll_pitch_yaw_with_the_angular_velocity_of_the_
     Rx = np.array([[1, 0, 0], [0, c(roll), -s(roll)], [0, s(roll), c(roll)]])
     axes = np.stack([Rz @ Ry[:, 0], Rz[:, 1], np.eye(3)[2]], axis=1)
     close(axes @ np.asarray(dx), v)
-    q = state(build(["spherical"], [-1]))[0]
-    close(conversions.matrix_from_quaternion(q), Rz @ Ry @ Rx)
+    model = build([kind], [-1]).replace(placements=jnp.eye(4)[None])
+    close(forward_kinematics(model, state(model)[0])[0, :3, :3], Rz @ Ry @ Rx)
 
 
 def test_planes_have_the_velocity_of_their_coordinates_but_in_pinocchio():
@@ -153,9 +158,9 @@ def test_orders_that_are_none_are_refused(machine):
 def test_other_faults_are_refused(machine):
     model, _ = machine
     q, v, _ = state(model)
-    with pytest.raises(ValueError, match=r"q: expected shape \(..., 24\)"):
+    with pytest.raises(ValueError, match=r"q: expected shape \(..., 27\)"):
         pinocchio.q_to(model, v)
-    with pytest.raises(ValueError, match=r"x: expected shape \(..., 22\)"):
+    with pytest.raises(ValueError, match=r"x: expected shape \(..., 25\)"):
         pinocchio.v_from(model, q, v[:-1])
     with pytest.raises(TypeError, match="q: expected an array of float32 or float64"):
         drake.q_to(model, np.zeros(model.nq, int))

@@ -124,6 +124,11 @@ def _quaternion_last(part):
     return np.concatenate([part[:-4], part[-3:], part[-4:-3]])
 
 
+def _quaternion_of_angles(part):
+    """Of Rz Ry Rx, the scalar last."""
+    return pin.Quaternion(pin.rpy.rpyToMatrix(*part)).coeffs()
+
+
 def _cosine_and_sine(part):
     """An angle of the plane by its cosine and sine."""
     return np.array([part[0], part[1], np.cos(part[2]), np.sin(part[2])])
@@ -139,6 +144,7 @@ PEERS = {
     joints.Compound: Peer(_screws),
     joints.Translational: Peer(_about_its_own_axes(pin.JointModelTranslation)),
     joints.Spherical: Peer(_about_its_own_axes(pin.JointModelSpherical), _quaternion_last),
+    joints.SphericalAngles: Peer(_about_its_own_axes(pin.JointModelSpherical), _quaternion_of_angles),
     joints.Planar: Peer(_about_its_own_axes(pin.JointModelPlanar), _cosine_and_sine),
     joints.Free: Peer(_about_its_own_axes(pin.JointModelFreeFlyer), _quaternion_last),
 }

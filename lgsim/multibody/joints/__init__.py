@@ -1,6 +1,7 @@
 """The joints, one a file. A new one subclasses ``ScrewJoint`` or ``GroupJoint`` and is added to ``JOINTS``."""
 
 from lgsim.multibody.joint import Joint
+from lgsim.multibody.joints.angles import SphericalAngles
 from lgsim.multibody.joints.compound import Compound
 from lgsim.multibody.joints.cylindrical import Cylindrical
 from lgsim.multibody.joints.fixed import Fixed
@@ -14,8 +15,8 @@ from lgsim.multibody.joints.translational import Translational
 from lgsim.multibody.joints.universal import Universal
 
 JOINTS: tuple[type[Joint], ...] = (
-    Fixed, Revolute, Continuous, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Translational, Free,
-    Compound,
+    Fixed, Revolute, Continuous, Prismatic, Helical, Cylindrical, Universal, Spherical, SphericalAngles, Planar,
+    Translational, Free, Compound,
 )  # fmt: skip
 """Every type of joint: what the generated tests run over."""
 
@@ -31,6 +32,7 @@ __all__ = [
     "Prismatic",
     "Revolute",
     "Spherical",
+    "SphericalAngles",
     "Translational",
     "Universal",
 ]

@@ -1,0 +1,60 @@
+"""Numbers of many digits: an algorithm's own formulas with no rounding worth the name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from lgsim.support.packages import package
+from lgsim.symbolic.arithmetic import Arithmetic
+
+
+class Digits(Arithmetic):
+    """Numbers of mpmath. Branches are decided, since every entry is a number.
+
+    Args:
+        digits: Decimal digits.
+    """
+
+    def __init__(self, digits: int = 50) -> None:
+        self._context = package("mpmath", "symbolic", "lgsim.symbolic.Digits").mp.clone()
+        self._context.dps = digits
+
+    def number(self, x: Any) -> Any:
+        """A float is itself; ``"0.1"`` or ``Fraction(1, 10)`` is a tenth."""
+        if isinstance(x, Fraction):
+            return self._context.mpf(x.numerator) / x.denominator
+        return self._context.mpf(x)
+
+    def is_number(self, x: Any) -> bool:
+        """Every entry is a number."""
+        return hasattr(x, "_mpf_") or super().is_number(x)
+
+    def constant(self, x: Any) -> Any:
+        """The number."""
+        return self.number(x)
+
+    def entry(self, x: Any) -> Any:
+        """A number of mpmath, of Python or as a string."""
+        return self.number(x)
+
+    def sin(self, x: Any) -> Any:
+        """The sine."""
+        return self._context.sin(x)
+
+    def cos(self, x: Any) -> Any:
+        """The cosine."""
+        return self._context.cos(x)
+
+    def sqrt(self, x: Any) -> Any:
+        """The root."""
+        return self._context.sqrt(x)
+
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        """The elementary functions of mpmath."""
+        names = (
+            "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp", "expm1",
+            "log", "log1p", "cbrt",
+        )  # fmt: skip
+        return {name: getattr(self._context, name) for name in names} | {"pow": self._context.power}

@@ -1,0 +1,140 @@
+"""What a control engineer asks of a machine's formulas: linear models, and models affine in the input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sympy
+from sympy import Matrix, Symbol
+
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ModelError
+from lgsim.symbolic.mechanics import Mechanics
+from lgsim.symbolic.vector_fields import normal_form
+
+
+class LinearModel(NamedTuple):
+    """``d/dt (dq, dv) = A (dq, dv) + B dtau`` about an equilibrium."""
+
+    A: Matrix
+    """(2 nv, 2 nv); dq is along ``model.retract``, as all explicit derivatives of lgsim: a plain difference of
+    coordinates for all joints but planar ones, balls and free ones."""
+    B: Matrix
+    """(2 nv, m)."""
+    tau: Matrix
+    """(m, 1): the joint forces that hold the equilibrium, N m or N."""
+
+
+def linearize(
+    model: Model,
+    equilibrium: Sequence[Any] | Mapping[str, Any] | None = None,
+    actuated: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+) -> LinearModel:
+    """The linear model about a configuration at rest, ``A21 = -M^-1 dG/dq``, ``B2 = M^-1 S``.
+
+    Args:
+        model: The machine, with symbols or numbers. Dampers, springs, dry friction and stops are left out.
+        equilibrium: The configuration: nq numbers or expressions, or some of them by the names of coordinates, where
+            the others are neutral; by default the neutral one.
+        actuated: Names of the joints whose forces are inputs, by default all, in the model's order.
+        names: Names of the coordinates, by default q1, q2, ...
+
+    Raises:
+        ModelError: a name or a number of entries is wrong, the configuration is no equilibrium: gravity moves a joint
+            that is not actuated, or the mass matrix is singular there.
+    """
+    found = Mechanics(model, names)
+    at = _point(found, equilibrium)
+    gravity = found.bias.xreplace(dict.fromkeys(found.v, sympy.S.Zero))
+    held = gravity.xreplace(at).applyfunc(sympy.simplify)
+    driven = list(range(model.nv)) if actuated is None else found.dofs(actuated)
+    for i in range(model.nv):
+        if i not in driven and held[i] != 0:
+            raise ModelError(
+                f"equilibrium: gravity moves degree of freedom {i}, which is not actuated, by {held[i]}; give a"
+                " configuration at which that is zero, or actuate the joint"
+            )
+    slope = (gravity.jacobian(found.q) * found.V).xreplace(at).applyfunc(sympy.simplify)
+    inverse = _inverse(found.M.xreplace(at).applyfunc(sympy.simplify))
+    n, none = model.nv, sympy.zeros(model.nv, model.nv)
+    A = Matrix.vstack(Matrix.hstack(none, sympy.eye(n)), Matrix.hstack((-inverse * slope).applyfunc(normal_form), none))
+    B = Matrix.vstack(sympy.zeros(n, len(driven)), inverse[:, driven])
+    return LinearModel(A, B, held.extract(driven, [0]))
+
+
+class ControlAffine(NamedTuple):
+    """``dx/dt = f(x) + g(x) u``, as ``lgsim.symbolic.relative_degree`` and its like take it."""
+
+    f: Matrix
+    """The drift (nq + nv, 1)."""
+    g: Matrix
+    """(nq + nv, m): a column for each input."""
+    x: tuple[Symbol, ...]
+    """The configuration and the velocity."""
+
+
+def control_affine(
+    model: Model,
+    actuated: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    rates: Sequence[str] | None = None,
+) -> ControlAffine:
+    """The equations of motion solved for the accelerations, of a machine of few degrees of freedom.
+
+    Args:
+        model: The machine, with symbols or numbers. Dampers, springs, dry friction and stops are left out.
+        actuated: Names of the joints whose forces are inputs, by default all, in the model's order.
+        names: Names of the coordinates, by default q1, q2, ...
+        rates: Names of the velocities, by default v1, v2, ...
+
+    Raises:
+        ModelError: a name is wrong, the mass matrix is singular, or the machine has more than three degrees of freedom
+            or a quaternion: its mass matrix has no inverse that one reads.
+    """
+    if model.nv > 3 or model.nq != model.nv:
+        raise ModelError(
+            f"expected at most three degrees of freedom, with one coordinate each, got nq = {model.nq} and"
+            f" nv = {model.nv}; linearize has no such bound, and numbers go through lgsim.forward_dynamics"
+        )
+    found = Mechanics(model, names, rates)
+    driven = list(range(model.nv)) if actuated is None else found.dofs(actuated)
+    inverse = _inverse(found.M)
+    f = Matrix.vstack(found.V * Matrix(found.v), (-inverse * found.bias).applyfunc(normal_form))
+    g = Matrix.vstack(sympy.zeros(model.nq, len(driven)), inverse[:, driven])
+    return ControlAffine(f, g, (*found.q, *found.v))
+
+
+def _inverse(M: Matrix) -> Matrix:
+    """The inverse of a mass matrix; entries are quotients in normal form.
+
+    Raises:
+        ModelError: the matrix is singular.
+    """
+    determinant = normal_form(M.det(method="berkowitz"))
+    if determinant == 0:
+        raise ModelError(
+            "the mass matrix is singular: a joint moves nothing that has inertia, here or everywhere; give bodies"
+            " inertia, joints armature, or another configuration"
+        )
+    return M.adjugate().applyfunc(lambda x: normal_form(x / determinant))
+
+
+def _point(found: Mechanics, given: Sequence[Any] | Mapping[str, Any] | None) -> dict[Symbol, Any]:
+    start = [sympy.Integer(int(x)) for x in found.neutral]
+    if isinstance(given, Mapping):
+        known = {x.name: x for x in found.q}
+        for name in given:
+            if str(name) not in known:
+                raise ModelError(f"equilibrium: there is no coordinate {name}; there are {', '.join(known)}")
+        values = {str(name): _number(value) for name, value in given.items()}
+        return {x: values.get(x.name, y) for x, y in zip(found.q, start, strict=True)}
+    entries = start if given is None else [_number(x) for x in given]
+    if len(entries) != len(start):
+        raise ModelError(f"equilibrium: expected {len(start)} entries, got {len(entries)}")
+    return dict(zip(found.q, entries, strict=True))
+
+
+def _number(x: Any) -> Any:
+    return sympy.nsimplify(x, rational=True) if isinstance(x, float) else sympy.sympify(x)

@@ -1,0 +1,187 @@
+"""The equations of a machine as expressions, in the ring in which equal is identical."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import sympy
+from sympy import Matrix, Symbol
+
+from lgsim.dynamics.inverse_dynamics import inverse_dynamics
+from lgsim.dynamics.mass_matrix import mass_matrix
+from lgsim.multibody.model import Model
+from lgsim.multibody.topology import ModelError
+from lgsim.support.messages import unknown_name
+from lgsim.symbolic.arithmetics import Expressions, Trigonometric
+from lgsim.symbolic.entries import SymbolicError
+from lgsim.symbolic.evaluate import evaluate
+
+
+@dataclass(frozen=True)
+class Mechanics:
+    """``M(q) a + h(q, v) = tau`` and ``dq/dt = V(q) v`` of a model, which may have symbols.
+
+    Args:
+        model: The machine. Dampers, springs, dry friction and stops are left out.
+        q: Names of the coordinates, by default q1, q2, ...
+        v: Names of the velocities, by default v1, v2, ...
+
+    Raises:
+        ModelError: there are not as many names as coordinates, a name is there twice, or it is a symbol of the model.
+    """
+
+    model: Model
+    names: Sequence[str] | None = None
+    rates: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        for what, found, count in (("q", self.q, self.model.nq), ("v", self.v, self.model.nv)):
+            if len(found) != count:
+                raise ModelError(f"{what}: expected {count} names, got {[x.name for x in found]}")
+        every = [x.name for x in (*self.q, *self.v, *self.a, *self.parameters)]
+        for name in every:
+            if every.count(name) > 1:
+                raise ModelError(
+                    f"q, v: the symbol {name} is a coordinate, velocity or acceleration and is there twice or in the"
+                    " model; give other names"
+                )
+
+    @cached_property
+    def q(self) -> tuple[Symbol, ...]:
+        """The coordinates."""
+        return _symbols(self.names, "q", self.model.nq)
+
+    @cached_property
+    def v(self) -> tuple[Symbol, ...]:
+        """The velocities."""
+        return _symbols(self.rates, "v", self.model.nv)
+
+    @cached_property
+    def a(self) -> tuple[Symbol, ...]:
+        """The accelerations, a1, a2, ..."""
+        return _symbols(None, "a", self.model.nv)
+
+    @cached_property
+    def parameters(self) -> tuple[Symbol, ...]:
+        """The symbols of the model, by name."""
+        found: set[Symbol] = set()
+        for leaf in jax.tree.leaves(self.model):
+            array = np.asarray(leaf)
+            if array.dtype == object:
+                found |= {s for x in array.flat for s in getattr(x, "free_symbols", ())}
+        return tuple(sorted(found, key=lambda s: s.name))
+
+    @cached_property
+    def ring(self) -> Trigonometric:
+        """Where the equations are in normal form."""
+        tree = self.model.topology
+        angles: list[Any] = []
+        others: list[Any] = [*self.v, *self.a, *self.parameters]
+        quaternions: list[list[Any]] = []
+        for i, joint in enumerate(tree.joints):
+            own: list[Any] = list(self.q[tree.q_slice(i)])
+            if tree.mimics[i] is not None:
+                continue
+            if joint.nq > joint.nv:
+                quaternions.append(own[-4:])
+                others += own[:-4]
+            else:
+                turns = [row.turns for row in joint.rows]
+                angles += [x for x, turning in zip(own, turns, strict=True) if turning]
+                others += [x for x, turning in zip(own, turns, strict=True) if not turning]
+        return Trigonometric(angles, others, quaternions)
+
+    def expressions(self, f: Any, *args: Sequence[Symbol]) -> np.ndarray:
+        """``f(model, *args)`` as expressions in normal form."""
+        given = [self.ring.symbols([x.name for x in arg]) for arg in args]
+        return self.ring.expressions(evaluate(f, self.ring)(self.model, *given))
+
+    @cached_property
+    def M(self) -> Matrix:
+        """The mass matrix."""
+        return Matrix(self.expressions(mass_matrix, self.q))
+
+    @cached_property
+    def bias(self) -> Matrix:
+        """``h(q, v)`` (nv, 1): what holds a motion without accelerations, gravity included."""
+        zero = np.zeros(self.model.nv)
+        found = evaluate(inverse_dynamics, self.ring)(
+            self.model, self.ring.symbols([x.name for x in self.q]), self.ring.symbols([x.name for x in self.v]), zero
+        )
+        return Matrix(self.ring.expressions(found))
+
+    @cached_property
+    def V(self) -> Matrix:
+        """``V(q)`` (nq, nv)."""
+
+        def rates(model: Model, q: jax.Array) -> jax.Array:
+            return jax.vmap(lambda e: model.rate(q, e), out_axes=1)(jnp.eye(model.nv))
+
+        try:
+            return Matrix(self.expressions(rates, self.q))
+        except SymbolicError:  # the poles of angles are none of the ring's
+            return Matrix(evaluate(rates, Expressions())(self.model, np.array(self.q, object)))
+
+    @property
+    def neutral(self) -> list[float]:
+        """The neutral configuration."""
+        return [x for joint, mimic in zip(*self._joints, strict=True) if mimic is None for x in joint.neutral]
+
+    @property
+    def _joints(self) -> tuple[Any, Any]:
+        return self.model.topology.joints, self.model.topology.mimics
+
+    def tidied(self, x: Any) -> Any:
+        """A polynomial of the ring in normal form, and anything else as it is."""
+        try:
+            return self.ring.expression(self.ring.entry(sympy.sympify(x)))
+        except SymbolicError:
+            return x
+
+    def terms(self, x: Any, moving: set[str]) -> list[tuple[Any, Any]]:
+        """The independent functions of some symbols in a polynomial of the ring, each with its coefficient.
+
+        Args:
+            x: The polynomial.
+            moving: Names of the symbols that the functions are of; coefficients are polynomials of all others.
+        """
+        entry = self.ring.entry(sympy.sympify(x))
+        polynomial = (self.ring.constant(0) + entry).p
+        expressions = self.ring.generators
+        functions = [bool({s.name for s in e.free_symbols} & moving) for e in expressions]
+        out = []
+        for monomial, coefficient in polynomial.terms():
+            place = tuple(n if moves else 0 for n, moves in zip(monomial, functions, strict=True))
+            rest = sympy.Rational(int(coefficient.numerator), int(coefficient.denominator))
+            for n, e, moves in zip(monomial, expressions, functions, strict=True):
+                if n and not moves:
+                    rest *= e**n
+            out.append((place, rest))
+        return out
+
+    def dofs(self, joints: Sequence[str]) -> list[int]:
+        """The degrees of freedom of joints.
+
+        Raises:
+            ModelError: there is no such joint.
+        """
+        found: list[int] = []
+        for name in joints:
+            if name not in self.model.v_slices:
+                raise ModelError(
+                    unknown_name("actuated: expected the name of a joint", name, list(self.model.v_slices))
+                )
+            found += range(*self.model.v_slices[name].indices(self.model.nv))
+        return found
+
+
+def _symbols(names: Sequence[Any] | None, letter: str, count: int) -> tuple[Symbol, ...]:
+    if names is None:
+        names = [f"{letter}{i + 1}" for i in range(count)]
+    return tuple(x if isinstance(x, Symbol) else Symbol(x, real=True) for x in names)

@@ -1,0 +1,155 @@
+"""Conserved momenta of a machine, each proved: its time derivative is zero as a polynomial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import sympy
+from sympy import Expr, Matrix, Symbol
+from sympy.polys.matrices import DomainMatrix
+
+from lgsim.multibody.joint import GroupJoint
+from lgsim.multibody.model import Model
+from lgsim.symbolic.evaluate import evaluate
+from lgsim.symbolic.mechanics import Mechanics
+
+
+class Conserved(NamedTuple):
+    """A momentum that no motion changes while some joints have no force."""
+
+    momentum: Expr
+    """``a(q) . M(q) v``, kg m/s or kg m^2/s."""
+    symmetry: Matrix
+    """(nv, 1): a(q), the velocity along which neither the kinetic nor the potential energy changes."""
+    unforced: tuple[str, ...]
+    """The joints that must have no force; those of all others may be anything."""
+    cyclic: tuple[Symbol, ...]
+    """The coordinate that this is the momentum of and that is in no equation, if it is one alone."""
+
+
+def conserved(
+    model: Model, names: Sequence[str] | None = None, rates: Sequence[str] | None = None
+) -> tuple[Conserved, ...]:
+    """The momenta of cyclic coordinates and of motions of the whole machine, with gravity, without dampers and springs.
+
+    Candidates are the momenta of each coordinate with its own velocity, and of turns about and slides along the axes of
+    the joint's frame on its parent of each group joint on the world; found are all linear combinations of them, their
+    coefficients functions of the model's symbols, whose derivative along every motion vanishes. That is Noether's
+    theorem with its condition proved: ``d/dt (a . M v) = a' . M v + a . (M' v - h) = 0`` in exact normal form.
+
+    Args:
+        model: The machine, with symbols or numbers.
+        names: Names of the coordinates, by default q1, q2, ...
+        rates: Names of the velocities, by default v1, v2, ...
+
+    Raises:
+        ModelError: names do not fit, or one is a symbol of the model.
+    """
+    found = Mechanics(model, names, rates)
+    v = Matrix(found.v)
+    dq = found.V * v
+    candidates = [*_coordinates(found), *_whole(found)]
+    momentum = found.M * v
+    change = Matrix(
+        [sum((entry.diff(x) * rate for x, rate in zip(found.q, dq, strict=True)), sympy.S.Zero) for entry in momentum]
+    )
+    slopes = []
+    for a in candidates:
+        da = a.jacobian(found.q) * dq
+        slopes.append(found.tidied(sympy.expand((da.T * momentum + a.T * (change - found.bias))[0])))
+    out = []
+    for weights in _kernel(found, slopes):
+        a: Any = sum((w * c for w, c in zip(weights, candidates, strict=True)), sympy.zeros(model.nv, 1))
+        out.append(_conserved(found, a.applyfunc(sympy.expand), momentum))
+    return tuple(out)
+
+
+def _conserved(found: Mechanics, a: Any, momentum: Matrix) -> Conserved:
+    model = found.model
+    forced = tuple(
+        name for name, part in model.v_slices.items() if any(a[i] != 0 for i in range(*part.indices(model.nv)))
+    )
+    places = [i for i in range(model.nv) if a[i] != 0]
+    cyclic: tuple[Symbol, ...] = ()
+    if len(places) == 1 and a[places[0]].is_number and model.nq == model.nv:
+        cyclic = (found.q[places[0]],)
+    return Conserved(found.tidied((a.T * momentum)[0]), a, forced, cyclic)
+
+
+def _coordinates(found: Mechanics) -> list[Matrix]:
+    """A unit velocity for each degree of freedom that is the rate of its own coordinate."""
+    tree, out = found.model.topology, []
+    for i, joint in enumerate(tree.joints):
+        if tree.mimics[i] is None and not isinstance(joint, GroupJoint):
+            out += [_unit(found, k) for k in range(*tree.v_slice(i).indices(tree.nv))]
+    return out
+
+
+def _whole(found: Mechanics) -> list[Matrix]:
+    """The velocities of group joints on the world that turn and slide all they carry about the axes of their frames."""
+    tree, out = found.model.topology, []
+    for i, joint in enumerate(tree.joints):
+        if tree.parents[i] >= 0 or not isinstance(joint, GroupJoint):
+            continue
+        q = found.q[tree.q_slice(i)]
+        R, p = _pose(found, joint, q)
+        places = list(range(*tree.v_slice(i).indices(tree.nv)))
+        rows = [3 * row.turns + row.axis for row in joint.rows]
+        for row in joint.rows:
+            e = sympy.eye(3)[:, row.axis]
+            linear, angular = (R.T * e.cross(p), R.T * e) if row.turns else (R.T * e, sympy.zeros(3, 1))
+            twist = Matrix.vstack(linear, angular)
+            a = sympy.zeros(tree.nv, 1)
+            for place, entry in zip(places, rows, strict=True):
+                a[place] = twist[entry]
+            out.append(a)
+    return out
+
+
+def _pose(found: Mechanics, joint: GroupJoint, q: Sequence[Symbol]) -> tuple[Matrix, Matrix]:
+    """The rotation and the position of a joint's child in its frame on the parent."""
+
+    def pose(*parts: Any) -> tuple[Any, Any]:
+        T = joint.transform(parts)
+        return [list(row) for row in T.R], list(T.p)
+
+    R, p = evaluate(pose, found.ring)(*found.ring.symbols([x.name for x in q]))
+    return (
+        Matrix(3, 3, [found.ring.expression(x.item()) for row in R for x in row]),
+        Matrix([found.ring.expression(x.item()) for x in p]),
+    )
+
+
+def _unit(found: Mechanics, place: int) -> Matrix:
+    return sympy.eye(found.model.nv)[:, place]
+
+
+def _kernel(found: Mechanics, slopes: list[Expr]) -> list[list[Expr]]:
+    """A basis of the coefficients, functions of the model's symbols, with which the slopes add up to zero."""
+    if not slopes:
+        return []
+    moving = {x.name for x in (*found.q, *found.v)}
+    bottom = sympy.S.One
+    for slope in slopes:
+        bottom = sympy.lcm(bottom, sympy.fraction(sympy.together(slope))[1])
+    tables = []
+    for slope in slopes:
+        table: dict[tuple, Any] = {}
+        for place, coefficient in found.terms(
+            slope if bottom == 1 else sympy.expand(sympy.cancel(slope * bottom)), moving
+        ):
+            table[place] = table.get(place, 0) + coefficient
+        tables.append(table)
+    rows = sorted({key for table in tables for key in table}, key=str)
+    if not rows:
+        return [list(sympy.eye(len(slopes))[i, :]) for i in range(len(slopes))]
+    matrix = Matrix(len(rows), len(tables), lambda i, j: tables[j].get(rows[i], sympy.S.Zero))
+    kernel = DomainMatrix.from_Matrix(matrix).to_field().nullspace().to_Matrix()
+    return [_primitive(list(kernel[i, :])) for i in range(kernel.rows)]
+
+
+def _primitive(weights: list[Expr]) -> list[Expr]:
+    """Without the common factor of all, and the first of them positive."""
+    first = next(w for w in weights if w != 0)
+    return [sympy.cancel(w / first) for w in weights]

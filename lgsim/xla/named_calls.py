@@ -1,0 +1,34 @@
+"""Names of functions with derivatives of their own, by which a reader of a jaxpr takes a call for what it computes.
+
+A name changes nothing that JAX compiles: it stands in what a jaxpr says of the origin of a call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+PREFIX = "lgsim."
+
+
+def named(name: str) -> Callable[[Function], Function]:
+    """Decorates the function under ``jax.custom_jvp``: a call of it bears the name, with what it is made for in it."""
+
+    def decorate(f: Function) -> Function:
+        f.__name__ = inspect.unwrap(f).__name__ = PREFIX + name
+        return f
+
+    return decorate
+
+
+def call_name(equation: Any) -> str | None:
+    """The name that ``named`` gave the function that an equation of a jaxpr calls, or None."""
+    if equation.primitive.name != "custom_jvp_call":
+        return None
+    called = equation.params["call_jaxpr"]
+    info = getattr(getattr(called, "jaxpr", called), "debug_info", None)
+    name = str(getattr(info, "func_src_info", None) or "").partition(" at ")[0]
+    return name.removeprefix(PREFIX) if name.startswith(PREFIX) else None
