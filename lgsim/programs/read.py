@@ -8,6 +8,7 @@ JAX's primitives that stands for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any, no_type_check
 
@@ -34,7 +35,11 @@ FOLDED = 8
 """How many times the limit a program may be before anything folds; a step of a legged machine is four times itself."""
 
 
-def read(f: Callable[..., Any], *examples: Any, limit: int | None = None) -> Program:
+NAMED: dict[str, tuple[str, ...]] = {"sincos": ("sin", "cos")}
+"""Functions of lgsim that stand for functions of mathematics: the operations that give their results."""
+
+
+def read(f: Callable[..., Any], *examples: Any, limit: int | None = None, named: bool = False) -> Program:
     """The program of a function of one state.
 
     Args:
@@ -42,14 +47,16 @@ def read(f: Callable[..., Any], *examples: Any, limit: int | None = None) -> Pro
         *examples: Its arguments, or ``jax.ShapeDtypeStruct`` in the place of arrays; only shapes and dtypes count. The
             inputs of the program are the leaves of all arguments, its outputs those of the result.
         limit: The largest number of statements.
+        named: Let lgsim's own texts of functions of mathematics, see ``NAMED``, be operations of their own, which a
+            target takes from its library.
 
     Raises:
         NotAProgram: a loop or an index depends on the state, a primitive has no rule, or the limit is exceeded.
     """
-    return read_jaxpr(jax.make_jaxpr(f)(*examples), limit)
+    return read_jaxpr(jax.make_jaxpr(f)(*examples), limit, named)
 
 
-def read_jaxpr(closed: Any, limit: int | None = None) -> Program:
+def read_jaxpr(closed: Any, limit: int | None = None, named: bool = False) -> Program:
     """The program of a ``ClosedJaxpr``, see ``read``.
 
     Raises:
@@ -58,7 +65,7 @@ def read_jaxpr(closed: Any, limit: int | None = None) -> Program:
     if limit is not None and size(closed, FOLDED * limit) > FOLDED * limit:
         raise NotAProgram(f"more than {limit} statements")
     builder = Builder(None if limit is None else SLACK * limit)
-    reader = Reader(builder)
+    reader = Reader(builder, named)
     args = [_scalar(builder.input(x.aval.dtype.name, x.aval.shape)) for x in closed.jaxpr.invars]
     with np.errstate(all="ignore"):
         found = reader.closed(closed, args)
@@ -95,10 +102,12 @@ class Reader:
 
     Args:
         builder: What is written to.
+        named: As for ``read``.
     """
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: Builder, named: bool = False) -> None:
         self.builder = builder
+        self._named = named
         self._prepared: dict[int, tuple] = {}
         self._consts: dict[int, tuple[Any, Values]] = {}
 
@@ -175,7 +184,11 @@ class Reader:
         return found[1]
 
     def call(self, equation: Any, values: list[Values]) -> list[Values]:
-        """A call of a program."""
+        """A call of a program, or the operations that it stands for."""
+        operations = NAMED.get(_function_name(equation)) if self._named else None
+        if operations is not None:
+            shape = equation.outvars[0].aval.shape
+            return [_entrywise(partial(self.builder, op), shape, values) for op in operations]
         return self.closed(equation.params[CALLS[equation.primitive.name]], values)
 
     def _expanded(self, equation: Any, values: list[Values]) -> list[Values]:
@@ -232,6 +245,14 @@ class Reader:
 
 _CONTROL: dict[str, Any] = {"scan": Reader.scan, "while": Reader.while_loop, "cond": Reader.cond}
 _CONTROL |= dict.fromkeys(CALLS, Reader.call)
+
+
+def _function_name(equation: Any) -> str:
+    """The name of the function with derivative rules that an equation calls, or an empty one."""
+    if equation.primitive.name != "custom_jvp_call":
+        return ""
+    inner = equation.params["call_jaxpr"]
+    return str(getattr(getattr(inner, "jaxpr", inner).debug_info, "func_name", ""))
 
 
 @no_type_check  # at run time: a check of a call takes ten times what the call does
