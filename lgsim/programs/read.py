@@ -18,7 +18,7 @@ from jax.core import Tracer
 
 from lgsim.programs.arrays import RULES, Values
 from lgsim.programs.elementwise import ELEMENTWISE
-from lgsim.programs.program import Builder, NotAProgram, Program
+from lgsim.programs.program import Builder, NotAProgram, Program, TooLong
 from lgsim.xla import expansion
 
 CALLS = {
@@ -63,7 +63,7 @@ def read_jaxpr(closed: Any, limit: int | None = None, named: bool = False) -> Pr
         NotAProgram: as ``read``.
     """
     if limit is not None and size(closed, FOLDED * limit) > FOLDED * limit:
-        raise NotAProgram(f"more than {limit} statements")
+        raise TooLong(f"more than {limit} statements")
     builder = Builder(None if limit is None else SLACK * limit)
     reader = Reader(builder, named)
     args = [_scalar(builder.input(x.aval.dtype.name, x.aval.shape)) for x in closed.jaxpr.invars]
@@ -72,7 +72,7 @@ def read_jaxpr(closed: Any, limit: int | None = None, named: bool = False) -> Pr
     kinds = [x.aval.dtype.name for x in closed.jaxpr.outvars]
     program = builder.program([(kind, np.asarray(x)) for kind, x in zip(kinds, found, strict=True)])
     if limit is not None and len(program.statements) > limit:
-        raise NotAProgram(f"{len(program.statements)} statements, more than {limit}")
+        raise TooLong(f"{len(program.statements)} statements, more than {limit}")
     return program
 
 

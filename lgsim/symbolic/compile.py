@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 from jax.typing import DTypeLike
 
 from lgsim.multibody.model import Model
-from lgsim.programs.program import NotAProgram, Program
+from lgsim.programs.program import NotAProgram, Program, TooLong
 from lgsim.programs.read import read
 from lgsim.programs.targets import C, Described, Interface
 from lgsim.support.packages import own_version
@@ -53,9 +53,9 @@ def compile(
         about: A line that says what the function is, by default the first sentence of the docstring of ``f``.
         numbers_as_argument: Whether the numbers of the model are an argument ``numbers`` of the code, before all
             others, one array in the order of the header, in place of constants. ``model_numbers(model)`` gives it.
-        right_angles: Whether what rounding leaves of a zero in the rotations of the model's placements and frames, up
-            to four units in the last place of 1, is zero: the cosine of pi/2 is 6e-17 in a file of angles. It saves a
-            third of the code of an arm with such angles. Numbers that are an argument stay as they are.
+        right_angles: Whether what rounding leaves of a zero in the rotations of the model's placements and frames, zero
+            to 15 digits in float64, is zero: the cosine of pi/2 is 6e-17 in a file of angles. It saves up to a third of
+            the code of an arm with such angles. Numbers that are an argument stay as they are.
         dtype: The precision of the code, float32 or float64, by default that of the model.
         limit: The largest number of operations.
 
@@ -109,7 +109,7 @@ def _rounded(poses: Any) -> Any:
     """Poses (n, 4, 4) without what rounding leaves of zeros in their rotations."""
     poses = np.array(poses)
     rotations = poses[:, :3, :3]
-    rotations[np.abs(rotations) <= 4 * np.finfo(poses.dtype).eps] = 0
+    rotations[np.round(rotations, np.finfo(poses.dtype).precision) == 0] = 0
     return jnp.asarray(poses)
 
 
@@ -134,10 +134,12 @@ def _arguments(f: Callable[..., Any], model: Model, shapes: dict[str, tuple[int,
 def _read(f: Callable[..., Any], kinds: list[Any], name: str, limit: int) -> Program:
     try:
         return read(f, *kinds, limit=limit, named=True)
+    except TooLong as error:
+        raise ValueError(f"{name}: more than {limit} operations; a larger limit allows them") from error
     except NotAProgram as error:
         raise ValueError(
-            f"{name}: no straight-line code: {error}. Code has no loop or index that depends on the state; where only"
-            " its length is at fault, give a larger limit="
+            f"{name}: no straight-line code: {error}; code has no loop, index or branch of unknown length that depends on"
+            " the state"
         ) from error
 
 
