@@ -81,6 +81,9 @@ int main(int argc, char **argv)
     measure("inverse_dynamics", seconds, [&](int i) { return rnea(model, data, q[i], v[i], x[i])[0]; });
     measure("forward_dynamics", seconds, [&](int i) { return aba(model, data, q[i], v[i], x[i], Convention::LOCAL)[0]; });
     measure("mass_matrix", seconds, [&](int i) { crba(model, data, q[i], Convention::LOCAL); return data.M(0, 0); });
-    measure("forward_dynamics_derivatives", seconds, [&](int i) { computeABADerivatives(model, data, q[i], v[i], x[i]); return data.ddq_dq(0, 0); });
+    measure("forward_dynamics_derivatives", seconds, [&](int i) {
+        computeABADerivatives(model, data, q[i], v[i], x[i]);
+        return data.ddq_dq.sum();
+    });
     return 0;
 }
