@@ -138,8 +138,7 @@ def _read(f: Callable[..., Any], kinds: list[Any], name: str, limit: int) -> Pro
         raise ValueError(f"{name}: more than {limit} operations; a larger limit allows them") from error
     except NotAProgram as error:
         raise ValueError(
-            f"{name}: no straight-line code: {error}; code has no loop, index or branch that depends on"
-            " the state"
+            f"{name}: no straight-line code: {error}; code has no loop, index or branch that depends on the state"
         ) from error
 
 

@@ -88,7 +88,9 @@ def test_derivatives_and_a_step(tmp_path):
     for i in range(model.nq):
         e = np.eye(model.nq)[i] * 1e-6
         slope = (forward(q + e, v, tau) - forward(q - e, v, tau)) / 2e-6
-        np.testing.assert_allclose(library.forward_dynamics_derivatives(q, v, tau)[1][:, i], slope, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            library.forward_dynamics_derivatives(q, v, tau)[1][:, i], slope, rtol=1e-6, atol=1e-7
+        )
     got = columns(library, stepped, (*rows, np.full(50, 1e-2)))
     want = numbers(step, model, (*rows, np.full(50, 1e-2)))
     assert max(distance(x, y) for x, y in zip(got, want, strict=True)) <= 1e-14
@@ -128,7 +130,9 @@ def test_jacobians_of_the_arm(tmp_path):
     assert code.operations <= 7735
     library = shared_library(code, tmp_path)
     rows = states(model, 1000)
-    for x, y in zip(columns(library, code, rows), numbers(lgsim.forward_dynamics_derivatives, model, rows), strict=True):
+    for x, y in zip(
+        columns(library, code, rows), numbers(lgsim.forward_dynamics_derivatives, model, rows), strict=True
+    ):
         assert distance(x, y) <= 1e-12
     for row in zip(*rows, strict=True):
         pin.computeABADerivatives(twin, data, *row)
@@ -215,14 +219,15 @@ def test_library_checks_its_arguments(tmp_path):
         library.thrice(np.zeros(2))
 
 
-def test_casadi_and_its_jacobian():
+@pytest.mark.parametrize("name", ("cart-pole", "free body"))
+def test_casadi_and_its_jacobian(name):
     pytest.importorskip("casadi")
-    for name in ("cart-pole", "free body"):
-        model = MACHINES[name]()
-        f = compile(lgsim.forward_dynamics, model, targets.Casadi())
-        q, v, tau = (x[0] for x in states(model, 1))
-        want = lgsim.forward_dynamics(model, *map(jnp.asarray, (q, v, tau)))
-        np.testing.assert_allclose(np.asarray(f(q, v, tau)).ravel(), want, rtol=1e-11, atol=1e-12)
-        slope = jax.jacfwd(lambda v: lgsim.forward_dynamics(model, jnp.asarray(q), v, jnp.asarray(tau)))(jnp.asarray(v))
-        jacobian = f.jacobian()(q, v, tau, np.zeros(model.nv))
-        np.testing.assert_allclose(np.asarray(jacobian[1]), slope, rtol=1e-10, atol=1e-12)
+    model = MACHINES[name]()
+    f = compile(lgsim.forward_dynamics, model, targets.Casadi())
+    state = tuple(x[0] for x in states(model, 1))
+    q, v, tau = map(jnp.asarray, state)
+    want = lgsim.forward_dynamics(model, q, v, tau)
+    np.testing.assert_allclose(np.asarray(f(*state)).ravel(), want, rtol=1e-11, atol=1e-12)
+    slope = jax.jacfwd(lambda v: lgsim.forward_dynamics(model, q, v, tau))(v)
+    jacobian = f.jacobian()(*state, np.zeros(model.nv))
+    np.testing.assert_allclose(np.asarray(jacobian[1]), slope, rtol=1e-10, atol=1e-12)

@@ -79,8 +79,8 @@ def generate(
 
 def _write(file: Path, model: Model, names: list[str], language: str, out: Path, limit: int) -> None:
     """All text first, then all files, each of them whole."""
-    import lgsim
-    from lgsim.cli.example_program import example_program, page
+    from lgsim import dynamics
+    from lgsim.cli.generate.example_program import example_program, page
     from lgsim.cli.terminal import console
     from lgsim.programs.targets.source import operation_counts
     from lgsim.support.files import write_whole
@@ -93,7 +93,7 @@ def _write(file: Path, model: Model, names: list[str], language: str, out: Path,
     contents: dict[str, bytes] = {}
     codes, rows = [], []
     for name in names:
-        function: Callable[..., Any] = step if name == "step" else getattr(lgsim, name)
+        function: Callable[..., Any] = step if name == "step" else getattr(dynamics, name)
         kept: list[Any] = []
 
         def keep(interface: Any, kept: list[Any] = kept) -> Any:
