@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from lgsim.cli import compare, convert, demo, identify, info, montecarlo, optimize, plot, simulate, view
+from lgsim.cli import compare, convert, demo, generate, identify, info, montecarlo, optimize, plot, simulate, view
 from lgsim.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, stop_of
 from lgsim.support.messages import one_line
 
@@ -85,7 +85,7 @@ def lgsim(
 
 COMMANDS = (
     demo.demo, info.info, simulate.simulate, optimize.optimize, identify.identify, plot.plot, view.view,
-    compare.compare, convert.convert,
+    compare.compare, convert.convert, generate.generate,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(epilog=EXITS)(command)

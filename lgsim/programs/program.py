@@ -45,6 +45,10 @@ class NotAProgram(Exception):
     """A function has no straight-line program: a loop depends on the state, or there is no rule for a primitive."""
 
 
+class TooLong(NotAProgram):
+    """A program has more statements than it may."""
+
+
 class Port(NamedTuple):
     """An input or an output: an array whose entries are values in row-major order.
 
@@ -191,7 +195,7 @@ class Builder:
         """
         numbers = np.asarray(numbers)
         if self._limit is not None and numbers.size > self._limit:
-            raise NotAProgram(f"a constant of {numbers.size} entries")
+            raise TooLong(f"a constant of {numbers.size} entries")
         kind = numbers.dtype.name
         return np.array([self.constant(kind, x) for x in numbers.ravel().tolist()], int).reshape(numbers.shape)
 
@@ -247,7 +251,7 @@ class Builder:
         if found is None:
             found = self._numbers[key] = len(self.kinds)
             if self._limit is not None and found > self._limit:
-                raise NotAProgram(f"more than {self._limit} statements")
+                raise TooLong(f"more than {self._limit} statements")
             self.kinds.append(kind)
             self._statements.append(Statement(op, kind, operands))
         return found

@@ -19,7 +19,7 @@ from jax.core import Tracer
 
 from lgsim.programs.arrays import RULES, Values
 from lgsim.programs.elementwise import ELEMENTWISE
-from lgsim.programs.program import Builder, NotAProgram, Program
+from lgsim.programs.program import Builder, NotAProgram, Program, TooLong
 from lgsim.xla import expansion
 from lgsim.xla.named_calls import call_name
 
@@ -67,7 +67,7 @@ def read_jaxpr(
         NotAProgram: as ``read``.
     """
     if limit is not None and size(closed, FOLDED * limit) > FOLDED * limit:
-        raise NotAProgram(f"more than {limit} statements")
+        raise TooLong(f"more than {limit} statements")
     builder = Builder(None if limit is None else SLACK * limit)
     reader = Reader(builder, calls)
     args = [_scalar(builder.input(x.aval.dtype.name, x.aval.shape)) for x in closed.jaxpr.invars]
@@ -76,7 +76,7 @@ def read_jaxpr(
     kinds = [x.aval.dtype.name for x in closed.jaxpr.outvars]
     program = builder.program([(kind, np.asarray(x)) for kind, x in zip(kinds, found, strict=True)])
     if limit is not None and len(program.statements) > limit:
-        raise NotAProgram(f"{len(program.statements)} statements, more than {limit}")
+        raise TooLong(f"{len(program.statements)} statements, more than {limit}")
     return program
 
 
@@ -194,7 +194,11 @@ class Reader:
         return found[1]
 
     def call(self, equation: Any, values: list[Values]) -> list[Values]:
-        """A call of a program."""
+        """A call of a program, or the operations that it stands for."""
+        operations = NAMED.get(_function_name(equation)) if self._named else None
+        if operations is not None:
+            shape = equation.outvars[0].aval.shape
+            return [_entrywise(partial(self.builder, op), shape, values) for op in operations]
         return self.closed(equation.params[CALLS[equation.primitive.name]], values)
 
     def _expanded(self, equation: Any, values: list[Values]) -> list[Values]:

@@ -5,6 +5,7 @@
 - for control: ``linearize``, ``controllability_rank``, ``control_affine``, ``relative_degree``, ``feedback_linearize``,
   ``accessibility_rank``, ``lie_derivative``, ``lie_bracket``; ``to_jax`` for small closed forms;
 - ``linear_parameters`` and ``conserved`` momenta;
+- code for controllers and other languages: ``compile`` for one of ``targets``, ``shared_library``;
 - joint matrices in the order of Kwatny and Blankenship: ``configuration_matrix``, ``kinematic_matrix``,
   ``joint_map_matrix``.
 """
@@ -12,15 +13,18 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lgsim.programs import targets
 from lgsim.symbolic.arithmetic import Arithmetic
 from lgsim.symbolic.arithmetics import Casadi, Count, Digits, Expressions, Trigonometric, TrigonometricFractions
 from lgsim.symbolic.arithmetics.expressions import sympy_package
+from lgsim.symbolic.compile import compile
 from lgsim.symbolic.entries import SymbolicError
 from lgsim.symbolic.evaluate import evaluate
 from lgsim.symbolic.merge import merged
 from lgsim.symbolic.model import model, symbols
 from lgsim.symbolic.poincare import Lagrange, Poincare, end_effector, kinetic_energy, lagrange, poincare, potential
 from lgsim.symbolic.proof import Proof, prove
+from lgsim.symbolic.shared_library import SharedLibrary, shared_library
 
 if TYPE_CHECKING:
     from lgsim.symbolic.closed_forms import to_jax
@@ -73,10 +77,12 @@ __all__ = [
     "Poincare",
     "Proof",
     "RelativeDegree",
+    "SharedLibrary",
     "SymbolicError",
     "Trigonometric",
     "TrigonometricFractions",
     "accessibility_rank",
+    "compile",
     "configuration_matrix",
     "conserved",
     "control_affine",
@@ -98,7 +104,9 @@ __all__ = [
     "potential",
     "prove",
     "relative_degree",
+    "shared_library",
     "symbols",
+    "targets",
     "to_jax",
 ]
 

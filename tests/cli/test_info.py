@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from tests.cli.machines import ARM, lgsim, refused
 
-COMMANDS = ("info", "simulate", "optimize", "plot", "view", "compare", "convert")
+COMMANDS = ("info", "simulate", "optimize", "plot", "view", "compare", "convert", "generate")
 
 
 def squeezed(text):

@@ -32,7 +32,7 @@ finally:
     heavy = {"jax", "numpy", "equinox", "matplotlib", "viser", "lxml"} & set(sys.modules)
     assert not heavy, heavy
 """
-COMMANDS = "compare convert demo identify info montecarlo optimize plot simulate view".split()
+COMMANDS = "compare convert demo generate identify info montecarlo optimize plot simulate view".split()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,175 @@
+"""Functions of a machine as code of another language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.typing import DTypeLike
+
+from lgsim.multibody.model import Model
+from lgsim.programs.program import NotAProgram, Program, TooLong
+from lgsim.programs.read import SINE_AND_COSINE, read
+from lgsim.programs.targets import C, Described, Interface
+from lgsim.support.packages import own_version
+from lgsim.symbolic.descriptions import PARAMETERS, function_results, parameters
+
+LIMIT = 100_000
+"""The number of operations from which on ``compile`` refuses, unless it is told another one."""
+
+
+def compile(
+    f: Callable[..., Any],
+    model: Model,
+    target: Callable[[Interface], Any] | None = None,
+    *,
+    name: str | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    results: Sequence[str] | None = None,
+    about: str | None = None,
+    numbers_as_argument: bool = False,
+    right_angles: bool = True,
+    dtype: DTypeLike | None = None,
+    limit: int = LIMIT,
+) -> Any:
+    """Straight-line code of ``f(model, ...)``, without loops, memory of its own or calls but sine, cosine and roots.
+
+    The code computes what ``f`` does in the model's precision, to rounding. The numbers of the model are constants of
+    the code: what depends on them alone is computed now, and what is zero is not computed at all.
+
+    Args:
+        f: A function of a model and arrays of one state, of lgsim or your own, that JAX traces: such as
+            ``lgsim.inverse_dynamics`` or ``lgsim.forward_dynamics_derivatives``.
+        model: The machine.
+        target: An object of ``lgsim.symbolic.targets``: by default ``targets.C()``.
+        name: The name of the function in the code, by default that of ``f``.
+        shapes: Shapes of arguments by their names; those of q, v, a, tau, dt and t are known. The arguments of ``f``
+            that have defaults keep them unless their shape is here.
+        results: Names of the results, one for each array that ``f`` returns, where ``f`` itself does not tell them.
+        about: A line that says what the function is, by default the first sentence of the docstring of ``f``.
+        numbers_as_argument: Whether the numbers of the model are an argument ``numbers`` of the code, before all
+            others, one array in the order of the header, in place of constants. ``model_numbers(model)`` gives it.
+        right_angles: Whether what rounding leaves of a zero in the rotations of the model's placements and frames, zero
+            to 15 digits in float64, is zero: the cosine of pi/2 is 6e-17 in a file of angles. It saves up to a third of
+            the code of an arm with such angles. Numbers that are an argument stay as they are.
+        dtype: The precision of the code, float32 or float64, by default that of the model.
+        limit: The largest number of operations.
+
+    Returns:
+        What the target makes: ``Code`` of text, or a ``casadi.Function``.
+
+    Raises:
+        ValueError: there are more operations than the limit, a loop or a branch depends on the state, an argument's
+            shape is not known, or a name does not serve.
+        NotImplementedError: the target has no such operation.
+        ModuleNotFoundError: the target needs a package that is missing.
+    """
+    target = C() if target is None else target
+    name = getattr(f, "__name__", None) if name is None else name
+    if name is None or not name.isidentifier():
+        raise ValueError(f"name: expected a name for the function in the code, got {name!r}; give name=")
+    if dtype is not None:
+        model = jax.tree.map(lambda x: jnp.asarray(x, dtype), model)
+    if right_angles and not numbers_as_argument:
+        model = model.replace(placements=_rounded(model.placements), frames=_rounded(model.frames))
+    given = _arguments(f, model, dict(shapes or {}))
+    kinds = [jax.ShapeDtypeStruct(shape, model.dtype) for shape in given.values()]
+    described = [Described(each, PARAMETERS[each].about(model) if each in PARAMETERS else ()) for each in given]
+
+    def called(model: Model, arrays: Sequence[Any]) -> Any:
+        return f(model, **dict(zip(given, arrays, strict=True)))
+
+    if numbers_as_argument:
+        flat, unflatten = ravel_pytree(model)
+        described.insert(0, Described("numbers", _number_lines(model)))
+        program = _read(lambda x, *arrays: called(unflatten(x), arrays), [flat, *kinds], name, limit)
+    else:
+        program = _read(lambda *arrays: called(model, arrays), kinds, name, limit)
+    shape = jax.eval_shape(lambda *arrays: called(model, arrays), *kinds)
+    made = function_results(f, model, shape) if results is None else tuple(map(Described, results))
+    if len(made) != len(program.outputs):
+        raise ValueError(f"results: expected {len(program.outputs)} names, one for each array, got {len(made)}")
+    taken = {each.name for each in described}
+    made = tuple(x._replace(name=f"{x.name}_new") if x.name in taken else x for x in made)
+    text = _first_sentence(f) if about is None else about
+    interface = Interface(name, program, tuple(described), made, (*_about(name, text, model, numbers_as_argument),))
+    return target(interface)
+
+
+def model_numbers(model: Model) -> np.ndarray:
+    """The numbers of a model in the order in which code takes them as an argument, see ``compile``."""
+    return np.asarray(ravel_pytree(model)[0])
+
+
+def _rounded(poses: Any) -> Any:
+    """Poses (n, 4, 4) without what rounding leaves of zeros in their rotations."""
+    poses = np.array(poses)
+    rotations = poses[:, :3, :3]
+    rotations[np.round(rotations, np.finfo(poses.dtype).precision) == 0] = 0
+    return jnp.asarray(poses)
+
+
+def _arguments(f: Callable[..., Any], model: Model, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for each in [*parameters(f), *(x for x in shapes)]:
+        if each in found:
+            continue
+        if each in shapes:
+            found[each] = tuple(shapes[each])
+        elif each in PARAMETERS:
+            found[each] = PARAMETERS[each].shape(model)
+        else:
+            known = ", ".join(PARAMETERS)
+            raise ValueError(
+                f"shapes: the shape of the argument {each!r} is not known (only those of {known});"
+                f" give shapes={{{each!r}: (...)}}"
+            )
+    return found
+
+
+def _read(f: Callable[..., Any], kinds: list[Any], name: str, limit: int) -> Program:
+    try:
+        return read(f, *kinds, limit=limit, calls=SINE_AND_COSINE)
+    except TooLong as error:
+        raise ValueError(f"{name}: more than {limit} operations; a larger limit allows them") from error
+    except NotAProgram as error:
+        raise ValueError(
+            f"{name}: no straight-line code: {error}; code has no loop, index or branch that depends on the state"
+        ) from error
+
+
+def _first_sentence(f: Callable[..., Any]) -> str:
+    first = " ".join((f.__doc__ or "").partition("\n\n")[0].split()).replace("``", "")
+    return first
+
+
+def _about(name: str, text: str, model: Model, numbers_as_argument: bool) -> list[str]:
+    tree = model.topology
+    lines = [f"{name}: {text}" if text else name, ""]
+    lines.append(f"Machine: {tree.bodies} moving bodies, nq = {model.nq}, nv = {model.nv}.")
+    lines += [] if numbers_as_argument else ["Its numbers are constants of this code."]
+    gravity = ", ".join(f"{float(x):g}" for x in np.asarray(model.gravity))
+    lines += [] if numbers_as_argument else [f"Gravity ({gravity}) m/s^2 in world axes, z up."]
+    lines += [
+        "SI units; twists (v, w) and wrenches (f, n), linear part first, in the body's frame;",
+        "quaternions (w, x, y, z) of norm one. Nothing is checked or normalized.",
+        "Arguments and results must not overlap in memory.",
+        "",
+        f"Generated by lgsim {own_version()}; do not edit.",
+    ]
+    return lines
+
+
+def _number_lines(model: Model) -> tuple[str, ...]:
+    lines, start = ["numbers of the machine, arrays in row-major order one after another:"], 0
+    for path, leaf in jax.tree_util.tree_flatten_with_path(model)[0]:
+        size = int(np.size(leaf))
+        field = jax.tree_util.keystr(path).lstrip(".")
+        if size:
+            lines.append(f"numbers[{start}..{start + size - 1}]  {field} {np.shape(leaf)}")
+        start += size
+    return tuple(lines)

@@ -1,0 +1,125 @@
+"""What arguments and results of functions of a machine are, in words: order, units and frames."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lgsim.dynamics.coriolis import coriolis_matrix
+from lgsim.dynamics.forces import bias_forces, gravity_forces
+from lgsim.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives
+from lgsim.dynamics.inverse_dynamics import inverse_dynamics, inverse_dynamics_derivatives
+from lgsim.dynamics.kinematics import forward_kinematics
+from lgsim.dynamics.mass_matrix import mass_matrix
+from lgsim.multibody.model import Model
+from lgsim.programs.targets import Described
+
+FORCES = "joint forces, N m or N, in the order of v"
+BY_Q = "by q along the tangent: column j is the change with the velocity number j"
+
+
+class Parameter(NamedTuple):
+    """A parameter that many functions have.
+
+    Attributes:
+        shape: Its shape, of a model.
+        about: What it is, in lines, of a model.
+    """
+
+    shape: Callable[[Model], tuple[int, ...]]
+    about: Callable[[Model], tuple[str, ...]]
+
+
+def _velocities(model: Model) -> tuple[int, ...]:
+    return (model.nv,)
+
+
+PARAMETERS: dict[str, Parameter] = {
+    "q": Parameter(lambda model: (model.nq,), lambda model: ("configuration:", *coordinates(model))),
+    "v": Parameter(_velocities, lambda model: ("velocities, rad/s or m/s:", *velocities(model))),
+    "a": Parameter(_velocities, lambda model: ("accelerations, the derivatives of v number by number",)),
+    "tau": Parameter(_velocities, lambda model: (FORCES,)),
+    "dt": Parameter(lambda model: (), lambda model: ("step, s",)),
+    "t": Parameter(lambda model: (), lambda model: ("time, s",)),
+}
+"""The parameters of functions that need no shape, by their names."""
+
+RESULTS: dict[Any, tuple[Described, ...]] = {
+    inverse_dynamics: (Described("tau", (FORCES,)),),
+    gravity_forces: (Described("tau", (FORCES,)),),
+    bias_forces: (Described("tau", (FORCES,)),),
+    forward_dynamics: (Described("a", ("accelerations, the derivatives of v number by number",)),),
+    mass_matrix: (Described("M", ("mass matrix of the kinetic energy v^T M v / 2, kg m^2, kg m or kg",)),),
+    coriolis_matrix: (Described("C", ("matrix of the Coriolis forces C v",)),),
+    forward_dynamics_derivatives: (
+        Described("a", ("accelerations",)),
+        Described("dq", (f"derivatives of a {BY_Q}",)),
+        Described("dv", ("derivatives of a by v",)),
+        Described("dtau", ("derivatives of a by tau: the inverse mass matrix",)),
+    ),
+    inverse_dynamics_derivatives: (
+        Described("tau", (FORCES,)),
+        Described("dq", (f"derivatives of tau {BY_Q}",)),
+        Described("dv", ("derivatives of tau by v",)),
+        Described("da", ("derivatives of tau by a: the mass matrix",)),
+    ),
+}
+"""What functions give, beside those that name it themselves by the fields of a NamedTuple."""
+
+
+def function_results(f: Callable, model: Model, shape: Any) -> tuple[Described, ...]:
+    """The results of a function, by what is known of it or by the names of its fields.
+
+    Args:
+        f: The function.
+        model: The machine.
+        shape: The structure of its result.
+    """
+    if f is forward_kinematics:
+        lines = [f"T[{i}]  {name}" for i, name in enumerate(model.frame_names)]
+        return (Described("T", ("poses of the frames in the world, homogeneous matrices, m:", *lines)),)
+    found = RESULTS.get(f)
+    if found is not None:
+        return found
+    fields = getattr(shape, "_fields", None)
+    if fields is not None:
+        return tuple(map(Described, fields))
+    if isinstance(shape, tuple):
+        return tuple(Described(f"result{i}") for i in range(len(shape)))
+    return (Described("result"),)
+
+
+def parameters(f: Callable) -> list[str]:
+    """The names of a function's parameters after the model, without those that have a default."""
+    given = list(inspect.signature(f).parameters.values())[1:]
+    return [p.name for p in given if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+
+
+def coordinates(model: Model) -> list[str]:
+    """Of each joint its part of q."""
+    return _joints(model, "q", model.q_slices)
+
+
+def velocities(model: Model) -> list[str]:
+    """Of each joint its part of v."""
+    return _joints(model, "v", model.v_slices)
+
+
+def _joints(model: Model, letter: str, slices: Any) -> list[str]:
+    lines, tree = [], model.topology
+    for i, (name, joint, mimic) in enumerate(zip(model.joint_names, tree.joints, tree.mimics, strict=True)):
+        if mimic is not None:
+            ratio, offset = (float(x) for x in np.asarray(model.mimic)[i])
+            if letter == "q":
+                lines.append(f"(none)  {name} follows {model.joint_names[mimic]}: {ratio:g} q + {offset:g}")
+            continue
+        part = slices[name]
+        places = (
+            f"{letter}[{part.start}]" if part.stop - part.start == 1 else f"{letter}[{part.start}..{part.stop - 1}]"
+        )
+        about = (type(joint).__doc__ or "").partition("\n")[0].replace("``", "").rstrip(".")
+        lines.append(f"{places}  {name} ({about})" if letter == "q" else f"{places}  {name}")
+    return lines
