@@ -194,11 +194,7 @@ class Reader:
         return found[1]
 
     def call(self, equation: Any, values: list[Values]) -> list[Values]:
-        """A call of a program, or the operations that it stands for."""
-        operations = NAMED.get(_function_name(equation)) if self._named else None
-        if operations is not None:
-            shape = equation.outvars[0].aval.shape
-            return [_entrywise(partial(self.builder, op), shape, values) for op in operations]
+        """A call of a program."""
         return self.closed(equation.params[CALLS[equation.primitive.name]], values)
 
     def _expanded(self, equation: Any, values: list[Values]) -> list[Values]:
