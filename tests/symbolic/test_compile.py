@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -231,3 +232,18 @@ def test_casadi_and_its_jacobian(name):
     slope = jax.jacfwd(lambda v: lgsim.forward_dynamics(model, q, v, tau))(v)
     jacobian = f.jacobian()(*state, np.zeros(model.nv))
     np.testing.assert_allclose(np.asarray(jacobian[1]), slope, rtol=1e-10, atol=1e-12)
+
+
+def test_mass_matrix_without_the_first_coordinate():
+    """M of an arm on a fixed base does not depend on it."""
+    arm = lgsim.load_urdf(lgsim.data.arm7())
+    code = compile(lambda model, q: lgsim.mass_matrix(model, q.at[0].set(0)), arm, name="mass_matrix")
+    assert code.operations <= 1140
+
+
+def test_page_runs():
+    page = (Path(__file__).parents[2] / "docs" / "code_generation.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    space = {}
+    exec("\n".join(blocks), space)
+    assert space["law"].name == "computed_torque" and space["law"].operations > space["code"].operations

@@ -56,7 +56,9 @@ def factors(machine, q):
     """Propositions 1 and 2 of Ploen and Park 1999."""
     L, omega, Y = square_factors(machine, q)
     M, identity = mass_matrix(machine, q), jnp.eye(machine.nv)
-    return L * omega @ L.T - M, Y @ L - identity, (Y.T / omega @ Y) @ M - identity
+    D = jnp.diag(omega)
+    inverse = Y.T @ jnp.diag(1 / omega) @ Y
+    return L @ D @ L.T - M, Y @ L - identity, inverse @ M - identity
 
 
 def inverse(machine, q, v, a):
@@ -77,11 +79,9 @@ def test_power_is_the_rate_of_the_energy(machine):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("identity", [skew, inverse_dynamics_by_parts, power, regressor])
+@pytest.mark.parametrize("identity", [inverse_dynamics_by_parts, power, regressor, skew])
 @pytest.mark.parametrize("machine", [machines.free_body, machines.floating])
 def test_identities_in_global_coordinates_hold(identity, machine):
-    if identity is skew:
-        pytest.skip("dM/dt of a group joint is along its own fields, see poincare_equations")
     assert symbolic.prove(identity, machine())
 
 

@@ -80,13 +80,11 @@ class Julia:
 
 
 def _pattern(statement: Any) -> Any:
-    pattern, kind = OPERATORS.get(statement.op), TYPES[statement.kind]
     if statement.op != "convert":
-        return pattern
-    return (
-        pattern[0 if kind.startswith(("Int", "UInt")) else 1].replace("{type}", kind),
-        pattern[1].replace("{type}", kind),
-    )
+        return OPERATORS.get(statement.op)
+    kind = TYPES[statement.kind]
+    cut, plain = (each.replace("{type}", kind) for each in OPERATORS["convert"])
+    return (cut if kind.startswith(("Int", "UInt")) else plain), plain
 
 
 def _comment(interface: Interface) -> str:
