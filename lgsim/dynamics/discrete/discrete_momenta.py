@@ -212,9 +212,7 @@ def legendre_change(kind: RotationMap) -> Callable[[tuple, tuple], tuple[Array, 
     return native_derivative(partial(_both, kind, True))
 
 
-def _both(
-    kind: RotationMap, passive: bool, model: Model, q: Array, d: Array, h: Array
-) -> tuple[Array, Array]:
+def _both(kind: RotationMap, passive: bool, model: Model, q: Array, d: Array, h: Array) -> tuple[Array, Array]:
     q, d, h = full(model, h, q, d)
     step = moved(kind, model, node(model, q), d, h)
     impulse = 0.5 * h * midpoint_forces(model, q, d, h) if passive else 0
