@@ -89,7 +89,7 @@ def test_forces_are_linear_in_the_parameters():
     assert symbolic.prove(regressor, machines.three_joints())
 
 
-@pytest.mark.parametrize("machine", [machines.double_pendulum, machines.three_joints])
+@pytest.mark.parametrize("machine", [machines.double_pendulum, machines.planar_arm, machines.spatial_arm])
 def test_square_factors_of_ploen_and_park(machine):
     assert symbolic.prove(factors, machine(), division=True)
 

@@ -10,8 +10,8 @@ from sympy import Matrix, Symbol
 
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
+from lgsim.symbolic.control.vector_fields import normal_form
 from lgsim.symbolic.mechanics import Mechanics
-from lgsim.symbolic.vector_fields import normal_form
 
 
 class LinearModel(NamedTuple):
