@@ -19,7 +19,7 @@ ALGORITHMS = (
 
 @pytest.mark.parametrize("kind", trees.KINDS)
 def test_float64_is_right_to_rounding(kind):
-    """Within 50 n roundings of the largest entry, n the degrees of freedom; every number is taken as the float it is."""
+    """Within 50 n roundings of the largest entry, n the degrees of freedom; numbers are the floats that they are."""
     model, state = machines.of_kind(kind)
     for f in ALGORITHMS:
         given = state[: len(inspect.signature(f).parameters) - 1]
