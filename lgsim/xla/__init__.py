@@ -19,11 +19,13 @@ from lgsim.xla.expansion import expansion
 from lgsim.xla.foreign import ffi_headers, handler_call, register_handler
 from lgsim.xla.hints import (
     compiled_fast,
+    compiling_for,
     fusion_barrier,
     native_call,
     save_in_checkpoint,
     save_marked_values,
     strongly_typed,
+    traced_platform,
     xla_options,
 )
 from lgsim.xla.loops import scan_last, where_last, while_last
@@ -35,6 +37,7 @@ __all__ = [
     "batch_last",
     "change_along",
     "compiled_fast",
+    "compiling_for",
     "expansion",
     "ffi_headers",
     "fusion_barrier",
@@ -54,6 +57,7 @@ __all__ = [
     "straight_line",
     "strongly_typed",
     "tiled_vmap",
+    "traced_platform",
     "where_last",
     "while_last",
     "xla_options",

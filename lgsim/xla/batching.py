@@ -24,7 +24,7 @@ from jax.interpreters import ad, batching, mlir
 from lgsim.support.batch_compiler import COMPILERS
 from lgsim.xla.compilers import SWITCH, CompiledBatch, ReadProgram
 from lgsim.xla.expansion import register_definition, register_expansion
-from lgsim.xla.hints import native_call
+from lgsim.xla.hints import native_call, traced_platform
 
 Result = TypeVar("Result")
 Rule = Callable[[tuple, tuple], tuple[Any, Any]]
@@ -107,11 +107,18 @@ class _Program:
         out = _called.bind(*leaves, program=self, structure=structure, rank=rank)
         return jax.tree.unflatten(self.traced(structure, *map(_kind, leaves))[1], out)
 
-    def traced(self, structure: Any, *kinds: jax.ShapeDtypeStruct) -> tuple[Any, Any]:
-        """The program for leaves of these kinds, and the structure of what it returns."""
-        key = structure, kinds, jax.dtypes.canonicalize_dtype(int)
+    def traced(self, structure: Any, *kinds: jax.ShapeDtypeStruct, native: bool = True) -> tuple[Any, Any]:
+        """The program for leaves of these kinds, and the structure of what it returns.
+
+        Args:
+            structure: Of the arguments.
+            *kinds: Those of their leaves.
+            native: Whether it is marked as a native function, as programs for CPU are.
+        """
+        key = structure, kinds, jax.dtypes.canonicalize_dtype(int), native
         if key not in self._traces:
-            jaxpr, out = jax.make_jaxpr(self._native, return_shape=True)(*jax.tree.unflatten(structure, kinds))
+            f = self._native if native else self.core
+            jaxpr, out = jax.make_jaxpr(f, return_shape=True)(*jax.tree.unflatten(structure, kinds))
             self._traces[key] = jaxpr, jax.tree.structure(out)
         return self._traces[key]
 
@@ -140,8 +147,8 @@ _called = Primitive("batch_last")
 _called.multiple_results = True
 
 
-def _run(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
-    found = jaxpr_as_fun(program.traced(structure, *map(_kind, leaves))[0])(*leaves)
+def _run(*leaves: Array, program: _Program, structure: Any, rank: int, native: bool = False) -> list[Array]:
+    found = jaxpr_as_fun(program.traced(structure, *map(_kind, leaves), native=native)[0])(*leaves)
     if not rank:
         return found
     # a result that no mapped argument enters comes with a batch of length 1
@@ -164,7 +171,7 @@ def _run_on_cpu(*leaves: Array, program: _Program, structure: Any, rank: int) ->
     shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(leaves, own, strict=True))
     compiled = program.compiled(structure, tuple(_of_one(x, rank) for x in leaves), shared)
     if compiled is None:
-        return _run(*leaves, program=program, structure=structure, rank=rank)
+        return _run(*leaves, program=program, structure=structure, rank=rank, native=True)
     return run_compiled(compiled, leaves, own, _batch(leaves, rank))
 
 
@@ -467,7 +474,7 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
 
     @wraps(f)
     def call(*args: Any) -> Any:
-        if jax.default_backend() != "cpu" or not (COMPILERS and SWITCH.value) or _without_jit():
+        if traced_platform() != "cpu" or not (COMPILERS and SWITCH.value) or _without_jit():
             return f(*args)
         args = jax.tree.map(jnp.asarray, args)
         jaxpr, outside, structure, line = trace(args)
