@@ -26,6 +26,7 @@ import lgsim
 from lgsim import optimize
 from lgsim.actions import Translation
 from lgsim.programs import read
+from lgsim.programs.nvrtc import nvrtc
 from lgsim.programs.targets import Cuda, Described, Interface
 
 jax.config.update("jax_enable_x64", True)
@@ -58,24 +59,25 @@ FUNCTIONS = {
     "gradient of a step": step_gradient,
 }
 
-# (launches, bytes a state; statements of one kernel, bytes spilled) at most: a tenth above what jax 0.10.2 gives
+# (launches, bytes a state; statements of one kernel, bytes spilled; launches with kernels of lgsim's own) at most: a
+# tenth above what jax 0.10.2 gives
 BOUNDS = {
-    ("Panda", "float32", "forward dynamics"): (370, 11_600, 3_240, 0),
-    ("Panda", "float32", "inverse dynamics"): (112, 5_750, 1_560, 0),
-    ("Panda", "float32", "mass matrix"): (222, 8_210, 1_920, 0),
-    ("Panda", "float32", "forward kinematics"): (140, 6_560, 603, 0),
-    ("Panda", "float32", "products"): (1_220, 37_400, 8_480, 580),
-    ("Panda", "float32", "all Jacobians"): (1_170, 45_100, 8_930, 2_360),
-    ("Panda", "float32", "MK4 step"): (3_020, 86_900, 13_300, 0),
-    ("Panda", "float32", "gradient of a step"): (7_730, 200_500, 34_600, 5_620),
-    ("Panda", "float64", "forward dynamics"): (250, 22_000, 3_300, 0),
-    ("ANYmal", "float32", "forward dynamics"): (945, 37_900, 5_830, 0),
-    ("ANYmal", "float32", "products"): (3_800, 122_400, 15_100, 4_020),
-    ("ANYmal", "float32", "MK4 step"): (11_900, 492_000, 25_200, 540),
-    ("Talos", "float32", "forward dynamics"): (2_440, 99_000, 15_200, 2_610),
+    ("Panda", "float32", "forward dynamics"): (370, 11_600, 3_240, 0, 6),
+    ("Panda", "float32", "inverse dynamics"): (112, 5_750, 1_560, 0, 6),
+    ("Panda", "float32", "mass matrix"): (222, 8_210, 1_920, 0, 6),
+    ("Panda", "float32", "forward kinematics"): (140, 6_560, 603, 0, 18),
+    ("Panda", "float32", "products"): (1_220, 37_400, 8_480, 580, 11),
+    ("Panda", "float32", "all Jacobians"): (1_170, 45_100, 8_930, 2_360, 10),
+    ("Panda", "float32", "MK4 step"): (3_020, 86_900, 13_300, 0, 6),
+    ("Panda", "float32", "gradient of a step"): (7_730, 200_500, 34_600, 5_620, 166),
+    ("Panda", "float64", "forward dynamics"): (250, 22_000, 3_300, 0, 6),
+    ("ANYmal", "float32", "forward dynamics"): (945, 37_900, 5_830, 0, 6),
+    ("ANYmal", "float32", "products"): (3_800, 122_400, 15_100, 4_020, 11),
+    ("ANYmal", "float32", "MK4 step"): (11_900, 492_000, 25_200, 540, 91),
+    ("Talos", "float32", "forward dynamics"): (2_440, 99_000, 15_200, 2_610, 6),
 }
 QUICK = (("Panda", "float32", "forward dynamics"), ("Panda", "float32", "inverse dynamics"))
-CALLS = ("__cublas$gemm", "__cublas$lt$matmul")
+CALLS = ("__cublas$gemm", "__cublas$lt$matmul", "triton_kernel_call_ffi")
 """Calls of libraries that may be in a program; a callback to the host or a handler of the CPU's may not."""
 
 
@@ -114,7 +116,8 @@ def run(report):
             report.bound(f"bytes spilled, {title}", spilled, at_most=limits[3])
         kernels.append([title, statements, registers, spilled, seconds])
     if deviceless.is_there():
-        columns = ["function", "launches", "bytes a state", "states a s by bytes", "scratch bytes a state", "compile s"]
+        columns = ["function", "launches", "bytes a state", "states a s by bytes", "scratch bytes a state", "compile s",
+                   "launches with kernels", "bytes", "compile s"]  # fmt: skip
         report.table(f"XLA's program for an H200, {STATES} states", columns, programs)
         if not report.quick:
             _plan(report)
@@ -125,7 +128,8 @@ def run(report):
 
 
 def _of_xla(report, title, f, kinds, dtype, limits):
-    program, seconds = deviceless.compiled(f, *(jax.ShapeDtypeStruct((STATES, *x.shape), dtype) for x in kinds))
+    with lgsim.cuda_kernels(0):
+        program, seconds = deviceless.compiled(f, *(jax.ShapeDtypeStruct((STATES, *x.shape), dtype) for x in kinds))
     text = program.as_text()
     found = hlo.count(text)
     each = found.bytes / STATES
@@ -133,7 +137,16 @@ def _of_xla(report, title, f, kinds, dtype, limits):
     report.bound(f"bytes a state, {title}", each, at_most=limits[1])
     _sound(report, title, found, text, dtype)
     scratch = program.memory_analysis().temp_size_in_bytes / STATES
-    return [title, found.launches, each, 4.8e12 / each, scratch, seconds]
+    row = [title, found.launches, each, 4.8e12 / each, scratch, seconds]
+    if nvrtc() is None:
+        return [*row, *[float("nan")] * 3]
+    with lgsim.cuda_kernels(90):
+        program, seconds = deviceless.compiled(f, *(jax.ShapeDtypeStruct((STATES, *x.shape), dtype) for x in kinds))
+    text = program.as_text()
+    found = hlo.count(text)
+    report.bound(f"launches with kernels, {title}", found.launches, at_most=limits[4])
+    _sound(report, f"with kernels, {title}", found, text, dtype)
+    return [*row, found.launches, found.bytes / STATES, seconds]
 
 
 def _sound(report, title, found, text, dtype, loops=0):

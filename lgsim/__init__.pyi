@@ -104,7 +104,7 @@ from lgsim.simulation import (
     simulate_adaptive,
     with_stops,
 )
-from lgsim.xla import compiling_for, llvm_lowering, tiled_vmap, xla_options
+from lgsim.xla import compiling_for, cuda_kernels, llvm_lowering, tiled_vmap, xla_options
 
 __version__: str
 
@@ -163,6 +163,7 @@ __all__ = [
     "contacts",
     "controls",
     "conversions",
+    "cuda_kernels",
     "data",
     "discrete_momenta",
     "discrete_momentum_map",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
+import zlib
 from collections.abc import Callable, Sequence
 
 import jax
@@ -28,3 +30,37 @@ def register_handler(name: str, address: int) -> None:
 def handler_call(name: str, results: Sequence[jax.ShapeDtypeStruct]) -> Callable[..., list[Array]]:
     """The function of arrays that a registered handler is, in row-major order."""
     return lambda *operands: list(jax.ffi.ffi_call(name, list(results))(*operands))
+
+
+def launches_kernels() -> bool:
+    """Whether jaxlib, with its plugin for CUDA, has the custom call that launches a kernel of Triton."""
+    module = importlib.import_module("jaxlib.gpu_triton")
+    plugin = getattr(module, "_cuda_triton", None)
+    return "triton_kernel_call_ffi" in getattr(plugin, "registrations", dict)()
+
+
+def cuda_kernel_call(
+    name: str, ptx: str, block: int, capability: int, states: int, results: Sequence[jax.ShapeDtypeStruct]
+) -> Callable[..., list[Array]]:
+    """The function of arrays that a kernel is, whose arguments are all operands, all results and the number of states.
+
+    Args:
+        name: Name of the kernel.
+        ptx: Its PTX.
+        block: Threads of a block, a multiple of 32.
+        capability: Ten times the compute capability.
+        states: The number of states, a thread each.
+        results: Shapes and dtypes.
+    """
+    triton = importlib.import_module("jaxlib.gpu_triton")
+    kernel = triton.TritonKernel(name, block // 32, 1, 0, ptx, "", capability)
+
+    def call(*operands: Array) -> list[Array]:
+        arrays = [triton.create_array_parameter(0, 1)] * (len(operands) + len(results))
+        number = triton.create_scalar_parameter(states, "i32")
+        launch = triton.TritonKernelCall(kernel, -(-states // block), 1, 1, [*arrays, number])
+        text = zlib.compress(launch.to_proto(name, b""))
+        made = jax.ffi.ffi_call("triton_kernel_call_ffi", list(results))
+        return list(made(*operands, name=name, opaque=text))
+
+    return call

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.gpu_parts import deviceless, hlo
 
 ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
 # By hand: a fusion that reads 8 of 80 numbers and writes 8, in a loop of 5; one that updates 8 of 80 in place, in a
 # loop of unknown length; a copy of 80 numbers; a call of a library of 8 and 8.
@@ -82,10 +83,7 @@ assert None not in found.trips and not found.targets and "f64[" not in program.a
 
 @pytest.mark.skipif(not deviceless.is_there(), reason=deviceless.MISSING)
 def test_forward_dynamics_for_a_gpu():
-    run = subprocess.run(
-        [sys.executable, "-c", SMALL], cwd=ROOT, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
-    )  # fmt: skip
+    run = subprocess.run([sys.executable, "-c", SMALL], cwd=ROOT, capture_output=True, text=True, env=ENVIRONMENT)
     assert run.returncode == 0, run.stderr[-2000:]
 
 
@@ -93,7 +91,7 @@ def test_forward_dynamics_for_a_gpu():
 def test_the_benchmark_runs_without_the_extra():
     pytest.importorskip("pinocchio")  # of the extra that brings the robots
     command = [sys.executable, str(ROOT / "benchmarks" / "gpu_compiled.py"), "--quick"]
-    run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    run = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
     assert run.returncode == 0, run.stdout + run.stderr
     assert ("extra cuda-aot is not there" in run.stdout) != deviceless.is_there()
     assert "gpu_compiled: statements" in run.stdout.splitlines()[-1]

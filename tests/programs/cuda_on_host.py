@@ -60,12 +60,13 @@ extern "C" void {code.name}_on_host({arguments}, {steps}int n) {{
         self.library = ctypes.CDLL(str(library))
         self.codes = {code.name: code for code in codes}
 
-    def __call__(self, name, *arrays, steps=None):
+    def __call__(self, name, *arrays, steps=None, states=None):
         """The results (*own, states) of arrays (*own, states), or (*own) where all states share them."""
         program = self.codes[name].program
         shared = self.shared or (False,) * len(arrays)
         given = [np.ascontiguousarray(x, port.kind) for x, port in zip(arrays, program.inputs, strict=True)]
-        (states,) = {x.shape[-1] for x, once in zip(given, shared, strict=True) if not once}
+        if states is None:
+            (states,) = {x.shape[-1] for x, once in zip(given, shared, strict=True) if not once}
         # what no thread writes is none of the right numbers
         made = [np.full((*port.shape, states), 77, port.kind) for port in program.outputs]
         pointers = [x.ctypes.data_as(ctypes.c_void_p) for x in (*given, *made)]

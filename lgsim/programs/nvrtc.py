@@ -1,0 +1,87 @@
+"""Text of CUDA C++ compiled in the process, by NVRTC, to PTX; neither a driver nor a device is needed.
+
+Nothing here raises where NVRTC is missing or does not serve: ``nvrtc()`` is None then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
+
+
+class Nvrtc:
+    """The library.
+
+    Attributes:
+        version: (major, minor), that of CUDA.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        numbers = ctypes.c_int(), ctypes.c_int()
+        self._call("nvrtcVersion", *map(ctypes.byref, numbers))
+        self.version = numbers[0].value, numbers[1].value
+
+    def ptx(self, source: str, capability: int) -> str:
+        """The PTX of a text.
+
+        Args:
+            source: The text.
+            capability: Ten times the compute capability of the card.
+
+        Raises:
+            RuntimeError: NVRTC does not accept the text, with what it says.
+        """
+        program = ctypes.c_void_p()
+        self._call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), b"lgsim.cu", 0, None, None)
+        try:
+            options = [f"--gpu-architecture=compute_{capability}".encode()]
+            try:
+                self._call("nvrtcCompileProgram", program, len(options), (ctypes.c_char_p * 1)(*options))
+            except RuntimeError as error:
+                said = self._text(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
+                raise RuntimeError(f"{error}: {said.strip()[:2000]}") from error
+            return self._text(program, "nvrtcGetPTXSize", "nvrtcGetPTX")
+        finally:
+            self._library.nvrtcDestroyProgram(ctypes.byref(program))
+
+    def _text(self, program: ctypes.c_void_p, size: str, get: str) -> str:
+        length = ctypes.c_size_t()
+        self._call(size, program, ctypes.byref(length))
+        text = ctypes.create_string_buffer(length.value)
+        self._call(get, program, text)
+        return text.value.decode()
+
+    def _call(self, name: str, *args: Any) -> None:
+        code = getattr(self._library, name)(*args)
+        if code:
+            self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+            raise RuntimeError(f"{name}: {self._library.nvrtcGetErrorString(code).decode()}")
+
+
+@cache
+def nvrtc() -> Nvrtc | None:
+    """NVRTC, of a wheel or of the system, or None where there is none."""
+    for path in _places():
+        try:
+            return Nvrtc(ctypes.CDLL(path))
+        except (OSError, AttributeError, RuntimeError):
+            continue
+    return None
+
+
+def _places() -> Iterator[str]:
+    spec = importlib.util.find_spec("nvidia")
+    for folder in () if spec is None else spec.submodule_search_locations or ():
+        for name in _NAMES[:2]:
+            for part in ("cu13", "cuda_nvrtc"):
+                path = Path(folder) / part / "lib" / name
+                if path.exists():
+                    yield str(path)
+    yield from _NAMES
