@@ -28,11 +28,8 @@ from lgsim.symbolic.shared_library import SharedLibrary, shared_library
 
 if TYPE_CHECKING:
     from lgsim.symbolic.closed_forms import to_jax
-    from lgsim.symbolic.control import ControlAffine, LinearModel, control_affine, linearize
-    from lgsim.symbolic.joints import configuration_matrix, joint_map_matrix, kinematic_matrix
-    from lgsim.symbolic.parameters import LinearParameters, linear_parameters
-    from lgsim.symbolic.symmetries import Conserved, conserved
-    from lgsim.symbolic.vector_fields import (
+    from lgsim.symbolic.control.state_space import ControlAffine, LinearModel, control_affine, linearize
+    from lgsim.symbolic.control.vector_fields import (
         LinearizingFeedback,
         RelativeDegree,
         accessibility_rank,
@@ -42,14 +39,17 @@ if TYPE_CHECKING:
         lie_derivative,
         relative_degree,
     )
+    from lgsim.symbolic.joints import configuration_matrix, joint_map_matrix, kinematic_matrix
+    from lgsim.symbolic.parameters import LinearParameters, linear_parameters
+    from lgsim.symbolic.symmetries import Conserved, conserved
 
 _FILES = {
     "closed_forms": ("to_jax",),
-    "control": ("ControlAffine", "LinearModel", "control_affine", "linearize"),
+    "control.state_space": ("ControlAffine", "LinearModel", "control_affine", "linearize"),
     "joints": ("configuration_matrix", "joint_map_matrix", "kinematic_matrix"),
     "parameters": ("LinearParameters", "linear_parameters"),
     "symmetries": ("Conserved", "conserved"),
-    "vector_fields": (
+    "control.vector_fields": (
         "LinearizingFeedback",
         "RelativeDegree",
         "accessibility_rank",

@@ -20,7 +20,7 @@ DENOMINATOR = 10**6
 
 
 ROUNDING = Fraction(4, 2**52)
-"""How far, relatively, a float may be from what it stands for: numbers of a model are sums of a few rounded products."""
+"""How far, relatively, a float may be from what it stands for: a model's numbers are sums of rounded products."""
 
 
 def rational(x: Any, scale: int = 0) -> Any:

@@ -56,7 +56,7 @@ def coordinates(
     named = _symbols("q", "q" if q is None else q, machine.nq)
     others = tuple(_symbols("names of a vector", x, machine.nv) for x in vectors)
     angles, quaternions, rest = _kinds(machine, named)
-    own = sorted(_free(machine), key=str)
+    own = sorted(free_symbols(machine), key=str)
     return Coordinates(
         machine, ring(angles, [*rest, *(x for v in others for x in v), *own], quaternions), named, others
     )
@@ -69,7 +69,7 @@ def _symbols(what: str, names: Sequence[Any] | str, count: int) -> np.ndarray:
     for i, name in enumerate(names):
         out[i] = sympy_package().Symbol(name, real=True) if isinstance(name, str) else name
     if len(out) != count:
-        raise ValueError(f"{what}: expected {count} names, got {len(out)}")
+        raise ValueError(f"{what}: expected {count} names, got {len(out)}: {[str(x) for x in out]}")
     return out
 
 
@@ -91,6 +91,7 @@ def _kinds(machine: Model, q: np.ndarray) -> tuple[list[Any], list[list[Any]], l
     return angles, quaternions, rest
 
 
-def _free(machine: Model) -> set[Any]:
+def free_symbols(machine: Model) -> set[Any]:
+    """The symbols of a machine."""
     entries = (x for leaf in jax.tree.leaves(machine) for x in np.asarray(leaf, object).flat)
     return {symbol for x in entries for symbol in getattr(x, "free_symbols", ())}

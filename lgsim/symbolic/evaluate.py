@@ -49,13 +49,8 @@ def evaluate(f: Callable[..., Any], arithmetic: Arithmetic) -> Callable[..., Any
         entries = Entries(arithmetic)
         reader = _LocatingReader(entries, CALLS)
         given = [entries.given(k.dtype.name, x) for k, x in zip(kinds, arrays, strict=True)]
-        try:
-            with np.errstate(all="ignore"):
-                found = reader.closed(closed, [int(x) if x.ndim == 0 else x for x in given])
-        except NotAProgram as error:
-            raise SymbolicError(
-                f"{error}, in {entries.where}; the primitives with rules: see lgsim.programs"
-            ) from error
+        with np.errstate(all="ignore"):
+            found = reader.closed(closed, [int(x) if x.ndim == 0 else x for x in given])
         out = [_array(entries, np.asarray(x)) for x in found]
         return jax.tree.unflatten(jax.tree.structure(shapes), out)
 
@@ -78,17 +73,26 @@ class _LocatingReader(Reader):
     """Tells the entries which function and line of lgsim is being read."""
 
     def step(self, equation: Any) -> tuple[Any, Any, Any]:
-        name = equation.primitive.name
-        found = (None, LINEAR_ALGEBRA[name], equation) if name in LINEAR_ALGEBRA else super().step(equation)
+        name, builder, where = equation.primitive.name, self.builder, _Place(equation)
+        try:
+            found = (None, LINEAR_ALGEBRA[name], equation) if name in LINEAR_ALGEBRA else super().step(equation)
+        except NotAProgram as error:
+            raise _located(error, where) from error
         scalar, whole, own = found
-        builder, where = self.builder, _Place(equation)
 
         @no_type_check
         def located(*args: Any) -> Any:
             builder.where = where
-            return scalar(*args) if scalar is not None else whole(*args)
+            try:
+                return scalar(*args) if scalar is not None else whole(*args)
+            except NotAProgram as error:
+                raise _located(error, where) from error
 
         return (located, None, None) if scalar is not None else (None, located, own)
+
+
+def _located(error: NotAProgram, where: _Place) -> SymbolicError:
+    return SymbolicError(f"{error}, in {where}; the primitives with rules: see lgsim.programs")
 
 
 class _Place:

@@ -19,6 +19,7 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
 from lgsim.support.messages import unknown_name
 from lgsim.symbolic.arithmetics import Expressions, Trigonometric
+from lgsim.symbolic.coordinates import Coordinates, coordinates
 from lgsim.symbolic.entries import SymbolicError
 from lgsim.symbolic.evaluate import evaluate
 
@@ -27,75 +28,36 @@ from lgsim.symbolic.evaluate import evaluate
 class Mechanics:
     """``M(q) a + h(q, v) = tau`` and ``dq/dt = V(q) v`` of a model, which may have symbols.
 
-    Args:
-        model: The machine. Dampers, springs, dry friction and stops are left out.
-        q: Names of the coordinates, by default q1, q2, ...
-        v: Names of the velocities, by default v1, v2, ...
-
-    Raises:
-        ModelError: there are not as many names as coordinates, a name is there twice, or it is a symbol of the model.
+    Attributes:
+        at: The machine and its coordinates, velocities and accelerations.
     """
 
-    model: Model
-    names: Sequence[str] | None = None
-    rates: Sequence[str] | None = None
+    at: Coordinates
 
-    def __post_init__(self) -> None:
-        for what, found, count in (("q", self.q, self.model.nq), ("v", self.v, self.model.nv)):
-            if len(found) != count:
-                raise ModelError(f"{what}: expected {count} names, got {[x.name for x in found]}")
-        every = [x.name for x in (*self.q, *self.v, *self.a, *self.parameters)]
-        for name in every:
-            if every.count(name) > 1:
-                raise ModelError(
-                    f"q, v: the symbol {name} is a coordinate, velocity or acceleration and is there twice or in the"
-                    " model; give other names"
-                )
+    @property
+    def model(self) -> Model:
+        """The machine."""
+        return self.at.machine
 
-    @cached_property
+    @property
     def q(self) -> tuple[Symbol, ...]:
         """The coordinates."""
-        return _symbols(self.names, "q", self.model.nq)
+        return tuple(self.at.q)
 
-    @cached_property
+    @property
     def v(self) -> tuple[Symbol, ...]:
         """The velocities."""
-        return _symbols(self.rates, "v", self.model.nv)
+        return tuple(self.at.vectors[0])
 
-    @cached_property
+    @property
     def a(self) -> tuple[Symbol, ...]:
         """The accelerations, a1, a2, ..."""
-        return _symbols(None, "a", self.model.nv)
+        return tuple(self.at.vectors[1])
 
-    @cached_property
-    def parameters(self) -> tuple[Symbol, ...]:
-        """The symbols of the model, by name."""
-        found: set[Symbol] = set()
-        for leaf in jax.tree.leaves(self.model):
-            array = np.asarray(leaf)
-            if array.dtype == object:
-                found |= {s for x in array.flat for s in getattr(x, "free_symbols", ())}
-        return tuple(sorted(found, key=lambda s: s.name))
-
-    @cached_property
+    @property
     def ring(self) -> Trigonometric:
         """Where the equations are in normal form."""
-        tree = self.model.topology
-        angles: list[Any] = []
-        others: list[Any] = [*self.v, *self.a, *self.parameters]
-        quaternions: list[list[Any]] = []
-        for i, joint in enumerate(tree.joints):
-            own: list[Any] = list(self.q[tree.q_slice(i)])
-            if tree.mimics[i] is not None:
-                continue
-            if joint.nq > joint.nv:
-                quaternions.append(own[-4:])
-                others += own[:-4]
-            else:
-                turns = [row.turns for row in joint.rows]
-                angles += [x for x, turning in zip(own, turns, strict=True) if turning]
-                others += [x for x, turning in zip(own, turns, strict=True) if not turning]
-        return Trigonometric(angles, others, quaternions)
+        return self.at.ring
 
     def expressions(self, f: Any, *args: Sequence[Symbol]) -> np.ndarray:
         """``f(model, *args)`` as expressions in normal form."""
@@ -181,7 +143,15 @@ class Mechanics:
         return found
 
 
-def _symbols(names: Sequence[Any] | None, letter: str, count: int) -> tuple[Symbol, ...]:
-    if names is None:
-        names = [f"{letter}{i + 1}" for i in range(count)]
-    return tuple(x if isinstance(x, Symbol) else Symbol(x, real=True) for x in names)
+def mechanics(model: Model, names: Sequence[str] | None, rates: Sequence[str] | None = None) -> Mechanics:
+    """The equations of a machine; dampers, springs, dry friction and stops are left out.
+
+    Args:
+        model: The machine.
+        names: Names of the coordinates, by default q1, q2, ...
+        rates: Names of the velocities, by default v1, v2, ...; accelerations are a1, a2, ...
+
+    Raises:
+        ValueError: there are not as many names as coordinates, or a name is there twice or is a symbol of the model.
+    """
+    return Mechanics(coordinates(model, names, "v" if rates is None else rates, "a"))

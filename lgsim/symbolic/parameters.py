@@ -11,7 +11,7 @@ from sympy.polys.matrices import DomainMatrix
 from lgsim.dynamics.regressor import torque_regressor
 from lgsim.multibody.inertia import PARAMETERS
 from lgsim.multibody.model import Model
-from lgsim.symbolic.mechanics import Mechanics
+from lgsim.symbolic.mechanics import Mechanics, mechanics
 
 
 class LinearParameters(NamedTuple):
@@ -46,7 +46,7 @@ def linear_parameters(model: Model) -> LinearParameters:
 
     Source: Khalil and Dombre, Modeling, Identification and Control of Robots, 2002, chapter 9, in exact arithmetic.
     """
-    found = Mechanics(model)
+    found = mechanics(model, None)
     Y = Matrix(found.expressions(torque_regressor, found.q, found.v, found.a))
     names = tuple(Symbol(f"{name}{i + 1}", real=True) for i in range(len(model.body_names)) for name in PARAMETERS)
     columns = [_coefficients(found, [Y[i, j] for i in range(Y.rows)]) for j in range(Y.cols)]

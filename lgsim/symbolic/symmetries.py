@@ -12,7 +12,7 @@ from sympy.polys.matrices import DomainMatrix
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
 from lgsim.symbolic.evaluate import evaluate
-from lgsim.symbolic.mechanics import Mechanics
+from lgsim.symbolic.mechanics import Mechanics, mechanics
 
 
 class Conserved(NamedTuple):
@@ -44,9 +44,9 @@ def conserved(
         rates: Names of the velocities, by default v1, v2, ...
 
     Raises:
-        ModelError: names do not fit, or one is a symbol of the model.
+        ValueError: names do not fit, or one is a symbol of the model.
     """
-    found = Mechanics(model, names, rates)
+    found = mechanics(model, names, rates)
     v = Matrix(found.v)
     dq = found.V * v
     candidates = [*_coordinates(found), *_whole(found)]

@@ -68,7 +68,8 @@ def test_joints_that_mimic_have_numbers_in_pinocchio():
 
 
 def test_accelerations_of_groups_are_those_of_pinocchio():
-    model = build(*CASES["groups"])
+    kinds = [kind for kind in CASES["groups"][0] if kind != "sphericalangles"]  # Pinocchio has no such joint
+    model = build(kinds, CASES["groups"][1][: len(kinds)])
     twin, tool, (q, v, tau) = Twin(model), interop.pinocchio, state(model)
     order = list(twin.pin.names)
     there = tool.q_to(model, q, order), tool.v_to(model, q, v, order), tool.tau_to(model, q, tau, order)

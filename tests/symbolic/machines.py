@@ -40,18 +40,29 @@ def cart_pole():
     return symbolic.model(made, names)
 
 
-def three_joints():
-    """Three hinges about z, y, x with offsets between them, in space; masses and a length are symbols."""
+def _three_hinges(axes, placement, values):
+    made = ModelBuilder()
+    for name, parent, axis in zip("abc", ("world", "a", "b"), axes, strict=True):
+        at = np.eye(4) if parent == "world" else placement
+        made = made.add_body(name, parent, joints.Revolute(), axis=axis, placement=at, **BAR)
+    return symbolic.model(made.build(), values)
+
+
+def planar_arm():
+    """Three hinges about y, links along z; a mass and a length are symbols."""
+    return _three_hinges([Y, Y, Y], above(1.0), {"mass.b": "m", "placement.c.z": "l"})
+
+
+def spatial_arm(values=None):
+    """Three hinges about z, y, x with offsets between them, in space."""
     T = above(0.5)
     T[0, 3] = 0.25
-    made = (
-        ModelBuilder()
-        .add_body("a", "world", joints.Revolute(), axis=(0, 0, 1), **BAR)
-        .add_body("b", "a", joints.Revolute(), axis=Y, placement=T, **BAR)
-        .add_body("c", "b", joints.Revolute(), axis=(1, 0, 0), placement=T, **BAR)
-        .build()
-    )
-    return symbolic.model(made, {"mass.b": "m", "placement.c.x": "l"})
+    return _three_hinges([(0, 0, 1), Y, (1, 0, 0)], T, values or {})
+
+
+def three_joints():
+    """The spatial arm, a mass and a length of which are symbols."""
+    return spatial_arm({"mass.b": "m", "placement.c.x": "l"})
 
 
 def with_mimic():

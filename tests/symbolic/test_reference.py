@@ -177,6 +177,7 @@ def test_formulas_at_a_point_are_the_numbers(machine):
 
 def numeric(machine, values):
     """The machine with numbers in the place of its symbols."""
+
     def number(x):
         return float(x.subs(values)) if hasattr(x, "free_symbols") else float(x)
 

@@ -10,7 +10,6 @@ import sympy
 
 import lgsim
 from lgsim.multibody import joints
-from lgsim.multibody.topology import ModelError
 from lgsim.symbolic import conserved
 from tests.symbolic import textbook
 
@@ -106,7 +105,7 @@ def test_a_wrong_sign_is_caught(monkeypatch):
 
 
 def test_refused():
-    with pytest.raises(ModelError, match=r"the symbol mp is a coordinate.* in the model"):
+    with pytest.raises(ValueError, match="the symbol 'mp' is there twice"):
         conserved(textbook.cart_pole(), names=["mp", "theta"])
-    with pytest.raises(ModelError, match="v: expected 2 names"):
+    with pytest.raises(ValueError, match="expected 2 names"):
         conserved(textbook.cart_pole(), rates=["v"])

@@ -13,7 +13,7 @@ class Casadi(Arithmetic):
     """Scalars SX of CasADi; numbers are floats. A symbol of sympy, as in a model, becomes an SX of its name."""
 
     def __init__(self) -> None:
-        self._casadi = package("casadi", "symbolic", "lgsim.symbolic.Casadi")
+        self._casadi = package("casadi", "casadi", "lgsim.symbolic.Casadi")
         self.symbols: dict[str, Any] = {}
         """The SX that stand for symbols of sympy, by their names."""
 

@@ -10,8 +10,8 @@ from sympy import Matrix, Symbol
 
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
-from lgsim.symbolic.mechanics import Mechanics
-from lgsim.symbolic.vector_fields import normal_form
+from lgsim.symbolic.control.vector_fields import normal_form
+from lgsim.symbolic.mechanics import Mechanics, mechanics
 
 
 class LinearModel(NamedTuple):
@@ -45,7 +45,7 @@ def linearize(
         ModelError: a name or a number of entries is wrong, the configuration is no equilibrium: gravity moves a joint
             that is not actuated, or the mass matrix is singular there.
     """
-    found = Mechanics(model, names)
+    found = mechanics(model, names)
     at = _point(found, equilibrium)
     gravity = found.bias.xreplace(dict.fromkeys(found.v, sympy.S.Zero))
     held = gravity.xreplace(at).applyfunc(sympy.simplify)
@@ -98,7 +98,7 @@ def control_affine(
             f"expected at most three degrees of freedom, with one coordinate each, got nq = {model.nq} and"
             f" nv = {model.nv}; linearize has no such bound, and numbers go through lgsim.forward_dynamics"
         )
-    found = Mechanics(model, names, rates)
+    found = mechanics(model, names, rates)
     driven = list(range(model.nv)) if actuated is None else found.dofs(actuated)
     inverse = _inverse(found.M)
     f = Matrix.vstack(found.V * Matrix(found.v), (-inverse * found.bias).applyfunc(normal_form))

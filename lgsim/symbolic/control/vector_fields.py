@@ -12,7 +12,7 @@ import sympy
 from sympy import Expr, Matrix, Symbol
 from sympy.polys.matrices import DomainMatrix
 
-from lgsim.symbolic.jets import Jets
+from lgsim.symbolic.control.jets import Jets
 
 
 def lie_derivative(f: Any, h: Any, x: Sequence[Symbol], order: int = 1) -> Expr:

@@ -1,0 +1,1 @@
+"""What a control engineer asks of a machine's formulas: linear models, Lie derivatives, feedback."""
