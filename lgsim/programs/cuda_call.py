@@ -14,9 +14,9 @@ import numpy as np
 from jax import Array
 
 from lgsim.programs.call import read_once
-from lgsim.programs.hoisting import hoisted
-from lgsim.programs.nvrtc import nvrtc
+from lgsim.programs.nvrtc import Compiled, nvrtc
 from lgsim.programs.program import Program
+from lgsim.programs.shared_part import hoisted
 from lgsim.programs.store import read_entry, write_entry
 from lgsim.programs.targets.cuda import BLOCK, Cuda
 from lgsim.programs.targets.source import Described, Interface
@@ -28,8 +28,11 @@ MOST = 30_000
 PORTS = 500
 """Programs of more arguments and results are left to XLA: a kernel has 4 kB of parameters."""
 
+SPILLED = 8192
+"""Kernels that write more bytes of a thread to memory for want of registers are left to XLA: they would move as much."""
+
 STATES = 2**31 - 1
-"""Larger batches are left to XLA."""
+"""The most states of a batch: the text counts them by an int."""
 
 
 def compile_cuda_batch(closed: Any) -> ReadProgram | None:
@@ -42,8 +45,6 @@ def compile_cuda_batch(closed: Any) -> ReadProgram | None:
         return None
     program = read_once(closed)
     if program is None or not program.statements:
-        return None
-    if len(program.inputs) + len(program.outputs) > PORTS:
         return None
     return _Read(program)
 
@@ -73,16 +74,18 @@ class _Read:
         return self._program.digest()
 
     def __call__(self, shared: tuple[bool, ...]) -> CompiledBatch | None:
-        """The kernel for the card that ``cuda_kernels`` names, or None where NVRTC fails (a warning)."""
+        """The kernel for the card that ``cuda_kernels`` names, or None where there can be none (a warning)."""
         given = [i for i, port in enumerate(self._program.inputs) if port.values]
         short = self._program._replace(inputs=tuple(self._program.inputs[i] for i in given))
         once = tuple(shared[i] for i in given)
         try:
+            if len(given) + len(short.outputs) > PORTS:
+                raise NotImplementedError(f"{len(given) + len(short.outputs)} arrays are more than {PORTS}")
             if all(once):
                 return _Whole(given, None, _Kernel(short, once))
             first, second = hoisted(short, once)
             if len(second.statements) > MOST:
-                return None
+                raise NotImplementedError(f"{len(second.statements)} operations a state are more than {MOST}")
             arrays = (True,) * len(first.outputs)
             before = _Kernel(first, (True,) * len(first.inputs)) if first.outputs else None
             return _Whole(given, before, _Kernel(second, (*once, *arrays)))
@@ -104,7 +107,7 @@ def kernel_ptx(program: Program, shared: tuple[bool, ...], capability: int) -> s
 
     Raises:
         RuntimeError: there is no NVRTC, or it does not accept the text.
-        NotImplementedError: an operation has no text.
+        NotImplementedError: an operation has no text, or the kernel spills more than ``SPILLED``.
     """
     compiler = nvrtc()
     if compiler is None:
@@ -113,12 +116,16 @@ def kernel_ptx(program: Program, shared: tuple[bool, ...], capability: int) -> s
     results = tuple(Described(f"r{i}") for i in range(len(program.outputs)))
     source = Cuda(shared)(Interface(NAME, program, names, results)).source
     key = hashlib.sha256(f"{source} {compiler.version} {capability}".encode()).hexdigest()
-    kept = read_entry(f"ptx_{key[:40]}")
+    kept = read_entry(f"kernel_{key[:40]}")
     if kept is not None:
-        return kept.decode()
-    ptx = compiler.ptx(source, capability)
-    write_entry(f"ptx_{key[:40]}", ptx.encode())
-    return ptx
+        numbers, _, ptx = kept.decode().partition("\n")
+        made = Compiled(ptx, *map(int, numbers.split()))
+    else:
+        made = compiler.compiled(source, capability)
+        write_entry(f"kernel_{key[:40]}", f"{made.registers} {made.spilled}\n{made.ptx}".encode())
+    if made.spilled > SPILLED:
+        raise NotImplementedError(f"its kernel spills {made.spilled} bytes a thread, more than {SPILLED}")
+    return made.ptx
 
 
 class _Kernel:

@@ -7,12 +7,27 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
+
+
+class Compiled(NamedTuple):
+    """A kernel.
+
+    Attributes:
+        ptx: Its PTX.
+        registers: Those of a thread.
+        spilled: Bytes of a thread's numbers that are written to memory for want of registers.
+    """
+
+    ptx: str
+    registers: int
+    spilled: int
 
 
 class Nvrtc:
@@ -28,28 +43,36 @@ class Nvrtc:
         self._call("nvrtcVersion", *map(ctypes.byref, numbers))
         self.version = numbers[0].value, numbers[1].value
 
-    def ptx(self, source: str, capability: int) -> str:
-        """The PTX of a text.
+    def compiled(self, source: str, capability: int) -> Compiled:
+        """The text of one kernel, compiled; registers and what is spilled are those of the assembler inside of NVRTC.
 
         Args:
             source: The text.
             capability: Ten times the compute capability of the card.
 
         Raises:
-            RuntimeError: NVRTC does not accept the text, with what it says.
+            RuntimeError: NVRTC does not accept the text or the card, with what it says.
         """
         program = ctypes.c_void_p()
         self._call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), b"lgsim.cu", 0, None, None)
         try:
-            options = [f"--gpu-architecture=compute_{capability}".encode()]
+            options = [f"--gpu-architecture=sm_{capability}".encode(), b"--ptxas-options=-v"]
             try:
-                self._call("nvrtcCompileProgram", program, len(options), (ctypes.c_char_p * 1)(*options))
+                self._call("nvrtcCompileProgram", program, len(options), (ctypes.c_char_p * len(options))(*options))
             except RuntimeError as error:
-                said = self._text(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
-                raise RuntimeError(f"{error}: {said.strip()[:2000]}") from error
-            return self._text(program, "nvrtcGetPTXSize", "nvrtcGetPTX")
+                raise RuntimeError(f"{error}: {self._log(program).strip()[:2000]}") from error
+            log = self._log(program)
+            registers = re.search(r"Used (\d+) registers", log)
+            spilled = re.search(r"(\d+) bytes spill stores", log)
+            if registers is None or spilled is None:
+                raise RuntimeError(f"NVRTC does not tell a kernel's registers: {log.strip()[:2000]}")
+            ptx = self._text(program, "nvrtcGetPTXSize", "nvrtcGetPTX")
+            return Compiled(ptx, int(registers[1]), int(spilled[1]))
         finally:
             self._library.nvrtcDestroyProgram(ctypes.byref(program))
+
+    def _log(self, program: ctypes.c_void_p) -> str:
+        return self._text(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
 
     def _text(self, program: ctypes.c_void_p, size: str, get: str) -> str:
         length = ctypes.c_size_t()

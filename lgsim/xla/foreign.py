@@ -6,6 +6,7 @@ import ctypes
 import importlib
 import zlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.ffi
@@ -33,10 +34,28 @@ def handler_call(name: str, results: Sequence[jax.ShapeDtypeStruct]) -> Callable
 
 
 def launches_kernels() -> bool:
-    """Whether jaxlib, with its plugin for CUDA, has the custom call that launches a kernel of Triton."""
-    module = importlib.import_module("jaxlib.gpu_triton")
-    plugin = getattr(module, "_cuda_triton", None)
-    return "triton_kernel_call_ffi" in getattr(plugin, "registrations", dict)()
+    """Whether jaxlib, with its plugin for CUDA, has the custom call that launches a kernel of Triton, as called here."""
+    triton = importlib.import_module("jaxlib.gpu_triton")
+    plugin = getattr(triton, "_cuda_triton", None)
+    if _LAUNCH not in getattr(plugin, "registrations", dict)():
+        return False
+    try:
+        _launch(triton, "kernel", "", 128, 90, 1, 1)
+    except TypeError:
+        return False
+    return True
+
+
+_LAUNCH = "triton_kernel_call_ffi"
+
+
+def _launch(triton: Any, name: str, ptx: str, block: int, capability: int, states: int, arrays: int) -> bytes:
+    """What the custom call is told: the kernel, its blocks and its arguments."""
+    kernel = triton.TritonKernel(name, block // 32, 1, 0, ptx, "", capability)
+    given = [triton.create_array_parameter(0, 1)] * arrays
+    number = triton.create_scalar_parameter(states, "i32")
+    launch = triton.TritonKernelCall(kernel, -(-states // block), 1, 1, [*given, number])
+    return zlib.compress(launch.to_proto(name, b""))
 
 
 def cuda_kernel_call(
@@ -53,14 +72,10 @@ def cuda_kernel_call(
         results: Shapes and dtypes.
     """
     triton = importlib.import_module("jaxlib.gpu_triton")
-    kernel = triton.TritonKernel(name, block // 32, 1, 0, ptx, "", capability)
 
     def call(*operands: Array) -> list[Array]:
-        arrays = [triton.create_array_parameter(0, 1)] * (len(operands) + len(results))
-        number = triton.create_scalar_parameter(states, "i32")
-        launch = triton.TritonKernelCall(kernel, -(-states // block), 1, 1, [*arrays, number])
-        text = zlib.compress(launch.to_proto(name, b""))
-        made = jax.ffi.ffi_call("triton_kernel_call_ffi", list(results))
+        text = _launch(triton, name, ptx, block, capability, states, len(operands) + len(results))
+        made = jax.ffi.ffi_call(_LAUNCH, list(results))
         return list(made(*operands, name=name, opaque=text))
 
     return call

@@ -15,15 +15,18 @@ import pytest
 import lgsim
 from lgsim.programs import cuda_call, read
 from lgsim.programs.evaluate import evaluate
-from lgsim.programs.hoisting import hoisted
-from lgsim.programs.nvrtc import nvrtc
+from lgsim.programs.nvrtc import Compiled, nvrtc
+from lgsim.programs.shared_part import hoisted
 from lgsim.programs.targets import Cuda, Described, Interface
 from lgsim.support.batch_compiler import COMPILERS
 from lgsim.xla import batch_last
 from tests.multibody import trees
 from tests.programs.cuda_on_host import Kernels, needs_compiler
+from tests.programs.test_cuda import machine
 
 ROOT = Path(__file__).parents[2]
+BOUND = {"float64": 1e-12, "float32": 1e-4}
+KERNEL_PTX = cuda_call.kernel_ptx
 
 
 class Host:
@@ -101,6 +104,24 @@ def test_float32_and_models_that_differ(host):
 
 
 @needs_compiler
+@pytest.mark.parametrize("kind", ("float64", "float32"))
+@pytest.mark.parametrize("seed", (0, pytest.param(1, marks=pytest.mark.exhaustive), pytest.param(2, marks=pytest.mark.exhaustive)))
+def test_every_type_of_joint(seed, kind, host):
+    """Forward dynamics of random trees with a joint of each type."""
+    model = trees.build(*trees.scattered(seed), seed=seed, armature=True, dtype=np.dtype(kind))
+    state = trees.state(model, seed, batch=(5,))
+    same(host, lambda *x: jax.vmap(lambda *y: forward(model, *y))(*x), *state, relative=BOUND[kind])
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", ("float64", "float32"))
+def test_a_joint_that_follows_another_one(kind, host):
+    model = machine(kind)
+    state = trees.state(model, batch=(5,))
+    same(host, lambda *x: jax.vmap(lambda *y: forward(model, *y))(*x), *state, relative=BOUND[kind])
+
+
+@needs_compiler
 @pytest.mark.slow
 def test_derivatives_and_steps(host):
     model = chain()
@@ -124,7 +145,58 @@ def test_a_loop_whose_end_depends_on_the_state_is_left_to_xla(host):
 def test_a_long_program_is_left_to_xla(host, monkeypatch):
     monkeypatch.setattr(cuda_call, "MOST", 10)
     model = chain()
-    same(host, jax.vmap(lambda *x: forward(model, *x)), *trees.state(model, batch=(5,)), launches=0)
+    with pytest.warns(RuntimeWarning, match=r"XLA compiles it: \d+ operations a state are more than 10"):
+        same(host, jax.vmap(lambda *x: forward(model, *x)), *trees.state(model, batch=(5,)), launches=0)
+
+
+@needs_compiler
+def test_a_program_of_many_arrays_is_left_to_xla(host, monkeypatch):
+    monkeypatch.setattr(cuda_call, "PORTS", 3)
+    model = chain()
+    with pytest.warns(RuntimeWarning, match=r"XLA compiles it: \d+ arrays are more than 3"):
+        same(host, jax.vmap(lambda *x: forward(model, *x)), *trees.state(model, batch=(5,)), launches=0)
+
+
+class Refusing:
+    """In the place of NVRTC: it makes kernels that spill, or none."""
+
+    version = 13, 0
+
+    def __init__(self, spilled):
+        self.spilled, self.asked = spilled, 0
+
+    def compiled(self, source, capability):
+        self.asked += 1
+        if self.spilled is None:
+            raise RuntimeError("nvrtcCompileProgram: NVRTC_ERROR_INVALID_OPTION")
+        return Compiled("// ptx", 255, self.spilled)
+
+
+@needs_compiler
+@pytest.mark.parametrize("spilled, said", [(8193, "spills 8193 bytes a thread"), (None, "NVRTC_ERROR_INVALID_OPTION")])
+def test_a_kernel_that_spills_or_does_not_compile_is_left_to_xla(spilled, said, host, monkeypatch, tmp_path):
+    refusing = Refusing(spilled)
+    monkeypatch.setenv("LGSIM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cuda_call, "nvrtc", lambda: refusing)
+    monkeypatch.setattr(cuda_call, "kernel_ptx", KERNEL_PTX)
+    model = chain()
+    state = trees.state(model, batch=(5,))
+    with pytest.warns(RuntimeWarning, match=f"XLA compiles it: .*{said}"):
+        same(host, jax.vmap(lambda *x: forward(model, *x)), *state, launches=0)
+    asked = refusing.asked
+    with warnings.catch_warnings():  # told once, and not tried again
+        warnings.simplefilter("error")
+        same(host, jax.vmap(lambda *x: forward(model, *x)), *state, launches=0)
+    assert refusing.asked == asked > 0
+
+
+def test_ptx_is_kept(monkeypatch, tmp_path):
+    fits = Refusing(64)
+    monkeypatch.setenv("LGSIM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cuda_call, "nvrtc", lambda: fits)
+    program = read(lambda x: 2 * x, np.zeros(3))
+    for capability, asked in ((90, 1), (90, 1), (80, 2)):
+        assert cuda_call.kernel_ptx(program, (False,), capability) == "// ptx" and fits.asked == asked
 
 
 def test_a_program_in_two_is_the_program():
@@ -173,7 +245,7 @@ def test_nvrtc_makes_a_kernel_and_says_what_is_wrong():
     head = ptx[ptx.index(".entry lgsim_kernel") :].partition(")")[0]
     assert ".target sm_90" in ptx and head.count(".param") == 5 and "128" in ptx.partition(".maxntid")[2][:10]
     with pytest.raises(RuntimeError, match=r"NVRTC_ERROR_COMPILATION.*expected"):
-        nvrtc().ptx("__global__ void f() {", 90)
+        nvrtc().compiled("__global__ void f() {", 90)
 
 
 ONE_KERNEL = """
