@@ -21,7 +21,8 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
-from lgsim.xla.compilers import CUDA_SWITCH, BatchCompiler, CompiledBatch, ReadProgram, batch_compiler
+from lgsim.support.batch_compiler import COMPILERS
+from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, BatchCompiler, CompiledBatch, ReadProgram
 from lgsim.xla.expansion import register_definition, register_expansion
 from lgsim.xla.hints import native_call, traced_platform
 
@@ -135,6 +136,12 @@ class _Program:
     def linear(self, structure: Any) -> int:
         """How many leaves, the last ones, it is linear in."""
         return 0 if self.transposed is None else structure.children()[1].num_leaves
+
+
+def batch_compiler(platform: str) -> BatchCompiler | None:
+    """The compiler that is asked first on a platform, or None."""
+    name, switch = SWITCHES.get(platform, ("", None))
+    return COMPILERS.get(name) if switch is not None and switch.value else None
 
 
 def _made(program: ReadProgram, made: dict[Any, Any], shared: tuple[bool, ...]) -> CompiledBatch | None:
@@ -462,12 +469,8 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
     def trace(args: tuple, platform: str, compiler: BatchCompiler) -> _Traced:
         """What is traced of the function; that without operands from outside serves every call of the same kinds."""
         leaves, structure = jax.tree.flatten(args)
-        key = (
-            compiler,
-            structure,
-            jax.dtypes.canonicalize_dtype(int),
-            *((x.shape, x.dtype, x.weak_type) for x in leaves),
-        )
+        kinds = ((x.shape, x.dtype, x.weak_type) for x in leaves)
+        key = compiler, structure, jax.dtypes.canonicalize_dtype(int), *kinds
         if key in known:
             return known[key]
         closed, out = jax.make_jaxpr(f, return_shape=True)(*args)

@@ -15,8 +15,6 @@ import jax
 from jax import Array
 from jax.extend.core import ClosedJaxpr
 
-from lgsim.support.batch_compiler import COMPILERS
-
 CompiledBatch = Callable[[Sequence[Array], int], list[Array]]
 """``compiled(leaves, states)``: of leaves, (*own, states) or (*own) where all states share it, (*own, states)."""
 
@@ -64,11 +62,8 @@ CUDA_SWITCH: Any = jax.make_user_context(_CAPABILITY) if _HAS_CONTEXT else _Swit
 """Its ``value`` is the compute capability that kernels of CUDA are made for, ten times, or 0 for none."""
 
 
-def batch_compiler(platform: str) -> BatchCompiler | None:
-    """The compiler that is asked first on a platform, or None."""
-    switches = {"cpu": ("cpu", SWITCH), "cuda": ("cuda", CUDA_SWITCH), "gpu": ("cuda", CUDA_SWITCH)}
-    name, switch = switches.get(platform, ("", None))
-    return COMPILERS.get(name) if switch is not None and switch.value else None
+SWITCHES = {"cpu": ("cpu", SWITCH), "cuda": ("cuda", CUDA_SWITCH), "gpu": ("cuda", CUDA_SWITCH)}
+"""By platform the name of the compiler that is asked first, and its switch."""
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def handler_call(name: str, results: Sequence[jax.ShapeDtypeStruct]) -> Callable
 
 
 def launches_kernels() -> bool:
-    """Whether jaxlib, with its plugin for CUDA, has the custom call that launches a kernel of Triton, as called here."""
+    """Whether jaxlib, with its plugin for CUDA, has the custom call that launches a kernel of Triton as here."""
     triton = importlib.import_module("jaxlib.gpu_triton")
     plugin = getattr(triton, "_cuda_triton", None)
     if _LAUNCH not in getattr(plugin, "registrations", dict)():

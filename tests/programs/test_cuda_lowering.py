@@ -20,6 +20,7 @@ from lgsim.programs.shared_part import hoisted
 from lgsim.programs.targets import Cuda, Described, Interface
 from lgsim.support.batch_compiler import COMPILERS
 from lgsim.xla import batch_last
+from lgsim.xla.batching import batch_compiler
 from tests.multibody import trees
 from tests.programs.cuda_on_host import Kernels, needs_compiler
 from tests.programs.test_cuda import machine
@@ -105,7 +106,7 @@ def test_float32_and_models_that_differ(host):
 
 @needs_compiler
 @pytest.mark.parametrize("kind", ("float64", "float32"))
-@pytest.mark.parametrize("seed", (0, pytest.param(1, marks=pytest.mark.exhaustive), pytest.param(2, marks=pytest.mark.exhaustive)))
+@pytest.mark.parametrize("seed", (0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in (1, 2))))
 def test_every_type_of_joint(seed, kind, host):
     """Forward dynamics of random trees with a joint of each type."""
     model = trees.build(*trees.scattered(seed), seed=seed, armature=True, dtype=np.dtype(kind))
@@ -230,8 +231,6 @@ def test_what_is_missing_is_told_once_and_left_to_xla(monkeypatch):
 
 
 def test_kernels_are_off_unless_they_are_asked_for():
-    from lgsim.xla.compilers import batch_compiler
-
     assert batch_compiler("cuda") is None and batch_compiler("tpu") is None
     with lgsim.cuda_kernels(90):
         assert batch_compiler("cuda") is batch_compiler("gpu") is COMPILERS["cuda"]
