@@ -29,7 +29,7 @@ PORTS = 500
 """Programs of more arguments and results are left to XLA: a kernel has 4 kB of parameters."""
 
 SPILLED = 8192
-"""Kernels that write more bytes of a thread to memory for want of registers are left to XLA: they would move as much."""
+"""Kernels that spill more bytes of a thread to memory are left to XLA, which moves about as much."""
 
 STATES = 2**31 - 1
 """The most states of a batch: the text counts them by an int."""
