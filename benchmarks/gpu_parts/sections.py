@@ -140,8 +140,8 @@ def text(bench):
             samples.append(cupy.cuda.get_elapsed_time(begin, end) / 5e3)
         took = sorted(samples)[2]
         bench.row("text", path="text", task=task, robot=name, dtype=dtype, batch=size, compile_s=compiling,
-                  ms=1e3 * took, per_s=size * max(steps, 1) / took, registers=kernel.num_regs, local_bytes=kernel.local_size_bytes,
-                  relative_error=error)  # fmt: skip
+                  ms=1e3 * took, per_s=size * max(steps, 1) / took, registers=kernel.num_regs,
+                  local_bytes=kernel.local_size_bytes, relative_error=error)  # fmt: skip
 
 
 def pallas(bench):

@@ -97,8 +97,8 @@ class _Read:
 NAME = "lgsim_kernel"
 
 
-def kernel_ptx(program: Program, shared: tuple[bool, ...], capability: int) -> str:
-    """The PTX of a program's kernel, from the user's cache where it is there.
+def compiled_kernel(program: Program, shared: tuple[bool, ...], capability: int) -> Compiled:
+    """A program's kernel, from the user's cache where it is there.
 
     Args:
         program: The program; no input or output is without entries.
@@ -107,7 +107,7 @@ def kernel_ptx(program: Program, shared: tuple[bool, ...], capability: int) -> s
 
     Raises:
         RuntimeError: there is no NVRTC, or it does not accept the text.
-        NotImplementedError: an operation has no text, or the kernel spills more than ``SPILLED``.
+        NotImplementedError: an operation has no text.
     """
     compiler = nvrtc()
     if compiler is None:
@@ -119,13 +119,10 @@ def kernel_ptx(program: Program, shared: tuple[bool, ...], capability: int) -> s
     kept = read_entry(f"kernel_{key[:40]}")
     if kept is not None:
         numbers, _, ptx = kept.decode().partition("\n")
-        made = Compiled(ptx, *map(int, numbers.split()))
-    else:
-        made = compiler.compiled(source, capability)
-        write_entry(f"kernel_{key[:40]}", f"{made.registers} {made.spilled}\n{made.ptx}".encode())
-    if made.spilled > SPILLED:
-        raise NotImplementedError(f"its kernel spills {made.spilled} bytes a thread, more than {SPILLED}")
-    return made.ptx
+        return Compiled(ptx, *map(int, numbers.split()))
+    made = compiler.compiled(source, capability)
+    write_entry(f"kernel_{key[:40]}", f"{made.registers} {made.spilled}\n{made.ptx}".encode())
+    return made
 
 
 class _Kernel:
@@ -136,7 +133,7 @@ class _Kernel:
         shared: Of each of its inputs, whether all states share it.
 
     Raises:
-        RuntimeError, NotImplementedError: as ``kernel_ptx``.
+        RuntimeError, NotImplementedError: as ``compiled_kernel``, or it spills more than ``SPILLED``.
     """
 
     def __init__(self, program: Program, shared: tuple[bool, ...]) -> None:
@@ -144,7 +141,11 @@ class _Kernel:
         self.made = [i for i, port in enumerate(program.outputs) if port.values]
         self.shared, self.capability = shared, CUDA_SWITCH.value
         short = program._replace(outputs=tuple(program.outputs[i] for i in self.made))
-        self.ptx = kernel_ptx(short, shared, self.capability) if self.made else ""
+        made = compiled_kernel(short, shared, self.capability) if self.made else Compiled("", 0, 0)
+        # one thread may spill what it likes
+        if made.spilled > SPILLED and not all(shared):
+            raise NotImplementedError(f"its kernel spills {made.spilled} bytes a thread, more than {SPILLED}")
+        self.ptx = made.ptx
 
     def __call__(self, leaves: Sequence[Array], states: int) -> list[Array]:
         """The results (*own, states) of leaves (*own,), those that are shared, or (*own, states).

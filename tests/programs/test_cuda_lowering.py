@@ -27,7 +27,7 @@ from tests.programs.test_cuda import machine
 
 ROOT = Path(__file__).parents[2]
 BOUND = {"float64": 1e-12, "float32": 1e-4}
-KERNEL_PTX = cuda_call.kernel_ptx
+COMPILED_KERNEL = cuda_call.compiled_kernel
 
 
 class Host:
@@ -36,12 +36,12 @@ class Host:
     def __init__(self, folder):
         self.folder, self.kernels, self.launches = folder, [], 0
 
-    def ptx(self, program, shared, capability):
+    def compiled(self, program, shared, capability):
         names = tuple(Described(f"a{i}") for i in range(len(program.inputs)))
         results = tuple(Described(f"r{i}") for i in range(len(program.outputs)))
         code = Cuda(shared)(Interface("lgsim_kernel", program, names, results))
         self.kernels.append((code, shared))
-        return str(len(self.kernels) - 1)
+        return Compiled(str(len(self.kernels) - 1), 0, 0)
 
     def call(self, name, ptx, block, capability, states, results):
         code, shared = self.kernels[int(ptx)]
@@ -58,7 +58,7 @@ class Host:
 def host(tmp_path, monkeypatch):
     found = Host(tmp_path)
     monkeypatch.setattr(cuda_call, "_serves", lambda: True)
-    monkeypatch.setattr(cuda_call, "kernel_ptx", found.ptx)
+    monkeypatch.setattr(cuda_call, "compiled_kernel", found.compiled)
     monkeypatch.setattr(cuda_call, "cuda_kernel_call", found.call)
     # a compiler of its own, so that no other test finds what this one keeps
     monkeypatch.setitem(COMPILERS, "cpu", lambda closed: cuda_call.compile_cuda_batch(closed))
@@ -179,7 +179,7 @@ def test_a_kernel_that_spills_or_does_not_compile_is_left_to_xla(spilled, said, 
     refusing = Refusing(spilled)
     monkeypatch.setenv("LGSIM_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(cuda_call, "nvrtc", lambda: refusing)
-    monkeypatch.setattr(cuda_call, "kernel_ptx", KERNEL_PTX)
+    monkeypatch.setattr(cuda_call, "compiled_kernel", COMPILED_KERNEL)
     model = chain()
     state = trees.state(model, batch=(5,))
     with pytest.warns(RuntimeWarning, match=f"XLA compiles it: .*{said}"):
@@ -197,7 +197,7 @@ def test_ptx_is_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(cuda_call, "nvrtc", lambda: fits)
     program = read(lambda x: 2 * x, np.zeros(3))
     for capability, asked in ((90, 1), (90, 1), (80, 2)):
-        assert cuda_call.kernel_ptx(program, (False,), capability) == "// ptx" and fits.asked == asked
+        assert cuda_call.compiled_kernel(program, (False,), capability) == ("// ptx", 255, 64) and fits.asked == asked
 
 
 def test_a_program_in_two_is_the_program():
@@ -240,7 +240,8 @@ def test_kernels_are_off_unless_they_are_asked_for():
 @pytest.mark.skipif(nvrtc() is None, reason="needs NVRTC")
 def test_nvrtc_makes_a_kernel_and_says_what_is_wrong():
     program = read(lambda x, y: (x * y, jnp.tanh(x)), np.zeros(3), np.zeros(()))
-    ptx = cuda_call.kernel_ptx(program, (False, True), 90)
+    ptx, registers, spilled = cuda_call.compiled_kernel(program, (False, True), 90)
+    assert 0 < registers <= 255 and spilled == 0
     head = ptx[ptx.index(".entry lgsim_kernel") :].partition(")")[0]
     assert ".target sm_90" in ptx and head.count(".param") == 5 and "128" in ptx.partition(".maxntid")[2][:10]
     with pytest.raises(RuntimeError, match=r"NVRTC_ERROR_COMPILATION.*expected"):
