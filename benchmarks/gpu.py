@@ -99,6 +99,9 @@ def _process(name, rows, limit, words):
     environment = {
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)),
     }  # fmt: skip
+    platforms = environment.get("JAX_PLATFORMS", "")
+    if platforms and "cpu" not in platforms:
+        environment["JAX_PLATFORMS"] = f"{platforms},cpu"  # where the truth is computed
     command = [sys.executable, "-m", "gpu_parts.sections", name, str(rows), *words]
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         process = subprocess.Popen(command, env=environment, stderr=said, start_new_session=True)

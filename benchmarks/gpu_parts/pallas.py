@@ -8,10 +8,11 @@ from jax.experimental import pallas as pl
 OPERATIONS = {
     "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
     "neg": lambda x: -x, "abs": jnp.abs, "sign": jnp.sign, "sqrt": jnp.sqrt, "floor": jnp.floor, "max": jnp.maximum,
-    "round": lambda x: jnp.floor(x + 0.5), "min": jnp.minimum, "eq": lambda x, y: x == y, "ne": lambda x, y: x != y, "lt": lambda x, y: x < y,
-    "le": lambda x, y: x <= y, "gt": lambda x, y: x > y, "ge": lambda x, y: x >= y, "and": lambda x, y: x & y,
-    "or": lambda x, y: x | y, "not": jnp.logical_not, "select": jnp.where, "convert": lambda x: x, "sin": jnp.sin,
-    "cos": jnp.cos, "tan": jnp.tan, "atan2": jnp.arctan2, "exp": jnp.exp, "log": jnp.log, "pow": jnp.power,
+    "min": jnp.minimum, "round": lambda x: jnp.floor(x + 0.5), "eq": lambda x, y: x == y, "ne": lambda x, y: x != y,
+    "lt": lambda x, y: x < y, "le": lambda x, y: x <= y, "gt": lambda x, y: x > y, "ge": lambda x, y: x >= y,
+    "and": lambda x, y: x & y, "or": lambda x, y: x | y, "not": jnp.logical_not, "select": jnp.where,
+    "convert": lambda x: x, "sin": jnp.sin, "cos": jnp.cos, "tan": jnp.tan, "atan2": jnp.arctan2, "exp": jnp.exp,
+    "log": jnp.log, "pow": jnp.power,
 }  # fmt: skip
 """Triton has no ``round``; a half may go either way, since it is for the quadrant of an angle."""
 
