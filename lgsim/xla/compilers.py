@@ -93,9 +93,9 @@ def cuda_kernels(capability: int) -> Iterator[None]:
     on a CPU; **it has not run on a GPU yet**, and so it is off unless it is asked for. The environment variable
     ``LGSIM_CUDA_KERNELS=90`` switches it on for a process.
 
-    Left to XLA, with the same results to rounding, are loops whose end depends on the state and, with a warning, programs
-    of more than 30 000 operations, kernels that spill more than 8192 bytes a thread or do not compile, and all of it
-    where NVRTC or the custom call is missing.
+    Left to XLA, with the same results to rounding, are loops whose end depends on the state and, with a warning,
+    programs of more than 30 000 operations, kernels that spill more than 8192 bytes a thread or do not compile, and all
+    of it where NVRTC or the custom call is missing.
 
     Args:
         capability: Ten times the compute capability of the card, such as 80 for an A100 and 90 for an H100 or H200;
@@ -106,8 +106,8 @@ def cuda_kernels(capability: int) -> Iterator[None]:
     """
     if capability not in (0, *range(50, 200)):
         raise ValueError(
-            f"capability: expected ten times the compute capability of the card, such as 90 for an H100 or H200, or 0, got"
-            f" {capability!r}"
+            "capability: expected ten times the compute capability of the card, such as 90 for an H100 or H200, or 0,"
+            f" got {capability!r}"
         )
     with _set(CUDA_SWITCH, int(capability)):
         yield

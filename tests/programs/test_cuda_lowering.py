@@ -235,8 +235,8 @@ def test_kernels_are_off_unless_they_are_asked_for():
     with lgsim.cuda_kernels(90):
         assert batch_compiler("cuda") is batch_compiler("gpu") is COMPILERS["cuda"]
     assert batch_compiler("cuda") is None
-    for wrong in (9, 9.0, True, -1):
-        with pytest.raises(ValueError, match="capability: expected ten times .* such as 90"), lgsim.cuda_kernels(wrong):
+    for wrong in (9, True, -1):
+        with pytest.raises(ValueError, match=r"capability: expected .* such as 90"), lgsim.cuda_kernels(wrong):
             pass
 
 
