@@ -116,12 +116,12 @@ def compiled_kernel(program: Program, shared: tuple[bool, ...], capability: int)
     results = tuple(Described(f"r{i}") for i in range(len(program.outputs)))
     source = Cuda(shared)(Interface(NAME, program, names, results)).source
     key = hashlib.sha256(f"{source} {compiler.version} {capability}".encode()).hexdigest()
-    kept = read_entry(f"kernel_{key[:40]}")
+    kept = read_entry(f"ptx1_{key[:40]}")
     if kept is not None:
         numbers, _, ptx = kept.decode().partition("\n")
         return Compiled(ptx, *map(int, numbers.split()))
     made = compiler.compiled(source, capability)
-    write_entry(f"kernel_{key[:40]}", f"{made.registers} {made.spilled}\n{made.ptx}".encode())
+    write_entry(f"ptx1_{key[:40]}", f"{made.registers} {made.spilled}\n{made.ptx}".encode())
     return made
 
 

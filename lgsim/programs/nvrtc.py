@@ -13,6 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+_FIRST_VERSION = {
+    75: "6.3", 80: "7.0", 86: "7.1", 87: "7.4", 89: "7.8", 90: "7.8", 100: "8.6", 103: "8.8", 120: "8.7", 121: "8.8",
+}  # fmt: skip
+"""By ten times the compute capability the first version of PTX for such cards."""
+
 _NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 
 
@@ -67,6 +72,9 @@ class Nvrtc:
             if registers is None or spilled is None:
                 raise RuntimeError(f"NVRTC does not tell a kernel's registers: {log.strip()[:2000]}")
             ptx = self._text(program, "nvrtcGetPTXSize", "nvrtcGetPTX")
+            if capability in _FIRST_VERSION:
+                # an older assembler refuses the version of NVRTC's own day, which a plain text does not need
+                ptx = re.sub(r"^\.version .*$", f".version {_FIRST_VERSION[capability]}", ptx, count=1, flags=re.M)
             return Compiled(ptx, int(registers[1]), int(spilled[1]))
         finally:
             self._library.nvrtcDestroyProgram(ctypes.byref(program))
