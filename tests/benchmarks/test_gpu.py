@@ -87,7 +87,7 @@ def test_truth(rows, complete, right, gpu, tmp_path):
     assert gpu._truth(run, "kernels", complete) is right
 
 
-def test_a_section_that_fails_says_why_and_one_that_ends_by_its_clock_keeps_its_rows(gpu, tmp_path, monkeypatch):
+def test_a_section_that_fails_says_why(gpu, tmp_path, monkeypatch):
     run = gpu.Run(Report("gpu", quick=False), tmp_path / "rows.jsonl")
     assert gpu._process("nonsense", run.path, 60, []) == ("failed with 1: KeyError: 'nonsense'", True)
     assert gpu._process("card", run.path, 4, []) == ("not measured, no time is left", False)
@@ -96,6 +96,12 @@ def test_a_section_that_fails_says_why_and_one_that_ends_by_its_clock_keeps_its_
     monkeypatch.setenv("LGSIM_ROBOTS", str(tmp_path))
     problem, failed = gpu._process("truth of XLA", run.path, 60, [])
     assert failed and "FileNotFoundError" in problem and "panda.urdf" in problem
-    monkeypatch.delenv("LGSIM_ROBOTS")
+
+
+@pytest.mark.slow
+@pytest.mark.oracle
+def test_a_section_that_ends_by_its_clock_keeps_its_rows(gpu, tmp_path):
+    run = gpu.Run(Report("gpu", quick=False), tmp_path / "rows.jsonl")
+    run.path.write_text(json.dumps({"section": "card", "device": "a"}) + "\n")
     assert gpu._process("truth of XLA", run.path, 5, []) == ("ended by its clock after 5 s", False)
     assert len(run.rows("card")) == 1

@@ -31,7 +31,8 @@ DRIVER = """
 static void written(const unsigned *blocks, const unsigned *threads, unsigned shared, void **params) {
     int arrays = atoi(getenv("ARRAYS"));
     printf("{\\"blocks\\": [%u, %u, %u], ", blocks[0], blocks[1], blocks[2]);
-    printf("\\"threads\\": [%u, %u, %u], \\"shared\\": %u, \\"arrays\\": [", threads[0], threads[1], threads[2], shared);
+    printf("\\"threads\\": [%u, %u, %u], ", threads[0], threads[1], threads[2]);
+    printf("\\"shared\\": %u, \\"arrays\\": [", shared);
     for (int i = 0; i < arrays; ++i) printf("%s%llu", i ? ", " : "", *(unsigned long long *) params[i]);
     printf("], \\"states\\": %d, ", *(int *) params[arrays]);
 }

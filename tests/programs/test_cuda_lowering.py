@@ -105,6 +105,7 @@ def test_float32_and_models_that_differ(host):
 
 
 @needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ("float64", "float32"))
 @pytest.mark.parametrize("seed", (0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in (1, 2))))
 def test_every_type_of_joint(seed, kind, host):
@@ -115,6 +116,7 @@ def test_every_type_of_joint(seed, kind, host):
 
 
 @needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ("float64", "float32"))
 def test_a_joint_that_follows_another_one(kind, host):
     model = machine(kind)
