@@ -63,9 +63,10 @@ def test_a_gradient_and_a_chunk_are_compared_with_the_rollout_of_their_way(gpu):
 
 
 def test_what_is_not_right_does_not_count(gpu):
-    right = {"kernels": False, "XLA": True}
+    right = {"kernels": set(), "XLA": {("Panda", "float32")}}
     assert not gpu._counts(speed(), right) and gpu._counts(speed("XLA"), right)
     assert gpu._counts(speed("text", relative_error=1e-5), right)
+    assert not gpu._counts(speed("XLA", dtype="float64"), right) and not gpu._counts(speed("XLA", robot="Talos"), right)
     for error in (2e-4, float("nan")):
         assert not gpu._counts(speed("text", relative_error=error), right)
 
@@ -76,15 +77,16 @@ def truth(error, taken=True, dtype="float32"):
 
 
 @pytest.mark.parametrize(
-    "rows, complete, right",
-    [([truth(1e-6)], True, True), ([truth(1e-6), truth(1e-13, False, "float64")], True, True), ([], True, False),
-     ([truth(1e-6)], False, False), ([truth(1e-3)], True, False), ([truth(1e-11, dtype="float64")], True, False),
-     ([truth(float("nan"))], True, False), ([truth(1e-6, taken=False)], True, False)],
+    "rows, sound, right",
+    [([truth(1e-6)], True, {"float32"}), ([truth(1e-6), truth(1e-13, False, "float64")], True, {"float32", "float64"}),
+     ([], True, set()), ([truth(1e-6)], False, set()), ([truth(1e-6), truth(1e-3)], True, set()),
+     ([truth(1e-11, dtype="float64")], True, set()), ([truth(float("nan"))], True, set()),
+     ([truth(1e-6, taken=False)], True, set())],
 )  # fmt: skip
-def test_truth(rows, complete, right, gpu, tmp_path):
+def test_truth(rows, sound, right, gpu, tmp_path):
     run = gpu.Run(Report("gpu", quick=True), tmp_path / "rows.jsonl")
     run.path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert gpu._truth(run, "kernels", complete) is right
+    assert gpu._truth(run, "kernels", sound) == {("Panda", dtype) for dtype in right}
 
 
 def test_a_section_that_fails_says_why(gpu, tmp_path, monkeypatch):
