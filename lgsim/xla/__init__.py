@@ -14,7 +14,7 @@ from lgsim.xla.batching import (
     straight_line,
 )
 from lgsim.xla.closures import opened
-from lgsim.xla.compilers import CUDA_SWITCH, CompiledBatch, ReadProgram, cuda_kernels, llvm_lowering
+from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, CompiledBatch, ReadProgram, cuda_kernels, llvm_lowering
 from lgsim.xla.expansion import expansion
 from lgsim.xla.foreign import cuda_kernel_call, ffi_headers, handler_call, launches_kernels, register_handler
 from lgsim.xla.hints import (
@@ -33,6 +33,7 @@ from lgsim.xla.tiling import tiled_vmap
 
 __all__ = [
     "CUDA_SWITCH",
+    "SWITCHES",
     "CompiledBatch",
     "ReadProgram",
     "batch_last",
