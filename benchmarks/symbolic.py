@@ -1,4 +1,5 @@
-"""Generated code: operations, C against lgsim, and its time beside Pinocchio's C++ and adam's CasADi, on one core.
+"""Formulas and generated code: operations, C against lgsim, its time beside Pinocchio's C++ and adam's CasADi, exact
+formulas of the paper's machines, and sympy.physics.mechanics beside lgsim, on one core.
 
     python benchmarks/symbolic.py --quick     fewer states and repeats
     python benchmarks/symbolic.py             all, and a record in benchmarks/results
@@ -19,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import robots
-from symbolic_parts import adam_peer, pinocchio_peer
+from symbolic_parts import adam_peer, formulas, mechanics_peer, pinocchio_peer
 from symbolic_parts.timed_code import TimedCode
 
 import lgsim
@@ -148,7 +149,33 @@ def chains(report):
     report.table("Chains of 5 to 50 revolute joints in general position", columns, rows)
 
 
-PARTS = (operations, accuracy, speed, adam, chains)
+def mechanics(report):
+    """Mass matrix and bias forces of a chain as sympy.physics.mechanics makes them, with ``cse``, and as lgsim does."""
+    rows, rng = [], np.random.default_rng(0)
+
+    def both(model, q, v):
+        return lgsim.mass_matrix(model, q), lgsim.bias_forces(model, q, v)
+
+    for length in (4,) if report.quick else (2, 3, 4, 5, 6):
+        made, seconds = mechanics_peer.chain(length)
+        start = time.perf_counter()
+        count, at = mechanics_peer.shared(*made)
+        seconds += time.perf_counter() - start
+        model = mechanics_peer.twin(length)
+        start = time.perf_counter()
+        code = compile(both, model)
+        ours = time.perf_counter() - start
+        q, v = rng.uniform(-1, 1, (2, length))
+        pairs = list(zip(both(model, q, v), at(q, v), strict=True))
+        error = max(np.abs(np.ravel(a) - np.ravel(b)).max() for a, b in pairs)
+        rows.append([length, count, code.operations, count / code.operations, seconds, ours, error])
+        report.bound(f"sympy against lgsim, {length} joints", error, at_most=1e-12)
+    report.bound(f"operations, sympy / lgsim, {length} joints", rows[-1][3], at_least=1)
+    columns = ["joints", "sympy with cse", "lgsim", "ratio", "sympy, s", "lgsim, s", "difference"]
+    report.table("Operations of M and bias forces; chains about z, y, x, ...", columns, rows)
+
+
+PARTS = (operations, accuracy, speed, adam, chains, mechanics, *formulas.PARTS)
 
 
 def run(report):
