@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.programs.call import read_once
+from lgsim.programs.call import LEAST, read_once
 from lgsim.programs.nvrtc import Compiled, nvrtc
 from lgsim.programs.program import Program
 from lgsim.programs.shared_part import hoisted
@@ -44,7 +44,7 @@ def compile_cuda_batch(closed: Any) -> ReadProgram | None:
     if not _serves():
         return None
     program = read_once(closed)
-    if program is None or not program.statements:
+    if program is None or len(program.statements) < LEAST:
         return None
     return _Read(program)
 

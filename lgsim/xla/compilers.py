@@ -93,9 +93,9 @@ def cuda_kernels(capability: int) -> Iterator[None]:
     on a CPU; **it has not run on a GPU yet**, and so it is off unless it is asked for. The environment variable
     ``LGSIM_CUDA_KERNELS=90`` switches it on for a process.
 
-    Left to XLA, with the same results to rounding, are loops whose end depends on the state and, with a warning,
-    programs of more than 30 000 operations, kernels that spill more than 8192 bytes a thread or do not compile, and all
-    of it where NVRTC or the custom call is missing.
+    Left to XLA, with the same results to rounding, are short programs, loops whose end depends on the state and, with a
+    warning, programs of more than 30 000 operations, kernels that spill more than 8192 bytes a thread or do not
+    compile, and all of it where NVRTC or the custom call is missing.
 
     Args:
         capability: Ten times the compute capability of the card, such as 80 for an A100 and 90 for an H100 or H200;

@@ -145,6 +145,11 @@ def test_a_loop_whose_end_depends_on_the_state_is_left_to_xla(host):
 
 
 @needs_compiler
+def test_a_short_program_is_left_to_xla(host):
+    same(host, jax.vmap(batch_last(lambda x: jnp.sin(x) * x)), jnp.arange(12.0).reshape(3, 4), launches=0)
+
+
+@needs_compiler
 def test_a_long_program_is_left_to_xla(host, monkeypatch):
     monkeypatch.setattr(cuda_call, "MOST", 10)
     model = chain()
