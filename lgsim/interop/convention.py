@@ -61,11 +61,13 @@ class Convention:
         forms: How the tool writes joints of these types, and of types derived from them; all others as lgsim does.
         fixed: Names in the tool's lists of joints that move nothing.
         rooted: Types of joints that the tool has only between the world and a body.
+        absent: Types of joints that the tool has not, each with what to do instead.
     """
 
     forms: Mapping[type[Joint], Form]
     fixed: frozenset[str] = frozenset()
     rooted: tuple[type[Joint], ...] = ()
+    absent: Mapping[type[Joint], str] = field(default_factory=dict)
     _same: Form = field(default_factory=Form)
 
     def q_to(self, model: Model, q: ArrayLike, order: Sequence[str] | None = None) -> Float[Array, "*batch nq_theirs"]:
@@ -195,6 +197,12 @@ class Convention:
                 raise ValueError(
                     f"joint {tree.joint_names[i]!r}: expected a {type(joint).__name__} joint to carry a body of the"
                     f" world, its parent is {tree.body_names[tree.parents[i]]!r}"
+                )
+            instead = next((self.absent[kind] for kind in type(joint).__mro__ if kind in self.absent), None)
+            if instead is not None:
+                raise ValueError(
+                    f"joint {tree.joint_names[i]!r}: expected a joint that the tool has, got a {type(joint).__name__}"
+                    f" joint; {instead}"
                 )
             form = next((self.forms[kind] for kind in type(joint).__mro__ if kind in self.forms), self._same)
             source = i if mimic is None else mimic

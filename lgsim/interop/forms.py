@@ -55,6 +55,11 @@ class Form:
         return jnp.zeros_like(v)
 
 
+ANGLES_ABSENT = (
+    "build the machine with a Spherical joint, or with three Revolute ones whose rates are those of the angles"
+)
+
+
 class ScalarLast(Form):
     """A joint whose q ends with a quaternion, which the tool writes xyzw."""
 

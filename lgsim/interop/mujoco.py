@@ -4,7 +4,8 @@
   ``qvel = (R v, w)`` and ``qacc = (R (v' + w x v), w')`` with lgsim's v, w in the body's axes. Forces likewise;
 - ball: quaternion wxyz, angular velocity in the child's axes, as in lgsim;
 - hinge, slide: one number each. Planar, as slides along x and y and a hinge about z, has the velocities of its
-  coordinates; other joints of lgsim are sequences of hinges and slides;
+  coordinates; other joints of lgsim are sequences of hinges and slides, but ``SphericalAngles``, which is refused:
+  three hinges have the rates of their angles for velocity, it has the body rates;
 - the order is depth first; a model of ``lgsim.formats.load_mjcf`` has MuJoCo's own;
 - Jacobians (jacp, jacr of ``mj_jac``) have rows in world axes: ``twist_to`` on the columns of a body Jacobian gives
   (jacr, jacp), ``jacobian_to`` their columns.
@@ -27,12 +28,14 @@ from jaxtyping import Float
 
 from lgsim.interop import bodies
 from lgsim.interop.convention import Convention
-from lgsim.interop.forms import FreeInWorld, PlaneInParent
+from lgsim.interop.forms import ANGLES_ABSENT, FreeInWorld, PlaneInParent
 from lgsim.lie import conversions
-from lgsim.multibody.joints import Free, Planar
+from lgsim.multibody.joints import Free, Planar, SphericalAngles
 from lgsim.support import check
 
-_TOOL = Convention(forms={Free: FreeInWorld(), Planar: PlaneInParent()}, rooted=(Free,))
+_TOOL = Convention(
+    forms={Free: FreeInWorld(), Planar: PlaneInParent()}, rooted=(Free,), absent={SphericalAngles: ANGLES_ABSENT}
+)
 
 q_to, q_from = _TOOL.q_to, _TOOL.q_from
 v_to, v_from = _TOOL.v_to, _TOOL.v_from

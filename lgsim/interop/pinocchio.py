@@ -3,6 +3,7 @@
 - free flyer: q = (p, quaternion xyzw), v = (linear, angular) in the body's axes, as in lgsim;
 - spherical: quaternion xyzw, v angular in the child's axes; planar: (x, y, cos, sin), v in the child's axes;
 - continuous: (cos, sin), from which the angle comes back in (-pi, pi]; all other joints have lgsim's numbers;
+- ``SphericalAngles`` is refused: the velocity of Pinocchio's joint of three angles is their rates, not the body's;
 - twists and wrenches are linear first; the reference frame LOCAL gives lgsim's body quantities;
 - the order is Pinocchio's own: joints on one link are sorted by name. ``order=list(pinocchio_model.names)`` gives it.
 
@@ -24,13 +25,14 @@ from jaxtyping import Float
 
 from lgsim.interop import bodies
 from lgsim.interop.convention import Convention
-from lgsim.interop.forms import Circle, ScalarLast
-from lgsim.multibody.joints import Continuous, Free, Planar, Spherical
+from lgsim.interop.forms import ANGLES_ABSENT, Circle, ScalarLast
+from lgsim.multibody.joints import Continuous, Free, Planar, Spherical, SphericalAngles
 from lgsim.support import check
 
 _TOOL = Convention(
     forms={Free: ScalarLast(), Spherical: ScalarLast(), Planar: Circle(), Continuous: Circle()},
     fixed=frozenset({"universe"}),
+    absent={SphericalAngles: ANGLES_ABSENT},
 )
 
 q_to, q_from = _TOOL.q_to, _TOOL.q_from

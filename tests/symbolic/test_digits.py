@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lgsim import dynamics, symbolic
+from tests.dynamics import contact_machines, test_loop_assembly
 from tests.multibody import trees
 from tests.symbolic import machines
 
@@ -30,7 +31,7 @@ def test_float64_is_right_to_rounding(kind):
 
 
 NUMBERS = {"q": "nq", "v": "nv", "a": "nv", "p": "nv", "tau": "nv"}
-# of loops and contacts, of which this machine has none
+# of loops and contacts, which have machines of their own below
 OTHERS = ("actuated_", "close_loops", "loop_", "contact_", "suggest_")
 
 
@@ -54,6 +55,47 @@ def test_every_primitive_has_a_rule(name):
     values = [np.full(getattr(model, NUMBERS[x]), 0.5) for x in STRAIGHT[name]]
     f = getattr(dynamics, name)
     symbolic.evaluate(lambda *x: f(model, *x), symbolic.Digits(15))(*values)
+
+
+def linkage():
+    """A four-bar linkage at a pose that closes it."""
+    model = test_loop_assembly.four_bar()
+    return model, np.asarray(test_loop_assembly.closed_form(0.7, 1))
+
+
+def ball():
+    """A ball that sinks into the ground and slides."""
+    model = contact_machines.ball(stiffness=1e4, friction=0.5)
+    q = np.array(model.neutral())
+    q[2] = 0.04
+    return model, q
+
+
+CONSTRAINED = [
+    (machine, f)
+    for machine, functions in {
+        linkage: (dynamics.loop_residual, dynamics.loop_jacobian, dynamics.loop_forces, dynamics.forward_dynamics),
+        ball: (dynamics.contact_points, dynamics.contact_energy, dynamics.contact_forces, dynamics.forward_dynamics),
+    }.items()
+    for f in functions
+]
+
+
+@pytest.mark.parametrize(("machine", "f"), CONSTRAINED, ids=lambda x: x.__name__)
+def test_loops_and_contacts_have_rules_and_are_right_to_rounding(machine, f):
+    model, q = machine()
+    rest = entries(f)[1:]
+    given = [q, *(np.linspace(0.1, 0.4, model.nv) for _ in rest)]
+    exact = symbolic.evaluate(lambda *x: f(model, *x), symbolic.Digits(50))(*given)
+    for want, got in zip(jax.tree.leaves(exact), jax.tree.leaves(jax.jit(f)(model, *given)), strict=True):
+        want = np.asarray(want, float)
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-13 * max(1, np.abs(want).max(initial=0)))
+
+
+def test_a_rank_is_no_straight_line():
+    model, q = linkage()
+    with pytest.raises(symbolic.SymbolicError, match="no rule for the primitive svd"):
+        symbolic.evaluate(lambda q: dynamics.loop_rank(model, q), symbolic.Digits(15))(q)
 
 
 def test_the_list_has_the_usual_functions():

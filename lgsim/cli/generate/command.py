@@ -82,7 +82,6 @@ def _write(file: Path, model: Model, names: list[str], language: str, out: Path,
     from lgsim import dynamics
     from lgsim.cli.generate.example_program import example_program, page
     from lgsim.cli.terminal import console
-    from lgsim.programs.targets.source import operation_counts
     from lgsim.support.files import write_whole
     from lgsim.support.packages import own_version
     from lgsim.symbolic import compile, targets
@@ -108,9 +107,8 @@ def _write(file: Path, model: Model, names: list[str], language: str, out: Path,
         else:
             contents |= made.files()
             codes.append(made)
-        operations = sum(operation_counts(interface.program).values())
-        rows.append((name, operations, interface.about[0].partition(": ")[2]))
-        progress.print(f"{name}: {operations} operations")
+        rows.append((name, interface.operations, interface.about[0].partition(": ")[2]))
+        progress.print(f"{name}: {interface.operations} operations")
     if language == "c":
         contents["example.c"] = example_program(codes, model).encode()
     contents["README.txt"] = page(file.name, language, rows, list(contents), own_version()).encode()

@@ -48,6 +48,11 @@ class Interface(NamedTuple):
         counts = operation_counts(self.program)
         return ", ".join(f"{n} {op}" for op, n in counts.items())
 
+    @property
+    def operations(self) -> int:
+        """Sums, differences, products and quotients, all together."""
+        return sum(n for op, n in operation_counts(self.program).items() if op in ARITHMETIC)
+
     def checked(self, reserved: frozenset[str]) -> Interface:
         """This, if its names serve in a language.
 
@@ -97,8 +102,8 @@ class Code(NamedTuple):
 
     @property
     def operations(self) -> int:
-        """Sums, differences, products and quotients, all together."""
-        return sum(n for op, n in self.counts.items() if op in ARITHMETIC)
+        """``Interface.operations``."""
+        return self.interface.operations
 
     def files(self) -> dict[str, bytes]:
         """The files of the function by their names."""
