@@ -12,7 +12,7 @@ LIMIT = 500
 """Operations above which straight-line code is no closed form: XLA compiles it for seconds."""
 
 
-def to_jax(expression: Any, symbols: Sequence[Symbol], limit: int = LIMIT) -> Callable[..., Any]:
+def to_jax(expression: Any, symbols: Sequence[Symbol | str], limit: int = LIMIT) -> Callable[..., Any]:
     """A function of JAX for a small closed form: a law of control, an energy, a linear model's entries.
 
     It can be differentiated, mapped and compiled as any other. Of a machine's equations of motion the function itself,
@@ -20,7 +20,8 @@ def to_jax(expression: Any, symbols: Sequence[Symbol], limit: int = LIMIT) -> Ca
 
     Args:
         expression: An expression or a matrix of them.
-        symbols: What the function's arguments stand for, in order, scalars or arrays of one shape.
+        symbols: What the function's arguments stand for, in order, scalars or arrays of one shape; a name is that of a
+            symbol of the expression.
         limit: The largest number of operations, counted after common parts are taken out.
 
     Returns:
@@ -31,7 +32,8 @@ def to_jax(expression: Any, symbols: Sequence[Symbol], limit: int = LIMIT) -> Ca
             operations than the limit.
     """
     form = sympy.sympify(expression)
-    names = list(symbols)
+    named = {s.name: s for s in form.free_symbols}
+    names = [named.get(s, Symbol(s)) if isinstance(s, str) else s for s in symbols]
     if len(set(names)) != len(names):
         raise ValueError(f"symbols: expected each once, got {names}")
     missing = sorted(str(s) for s in form.free_symbols - set(names))

@@ -90,6 +90,32 @@ class Mechanics:
         except SymbolicError:  # the poles of angles are none of the ring's
             return Matrix(evaluate(rates, Expressions())(self.model, np.array(self.q, object)))
 
+    def drive(self, name: str) -> Matrix:
+        """A number of the drives, such as ``damping``, (nv, 1)."""
+        return Matrix(self.expressions(lambda model: getattr(model, name)))
+
+    @cached_property
+    def sprung(self) -> list[tuple[int, int]]:
+        """The places in q and in v of what springs may hold: the joints with one number for each degree of freedom."""
+        tree, out = self.model.topology, []
+        for i, joint in enumerate(tree.joints):
+            if tree.mimics[i] is None and joint.nq == joint.nv:
+                places = (
+                    range(*part.indices(n)) for part, n in ((tree.q_slice(i), tree.nq), (tree.v_slice(i), tree.nv))
+                )
+                out += zip(*places, strict=True)
+        return out
+
+    @cached_property
+    def passive(self) -> Matrix:
+        """``D v + V^T K (q - rest)`` (nv, 1): what holds against dampers and springs."""
+        D, K, rest = map(self.drive, ("damping", "stiffness", "rest"))
+        held = D.multiply_elementwise(Matrix(self.v))
+        if not self.sprung:
+            return held
+        pull = Matrix([K[i] * (self.q[j] - rest[i]) for j, i in self.sprung])
+        return held + self.V.extract([j for j, _ in self.sprung], list(range(self.model.nv))).T * pull
+
     @property
     def neutral(self) -> list[float]:
         """The neutral configuration."""
@@ -144,7 +170,7 @@ class Mechanics:
 
 
 def mechanics(model: Model, names: Sequence[str] | None, rates: Sequence[str] | None = None) -> Mechanics:
-    """The equations of a machine; dampers, springs, dry friction and stops are left out.
+    """The equations of a machine.
 
     Args:
         model: The machine.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -47,22 +48,26 @@ def model(machine: Model, values: Mapping[str, Any] | None = None) -> Model:
         The model, whose arrays have dtype object: for ``lgsim.symbolic.evaluate``.
 
     Raises:
-        ModelError: there is no such address, or two move the same number.
+        ModelError: there is no such address, two move the same number, or a number is not finite.
     """
     parts = _Parts(machine)
     for address, value in (values or {}).items():
         if not isinstance(address, str):
             raise ModelError(f"values: expected addresses such as 'mass.{machine.body_names[0]}', got {address!r}")
-        parts.put(address, _value(value))
+        parts.put(address, _value(address, value))
     return parts.model()
 
 
-def _value(value: Any) -> Any:
+def _value(address: str, value: Any) -> Any:
     if isinstance(value, str):
         if not value.isidentifier():
             raise ModelError(f"expected the name of a symbol or an expression of sympy, got the string {value!r}")
         return sympy_package().Symbol(value, real=True)
-    return rational(value) if isinstance(value, (int, float, Fraction, np.number)) else value
+    if not isinstance(value, (int, float, Fraction, np.number)):
+        return value
+    if not math.isfinite(value):
+        raise ModelError(f"values: {address!r}: expected a finite number, a name or an expression, got {value}")
+    return rational(value)
 
 
 def _exact(array: Any, scale: int) -> np.ndarray:

@@ -31,12 +31,13 @@ class Conserved(NamedTuple):
 def conserved(
     model: Model, names: Sequence[str] | None = None, rates: Sequence[str] | None = None
 ) -> tuple[Conserved, ...]:
-    """The momenta of cyclic coordinates and of motions of the whole machine, with gravity, without dampers and springs.
+    """The momenta of cyclic coordinates and of motions of the whole machine, with gravity, dampers and springs.
 
     Candidates are the momenta of each coordinate with its own velocity, and of turns about and slides along the axes of
     the joint's frame on its parent of each group joint on the world; found are all linear combinations of them, their
     coefficients functions of the model's symbols, whose derivative along every motion vanishes. That is Noether's
-    theorem with its condition proved: ``d/dt (a . M v) = a' . M v + a . (M' v - h) = 0`` in exact normal form.
+    theorem with its condition proved: ``d/dt (a . M v) = a' . M v + a . (M' v - h - p) = 0`` in exact normal form, with
+    the forces p of dampers, springs and dry friction. Stops are left out: it holds between them.
 
     Args:
         model: The machine, with symbols or numbers.
@@ -54,10 +55,13 @@ def conserved(
     change = Matrix(
         [sum((entry.diff(x) * rate for x, rate in zip(found.q, dq, strict=True)), sympy.S.Zero) for entry in momentum]
     )
+    # dry friction, a function of its own speed alone, is there as that speed
+    dry = found.drive("friction") + found.drive("stribeck")
+    resistance = found.passive + dry.multiply_elementwise(v)
     slopes = []
     for a in candidates:
         da = a.jacobian(found.q) * dq
-        slopes.append(found.tidied(sympy.expand((da.T * momentum + a.T * (change - found.bias))[0])))
+        slopes.append(found.tidied(sympy.expand((da.T * momentum + a.T * (change - found.bias - resistance))[0])))
     out = []
     for weights in _kernel(found, slopes):
         a: Any = sum((w * c for w, c in zip(weights, candidates, strict=True)), sympy.zeros(model.nv, 1))

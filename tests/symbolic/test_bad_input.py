@@ -141,3 +141,11 @@ def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'lgsim\[symbolic\]'"):
         symbolic.Expressions()
+
+
+def test_numbers_that_are_none():
+    with pytest.raises(ModelError, match=r"values: 'mass.b1': expected a finite number.*got nan"):
+        symbolic.model(machines.double_pendulum(), {"mass.b1": float("nan")})
+    pytest.importorskip("mpmath")
+    with pytest.raises(ValueError, match="digits: expected at least 1, got 0"):
+        symbolic.Digits(0)

@@ -21,6 +21,8 @@ def test_a_scalar_is_differentiated_and_mapped():
 def test_a_matrix():
     f = to_jax(sympy.Matrix([[x, 1], [x * y, sympy.cos(y)]]), [x, y])
     np.testing.assert_allclose(jax.jit(f)(2.0, 0.5), [[2, 1], [1, np.cos(0.5)]], rtol=1e-15)
+    by_name = to_jax(sympy.Matrix([[x, 1], [x * y, sympy.cos(y)]]), ["x", "y"])
+    np.testing.assert_array_equal(by_name(2.0, 0.5), f(2.0, 0.5))
 
 
 @pytest.mark.float32

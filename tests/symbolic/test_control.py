@@ -94,18 +94,21 @@ def other(name):
 
 @pytest.mark.parametrize("name", ["spatial arm", "mimic", "plane", "ball by angles", "ball", "free base"])
 def test_equal_to_derivatives_of_numbers(name):
-    """Of forward dynamics along the tangent, at random configurations held by all joint forces."""
+    """Of forward dynamics along the tangent, at configurations held by all joint forces, with dampers and springs."""
     model = other(name)
+    numbers = np.linspace(0.25, 0.75, model.nv)
+    model = model.replace(damping=0.5 * numbers, stiffness=8 * numbers, rest=numbers - 0.5)
     symbolic = lgsim.symbolic.model(model, {})
     rng = np.random.default_rng(3)
     q = model.retract(model.neutral(), jnp.asarray(rng.uniform(-0.6, 0.6, model.nv)))
     found = linearize(symbolic, [sympy.Float(float(x), 30) for x in q])
     zero = jnp.zeros(model.nv)
-    tau = lgsim.inverse_dynamics(model, q, zero, zero)
+    tau = lgsim.inverse_dynamics(model, q, zero, zero) - lgsim.passive_forces(model, q, zero)
     np.testing.assert_allclose(np.array(found.tau.tolist(), float)[:, 0], tau, rtol=0, atol=1e-12)
 
     def acceleration(dq, v, dtau):
-        return lgsim.forward_dynamics(model, model.retract(q, dq), v, tau + dtau)
+        at = model.retract(q, dq)
+        return lgsim.forward_dynamics(model, at, v, tau + dtau + lgsim.passive_forces(model, at, v))
 
     by_q, by_v, by_tau = jax.jacfwd(acceleration, (0, 1, 2))(zero, zero, zero)
     A, B = (np.array(x.evalf(25).tolist(), float) for x in (found.A, found.B))
@@ -116,19 +119,30 @@ def test_equal_to_derivatives_of_numbers(name):
 
 
 def test_affine_model_equal_to_numbers():
-    model = other("spatial arm")
+    model = other("spatial arm").replace(damping=0.25, stiffness=[0.0, 3.0, 5.0], rest=[0.0, 0.5, -0.25])
     found = control_affine(lgsim.symbolic.model(model, {}))
     rng = np.random.default_rng(0)
     q, v, tau = jnp.asarray(rng.normal(size=(3, 3)))
     at = dict(zip((s.name for s in found.x), (*q.tolist(), *v.tolist()), strict=True))
     rate = at_numbers(found.f, at)[:, 0] + at_numbers(found.g, at) @ tau
     np.testing.assert_allclose(rate[:3], v, rtol=1e-15)
+    tau = tau + lgsim.passive_forces(model, q, v)
     np.testing.assert_allclose(rate[3:], lgsim.forward_dynamics(model, q, v, tau), rtol=1e-11)
 
 
+def test_dry_friction_and_stops_are_left_out():
+    plain = textbook.cart_pole()
+    rough = lgsim.symbolic.model(plain, {"friction.cart": "f", "limit_stiffness.pole": "k"})
+    assert linearize(rough) == linearize(plain)
+
+
 REFUSED = {
-    "no equilibrium": ({"equilibrium": {"theta": 1}}, "gravity moves degree of freedom 1, which is not actuated"),
+    "no equilibrium": (
+        {"equilibrium": {"theta": 1}},
+        "gravity or a spring moves degree of freedom 1, which is not actuated",
+    ),
     "coordinate": ({"equilibrium": {"phi": 0}}, "there is no coordinate phi; there are x, theta"),
+    "not finite": ({"equilibrium": {"theta": float("nan")}}, "equilibrium: expected finite entries, got nan"),
     "entries": ({"equilibrium": [0]}, "expected 2 entries, got 1"),
     "joint": ({"actuated": ["card"]}, "actuated: expected the name of a joint.*cart"),
     "names": ({"names": ["x"]}, "q: expected 2 names"),

@@ -33,6 +33,32 @@ def test_double_pendulum_keeps_nothing_but_without_gravity():
     assert found.unforced == ("b1",) and found.cyclic == (sympy.Symbol("q1", real=True),)
 
 
+def test_dampers_and_springs_break_symmetries_that_they_act_on():
+    cart = lgsim.symbolic.model(
+        lgsim.ModelBuilder()
+        .add_body("cart", "world", joints.Prismatic(), axis=(1, 0, 0), mass=1.5)
+        .add_body("pole", "cart", joints.Revolute(), axis=(0, 1, 0), damping=0.5, stiffness=2.0, **textbook.link())
+        .build(),
+        {},
+    )
+    assert len(conserved(cart)) == 1  # what is in the pole's hinge acts on the cart not at all
+    for name in ("damping", "friction", "stiffness"):
+        assert conserved(lgsim.symbolic.model(cart, {f"{name}.cart": "d"})) == ()
+
+
+def test_equal_springs_across_keep_the_turn():
+    def plane(stiffness):
+        builder = lgsim.ModelBuilder(gravity=(0, 0, 0))
+        builder.add_body("a", "world", joints.Planar(), stiffness=stiffness, **textbook.link())
+        return conserved(lgsim.symbolic.model(builder.build(), {}))
+
+    (found,) = plane([2.0, 2.0, 0.0])
+    x, y, angle = sympy.symbols("q1:4", real=True)
+    c, s = sympy.cos(angle), sympy.sin(angle)
+    textbook.same(found.symmetry, sympy.Matrix([x * s - y * c, x * c + y * s, 1]))
+    assert plane([2.0, 3.0, 0.0]) == ()
+
+
 def machine(name):
     builder = lgsim.ModelBuilder(gravity=textbook.DOWN)
     if name == "arm about the vertical":

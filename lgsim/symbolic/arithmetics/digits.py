@@ -15,9 +15,14 @@ class Digits(Arithmetic):
 
     Args:
         digits: Decimal digits.
+
+    Raises:
+        ValueError: digits is less than one.
     """
 
     def __init__(self, digits: int = 50) -> None:
+        if digits < 1:
+            raise ValueError(f"digits: expected at least 1, got {digits}")
         self._context = package("mpmath", "symbolic", "lgsim.symbolic.Digits").mp.clone()
         self._context.dps = digits
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -32,34 +33,41 @@ def linearize(
     actuated: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
 ) -> LinearModel:
-    """The linear model about a configuration at rest, ``A21 = -M^-1 dG/dq``, ``B2 = M^-1 S``.
+    """The linear model about a configuration at rest, ``A21 = -M^-1 dG/dq``, ``A22 = -M^-1 D``, ``B2 = M^-1 S``.
+
+    G are the forces that hold the machine at rest, against gravity and springs, and D are its dampers.
 
     Args:
-        model: The machine, with symbols or numbers. Dampers, springs, dry friction and stops are left out.
+        model: The machine, with symbols or numbers. Dry friction, which has no linear model at rest, and stops are left
+            out.
         equilibrium: The configuration: nq numbers or expressions, or some of them by the names of coordinates, where
             the others are neutral; by default the neutral one.
         actuated: Names of the joints whose forces are inputs, by default all, in the model's order.
         names: Names of the coordinates, by default q1, q2, ...
 
     Raises:
-        ModelError: a name or a number of entries is wrong, the configuration is no equilibrium: gravity moves a joint
-            that is not actuated, or the mass matrix is singular there.
+        ModelError: a name or a number of entries is wrong, an entry is not finite, the configuration is no equilibrium:
+            gravity or a spring moves a joint that is not actuated, or the mass matrix is singular there.
     """
     found = mechanics(model, names)
     at = _point(found, equilibrium)
-    gravity = found.bias.xreplace(dict.fromkeys(found.v, sympy.S.Zero))
-    held = gravity.xreplace(at).applyfunc(sympy.simplify)
+    force = found.bias + found.passive
+    static = force.xreplace(dict.fromkeys(found.v, sympy.S.Zero))
+    held = static.xreplace(at).applyfunc(sympy.simplify)
     driven = list(range(model.nv)) if actuated is None else found.dofs(actuated)
     for i in range(model.nv):
         if i not in driven and held[i] != 0:
             raise ModelError(
-                f"equilibrium: gravity moves degree of freedom {i}, which is not actuated, by {held[i]}; give a"
-                " configuration at which that is zero, or actuate the joint"
+                f"equilibrium: gravity or a spring moves degree of freedom {i}, which is not actuated, by {held[i]};"
+                " give a configuration at which that is zero, or actuate the joint"
             )
-    slope = (gravity.jacobian(found.q) * found.V).xreplace(at).applyfunc(sympy.simplify)
+    slope = (static.jacobian(found.q) * found.V).xreplace(at).applyfunc(sympy.simplify)
+    damping = sympy.diag(*found.drive("damping"))
     inverse = _inverse(found.M.xreplace(at).applyfunc(sympy.simplify))
     n, none = model.nv, sympy.zeros(model.nv, model.nv)
-    A = Matrix.vstack(Matrix.hstack(none, sympy.eye(n)), Matrix.hstack((-inverse * slope).applyfunc(normal_form), none))
+    A = Matrix.vstack(
+        Matrix.hstack(none, sympy.eye(n)), (-inverse * Matrix.hstack(slope, damping)).applyfunc(normal_form)
+    )
     B = Matrix.vstack(sympy.zeros(n, len(driven)), inverse[:, driven])
     return LinearModel(A, B, held.extract(driven, [0]))
 
@@ -84,7 +92,7 @@ def control_affine(
     """The equations of motion solved for the accelerations, of a machine of few degrees of freedom.
 
     Args:
-        model: The machine, with symbols or numbers. Dampers, springs, dry friction and stops are left out.
+        model: The machine, with symbols or numbers; with its dampers and springs, without dry friction and stops.
         actuated: Names of the joints whose forces are inputs, by default all, in the model's order.
         names: Names of the coordinates, by default q1, q2, ...
         rates: Names of the velocities, by default v1, v2, ...
@@ -101,7 +109,7 @@ def control_affine(
     found = mechanics(model, names, rates)
     driven = list(range(model.nv)) if actuated is None else found.dofs(actuated)
     inverse = _inverse(found.M)
-    f = Matrix.vstack(found.V * Matrix(found.v), (-inverse * found.bias).applyfunc(normal_form))
+    f = Matrix.vstack(found.V * Matrix(found.v), (-inverse * (found.bias + found.passive)).applyfunc(normal_form))
     g = Matrix.vstack(sympy.zeros(model.nq, len(driven)), inverse[:, driven])
     return ControlAffine(f, g, (*found.q, *found.v))
 
@@ -137,4 +145,7 @@ def _point(found: Mechanics, given: Sequence[Any] | Mapping[str, Any] | None) ->
 
 
 def _number(x: Any) -> Any:
-    return sympy.nsimplify(x, rational=True) if isinstance(x, float) else sympy.sympify(x)
+    found = sympy.nsimplify(x, rational=True) if isinstance(x, float) and math.isfinite(x) else sympy.sympify(x)
+    if found.is_finite is False or found is sympy.nan:
+        raise ModelError(f"equilibrium: expected finite entries, got {x}")
+    return found
