@@ -1,5 +1,6 @@
 """The machines of the dynamics benchmark, and the same ones in Pinocchio."""
 
+import os
 import re
 from importlib.metadata import distribution
 from pathlib import Path
@@ -20,10 +21,12 @@ FILES = {
 
 
 def robot(name, dtype):
-    """A robot of example-robot-data, or a chain of some revolute joints."""
+    """A robot of example-robot-data, of the folder LGSIM_ROBOTS where that is given, or a chain of revolute joints."""
     if name.startswith("chain"):
         return chain(int(name.removeprefix("chain")), dtype)
-    folder = distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data/robots")
+    folder = os.environ.get("LGSIM_ROBOTS")
+    if folder is None:
+        folder = distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data/robots")
     path, floats = FILES[name.removesuffix(" with fingers")]
     text = (Path(str(folder)) / path).read_text(encoding="utf-8")
     text = re.sub(r"<mimic[^>]*/>", "", text)  # the twin has no joints that mimic

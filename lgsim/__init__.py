@@ -48,5 +48,13 @@ def _compile_batch(program: Any) -> Any:
     return compile_batch(program)
 
 
+def _compile_cuda_batch(program: Any) -> Any:
+    """One kernel of a program of one state, see ``lgsim.programs.cuda_call``."""
+    from lgsim.programs.cuda_call import compile_cuda_batch
+
+    return compile_cuda_batch(program)
+
+
 # this file runs before any part of lgsim, whichever is imported first
 register_batch_compiler(_compile_batch)
+register_batch_compiler(_compile_cuda_batch, "cuda")

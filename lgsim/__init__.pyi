@@ -104,7 +104,7 @@ from lgsim.simulation import (
     simulate_adaptive,
     with_stops,
 )
-from lgsim.xla import llvm_lowering, tiled_vmap, xla_options
+from lgsim.xla import compiling_for, cuda_kernels, llvm_lowering, tiled_vmap, xla_options
 
 __version__: str
 
@@ -156,12 +156,14 @@ __all__ = [
     "centroidal_momentum_matrix",
     "close_loops",
     "closest_points",
+    "compiling_for",
     "contact_energy",
     "contact_forces",
     "contact_points",
     "contacts",
     "controls",
     "conversions",
+    "cuda_kernels",
     "data",
     "discrete_momenta",
     "discrete_momentum_map",

@@ -45,7 +45,7 @@ def run(page, folder):
     )
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONVENTIONS.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONVENTIONS.md", "CONTRIBUTING.md", "docs/gpu.md"])
 def test_page_runs(name, tmp_path):
     done = run(ROOT / name, tmp_path)
     assert done.returncode == 0, done.stderr

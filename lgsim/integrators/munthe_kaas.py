@@ -22,6 +22,7 @@ from lgsim.integrators.coordinates import EXPONENTIAL, Coordinates
 from lgsim.integrators.method import Field, Method
 from lgsim.integrators.tableau import ButcherTableau
 from lgsim.lie.action import Action, Point
+from lgsim.xla import traced_platform
 
 Vector = Float[Array, " algebra"]
 StageCarry = tuple[Vector, Point, Float[Array, "stages algebra"]]
@@ -123,7 +124,7 @@ class MuntheKaas(Method):
         tableau, dtype, coordinates = self.tableau, dt.dtype, self.coordinates
         correction = coordinates.inverse_differential if self.correction is exact else self.correction
         # a branch in a loop makes a GPU wait for the host at each stage, which takes longer than dexpinv
-        skips = jax.default_backend() == "cpu"
+        skips = traced_platform() == "cpu"
         count = tableau.stages
         # Row i leads from stage i to the next point: the last one is the update.
         rows = jnp.asarray([(*row, *[0.0] * (count - len(row))) for row in (*tableau.a[1:], tableau.b)], dtype)

@@ -251,7 +251,8 @@ def angle_over_sine(square: Array, cosine: Array) -> Array:
     small, large = n < _TAN_EIGHTH * cosine, _TAN_EIGHTH * n > cosine
     top = jnp.where(small, n, jnp.where(large, -cosine, n - cosine))
     bottom = jnp.where(small, cosine, jnp.where(large, n, n + cosine))
-    offset = jnp.where(large, math.pi / 2, math.pi / 4)
+    quarter = jnp.asarray(math.pi / 4, square.dtype)
+    offset = jnp.where(large, 2 * quarter, quarter)
     z = top / bottom
     arc = economize(_ATAN, _TAN_EIGHTH**2, square.dtype)(z * z)
     return 2 * jnp.where(small, arc, offset + z * arc) / jnp.where(small, cosine, n)

@@ -32,7 +32,7 @@ from lgsim.montecarlo.study import Study, tile_indices
 from lgsim.multibody import serialization
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
-from lgsim.xla import llvm_lowering, xla_options
+from lgsim.xla import SWITCHES, cuda_kernels, llvm_lowering, xla_options
 from lgsim.xla.batching import ClosedJaxpr, program_texts
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -144,7 +144,7 @@ class Engine:
     def fingerprint(self) -> str:
         """The study's ``fingerprint``."""
         # a store does not depend on who compiles
-        with llvm_lowering(False):
+        with llvm_lowering(False), cuda_kernels(0):
             programs = [program for *_, program in _traced(self.study)]
         return fingerprint(self.study, programs)
 
@@ -240,7 +240,8 @@ class Engine:
 
     def _compile(self, f: Callable[..., PyTree], leaves: list[Array], tile: PyTree, jaxpr: ClosedJaxpr) -> Compiled:
         """``f(leaves, tile)``, compiled for a tile on each device."""
-        key = program_key(jaxpr), str(jax.tree.structure(tile)), tuple(self.devices)
+        choices = tuple(switch.value for _, switch in SWITCHES.values())  # who compiles stands in no text
+        key = program_key(jaxpr), str(jax.tree.structure(tile)), tuple(self.devices), choices
         if key not in _compiled:
             samples = PartitionSpec("samples")
             if len(self.devices) > 1:

@@ -22,6 +22,7 @@ from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.low_discrepancy import Points, PointSequence
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.simulation import Trajectory
+from lgsim.xla import traced_platform
 
 Latents = dict[str, Float[Array, " dim"]]
 """The standard normal numbers of each distribution, by its name."""
@@ -265,7 +266,7 @@ class Study(eqx.Module):
         if not callable(rollout):
             raise TypeError(f"rollout: expected a Rollout or a function of a sample's values, got {rollout!r}")
         self.samples, self.seed, self.bound, self.stop = int(samples), int(seed), float(bound), stop
-        self.tile = (CPU_TILE if jax.default_backend() == "cpu" else DEVICE_TILE) if tile is None else int(tile)
+        self.tile = (CPU_TILE if traced_platform() == "cpu" else DEVICE_TILE) if tile is None else int(tile)
         self.sampler = Sampler(distributions, self.seed, self.samples, sequence, tilts)
         self.rollout = rollout
         self.outputs, self.failures = _by_name(outputs), dict(failures or {})

@@ -162,7 +162,7 @@ def _solved(
 
 def _nonfinite(steps: BackwardStep, first: CostToGo, p: Float[Array, " n"]) -> Place:
     """The first slope or derivative of a step that is not finite; without any the Hessian that is not."""
-    derivatives = jnp.where(steps.finite_derivatives, 0.0, jnp.nan)
+    derivatives = jnp.where(steps.finite_derivatives, jnp.zeros((), p.dtype), jnp.nan)
     place = first_nonfinite({quantity: (derivatives[:, i], 0) for i, quantity in enumerate((3, 5, 6))})
     place = _first(place, first_nonfinite({3: (p[None], len(derivatives))}))
     # it spoils Vxx there and in all nodes before
@@ -426,7 +426,7 @@ class ILQR(IterativeSolver):
         enough = tolerance_of(self.decrease_tolerance, 0.9, problem.dtype)
         flat = policy.definite & closed & (jnp.abs(slope) <= enough * jnp.abs(s.cost))
         rounding = ROUNDING * 10.0 ** -np.finfo(problem.dtype).precision
-        slack = jnp.maximum(enough, rounding) * jnp.abs(s.cost)
+        slack = jnp.maximum(jnp.asarray(enough, problem.dtype), rounding) * jnp.abs(s.cost)
         descends = policy.definite & (slope < 0)
 
         # one problem alone need not try what it does not take

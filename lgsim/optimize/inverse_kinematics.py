@@ -486,7 +486,9 @@ def _implicit(
     still, aims = _stopped((task, targets))
     H = jax.jacfwd(lambda dv: gradient(still, aims, dv))(zero)
     H = jnp.where(free[:, None] & free[None, :], (H + H.T) / 2, 0)
-    inverse = jax.lax.stop_gradient(jnp.linalg.pinv(H, rtol=_digits(0.4, q.dtype), hermitian=True))
+    inverse = jax.lax.stop_gradient(
+        jnp.linalg.pinv(H, rtol=jnp.asarray(_digits(0.4, q.dtype), H.dtype), hermitian=True)
+    )
     dv = -inverse @ gradient(task, targets, zero)
     # the diagonal of the projection on what no target sees
     slack = jnp.where(free, 1 - jnp.sum(inverse * H, axis=1), 0)

@@ -46,7 +46,7 @@ def compile_batch(closed: Any) -> ReadProgram | None:
     """
     if compiler() is None:
         return None
-    program = _read(closed)
+    program = read_once(closed)
     if program is None:
         return None
     entries = program.entries + sum(len(port.values) for port in program.outputs)
@@ -55,7 +55,7 @@ def compile_batch(closed: Any) -> ReadProgram | None:
     return _Read(program)
 
 
-def _read(closed: Any) -> Program | None:
+def read_once(closed: Any) -> Program | None:
     """The program of one state, from the user's cache where it is there, or None where there is none."""
     try:
         refuse_state_loops(closed, CALLS)

@@ -14,31 +14,39 @@ from lgsim.xla.batching import (
     straight_line,
 )
 from lgsim.xla.closures import opened
-from lgsim.xla.compilers import CompiledBatch, ReadProgram, llvm_lowering
+from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, CompiledBatch, ReadProgram, cuda_kernels, llvm_lowering
 from lgsim.xla.expansion import expansion
-from lgsim.xla.foreign import ffi_headers, handler_call, register_handler
+from lgsim.xla.foreign import cuda_kernel_call, ffi_headers, handler_call, launches_kernels, register_handler
 from lgsim.xla.hints import (
     compiled_fast,
+    compiling_for,
     fusion_barrier,
     native_call,
     save_in_checkpoint,
     save_marked_values,
     strongly_typed,
+    traced_platform,
     xla_options,
 )
 from lgsim.xla.loops import scan_last, where_last, while_last
 from lgsim.xla.tiling import tiled_vmap
 
 __all__ = [
+    "CUDA_SWITCH",
+    "SWITCHES",
     "CompiledBatch",
     "ReadProgram",
     "batch_last",
     "change_along",
     "compiled_fast",
+    "compiling_for",
+    "cuda_kernel_call",
+    "cuda_kernels",
     "expansion",
     "ffi_headers",
     "fusion_barrier",
     "handler_call",
+    "launches_kernels",
     "linear_last",
     "llvm_lowering",
     "native_call",
@@ -54,6 +62,7 @@ __all__ = [
     "straight_line",
     "strongly_typed",
     "tiled_vmap",
+    "traced_platform",
     "where_last",
     "while_last",
     "xla_options",

@@ -22,9 +22,9 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from lgsim.support.batch_compiler import COMPILERS
-from lgsim.xla.compilers import SWITCH, CompiledBatch, ReadProgram
+from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, BatchCompiler, CompiledBatch, ReadProgram
 from lgsim.xla.expansion import register_definition, register_expansion
-from lgsim.xla.hints import native_call
+from lgsim.xla.hints import native_call, traced_platform
 
 Result = TypeVar("Result")
 Rule = Callable[[tuple, tuple], tuple[Any, Any]]
@@ -107,29 +107,49 @@ class _Program:
         out = _called.bind(*leaves, program=self, structure=structure, rank=rank)
         return jax.tree.unflatten(self.traced(structure, *map(_kind, leaves))[1], out)
 
-    def traced(self, structure: Any, *kinds: jax.ShapeDtypeStruct) -> tuple[Any, Any]:
-        """The program for leaves of these kinds, and the structure of what it returns."""
-        key = structure, kinds, jax.dtypes.canonicalize_dtype(int)
+    def traced(self, structure: Any, *kinds: jax.ShapeDtypeStruct, native: bool = True) -> tuple[Any, Any]:
+        """The program for leaves of these kinds, and the structure of what it returns.
+
+        Args:
+            structure: Of the arguments.
+            *kinds: Those of their leaves.
+            native: Whether it is marked as a native function, as programs for CPU are.
+        """
+        key = structure, kinds, jax.dtypes.canonicalize_dtype(int), native
         if key not in self._traces:
-            jaxpr, out = jax.make_jaxpr(self._native, return_shape=True)(*jax.tree.unflatten(structure, kinds))
+            f = self._native if native else self.core
+            jaxpr, out = jax.make_jaxpr(f, return_shape=True)(*jax.tree.unflatten(structure, kinds))
             self._traces[key] = jaxpr, jax.tree.structure(out)
         return self._traces[key]
 
-    def compiled(self, structure: Any, kinds: tuple, shared: tuple[bool, ...]) -> CompiledBatch | None:
+    def compiled(self, platform: str, structure: Any, kinds: tuple, shared: tuple[bool, ...]) -> CompiledBatch | None:
         """What another compiler than XLA makes of the program for leaves of these kinds in one state, or None."""
-        if not (COMPILERS and SWITCH.value):
+        compiler = batch_compiler(platform)
+        if compiler is None:
             return None
-        key = structure, kinds, jax.dtypes.canonicalize_dtype(int)
+        key = compiler, structure, kinds, jax.dtypes.canonicalize_dtype(int)
         if key not in self._read:
-            self._read[key] = COMPILERS[0](self.traced(structure, *kinds)[0]), {}
+            self._read[key] = compiler(self.traced(structure, *kinds)[0]), {}
         program, made = self._read[key]
-        if program is not None and shared not in made:
-            made[shared] = program(shared)
-        return made.get(shared)
+        return None if program is None else _made(program, made, shared)
 
     def linear(self, structure: Any) -> int:
         """How many leaves, the last ones, it is linear in."""
         return 0 if self.transposed is None else structure.children()[1].num_leaves
+
+
+def batch_compiler(platform: str) -> BatchCompiler | None:
+    """The compiler that is asked first on a platform, or None."""
+    name, switch = SWITCHES.get(platform, ("", None))
+    return COMPILERS.get(name) if switch is not None and switch.value else None
+
+
+def _made(program: ReadProgram, made: dict[Any, Any], shared: tuple[bool, ...]) -> CompiledBatch | None:
+    """What is compiled of a program, once for each kind of batch and card."""
+    key = shared, CUDA_SWITCH.value
+    if key not in made:
+        made[key] = program(shared)
+    return made[key]
 
 
 def _kind(x: Any) -> jax.ShapeDtypeStruct:
@@ -140,8 +160,8 @@ _called = Primitive("batch_last")
 _called.multiple_results = True
 
 
-def _run(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
-    found = jaxpr_as_fun(program.traced(structure, *map(_kind, leaves))[0])(*leaves)
+def _run(*leaves: Array, program: _Program, structure: Any, rank: int, native: bool = False) -> list[Array]:
+    found = jaxpr_as_fun(program.traced(structure, *map(_kind, leaves), native=native)[0])(*leaves)
     if not rank:
         return found
     # a result that no mapped argument enters comes with a batch of length 1
@@ -158,13 +178,13 @@ def _of_one(x: Any, rank: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(x.shape[: x.ndim - rank], x.dtype)
 
 
-def _run_on_cpu(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
+def _run_on(platform: str, *leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
     """As ``_run``, by another compiler than XLA where there is one that takes the program."""
     own = [leaf.ndim - rank for leaf in leaves]
     shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(leaves, own, strict=True))
-    compiled = program.compiled(structure, tuple(_of_one(x, rank) for x in leaves), shared)
+    compiled = program.compiled(platform, structure, tuple(_of_one(x, rank) for x in leaves), shared)
     if compiled is None:
-        return _run(*leaves, program=program, structure=structure, rank=rank)
+        return _run(*leaves, program=program, structure=structure, rank=rank, native=platform == "cpu")
     return run_compiled(compiled, leaves, own, _batch(leaves, rank))
 
 
@@ -280,7 +300,9 @@ def _without_jit() -> bool:
 
 
 mlir.register_lowering(_called, mlir.lower_fun(_run, multiple_results=True))
-mlir.register_lowering(_called, mlir.lower_fun(_run_on_cpu, multiple_results=True), platform="cpu")
+for _platform in ("cpu", "cuda"):
+    _rule = mlir.lower_fun(partial(_run_on, _platform), multiple_results=True)
+    mlir.register_lowering(_called, _rule, platform=_platform)
 register_expansion(_called, lambda *kinds, program, structure, rank: program.traced(structure, *kinds)[0])
 batching.primitive_batchers[_called] = _batched
 ad.primitive_jvps[_called] = _moved
@@ -433,7 +455,7 @@ def levels_primitive(
 
 
 def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
-    """``f`` of one state, on CPU as one program where another compiler than XLA takes it, else unchanged.
+    """``f`` of one state, as one program where another compiler than XLA takes it, else unchanged.
 
     Its derivative, of any order and mode, is that of ``f``: no program, but what ``f`` calls may be some. A program is
     exact for finite values; a product with a constant 0 is 0 in it, NaN and infinity included.
@@ -444,10 +466,11 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
     """
     known: dict[Any, _Traced] = {}
 
-    def trace(args: tuple) -> _Traced:
+    def trace(args: tuple, platform: str, compiler: BatchCompiler) -> _Traced:
         """What is traced of the function; that without operands from outside serves every call of the same kinds."""
         leaves, structure = jax.tree.flatten(args)
-        key = structure, jax.dtypes.canonicalize_dtype(int), *((x.shape, x.dtype, x.weak_type) for x in leaves)
+        kinds = ((x.shape, x.dtype, x.weak_type) for x in leaves)
+        key = compiler, structure, jax.dtypes.canonicalize_dtype(int), *kinds
         if key in known:
             return known[key]
         closed, out = jax.make_jaxpr(f, return_shape=True)(*args)
@@ -459,18 +482,20 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
             return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, consts))(*given)
 
         jaxpr = jax.make_jaxpr(opened)(*outside, *leaves) if outside else closed
-        read = COMPILERS[0](jaxpr)
-        traced = _Traced(jaxpr, outside, jax.tree.structure(out), None if read is None else _Line(read))
+        read = compiler(jaxpr)
+        traced = _Traced(jaxpr, outside, jax.tree.structure(out), None if read is None else _Line(read, platform))
         if not outside:
             known[key] = traced
         return traced
 
     @wraps(f)
     def call(*args: Any) -> Any:
-        if jax.default_backend() != "cpu" or not (COMPILERS and SWITCH.value) or _without_jit():
+        platform = traced_platform()
+        compiler = batch_compiler(platform)
+        if compiler is None or _without_jit():
             return f(*args)
         args = jax.tree.map(jnp.asarray, args)
-        jaxpr, outside, structure, line = trace(args)
+        jaxpr, outside, structure, line = trace(args, platform, compiler)
         leaves = [*outside, *jax.tree.leaves(args)]
         if line is None:
             found = jaxpr_as_fun(jaxpr)(*leaves)
@@ -500,18 +525,19 @@ class _Traced(NamedTuple):
 class _Line:
     """A program that the compiler takes, and what was compiled of it; one for each call that is traced."""
 
-    def __init__(self, read: ReadProgram) -> None:
-        self._read = read
-        self._made: dict[tuple[bool, ...], CompiledBatch | None] = {}
+    def __init__(self, read: ReadProgram, platform: str) -> None:
+        self._read, self._platform = read, "cpu" if platform == "cpu" else "cuda"
+        self._made: dict[Any, CompiledBatch | None] = {}
 
     def __repr__(self) -> str:
         # part of the text of a traced program, where the numbers of the program inside do not stand
         return f"straight line {self._read.digest[:16]}"
 
-    def compiled(self, shared: tuple[bool, ...]) -> CompiledBatch | None:
-        if shared not in self._made:
-            self._made[shared] = self._read(shared)
-        return self._made[shared]
+    def compiled(self, platform: str, shared: tuple[bool, ...]) -> CompiledBatch | None:
+        """What is compiled for a platform, None where the program was read for another one."""
+        if platform != self._platform or batch_compiler(platform) is None:
+            return None
+        return _made(self._read, self._made, shared)
 
 
 def _run_line(
@@ -521,7 +547,9 @@ def _run_line(
     return in_batches(levels, jaxpr, list(map(jnp.asarray, jaxpr.consts)), lambda mapped: alone + mapped)(*leaves)
 
 
-def _line_on_cpu(*leaves: Array, jaxpr: ClosedJaxpr, line: _Line, counts: tuple, levels: Levels) -> list[Array]:
+def _line_on(
+    platform: str, *leaves: Array, jaxpr: ClosedJaxpr, line: _Line, counts: tuple, levels: Levels
+) -> list[Array]:
     """As ``_run_line``, by another compiler than XLA where it does not fail."""
     own = [aval.ndim for aval in jaxpr.in_avals]
     given = []
@@ -529,7 +557,7 @@ def _line_on_cpu(*leaves: Array, jaxpr: ClosedJaxpr, line: _Line, counts: tuple,
         # an axis of length 1 where a batch shares the leaf
         given.append(x.reshape(*x.shape[:axes], *(size if mapped[i] else 1 for size, mapped in levels)))
     shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(given, own, strict=True))
-    compiled = line.compiled(shared)
+    compiled = line.compiled(platform, shared)
     if compiled is None:
         return _run_line(*leaves, jaxpr=jaxpr, line=line, counts=counts, levels=levels)
     return run_compiled(compiled, given, own, tuple(size for size, _ in levels))
@@ -541,7 +569,9 @@ def _line_shapes(*leaves: Any, jaxpr: ClosedJaxpr, line: _Line, counts: tuple, l
 
 
 _line = levels_primitive("straight_line", _run_line, _line_shapes, first=True)
-mlir.register_lowering(_line, mlir.lower_fun(_line_on_cpu, multiple_results=True), platform="cpu")
+for _platform in ("cpu", "cuda"):
+    _rule = mlir.lower_fun(partial(_line_on, _platform), multiple_results=True)
+    mlir.register_lowering(_line, _rule, platform=_platform)
 
 
 def program_texts(program: ClosedJaxpr) -> Iterator[str]:

@@ -44,14 +44,26 @@ BatchCompiler = Callable[[ClosedJaxpr], ReadProgram | None]
 _DEFAULT = os.environ.get("LGSIM_LLVM_LOWERING", "1") != "0"
 
 
+# LGSIM_CUDA_KERNELS=90 switches kernels of CUDA on for a process, for cards of compute capability 9.0.
+_CAPABILITY = int(os.environ.get("LGSIM_CUDA_KERNELS", "0"))
+
+
 class _Switch(threading.local):
-    value = _DEFAULT
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 # before JAX 0.8 what is compiled does not depend on a setting that is not JAX's own
 _HAS_CONTEXT = hasattr(jax, "make_user_context")
-SWITCH: Any = jax.make_user_context(_DEFAULT) if _HAS_CONTEXT else _Switch()
-"""Its ``value`` says whether the compiler is asked."""
+SWITCH: Any = jax.make_user_context(_DEFAULT) if _HAS_CONTEXT else _Switch(_DEFAULT)
+"""Its ``value`` says whether the compiler for CPUs is asked."""
+
+CUDA_SWITCH: Any = jax.make_user_context(_CAPABILITY) if _HAS_CONTEXT else _Switch(_CAPABILITY)
+"""Its ``value`` is the compute capability that kernels of CUDA are made for, ten times, or 0 for none."""
+
+
+SWITCHES = {"cpu": ("cpu", SWITCH), "cuda": ("cuda", CUDA_SWITCH), "gpu": ("cuda", CUDA_SWITCH)}
+"""By platform the name of the compiler that is asked first, and its switch."""
 
 
 @contextmanager
@@ -68,14 +80,49 @@ def llvm_lowering(enabled: bool) -> Iterator[None]:
     Args:
         enabled: Whether LLVM is used where it can be.
     """
+    with _set(SWITCH, enabled):
+        yield
+
+
+@contextmanager
+def cuda_kernels(capability: int) -> Iterator[None]:
+    """``with lgsim.cuda_kernels(90):`` one kernel of CUDA for each of lgsim's recursions and steps, in this thread.
+
+    What is lowered for CUDA inside is the text of ``programs.targets.Cuda``, a state a thread, compiled by NVRTC and
+    launched by XLA through the custom call that jaxlib has for kernels of Triton. It compiles, and its text is tested
+    on a CPU; **it has not run on a GPU yet**, and so it is off unless it is asked for. The environment variable
+    ``LGSIM_CUDA_KERNELS=90`` switches it on for a process.
+
+    Left to XLA, with the same results to rounding, are short programs, loops whose end depends on the state and, with a
+    warning, programs of more than 30 000 operations, kernels that spill more than 8192 bytes a thread or do not
+    compile, and all of it where NVRTC or the custom call is missing.
+
+    Args:
+        capability: Ten times the compute capability of the card, such as 80 for an A100 and 90 for an H100 or H200;
+            0 switches kernels off.
+
+    Raises:
+        ValueError: no card has such a number.
+    """
+    if capability not in (0, *range(50, 200)):
+        raise ValueError(
+            "capability: expected ten times the compute capability of the card, such as 90 for an H100 or H200, or 0,"
+            f" got {capability!r}"
+        )
+    with _set(CUDA_SWITCH, int(capability)):
+        yield
+
+
+@contextmanager
+def _set(switch: Any, value: Any) -> Iterator[None]:
     if _HAS_CONTEXT:
-        with SWITCH(enabled):
+        with switch(value):
             yield
         return
-    before, SWITCH.value = SWITCH.value, enabled
+    before, switch.value = switch.value, value
     jax.clear_caches()
     try:
         yield
     finally:
-        SWITCH.value = before
+        switch.value = before
         jax.clear_caches()

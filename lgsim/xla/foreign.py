@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
+import zlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.ffi
@@ -28,3 +31,51 @@ def register_handler(name: str, address: int) -> None:
 def handler_call(name: str, results: Sequence[jax.ShapeDtypeStruct]) -> Callable[..., list[Array]]:
     """The function of arrays that a registered handler is, in row-major order."""
     return lambda *operands: list(jax.ffi.ffi_call(name, list(results))(*operands))
+
+
+def launches_kernels() -> bool:
+    """Whether jaxlib, with its plugin for CUDA, has the custom call that launches a kernel of Triton as here."""
+    triton = importlib.import_module("jaxlib.gpu_triton")
+    plugin = getattr(triton, "_cuda_triton", None)
+    if _LAUNCH not in getattr(plugin, "registrations", dict)():
+        return False
+    try:
+        _launch(triton, "kernel", "", 128, 90, 1, 1)
+    except TypeError:
+        return False
+    return True
+
+
+_LAUNCH = "triton_kernel_call_ffi"
+
+
+def _launch(triton: Any, name: str, ptx: str, block: int, capability: int, states: int, arrays: int) -> bytes:
+    """What the custom call is told: the kernel, its blocks and its arguments."""
+    kernel = triton.TritonKernel(name, block // 32, 1, 0, ptx, "", capability)
+    given = [triton.create_array_parameter(0, 1)] * arrays
+    number = triton.create_scalar_parameter(states, "i32")
+    launch = triton.TritonKernelCall(kernel, -(-states // block), 1, 1, [*given, number])
+    return zlib.compress(launch.to_proto(name, b""))
+
+
+def cuda_kernel_call(
+    name: str, ptx: str, block: int, capability: int, states: int, results: Sequence[jax.ShapeDtypeStruct]
+) -> Callable[..., list[Array]]:
+    """The function of arrays that a kernel is, whose arguments are all operands, all results and the number of states.
+
+    Args:
+        name: Name of the kernel.
+        ptx: Its PTX.
+        block: Threads of a block, a multiple of 32.
+        capability: Ten times the compute capability.
+        states: The number of states, a thread each.
+        results: Shapes and dtypes.
+    """
+    triton = importlib.import_module("jaxlib.gpu_triton")
+
+    def call(*operands: Array) -> list[Array]:
+        text = _launch(triton, name, ptx, block, capability, states, len(operands) + len(results))
+        made = jax.ffi.ffi_call(_LAUNCH, list(results))
+        return list(made(*operands, name=name, opaque=text))
+
+    return call

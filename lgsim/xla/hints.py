@@ -2,13 +2,16 @@
 
 On the CPU back end an operation with several consumers is computed again inside each of them, and
 ``lax.optimization_barrier`` does not stop that; a call that is not inlined does. The hint is an undocumented attribute:
-a JAX that ignores it only loses the speed. On other back ends it is off.
+a JAX that ignores it only loses the speed. Programs for other platforms have none: the platform is known when a program
+is lowered, and ``traced_platform`` says it where a choice cannot wait.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial, wraps
 from importlib.metadata import version
 from typing import Any, TypeVar, cast
@@ -19,6 +22,11 @@ import jax.numpy as jnp
 from jax import Array
 from jax.ad_checkpoint import checkpoint_name
 from jax.experimental.xla_metadata import set_xla_metadata
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.interpreters import partial_eval as pe
+
+from lgsim.xla.expansion import register_definition
 
 Tree = TypeVar("Tree")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -36,6 +44,45 @@ _INLINE = 1
 """Entries up to which a constant is part of the code for sure."""
 
 
+class _Local(threading.local):
+    value: str | None = None
+
+
+# before JAX 0.8 what is compiled does not depend on a setting that is not JAX's own
+_HAS_CONTEXT = hasattr(jax, "make_user_context")
+_CHOSEN: Any = jax.make_user_context(None) if _HAS_CONTEXT else _Local()
+
+
+def traced_platform() -> str:
+    """The platform that ``compiling_for`` names, else the one that JAX uses."""
+    return _CHOSEN.value or jax.default_backend()
+
+
+@contextmanager
+def compiling_for(platform: str) -> Iterator[None]:
+    """``with lgsim.compiling_for("cuda"):`` trace for a platform that is not the one that JAX uses, in this thread.
+
+    For ``jax.export`` and for compilers without a device. Recursions over bodies, loops and hints find the platform
+    when they are lowered; a few choices stand in the traced program: whether a stage of a Munthe-Kaas method branches,
+    what the derivative of a loop computes before it, the tiles of ``tiled_vmap`` and of studies. Either choice gives
+    the same results to rounding; the other platform's is slower.
+
+    Args:
+        platform: Such as ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
+    """
+    if _HAS_CONTEXT:
+        with _CHOSEN(platform):
+            yield
+        return
+    before, _CHOSEN.value = _CHOSEN.value, platform
+    jax.clear_caches()
+    try:
+        yield
+    finally:
+        _CHOSEN.value = before
+        jax.clear_caches()
+
+
 def xla_options(platform: str | None = None) -> dict[str, str | bool]:
     """XLA's options for large batches: ``jax.jit(f, compiler_options=lgsim.xla_options())``.
 
@@ -45,7 +92,7 @@ def xla_options(platform: str | None = None) -> dict[str, str | bool]:
     Args:
         platform: Such as ``"cpu"``, by default the one that JAX uses; on others than the CPU there are no options.
     """
-    return {"xla_cpu_prefer_vector_width": "512"} if (platform or jax.default_backend()) == "cpu" else {}
+    return {"xla_cpu_prefer_vector_width": "512"} if (platform or traced_platform()) == "cpu" else {}
 
 
 def compiled_fast(f: Function) -> Function:
@@ -90,16 +137,63 @@ def fusion_barrier(tree: Tree) -> Tree:
     Args:
         tree: A pytree of arrays and Python numbers; the numbers pass by.
     """
-    if not _HINTS or jax.default_backend() != "cpu":
+    if not _HINTS:
         return tree
     leaves, structure = jax.tree.flatten(tree)
-    with set_xla_metadata(inlineable="false"):
-        behind = iter(_identity(*(leaf for leaf in leaves if not isinstance(leaf, int | float))))
+    behind = iter(_barrier.bind(*(jnp.asarray(leaf) for leaf in leaves if not isinstance(leaf, int | float))))
     return jax.tree.unflatten(structure, [leaf if isinstance(leaf, int | float) else next(behind) for leaf in leaves])
 
 
+_barrier = Primitive("fusion_barrier")
+_barrier.multiple_results = True
+"""Lowered by platform; its derivatives are barriers, so that what they need is computed once as well."""
+
+
+def _behind_call(*leaves: Array) -> list[Array]:
+    if not leaves:
+        return []
+    with set_xla_metadata(inlineable="false"):
+        return list(_identity(*leaves))
+
+
+def _moved(leaves: Sequence[Array], changes: Sequence[Any]) -> tuple[list[Array], list[Any]]:
+    # of values and of changes apart: reverse mode computes the first ones beforehand
+    moving = [i for i, change in enumerate(changes) if not isinstance(change, ad.Zero)]
+    found = list(changes)
+    for i, change in zip(moving, _barrier.bind(*(changes[i] for i in moving)), strict=True):
+        found[i] = change
+    return _barrier.bind(*leaves), found
+
+
+def _pulled_back(cotangents: Sequence[Any], *leaves: Any) -> list[Any]:
+    given = [i for i, each in enumerate(cotangents) if not isinstance(each, ad.Zero)]
+    found = list(cotangents)
+    for i, each in zip(given, _barrier.bind(*(cotangents[i] for i in given)), strict=True):
+        found[i] = each
+    return found
+
+
+def _only_used(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
+    if not any(used):
+        return [False] * len(used), None
+    invars = [v for v, each in zip(equation.invars, used, strict=True) if each]
+    outvars = [v for v, each in zip(equation.outvars, used, strict=True) if each]
+    return list(used), equation.replace(invars=invars, outvars=outvars)
+
+
+_barrier.def_impl(lambda *leaves: list(leaves))
+_barrier.def_abstract_eval(lambda *leaves: list(leaves))
+mlir.register_lowering(_barrier, lambda context, *leaves: leaves)
+mlir.register_lowering(_barrier, mlir.lower_fun(_behind_call, multiple_results=True), platform="cpu")
+batching.primitive_batchers[_barrier] = lambda leaves, axes: (_barrier.bind(*leaves), axes)
+ad.primitive_jvps[_barrier] = _moved
+ad.primitive_transposes[_barrier] = _pulled_back
+pe.dce_rules[_barrier] = _only_used
+register_definition(_barrier, lambda *leaves: list(leaves))
+
+
 def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` as one native function on CPU, its loops included, without the cost of a call for each operation.
+    """``f`` as one native function of a program for CPU, its loops included, without a call for each operation.
 
     Its derivative, of any order and mode, is that of ``f``. Inside, a sum over an axis and a product of matrices have
     to be written as loops or explicit sums: in a batch the back end refuses what it would give to its matrix library.
@@ -118,7 +212,7 @@ def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
     @jax.jit  # the attributes belong on a call inside a program, not on a program
     @wraps(f)
     def call(*args: Any) -> Any:
-        if not _HINTS or jax.default_backend() != "cpu":
+        if not _HINTS:
             return f(*args)
         leaves, structure = jax.tree.flatten(args)
         # nor may an operand be without entries

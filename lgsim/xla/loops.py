@@ -7,6 +7,7 @@ are primitives of their own that a batch enters by the last axis, with the deriv
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -14,8 +15,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.extend.core import ClosedJaxpr
+from jax.interpreters import mlir
 
 from lgsim.xla.batching import Levels, batch_last, in_batches, levels_primitive, split_leaves, straight_line
+from lgsim.xla.hints import traced_platform
 
 LANES = 16
 """Batches from this size on are large enough for vector instructions: what precedes a step is done within the loop."""
@@ -78,8 +81,9 @@ def _traced(f: Callable[..., Any], *args: Any) -> tuple[ClosedJaxpr, Any]:
 
 
 def _run_scan(
-    *leaves: Array, made: Any, body: Any, counts: tuple[int, int, int], reverse: bool, prepared: bool, levels: Levels
-) -> list[Array]:
+    *leaves: Array, made: Any, body: Any, counts: tuple[int, int, int], reverse: bool, prepared: bool, levels: Levels,
+    platform: str | None = None,
+) -> list[Array]:  # fmt: skip
     to_make, to_step, starts, entries = split_leaves(leaves, counts)
 
     def of_entries(mapped: tuple) -> tuple:
@@ -91,7 +95,7 @@ def _run_scan(
 
     make, advance = in_batches(levels, made, to_make, of_entries), in_batches(levels, body, to_step, of_step)
     lanes = prod(size for size, _ in levels)
-    before = prepared and (lanes < LANES or jax.default_backend() != "cpu")
+    before = prepared and (lanes < LANES or (platform or traced_platform()) != "cpu")
     if before:
         entries = jax.vmap(make)(*entries)
 
@@ -111,6 +115,8 @@ def _scan_shapes(*leaves: Any, body: Any, counts: tuple[int, int, int], levels: 
 
 
 _scan = levels_primitive("scan_last", _run_scan, _scan_shapes)
+mlir.register_lowering(_scan, mlir.lower_fun(partial(_run_scan, platform="other"), multiple_results=True))
+mlir.register_lowering(_scan, mlir.lower_fun(partial(_run_scan, platform="cpu"), multiple_results=True), platform="cpu")
 
 
 @batch_last

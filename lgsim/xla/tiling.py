@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from lgsim.xla.hints import traced_platform
+
 # Measured on one core with 32 KiB of first-level and 1 MiB of second-level cache, in both precisions: below 64 the
 # loops are short for vector code, beyond 128 what a row of a recursion needs leaves the first level, and beyond this
 # number of entries in arguments and results, which matrices reach, 64 is better than 128.
@@ -67,7 +69,7 @@ def tiled_vmap(
 
 def _tile(one: Callable[..., Any], moving: Sequence[Any], length: int) -> int:
     """The number of states in a tile, by the numbers that enter and leave for each."""
-    if jax.default_backend() != "cpu":
+    if traced_platform() != "cpu":
         return length
     if length <= _SMALLEST:
         return length

@@ -158,3 +158,18 @@ def test_a_study_is_the_same_whoever_compiles_it():
     texts = ["".join(str(jaxpr) for _, _, jaxpr in engine._traced) for engine in engines]
     assert "straight_line" in texts[0] and "straight_line" not in texts[1]
     assert engines[0].fingerprint == engines[1].fingerprint
+
+
+def test_a_study_s_program_is_that_of_the_compiler_in_use():
+    """Also where the text of the traced program does not say which one that is."""
+    model, found = studies.pendulum(), []
+
+    def forces(values):
+        return {"tau": lgsim.inverse_dynamics(model, jnp.zeros(1), values["v0"], jnp.zeros(1))}
+
+    for enabled in (True, False, True):
+        with lgsim.llvm_lowering(enabled):
+            engine = Engine(mc.Study({"v0": mc.Normal(jnp.zeros(1), 1.0)}, forces, samples=4))
+            found.append((str(engine._traced[1][2]), engine._programs[1]))
+    (first, compiled), (second, other), (_, again) = found
+    assert first == second and compiled is not other and compiled is again

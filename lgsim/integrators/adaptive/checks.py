@@ -114,7 +114,10 @@ def step_controller(
                     f"rtol, atol: expected a sum of at least {least:.2g}, {UNITS} rounding units of {dtype}, got"
                     f" {float(relative):g} and {float(absolute):g}; a number of size 1 has no smaller errors"
                 )
-        return diffrax.PIDController(rtol=relative, atol=absolute)
+        # diffrax chooses between these: of Python's numbers a choice would be of float64
+        usual = diffrax.PIDController(rtol=relative, atol=absolute)
+        bounds = {name: jnp.asarray(getattr(usual, name), dtype) for name in ("safety", "factormin", "factormax")}
+        return diffrax.PIDController(rtol=relative, atol=absolute, **bounds)
     if not isinstance(controller, diffrax.AbstractStepSizeController):
         raise TypeError(
             "controller: expected a step controller such as diffrax.PIDController(rtol, atol) or "

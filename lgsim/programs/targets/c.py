@@ -123,7 +123,7 @@ def _body(interface: Interface) -> str:
         read.update(x for x in statement.operands if 0 <= x < entries)
         first = statement.operands[0]
         of = kind[first] if first >= 0 else program.constants[-1 - first][0]
-        pattern = _filled(OPERATORS.get(statement.op), "f" if of == "float32" else "", TYPES[statement.kind])
+        pattern = filled(OPERATORS.get(statement.op), "f" if of == "float32" else "", TYPES[statement.kind])
         right = expression(statement, of, list(map(text, statement.operands)), {statement.op: pattern}, "C")
         lines.append(f"const {TYPES[statement.kind]} t{entries + i} = {right};")
     for each, port in zip(interface.results, program.outputs, strict=True):
@@ -141,9 +141,10 @@ def _body(interface: Interface) -> str:
     return "".join(f"    {line}\n" for line in [*unused, *lines])
 
 
-def _filled(pattern: Any, single: str, of: str) -> Any:
+def filled(pattern: Any, single: str, of: str) -> Any:
+    """A pattern of ``OPERATORS`` with the letter ``single`` of a precision and the type ``of`` of the result."""
     if isinstance(pattern, tuple):
-        return tuple(_filled(each, single, of) for each in pattern)
+        return tuple(filled(each, single, of) for each in pattern)
     return None if pattern is None else pattern.replace("{s}", single).replace("{type}", of)
 
 

@@ -1,0 +1,182 @@
+"""Functions of one state, in a batch, as one kernel of CUDA, compiled by NVRTC and launched by XLA."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from lgsim.programs.call import LEAST, read_once
+from lgsim.programs.nvrtc import Compiled, nvrtc
+from lgsim.programs.program import Program
+from lgsim.programs.shared_part import hoisted
+from lgsim.programs.store import read_entry, write_entry
+from lgsim.programs.targets.cuda import BLOCK, Cuda
+from lgsim.programs.targets.source import Described, Interface
+from lgsim.xla import CUDA_SWITCH, CompiledBatch, ReadProgram, cuda_kernel_call, launches_kernels
+
+MOST = 30_000
+"""Longer programs of a state are left to XLA: their numbers leave the registers, their code the instruction cache."""
+
+PORTS = 500
+"""Programs of more arguments and results are left to XLA: a kernel has 4 kB of parameters."""
+
+SPILLED = 8192
+"""Kernels that spill more bytes of a thread to memory are left to XLA, which moves about as much."""
+
+STATES = 2**31 - 1
+"""The most states of a batch: the text counts them by an int."""
+
+
+def compile_cuda_batch(closed: Any) -> ReadProgram | None:
+    """What makes one kernel of the program of one state, or None where XLA has to do it.
+
+    Args:
+        closed: The program of one state.
+    """
+    if not _serves():
+        return None
+    program = read_once(closed)
+    if program is None or len(program.statements) < LEAST:
+        return None
+    return _Read(program)
+
+
+@cache
+def _serves() -> bool:
+    """Whether kernels can be compiled and launched; the reason why not is told once."""
+    if nvrtc() is None:
+        reason = "there is no NVRTC (libnvrtc, package nvidia-cuda-nvrtc)"
+    elif not launches_kernels():
+        reason = "jaxlib has no call that launches kernels; a newer JAX with its plugin for CUDA has one"
+    else:
+        return True
+    warnings.warn(f"lgsim: XLA alone compiles for CUDA: {reason}", RuntimeWarning, stacklevel=2)
+    return False
+
+
+class _Read:
+    """A program that becomes a kernel."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @property
+    def digest(self) -> str:
+        """A hash of the program."""
+        return self._program.digest()
+
+    def __call__(self, shared: tuple[bool, ...]) -> CompiledBatch | None:
+        """The kernel for the card that ``cuda_kernels`` names, or None where there can be none (a warning)."""
+        given = [i for i, port in enumerate(self._program.inputs) if port.values]
+        short = self._program._replace(inputs=tuple(self._program.inputs[i] for i in given))
+        once = tuple(shared[i] for i in given)
+        try:
+            if len(given) + len(short.outputs) > PORTS:
+                raise NotImplementedError(f"{len(given) + len(short.outputs)} arrays are more than {PORTS}")
+            if all(once):
+                return _Whole(given, None, _Kernel(short, once))
+            first, second = hoisted(short, once)
+            if len(second.statements) > MOST:
+                raise NotImplementedError(f"{len(second.statements)} operations a state are more than {MOST}")
+            arrays = (True,) * len(first.outputs)
+            before = _Kernel(first, (True,) * len(first.inputs)) if first.outputs else None
+            return _Whole(given, before, _Kernel(second, (*once, *arrays)))
+        except (RuntimeError, NotImplementedError) as error:
+            warnings.warn(f"lgsim: no kernel of a program, XLA compiles it: {error}", RuntimeWarning, stacklevel=2)
+            return None
+
+
+NAME = "lgsim_kernel"
+
+
+def compiled_kernel(program: Program, shared: tuple[bool, ...], capability: int) -> Compiled:
+    """A program's kernel, from the user's cache where it is there.
+
+    Args:
+        program: The program; no input or output is without entries.
+        shared: Of each input, whether all states share it.
+        capability: Ten times the compute capability of the card.
+
+    Raises:
+        RuntimeError: there is no NVRTC, or it does not accept the text.
+        NotImplementedError: an operation has no text.
+    """
+    compiler = nvrtc()
+    if compiler is None:
+        raise RuntimeError("there is no NVRTC")
+    names = tuple(Described(f"a{i}") for i in range(len(program.inputs)))
+    results = tuple(Described(f"r{i}") for i in range(len(program.outputs)))
+    source = Cuda(shared)(Interface(NAME, program, names, results)).source
+    key = hashlib.sha256(f"{source} {compiler.version} {capability}".encode()).hexdigest()
+    kept = read_entry(f"ptx1_{key[:40]}")
+    if kept is not None:
+        numbers, _, ptx = kept.decode().partition("\n")
+        return Compiled(ptx, *map(int, numbers.split()))
+    made = compiler.compiled(source, capability)
+    write_entry(f"ptx1_{key[:40]}", f"{made.registers} {made.spilled}\n{made.ptx}".encode())
+    return made
+
+
+class _Kernel:
+    """A kernel as a function of arrays that JAX traces, for the card that ``cuda_kernels`` names.
+
+    Args:
+        program: The program; no input is without entries.
+        shared: Of each of its inputs, whether all states share it.
+
+    Raises:
+        RuntimeError, NotImplementedError: as ``compiled_kernel``, or it spills more than ``SPILLED``.
+    """
+
+    def __init__(self, program: Program, shared: tuple[bool, ...]) -> None:
+        self.kinds = [(np.dtype(port.kind), port.shape) for port in program.outputs]
+        self.made = [i for i, port in enumerate(program.outputs) if port.values]
+        self.shared, self.capability = shared, CUDA_SWITCH.value
+        short = program._replace(outputs=tuple(program.outputs[i] for i in self.made))
+        made = compiled_kernel(short, shared, self.capability) if self.made else Compiled("", 0, 0)
+        # one thread may spill what it likes
+        if made.spilled > SPILLED and not all(shared):
+            raise NotImplementedError(f"its kernel spills {made.spilled} bytes a thread, more than {SPILLED}")
+        self.ptx = made.ptx
+
+    def __call__(self, leaves: Sequence[Array], states: int) -> list[Array]:
+        """The results (*own, states) of leaves (*own,), those that are shared, or (*own, states).
+
+        Raises:
+            ValueError: the batch is too large.
+        """
+        out = [jnp.zeros((*shape, states), dtype) for dtype, shape in self.kinds]
+        if not self.made or not states:
+            return out
+        threads = 1 if all(self.shared) else states
+        if threads > STATES:
+            raise ValueError(f"batch: expected at most {STATES} states, got {threads}; take tiles of it")
+        results = [jax.ShapeDtypeStruct((*self.kinds[i][1], threads), self.kinds[i][0]) for i in self.made]
+        call = cuda_kernel_call(NAME, self.ptx, BLOCK, self.capability, threads, results)
+        for i, x in zip(self.made, call(*leaves), strict=True):
+            out[i] = jnp.broadcast_to(x, out[i].shape)
+        return out
+
+
+class _Whole:
+    """A program as a kernel of one thread for what all states share, and one of a thread for each state."""
+
+    def __init__(self, given: list[int], before: _Kernel | None, each: _Kernel) -> None:
+        self._given, self._before, self._each = given, before, each
+
+    def __call__(self, leaves: Sequence[Array], states: int) -> list[Array]:
+        """As ``_Kernel`` does."""
+        leaves = [leaves[i] for i in self._given]
+        if self._before is None:
+            return self._each(leaves, states)
+        shared = [x for x, once in zip(leaves, self._each.shared, strict=False) if once]
+        arrays = [x[..., 0] for x in self._before(shared, 1)]
+        return self._each([*leaves, *arrays], states)
