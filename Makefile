@@ -5,6 +5,7 @@ WORKERS ?= 2
 ARGS ?=
 ROBOT ?=
 PART ?= 1/1
+DIST ?=
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -19,7 +20,7 @@ test slow quick float32 exhaustive: export XLA_FLAGS ?= --xla_backend_optimizati
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLBACKEND ?= Agg
 
-.PHONY: demo test slow quick float32 exhaustive lint types wheel bench-quick clean
+.PHONY: demo test slow quick float32 exhaustive lint types wheel public-names bench-quick clean
 
 # A machine's file in ROBOT takes the place of the arm that comes with lgsim.
 demo: $(READY)
@@ -49,8 +50,13 @@ lint: $(READY)
 types: $(READY)
 	$(RUN) -m pyright --pythonpath $(RUN)
 
+# DIST names a folder that gets the wheel and the source distribution, once they have passed.
 wheel: $(READY)
-	.ci/wheel $(RUN)
+	.ci/wheel $(RUN) $(DIST)
+
+# The record of public names, after a line in the CHANGELOG.
+public-names: $(READY)
+	$(RUN) -m tests.public_record
 
 bench-quick: $(READY)
 	@for file in $(BENCHMARKS); do echo "== $$file"; $(RUN) $$file --quick || exit 1; done

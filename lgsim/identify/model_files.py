@@ -13,6 +13,7 @@ import numpy as np
 
 from lgsim.multibody.model import Model
 from lgsim.multibody.serialization import from_record, to_record
+from lgsim.support.files import OtherFormat, check_format
 
 Content = TypeVar("Content")
 _PREFIX = "model."
@@ -52,7 +53,7 @@ def read(
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is a file of another kind.
+        ValueError: it is a file of another kind, or in another version of its format.
     """
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
@@ -60,10 +61,11 @@ def read(
         with np.load(path, allow_pickle=False) as file:
             stored = {name: file[name] for name in file}
         about = json.loads(str(stored.pop("about")))
-        if about["format"] != kind:
-            raise KeyError(about["format"])
+        check_format(path, about["format"], kind)
         numbers = {name.removeprefix(_PREFIX): x for name, x in stored.items() if name.startswith(_PREFIX)}
         arrays = {name: x for name, x in stored.items() if not name.startswith(_PREFIX)}
         return build(about, from_record(about["topology"], numbers), arrays)
+    except OtherFormat:
+        raise
     except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
         raise ValueError(f"{path}: expected a {what} that lgsim wrote, got something else") from None

@@ -18,7 +18,7 @@ import numpy as np
 from lgsim.integrators.step_error import StepError
 from lgsim.multibody.serialization import from_record, to_record
 from lgsim.simulation import trajectory_mcap
-from lgsim.support.files import write_whole
+from lgsim.support.files import OtherFormat, check_format, write_whole
 from lgsim.support.packages import package
 
 Function = TypeVar("Function", bound=Callable)
@@ -56,7 +56,8 @@ def load(path: Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no such file, or the ending is neither ``.npz`` nor ``.parquet``.
+        ValueError: it is no such file, or of another version of the format, or the ending is neither ``.npz`` nor
+            ``.parquet``.
         ModuleNotFoundError: pyarrow is missing for ``.parquet``.
     """
     read = _by_ending(_READERS, path)
@@ -112,9 +113,12 @@ def _from_npz(path: Path) -> dict[str, Any]:
     try:
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
+            check_format(path, about["format"], _FORMAT)
             numbers = {name.removeprefix("model."): file[name] for name in file if name.startswith("model.")}
             error = file["step_error"] if "step_error" in file else None
             return _fields(about, [file[name] for name in _ARRAYS], numbers, error)
+    except OtherFormat:
+        raise
     except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
         raise ValueError(f"{path}: expected a trajectory that lgsim wrote, got something else") from None
 
@@ -150,7 +154,10 @@ def _from_parquet(path: Path) -> dict[str, Any]:
         table = arrow.parquet.read_table(path)
         extra = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
         about, plain = json.loads(extra["lgsim"]), json.loads(extra["lgsim.model"])
-    except (KeyError, ValueError, arrow.ArrowException):
+        check_format(path, about["format"], _FORMAT)
+    except OtherFormat:
+        raise
+    except (KeyError, TypeError, ValueError, arrow.ArrowException):
         raise ValueError(f"{path}: expected a trajectory that lgsim wrote, got something else") from None
     numbers = {name: np.array(flat, dtype).reshape(shape) for name, (dtype, shape, flat) in plain.items()}
     names, n = table.column_names, table.num_rows

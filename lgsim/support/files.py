@@ -55,3 +55,29 @@ def named_file(path: Path) -> Iterator[None]:
         if error.errno is None or error.filename is not None:
             raise
         raise type(error)(error.errno, error.strerror, str(path)) from error
+
+
+class OtherFormat(ValueError):
+    """A file of lgsim in another version of its format than the one that is read."""
+
+
+def check_format(path: Path, found: object, expected: str) -> None:
+    """Whether a file's header names the format that its reader knows.
+
+    Args:
+        path: The file, for the message.
+        found: What the header names.
+        expected: What it should name, such as "lgsim trajectory 1": the kind, and the version of its format.
+
+    Raises:
+        OtherFormat: it is the kind, in another version.
+        ValueError: it is no such file.
+    """
+    if found == expected:
+        return
+    if isinstance(found, str) and found.rpartition(" ")[0] == expected.rpartition(" ")[0]:
+        raise OtherFormat(
+            f"{path}: expected the format {expected!r}, got {found!r}: "
+            "read it with the lgsim that wrote it, or a newer one"
+        )
+    raise ValueError(f"{path}: expected the format {expected!r}, got {found!r}")

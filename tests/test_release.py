@@ -1,0 +1,66 @@
+"""What is said about a release once, and nowhere otherwise."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import lgsim
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_the_version_stands_once():
+    """The installed one is that of pyproject.toml; neither the checks nor the citation repeat it."""
+    assert re.fullmatch(r"\d+\.\d+\.\d+", PROJECT["version"])
+    for name in (".ci/run", ".ci/wheel", "CITATION.cff", "Makefile", "lgsim/__init__.py", "lgsim/__init__.pyi"):
+        assert PROJECT["version"] not in (ROOT / name).read_text(encoding="utf-8"), name
+    assert "Typing :: Typed" in PROJECT["classifiers"] and (Path(lgsim.__file__).parent / "py.typed").is_file()
+
+
+def test_pythons_of_the_classifiers_are_allowed_and_tested():
+    named = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", c)]
+    assert PROJECT["requires-python"] == f">={named[0]}"
+    assert f'pythonVersion = "{named[0]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f"python{named[-1]}" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_citation_is_of_this_project():
+    lines = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    plain = dict(line.split(": ", 1) for line in lines if re.match(r"[a-z-]+: ", line))
+    assert plain["cff-version"] == "1.2.0" and plain["type"] == "software" and plain["license"] == PROJECT["license"]
+    assert plain["title"].strip('"').startswith("lgsim: ") and plain["message"]
+    authors = lines[lines.index("authors:") + 1]
+    assert authors == f"  - name: {PROJECT['authors'][0]['name']}"
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_run_what_anyone_can_run(path):
+    """A workflow has no commands of its own; what it may write is an identity for trusted publishing."""
+    text = path.read_text(encoding="utf-8")
+    for command in re.findall(r"\brun: *(.*)", text):
+        made = re.fullmatch(r"make ([a-z-]+)( DIST=dist)?", command)
+        assert command == ".ci/run" or (made and re.search(rf"^{made[1]}:", MAKEFILE, re.MULTILINE)), command
+    assert set(re.findall(r"^ *([a-z-]+): write", text, re.MULTILINE)) <= {"id-token"}
+    assert "permissions:\n  contents: read\n" in text and "secrets." not in text
+
+
+def test_workflows_are_there():
+    assert {path.stem for path in WORKFLOWS} >= {"checks", "release"}
+
+
+def test_no_registry_s_host_is_written():
+    """Where packages come from is a setting of whoever installs, such as a mirror."""
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if files.returncode:
+        pytest.skip("no git repository")
+    hosts = re.compile("|".join([r"py" + r"pi\.(org|python)", r"pythonho" + r"sted\.", r"ana" + r"conda\.(org|com)"]))
+    for name in files.stdout.splitlines():
+        path = ROOT / name
+        if path.suffix in {".md", ".toml", ".txt", ".yml", ".cff", ".py", ".lock", ".ipynb", ""} and path.is_file():
+            assert not hosts.search(path.read_text(encoding="utf-8", errors="replace")), name
