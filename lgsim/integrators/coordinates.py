@@ -29,6 +29,7 @@ from lgsim.lie.product import Product as GroupProduct
 
 Vector = Float[Array, " algebra"]
 Matrix = Float[Array, "algebra algebra"]
+Vectors = Float[Array, "#*batch algebra"]
 
 
 class Coordinates(ABC):
@@ -204,6 +205,8 @@ class GroupCayley(NamedTuple):
         dcayinv: ``dcayinv(u, v)``, the inverse of its differential in space form at u, applied to v, (dim,).
         cayinv: ``cayinv(g)``, the algebra vector (dim,) of an element; None if only Munthe-Kaas methods are asked for.
         dcay: ``dcay(u, v)``, the differential itself; None likewise.
+
+    Both differentials broadcast over leading axes.
     """
 
     cay: Callable[[Vector], Element]
@@ -243,7 +246,7 @@ def _(group: Euclidean) -> GroupCayley:
 def _(group: GroupProduct) -> GroupCayley:
     maps, dims = [group_cayley(each) for each in group.groups], group.dims
 
-    def dcayinv(u: Vector, v: Vector) -> Vector:
+    def dcayinv(u: Vectors, v: Vectors) -> Float[Array, "*sizes algebra"]:
         return join([m.dcayinv(x, w) for m, x, w in zip(maps, split(u, dims), split(v, dims), strict=True)])
 
     def cay(u: Vector) -> Element:
@@ -257,7 +260,7 @@ def _(group: GroupProduct) -> GroupCayley:
     def cayinv(g: Element) -> Vector:
         return join([inverse(x) for inverse, x in zip(inverses, g, strict=True)])
 
-    def dcay(u: Vector, v: Vector) -> Vector:
+    def dcay(u: Vectors, v: Vectors) -> Float[Array, "*sizes algebra"]:
         return join([slope(x, w) for slope, x, w in zip(slopes, split(u, dims), split(v, dims), strict=True)])
 
     return GroupCayley(cay, dcayinv, cayinv, dcay)

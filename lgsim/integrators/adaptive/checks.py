@@ -116,7 +116,8 @@ def step_controller(
                 )
         # diffrax chooses between these: of Python's numbers a choice would be of float64
         usual = diffrax.PIDController(rtol=relative, atol=absolute)
-        bounds = {name: jnp.asarray(getattr(usual, name), dtype) for name in ("safety", "factormin", "factormax")}
+        names = ("safety", "factormin", "factormax")
+        bounds: dict[str, Any] = {name: jnp.asarray(getattr(usual, name), dtype) for name in names}
         return diffrax.PIDController(rtol=relative, atol=absolute, **bounds)
     if not isinstance(controller, diffrax.AbstractStepSizeController):
         raise TypeError(
