@@ -62,19 +62,19 @@ FUNCTIONS = {
 # (launches, bytes a state; statements of one kernel, bytes spilled; launches with kernels of lgsim's own) at most: a
 # tenth above what jax 0.10.2 gives
 BOUNDS = {
-    ("Panda", "float32", "forward dynamics"): (370, 11_600, 3_240, 0, 6),
-    ("Panda", "float32", "inverse dynamics"): (112, 5_750, 1_560, 0, 6),
-    ("Panda", "float32", "mass matrix"): (222, 8_210, 1_920, 0, 6),
-    ("Panda", "float32", "forward kinematics"): (140, 6_560, 603, 0, 18),
-    ("Panda", "float32", "products"): (1_220, 37_400, 8_480, 580, 11),
-    ("Panda", "float32", "all Jacobians"): (1_170, 45_100, 8_930, 2_360, 10),
-    ("Panda", "float32", "MK4 step"): (3_020, 86_900, 13_300, 0, 6),
-    ("Panda", "float32", "gradient of a step"): (7_730, 200_500, 34_600, 5_620, 166),
-    ("Panda", "float64", "forward dynamics"): (250, 22_000, 3_300, 0, 6),
-    ("ANYmal", "float32", "forward dynamics"): (945, 37_900, 5_830, 0, 6),
-    ("ANYmal", "float32", "products"): (3_800, 122_400, 15_100, 4_020, 11),
-    ("ANYmal", "float32", "MK4 step"): (11_900, 492_000, 25_200, 540, 91),
-    ("Talos", "float32", "forward dynamics"): (2_440, 99_000, 15_200, 2_610, 6),
+    ("Panda", "float32", "forward dynamics"): (370, 11_600, 3_240, 0, 2),
+    ("Panda", "float32", "inverse dynamics"): (112, 5_750, 1_560, 0, 2),
+    ("Panda", "float32", "mass matrix"): (222, 8_210, 1_920, 0, 2),
+    ("Panda", "float32", "forward kinematics"): (140, 6_560, 603, 0, 3),
+    ("Panda", "float32", "products"): (1_220, 37_400, 8_480, 580, 4),
+    ("Panda", "float32", "all Jacobians"): (1_170, 45_100, 8_930, 2_360, 2),
+    ("Panda", "float32", "MK4 step"): (3_020, 86_900, 13_300, 0, 5),
+    ("Panda", "float32", "gradient of a step"): (7_730, 200_500, 34_600, 5_620, 163),
+    ("Panda", "float64", "forward dynamics"): (250, 22_000, 3_300, 0, 2),
+    ("ANYmal", "float32", "forward dynamics"): (945, 37_900, 5_830, 0, 2),
+    ("ANYmal", "float32", "products"): (3_800, 122_400, 15_100, 4_020, 5),
+    ("ANYmal", "float32", "MK4 step"): (11_900, 492_000, 25_200, 540, 85),
+    ("Talos", "float32", "forward dynamics"): (2_440, 99_000, 15_200, 2_610, 2),
 }
 QUICK = (("Panda", "float32", "forward dynamics"), ("Panda", "float32", "inverse dynamics"))
 CALLS = ("__cublas$gemm", "__cublas$lt$matmul", "triton_kernel_call_ffi")

@@ -18,7 +18,7 @@ from lgsim.programs.nvrtc import Compiled, nvrtc
 from lgsim.programs.program import Program
 from lgsim.programs.shared_part import hoisted
 from lgsim.programs.store import read_entry, write_entry
-from lgsim.programs.targets.cuda import BLOCK, Cuda
+from lgsim.programs.targets.cuda import BLOCK, Cuda, is_row
 from lgsim.programs.targets.source import Described, Interface
 from lgsim.xla import CUDA_SWITCH, CompiledBatch, ReadProgram, cuda_kernel_call, launches_kernels
 
@@ -30,6 +30,10 @@ PORTS = 500
 
 SPILLED = 8192
 """Kernels that spill more bytes of a thread to memory are left to XLA, which moves about as much."""
+
+ROWS = 64
+"""Arrays of at most this many numbers a state are taken as they lie where a batch comes first, a row a state: a block's
+rows stay in the cache that its threads share. Larger ones are turned before."""
 
 STATES = 2**31 - 1
 """The most states of a batch: the text counts them by an int."""
@@ -114,7 +118,7 @@ def compiled_kernel(program: Program, shared: tuple[bool, ...], capability: int)
         raise RuntimeError("there is no NVRTC")
     names = tuple(Described(f"a{i}") for i in range(len(program.inputs)))
     results = tuple(Described(f"r{i}") for i in range(len(program.outputs)))
-    source = Cuda(shared)(Interface(NAME, program, names, results)).source
+    source = Cuda(shared, rows=ROWS)(Interface(NAME, program, names, results)).source
     key = hashlib.sha256(f"{source} {compiler.version} {capability}".encode()).hexdigest()
     kept = read_entry(f"ptx1_{key[:40]}")
     if kept is not None:
@@ -141,6 +145,10 @@ class _Kernel:
         self.made = [i for i, port in enumerate(program.outputs) if port.values]
         self.shared, self.capability = shared, CUDA_SWITCH.value
         short = program._replace(outputs=tuple(program.outputs[i] for i in self.made))
+        once = (*shared, *(False for _ in self.made))
+        self.rows = [
+            is_row(port, ROWS) and not alone for port, alone in zip((*short.inputs, *short.outputs), once, strict=True)
+        ]
         made = compiled_kernel(short, shared, self.capability) if self.made else Compiled("", 0, 0)
         # one thread may spill what it likes
         if made.spilled > SPILLED and not all(shared):
@@ -160,7 +168,7 @@ class _Kernel:
         if threads > STATES:
             raise ValueError(f"batch: expected at most {STATES} states, got {threads}; take tiles of it")
         results = [jax.ShapeDtypeStruct((*self.kinds[i][1], threads), self.kinds[i][0]) for i in self.made]
-        call = cuda_kernel_call(NAME, self.ptx, BLOCK, self.capability, threads, results)
+        call = cuda_kernel_call(NAME, self.ptx, BLOCK, self.capability, threads, results, self.rows)
         for i, x in zip(self.made, call(*leaves), strict=True):
             out[i] = jnp.broadcast_to(x, out[i].shape)
         return out

@@ -59,7 +59,13 @@ def _launch(triton: Any, name: str, ptx: str, block: int, capability: int, state
 
 
 def cuda_kernel_call(
-    name: str, ptx: str, block: int, capability: int, states: int, results: Sequence[jax.ShapeDtypeStruct]
+    name: str,
+    ptx: str,
+    block: int,
+    capability: int,
+    states: int,
+    results: Sequence[jax.ShapeDtypeStruct],
+    rows: Sequence[bool],
 ) -> Callable[..., list[Array]]:
     """The function of arrays that a kernel is, whose arguments are all operands, all results and the number of states.
 
@@ -70,12 +76,20 @@ def cuda_kernel_call(
         capability: Ten times the compute capability.
         states: The number of states, a thread each.
         results: Shapes and dtypes.
+        rows: Of each operand and result, whether its last axis stands first in memory: XLA then moves nothing where
+            a batch came first.
     """
     triton = importlib.import_module("jaxlib.gpu_triton")
 
     def call(*operands: Array) -> list[Array]:
         text = _launch(triton, name, ptx, block, capability, states, len(operands) + len(results))
-        made = jax.ffi.ffi_call(_LAUNCH, list(results))
+        orders = [
+            (x.ndim - 1, *range(x.ndim - 1)) if row else None
+            for x, row in zip([*operands, *results], rows, strict=True)
+        ]
+        made = jax.ffi.ffi_call(
+            _LAUNCH, list(results), input_layouts=orders[: len(operands)], output_layouts=orders[len(operands) :]
+        )
         return list(made(*operands, name=name, opaque=text))
 
     return call

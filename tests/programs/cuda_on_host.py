@@ -34,8 +34,8 @@ needs_compiler = pytest.mark.skipif(
 class Kernels:
     """Kernels of ``Code``, called as ``kernels.name(*arrays)`` on arrays with the states last, in one library."""
 
-    def __init__(self, codes, folder, shared=(), block=128):
-        self.shared, self.block = shared, block
+    def __init__(self, codes, folder, shared=(), block=128, rows=1):
+        self.shared, self.block, self.rows = shared, block, rows
         text = WORDS
         for code in codes:
             ports = zip(
@@ -64,12 +64,24 @@ extern "C" void {code.name}_on_host({arguments}, {steps}int n) {{
         """The results (*own, states) of arrays (*own, states), or (*own) where all states share them."""
         program = self.codes[name].program
         shared = self.shared or (False,) * len(arrays)
-        given = [np.ascontiguousarray(x, port.kind) for x, port in zip(arrays, program.inputs, strict=True)]
         if states is None:
-            (states,) = {x.shape[-1] for x, once in zip(given, shared, strict=True) if not once}
+            (states,) = {x.shape[-1] for x, once in zip(arrays, shared, strict=True) if not once}
+        given = [
+            np.ascontiguousarray(x if once else self._turned(x, port), port.kind)
+            for x, port, once in zip(arrays, program.inputs, shared, strict=True)
+        ]
         # what no thread writes is none of the right numbers
-        made = [np.full((*port.shape, states), 77, port.kind) for port in program.outputs]
+        made = [np.full_like(self._turned(np.empty((*port.shape, states)), port), 77, port.kind, "C")
+                for port in program.outputs]  # fmt: skip
         pointers = [x.ctypes.data_as(ctypes.c_void_p) for x in (*given, *made)]
         numbers = [] if steps is None else [ctypes.c_int(steps)]
         self.library[f"{name}_on_host"](*pointers, *numbers, ctypes.c_int(states))
-        return made
+        return [
+            np.moveaxis(x, 0, -1) if self._is_row(port) else x for x, port in zip(made, program.outputs, strict=True)
+        ]
+
+    def _is_row(self, port):
+        return 1 < np.prod(port.shape) <= self.rows
+
+    def _turned(self, x, port):
+        return np.moveaxis(x, -1, 0) if self._is_row(port) else x

@@ -84,6 +84,22 @@ def test_constants_read_back(kind, tmp_path):
     assert "INFINITY" not in code.source and "NAN" not in code.source and "#include" not in code.source
 
 
+@pytest.mark.parametrize("rows", (1, 3, 6))
+def test_arrays_with_the_states_first(rows, tmp_path):
+    """Of a matrix of six entries, a vector of three and a number: those of at most so many entries are rows."""
+    rng = np.random.default_rng(1)
+    given = [rng.normal(size=(*shape, STATES)) for shape in ((2, 3), (3,), ())]
+    f = lambda a, x, s: (a @ x * s, a + s, s * s)  # noqa: E731
+    code = kernel_of(f, [jax.ShapeDtypeStruct(x.shape[:-1], "float64") for x in given], rows=rows)
+    for name, size, first in (("x0", "[2][3]", rows >= 6), ("x1", "[3]", rows >= 3)):
+        assert f"double {name}{f'[n]{size}' if first else f'{size}[n]'}\n" in code.source
+    assert ("x0[5 + 6 * (long long) i]" in code.source) == (rows >= 6)
+    for got, want in zip(
+        Kernels([code], tmp_path, rows=rows)("k", *given), jax.vmap(f, -1, -1)(*map(jnp.asarray, given)), strict=True
+    ):
+        np.testing.assert_allclose(got, want, rtol=1e-14, atol=1e-14)
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("kind", ("float64", "float32"))
 @pytest.mark.parametrize("seed", (0, 2))

@@ -39,13 +39,15 @@ class Host:
     def compiled(self, program, shared, capability):
         names = tuple(Described(f"a{i}") for i in range(len(program.inputs)))
         results = tuple(Described(f"r{i}") for i in range(len(program.outputs)))
-        code = Cuda(shared)(Interface("lgsim_kernel", program, names, results))
+        code = Cuda(shared, rows=cuda_call.ROWS)(Interface("lgsim_kernel", program, names, results))
         self.kernels.append((code, shared))
         return Compiled(str(len(self.kernels) - 1), 0, 0)
 
-    def call(self, name, ptx, block, capability, states, results):
+    def call(self, name, ptx, block, capability, states, results, rows):
         code, shared = self.kernels[int(ptx)]
-        kernels = Kernels([code], Path(tempfile.mkdtemp(dir=self.folder)), shared, block)
+        ports = [*zip(code.program.inputs, shared, strict=True), *((port, False) for port in code.program.outputs)]
+        assert rows == [not once and 1 < np.prod(port.shape) <= cuda_call.ROWS for port, once in ports]
+        kernels = Kernels([code], Path(tempfile.mkdtemp(dir=self.folder)), shared, block, cuda_call.ROWS)
 
         def launch(*arrays):
             self.launches += 1

@@ -46,20 +46,22 @@ class Cuda:
     """CUDA C++ as a target: one kernel, whose thread i computes the state i of a batch.
 
     An array of entries in row-major order has the states as its last axis: the entry k of the state i is
-    ``x[k * n + i]``, so that neighboring threads read neighboring numbers. An array that all states share has no such
-    axis. The last argument of the kernel is ``n``, the number of states, below 2^31; blocks have ``block`` threads
-    each, and there are ``ceil(n / block)`` of them. Products and sums may be contracted (fma) by the compiler, nothing
-    else is reordered.
+    ``x[k * n + i]``, so that neighboring threads read neighboring numbers. One of at most ``rows`` entries has them as
+    its first: a state is a row, ``x[i * size + k]``, and the rows of a block come once into the cache. An array that
+    all states share has no such axis. The last argument of the kernel is ``n``, the number of states, below 2^31;
+    blocks have ``block`` threads each, and there are ``ceil(n / block)`` of them. Products and sums may be contracted
+    (fma) by the compiler, nothing else is reordered.
 
     Args:
         shared: Of each argument, whether all states share it; by default none.
         carried: With k above 0 the program is a step: its k results are its first k arguments after the step, and the
             kernel takes ``steps`` of them, an argument before ``n``, with the state in registers between.
         block: Threads of a block.
+        rows: Arrays of at most this many entries have the states as their first axis; by default only those of one.
     """
 
-    def __init__(self, shared: Sequence[bool] = (), carried: int = 0, block: int = BLOCK) -> None:
-        self.shared, self.carried, self.block = tuple(shared), carried, block
+    def __init__(self, shared: Sequence[bool] = (), carried: int = 0, block: int = BLOCK, rows: int = 1) -> None:
+        self.shared, self.carried, self.block, self.rows = tuple(shared), carried, block, rows
 
     def __call__(self, interface: Interface) -> Code:
         """The text of a program.
@@ -80,7 +82,7 @@ class Cuda:
         self._check_carried(interface, shared)
         bounds = f"__launch_bounds__({self.block})"
         head = f'extern "C" __global__ void {bounds}\n{interface.name}({self._arguments(interface)})'
-        lines = _Lines(interface, shared, self.carried).lines
+        lines = _Lines(interface, shared, self.carried, self.rows).lines
         body = "".join(f"    {line}\n" for line in lines)
         return Code(interface.name, f"{self._comment(interface, shared)}\n{head}\n{{\n{body}}}\n", "", ".cu", interface)
 
@@ -110,10 +112,12 @@ class Cuda:
             ("Results", interface.results, interface.program.outputs, (False,) * len(interface.results)),
         )
         for title, described, ports, alone in sections:
-            lines.append(f"{title}, arrays in row-major order, the states last:")
+            lines.append(f"{title}, arrays in row-major order, n states:")
             for each, port, once in zip(described, ports, alone, strict=True):
-                size = "".join(f"[{n}]" for n in port.shape) + ("" if once else "[n]")
-                lines.append(f"  {TYPES[port.kind]} {each.name}{size}")
+                sizes = [f"[{n}]" for n in port.shape]
+                if not once:
+                    sizes.insert(0 if is_row(port, self.rows) else len(sizes), "[n]")
+                lines.append(f"  {TYPES[port.kind]} {each.name}{''.join(sizes)}")
                 lines += [f"    {line}" for line in each.about]
             lines.append("")
         lines.append(f"A state a thread, {self.block} threads a block. Operations of a state: {interface.counts()}.")
@@ -124,7 +128,7 @@ class Cuda:
 class _Lines:
     """The lines of a kernel."""
 
-    def __init__(self, interface: Interface, shared: Sequence[bool], carried: int) -> None:
+    def __init__(self, interface: Interface, shared: Sequence[bool], carried: int, rows: int) -> None:
         self.interface, self.program = interface, interface.program
         self.kind, self.entries = kinds(self.program), self.program.entries
         used = used_inputs(self.program)
@@ -134,7 +138,7 @@ class _Lines:
             kept = "" if place < carried else "const "
             for k in range(len(port.values)):
                 if first + k in used or place < carried:
-                    at = str(k) if once else _place(k)
+                    at = str(k) if once else _place(k, port, rows)
                     self.lines.append(f"{kept}{TYPES[port.kind]} t{first + k} = {each.name}[{at}];")
             first += len(port.values)
         if carried:
@@ -144,7 +148,7 @@ class _Lines:
         results = list(zip(interface.results, self.program.outputs, strict=True))
         if not carried:
             for each, port in results:
-                self.lines += [f"{each.name}[{_place(k)}] = {self._text(x)};" for k, x in _of(port)]
+                self.lines += [f"{each.name}[{_place(k, port, rows)}] = {self._text(x)};" for k, x in _of(port)]
             return
         moved = [x for _, port in results for _, x in _of(port)]
         # all of them before the first changes: a number may move to another one's place
@@ -156,7 +160,7 @@ class _Lines:
         j = 0
         for each, port in results:
             for k, _ in _of(port):
-                self.lines.append(f"{each.name}[{_place(k)}] = t{j};")
+                self.lines.append(f"{each.name}[{_place(k, port, rows)}] = t{j};")
                 j += 1
 
     def _right(self, statement: Any) -> str:
@@ -181,8 +185,15 @@ def _of(port: Port) -> list[tuple[int, int]]:
     return list(enumerate(port.values))
 
 
-def _place(entry: int) -> str:
+def is_row(port: Port, rows: int) -> bool:
+    """Whether a state's entries of an array are a row of it, where those of at most ``rows`` entries are."""
+    return 1 < len(port.values) <= rows
+
+
+def _place(entry: int, port: Port, rows: int) -> str:
     # beyond two thousand million numbers an int is too short
+    if is_row(port, rows):
+        return f"{entry} + {len(port.values)} * (long long) i"
     return f"{entry} * (long long) n + i" if entry > 1 else "n + (long long) i" if entry else "i"
 
 
