@@ -29,9 +29,9 @@ demo: $(READY)
 test: $(READY)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m "not slow" tests $(ARGS)
 
-# What takes seconds each, most of them to compile long programs; the notebooks.
+# What takes seconds each, most of them to compile long programs; the notebooks. PART=1/2 runs the first half of them.
 slow: $(READY)
-	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m slow tests $(ARGS)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m slow --part $(PART) tests $(ARGS)
 
 # One method of each engine, one tree, one task of each folder: for the loop of an editor.
 quick: $(READY)
