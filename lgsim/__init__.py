@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lgsim.support.batch_compiler import register_batch_compiler
+from lgsim.support.batch_compiler import register_batch_compiler, register_loop_compiler
 from lgsim.support.packages import own_version
 from lgsim.support.public_names import public_names
 
@@ -55,6 +55,14 @@ def _compile_cuda_batch(program: Any) -> Any:
     return compile_cuda_batch(program)
 
 
+def _compile_cuda_loop(program: Any, carried: int, steps: int) -> Any:
+    """One kernel of a loop of a step, see ``lgsim.programs.cuda_call``."""
+    from lgsim.programs.cuda_call import compile_cuda_loop
+
+    return compile_cuda_loop(program, carried, steps)
+
+
 # this file runs before any part of lgsim, whichever is imported first
 register_batch_compiler(_compile_batch)
 register_batch_compiler(_compile_cuda_batch, "cuda")
+register_loop_compiler(_compile_cuda_loop, "cuda")

@@ -24,7 +24,7 @@ from jaxtyping import Float, Int, PyTree, Shaped
 from lgsim.integrators.method import Field, Method, Number, count, scalar, state
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
-from lgsim.xla import save_marked_values, straight_line
+from lgsim.xla import save_marked_values, straight_line, straight_line_loop
 
 
 class RESULTS(eqx.Enumeration):
@@ -153,8 +153,9 @@ def _raise_unless_solved(
         )
 
 
-# the norm of the error estimate and the relative residual of one step
+# the norm of the error estimate and the relative residual of one step, and of the steps of an interval
 Monitors = tuple[Float[Array, ""] | None, Float[Array, ""] | None]
+IntervalMonitors = tuple[Float[Array, " steps"] | None, Float[Array, " steps"] | None]
 SavedStep = tuple[Point, Float[Array, ""] | None, Float[Array, ""] | None]
 SavedInterval = tuple[Point, Float[Array, ""] | None, Float[Array, " steps"] | None]
 
@@ -167,21 +168,31 @@ def _run(
     """``integrate`` of checked arguments."""
 
     def step(y: Point, k: Int[Array, ""]) -> tuple[Point, Monitors]:
-        return step_with(y, k, jax.tree.map(lambda x: x[k], inputs))
+        return line(y, k, jax.tree.map(lambda x: x[k], inputs))
 
-    @straight_line
-    def step_with(y: Point, k: Int[Array, ""], row: PyTree[Array]) -> tuple[Point, Monitors]:
+    def step_with(y: Point, k: Int[Array, ""], row: PyTree[Array] = None) -> tuple[Point, Monitors]:
         step_args = args if inputs is None else (args, row)
         y1, error, residual = method.monitored_step(action, field, t0 + k.astype(dt.dtype) * dt, y, dt, step_args)
         y1 = action.restore(field, y1, step_args)
         return y1, (None if error is None else norm(error) if error.ndim else error, residual)
 
+    line = straight_line(step_with)
+
     def saved_step(y: Point, k: Int[Array, ""]) -> tuple[Point, SavedStep]:
         y1, monitors = step(y, k)
         return y1, (y1, *monitors)
 
+    def interval(y: Point, start: Int[Array, ""]) -> tuple[Point, IntervalMonitors]:
+        def steps_from(y: Point, start: Int[Array, ""]) -> tuple[Point, IntervalMonitors]:
+            return loop(lambda c, i: step(c, start + i), y, save_every)
+
+        # a row of the inputs is picked by the number of the step, which a program of one state cannot do
+        if inputs is not None or isinstance(loop, FirstSteps):
+            return steps_from(y, start)
+        return straight_line_loop(step_with, steps_from, y, start, save_every)
+
     def saved_interval(y: Point, j: Int[Array, ""]) -> tuple[Point, SavedInterval]:
-        y1, (errors, residuals) = loop(lambda c, i: step(c, j * save_every + i), y, save_every)
+        y1, (errors, residuals) = interval(y, j * save_every)
         return y1, (y1, None if errors is None else jnp.max(errors), residuals)
 
     saved = steps // save_every

@@ -3,7 +3,7 @@
 What is written here changes how fast a program runs and what reverse mode keeps, never a result.
 """
 
-from lgsim.support.batch_compiler import register_batch_compiler
+from lgsim.support.batch_compiler import register_batch_compiler, register_loop_compiler
 from lgsim.xla.batching import (
     batch_last,
     change_along,
@@ -11,7 +11,6 @@ from lgsim.xla.batching import (
     native_derivative,
     native_with_derivatives,
     still,
-    straight_line,
 )
 from lgsim.xla.closures import opened
 from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, CompiledBatch, ReadProgram, cuda_kernels, llvm_lowering
@@ -29,6 +28,7 @@ from lgsim.xla.hints import (
     xla_options,
 )
 from lgsim.xla.loops import scan_last, where_last, while_last
+from lgsim.xla.straight_line import straight_line, straight_line_loop
 from lgsim.xla.tiling import tiled_vmap
 
 __all__ = [
@@ -55,11 +55,13 @@ __all__ = [
     "opened",
     "register_batch_compiler",
     "register_handler",
+    "register_loop_compiler",
     "save_in_checkpoint",
     "save_marked_values",
     "scan_last",
     "still",
     "straight_line",
+    "straight_line_loop",
     "strongly_typed",
     "tiled_vmap",
     "traced_platform",

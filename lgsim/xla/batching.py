@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache, partial, wraps
 from math import prod
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import ShapedArray, Tracer
+from jax.core import ShapedArray
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
@@ -24,7 +24,7 @@ from jax.interpreters import ad, batching, mlir
 from lgsim.support.batch_compiler import COMPILERS
 from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, BatchCompiler, CompiledBatch, ReadProgram
 from lgsim.xla.expansion import register_definition, register_expansion
-from lgsim.xla.hints import native_call, traced_platform
+from lgsim.xla.hints import native_call
 
 Result = TypeVar("Result")
 Rule = Callable[[tuple, tuple], tuple[Any, Any]]
@@ -131,7 +131,7 @@ class _Program:
         if key not in self._read:
             self._read[key] = compiler(self.traced(structure, *kinds)[0]), {}
         program, made = self._read[key]
-        return None if program is None else _made(program, made, shared)
+        return None if program is None else made_once(program, made, shared)
 
     def linear(self, structure: Any) -> int:
         """How many leaves, the last ones, it is linear in."""
@@ -140,11 +140,16 @@ class _Program:
 
 def batch_compiler(platform: str) -> BatchCompiler | None:
     """The compiler that is asked first on a platform, or None."""
+    return COMPILERS.get(compiler_name(platform) or "")
+
+
+def compiler_name(platform: str) -> str | None:
+    """The name of the compiler that is asked first on a platform, or None where none is."""
     name, switch = SWITCHES.get(platform, ("", None))
-    return COMPILERS.get(name) if switch is not None and switch.value else None
+    return name if switch is not None and switch.value else None
 
 
-def _made(program: ReadProgram, made: dict[Any, Any], shared: tuple[bool, ...]) -> CompiledBatch | None:
+def made_once(program: ReadProgram, made: dict[Any, Any], shared: tuple[bool, ...]) -> CompiledBatch | None:
     """What is compiled of a program, once for each kind of batch and card."""
     key = shared, CUDA_SWITCH.value
     if key not in made:
@@ -292,10 +297,11 @@ _compiled = jax.jit(_called.bind, static_argnames=("program", "structure", "rank
 @_called.def_impl
 def _(*leaves: Array, **params: Any) -> list[Array]:
     # without jit the primitive would end here again
-    return _run(*leaves, **params) if _without_jit() else _compiled(*leaves, **params)
+    return _run(*leaves, **params) if without_jit() else _compiled(*leaves, **params)
 
 
-def _without_jit() -> bool:
+def without_jit() -> bool:
+    """Whether JAX runs every operation by itself."""
     return jax.config.jax_disable_jit  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -443,7 +449,7 @@ def levels_primitive(
 
     def alone(*leaves: Any, **rest: Any) -> list[Array]:
         # without jit the primitive would end here again
-        f = partial(run, **rest) if _without_jit() else compiled(tuple(rest.items()))
+        f = partial(run, **rest) if without_jit() else compiled(tuple(rest.items()))
         return f(*leaves)
 
     primitive.def_impl(alone)
@@ -452,126 +458,6 @@ def levels_primitive(
     ad.primitive_jvps[primitive] = moved
     register_definition(primitive, run)
     return primitive
-
-
-def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
-    """``f`` of one state, as one program where another compiler than XLA takes it, else unchanged.
-
-    Its derivative, of any order and mode, is that of ``f``: no program, but what ``f`` calls may be some. A program is
-    exact for finite values; a product with a constant 0 is 0 in it, NaN and infinity included.
-
-    Args:
-        f: A function of pytrees of arrays; arrays that it closes over are operands where they are traced, and numbers
-            of the program where they are not.
-    """
-    known: dict[Any, _Traced] = {}
-
-    def trace(args: tuple, platform: str, compiler: BatchCompiler) -> _Traced:
-        """What is traced of the function; that without operands from outside serves every call of the same kinds."""
-        leaves, structure = jax.tree.flatten(args)
-        kinds = ((x.shape, x.dtype, x.weak_type) for x in leaves)
-        key = compiler, structure, jax.dtypes.canonicalize_dtype(int), *kinds
-        if key in known:
-            return known[key]
-        closed, out = jax.make_jaxpr(f, return_shape=True)(*args)
-        outside = [x for x in closed.consts if isinstance(x, Tracer)]
-
-        def opened(*operands: Array) -> list[Array]:
-            given = iter(operands)
-            consts = [next(given) if isinstance(x, Tracer) else x for x in closed.consts]
-            return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, consts))(*given)
-
-        jaxpr = jax.make_jaxpr(opened)(*outside, *leaves) if outside else closed
-        read = compiler(jaxpr)
-        traced = _Traced(jaxpr, outside, jax.tree.structure(out), None if read is None else _Line(read, platform))
-        if not outside:
-            known[key] = traced
-        return traced
-
-    @wraps(f)
-    def call(*args: Any) -> Any:
-        platform = traced_platform()
-        compiler = batch_compiler(platform)
-        if compiler is None or _without_jit():
-            return f(*args)
-        args = jax.tree.map(jnp.asarray, args)
-        jaxpr, outside, structure, line = trace(args, platform, compiler)
-        leaves = [*outside, *jax.tree.leaves(args)]
-        if line is None:
-            found = jaxpr_as_fun(jaxpr)(*leaves)
-        else:
-            found = _line.bind(*leaves, jaxpr=jaxpr, line=line, counts=(len(leaves), 0, 0), levels=())
-        return jax.tree.unflatten(structure, found)
-
-    return call
-
-
-class _Traced(NamedTuple):
-    """A function of one state, traced.
-
-    Attributes:
-        jaxpr: Its program, of the operands from outside and its own arguments.
-        outside: What it closes over that is traced.
-        structure: That of its result.
-        line: The program where a compiler takes it.
-    """
-
-    jaxpr: ClosedJaxpr
-    outside: list[Any]
-    structure: Any
-    line: _Line | None
-
-
-class _Line:
-    """A program that the compiler takes, and what was compiled of it; one for each call that is traced."""
-
-    def __init__(self, read: ReadProgram, platform: str) -> None:
-        self._read, self._platform = read, "cpu" if platform == "cpu" else "cuda"
-        self._made: dict[Any, CompiledBatch | None] = {}
-
-    def __repr__(self) -> str:
-        # part of the text of a traced program, where the numbers of the program inside do not stand
-        return f"straight line {self._read.digest[:16]}"
-
-    def compiled(self, platform: str, shared: tuple[bool, ...]) -> CompiledBatch | None:
-        """What is compiled for a platform, None where the program was read for another one."""
-        if platform != self._platform or batch_compiler(platform) is None:
-            return None
-        return _made(self._read, self._made, shared)
-
-
-def _run_line(
-    *leaves: Array, jaxpr: ClosedJaxpr, line: _Line, counts: tuple[int, int, int], levels: Levels
-) -> list[Array]:
-    alone = (False,) * len(jaxpr.consts)
-    return in_batches(levels, jaxpr, list(map(jnp.asarray, jaxpr.consts)), lambda mapped: alone + mapped)(*leaves)
-
-
-def _line_on(
-    platform: str, *leaves: Array, jaxpr: ClosedJaxpr, line: _Line, counts: tuple, levels: Levels
-) -> list[Array]:
-    """As ``_run_line``, by another compiler than XLA where it does not fail."""
-    own = [aval.ndim for aval in jaxpr.in_avals]
-    given = []
-    for i, (x, axes) in enumerate(zip(leaves, own, strict=True)):
-        # an axis of length 1 where a batch shares the leaf
-        given.append(x.reshape(*x.shape[:axes], *(size if mapped[i] else 1 for size, mapped in levels)))
-    shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(given, own, strict=True))
-    compiled = line.compiled(platform, shared)
-    if compiled is None:
-        return _run_line(*leaves, jaxpr=jaxpr, line=line, counts=counts, levels=levels)
-    return run_compiled(compiled, given, own, tuple(size for size, _ in levels))
-
-
-def _line_shapes(*leaves: Any, jaxpr: ClosedJaxpr, line: _Line, counts: tuple, levels: Levels) -> list[tuple]:
-    sizes = tuple(size for size, _ in levels)
-    return [((*aval.shape, *sizes), aval.dtype) for aval in jaxpr.out_avals]
-
-
-_line = levels_primitive("straight_line", _run_line, _line_shapes, first=True)
-for _platform in ("cpu", "cuda"):
-    _rule = mlir.lower_fun(partial(_line_on, _platform), multiple_results=True)
-    mlir.register_lowering(_line, _rule, platform=_platform)
 
 
 def program_texts(program: ClosedJaxpr) -> Iterator[str]:

@@ -49,12 +49,14 @@ def launches_kernels() -> bool:
 _LAUNCH = "triton_kernel_call_ffi"
 
 
-def _launch(triton: Any, name: str, ptx: str, block: int, capability: int, states: int, arrays: int) -> bytes:
+def _launch(
+    triton: Any, name: str, ptx: str, block: int, capability: int, states: int, arrays: int, numbers: Sequence[int] = ()
+) -> bytes:
     """What the custom call is told: the kernel, its blocks and its arguments."""
     kernel = triton.TritonKernel(name, block // 32, 1, 0, ptx, "", capability)
     given = [triton.create_array_parameter(0, 1)] * arrays
-    number = triton.create_scalar_parameter(states, "i32")
-    launch = triton.TritonKernelCall(kernel, -(-states // block), 1, 1, [*given, number])
+    given += [triton.create_scalar_parameter(number, "i32") for number in (*numbers, states)]
+    launch = triton.TritonKernelCall(kernel, -(-states // block), 1, 1, given)
     return zlib.compress(launch.to_proto(name, b""))
 
 
@@ -66,8 +68,9 @@ def cuda_kernel_call(
     states: int,
     results: Sequence[jax.ShapeDtypeStruct],
     rows: Sequence[bool],
+    numbers: Sequence[int] = (),
 ) -> Callable[..., list[Array]]:
-    """The function of arrays that a kernel is, whose arguments are all operands, all results and the number of states.
+    """The function of arrays that a kernel is; its arguments are the operands, the results, numbers, that of states.
 
     Args:
         name: Name of the kernel.
@@ -78,11 +81,12 @@ def cuda_kernel_call(
         results: Shapes and dtypes.
         rows: Of each operand and result, whether its last axis stands first in memory: XLA then moves nothing where
             a batch came first.
+        numbers: Whole numbers, such as that of the steps.
     """
     triton = importlib.import_module("jaxlib.gpu_triton")
 
     def call(*operands: Array) -> list[Array]:
-        text = _launch(triton, name, ptx, block, capability, states, len(operands) + len(results))
+        text = _launch(triton, name, ptx, block, capability, states, len(operands) + len(results), numbers)
         orders = [
             (x.ndim - 1, *range(x.ndim - 1)) if row else None
             for x, row in zip([*operands, *results], rows, strict=True)

@@ -17,8 +17,9 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr
 from jax.interpreters import mlir
 
-from lgsim.xla.batching import Levels, batch_last, in_batches, levels_primitive, split_leaves, straight_line
+from lgsim.xla.batching import Levels, batch_last, in_batches, levels_primitive, split_leaves
 from lgsim.xla.hints import traced_platform
+from lgsim.xla.straight_line import straight_line
 
 LANES = 16
 """Batches from this size on are large enough for vector instructions: what precedes a step is done within the loop."""

@@ -34,7 +34,9 @@ static void written(const unsigned *blocks, const unsigned *threads, unsigned sh
     printf("\\"threads\\": [%u, %u, %u], ", threads[0], threads[1], threads[2]);
     printf("\\"shared\\": %u, \\"arrays\\": [", shared);
     for (int i = 0; i < arrays; ++i) printf("%s%llu", i ? ", " : "", *(unsigned long long *) params[i]);
-    printf("], \\"states\\": %d, ", *(int *) params[arrays]);
+    printf("], \\"numbers\\": [");
+    for (int i = 0, n = atoi(getenv("NUMBERS")); i < n; ++i) printf("%s%d", i ? ", " : "", *(int *) params[arrays + i]);
+    printf("], ");
 }
 int cuStreamGetCtx(void *s, void **c) { *c = (void *) 1; return 0; }
 int cuStreamGetCtx_v2(void *s, void **c, void **g) { *c = (void *) 1; return 0; }
@@ -88,7 +90,7 @@ sys.exit(ctypes.string_at(text, length).decode() if status.raw[32] else 0)
 """
 
 
-def launch(opaque, arrays, folder):
+def launch(opaque, arrays, numbers, folder):
     (folder / "driver.c").write_text(DRIVER)
     library = folder / "libcuda.so.1"
     command = [
@@ -104,7 +106,7 @@ def launch(opaque, arrays, folder):
     subprocess.run(command, check=True)
     (folder / "opaque").write_bytes(opaque)
     env = {
-        **os.environ, "ARRAYS": str(arrays), "LD_LIBRARY_PATH": str(folder), "JAX_PLATFORMS": "cpu",
+        **os.environ, "ARRAYS": str(arrays), "NUMBERS": str(numbers), "LD_LIBRARY_PATH": str(folder), "JAX_PLATFORMS": "cpu",
         "PATH": os.pathsep.join([str(Path(deviceless.tool("ptxas")).parent), os.environ["PATH"]]),
     }  # fmt: skip
     command = [sys.executable, "-c", CALL, str(folder / "opaque"), str(arrays)]
@@ -113,19 +115,20 @@ def launch(opaque, arrays, folder):
     return json.loads(run.stdout.splitlines()[-1])
 
 
+@pytest.mark.parametrize("steps", (False, True))
 @pytest.mark.parametrize("states, blocks", [(1000, 8), (1024, 8), (1025, 9), (1, 1), (2**31 - 1, 2**24)])
-def test_the_driver_is_asked_to_launch_the_kernel(states, blocks, tmp_path):
-    """An ELF of the assembler, a block for each 128 states, the arrays in order, and the number of states."""
+def test_the_driver_is_asked_to_launch_the_kernel(states, blocks, steps, tmp_path):
+    """An ELF of the assembler, a block for each 128 states, the arrays in order, the number of steps and that of states."""
     from jaxlib import gpu_triton
 
     from lgsim.xla import foreign
 
     program = read(lambda x, y: (x * y, np.float32(2) * x), np.zeros(3, np.float32), np.zeros((), np.float32))
     made = cuda_call.compiled_kernel(program, (False, True), 90)
-    opaque = foreign._launch(gpu_triton, cuda_call.NAME, made.ptx, 128, 90, states, 4)
-    assert launch(opaque, 4, tmp_path) == {
+    opaque = foreign._launch(gpu_triton, cuda_call.NAME, made.ptx, 128, 90, states, 4, (7,) if steps else ())
+    assert launch(opaque, 4, 1 + steps, tmp_path) == {
         "blocks": [blocks, 1, 1], "threads": [128, 1, 1], "shared": 0, "arrays": [4096, 8192, 12288, 16384],
-        "states": states, "elf": True, "function": "lgsim_kernel",
+        "numbers": [7, states] if steps else [states], "elf": True, "function": "lgsim_kernel",
     }  # fmt: skip
 
 

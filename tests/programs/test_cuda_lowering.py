@@ -18,7 +18,7 @@ from lgsim.programs.evaluate import evaluate
 from lgsim.programs.nvrtc import Compiled, nvrtc
 from lgsim.programs.shared_part import hoisted
 from lgsim.programs.targets import Cuda, Described, Interface
-from lgsim.support.batch_compiler import COMPILERS
+from lgsim.support.batch_compiler import COMPILERS, LOOP_COMPILERS
 from lgsim.xla import batch_last
 from lgsim.xla.batching import batch_compiler
 from tests.multibody import trees
@@ -36,14 +36,14 @@ class Host:
     def __init__(self, folder):
         self.folder, self.kernels, self.launches = folder, [], 0
 
-    def compiled(self, program, shared, capability):
+    def compiled(self, program, shared, capability, carried=0):
         names = tuple(Described(f"a{i}") for i in range(len(program.inputs)))
         results = tuple(Described(f"r{i}") for i in range(len(program.outputs)))
-        code = Cuda(shared, rows=cuda_call.ROWS)(Interface("lgsim_kernel", program, names, results))
+        code = Cuda(shared, carried, rows=cuda_call.ROWS)(Interface("lgsim_kernel", program, names, results))
         self.kernels.append((code, shared))
         return Compiled(str(len(self.kernels) - 1), 0, 0)
 
-    def call(self, name, ptx, block, capability, states, results, rows):
+    def call(self, name, ptx, block, capability, states, results, rows, numbers=()):
         code, shared = self.kernels[int(ptx)]
         ports = [*zip(code.program.inputs, shared, strict=True), *((port, False) for port in code.program.outputs)]
         assert rows == [not once and 1 < np.prod(port.shape) <= cuda_call.ROWS for port, once in ports]
@@ -51,7 +51,7 @@ class Host:
 
         def launch(*arrays):
             self.launches += 1
-            return kernels(name, *map(np.asarray, arrays), states=states)
+            return kernels(name, *map(np.asarray, arrays), states=states, steps=numbers[0] if numbers else None)
 
         return lambda *operands: jax.pure_callback(launch, list(results), *operands)
 
@@ -64,6 +64,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(cuda_call, "cuda_kernel_call", found.call)
     # a compiler of its own, so that no other test finds what this one keeps
     monkeypatch.setitem(COMPILERS, "cpu", lambda closed: cuda_call.compile_cuda_batch(closed))
+    monkeypatch.setitem(LOOP_COMPILERS, "cpu", lambda *x: cuda_call.compile_cuda_loop(*x))
     return found
 
 
@@ -138,6 +139,70 @@ def test_derivatives_and_steps(host):
         return value, back(v), run.q, jax.grad(lambda q: jnp.sum(forward(model, q, v, tau) ** 2))(q)
 
     same(host, jax.vmap(found), *state)
+
+
+@needs_compiler
+@pytest.mark.parametrize("batch", [(), (5,), (2, 3)], ids=str)
+def test_a_rollout_without_outputs_between(batch, host):
+    """Two launches for all its steps: what the machine alone decides, and the loop with the state in registers."""
+    model = chain()
+    state, steps = trees.state(model, batch=batch), 6 + len(batch)  # JAX keeps what it traced with another test's host
+
+    def f(q, v, tau):
+        run = lgsim.rollout(model, q, v, dt=1e-2, steps=steps, save_every=steps, torques=tau)
+        return run.q[-1], run.v[-1], run.time
+
+    for _ in batch:
+        f = jax.vmap(f)
+    same(host, f, *state, launches=2)
+
+
+@needs_compiler
+def test_a_rollout_of_machines_that_differ_from_one_state(host):
+    """The carry is shared before the first step alone; each interval is a launch of the loop."""
+    model = chain(np.float32)
+    q, v, tau = trees.state(model)
+    models = jax.tree.map(lambda x: x[None] * jnp.linspace(1, 1.1, 5, dtype=x.dtype).reshape(-1, *[1] * x.ndim), model)
+
+    def f(model):
+        run = lgsim.rollout(model, q, v, dt=1e-2, steps=6, save_every=3, torques=tau)
+        return run.q, run.v
+
+    same(host, jax.vmap(f), models, relative=1e-4)
+    assert host.launches == 3, host.launches
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("checkpoint", (None, "step", 2, "recursive"))
+def test_gradients_of_a_rollout_without_outputs_between(checkpoint, host):
+    model = chain()
+
+    def end(q, v, tau):
+        run = lgsim.rollout(model, q, v, dt=1e-2, steps=8, save_every=4, torques=tau, checkpoint=checkpoint)
+        return jnp.sum(run.q[-1] ** 2) + jnp.sum(run.v[-1])
+
+    same(host, jax.vmap(jax.value_and_grad(end, (0, 1, 2))), *trees.state(model, batch=(5,)))
+
+
+@needs_compiler
+def test_a_loop_of_steps_that_give_something_is_left_to_xla(host):
+    """Rows of torques are picked by the number of the step, an implicit method gives its residuals."""
+    model = chain()
+    q, v, tau = trees.state(model)
+    rows = jnp.linspace(0, 1, 4)[:, None] * tau[None]
+
+    def driven(q, v, rows):
+        return lgsim.rollout(model, q, v, dt=1e-2, steps=4, save_every=4, torques=rows).q[-1]
+
+    same(host, driven, q, v, rows, launches=4)
+
+    def implicit(y):
+        action, method = lgsim.actions.Translation(2), lgsim.methods.MKGauss2
+        run = lgsim.integrate(method, action, lambda t, y, args: -y, y, dt=0.1, steps=4, save_every=4)
+        return run.ys[-1], run.residuals
+
+    same(host, implicit, jnp.array([1.0, 2.0]), launches=4)
 
 
 @needs_compiler
