@@ -106,7 +106,8 @@ def launch(opaque, arrays, numbers, folder):
     subprocess.run(command, check=True)
     (folder / "opaque").write_bytes(opaque)
     env = {
-        **os.environ, "ARRAYS": str(arrays), "NUMBERS": str(numbers), "LD_LIBRARY_PATH": str(folder), "JAX_PLATFORMS": "cpu",
+        **os.environ, "ARRAYS": str(arrays), "NUMBERS": str(numbers), "LD_LIBRARY_PATH": str(folder),
+        "JAX_PLATFORMS": "cpu",
         "PATH": os.pathsep.join([str(Path(deviceless.tool("ptxas")).parent), os.environ["PATH"]]),
     }  # fmt: skip
     command = [sys.executable, "-c", CALL, str(folder / "opaque"), str(arrays)]
@@ -118,7 +119,7 @@ def launch(opaque, arrays, numbers, folder):
 @pytest.mark.parametrize("steps", (False, True))
 @pytest.mark.parametrize("states, blocks", [(1000, 8), (1024, 8), (1025, 9), (1, 1), (2**31 - 1, 2**24)])
 def test_the_driver_is_asked_to_launch_the_kernel(states, blocks, steps, tmp_path):
-    """An ELF of the assembler, a block for each 128 states, the arrays in order, the number of steps and that of states."""
+    """An ELF of the assembler, a block for each 128 states, the arrays in order, the steps and the states."""
     from jaxlib import gpu_triton
 
     from lgsim.xla import foreign
