@@ -272,7 +272,7 @@ def table(group: Group) -> str:
         f"| {what} | {digits} | {group.shown(digits, found)} | {difference(digits, found)} |"
         for (what, digits), found in zip(group.values, group.compute(), strict=True)
     ]
-    head = f"### {group.title}\n\nSource: {group.source}. They must agree {bound}.\n\n"
+    head = f"## {group.title}\n\nSource: {group.source}. They must agree {bound}.\n\n"
     return head + "| | published | lgsim | relative difference |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
 
 
@@ -286,8 +286,8 @@ def sections() -> dict[str, str]:
     """The tables that stand on the page, by their titles."""
     text = PAGE.read_text(encoding="utf-8")
     between = text[text.index(BEGIN) + len(BEGIN) : text.index(END)]
-    parts = [part.strip() + "\n" for part in between.split("### ")[1:]]
-    return {part.splitlines()[0]: "### " + part for part in parts}
+    parts = [part.strip() + "\n" for part in between.split("\n## ")[1:]]
+    return {part.splitlines()[0]: "## " + part for part in parts}
 
 
 def draw() -> None:

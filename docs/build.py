@@ -1,0 +1,34 @@
+"""The site, by `make docs`: its source is gathered, Sphinx builds it, and a warning fails.
+
+    python docs/build.py folder
+
+NOTEBOOKS=cache runs the notebooks and keeps what they gave; by default they are shown as they are.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import api_pages
+import sources
+
+
+def build(target: Path) -> int:
+    """Build the site; the exit status of Sphinx.
+
+    Args:
+        target: Where to.
+    """
+    source = target.with_name(f"{target.name}-source")
+    sources.gather(source)
+    api_pages.write(sources.public_modules(), source / "api", f"{sources.REPOSITORY}/blob/main")
+    settings = Path(__file__).parent
+    env = {**os.environ, "DOCS_SOURCE": str(source), "NOTEBOOK_CACHE": str(target.with_name("notebooks"))}
+    trees = target.with_name(f"{target.name}-doctrees")
+    sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(trees), "-c", str(settings)]
+    return subprocess.run([*sphinx, str(source), str(target)], env=env).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(build(Path(sys.argv[1]).resolve()))

@@ -1,0 +1,54 @@
+"""Settings of the site: `make docs`."""
+
+import os
+import shutil
+import sys
+from importlib import metadata
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+SOURCE = Path(os.environ["DOCS_SOURCE"])
+
+project = "lgsim"
+author = "The lgsim developers"
+copyright = author
+release = metadata.version("lgsim")
+
+extensions = ["myst_nb", "sphinx.ext.mathjax"]
+root_doc = "index"
+html_theme = "furo"
+html_title = f"lgsim {release}"
+html_static_path = [str(SOURCE / "_static")]
+html_show_sourcelink = False
+html_copy_source = False
+exclude_patterns = ["_build"]
+add_module_names = False
+python_maximum_signature_line_length = 100
+python_use_unqualified_type_names = True
+toc_object_entries = False
+highlight_language = "python"
+
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 4
+# NOTEBOOKS=cache runs them and keeps what they gave; without it they are shown as they are
+nb_execution_mode = os.environ.get("NOTEBOOKS", "off")
+nb_execution_cache_path = os.environ.get("NOTEBOOK_CACHE", "")
+nb_execution_timeout = 900
+nb_execution_raise_on_error = True
+
+# from the site's own files
+mathjax_path = "mathjax/tex-chtml.js"
+
+
+def _mathjax(target: Path) -> None:
+    """MathJax and its fonts, of the package sphinx-mathjax-offline."""
+    for file in metadata.files("sphinx-mathjax-offline") or ():
+        parts = file.parts
+        if "mathjax" in parts and (file.name == "tex-chtml.js" or "woff-v2" in parts):
+            place = target / Path(*parts[parts.index("mathjax") :])
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(str(file.locate()), place)
+
+
+_mathjax(SOURCE / "_static")

@@ -1,0 +1,108 @@
+"""The source of the site: the repository's pages as they lie, the home page, the API and what is made at the build."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("CONVENTIONS.md", "CONTRIBUTING.md", "CHANGELOG.md")
+REPOSITORY = "https://github.com/lgsim/lgsim"
+LARGEST = 1_500_000
+"""Bytes of a picture or a replay."""
+
+_LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+
+
+def gather(folder: Path) -> None:
+    """Write the source of the site; pages keep their places, so that their links to each other hold.
+
+    Args:
+        folder: Where to; what is there goes.
+
+    Raises:
+        FileNotFoundError: a page links to what is not there.
+        ValueError: a picture is above its size.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for page in pages():
+        _copy_page(page, folder)
+    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        _copy(notebook, folder)
+    home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    (folder / "index.md").write_text(linked(home, Path("index.md")), encoding="utf-8")
+    _copy_pictures(folder)
+
+
+def pages() -> list[Path]:
+    """All pages in Markdown but the home page."""
+    inner = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page != ROOT / "docs" / "index.md"]
+    return [*(ROOT / name for name in PAGES), *inner]
+
+
+def linked(text: str, page: Path) -> str:
+    """The text of a page, whose links to files that are no pages go to the repository.
+
+    Args:
+        text: The page.
+        page: Where it lies, from the root.
+
+    Raises:
+        FileNotFoundError: it links to what is not there.
+    """
+
+    def target(found: re.Match) -> str:
+        head, link, anchor, tail = found[1], found[2], found[3] or "", found[4]
+        if "://" in link or link.startswith("mailto:"):
+            return found[0]
+        path = Path(os.path.normpath(page.parent / link))
+        if not (ROOT / path).exists():
+            raise FileNotFoundError(f"{page}: it links to {link}, and there is no {path}")
+        if head.startswith("!") or (path.suffix in (".md", ".ipynb", ".png", ".svg") and not path.name == "README.md"):
+            return found[0]
+        kind = "tree" if (ROOT / path).is_dir() else "blob"
+        return f"{head}{REPOSITORY}/{kind}/main/{path.as_posix()}{anchor}{tail}"
+
+    return _LINK.sub(target, text)
+
+
+def pictures(text: str, page: Path) -> Iterator[Path]:
+    """The pictures that a page shows, from the root."""
+    for found in re.finditer(r"!\[[^\]]*\]\(([^)\s]+)\)", text):
+        if "://" not in found[1]:
+            yield Path(os.path.normpath(page.parent / found[1]))
+
+
+def _copy_page(page: Path, folder: Path) -> None:
+    own = page.relative_to(ROOT)
+    target = folder / own
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(linked(page.read_text(encoding="utf-8"), own), encoding="utf-8")
+
+
+def _copy(file: Path, folder: Path) -> None:
+    target = folder / file.relative_to(ROOT)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, target)
+
+
+def _copy_pictures(folder: Path) -> None:
+    for page in sorted(folder.rglob("*.md")):
+        for picture in pictures(page.read_text(encoding="utf-8"), page.relative_to(folder)):
+            file = ROOT / picture
+            if file.stat().st_size > LARGEST:
+                raise ValueError(f"{picture}: {file.stat().st_size} bytes, expected at most {LARGEST} of a picture")
+            _copy(file, folder)
+
+
+def public_modules() -> dict:
+    """The modules of lgsim's API, as the record of public names has them."""
+    sys.path.insert(0, str(ROOT))
+    from tests.public_record import modules
+
+    return modules()
