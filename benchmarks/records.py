@@ -1,12 +1,14 @@
 """The pages of figures, and the README's tables, from the records of the benchmarks.
 
-    python benchmarks/records.py             write docs/accuracy.md, docs/speed.md, docs/checks.md and the README's tables
-    python benchmarks/records.py --check     compare them with results/*.json, and fail where they differ
+    python benchmarks/records.py            write docs/accuracy.md, speed.md and checks.md there, and the README's tables
+    python benchmarks/records.py --check    compare them with results/*.json, and fail where they differ
 
 What the pages say about each table stands in records.toml; every number is one of a record. A page is written whole or
 not at all, and none of them if a record is bad. In the README a table stands between `<!-- records: speed -->` or
 `<!-- records: accuracy -->` and `<!-- end of records -->`. `--quick` is `--check`.
 """
+
+import harness
 
 import argparse
 import json
@@ -19,8 +21,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import harness
-
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent
 PAGES = ("accuracy", "speed", "checks")
@@ -32,19 +32,19 @@ MARKED = re.compile(r"<!-- records: (\w+) -->\n(.*?)<!-- end of records -->", re
 INTRODUCTIONS = {
     "accuracy": """# Accuracy
 
-How exact lgsim is, each table with the machine, the versions and the command that makes it again. Errors that depend on
-time alone, such as round-off, are those of the machine that is named. [Others' numbers](others_numbers.md) has values
-that nobody of lgsim made; [Checks](checks.md) has the bounds that each run is held to; [Speed](speed.md) what it takes.""",
+How exact lgsim is: each table with the machine, the versions and the command that makes it again.
+[Others' numbers](others_numbers.md) has values that nobody of lgsim made, [Checks](checks.md) the bounds that each run is
+held to, [Speed](speed.md) what it takes.""",
     "speed": """# Speed
 
-What lgsim takes, beside other libraries, each table with the machine, the versions and the command that makes it again.
-Libraries take turns on one core, so that a slow moment hits all of them; times are medians. Machines differ, so compare
-within a table, not across tables. [Checks](checks.md) has the bounds that each run is held to; [Accuracy](accuracy.md)
+What lgsim takes, beside other libraries: each table with the machine, the versions and the command that makes it again.
+Libraries take turns on one core, so that a slow moment hits all of them; times are medians. Machines differ: compare
+within a table, not across tables. [Checks](checks.md) has the bounds that each run is held to, [Accuracy](accuracy.md)
 what the results are worth.""",
     "checks": """# Checks
 
-Every run of a benchmark is held to bounds, and a run that breaks one ends with another exit code. Here are the bounds of
-the last full run of each benchmark, whether they held, and its figures. Bounds on speed are set for a quiet machine.""",
+Every run of a benchmark is held to bounds, and a run that breaks one ends with another exit code. Here are the bounds
+of the last full run of each benchmark, whether they held, and its figures. Bounds on speed are for a quiet machine.""",
 }
 
 
@@ -105,8 +105,8 @@ def read(results: Path = harness.RESULTS, texts: Path = FOLDER / "records.toml")
     """The records by name in the order of records.toml, and the texts.
 
     Raises:
-        RecordError: A record cannot be read, lacks a part or its machine, or has no text; a text has no record; a picture
-            belongs to no record.
+        RecordError: A record cannot be read, lacks a part or its machine, or has no text; a text has no record; a
+            picture belongs to no record.
     """
     said = tomllib.loads(texts.read_text(encoding="utf-8"))
     readme, pictures = said.pop("readme"), said.pop("pictures")
@@ -173,16 +173,17 @@ def _section(page, record):
     yield f"## {record.text['heading']}"
     yield _origin(record)
     for table, sentence in tables:
-        title = table["title"]
-        yield _wrapped(f"**{title[0].upper()}{title[1:]}.** {sentence}")
+        yield _wrapped(f"**{table['title']}.** {sentence}")
         yield markdown(table["columns"], table["rows"])
 
 
 def _gpu(records):
     parts = [part for record in records.values() if _about_gpu(record) for part in _section("speed", record)]
     measured = [record for record in records.values() if record.measured_on_gpu()]
-    says = "No record was measured on a GPU. What follows was compiled for one on a machine without one: no time of it is a"
-    says += " time on a card."
+    says = (
+        "No record was measured on a GPU. What follows was compiled for one on a machine without one: no time of it is"
+    )
+    says += " a time on a card."
     if measured:
         says = f"Measured: {', '.join(record.text['heading'] for record in measured)}. The rest was compiled alone."
     parts = [f"#{part}" if part.startswith("## ") else part for part in parts]
@@ -197,22 +198,16 @@ def script(record: Record) -> str:
 def _origin(record):
     """One paragraph: the command, the machine, the versions."""
     machine = record.content["machine"]
-    versions = {name: version for name, version in machine["versions"].items() if version}
-    system = machine["platform"].split("-")
-    place = (
-        f"{machine['cpu']}, {system[0]}"
-        if not record.measured_on_gpu()
-        else f"{machine['device']['kind']}, {system[0]}"
-    )
-    core = ", one core" if machine.get("pinned_to_core") is not None and not record.measured_on_gpu() else ""
-    text = f"`{script(record)}` makes these again. They are of {place}{core}; " + ", ".join(
-        f"{name} {version}" for name, version in versions.items()
-    )
-    if record.text.get("peers"):
-        text += ". In environments of their own: " + ", ".join(
-            f"{name} {pinned(name)}" for name in record.text["peers"]
-        )
-    return _wrapped(text + ".")
+    system = machine["platform"].partition("-")[0]
+    place = f"{machine['device']['kind']}, {machine['cpu']}" if record.measured_on_gpu() else machine["cpu"]
+    core = ", one core" if machine.get("pinned_to_core") is not None else ""
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if version)
+    text = f"Made by `{script(record)}` on {place}, {system}{core}, with {versions}."
+    if unknown := [name for name in harness.PACKAGES if name not in machine["versions"]]:
+        text += f" The record does not say which {', '.join(unknown)} were there."
+    if peers := record.text.get("peers"):
+        text += f" In environments of their own: {', '.join(f'{name} {pinned(name)}' for name in peers)}."
+    return _wrapped(text)
 
 
 def _wrapped(text):
@@ -316,9 +311,10 @@ def readme_table(name: str, records: dict[str, Record], asked: dict) -> str:
     machines = sorted({record.content["machine"]["cpu"] for record in used.values()})
     versions = sorted({record.content["machine"]["versions"]["lgsim"] for record in used.values()})
     jax = sorted({record.content["machine"]["versions"]["jax"] for record in used.values()})
+    scripts = ", ".join(f"`{script(record).split()[1]}`" for record in used.values())
     says = (
         f"lgsim {', '.join(versions)} with jax {', '.join(jax)} on {' and '.join(machines)}; made by `{COMMAND}` from"
-        f" the records of {', '.join(f'`{script(r).split()[1]}`' for r in used.values())}, which `docs/{name}.md` shows."
+        f" the records of {scripts}, which `docs/{name}.md` shows."
     )
     return f"{markdown(asked[name]['columns'], rows)}\n\n{_wrapped(says)}\n"
 
@@ -355,12 +351,9 @@ def _single(row, record):
 
 
 def _peer(row, record):
-    if "pinned" in row:
-        return f"{row['peer']} {pinned(row['pinned'])}"
-    version = record.content["machine"]["versions"].get(row["version"])
-    if not version:
-        raise RecordError(f"{record.path}: has no version of {row['version']}, which the README shows")
-    return f"{row['peer']} {version}"
+    """The peer with its version; records of old lack some."""
+    version = pinned(row["pinned"]) if "pinned" in row else record.content["machine"]["versions"].get(row["version"])
+    return row["peer"].format(version or "(version not in the record)")
 
 
 def filled(text: str, records: dict[str, Record], asked: dict) -> str:
