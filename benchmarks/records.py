@@ -1,6 +1,6 @@
 """The pages of figures, and the README's tables, from the records of the benchmarks.
 
-    python benchmarks/records.py            write docs/accuracy.md, speed.md and checks.md there, and the README's tables
+    python benchmarks/records.py            write docs/accuracy.md, speed.md, checks.md, and the README's tables
     python benchmarks/records.py --check    compare them with results/*.json, and fail where they differ
 
 What the pages say about each table stands in records.toml; every number is one of a record. A page is written whole or
@@ -33,8 +33,8 @@ INTRODUCTIONS = {
     "accuracy": """# Accuracy
 
 How exact lgsim is: each table with the machine, the versions and the command that makes it again.
-[Others' numbers](others_numbers.md) has values that nobody of lgsim made, [Checks](checks.md) the bounds that each run is
-held to, [Speed](speed.md) what it takes.""",
+[Others' numbers](others_numbers.md) has values that nobody of lgsim made, [Checks](checks.md) the bounds that each run
+is held to, [Speed](speed.md) what it takes.""",
     "speed": """# Speed
 
 What lgsim takes, beside other libraries: each table with the machine, the versions and the command that makes it again.
@@ -183,7 +183,7 @@ def _gpu(records):
     says = (
         "No record was measured on a GPU. What follows was compiled for one on a machine without one: no time of it is"
     )
-    says += " a time on a card."
+    says += " is a time on a card."
     if measured:
         says = f"Measured: {', '.join(record.text['heading'] for record in measured)}. The rest was compiled alone."
     parts = [f"#{part}" if part.startswith("## ") else part for part in parts]
