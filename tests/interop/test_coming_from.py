@@ -3,6 +3,7 @@
 import copy
 import importlib
 import re
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -33,23 +34,24 @@ def table(section):
 
 
 def there(name):
-    """Whether a dotted name leads to something, from its module on."""
-    words = name.split(".")
-    for count in range(len(words), 0, -1):
-        try:
-            found = importlib.import_module(".".join(words[:count]))
-        except ImportError:
-            continue
-        for word in words[count:]:
-            if word in getattr(found, "__dataclass_fields__", {}) and not hasattr(found, word):
-                return word == words[-1]
-            if not hasattr(found, word):
-                return False
+    """Whether a dotted name leads to something, from its package on."""
+    first, *words = name.split(".")
+    if not installed(first):
+        return False
+    found = importlib.import_module(first)
+    for i, word in enumerate(words, start=1):
+        if hasattr(found, word):
             found = getattr(found, word)
-        return True
-    return False
+        elif word in getattr(found, "__dataclass_fields__", {}):
+            return i == len(words)
+        elif hasattr(found, "__path__") and installed(f"{found.__name__}.{word}"):
+            found = importlib.import_module(f"{found.__name__}.{word}")
+        else:
+            return False
+    return True
 
 
+@cache
 def installed(name):
     try:
         importlib.import_module(name)
@@ -258,6 +260,19 @@ PINOCCHIO = {
 }
 
 
+# An arm's rows; what else there is has nothing of its own there.
+ARM = (
+    "rnea",
+    "aba",
+    "crba",
+    "computeRNEADerivatives",
+    "framesForwardKinematics",
+    "computeFrameJacobian",
+    "centerOfMass",
+)
+ARM += ("computeKineticEnergy", "computePotentialEnergy", "integrate", "difference")
+
+
 def parameters(m):
     """Pinocchio's dynamic parameters of all its bodies but the universe."""
     return np.concatenate([m.pin.inertias[i].toDynamicParameters() for i in range(1, m.pin.njoints)])
@@ -298,7 +313,7 @@ def compare(machine, rows):
 def test_rows_of_pinocchio_agree(machine):
     listed = {name for row in table("Pinocchio") for name in row[0]}
     assert set(PINOCCHIO) <= listed and len(PINOCCHIO) >= 30
-    compare(machine, PINOCCHIO)
+    compare(machine, {name: PINOCCHIO[name] for name in (PINOCCHIO if machine.pin.nq > machine.pin.nv else ARM)})
 
 
 def full(m):
