@@ -261,7 +261,7 @@ PINOCCHIO = {
 
 
 # An arm's rows; what else there is has nothing of its own there.
-ARM = (
+ARM = ("rnea", "aba", "crba", "computeRNEADerivatives", "framesForwardKinematics", "computeFrameJacobian")
     "rnea",
     "aba",
     "crba",
@@ -270,7 +270,7 @@ ARM = (
     "computeFrameJacobian",
     "centerOfMass",
 )
-ARM += ("computeKineticEnergy", "computePotentialEnergy", "integrate", "difference")
+ARM += ("centerOfMass", "computeKineticEnergy", "computePotentialEnergy", "integrate", "difference")
 
 
 def parameters(m):
