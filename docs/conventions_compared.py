@@ -2,9 +2,9 @@
 
     python docs/conventions_compared.py      draws them anew; needs the extra `oracle`
 
-A body that flies, a second one on it by a ball joint, a third one on that by a hinge. lgsim moves it; Pinocchio, MuJoCo
-get the same machine and the converted state, and find accelerations, forces, twists and energies on their own. Drake is
-not asked: its columns are what `lgsim.interop.drake` makes of lgsim's numbers by Drake's documentation.
+A body that flies, a second one on it by a ball joint, a third one on that by a hinge. lgsim moves it; Pinocchio and
+MuJoCo get the same machine and the converted state, and find accelerations, forces, twists and energies on their own.
+Drake's column is what `lgsim.interop.drake` makes of lgsim's numbers by Drake's documentation.
 """
 
 from pathlib import Path

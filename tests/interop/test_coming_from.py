@@ -262,14 +262,6 @@ PINOCCHIO = {
 
 # An arm's rows; what else there is has nothing of its own there.
 ARM = ("rnea", "aba", "crba", "computeRNEADerivatives", "framesForwardKinematics", "computeFrameJacobian")
-    "rnea",
-    "aba",
-    "crba",
-    "computeRNEADerivatives",
-    "framesForwardKinematics",
-    "computeFrameJacobian",
-    "centerOfMass",
-)
 ARM += ("centerOfMass", "computeKineticEnergy", "computePotentialEnergy", "integrate", "difference")
 
 

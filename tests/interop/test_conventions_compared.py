@@ -86,3 +86,36 @@ def test_conventions_differ_where_the_page_says_so(found):
         close(rows["MuJoCo"][6:], rows["lgsim"][6:], 1e-9)
     assert not np.allclose(found["MuJoCo"]["states"][1]["v"], found["lgsim"]["states"][1]["v"])
     assert not np.allclose(found["Pinocchio"]["states"][1]["q"], found["lgsim"]["states"][1]["q"])
+
+
+def in_drake(model):
+    """The machine in Drake, and a context; its floating base gets its joint by itself."""
+    tree = pytest.importorskip("pydrake.multibody.tree")
+    plant = pytest.importorskip("pydrake.multibody.plant").MultibodyPlant(time_step=0.0)
+    bodies = []
+    for name, values in zip(compared.JOINTS, model.inertias, strict=True):
+        mass, center, unit = (np.array(x) for x in interop.drake.inertia_to(values))
+        entries = [unit[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+        inertia = tree.SpatialInertia(float(mass), center, tree.UnitInertia(*entries))
+        bodies.append(plant.AddRigidBody(name, inertia))
+    frames = []
+    for i in (1, 2):
+        pose = pytest.importorskip("pydrake.math").RigidTransform(np.array(model.placements[i]))
+        frames.append(plant.AddFrame(tree.FixedOffsetFrame(f"F{i}", bodies[i - 1].body_frame(), pose)))
+    plant.AddJoint(tree.BallRpyJoint("ball", frames[0], bodies[1].body_frame()))
+    plant.AddJoint(tree.RevoluteJoint("elbow", frames[1], bodies[2].body_frame(), [0, 0, 1]))
+    plant.Finalize()
+    return plant, plant.CreateDefaultContext(), tree.MultibodyForces(plant)
+
+
+def test_drake_finds_the_same_where_it_is_installed(found, model):
+    plant, context, forces = in_drake(model)
+    for i, state in enumerate(found["Drake"]["states"]):
+        plant.SetPositions(context, state["q"])
+        plant.SetVelocities(context, state["v"])
+        plant.CalcForceElementsContribution(context, forces)
+        close(plant.CalcInverseDynamics(context, state["a"], forces), state["tau"])
+        body = plant.GetBodyByName("elbow")
+        close(plant.EvalBodySpatialVelocityInWorld(context, body).get_coeffs(), found["Drake"]["twist"][i])
+        energy = [plant.EvalKineticEnergy(context), plant.EvalPotentialEnergy(context)]
+        close(energy, found["lgsim"]["energy"][i])
