@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import lgsim
-from docs import conventions_compared as compared
 from lgsim import dynamics, interop
 from lgsim.dynamics import Reference
+from tests.interop import conventions_compared as compared
 
 mujoco = pytest.importorskip("mujoco")
 pin = pytest.importorskip("pinocchio")
