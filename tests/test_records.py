@@ -1,0 +1,163 @@
+"""The pages of accuracy, speed and checks show the records of the benchmarks, and a bad record is named."""
+
+import json
+import shutil
+
+import pytest
+import records
+
+from benchmarks.harness import RESULTS
+
+MARKS = "# Title\n\n<!-- records: {} -->\nold\n<!-- end of records -->\n\nrest\n"
+
+
+@pytest.fixture(scope="module")
+def known():
+    return records.read()
+
+
+@pytest.fixture
+def copy(tmp_path):
+    return shutil.copytree(RESULTS, tmp_path / "results")
+
+
+def change(path, f):
+    content = json.loads(path.read_text(encoding="utf-8"))
+    f(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_pages_and_readme_show_the_records():
+    for path, text in records.made():
+        assert path.read_text(encoding="utf-8") == text, f"{path}: {records.COMMAND}"
+
+
+def test_every_record_has_its_place_with_machine_and_command(known):
+    made = records.pages(known[0])
+    assert {path.stem for path in RESULTS.glob("*.json")} == set(known[0])
+    for record in known[0].values():
+        heading = f"## {record.text['heading']}\n"
+        assert heading in made["checks"] and any(heading in made[page] for page in ("accuracy", "speed"))
+        command = records.script(record)
+        assert (records.ROOT / command.split()[1]).exists(), command
+        place = made["checks"].split(heading)[1].split("\n## ")[0]
+        assert f"`{command}`" in place and record.content["machine"]["versions"]["lgsim"] in place
+        for bound in record.content["bounds"]:
+            assert bound["name"].replace("|", r"\|") in place
+
+
+def test_every_table_stands_once_under_a_sentence(known):
+    made = records.pages(known[0])
+    text = " ".join(" ".join(made[page].split()) for page in ("accuracy", "speed"))
+    for record in known[0].values():
+        for table in record.content["tables"]:
+            assert f"**{table['title']}.** " in text, (record.path, table["title"])
+    count = sum(len(record.content["tables"]) for record in known[0].values())
+    assert sum(made[page].count("\n| ---") for page in ("accuracy", "speed")) == count
+
+
+def test_changed_record_is_found(copy):
+    change(copy / "loops.json", lambda content: content["tables"][0]["rows"][0].__setitem__(1, 123.0))
+    other = records.pages(records.read(copy)[0])
+    assert other["speed"] != (records.ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert other["accuracy"] == (records.ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+
+
+def test_check_finds_a_page_of_old_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "speed.md"
+    page.write_text("old", encoding="utf-8")
+    monkeypatch.setattr(records, "made", lambda: iter([(page, "| a |\n| --- |\n")]))
+    assert records.main(["--check"]) == 1 and page.read_text(encoding="utf-8") == "old"
+    assert str(page) in capsys.readouterr().err
+    assert records.main([]) == 0 and records.main(["--quick"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "records: 1 files, 1 tables, 0 differ"
+
+
+BAD = {
+    "machine": lambda content: content.pop("machine"),
+    "empty machine": lambda content: content.update(machine={}),
+    "figures": lambda content: content.pop("figures"),
+    "sentence": lambda content: content["tables"][0].update(title="unknown"),
+    "lgsim": lambda content: content["machine"]["versions"].pop("lgsim"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_bad_record_is_named(fault, copy):
+    change(copy / "loops.json", BAD[fault])
+    with pytest.raises(records.RecordError, match=rf"loops\.json: .*{fault.split()[-1]}"):
+        records.pages(records.read(copy)[0])
+
+
+def test_figure_without_its_record_and_record_without_its_text_are_named(copy):
+    (copy / "new.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(records.RecordError, match=r"new\.json: has no text"):
+        records.read(copy)
+    (copy / "new.json").rename(copy / "new.png")
+    with pytest.raises(records.RecordError, match=r"new\.png: the figure has no record"):
+        records.read(copy)
+    (copy / "new.png").unlink()
+    (copy / "lie.json").unlink()
+    with pytest.raises(records.RecordError, match=r"lie\.json: is not there"):
+        records.read(copy)
+
+
+def test_no_json_is_named(copy):
+    (copy / "lie.json").write_text("{", encoding="utf-8")
+    with pytest.raises(records.RecordError, match=r"lie\.json: is no JSON"):
+        records.read(copy)
+
+
+@pytest.mark.parametrize("name", ["speed", "accuracy"])
+def test_readme_tables_are_filled_between_their_marks(name, known):
+    text = records.filled(MARKS.format(name), *known)
+    assert text.startswith("# Title\n") and text.endswith("<!-- end of records -->\n\nrest\n") and "old" not in text
+    assert records.filled(text, *known) == text
+    rows = [line for line in text.splitlines() if line.startswith("|")][2:]
+    assert 6 <= len(rows) <= 8 and all(len(line) <= 120 for line in rows)
+
+
+def test_readme_shows_the_records_numbers(known):
+    rows = [line.split(" | ") for line in records.filled(MARKS.format("speed"), *known).splitlines() if "Talos" in line]
+    (row,) = (
+        row for row in known[0]["dynamics"].table("Forward dynamics, float64")["rows"] if row[:3] == ["Talos", 38, 1024]
+    )
+    assert rows[0][1] == f"{row[3]:.3g} us" and float(rows[0][3].rstrip(" |")) == pytest.approx(
+        row[4] / row[3], rel=0.01
+    )
+
+
+def test_marks_that_nothing_fills_are_refused(known):
+    with pytest.raises(records.RecordError, match="has no end"):
+        records.filled("<!-- records: speed -->\n", *known)
+    with pytest.raises(records.RecordError, match="no table 'size'"):
+        records.filled(MARKS.format("size"), *known)
+
+
+def test_gpu_table_stands_only_where_a_record_has_one(copy):
+    before = records.pages(records.read(copy)[0])["speed"]
+    assert "No record was measured on a GPU" in before and "Measured on a GPU" not in before
+    shutil.copy(copy / "distances.json", copy / "gpu.json")
+    change(copy / "gpu.json", lambda content: content["machine"]["device"].update(platform="gpu", kind="Card X"))
+    after = records.pages(records.read(copy)[0])["speed"]
+    assert (
+        "No record was measured" not in after
+        and "### Measured on a GPU\n\nMade by `python benchmarks/gpu.py` on Card X" in after
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (2494000.0, "2,490,000"),
+        (0.06738, "0.0674"),
+        (2.2e-16, "2.2e-16"),
+        (0.0, "0"),
+        (81, "81"),
+        (1000000, "1,000,000"),
+        (True, "yes"),
+        ("nan", "nan"),
+    ],
+)
+def test_numbers_have_three_digits(value, text):
+    assert records.shown(value) == text
