@@ -20,7 +20,7 @@ test slow quick float32 exhaustive: export XLA_FLAGS ?= --xla_backend_optimizati
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLBACKEND ?= Agg
 
-.PHONY: demo test slow quick float32 exhaustive lint types wheel public-names bench-quick clean
+.PHONY: demo test slow quick float32 exhaustive lint types wheel public-names docs docs-check bench-quick clean
 
 # A machine's file in ROBOT takes the place of the arm that comes with lgsim.
 demo: $(READY)
@@ -57,6 +57,13 @@ wheel: $(READY)
 # The record of public names, after a line in the CHANGELOG.
 public-names: $(READY)
 	$(RUN) -m tests.public_record
+
+# The site, in .cache/docs. NOTEBOOKS=cache runs the notebooks too, and keeps what they gave.
+docs: $(READY)
+	$(RUN) docs/build.py .cache/docs
+
+docs-check: docs
+	$(RUN) docs/site_check.py .cache/docs
 
 bench-quick: $(READY)
 	@for file in $(BENCHMARKS); do echo "== $$file"; $(RUN) $$file --quick || exit 1; done

@@ -6,6 +6,9 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+from docutils import nodes
+from sphinx import addnodes
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 SOURCE = Path(os.environ["DOCS_SOURCE"])
@@ -52,3 +55,17 @@ def _mathjax(target: Path) -> None:
 
 
 _mathjax(SOURCE / "_static")
+
+
+def _quoted_shapes(app, doctree):
+    """Shapes as they are written, by double marks."""
+    for node in doctree.findall(addnodes.desc_sig_literal_string):
+        text = node.astext()
+        if text.startswith("'") and text.endswith("'") and '"' not in text:
+            node.children = [nodes.Text(f'"{text[1:-1]}"')]
+            node.children[0].parent = node
+
+
+def setup(app):
+    """Tell Sphinx."""
+    app.connect("doctree-read", _quoted_shapes)

@@ -84,8 +84,9 @@ def test_notebook_holds_no_results_and_no_traces_of_an_editor(notebook):
 
 
 @each_notebook
-def test_notebook_is_linked_from_the_readme(notebook):
-    assert f"notebooks/{notebook.name}" in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_notebook_is_linked_from_a_page(notebook):
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    assert any(f"notebooks/{notebook.name}" in page.read_text(encoding="utf-8") for page in pages)
 
 
 def test_cells_share_a_namespace_and_errors_name_notebook_and_cell(tmp_path):

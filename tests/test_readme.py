@@ -1,8 +1,10 @@
 """Every Python block of the pages for users runs, in order, in a fresh process with JAX's own settings."""
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -45,10 +47,29 @@ def run(page, folder):
     )
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONVENTIONS.md", "CONTRIBUTING.md", "docs/gpu.md"])
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+RUN = sorted(str(page.relative_to(ROOT)) for page in PAGES if blocks(page.read_text(encoding="utf-8")))
+LONG = {"docs/walk.md"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUN])
 def test_page_runs(name, tmp_path):
     done = run(ROOT / name, tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_is_short_and_holds_on_a_package_index():
+    """A page of an index has no files beside it: links and pictures are whole addresses, of one repository."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120 and len(blocks(text)) == 1
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Source"]
+    raw = source.replace("github.com", "raw.githubusercontent.com")
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert len(links) > 10
+    for link in links:
+        head = next((head for head in (f"{source}/blob/main/", f"{raw}/main/") if link.startswith(head)), None)
+        assert head, link
+        assert (ROOT / link.removeprefix(head)).is_file(), link
 
 
 def test_blocks_share_a_namespace_and_errors_carry_the_page_s_line(tmp_path):
