@@ -1,17 +1,9 @@
-"""The examples of docs/obstacles.md run in a fresh process with JAX's own settings."""
-
-import pytest
+"""The scenario of docs/obstacles.md is read."""
 
 from lgsim.scenarios import load_scenario
-from tests.test_readme import ROOT, run
+from tests.test_readme import ROOT
 
 PAGE = ROOT / "docs" / "obstacles.md"
-
-
-@pytest.mark.slow
-def test_the_page_s_code_runs(tmp_path):
-    done = run(PAGE, tmp_path)
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_page_s_scenario_is_read(tmp_path):

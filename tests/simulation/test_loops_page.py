@@ -1,8 +1,0 @@
-"""The examples of docs/loops.md run in a fresh process with JAX's own settings."""
-
-from tests.test_readme import ROOT, run
-
-
-def test_the_page_of_loops_runs(tmp_path):
-    done = run(ROOT / "docs" / "loops.md", tmp_path)
-    assert done.returncode == 0, done.stderr
