@@ -6,11 +6,13 @@ NOTEBOOKS=cache runs the notebooks and keeps what they gave; by default they are
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import api_pages
+import replays
 import sources
 
 
@@ -23,6 +25,11 @@ def build(target: Path) -> int:
     source = target.with_name(f"{target.name}-source")
     sources.gather(source)
     api_pages.write(sources.public_modules(), source / "api", f"{sources.REPOSITORY}/blob/main")
+    replay = target.with_name("replays") / "home.html"
+    if not replay.exists():
+        replay.parent.mkdir(parents=True, exist_ok=True)
+        replays.home(replay)
+    shutil.copytree(replay.parent, source / "_static" / "replays")
     settings = Path(__file__).parent
     env = {**os.environ, "DOCS_SOURCE": str(source), "NOTEBOOK_CACHE": str(target.with_name("notebooks"))}
     trees = target.with_name(f"{target.name}-doctrees")

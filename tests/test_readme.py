@@ -56,7 +56,9 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUN])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (Path(name).stem in LONG)) for name in RUN]
+)
 def test_page_runs(name, tmp_path):
     done = run(ROOT / name, tmp_path)
     assert done.returncode == 0, done.stderr

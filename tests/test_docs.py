@@ -1,0 +1,143 @@
+"""The site: every public name has its anchor, every page its place, and what is wrong is found."""
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sphinx", reason="the extra docs is missing: pip install 'lgsim[docs]'")
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+import api_pages  # noqa: E402
+import site_check  # noqa: E402
+import sources  # noqa: E402
+
+MODULES = sources.public_modules()
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory):
+    """The pages of the API, as text of Sphinx."""
+    folder = tmp_path_factory.mktemp("api")
+    api_pages.write(MODULES, folder, "https://example.org")
+    return folder
+
+
+def places(text):
+    """The paths that a page describes or leads on from."""
+    (module,) = re.findall(r"^\.\. py:module:: (.*)$", text, re.MULTILINE)
+    described = re.findall(r"^\.\. py:(?:class|function|data):: (\w+)", text, re.MULTILINE)
+    return {f"{module}.{name}" for name in described} | set(re.findall(r'<span id="([^"]+)">', text))
+
+
+def test_every_public_name_has_an_anchor(api):
+    """Also a function that has its module's name, which tools that read text alone lose."""
+    listed = {name: module for name, module in MODULES.items() if hasattr(module, "__all__")}
+    wanted = {
+        f"{name}.{each}"
+        for name, module in listed.items()
+        for each in module.__all__
+        if not inspect.ismodule(getattr(module, each))
+    }
+    found = set().union(*(places(page.read_text(encoding="utf-8")) for page in api.glob("lgsim*.rst")))
+    assert wanted <= found, sorted(wanted - found)
+    assert {"lgsim.dynamics.forward_dynamics", "lgsim.optimize.solve", "lgsim.identify.fit"} <= found
+    assert len(found) > 1300
+
+
+def test_the_index_has_every_module_by_its_task(api):
+    text = (api / "index.rst").read_text(encoding="utf-8")
+    assert set(re.findall(r":doc:`(lgsim[\w.]*)`", text)) == set(MODULES)
+
+
+def test_shapes_are_shown_as_written():
+    import lgsim
+
+    shown = api_pages.signature(lgsim.mass_matrix, {id(lgsim.Model): "lgsim.Model"})
+    assert shown.startswith("(model: lgsim.Model, q: Float[Array, ") and "'*batch nq'" in shown.replace('"', "'")
+
+
+def test_marks_that_were_not_meant_are_plain():
+    text = "|x| of a*b and `name`, trailing_ and ``*batch``.\n\nCode::\n\n    a * b | c_\n\nEnd."
+    found = "\n".join(api_pages.description(text))
+    assert r"\|x\| of a\*b and ``name``, trailing\_ and ``*batch``." in found
+    assert "    a * b | c_" in found
+
+
+def test_links_to_what_is_no_page_go_to_the_repository():
+    here = Path("docs/gpu.md")
+    text = "[a](loops.md#x) [b](../benchmarks/gpu.py) [c](https://x.org) [d](../notebooks) ![e](floors.svg)"
+    base = f"{sources.REPOSITORY}"
+    assert sources.linked(text, here) == (
+        f"[a](loops.md#x) [b]({base}/blob/main/benchmarks/gpu.py) [c](https://x.org) [d]({base}/tree/main/notebooks)"
+        " ![e](floors.svg)"
+    )
+    with pytest.raises(FileNotFoundError, match=r"docs/gpu.md: it links to nowhere.md, and there is no"):
+        sources.linked("[x](nowhere.md)", here)
+
+
+def test_every_page_s_links_hold_and_its_pictures_are_small():
+    for page in [*sources.pages(), ROOT / "docs" / "index.md"]:
+        own = Path("index.md") if page.name == "index.md" else page.relative_to(ROOT)
+        text = sources.linked(page.read_text(encoding="utf-8"), own)
+        for picture in sources.pictures(text, own):
+            assert (ROOT / picture).stat().st_size <= sources.LARGEST, (page, picture)
+
+
+def test_a_picture_above_its_size_fails_the_build(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "LARGEST", 1000)
+    with pytest.raises(ValueError, match=r"\.svg: \d+ bytes, expected at most 1000 of a picture"):
+        sources.gather(tmp_path / "source")
+
+
+def test_faults_of_a_site_are_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top">A</h1><a href="b.html#there">b</a> <a href="b.html#gone">b</a> <a href="c.html">c</a>'
+        '<a href="#top">up</a><a href="https://x.org/y">out</a><script src="https://x.org/z.js"></script>'
+    )
+    (tmp_path / "b.html").write_text('<p id="there">B</p><img src="big.png">')
+    (tmp_path / "big.png").write_bytes(bytes(site_check.LARGEST + 1))
+    found = list(site_check.faults(tmp_path))
+    assert found == [
+        "a.html: it loads https://x.org/z.js from another host",
+        "a.html: it links to b.html#gone, and b.html has no such anchor",
+        "a.html: it links to c.html, and there is no such file",
+        f"big.png: {site_check.LARGEST + 1} bytes, expected at most {site_check.LARGEST}",
+    ]
+    (tmp_path / "b.html").write_text('<p id="there">B</p>')
+    (tmp_path / "a.html").write_text('<a href="b.html#there">b</a>')
+    (tmp_path / "big.png").unlink()
+    assert list(site_check.faults(tmp_path)) == []
+    assert list(site_check.faults(tmp_path / "nothing")) == [f"{tmp_path / 'nothing'}: there is no page"]
+
+
+def test_sphinx_fails_on_a_warning(tmp_path):
+    """With the site's settings: a dead anchor of a page."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "index.md").write_text("# Home\n\n[x](#nowhere)\n")
+    env = {"DOCS_SOURCE": str(source), "PATH": "", "HOME": str(tmp_path)}
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "-c",
+        str(ROOT / "docs"),
+        str(source),
+        str(tmp_path / "site"),
+    ]
+    run = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert run.returncode != 0 and "nowhere" in run.stderr, run.stderr
+    (source / "index.md").write_text("# Home\n\n$x^2$, [up](#home)\n")
+    run = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "_static/mathjax/tex-chtml.js" in text and "https://cdn" not in text
+    assert list((tmp_path / "site" / "_static" / "mathjax").rglob("*.woff"))
