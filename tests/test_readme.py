@@ -52,13 +52,17 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 OTHERS = {"docs/posterior.md", "docs/code_generation.md"}
 RUN = sorted({str(page.relative_to(ROOT)) for page in PAGES if blocks(page.read_text(encoding="utf-8"))} - OTHERS)
 LONG = {
-    f"docs/{name}.md" for name in ("walk", "variational_trees", "control", "contact", "loops", "discrete_mechanics")
-}
+    "walk", "variational_trees", "control", "contact", "loops", "discrete_mechanics", "sharp_bits", "extend", "urdf",
+    "montecarlo", "identification", "manifolds",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (Path(name).stem in LONG)) for name in RUN]
-)
+def case(name):
+    """What takes more than some seconds is slow."""
+    return pytest.param(name, marks=pytest.mark.slow) if Path(name).stem in LONG else name
+
+
+@pytest.mark.parametrize("name", list(map(case, RUN)))
 def test_page_runs(name, tmp_path):
     done = run(ROOT / name, tmp_path)
     assert done.returncode == 0, done.stderr
