@@ -25,11 +25,9 @@ def build(target: Path) -> int:
     source = target.with_name(f"{target.name}-source")
     sources.gather(source)
     api_pages.write(sources.public_modules(), source / "api", f"{sources.REPOSITORY}/blob/main")
-    replay = target.with_name("replays") / "home.html"
-    if not replay.exists():
-        replay.parent.mkdir(parents=True, exist_ok=True)
-        replays.home(replay)
-    shutil.copytree(replay.parent, source / "_static" / "replays")
+    made = target.with_name("replays")
+    replays.build(made)
+    shutil.copytree(made, source / "_static" / "replays", ignore=shutil.ignore_patterns("*.made"))
     settings = Path(__file__).parent
     env = {**os.environ, "DOCS_SOURCE": str(source), "NOTEBOOK_CACHE": str(target.with_name("notebooks"))}
     trees = target.with_name(f"{target.name}-doctrees")
