@@ -130,7 +130,11 @@ def _native(topology: Topology, f: Function, to: str, spaces: tuple[str, ...]) -
 
 
 def _native_rows(topology: Topology, f: Function, to: str, spaces: tuple[str, ...], *arrays: Array) -> Array:
-    return _native(topology, f, to, spaces)(*arrays)
+    apply = _native(topology, f, to, spaces)
+    # a program is one of a state: axes of a batch that came with the arrays would be unrolled into it
+    for _ in range(arrays[0].ndim - 1):
+        apply = jax.vmap(apply, -1, -1)
+    return apply(*arrays)
 
 
 def _rows(topology: Topology, f: Function, to: str, spaces: tuple[str, ...], *arrays: Array) -> Array:

@@ -120,7 +120,9 @@ class LastStep(eqx.Module):
 
 
 class GroupSolver(diffrax.AbstractAdaptiveSolver):
-    """An embedded method on a manifold for ``diffrax.diffeqsolve``, with quartic dense output::
+    """An embedded method on a manifold for ``diffrax.diffeqsolve``, with quartic dense output.
+
+    It is given to diffrax as::
 
         diffrax.diffeqsolve(
             AlgebraTerm(field), GroupSolver(lgsim.MK54, action), t0, t1, None, y0, args,
