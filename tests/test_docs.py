@@ -83,7 +83,7 @@ def test_links_to_what_is_no_page_go_to_the_repository():
 
 def test_every_page_s_links_hold_and_its_pictures_are_small():
     for page in [*sources.pages(), ROOT / "docs" / "index.md"]:
-        own = Path("index.md") if page.name == "index.md" else page.relative_to(ROOT)
+        own = Path("index.md") if page == ROOT / "docs" / "index.md" else page.relative_to(ROOT)
         text = sources.linked(page.read_text(encoding="utf-8"), own)
         for picture in sources.pictures(text, own):
             assert (ROOT / picture).stat().st_size <= sources.LARGEST, (page, picture)

@@ -242,7 +242,7 @@ def _batched(leaves: Sequence[Any], axes: Sequence[int | None], program: _Progra
     return [jnp.moveaxis(x, -1, 0) for x in out], [0] * len(out)
 
 
-def _moved(leaves: Sequence[Array], changes: Sequence[Any], program: _Program, structure: Any, rank: int) -> Any:
+def _moved(leaves: Sequence[Any], changes: Sequence[Any], program: _Program, structure: Any, rank: int) -> Any:
     moving = [i for i, change in enumerate(changes) if not isinstance(change, ad.Zero)]
     core, rule = program.core, program.rule
 

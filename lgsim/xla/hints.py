@@ -156,7 +156,7 @@ def _behind_call(*leaves: Array) -> list[Array]:
         return list(_identity(*leaves))
 
 
-def _moved(leaves: Sequence[Array], changes: Sequence[Any]) -> tuple[list[Array], list[Any]]:
+def _moved(leaves: Sequence[Any], changes: Sequence[Any]) -> tuple[list[Array], list[Any]]:
     # of values and of changes apart: reverse mode computes the first ones beforehand
     moving = [i for i, change in enumerate(changes) if not isinstance(change, ad.Zero)]
     found = list(changes)
