@@ -32,8 +32,8 @@ def gather(folder: Path) -> None:
     folder.mkdir(parents=True)
     for page in pages():
         _copy_page(page, folder)
-    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        _copy(notebook, folder)
+    for file in [*sorted((ROOT / "notebooks").glob("*.ipynb")), *sorted((ROOT / "docs" / "gallery").glob("*.py"))]:
+        _copy(file, folder)
     home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     (folder / "index.md").write_text(linked(home, Path("index.md")), encoding="utf-8")
     _copy_pictures(folder)
