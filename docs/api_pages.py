@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from sources import public_names
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
 TASKS = {
@@ -42,19 +43,11 @@ def anchors(modules: Mapping[str, ModuleType]) -> dict[str, Any]:
     """Every public name by its path, which is its anchor."""
     found = {}
     for home, module in modules.items():
-        for name in names(module):
+        for name in public_names(module):
             value = getattr(module, name)
             if not inspect.ismodule(value):
                 found[f"{home}.{name}"] = value
     return found
-
-
-def names(module: ModuleType) -> list[str]:
-    """The public names of a module: those of its list, else its own."""
-    if hasattr(module, "__all__"):
-        return list(module.__all__)
-    own = ((name, value) for name, value in vars(module).items() if not name.startswith("_"))
-    return [name for name, value in own if getattr(value, "__module__", None) == module.__name__]
 
 
 def write(modules: Mapping[str, ModuleType], folder: Path, source: str) -> None:
@@ -115,7 +108,7 @@ def _page(name: str, module: ModuleType, shortest: Mapping[int, str], source: st
     yield from ("", f".. py:module:: {name}", "")
     yield from description(inspect.getdoc(module) or "")
     yield ""
-    public = {each: getattr(module, each) for each in names(module)}
+    public = {each: getattr(module, each) for each in public_names(module)}
     inner = {each: value for each, value in public.items() if inspect.ismodule(value)}
     outer = {each: value for each, value in public.items() if not inspect.ismodule(value)}
     if inner:

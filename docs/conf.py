@@ -2,14 +2,11 @@
 
 import os
 import shutil
-import sys
 from importlib import metadata
 from pathlib import Path
 
 from docutils import nodes
 from sphinx import addnodes
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 SOURCE = Path(os.environ["DOCS_SOURCE"])
 
@@ -45,13 +42,15 @@ mathjax_path = "mathjax/tex-chtml.js"
 
 
 def _mathjax(target: Path) -> None:
-    """MathJax and its fonts, of the package sphinx-mathjax-offline."""
+    """MathJax and its fonts, of the package sphinx-mathjax-offline; without them formulas would be blank."""
     for file in metadata.files("sphinx-mathjax-offline") or ():
         parts = file.parts
         if "mathjax" in parts and (file.name == "tex-chtml.js" or "woff-v2" in parts):
             place = target / Path(*parts[parts.index("mathjax") :])
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(str(file.locate()), place)
+    if not (target / mathjax_path).exists():
+        raise FileNotFoundError(f"the package sphinx-mathjax-offline has no {mathjax_path}: pip install 'lgsim[docs]'")
 
 
 _mathjax(SOURCE / "_static")

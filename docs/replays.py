@@ -12,10 +12,9 @@ import runpy
 import sys
 from pathlib import Path
 
-SCRIPTS = Path(__file__).parent / "gallery"
-LARGEST = 1_500_000
-"""Bytes of a replay."""
+from sources import LARGEST
 
+SCRIPTS = Path(__file__).parent / "gallery"
 LINES = 40
 """A script has fewer lines."""
 

@@ -15,8 +15,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-LARGEST = 1_500_000
-"""Bytes of one file that a page shows."""
+from sources import LARGEST
 
 SITE = 25_000_000
 """Bytes of the whole site."""

@@ -10,10 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.public_record import modules as public_modules  # noqa: E402
+from tests.public_record import names as public_names  # noqa: E402
+
+__all__ = ["LARGEST", "REPOSITORY", "gather", "linked", "pages", "pictures", "public_modules", "public_names"]
+
 PAGES = ("CONVENTIONS.md", "CONTRIBUTING.md", "CHANGELOG.md")
 REPOSITORY = "https://github.com/lgsim/lgsim"
 LARGEST = 1_500_000
-"""Bytes of a picture or a replay."""
+"""Bytes of one file that a page shows: a picture or a replay."""
 
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 
@@ -98,11 +105,3 @@ def _copy_pictures(folder: Path) -> None:
             if file.stat().st_size > LARGEST:
                 raise ValueError(f"{picture}: {file.stat().st_size} bytes, expected at most {LARGEST} of a picture")
             _copy(file, folder)
-
-
-def public_modules() -> dict:
-    """The modules of lgsim's API, as the record of public names has them."""
-    sys.path.insert(0, str(ROOT))
-    from tests.public_record import modules
-
-    return modules()

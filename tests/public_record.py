@@ -42,10 +42,18 @@ def modules() -> dict[str, types.ModuleType]:
     return dict(sorted(found.items()))
 
 
+def names(module: types.ModuleType) -> list[str]:
+    """The public names of a module: those of its list, else its own."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    return [name for name, value in own.items() if getattr(value, "__module__", None) == module.__name__]
+
+
 def lines() -> list[str]:
     """One line for each public name and each public member of a class, described where its path is shortest."""
     found = modules()
-    paths = [(f"{home}.{name}", getattr(module, name)) for home, module in found.items() for name in _names(module)]
+    paths = [(f"{home}.{name}", getattr(module, name)) for home, module in found.items() for name in names(module)]
     first: dict[int, str] = {}
     text = []
     for path, value in sorted(paths, key=lambda pair: (pair[0].count("."), pair[0])):
@@ -84,13 +92,6 @@ def draw() -> None:
         if silent:
             sys.exit("changed, and CHANGELOG.md does not say so under Unreleased:\n" + "\n".join(silent))
     RECORD.write_text(HEAD + "\n".join(now) + "\n", encoding="utf-8")
-
-
-def _names(module) -> list[str]:
-    if hasattr(module, "__all__"):
-        return list(module.__all__)
-    own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
-    return [name for name, value in own.items() if getattr(value, "__module__", None) == module.__name__]
 
 
 def _ours(value) -> bool:

@@ -110,8 +110,8 @@ def straight_line_loop(
     one = jax.make_jaxpr(lambda carry, k: (step(carry, k)[0], k + 1))(carry, start)
     outside = _outside(one, whole)
     count = len(given)
-    taken = jax.make_jaxpr(lambda *x: jaxpr_as_fun(_with_operands(one, outside, given))(*x[count:], *x[:count]))
-    read = compiler(taken(*given, *outside), count, steps)
+    opened = _opened(one, outside)
+    read = compiler(jax.make_jaxpr(lambda given, outside: opened(outside, given))(given, outside), count, steps)
     if read is None:
         return loop(carry, start)
     leaves = [*outside, *given]
@@ -129,13 +129,17 @@ def _outside(*programs: ClosedJaxpr) -> list[Any]:
 
 def _with_operands(closed: ClosedJaxpr, outside: list[Any], leaves: list[Any]) -> ClosedJaxpr:
     """The program of (*outside, *leaves) of a traced function of the leaves."""
+    return jax.make_jaxpr(_opened(closed, outside))(outside, leaves)
 
-    def opened(*args: Array) -> list[Array]:
-        given = dict(zip(map(id, outside), args, strict=False))
-        consts = [given.get(id(x), x) for x in closed.consts]
-        return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, consts))(*args[len(outside) :])
 
-    return jax.make_jaxpr(opened)(*outside, *leaves)
+def _opened(closed: ClosedJaxpr, outside: list[Any]) -> Callable[[list[Any], list[Any]], list[Array]]:
+    """A traced function of its leaves as one of what it closes over and them."""
+
+    def opened(values: list[Any], leaves: list[Any]) -> list[Array]:
+        given = dict(zip(map(id, outside), values, strict=True))
+        return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, [given.get(id(x), x) for x in closed.consts]))(*leaves)
+
+    return opened
 
 
 class _Traced(NamedTuple):

@@ -225,6 +225,23 @@ def test_a_long_program_is_left_to_xla(host, monkeypatch):
 
 
 @needs_compiler
+@pytest.mark.parametrize("batch", [(), (5,)], ids=str)
+def test_a_rollout_of_a_long_step_is_left_to_xla(batch, host, monkeypatch):
+    """Neither the loop nor, of a batch, the step within it becomes a kernel; the numbers are XLA's own."""
+    monkeypatch.setattr(cuda_call, "MOST", 10)
+    model, steps = chain(), 10 + len(batch)
+
+    def f(q, v, tau):
+        run = lgsim.rollout(model, q, v, dt=1e-2, steps=steps, save_every=steps, torques=tau)
+        return run.q[-1], run.v[-1], run.time
+
+    for _ in batch:
+        f = jax.vmap(f)
+    with pytest.warns(RuntimeWarning, match=r"XLA compiles it: \d+ operations a state are more than 10"):
+        same(host, f, *trees.state(model, batch=batch), launches=0 if batch else steps)
+
+
+@needs_compiler
 def test_a_program_of_many_arrays_is_left_to_xla(host, monkeypatch):
     monkeypatch.setattr(cuda_call, "PORTS", 3)
     model = chain()
