@@ -7,7 +7,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import equinox as eqx
 import jax
@@ -55,7 +55,13 @@ class Method(eqx.Module):
         tableau: the coefficients, with the name and the order.
     """
 
-    tableau: eqx.AbstractVar[Tableau]
+    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+
+        @property
+        def tableau(self) -> Tableau: ...
+
+    else:
+        tableau: eqx.AbstractVar[Tableau]
 
     def __repr__(self) -> str:
         """The name; in a fingerprint all coefficients."""
@@ -147,7 +153,13 @@ class ImplicitMethod(Method):
         newton: how the equations are solved.
     """
 
-    newton: eqx.AbstractVar[Newton]
+    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+
+        @property
+        def newton(self) -> Newton: ...
+
+    else:
+        newton: eqx.AbstractVar[Newton]
 
     def step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -37,10 +37,25 @@ class ClearanceCost(StateResidual):
     It is zero where all are far enough, and its gradient is continuous where that of the distance is.
     """
 
-    model: eqx.AbstractVar[Model]
-    margin: eqx.AbstractVar[Any]
-    weight: eqx.AbstractVar[Any]
-    pairs: eqx.AbstractVar[Pairs | None]
+    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+
+        @property
+        def model(self) -> Model: ...
+
+        @property
+        def margin(self) -> Any: ...
+
+        @property
+        def weight(self) -> Any: ...
+
+        @property
+        def pairs(self) -> Pairs | None: ...
+
+    else:
+        model: eqx.AbstractVar[Model]
+        margin: eqx.AbstractVar[Any]
+        weight: eqx.AbstractVar[Any]
+        pairs: eqx.AbstractVar[Pairs | None]
 
     def __check_init__(self) -> None:
         check_weight(type(self).__name__, self.weight)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -27,9 +27,21 @@ class Constraint(eqx.Module):
         at_end: Whether it holds at the last node.
     """
 
-    equality: eqx.AbstractVar[bool]
-    on_path: eqx.AbstractVar[bool]
-    at_end: eqx.AbstractVar[bool]
+    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+
+        @property
+        def equality(self) -> bool: ...
+
+        @property
+        def on_path(self) -> bool: ...
+
+        @property
+        def at_end(self) -> bool: ...
+
+    else:
+        equality: eqx.AbstractVar[bool]
+        on_path: eqx.AbstractVar[bool]
+        at_end: eqx.AbstractVar[bool]
 
     @abstractmethod
     def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -89,7 +89,13 @@ class Residual(Cost):
         weight: One number or one for each residual, not negative.
     """
 
-    weight: eqx.AbstractVar[Any]
+    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+
+        @property
+        def weight(self) -> Any: ...
+
+    else:
+        weight: eqx.AbstractVar[Any]
 
     @abstractmethod
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -160,9 +160,21 @@ class Dynamics(eqx.Module):
         dt: Time between nodes, s.
     """
 
-    action: eqx.AbstractVar[Action]
-    controls: eqx.AbstractVar[int]
-    dt: eqx.AbstractVar[Any]
+    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+
+        @property
+        def action(self) -> Action: ...
+
+        @property
+        def controls(self) -> int: ...
+
+        @property
+        def dt(self) -> Any: ...
+
+    else:
+        action: eqx.AbstractVar[Action]
+        controls: eqx.AbstractVar[int]
+        dt: eqx.AbstractVar[Any]
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
@@ -265,10 +277,25 @@ class Machine(Dynamics):
         ValueError: selection has another shape.
     """
 
-    model: eqx.AbstractVar[Model]
-    selection: eqx.AbstractVar[Array | None]
-    method_name: eqx.AbstractVar[str]
-    own_step: eqx.AbstractVar[Any]
+    if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
+
+        @property
+        def model(self) -> Model: ...
+
+        @property
+        def selection(self) -> Array | None: ...
+
+        @property
+        def method_name(self) -> str: ...
+
+        @property
+        def own_step(self) -> Any: ...
+
+    else:
+        model: eqx.AbstractVar[Model]
+        selection: eqx.AbstractVar[Array | None]
+        method_name: eqx.AbstractVar[str]
+        own_step: eqx.AbstractVar[Any]
 
     def __check_init__(self):
         if not isinstance(self.model, Model):
