@@ -7,7 +7,7 @@ import ast
 import sys
 from pathlib import Path
 
-from tests.documentation import undocumented
+from tests.documentation import misdescribed, undocumented
 
 # A file holds one idea that its name says: some 400 lines are the guide, and this is the wall. Tables of numbers may be
 # longer, and are named here with their reason.
@@ -130,6 +130,7 @@ def violations(root: Path) -> list[str]:
         if lines > LINES and name not in TABLES:
             found.append(f"{name}:{lines}: more than {LINES} lines: cut it where its second idea begins")
     found += undocumented(trees, origins)
+    found += misdescribed(trees)
     for folder in sorted({Path(name).parent.as_posix() for name in files}):
         if (Path(folder) / "__init__.py").as_posix() not in files:
             found.append(f"{folder}:1: the folder has no __init__.py, so a wheel would leave it out")

@@ -1,9 +1,10 @@
-"""Which public names of a package lack a docstring, read from the syntax trees.
+"""Which public names of a package lack a docstring, and whose arguments it tells otherwise, from the syntax trees.
 
 A method is documented, as for `help`, if a base class of the package documents a method of that name.
 """
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -19,6 +20,48 @@ def undocumented(trees: Trees, origins: Origins) -> Iterator[str]:
             yield f"{name}:1: the module is undocumented"
         if Path(name).stem == "__init__" or not Path(name).stem.startswith("_"):
             yield from _in(tree, name, "", trees, origins)
+
+
+def misdescribed(trees: Trees) -> Iterator[str]:
+    """One line for each docstring whose section of arguments is not those of the signature, one entry for each."""
+    for name, tree in trees.items():
+        for parent in ast.walk(tree):
+            for node in ast.iter_child_nodes(parent):
+                if isinstance(node, ast.ClassDef):
+                    init = next((x for x in node.body if getattr(x, "name", "") == "__init__"), None)
+                    yield from _compared(name, node, "Args", _fields(node) if init is None else _arguments(init, node))
+                    yield from _compared(name, node, "Attributes", None)
+                elif isinstance(node, ast.FunctionDef):
+                    yield from _compared(name, node, "Args", _arguments(node, parent))
+
+
+def _compared(name, node, section, wanted):
+    found = _entries(ast.get_docstring(node) or "", section)
+    several = [each for each in found or () if "," in each]
+    if several:
+        yield f"{name}:{node.lineno}: {node.name}: one line each for {several[0]}"
+    elif found is not None and wanted is not None and found != wanted:
+        yield f"{name}:{node.lineno}: {node.name} describes {', '.join(found)} and takes {', '.join(wanted)}"
+
+
+def _entries(text, section):
+    """What is described in a section of a docstring, or None if it has no such section."""
+    parts = re.split(rf"^{section}:\n", text, maxsplit=1, flags=re.MULTILINE)
+    if len(parts) == 1:
+        return None
+    body = re.split(r"^\S", parts[1], maxsplit=1, flags=re.MULTILINE)[0]
+    return [each.replace("*", "") for each in re.findall(r"^ {4}(\*{0,2}\w+(?:, \*{0,2}\w+)*):", body, re.MULTILINE)]
+
+
+def _arguments(node, owner):
+    own, given = node.args, [*node.args.posonlyargs, *node.args.args]
+    static = any(getattr(each, "id", "") == "staticmethod" for each in node.decorator_list)
+    given = given[1:] if isinstance(owner, ast.ClassDef) and not static else given
+    return [each.arg for each in (*given, own.vararg, *own.kwonlyargs, own.kwarg) if each is not None]
+
+
+def _fields(node):
+    return [each.target.id for each in node.body if isinstance(each, ast.AnnAssign)]
 
 
 def _in(parent, name, prefix, trees, origins):

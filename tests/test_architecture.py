@@ -68,6 +68,21 @@ FAULTS = {
         '"""SO(2)."""\nfrom lgsim.lie.so3 import Base\nclass A(Base):\n    """A."""\n    def other(self): ...\n',
         "so2.py:5: A.other is undocumented",
     ),
+    "arguments described together": (
+        "lie/so2.py",
+        '"""SO(2)."""\ndef log(g, h):\n    """Log.\n\n    Args:\n        g, h: Two.\n    """\n',
+        "so2.py:2: log: one line each for g, h",
+    ),
+    "an argument that is not described": (
+        "lie/so2.py",
+        '"""SO(2)."""\ndef log(g, *, h):\n    """Log.\n\n    Args:\n        g: One.\n    """\n',
+        "so2.py:2: log describes g and takes g, h",
+    ),
+    "attributes described together": (
+        "lie/so2.py",
+        '"""SO(2)."""\nclass A:\n    """A.\n\n    Attributes:\n        g, h: Two.\n    """\n',
+        "so2.py:2: A: one line each for g, h",
+    ),
     "small-angle branch": ("lie/so2.py", '"""SO(2)."""\nf = lambda t: 1 if abs(t) < 1e-8 else t\n', "small number"),
     "machine epsilon": ("lie/so2.py", '"""SO(2)."""\nf = lambda t, i: t > 4 * i.eps\n', "small number"),
     "hidden singularity": ("lie/so2.py", '"""SO(2)."""\nf = lambda t: 1 / (t + 1e-12)\n', "small number"),

@@ -78,7 +78,9 @@ class Stage(eqx.Module):
         """The states at the start of a step of the simulation, where ``is_sampled``.
 
         Args:
-            signal, shaft, states: As of ``respond``.
+            signal: As of ``respond``.
+            shaft: As of ``respond``.
+            states: As of ``respond``.
             dt: The step that begins, s.
         """
         del signal, shaft, dt

@@ -79,7 +79,9 @@ def forward_dynamics_derivatives(
 
     Args:
         model: The machine.
-        q, v, tau: Configuration, velocity and joint forces, as for ``forward_dynamics``.
+        q: Configuration, as for ``forward_dynamics``.
+        v: Velocity.
+        tau: Joint forces.
         wrenches: External wrenches in the bodies' frames, which stay fixed there.
 
     Raises:

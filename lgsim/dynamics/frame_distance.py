@@ -22,7 +22,8 @@ class Capsule:
 
     Attributes:
         frame: Name of the frame, or its place in ``model.frame_names``, or None for the world; static.
-        start, end: The segment's ends in the frame, (3,), m.
+        start: The segment's first end in the frame, (3,), m.
+        end: Its other end, (3,), m.
         radius: m.
     """
 

@@ -120,7 +120,9 @@ def inverse_dynamics_derivatives(
 
     Args:
         model: The machine.
-        q, v, a: Configuration, velocity and its derivative, as for ``inverse_dynamics``.
+        q: Configuration, as for ``inverse_dynamics``.
+        v: Velocity.
+        a: Its derivative.
         wrenches: External wrenches in the bodies' frames.
 
     Raises:

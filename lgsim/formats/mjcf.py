@@ -125,7 +125,10 @@ def read_mjcf(
         text: The MJCF itself instead of a path.
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: See ``load_mjcf``.
-        contacts, contact_law, solids, solid_meshes: See ``load_mjcf``.
+        contacts: See ``load_mjcf``.
+        contact_law: See ``load_mjcf``.
+        solids: See ``load_mjcf``.
+        solid_meshes: See ``load_mjcf``.
 
     Raises:
         FileError, ImportError, TypeError: see ``load_mjcf``.

@@ -74,9 +74,11 @@ def load_sdf(
         physical: What happens to links whose inertia no body has: "warn", "report", "nearest" or "error", as for
             ``load_urdf``.
         loops: A TOML file with further loops; see ``lgsim.formats.loop_files.add_loops``.
-        contacts, contact_law: Names of links whose <collision> touches, and the law, as for ``load_urdf``.
-        solids, solid_meshes: Names of links whose <collision> become solids, and what meshes become, as for
-            ``load_urdf``; a plane is the half-space below it, ``self_collide`` is not read.
+        contacts: Names of links whose <collision> touches, as for ``load_urdf``.
+        contact_law: The law of their contact, as for ``load_urdf``.
+        solids: Names of links whose <collision> become solids, as for ``load_urdf``; a plane is the half-space below
+            it, ``self_collide`` is not read.
+        solid_meshes: What meshes become, as for ``load_urdf``.
 
     Returns:
         The model. A ``FileWarning`` tells what acts on the motion in the file and not in the model, another one counts
@@ -123,7 +125,10 @@ def read_sdf(
         dtype: float32 or float64; None for JAX's default float.
         physical: "report", "nearest" or "error"; see ``load_urdf``.
         loops: A TOML file with further loops.
-        contacts, contact_law, solids, solid_meshes: See ``load_urdf``; what was not named is in the report.
+        contacts: See ``load_urdf``; what was not named is in the report.
+        contact_law: See ``load_urdf``.
+        solids: See ``load_urdf``; what was not named is in the report.
+        solid_meshes: See ``load_urdf``.
 
     Raises:
         FileError, ValueError, TypeError: see ``load_sdf``.

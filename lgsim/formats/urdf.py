@@ -138,7 +138,10 @@ def read_urdf(
         physical: "report", "nearest" or "error"; see ``load_urdf``.
         missing_mimic: "error" or "free"; see ``load_urdf``.
         loops: A TOML file with loops.
-        contacts, contact_law, solids, solid_meshes: See ``load_urdf``; what was not named is in the report.
+        contacts: See ``load_urdf``; what was not named is in the report.
+        contact_law: See ``load_urdf``.
+        solids: See ``load_urdf``; what was not named is in the report.
+        solid_meshes: See ``load_urdf``.
 
     Raises:
         FileError, ValueError, TypeError: see ``load_urdf``.

@@ -42,7 +42,13 @@ def solution_error(
 
     Args:
         solution: What ``integrate`` returned; of one state, not a batch.
-        method, action, field, dt, save_every, args, inputs: What it was given.
+        method: What ``integrate`` was given.
+        action: What it was given.
+        field: What it was given.
+        dt: What it was given.
+        save_every: What it was given.
+        args: What it was given.
+        inputs: What it was given.
 
     Returns:
         The estimate at the saved states, in the components of an algebra vector, with the observed order, and whether

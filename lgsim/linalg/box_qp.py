@@ -38,7 +38,8 @@ def box_minimum(
     Args:
         H: Positive definite Hessian.
         g: Gradient at zero.
-        lower, upper: Bounds; infinite where there are none.
+        lower: Lower bounds; minus infinity where there are none.
+        upper: Upper bounds; infinity where there are none.
         solve: Solution of the Newton step of the free entries; by default by Cholesky, for one problem without batch.
 
     Source: Bertsekas 1982, Projected Newton methods for optimization problems with simple constraints, SIAM J. Control
@@ -108,7 +109,8 @@ def box_step(
         H: Hessian of the controls u.
         G: Derivative of g by the state.
         g: Gradient at u = 0.
-        lower, upper: Bounds between which zero lies.
+        lower: Bounds below zero, or zero.
+        upper: Bounds above zero, or zero.
 
     Source: Tassa, Mansard and Todorov 2014, Control-limited differential dynamic programming, sec. III.
     """

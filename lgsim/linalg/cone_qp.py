@@ -38,7 +38,8 @@ class ConeQP(NamedTuple):
     Attributes:
         B: Equations (m, n, k, *batch).
         b: Their right-hand sides (m, *batch).
-        C, d: Inequalities ``C x + d >= 0``, (r, n, k, *batch) and (r, k, *batch), with inner points.
+        C: Rows of the inequalities ``C x + d >= 0``, (r, n, k, *batch), with inner points.
+        d: Their constants, (r, k, *batch).
         give: How much the equations give, positive, (*batch).
         rounding: What multiplier and inequality come to, positive, (*batch).
     """

@@ -80,8 +80,10 @@ class DampingRule(Protocol):
         """(whether a step is accepted, the next mu, the next growth).
 
         Args:
-            mu, growth: The state of the rule.
-            before, after: The cost before and after the step.
+            mu: The damping.
+            growth: The factor by which it grows next.
+            before: The cost before the step.
+            after: The cost after it.
             predicted: By how much the quadratic model falls along the step.
         """
         ...
@@ -202,7 +204,8 @@ class LinearStep(Protocol[Normal]):
             D: Diagonal like ``diagonals(normal)``, positive.
             mu: Damping.
             x: The bounded coordinates at the point.
-            lower, upper: Bounds of x.
+            lower: Lower bounds of x.
+            upper: Upper bounds of x.
         """
         ...
 
@@ -272,9 +275,11 @@ class State(NamedTuple):
         normal: The normal equations at the best point, as the search's ``normal`` gives them.
         first: The cost at the start.
         scales: The largest diagonals of the Hessian so far.
-        mu, growth: The state of the damping rule.
+        mu: The damping.
+        growth: The factor by which it grows next.
         done: Whether nothing is left to do.
-        costs, path: See ``Solution``.
+        costs: See ``Solution``.
+        path: See ``Solution``.
         result: See ``Solution``.
     """
 
@@ -314,7 +319,8 @@ class LevenbergMarquardt(NamedTuple):
     Attributes:
         normal: ``normal(x, rest)``, the normal equations at a point.
         cost: ``cost(x, rest)`` alone, or None.
-        lower, upper: Bounds of x (p,).
+        lower: Lower bounds of x (p,).
+        upper: Upper bounds of x (p,).
         max_iterations: Largest number of iterations; without ``cost`` the evaluation of the start is the first one.
         tolerance: Relative decrease of the cost that ends the iterations, beside rounding errors of the first cost; by
             default 2e-7 in float64 and 2e-3 in float32, which is far below what noise allows.

@@ -438,7 +438,8 @@ def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk:
     Args:
         engine: Engine of the study.
         path: Folder of the store.
-        resume, chunk: See ``run``.
+        resume: See ``run``.
+        chunk: See ``run``.
 
     Raises:
         FileExistsError, ValueError, RuntimeError, OSError: see ``run``.

@@ -43,8 +43,11 @@ def run(
 
     Args:
         study: The study.
-        store, resume, chunk, progress, step_check: See ``lgsim.montecarlo.run``; they count on the first host, which
-            alone checks the steps.
+        store: See ``lgsim.montecarlo.run``; it is the first host's.
+        resume: See ``lgsim.montecarlo.run``; the first host's counts.
+        chunk: See ``lgsim.montecarlo.run``; the first host's counts.
+        progress: See ``lgsim.montecarlo.run``; the first host's counts.
+        step_check: See ``lgsim.montecarlo.run``; the first host alone checks the steps.
 
     Returns:
         The results on the first host, None on the others.

@@ -85,8 +85,9 @@ class ModelBuilder:
             placement: Pose of the joint's frame in the parent's, (4, 4); the body's frame is the joint's at rest.
             axis: Axis of the joint, (3,), or one for each degree of freedom, (k, 3); by default the joint's own.
             pitch: Advance of a screw, m/rad.
-            mass, center, inertia: kg; center of mass in the body's frame, m; inertia about it in the body's axes,
-                (3, 3), kg m^2.
+            mass: kg.
+            center: Center of mass in the body's frame, m.
+            inertia: Inertia about the center of mass in the body's axes, (3, 3), kg m^2.
             parameters: The ten parameters (10,) instead of those three.
             mimic: (joint, k, b) for ``q = k q_joint + b``; for joints of one degree of freedom. Armature, damping and
                 friction of such a joint are added to those of the joint that it follows; its spring and limits count
@@ -205,7 +206,8 @@ class ModelBuilder:
 
         Args:
             name: Name of the loop.
-            frame_a, frame_b: Frames of two bodies, or one of them "world"; they coincide where the joint is at rest.
+            frame_a: Frame of a body, or "world"; it coincides with ``frame_b`` where the joint is at rest.
+            frame_b: Frame of another body, or "world" if the first one is not.
             joint: ``Spherical`` (3 rows), ``Revolute`` (5, about z), ``Fixed`` (6), ``Prismatic`` (5, along z),
                 ``Cylindrical`` (4, z), ``Planar`` (3, x and y) or ``Translational`` (3) of ``lgsim.joints``.
 

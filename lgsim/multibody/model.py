@@ -548,9 +548,10 @@ class Model:
         [-pi, pi].
 
         Args:
-            joint, loop: As in ``cut``.
+            joint: As in ``cut``.
             q: Configuration (nq,) in which the ring is closed.
             v: Velocity (nv,), by default zero.
+            loop: As in ``cut``.
 
         Returns:
             Configuration and velocity of the other machine.

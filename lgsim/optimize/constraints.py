@@ -96,7 +96,8 @@ class StateBounds(Constraint):
     """``lower <= coordinates(y) <= upper`` at every node.
 
     Attributes:
-        lower, upper: Bounds (entries,), finite numbers.
+        lower: Lower bounds (entries,), finite numbers.
+        upper: Upper bounds (entries,), finite numbers.
         coordinates: ``coordinates(y)``, the bounded numbers (entries,) of a state; by default the state itself, an
             array.
 

@@ -49,7 +49,10 @@ class Cost(eqx.Module):
 
         Args:
             action: How tangent vectors move states.
-            t, y, u, args: The node, as in ``value``.
+            t: Time of the node, as in ``value``.
+            y: Its state.
+            u: Its control.
+            args: As in ``value``.
             exact: Whether the Hessian is that of the cost; else a subclass may leave parts of it out.
         """
 

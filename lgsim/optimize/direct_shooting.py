@@ -117,7 +117,8 @@ def shooting_solution(
         problem: The problem.
         us: The controls found.
         gradient: Largest entry of the gradient.
-        history, iterations: The record of the iterations, and their number.
+        history: The record of the iterations.
+        iterations: Their number.
         small: Whether the gradient is within its tolerance.
         done: Whether the iterations ended before their limit.
     """

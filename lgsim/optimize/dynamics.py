@@ -87,7 +87,8 @@ class EulerTransition(Transition):
 
     Attributes:
         W: Derivative of the new velocity (nv, 2 nv + controls, *batch).
-        turn, shift: T and S / dt by joints, see ``block_diagonal.Blocks``.
+        turn: T by joints, see ``block_diagonal.Blocks``.
+        shift: S / dt by joints.
         dt: Time of the step (*batch), s.
         topology: The tree of the machine.
     """

@@ -59,13 +59,16 @@ class BackwardPass(NamedTuple):
     """A policy about a trajectory, and the change of the cost that it promises; the leading axis is time.
 
     Attributes:
-        K, k: The policy ``du = K dx + k`` (H, m, n), (H, m).
+        K: Gains of the policy ``du = K dx + k`` (H, m, n).
+        k: Its constants (H, m).
         gaps: Gaps of the steps (H, n).
         definite: Whether the policy is a minimum.
-        linear, quadratic: Along a step of length s the cost is expected to change by ``s linear + s^2 quadratic / 2``.
+        linear: Along a step of length s the cost is expected to change by ``s linear + s^2 quadratic / 2``.
+        quadratic: See ``linear``.
         gradient: Largest entry of the cost's gradient by the controls that the bounds leave free.
-        bad_node, bad_quantity: The first slope or derivative of a step that is not finite, else the last Hessian that
-            is not, else (-1, -1); see ``first_nonfinite``. By ``parallel_backward_pass`` the first of any kind.
+        bad_node: The node of the first slope or derivative of a step that is not finite, else of the last Hessian that
+            is not, else -1; by ``parallel_backward_pass`` the first one of any kind.
+        bad_quantity: Which of them it is, else -1; see ``first_nonfinite``.
     """
 
     K: Float[Array, "horizon m n"]
@@ -211,7 +214,8 @@ def forward_pass(
 
     Args:
         problem: The problem.
-        ys, us: The trajectory.
+        ys: The states of the trajectory.
+        us: Its controls.
         policy: The feedback, and the gaps of the steps.
         length: Length of the step, from 0 to 1.
 
@@ -246,7 +250,10 @@ def line_search(
     """The step, shortened until ``merit = cost + weight * sum |gaps|`` falls enough.
 
     Args:
-        problem, ys, us, policy: As for ``forward_pass``.
+        problem: As for ``forward_pass``.
+        ys: As for ``forward_pass``.
+        us: As for ``forward_pass``.
+        policy: As for ``forward_pass``.
         cost: Cost of the trajectory.
         slope: Derivative of the merit by the length at zero, negative.
         weight: Weight of the gaps.
@@ -464,8 +471,16 @@ class _State(NamedTuple):
     Attributes:
         i: Number of iterations done.
         done: Whether nothing is left to do.
-        ys, us, cost: The best trajectory.
-        gradient, feasibility, gains, history, result, bad_node, bad_quantity: As in ``Solution``.
+        ys: The states of the best trajectory.
+        us: Its controls.
+        cost: Its cost.
+        gradient: As in ``Solution``.
+        feasibility: As in ``Solution``.
+        gains: As in ``Solution``.
+        history: As in ``Solution``.
+        result: As in ``Solution``.
+        bad_node: As in ``Solution``.
+        bad_quantity: As in ``Solution``.
         reg: The regularization of the next iteration.
         flat: Whether the last step was expected to bring less than rounding.
         reg_growth: Factor by which the regularization grows if the next step is not accepted.

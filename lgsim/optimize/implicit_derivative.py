@@ -50,7 +50,8 @@ def solution(problem: Problem, us: Float[Array, "horizon m"], ys: Point | None, 
 
     Args:
         problem: The problem.
-        us, ys: The guess, as for ``Solver.run``.
+        us: The guess of the controls, as for ``Solver.run``.
+        ys: The guess of the states.
         solver: The solver.
 
     Raises:

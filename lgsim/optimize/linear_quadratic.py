@@ -41,10 +41,16 @@ class LinearQuadratic(NamedTuple):
     under ``x_{k+1} = A x_k + B u_k + c``, x_0 = 0.
 
     Attributes:
-        A, B, c: The steps (H, n, n), (H, n, m), (H, n).
-        Q, R, N: Hessians of the running costs (H, n, n), (H, m, m), (H, n, m).
-        q, r: Their gradients (H, n), (H, m).
-        P, p: Hessian and gradient of the terminal cost (n, n), (n,).
+        A: The steps' derivatives by the state (H, n, n).
+        B: Those by the control (H, n, m).
+        c: Their constants (H, n).
+        Q: Hessians of the running costs by the state (H, n, n).
+        R: Those by the control (H, m, m).
+        N: Those by both (H, n, m).
+        q: Gradients of the running costs by the state (H, n).
+        r: Those by the control (H, m).
+        P: Hessian of the terminal cost (n, n).
+        p: Its gradient (n,).
     """
 
     A: Float[Array, "horizon n n"]
@@ -130,7 +136,9 @@ def add_curvature(
     """The problem with the second derivatives of the steps, weighted by the multipliers, added to its Hessians.
 
     Args:
-        problem, ys, us: As for ``linearize``, which gave ``lq`` and ``multipliers``.
+        problem: As for ``linearize``, which gave ``lq`` and ``multipliers``.
+        ys: As for ``linearize``.
+        us: As for ``linearize``.
         lq: The problem without them.
         multipliers: Multipliers of the steps.
         costs: Whether what Gauss-Newton's model leaves out of the costs is added as well.
@@ -179,7 +187,8 @@ class CostToGo(NamedTuple):
     """The cost of the steps after a node as functions of its x; arrays have the batch last.
 
     Attributes:
-        Vxx, Vx: The least cost ``1/2 x . Vxx x + Vx . x`` (n, n), (n,); Vxx in blocks of ``Dynamics.block_sizes``.
+        Vxx: Hessian of the least cost ``1/2 x . Vxx x + Vx . x`` (n, n), in blocks of ``Dynamics.block_sizes``.
+        Vx: Its gradient at zero (n,).
         linear: Constant of the expected change of the cost, of first order in the length of the step.
         quadratic: Constant of second order: along a step of length s the cost changes by
             ``s linear + s^2 quadratic / 2``.
@@ -207,7 +216,8 @@ class BackwardStep(NamedTuple):
     """The policy of a node, and what a solver asks of it; arrays have the batch last.
 
     Attributes:
-        K, k: The policy ``u = K x + k`` (m, n), (m,).
+        K: Gains of the policy ``u = K x + k`` (m, n).
+        k: Its constant (m,).
         definite: Whether Quu is positive definite, so that the policy is a minimum.
         slope: Gradient of the cost of the trajectory by u (m,).
         finite_derivatives: Whether the node's own g, its A and c, and its B are finite (3,).

@@ -26,11 +26,17 @@ class MPCState(eqx.Module):
 
     Attributes:
         t: Time of the next measurement, s.
-        ys, us: The guess of the next problem: the last solution, shifted by one step; leaves (H + 1, ...) and
-            (H, controls).
-        cost, gradient, feasibility, violation, iterations, result, bad_node, bad_quantity: Those of the last solution,
-            as in ``Solution``. A solver of few iterations seldom ends with ``RESULTS.successful``; ``bad_node`` is -1
-            where all is finite.
+        ys: The guess of the next problem's states: those of the last solution, shifted by one step; leaves (H + 1,
+            ...).
+        us: The guess of its controls, likewise (H, controls).
+        cost: That of the last solution, as in ``Solution``; so are the next ones.
+        gradient: As in ``Solution``.
+        feasibility: As in ``Solution``.
+        violation: As in ``Solution``.
+        iterations: As in ``Solution``.
+        result: As in ``Solution``. A solver of few iterations seldom ends with ``RESULTS.successful``.
+        bad_node: As in ``Solution``; -1 where all is finite.
+        bad_quantity: As in ``Solution``.
     """
 
     t: Float[Array, ""]
@@ -68,7 +74,8 @@ class MPCController(eqx.Module):
 
         Args:
             y: The state at the problem's t0, by default its y0.
-            us, ys: Guesses of controls and states, as for ``solve``.
+            us: Guess of the controls, as for ``solve``.
+            ys: Guess of the states, as for ``solve``.
             solver: The solver of this first problem, by default one that converges, ``ILQR()``.
 
         Raises:

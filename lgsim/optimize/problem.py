@@ -33,7 +33,8 @@ class Problem(eqx.Module):
         running: A cost of ``lgsim.optimize``, a sum of them, or a function ``f(t, y, u, args)``.
         terminal: The same for the last node, or a function ``f(t, y, args)``.
         horizon: Number of steps H.
-        lower, upper: Bounds of the controls (controls,), infinite where there are none.
+        lower: Lower bounds of the controls (controls,), minus infinity where there are none.
+        upper: Upper bounds (controls,), infinity where there are none.
         constraints: Conditions on states and controls.
         args: What functions get as ``args``; arrays in it are differentiable. Numbers that change belong here or into
             fields of costs: new ones never compile again, a new function object (each ``lambda`` anew) does.

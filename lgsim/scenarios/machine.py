@@ -72,7 +72,8 @@ def read_machine(
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: Whether a machine of an MJCF file whose bodies are tied is read without these ties.
         loops: A TOML file with loops, see ``lgsim.formats.loop_files``; None for those of the file.
-        solids, solid_meshes: What of the file becomes solids, see ``lgsim.load_urdf``; nothing by default.
+        solids: Which links' shapes become solids, see ``lgsim.load_urdf``; none by default.
+        solid_meshes: What meshes become, see ``lgsim.load_urdf``.
 
     Returns:
         The machine, and what is odd in its file.

@@ -25,7 +25,8 @@ class FixedSteps:
 
     Attributes:
         model: The machine.
-        control, wrenches: See ``rollout``.
+        control: See ``rollout``.
+        wrenches: See ``rollout``.
         rows: Joint forces or commands, all the time the same or of each step; None for none.
         method: The method.
         dt: Step, s.

@@ -86,7 +86,13 @@ def simulate(
         dt: Step, s.
         method: A method, such as those of ``lgsim.METHODS``, ``LINEARLY_IMPLICIT_METHODS`` and ``IMPLICIT_METHODS``; or
             ``Automatic()``, which takes a stiff one where a rate of the motion is too fast for an explicit one.
-        torques, control, wrenches, tau0, actuators, commands, actuator_state: See ``rollout``.
+        torques: Joint forces, see ``rollout``.
+        control: A control law, see ``rollout``.
+        wrenches: Wrenches on bodies, see ``rollout``.
+        tau0: Forces of drives that lag at the start, see ``rollout``.
+        actuators: What makes joint forces of commands, see ``rollout``.
+        commands: The actuators' commands, see ``rollout``.
+        actuator_state: The actuators' states at the start, see ``rollout``.
         save_every: Number of steps from one saved state to the next.
         check: Whether a motion that diverges is computed there again, slowly, so that ``result`` says which quantity
             was the first that was not finite, with its joint, body and step, see ``rollout``.

@@ -89,11 +89,13 @@ def simulate_adaptive(
         rtol: Tolerance of one step, relative to w.
         atol: Tolerance of one step, rad, m, rad/s or m/s.
         method: Method with an error estimate: MK54, CF32a, CF32b, CF43.
-        control, wrenches: See ``rollout``; they should be smooth, each jump costs many steps.
+        control: See ``rollout``; it should be smooth, each jump costs many steps.
         torques: Joint forces (nv,) all the time, N m or N; by default none.
+        wrenches: As ``control``.
         tau0: Forces at the start of drives that lag (nv,), N m or N, by default zero.
-        actuators, actuator_state: See ``rollout``; without clocks of their own.
+        actuators: See ``rollout``; without clocks of their own.
         commands: Commands (n,) of the actuators, all the time.
+        actuator_state: See ``rollout``.
         save_at: Times of the states to keep, (n,), increasing, in [0, duration], s; by default ``dt_out`` apart.
         dt_out: Time between saved states, s, from 0 to the end; only the last one may lie half to one and a half times
             that from the one before.

@@ -99,7 +99,8 @@ def unstable_mode(
         times: The times of the states, s.
         states: States (q, v, forces of drives that lag), at most some ``STATES`` of which are used.
         dt: The step, s.
-        control, wrenches: See ``rollout``.
+        control: See ``rollout``.
+        wrenches: See ``rollout``.
         segments: Joint forces that are the same all the time, or None.
     """
     found = np.flatnonzero(np.isfinite(np.asarray(states)).all(axis=1))

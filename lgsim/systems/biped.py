@@ -40,8 +40,10 @@ class BipedGains(NamedTuple):
     """Gains of ``lgsim.controls.Workspace`` for the biped, by the names that it has.
 
     Attributes:
-        stiffness, damping: On the position, (3,), 1/s^2 and 1/s.
-        attitude, spin: On the attitude, 1/s^2 and 1/s.
+        stiffness: On the position, (3,), 1/s^2.
+        damping: On its rate, (3,), 1/s.
+        attitude: On the attitude, 1/s^2.
+        spin: On its rate, 1/s.
     """
 
     stiffness: Float[Array, " 3"]

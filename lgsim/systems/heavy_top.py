@@ -283,9 +283,14 @@ def heavy_top_quadratic(
     H is the energy of the top plus the constant 1/2 |p|^2. q feeds back on nothing. Only p knows the weight and the
     arm, so a derivative by them is taken through the initial state.
 
-    The other arguments are those of `heavy_top`.
-
     Args:
+        dtype: As of `heavy_top`.
+        inertia: As of `heavy_top`.
+        weight_moment: As of `heavy_top`.
+        up: As of `heavy_top`.
+        arm: As of `heavy_top`.
+        angular_velocity: As of `heavy_top`.
+        attitude: As of `heavy_top`.
         position: q(0), (3,), without a meaning for the top.
 
     Returns:

@@ -272,8 +272,15 @@ def tracking_gains(
 
     Args:
         dtype: Floating dtype of the numbers; None for JAX's default.
-        path, spread, heading, position, velocity, direction, swing, attitude, spin: The attributes of `TrackingGains`,
-            with their shapes and units.
+        path: As the attribute of `TrackingGains`, with its shape and units; so are the others.
+        spread: As the attribute.
+        heading: As the attribute.
+        position: As the attribute.
+        velocity: As the attribute.
+        direction: As the attribute.
+        swing: As the attribute.
+        attitude: As the attribute.
+        spin: As the attribute.
 
     Raises:
         ValueError: a shape does not fit, or a gain is not positive.

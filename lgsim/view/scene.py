@@ -163,7 +163,10 @@ def live(
         host: Address that the server listens on: by default only this computer can look.
         port: Port of the server; if it is taken, the next free one.
         frames_per_second: Number of pictures in a second of playing.
-        trace, follow, ghosts, floor: See ``to_html``.
+        trace: See ``to_html``.
+        follow: See ``to_html``.
+        ghosts: See ``to_html``.
+        floor: See ``to_html``.
 
     Returns:
         The running scene, with its ``url``.

@@ -24,7 +24,9 @@ def probe_gradient(check: Check, place: Hashable, x: Array, step: Array, t: Arra
         check: A function of a module: two calls share a program where it and the place are equal.
         place: What x is, for the words of an error.
         x: Any array.
-        step, t: Where a simulation is, handed on to ``check``; in a batch those of its first entry if x is shared.
+        step: The number of a simulation's step, handed on to ``check``; in a batch that of its first entry if x is
+            shared.
+        t: Its time, likewise.
     """
     return _probe.bind(x, step, t, check=check, place=place)
 

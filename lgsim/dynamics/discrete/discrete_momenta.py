@@ -59,7 +59,8 @@ def discrete_momenta(
 
     Args:
         model: The machine.
-        q0, q1: Configurations at both ends of the step.
+        q0: Configuration at the start of the step.
+        q1: Configuration at its end.
         dt: The step, s.
         map: The discrete rotation vector: "quaternion", "cayley" or "exp", or one of ``ROTATION_MAPS``.
 

@@ -53,7 +53,8 @@ class BodyMatrix(NamedTuple):
 
     Attributes:
         share: The mass over the step's length.
-        start, end: Its moments at both ends of the step.
+        start: Its moments at the start of the step.
+        end: Its moments at the end.
         spin: What a rotation changes of the moment.
     """
 

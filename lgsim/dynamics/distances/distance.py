@@ -40,8 +40,9 @@ class ClosestPoints(NamedTuple):
 
     Attributes:
         distance: Of the surfaces, m, negative where they overlap.
-        first, second: The nearest points of the surfaces, m; where solids overlap the points that touch last when the
-            second one leaves along the normal.
+        first: The nearest point of the first surface, m; where solids overlap, of the points that touch last when the
+            second solid leaves along the normal.
+        second: The nearest point of the second surface, likewise.
         normal: The unit vector from the first to the second point where solids are apart, and along which the second
             one leaves at once where they overlap; zero where no direction does.
     """
@@ -68,8 +69,9 @@ def distance(model: Model, q: Float[Array, "*batch nq"], a: Names, b: Names) -> 
     Args:
         model: The machine; with solids, see ``Model.add_solid``.
         q: Configuration.
-        a, b: Names of solids, one of each or lists of pairs, such as ``*model.solid_pairs()``; a single name on one
-            side goes with each on the other. Static.
+        a: Name of a solid, or a list of names, one of each pair, such as ``*model.solid_pairs()`` gives; a single name
+            goes with each on the other side. Static.
+        b: The other ones, likewise.
 
     Returns:
         m, (*batch, pairs), or (*batch) where both are single names.
@@ -91,7 +93,10 @@ def closest_points(model: Model, q: Float[Array, "*batch nq"], a: Names, b: Name
     """The nearest points of solids, and their distance.
 
     Args:
-        model, q, a, b: As ``distance``.
+        model: As ``distance``.
+        q: As ``distance``.
+        a: As ``distance``.
+        b: As ``distance``.
 
     Raises:
         ModelError, ValueError, TypeError: as ``distance``.
@@ -109,7 +114,10 @@ def distance_jacobian(
     """(distance, its derivative by the tangent of q): row ``n . (J_b - J_a)`` at the nearest points, in closed form.
 
     Args:
-        model, q, a, b: As ``distance``.
+        model: As ``distance``.
+        q: As ``distance``.
+        a: As ``distance``.
+        b: As ``distance``.
 
     Returns:
         (*batch, pairs), m, and (*batch, pairs, nv), m/rad or 1; without the axis of pairs where both names are single.

@@ -14,7 +14,8 @@ class Nearest(NamedTuple):
     """Of a pair of cores, the second one's frame having a pose in the first one's.
 
     Attributes:
-        first, second: Coordinates of a point of each, see ``lgsim.multibody.geometry.forms``.
+        first: Coordinates of a point of the first one, see ``lgsim.multibody.geometry.forms``.
+        second: Coordinates of a point of the second one.
         inside: Whether the cores overlap.
         axis: Where they do, the unit vector along which the second one parts from the first one at once, in the first
             one's frame; its derivative is that of a normal that turns with a face, or with two edges.
@@ -35,7 +36,8 @@ class Meeting(NamedTuple):
     Attributes:
         distance: Of the surfaces, m, negative inside.
         normal: The unit vector from the first to the second point; zero where cores without an inside meet.
-        first, second: The nearest points of the surfaces, m.
+        first: The nearest point of the first surface, m.
+        second: The nearest point of the second surface, m.
     """
 
     distance: Array

@@ -24,7 +24,8 @@ class Table(NamedTuple):
 
     Attributes:
         kinds: What each is, (k,).
-        first, second: Constants in the frames of the two cores, (k, 3).
+        first: Constants in the frame of the first core, (k, 3).
+        second: Constants in the frame of the second core, (k, 3).
     """
 
     kinds: np.ndarray
@@ -48,7 +49,8 @@ class _Best(NamedTuple):
         apart: The separation.
         sign: The side of it, 1 or -1.
         kind: What it is.
-        first, second: Its constants.
+        first: Its constants in the frame of the first core.
+        second: Its constants in the frame of the second core.
     """
 
     apart: Array
@@ -65,7 +67,9 @@ def deepest(a: Convex, b: Convex, T: Transform, wanted: Array) -> tuple[Array, N
     of their difference. Where it is positive, the distance is at least that.
 
     Args:
-        a, b, T: The cores, the second one at a pose in the frame of the first one.
+        a: The first core.
+        b: The second core.
+        T: The pose of the second core in the frame of the first one.
         wanted: Whether it is asked for; a long list is not tried else.
 
     Source: Gottschalk, Lin and Manocha, OBBTree, SIGGRAPH 1996, for boxes; any polytope has only these directions.

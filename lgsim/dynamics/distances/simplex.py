@@ -26,7 +26,8 @@ class _Simplex(NamedTuple):
 
     Attributes:
         w: The points.
-        first, second: The corners of the polytopes that they are of.
+        first: The corners of the first polytope.
+        second: The corners of the second polytope.
         share: Weights of the point that is nearest to the origin; zero where a place is free.
     """
 

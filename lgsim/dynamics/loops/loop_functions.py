@@ -104,7 +104,10 @@ def loop_forces(
 
     Args:
         model: The machine.
-        q, v, tau, wrenches: As for ``forward_dynamics``.
+        q: Configuration, as for ``forward_dynamics``.
+        v: Velocity.
+        tau: Joint forces.
+        wrenches: Wrenches on bodies, as for ``forward_dynamics``.
 
     Returns:
         N for rows that forbid slides, N m for turns, in the order of ``loop_residual``. Where rows depend on each other
@@ -131,7 +134,9 @@ def actuated_inverse_dynamics(
 
     Args:
         model: The machine.
-        q, v, a: Closed configuration, velocity along the loops, and its derivative, which keeps them closed.
+        q: Closed configuration.
+        v: Velocity along the loops.
+        a: Its derivative, which keeps them closed.
         actuated: Names of the driven joints.
 
     Returns:

@@ -37,7 +37,8 @@ class PlacedEnds(NamedTuple):
     """The ends of loops of one kind.
 
     Attributes:
-        a, b: Their poses (g, *batch).
+        a: The poses of the first frames (g, *batch).
+        b: The poses of the second frames (g, *batch).
         relative: Pose of b in a.
         xi: Displacement of b against a with each row of the tree, in the axes of b, (g, k, *batch).
     """

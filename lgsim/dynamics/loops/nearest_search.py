@@ -72,13 +72,15 @@ class State(NamedTuple):
         back: Number of iterations since the last start or step along the closed set.
         along: Number of steps along the closed set, and of those taken back.
         q: Where it is.
-        last, cost: Where it was before the step back to q, and the length of the misfits there; infinite where no such
-            step is to be judged.
-        base, distance: The last closed configuration and half the square of its distance; infinite where no step from
-            there is to be judged.
+        last: Where it was before the step back to q.
+        cost: The length of the misfits there; infinite where no such step is to be judged.
+        base: The last closed configuration.
+        distance: Half the square of its distance; infinite where no step from there is to be judged.
         size: Largest entry of the step along the set to q, rad.
-        best, least: The configuration with the shortest misfits, and their length.
-        mu, kappa: See ``nearest_step``.
+        best: The configuration with the shortest misfits.
+        least: Their length.
+        mu: See ``nearest_step``.
+        kappa: See ``nearest_step``.
         closed: Whether a closed configuration was found.
         nearest: Whether the search ended because nothing lowers the distance any more.
         done: Whether it ended.

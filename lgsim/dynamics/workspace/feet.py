@@ -63,7 +63,8 @@ class FlatFoot(Foot):
 
     Attributes:
         frame: Name of its frame, in the plane of the sole.
-        front, back: The sole reaches from x = -back to x = front, m.
+        front: The sole reaches forward to x = front, m.
+        back: It reaches back to x = -back, m.
         side: It reaches from y = -side to y = side, m.
         friction: Coefficient mu, ``|f_x|, |f_y| <= mu f_z``.
         torsion: ``|n_z| <= torsion f_z``, m.

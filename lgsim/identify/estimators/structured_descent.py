@@ -146,7 +146,8 @@ def structured_descent(
     Args:
         linearize: ``linearize(x, starts)``, the normal equations.
         move: ``move(tangent, start)``, the first state of one window after a step.
-        lower, upper: Bounds of the coordinates.
+        lower: Lower bounds of the coordinates.
+        upper: Upper bounds of the coordinates.
         max_iterations: Largest number of iterations; each one simulates all records once, with derivatives.
         tolerance: See ``LevenbergMarquardt``.
     """

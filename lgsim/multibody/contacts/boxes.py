@@ -51,7 +51,9 @@ def box(x: float, y: float, z: float, edges: int = 0) -> Sized:
     """A box about the origin of its frame, with edges along the axes.
 
     Args:
-        x, y, z: Lengths of the edges, m, zero or more.
+        x: Length of the edges along x, m, zero or more.
+        y: Length of those along y, m, zero or more.
+        z: Length of those along z, m, zero or more.
         edges: The number of points on each edge between the corners; static.
 
     Raises:

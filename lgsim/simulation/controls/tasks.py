@@ -65,7 +65,8 @@ class FramePlace(Task):
     Attributes:
         frame: Name of the frame.
         target: The point, or a function of time with its position, velocity and acceleration.
-        stiffness, damping: 1/s^2 and 1/s, a number or one for each axis of the world (3,).
+        stiffness: 1/s^2, a number or one for each axis of the world (3,).
+        damping: 1/s, likewise.
     """
 
     frame: str = eqx.field(static=True)
@@ -91,7 +92,8 @@ class FrameTurn(Task):
     Attributes:
         frame: Name of the frame.
         target: A unit quaternion, or a function of time with it, its body angular velocity and the derivative of that.
-        attitude, spin: Gains on e and w, 1/s^2 and 1/s, a number or one for each axis of the frame (3,).
+        attitude: Gain on e, 1/s^2, a number or one for each axis of the frame (3,).
+        spin: Gain on w, 1/s, likewise.
 
     Source: Wendlandt, Control and simulation of multibody systems, 1997, (4.26).
     """
@@ -122,7 +124,8 @@ class Posture(Task):
 
     Attributes:
         target: Configuration (nq,), or a function of time that gives (q, v, v').
-        stiffness, damping: 1/s^2 and 1/s, a number or (nv,).
+        stiffness: 1/s^2, a number or (nv,).
+        damping: 1/s, a number or (nv,).
     """
 
     target: Target

@@ -81,14 +81,17 @@ class Workspace(ControlLaw):
         target: Pose of the central body in the world, (p, quaternion) (7,), or a function of time with pose, body twist
             and the derivative of that.
         center: The point c in the body's frame, (3,), m; its target is that of the pose.
-        stiffness, damping: Gains on the position, in the world's axes, 1/s^2 and 1/s: a number, one for each axis
-            (3,), or a symmetric positive definite matrix (3, 3).
-        attitude, spin: Gains on e and w, in the body's axes, 1/s^2 and 1/s: likewise.
+        stiffness: Gain on the position, in the world's axes, 1/s^2: a number, one for each axis (3,), or a symmetric
+            positive definite matrix (3, 3).
+        damping: Gain on its rate, 1/s, likewise.
+        attitude: Gain on e, in the body's axes, 1/s^2, likewise.
+        spin: Gain on w, in the body's axes, 1/s, likewise.
         split: How the feet share the wrench, ``LeastNorm()`` or a rule of your own.
         settling: Rate at which motions of the feet are to die out, 1/s; zero leaves that to the ground. Large ones
             shake the feet on soft ground: the biped of ``lgsim.systems`` is unstable with 60 1/s.
         posture: Configuration (nq,) of which the parts of joints that lead to no foot count; None where all do.
-        posture_stiffness, posture_damping: Gains of those joints, 1/s^2 and 1/s, a number or (nv,).
+        posture_stiffness: Gains of those joints, 1/s^2, a number or (nv,).
+        posture_damping: Their gains on velocities, 1/s, a number or (nv,).
     """
 
     feet: tuple[Foot, ...] = eqx.field(converter=tuple)

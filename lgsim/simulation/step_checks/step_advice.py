@@ -32,7 +32,8 @@ def advice(
         every: Number of steps from one node to the next.
         states: The states at the nodes.
         error: The error of the steps at the nodes.
-        control, wrenches: See ``rollout``.
+        control: See ``rollout``.
+        wrenches: See ``rollout``.
         segment: Joint forces that are the same all the time, or None.
     """
     worst = (error.error / error.size).max(axis=1)

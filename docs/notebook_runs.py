@@ -1,0 +1,107 @@
+"""Notebooks at the build: each is run in a kernel and an empty folder of its own, and what it gave is kept.
+
+What is kept serves as long as the notebook and the package are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from importlib import metadata
+from pathlib import Path
+
+import nbclient
+import nbformat
+from sources import LARGEST, ROOT
+
+SECONDS = 900
+"""A cell may take so long."""
+
+
+def notebooks() -> list[Path]:
+    """The notebooks, in the order of their numbers."""
+    return sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def package_digest() -> str:
+    """A hash of the package's sources and data."""
+    found = hashlib.sha256()
+    for file in sorted((ROOT / "lgsim").rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            found.update(f"{file.relative_to(ROOT)} ".encode() + file.read_bytes())
+    return found.hexdigest()
+
+
+def build(kept: Path, workers: int | None = None) -> dict[str, Path]:
+    """Run each notebook that is not kept for the package as it stands; the file that holds its outputs, by its name.
+
+    Args:
+        kept: The folder of what was run.
+        workers: How many are run at a time, by default one for two processors.
+
+    Raises:
+        RuntimeError: some fail; the message has all of them.
+        ValueError: a picture is above its size.
+    """
+    kept.mkdir(parents=True, exist_ok=True)
+    package = package_digest()
+    made = {}
+    for notebook in notebooks():
+        digest = hashlib.sha256(package.encode() + notebook.read_bytes()).hexdigest()[:16]
+        made[notebook.name] = kept / f"{notebook.stem}.{digest}.ipynb"
+    for old in kept.glob("*.ipynb"):
+        if old not in made.values():
+            old.unlink()
+    missing = [notebook for notebook in notebooks() if not made[notebook.name].exists()]
+    failed = []
+    with ThreadPoolExecutor(workers or max(1, (os.cpu_count() or 2) // 2)) as pool:
+        tasks = {pool.submit(run, notebook, made[notebook.name]): notebook.name for notebook in missing}
+        for task in as_completed(tasks):
+            try:
+                print(f"{tasks[task]}: {task.result():.0f} s", flush=True)
+            except nbclient.exceptions.CellExecutionError as error:
+                failed.append(f"{tasks[task]}:\n{error}")
+    if failed:
+        raise RuntimeError("notebooks that fail:\n" + "\n".join(failed))
+    return made
+
+
+def run(notebook: Path, target: Path) -> float:
+    """Run a notebook as a reader would, and write it with its outputs and the seconds it took, which are returned.
+
+    Args:
+        notebook: The notebook.
+        target: Where to.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: a cell fails.
+        ValueError: a picture is above its size.
+    """
+    content = nbformat.read(notebook, as_version=4)
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        client = nbclient.NotebookClient(content, timeout=SECONDS, resources={"metadata": {"path": folder}})
+        client.execute(env={**os.environ, "PYTHONPATH": str(ROOT)})
+    seconds = time.monotonic() - start
+    for data in _data(content):
+        for kind, text in data.items():
+            if kind.startswith("image/") and len(text) > LARGEST:
+                raise ValueError(f"{notebook.name}: a picture of {len(text)} bytes, expected at most {LARGEST}")
+    where = f"{os.cpu_count()} processors, {platform.machine()}"
+    told = (
+        f"*Run when this page was built: {seconds:.0f} s, compiling included ({where}, jax {metadata.version('jax')}).*"
+    )
+    content.cells.insert(1, nbformat.v4.new_markdown_cell(told))
+    part = target.with_suffix(".part")
+    nbformat.write(content, part)
+    part.replace(target)
+    return seconds
+
+
+def _data(content: nbformat.NotebookNode) -> list[dict[str, str]]:
+    outputs = [each for cell in content.cells for each in cell.get("outputs", ())]
+    return [each["data"] for each in outputs if "data" in each]
