@@ -58,7 +58,7 @@ wheel: $(READY)
 public-names: $(READY)
 	$(RUN) -m tests.public_record
 
-# The site, in .cache/docs. NOTEBOOKS=cache runs the notebooks too, and keeps what they gave.
+# The site, in .cache/docs, with the notebooks run; NOTEBOOKS=off shows them without outputs.
 docs: $(READY)
 	$(RUN) docs/build.py .cache/docs
 

@@ -2,7 +2,7 @@
 
     python docs/build.py folder
 
-NOTEBOOKS=cache runs the notebooks and keeps what they gave; by default they are shown as they are.
+What notebooks and the gallery's scripts gave is kept beside it. NOTEBOOKS=off shows the notebooks without outputs.
 """
 
 import os
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import api_pages
+import notebook_runs
 import replays
 import sources
 
@@ -28,8 +29,11 @@ def build(target: Path) -> int:
     made = target.with_name("replays")
     replays.build(made)
     shutil.copytree(made, source / "_static" / "replays", ignore=shutil.ignore_patterns("*.made"))
+    if os.environ.get("NOTEBOOKS") != "off":
+        for name, outputs in notebook_runs.build(target.with_name("notebooks")).items():
+            shutil.copyfile(outputs, source / "notebooks" / name)
     settings = Path(__file__).parent
-    env = {**os.environ, "DOCS_SOURCE": str(source), "NOTEBOOK_CACHE": str(target.with_name("notebooks"))}
+    env = {**os.environ, "DOCS_SOURCE": str(source)}
     trees = target.with_name(f"{target.name}-doctrees")
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(trees), "-c", str(settings)]
     return subprocess.run([*sphinx, str(source), str(target)], env=env).returncode

@@ -31,11 +31,7 @@ highlight_language = "python"
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 4
-# NOTEBOOKS=cache runs them and keeps what they gave; without it they are shown as they are
-nb_execution_mode = os.environ.get("NOTEBOOKS", "off")
-nb_execution_cache_path = os.environ.get("NOTEBOOK_CACHE", "")
-nb_execution_timeout = 900
-nb_execution_raise_on_error = True
+nb_execution_mode = "off"  # notebook_runs has run them
 
 # from the site's own files
 mathjax_path = "mathjax/tex-chtml.js"

@@ -5,6 +5,7 @@ What is kept serves as long as the notebook and the package are the same.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import platform
@@ -84,8 +85,10 @@ def run(notebook: Path, target: Path) -> float:
     content = nbformat.read(notebook, as_version=4)
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        client = nbclient.NotebookClient(content, timeout=SECONDS, resources={"metadata": {"path": folder}})
-        client.execute(env={**os.environ, "PYTHONPATH": str(ROOT)})
+        client = nbclient.NotebookClient(
+            content, timeout=SECONDS, resources={"metadata": {"path": folder}}, extra_arguments=["--log-level=ERROR"]
+        )
+        asyncio.run(client.async_execute(env={**os.environ, "PYTHONPATH": str(ROOT)}))
     seconds = time.monotonic() - start
     for data in _data(content):
         for kind, text in data.items():

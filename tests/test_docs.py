@@ -1,6 +1,7 @@
 """The site: every public name has its anchor, every page its place, and what is wrong is found."""
 
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
 import api_pages  # noqa: E402
+import notebook_runs  # noqa: E402
 import site_check  # noqa: E402
 import sources  # noqa: E402
 
@@ -141,3 +143,56 @@ def test_sphinx_fails_on_a_warning(tmp_path):
     text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert "_static/mathjax/tex-chtml.js" in text and "https://cdn" not in text
     assert list((tmp_path / "site" / "_static" / "mathjax").rglob("*.woff"))
+
+
+def write(notebook, *cells):
+    text = {"cell_type": "markdown", "id": "text", "metadata": {}, "source": "# Title"}
+    code = [
+        {
+            "cell_type": "code",
+            "id": f"code{n}",
+            "metadata": {},
+            "source": source,
+            "execution_count": None,
+            "outputs": [],
+        }
+        for n, source in enumerate(cells)
+    ]
+    notebook.write_text(json.dumps({"cells": [text, *code], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+
+
+def test_notebooks_are_run_once_and_tell_how_long(tmp_path, monkeypatch):
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "lgsim").mkdir()
+    monkeypatch.setattr(notebook_runs, "ROOT", tmp_path)
+    write(tmp_path / "notebooks" / "a.ipynb", "import os\nprint(6 * 7, os.listdir())")
+    made = notebook_runs.build(tmp_path / "kept")
+    cells = json.loads(made["a.ipynb"].read_text(encoding="utf-8"))["cells"]
+    assert re.fullmatch(r"\*Run when this page was built: \d+ s, .*\*", "".join(cells[1]["source"]))
+    assert "".join(cells[2]["outputs"][0]["text"]) == "42 []\n"
+
+    monkeypatch.setattr(notebook_runs, "run", lambda *_: pytest.fail("it was kept"))
+    assert notebook_runs.build(tmp_path / "kept") == made
+    (tmp_path / "lgsim" / "new.py").write_text("")
+    with pytest.raises(pytest.fail.Exception, match="it was kept"):
+        notebook_runs.build(tmp_path / "kept")
+    assert not made["a.ipynb"].exists()
+
+
+def test_notebooks_that_fail_are_named(tmp_path, monkeypatch):
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.setattr(notebook_runs, "ROOT", tmp_path)
+    write(tmp_path / "notebooks" / "a.ipynb", "1 / 0")
+    write(tmp_path / "notebooks" / "b.ipynb", "x = 1")
+    with pytest.raises(RuntimeError, match=r"notebooks that fail:\na.ipynb:[\s\S]*ZeroDivisionError"):
+        notebook_runs.build(tmp_path / "kept")
+    assert [file.name.split(".")[0] for file in (tmp_path / "kept").iterdir()] == ["b"]
+
+
+def test_a_picture_of_a_notebook_above_its_size_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebook_runs, "LARGEST", 1000)
+    picture = "from IPython.display import Image\nImage(bytes(2000), format='png')"
+    write(tmp_path / "a.ipynb", picture)
+    with pytest.raises(ValueError, match=r"a.ipynb: a picture of \d+ bytes, expected at most 1000"):
+        notebook_runs.run(tmp_path / "a.ipynb", tmp_path / "b.ipynb")
+    assert not (tmp_path / "b.ipynb").exists()

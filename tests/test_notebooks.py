@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -53,6 +54,15 @@ def write(notebook, *cells):
     ]
     notebook.write_text(json.dumps({"cells": [text, *code], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
     return notebook
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_each_opens_with_what_one_will_know_and_how_long_it_takes(notebook):
+    first = load(notebook)["cells"][0]
+    text = " ".join("".join(first["source"]).split())
+    assert first["cell_type"] == "markdown" and text.startswith("# ")
+    assert "**After it you** " in text
+    assert re.search(r"It needs `pip install 'lgsim\[[a-z,]+\]'[^.]* (second|minute)s?\b", text), text
 
 
 def test_there_are_notebooks():

@@ -1,0 +1,146 @@
+"""What a newcomer waits for: from `pip install` to the first result, and what lies on the disk then.
+
+    python benchmarks/first_contact.py --quick     the core of lgsim
+    python benchmarks/first_contact.py             all extras too, MJX beside it, and a record in benchmarks/results
+
+The wheels are fetched first, which is not counted: the rest needs no network. Each row is a new environment and new
+processes with empty caches, all on one core. What is computed is README's example: a second of an arm of seven joints,
+and then a gradient through it. MJX simulates the same arm for a second by its RK4, one program of 1000 steps, and gives
+no error.
+"""
+
+import harness  # first: it picks the core before JAX makes its threads
+
+# isort: split
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import lgsim
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLE = re.search(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)[1]
+SECOND = EXAMPLE[: EXAMPLE.index("\n\n\n")] + "\n"
+
+MJX = """
+import jax, jax.numpy as jnp, mujoco
+from mujoco import mjx
+jax.config.update("jax_enable_x64", True)
+model = mujoco.MjModel.from_xml_path({machine!r})
+model.opt.timestep, model.opt.integrator = 1e-3, mujoco.mjtIntegrator.mjINT_RK4
+model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+arm = mjx.put_model(model)
+start = mjx.make_data(arm).replace(qpos=jnp.array([0.3, 0.6, 0.0, -1.2, 0.0, 0.5, 0.0]))
+print(jax.jit(lambda data: jax.lax.scan(lambda d, _: (mjx.step(arm, d), None), data, length=1000)[0].qpos)(start))
+"""
+
+
+def run(report):
+    """Install and start."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        cases = [("lgsim", "lgsim", SECOND, EXAMPLE)]
+        if not report.quick:
+            mjx = MJX.format(machine=str(lgsim.data.arm7()))
+            cases += [("lgsim[all]", "lgsim[all]", SECOND, EXAMPLE), ("mujoco-mjx", "mujoco-mjx", mjx, None)]
+        wheels = fetched(folder / "wheels", [each[1] for each in cases])
+        rows = []
+        for label, wanted, second, whole in cases:
+            python, seconds = installed(folder / label, wanted, wheels)
+            site = python.parents[1] / "lib"
+            own = size(site, "lgsim" if whole else "mujoco")
+            first = seconds_of(python, second, folder / f"{label} first")
+            again = seconds_of(python, second, folder / f"{label} first")
+            gradient = seconds_of(python, whole, folder / f"{label} gradient") if whole else "-"
+            rows.append([label, seconds, first, again, gradient, size(site), own])
+            if label == "lgsim":
+                imports(report, python, folder)
+        report.table(
+            "From `pip install` to the first result, s on one core, and MB on the disk",
+            [
+                "",
+                "install",
+                "a simulated second",
+                "second start",
+                "and its gradient",
+                "environment, MB",
+                "of it its own",
+            ],
+            rows,
+        )
+    core = rows[0]
+    report.figure("install and first simulated second", core[1] + core[2], "s")
+    report.figure("environment", core[5], "MB")
+    report.bound("a simulated second after import and compilation, s", core[2], at_most=12.0)
+    report.bound("the example with its gradient, s", core[4], at_most=30.0)
+    report.bound("the environment of the core, MB", core[5], at_most=650.0)
+    report.bound("lgsim itself, MB", core[6], at_most=12.0)
+    if not report.quick:
+        report.bound("MJX's first simulated second / lgsim's", rows[2][2] / core[2], at_least=1.0)
+
+
+def imports(report, python, folder):
+    """What an import costs, in turns."""
+    programs = {"import jax": "import jax", "import jax, lgsim": "import jax, lgsim"}
+    found = {name: [] for name in programs}
+    for _ in range(3 if report.quick else 9):
+        for name, text in programs.items():
+            found[name].append(seconds_of(python, text, folder / "imports"))
+    medians = {name: statistics.median(each) for name, each in found.items()}
+    report.table("Imports, s, medians", ["", "s"], list(medians.items()))
+    report.bound("import lgsim above import jax, s", medians["import jax, lgsim"] - medians["import jax"], at_most=0.4)
+
+
+def fetched(folder, wanted):
+    """The folder of the wheels of what is wanted; lgsim's is built."""
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    called([*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT])
+    lock = ["--constraint", ROOT / "requirements.lock"] if (ROOT / "requirements.lock").exists() else []
+    for each in wanted:
+        named = re.sub(r"^lgsim", f"{next(folder.glob('lgsim-*.whl'))}", each)
+        called([*pip, "download", "--prefer-binary", "--dest", folder, *lock, named])
+    return folder
+
+
+def installed(folder, wanted, wheels):
+    """The interpreter of a new environment, and the seconds that pip took to fill it."""
+    called([sys.executable, "-m", "venv", folder])
+    python, start = folder / "bin" / "python", time.perf_counter()
+    called([python, "-m", "pip", "--quiet", "install", "--no-index", "--find-links", wheels, wanted])
+    return python, time.perf_counter() - start
+
+
+def seconds_of(python, text, cache):
+    """Seconds of a new process that runs a text, from its start to its end."""
+    cache.mkdir(exist_ok=True)
+    env = os.environ | {
+        "XDG_CACHE_HOME": str(cache), "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"), "JAX_PLATFORMS": "cpu",
+    }  # fmt: skip
+    for name in ("LGSIM_CACHE_DIR", "XLA_FLAGS", "PYTHONPATH"):
+        env.pop(name, None)
+    start = time.perf_counter()
+    called([python, "-c", text], env=env, cwd=cache)
+    return time.perf_counter() - start
+
+
+def called(words, **keywords):
+    """Run a command; its last words where it fails."""
+    done = subprocess.run([str(each) for each in words], capture_output=True, text=True, **keywords)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, words))[:300]}\n{done.stderr[-2000:]}")
+
+
+def size(folder, package=None):
+    """Megabytes of the files below a folder, or of one package there."""
+    files = (file for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+    return sum(f.stat().st_size for f in files if package is None or package in f.relative_to(folder).parts) / 1e6
+
+
+if __name__ == "__main__":
+    harness.main(run, "first_contact")
