@@ -42,7 +42,7 @@ def build(kept: Path, workers: int | None = None) -> dict[str, Path]:
 
     Args:
         kept: The folder of what was run.
-        workers: How many are run at a time, by default one for two processors.
+        workers: How many are run at a time, by default one for each processor.
 
     Raises:
         RuntimeError: some fail; the message has all of them.
@@ -59,7 +59,7 @@ def build(kept: Path, workers: int | None = None) -> dict[str, Path]:
             old.unlink()
     missing = [notebook for notebook in notebooks() if not made[notebook.name].exists()]
     failed = []
-    with ThreadPoolExecutor(workers or max(1, (os.cpu_count() or 2) // 2)) as pool:
+    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         tasks = {pool.submit(run, notebook, made[notebook.name]): notebook.name for notebook in missing}
         for task in as_completed(tasks):
             try:
