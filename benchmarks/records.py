@@ -1,11 +1,11 @@
-"""The pages of figures, and the README's tables, from the records of the benchmarks.
+"""The pages of figures, and the tables of the README and of docs/decisions.md, from the records of the benchmarks.
 
-    python benchmarks/records.py            write docs/accuracy.md, speed.md, checks.md, and the README's tables
+    python benchmarks/records.py            write docs/accuracy.md, speed.md, checks.md, and those tables
     python benchmarks/records.py --check    compare them with results/*.json, and fail where they differ
 
 What the pages say about each table stands in records.toml; every number is one of a record. A page is written whole or
-not at all, and none of them if a record is bad. In the README a table stands between `<!-- records: speed -->` or
-`<!-- records: accuracy -->` and `<!-- end of records -->`. `--quick` is `--check`.
+not at all, and none of them if a record is bad. In the README and in docs/decisions.md a table stands between
+`<!-- records: name -->` and `<!-- end of records -->`. `--quick` is `--check`.
 """
 
 import harness
@@ -80,7 +80,7 @@ class Record:
     def row(self, beginning: str, cells: list) -> list:
         """The row of a table that begins with these cells."""
         for row in self.table(beginning)["rows"]:
-            if row[: len(cells)] == cells:
+            if [*map(str, row[: len(cells)])] == [*map(str, cells)]:
                 return row
         raise RecordError(f"{self.path}: the table {beginning!r} has no row {cells}, which records.toml asks for")
 
@@ -109,7 +109,7 @@ def read(results: Path = harness.RESULTS, texts: Path = FOLDER / "records.toml")
             picture belongs to no record.
     """
     said = tomllib.loads(texts.read_text(encoding="utf-8"))
-    readme, pictures = said.pop("readme"), said.pop("pictures")
+    asked, pictures = said.pop("readme") | said.pop("decisions"), said.pop("pictures")
     for path in sorted(results.glob("*.json")):
         if path.stem not in said:
             raise RecordError(f"{path}: has no text in {texts.name}")
@@ -127,7 +127,7 @@ def read(results: Path = harness.RESULTS, texts: Path = FOLDER / "records.toml")
     for name in sorted(owned):
         if not (results / name).exists():
             raise RecordError(f"{results / name}: the figure is not there, and {texts.name} names it")
-    return records, readme
+    return records, asked
 
 
 def _content(path):
@@ -292,15 +292,21 @@ def markdown(columns: list, rows: list[list]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def readme_table(name: str, records: dict[str, Record], asked: dict) -> str:
-    """The README's table of this name, below it where it comes from.
+def marked_table(name: str, records: dict[str, Record], asked: dict) -> str:
+    """The table of this name, below it where it comes from.
 
     Raises:
         RecordError: A row asks for what no record has.
     """
     if name not in asked:
-        raise RecordError(f"README.md: records.toml has no table {name!r}, only {', '.join(asked)}")
-    rows, used = [], {}
+        raise RecordError(f"<!-- records: {name} -->: records.toml has no such table, only {', '.join(asked)}")
+    used: dict[str, Record] = {}
+    if isinstance(asked[name]["rows"][0], list):
+        rows = [[_cell(cell, records, used) for cell in row] for row in asked[name]["rows"]]
+        scripts = ", ".join(f"`{script(record).split()[1]}`" for record in used.values())
+        says = f"Measured by {scripts}; machines and versions: [speed](speed.md), [accuracy](accuracy.md)."
+        return f"{markdown(asked[name]['columns'], rows)}\n\n{_wrapped(says)}\n"
+    rows = []
     for row in asked[name]["rows"]:
         record = records.get(row["record"])
         if record is None:
@@ -317,6 +323,26 @@ def readme_table(name: str, records: dict[str, Record], asked: dict) -> str:
         f" the records of {scripts}, which `docs/{name}.md` shows."
     )
     return f"{markdown(asked[name]['columns'], rows)}\n\n{_wrapped(says)}\n"
+
+
+def _cell(cell, records, used):
+    """A text, or the number that `record | table | first cells; of its row | column` names."""
+    parts = cell.split(" | ")
+    if len(parts) != 4:
+        return cell
+    name, table, row, column = parts
+    record = records.get(name)
+    if record is None:
+        raise RecordError(f"{harness.RESULTS / name}.json: is not there, and records.toml asks for {cell!r}")
+    used[name] = record
+    columns = record.table(table)["columns"]
+    if column not in columns:
+        raise RecordError(f"{record.path}: the table {table!r} has no column {column!r}, only {', '.join(columns)}")
+    found = record.row(table, row.split("; "))[columns.index(column)]
+    try:
+        return float(found) if isinstance(found, str) else found
+    except ValueError:
+        return found
 
 
 def _readme_row(row, record, fast):
@@ -363,9 +389,9 @@ def filled(text: str, records: dict[str, Record], asked: dict) -> str:
         RecordError: A mark has no end, or names no table.
     """
     if text.count("<!-- records: ") != len(MARKED.findall(text)):
-        raise RecordError("README.md: a table between `<!-- records: ... -->` and `<!-- end of records -->` has no end")
+        raise RecordError("a table between `<!-- records: ... -->` and `<!-- end of records -->` has no end")
     return MARKED.sub(
-        lambda m: f"<!-- records: {m[1]} -->\n\n{readme_table(m[1], records, asked)}\n<!-- end of records -->", text
+        lambda m: f"<!-- records: {m[1]} -->\n\n{marked_table(m[1], records, asked)}\n<!-- end of records -->", text
     )
 
 
@@ -374,9 +400,9 @@ def made(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     records, asked = read()
     for name, text in pages(records).items():
         yield root / "docs" / f"{name}.md", text
-    readme = root / "README.md"
-    if readme.exists():
-        yield readme, filled(readme.read_text(encoding="utf-8"), records, asked)
+    for page in (root / "README.md", root / "docs" / "decisions.md"):
+        if page.exists():
+            yield page, filled(page.read_text(encoding="utf-8"), records, asked)
 
 
 def main(argv: list[str] | None = None) -> int:

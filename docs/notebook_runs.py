@@ -22,6 +22,9 @@ from sources import LARGEST, ROOT
 SECONDS = 900
 """A cell may take so long."""
 
+INLINE = "module://matplotlib_inline.backend_inline"
+"""What draws into the notebook, whatever the environment says."""
+
 
 def notebooks() -> list[Path]:
     """The notebooks, in the order of their numbers."""
@@ -80,7 +83,7 @@ def run(notebook: Path, target: Path) -> float:
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell fails.
-        ValueError: a picture is above its size.
+        ValueError: a picture is above its size, or there is none of figures that are shown.
     """
     content = nbformat.read(notebook, as_version=4)
     start = time.monotonic()
@@ -88,12 +91,14 @@ def run(notebook: Path, target: Path) -> float:
         client = nbclient.NotebookClient(
             content, timeout=SECONDS, resources={"metadata": {"path": folder}}, extra_arguments=["--log-level=ERROR"]
         )
-        asyncio.run(client.async_execute(env={**os.environ, "PYTHONPATH": str(ROOT)}))
+        asyncio.run(client.async_execute(env={**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": INLINE}))
     seconds = time.monotonic() - start
-    for data in _data(content):
-        for kind, text in data.items():
-            if kind.startswith("image/") and len(text) > LARGEST:
-                raise ValueError(f"{notebook.name}: a picture of {len(text)} bytes, expected at most {LARGEST}")
+    pictures = [text for data in _data(content) for kind, text in data.items() if kind.startswith("image/")]
+    if not pictures and any("plt.show()" in cell.source for cell in content.cells):
+        raise ValueError(f"{notebook.name}: it shows figures, and there is no picture among its outputs")
+    for text in pictures:
+        if len(text) > LARGEST:
+            raise ValueError(f"{notebook.name}: a picture of {len(text)} bytes, expected at most {LARGEST}")
     where = f"{os.cpu_count()} processors, {platform.machine()}"
     told = (
         f"*Run when this page was built: {seconds:.0f} s, compiling included ({where}, jax {metadata.version('jax')}).*"

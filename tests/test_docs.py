@@ -189,6 +189,19 @@ def test_notebooks_that_fail_are_named(tmp_path, monkeypatch):
     assert [file.name.split(".")[0] for file in (tmp_path / "kept").iterdir()] == ["b"]
 
 
+def test_figures_of_a_notebook_are_on_its_page(tmp_path, monkeypatch):
+    """Whatever backend the environment asks for: with Agg, as in make, a figure would be a line of text."""
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    write(tmp_path / "a.ipynb", "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()")
+    notebook_runs.run(tmp_path / "a.ipynb", tmp_path / "b.ipynb")
+    outputs = json.loads((tmp_path / "b.ipynb").read_text(encoding="utf-8"))["cells"][2]["outputs"]
+    assert "image/png" in outputs[0]["data"]
+
+    write(tmp_path / "c.ipynb", "class plt:\n    show = staticmethod(lambda: None)\nplt.show()")
+    with pytest.raises(ValueError, match=r"c.ipynb: it shows figures, and there is no picture"):
+        notebook_runs.run(tmp_path / "c.ipynb", tmp_path / "d.ipynb")
+
+
 def test_a_picture_of_a_notebook_above_its_size_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(notebook_runs, "LARGEST", 1000)
     picture = "from IPython.display import Image\nImage(bytes(2000), format='png')"

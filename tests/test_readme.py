@@ -53,7 +53,7 @@ OTHERS = {"docs/posterior.md", "docs/code_generation.md"}
 RUN = sorted({str(page.relative_to(ROOT)) for page in PAGES if blocks(page.read_text(encoding="utf-8"))} - OTHERS)
 LONG = {
     "walk", "variational_trees", "control", "contact", "loops", "discrete_mechanics", "sharp_bits", "extend", "urdf",
-    "montecarlo", "identification", "manifolds",
+    "montecarlo", "identification", "manifolds", "computation",
 }  # fmt: skip
 
 

@@ -127,10 +127,26 @@ def test_readme_shows_the_records_numbers(known):
     )
 
 
+def test_cells_that_no_record_has_are_refused(known):
+    def filled(cell):
+        return records.filled(MARKS.format("x"), known[0], {"x": {"columns": ["", ""], "rows": [["a", cell]]}})
+
+    table = known[0]["dynamics"].table("Forward dynamics, float64")
+    (right,) = (row[3] for row in table["rows"] if row[:3] == ["Panda", 7, 1])
+    assert f"| a | {records.shown(right)} |" in filled("dynamics | Forward dynamics, float64 | Panda; 7; 1 | lgsim")
+    assert "| a | b | c |" in filled("b | c").replace("\\|", "|")
+    with pytest.raises(records.RecordError, match="has no column 'ours', only robot, nv"):
+        filled("dynamics | Forward dynamics, float64 | Panda; 7; 1 | ours")
+    with pytest.raises(records.RecordError, match="has no row"):
+        filled("dynamics | Forward dynamics, float64 | Panda; 7; 3 | lgsim")
+    with pytest.raises(records.RecordError, match=r"none\.json: is not there"):
+        filled("none | Forward dynamics, float64 | Panda; 7; 3 | lgsim")
+
+
 def test_marks_that_nothing_fills_are_refused(known):
     with pytest.raises(records.RecordError, match="has no end"):
         records.filled("<!-- records: speed -->\n", *known)
-    with pytest.raises(records.RecordError, match="no table 'size'"):
+    with pytest.raises(records.RecordError, match="no such table, only speed, accuracy, precision"):
         records.filled(MARKS.format("size"), *known)
 
 
