@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from sources import public_names
 from sphinx.ext.napoleon import Config, GoogleDocstring
@@ -50,18 +50,30 @@ def anchors(modules: Mapping[str, ModuleType]) -> dict[str, Any]:
     return found
 
 
-def write(modules: Mapping[str, ModuleType], folder: Path, source: str) -> None:
+class Links(NamedTuple):
+    """Where a name leads on to.
+
+    Attributes:
+        source: Address of the folder that holds the package.
+        notebooks: By identity of a function or class the notebooks that show it, as ``usages`` finds them.
+    """
+
+    source: str
+    notebooks: Mapping[int, list[str]]
+
+
+def write(modules: Mapping[str, ModuleType], folder: Path, links: Links) -> None:
     """Write the pages.
 
     Args:
         modules: The public modules by name.
         folder: Where to.
-        source: Address of the folder that holds the package, for links to the text of a name.
+        links: To the text of a name and to notebooks.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shortest = _shortest(anchors(modules))
     for name, module in modules.items():
-        (folder / f"{name}.rst").write_text("\n".join(_page(name, module, shortest, source)) + "\n", encoding="utf-8")
+        (folder / f"{name}.rst").write_text("\n".join(_page(name, module, shortest, links)) + "\n", encoding="utf-8")
     (folder / "index.rst").write_text("\n".join(_index(modules)) + "\n", encoding="utf-8")
 
 
@@ -103,7 +115,7 @@ def _belongs(name: str, top: str, placed: list[str]) -> bool:
     return bool(parents) and max(parents, key=len) == top
 
 
-def _page(name: str, module: ModuleType, shortest: Mapping[int, str], source: str) -> Iterator[str]:
+def _page(name: str, module: ModuleType, shortest: Mapping[int, str], links: Links) -> Iterator[str]:
     yield from _title(name, "=")
     yield from ("", f".. py:module:: {name}", "")
     yield from description(inspect.getdoc(module) or "")
@@ -120,7 +132,7 @@ def _page(name: str, module: ModuleType, shortest: Mapping[int, str], source: st
     )
     for each, value in sorted(outer.items()):
         yield ""
-        yield from _entry(f"{name}.{each}", value, shortest, source)
+        yield from _entry(f"{name}.{each}", value, shortest, links)
 
 
 def _described(path: str, value: Any, shortest: Mapping[int, str]) -> str:
@@ -132,7 +144,7 @@ def _module_link(module: ModuleType) -> str:
     return f":py:mod:`{module.__name__}`" if module.__name__.startswith("lgsim") else f"``{module.__name__}``"
 
 
-def _entry(path: str, value: Any, shortest: Mapping[int, str], source: str) -> Iterator[str]:
+def _entry(path: str, value: Any, shortest: Mapping[int, str], links: Links) -> Iterator[str]:
     described, name = _described(path, value, shortest), path.rpartition(".")[2]
     if described != path:
         yield from (".. raw:: html", "", f'   <span id="{path}"></span>', "")
@@ -142,14 +154,22 @@ def _entry(path: str, value: Any, shortest: Mapping[int, str], source: str) -> I
     yield f".. py:{kind}:: {name}{'' if kind == 'data' else signature(value, shortest)}"
     yield ""
     body = list(description(_own_text(value)))
-    link = _source(value, source)
-    if link:
-        body += ["", f"`Source <{link}>`__"]
+    own = _source(value, links.source)
+    found = [f"`Source <{own}>`__"] if own else []
+    found += [f":doc:`{_told(stem)} </notebooks/{stem}>`" for stem in links.notebooks.get(id(value), ())]
+    if found:
+        body += ["", " | ".join(found)]
     yield from textwrap.indent("\n".join(body), "   ").splitlines()
     if inspect.isclass(value):
         for each, member in _members(value):
             yield ""
             yield from _member(f"{name}.{each}", member, shortest)
+
+
+def _told(stem: str) -> str:
+    """A notebook in words: ``Notebook 4, simulate``."""
+    number, _, title = stem.partition("_")
+    return f"Notebook {int(number)}, {title.replace('_', ' ')}"
 
 
 def _member(path: str, member: Any, shortest: Mapping[int, str]) -> Iterator[str]:

@@ -15,6 +15,7 @@ import api_pages
 import notebook_runs
 import replays
 import sources
+import usages
 
 
 def build(target: Path) -> int:
@@ -25,7 +26,8 @@ def build(target: Path) -> int:
     """
     source = target.with_name(f"{target.name}-source")
     sources.gather(source)
-    api_pages.write(sources.public_modules(), source / "api", f"{sources.REPOSITORY}/blob/main")
+    links = api_pages.Links(f"{sources.REPOSITORY}/blob/main", usages.usages(notebook_runs.notebooks()))
+    api_pages.write(sources.public_modules(), source / "api", links)
     made = target.with_name("replays")
     replays.build(made)
     shutil.copytree(made, source / "_static" / "replays", ignore=shutil.ignore_patterns("*.made"))

@@ -1,5 +1,6 @@
 """The site: every public name has its anchor, every page its place, and what is wrong is found."""
 
+import ast
 import inspect
 import json
 import re
@@ -18,6 +19,7 @@ import api_pages  # noqa: E402
 import notebook_runs  # noqa: E402
 import site_check  # noqa: E402
 import sources  # noqa: E402
+import usages  # noqa: E402
 
 MODULES = sources.public_modules()
 
@@ -26,7 +28,8 @@ MODULES = sources.public_modules()
 def api(tmp_path_factory):
     """The pages of the API, as text of Sphinx."""
     folder = tmp_path_factory.mktemp("api")
-    api_pages.write(MODULES, folder, "https://example.org")
+    links = api_pages.Links("https://example.org", usages.usages(notebook_runs.notebooks()))
+    api_pages.write(MODULES, folder, links)
     return folder
 
 
@@ -55,6 +58,23 @@ def test_every_public_name_has_an_anchor(api):
 def test_the_index_has_every_module_by_its_task(api):
     text = (api / "index.rst").read_text(encoding="utf-8")
     assert set(re.findall(r":doc:`(lgsim[\w.]*)`", text)) == set(MODULES)
+
+
+def test_a_name_leads_to_its_text_and_its_notebooks(api):
+    text = (api / "lgsim.rst").read_text(encoding="utf-8")
+    entry = re.split(r"^\.\. py:\w+:: ", text.partition(".. py:function:: simulate(")[2], flags=re.MULTILINE)[0]
+    assert "`Source <https://example.org/lgsim/simulation/simulate.py#L" in entry
+    assert ":doc:`Notebook 4, simulate </notebooks/04_simulate>`" in entry
+
+
+def test_names_are_found_by_what_a_program_imports():
+    import lgsim
+
+    program = (
+        "import lgsim\nfrom lgsim import optimize as o\nx = lgsim.simulate\no.solve(3).cost\nfit = y.fit\nlgsim.no"
+    )
+    found = list(usages.named(ast.parse(program)))
+    assert found == [lgsim.simulate, lgsim.optimize.solve]
 
 
 def test_shapes_are_shown_as_written():
