@@ -83,7 +83,7 @@ def run(notebook: Path, target: Path) -> float:
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell fails.
-        ValueError: a picture is above its size, or there is none of figures that are shown.
+        ValueError: a picture is above its size, or a figure that is shown is none.
     """
     content = nbformat.read(notebook, as_version=4)
     start = time.monotonic()
@@ -93,12 +93,16 @@ def run(notebook: Path, target: Path) -> float:
         )
         asyncio.run(client.async_execute(env={**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": INLINE}))
     seconds = time.monotonic() - start
-    pictures = [text for data in _data(content) for kind, text in data.items() if kind.startswith("image/")]
-    if not pictures and any("plt.show()" in cell.source for cell in content.cells):
+    drawn = False
+    for data in _data(content):
+        sizes = [len(text) for kind, text in data.items() if kind.startswith("image/")]
+        drawn |= bool(sizes)
+        if max(sizes, default=0) > LARGEST:
+            raise ValueError(f"{notebook.name}: a picture of {max(sizes)} bytes, expected at most {LARGEST}")
+        if not sizes and data.get("text/plain", "").startswith("<Figure"):
+            raise ValueError(f"{notebook.name}: a figure is no picture but the text {data['text/plain']}")
+    if not drawn and any("plt.show()" in cell.source for cell in content.cells):
         raise ValueError(f"{notebook.name}: it shows figures, and there is no picture among its outputs")
-    for text in pictures:
-        if len(text) > LARGEST:
-            raise ValueError(f"{notebook.name}: a picture of {len(text)} bytes, expected at most {LARGEST}")
     where = f"{os.cpu_count()} processors, {platform.machine()}"
     told = (
         f"*Run when this page was built: {seconds:.0f} s, compiling included ({where}, jax {metadata.version('jax')}).*"

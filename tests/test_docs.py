@@ -217,6 +217,10 @@ def test_figures_of_a_notebook_are_on_its_page(tmp_path, monkeypatch):
     outputs = json.loads((tmp_path / "b.ipynb").read_text(encoding="utf-8"))["cells"][2]["outputs"]
     assert "image/png" in outputs[0]["data"]
 
+    write(tmp_path / "c.ipynb", "from matplotlib.figure import Figure\nFigure()")
+    with pytest.raises(ValueError, match=r"c.ipynb: a figure is no picture but the text <Figure size"):
+        notebook_runs.run(tmp_path / "c.ipynb", tmp_path / "d.ipynb")
+
     write(tmp_path / "c.ipynb", "class plt:\n    show = staticmethod(lambda: None)\nplt.show()")
     with pytest.raises(ValueError, match=r"c.ipynb: it shows figures, and there is no picture"):
         notebook_runs.run(tmp_path / "c.ipynb", tmp_path / "d.ipynb")

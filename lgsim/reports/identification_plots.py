@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from lgsim.identify import Fit, Recording, TorqueSamples
 from lgsim.identify.estimators.uncertainty import RANK_TOLERANCE
 from lgsim.reports.number_rows import Number
-from lgsim.support.packages import package
+from lgsim.view.figures import figure
 from lgsim.view.plots import COLORS, HEAD, OUTSIDE, TIME
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def grid(
     columns: int,
     width: float,
     height: float,
-    sharex: str = "none",
-    sharey: str = "none",
+    sharex: Literal["none", "all"] = "none",
+    sharey: Literal["none", "all"] = "none",
     width_ratios: Sequence[float] | None = None,
 ) -> tuple[Figure, np.ndarray]:
     """A figure with axes (rows, columns) in the manner of ``lgsim.view.plots``; width and height in inches."""
-    figure = package("matplotlib.figure", "plot", "a plot").Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey, width_ratios=width_ratios)
+    found = figure(width, height)
+    axes = found.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey, width_ratios=width_ratios)
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(color="#e3e6ea", linewidth=0.6)
@@ -44,7 +44,7 @@ def grid(
         ax.tick_params(labelsize=8)
         ax.xaxis.label.set_size(9)
         ax.yaxis.label.set_size(9)
-    return figure, axes
+    return found, axes
 
 
 def thin(count: int) -> slice:

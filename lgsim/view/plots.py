@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import energies, momenta
-from lgsim.support.packages import package
+from lgsim.view.figures import figure
 from lgsim.view.motion import MotionLike, series, times
 from lgsim.view.panels import Panel, panel_title, panels
 
@@ -378,8 +378,8 @@ def axes_grid(
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
-    figure = package("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, sharex="all" if time else False, height_ratios=heights)
+    found = figure(width, height)
+    axes = found.subplots(rows, columns, squeeze=False, sharex="all" if time else False, height_ratios=heights)
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(color="#e3e6ea", linewidth=0.6)
@@ -390,7 +390,7 @@ def axes_grid(
     if time:
         for ax in axes[-1]:
             ax.set_xlabel(TIME, fontsize=9)
-    return figure, axes
+    return found, axes
 
 
 def _limits(ax: Axes, model: Model, panel: Panel, column: int) -> None:
