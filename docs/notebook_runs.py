@@ -6,7 +6,6 @@ What is kept serves as long as the notebook and the package are the same.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import platform
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import nbclient
 import nbformat
-from sources import LARGEST, ROOT
+from sources import LARGEST, ROOT, digest
 
 SECONDS = 900
 """A cell may take so long."""
@@ -29,15 +28,6 @@ INLINE = "module://matplotlib_inline.backend_inline"
 def notebooks() -> list[Path]:
     """The notebooks, in the order of their numbers."""
     return sorted((ROOT / "notebooks").glob("*.ipynb"))
-
-
-def package_digest() -> str:
-    """A hash of the package's sources and data."""
-    found = hashlib.sha256()
-    for file in sorted((ROOT / "lgsim").rglob("*")):
-        if file.is_file() and "__pycache__" not in file.parts:
-            found.update(f"{file.relative_to(ROOT)} ".encode() + file.read_bytes())
-    return found.hexdigest()
 
 
 def build(kept: Path, workers: int | None = None) -> dict[str, Path]:
@@ -52,18 +42,15 @@ def build(kept: Path, workers: int | None = None) -> dict[str, Path]:
         ValueError: a picture is above its size.
     """
     kept.mkdir(parents=True, exist_ok=True)
-    package = package_digest()
-    made = {}
-    for notebook in notebooks():
-        digest = hashlib.sha256(package.encode() + notebook.read_bytes()).hexdigest()[:16]
-        made[notebook.name] = kept / f"{notebook.stem}.{digest}.ipynb"
+    made = {each.name: kept / f"{each.stem}.{digest(each)}.ipynb" for each in notebooks()}
     for old in kept.glob("*.ipynb"):
         if old not in made.values():
             old.unlink()
     missing = [notebook for notebook in notebooks() if not made[notebook.name].exists()]
     failed = []
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        tasks = {pool.submit(run, notebook, made[notebook.name]): notebook.name for notebook in missing}
+        # the later ones take longer: from the last one on no processor is left without work
+        tasks = {pool.submit(run, notebook, made[notebook.name]): notebook.name for notebook in reversed(missing)}
         for task in as_completed(tasks):
             try:
                 print(f"{tasks[task]}: {task.result():.0f} s", flush=True)

@@ -12,7 +12,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from sources import LARGEST
+from sources import LARGEST, digest
 
 SCRIPTS = Path(__file__).parent / "gallery"
 LINES = 40
@@ -28,7 +28,7 @@ def scripts() -> list[Path]:
 
 
 def build(folder: Path) -> None:
-    """Make each replay and its still that is not there for the script as it stands.
+    """Make each replay and its still that is not there for the script and the package as they stand.
 
     Args:
         folder: Where to; it is kept between builds.
@@ -42,7 +42,7 @@ def build(folder: Path) -> None:
         text = script.read_text(encoding="utf-8")
         if len(text.splitlines()) >= LINES:
             raise ValueError(f"{script.name}: {len(text.splitlines())} lines, expected fewer than {LINES}")
-        kept = folder / f"{script.stem}.{hashlib.sha256(text.encode()).hexdigest()[:12]}.made"
+        kept = folder / f"{script.stem}.{digest(script)}.made"
         wanted.add(kept.name)
         if not kept.exists():
             make(script, folder)

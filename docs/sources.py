@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ sys.path.insert(0, str(ROOT))
 from tests.public_record import modules as public_modules  # noqa: E402
 from tests.public_record import names as public_names  # noqa: E402
 
-__all__ = ["LARGEST", "REPOSITORY", "gather", "linked", "pages", "pictures", "public_modules", "public_names"]
+__all__ = ["LARGEST", "REPOSITORY", "digest", "gather", "linked", "pages", "pictures", "public_modules", "public_names"]
 
 PAGES = ("CONVENTIONS.md", "CONTRIBUTING.md", "CHANGELOG.md")
 REPOSITORY = "https://github.com/lgsim/lgsim"
@@ -83,6 +84,15 @@ def pictures(text: str, page: Path) -> Iterator[Path]:
     for found in re.finditer(r"!\[[^\]]*\]\(([^)\s]+)\)", text):
         if "://" not in found[1]:
             yield Path(os.path.normpath(page.parent / found[1]))
+
+
+def digest(file: Path) -> str:
+    """A hash of a file and of the package, sources and data: what was made with both is made again if one changes."""
+    found = hashlib.sha256(file.read_bytes())
+    for each in sorted((ROOT / "lgsim").rglob("*")):
+        if each.is_file() and "__pycache__" not in each.parts:
+            found.update(f"{each.relative_to(ROOT)} ".encode() + each.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def _copy_page(page: Path, folder: Path) -> None:

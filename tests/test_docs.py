@@ -184,6 +184,7 @@ def write(notebook, *cells):
 def test_notebooks_are_run_once_and_tell_how_long(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "lgsim").mkdir()
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
     monkeypatch.setattr(notebook_runs, "ROOT", tmp_path)
     write(tmp_path / "notebooks" / "a.ipynb", "import os\nprint(6 * 7, os.listdir())")
     made = notebook_runs.build(tmp_path / "kept")
