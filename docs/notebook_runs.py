@@ -39,7 +39,6 @@ def build(kept: Path, workers: int | None = None) -> dict[str, Path]:
 
     Raises:
         RuntimeError: some fail; the message has all of them.
-        ValueError: a picture is above its size.
     """
     kept.mkdir(parents=True, exist_ok=True)
     made = {each.name: kept / f"{each.stem}.{digest(each)}.ipynb" for each in notebooks()}
@@ -54,7 +53,7 @@ def build(kept: Path, workers: int | None = None) -> dict[str, Path]:
         for task in as_completed(tasks):
             try:
                 print(f"{tasks[task]}: {task.result():.0f} s", flush=True)
-            except nbclient.exceptions.CellExecutionError as error:
+            except Exception as error:  # a cell that fails or takes too long, a kernel that dies, a picture too large
                 failed.append(f"{tasks[task]}:\n{error}")
     if failed:
         raise RuntimeError("notebooks that fail:\n" + "\n".join(failed))
