@@ -104,7 +104,7 @@ from lgsim.simulation import (
     simulate_adaptive,
     with_stops,
 )
-from lgsim.xla import compiling_for, cuda_kernels, llvm_lowering, tiled_vmap, xla_options
+from lgsim.xla import LoweringWarning, compiling_for, cuda_kernels, llvm_lowering, tiled_vmap, xla_options
 
 __version__: str
 
@@ -130,6 +130,7 @@ __all__ = [
     "HamiltonianField",
     "LieGroup",
     "LiePoissonField",
+    "LoweringWarning",
     "Method",
     "Model",
     "ModelBuilder",

@@ -91,7 +91,10 @@ SETTERS = {"cli"}
 
 # What belongs into one room: a new JAX then breaks one room at most.
 XLA_ROOM = "xla"
-XLA_MODULES = ("jax.interpreters", "jax.extend", "jax.experimental.xla_metadata", "jax.ad_checkpoint", "jax.ffi")
+XLA_MODULES = ("jax.ad_checkpoint", "jax.ffi", "jaxlib")
+# What no version of JAX promises: one file at most.
+INTERNALS = "xla/jax_internals.py"
+INTERNAL_MODULES = ("jax.interpreters", "jax.extend", "jax.experimental.xla_metadata", "jax._src", "jax.core.Primitive")
 
 # Where a comparison with a small number is no small-angle branch, and why.
 SMALL_NUMBERS = {
@@ -123,6 +126,7 @@ def violations(root: Path) -> list[str]:
         graph[name] = {modules[target]: line for target, line in arrows if target in modules}
         found += _arrow_faults(root.name, name, arrows, modules)
         found += _setting_faults(name, tree)
+        found += _internal_faults(name, tree)
         found += _name_faults(name)
         if name not in SMALL_NUMBERS:
             found += _small_number_faults(name, tree)
@@ -177,7 +181,9 @@ def _arrow_faults(package, name, arrows, modules):
         if first in sys.stdlib_module_names:
             continue
         if target.startswith(XLA_MODULES) and folder != XLA_ROOM:
-            yield f"{name}:{line}: imports {target}: what touches XLA or JAX's interpreters belongs into {XLA_ROOM}/"
+            yield f"{name}:{line}: imports {target}: what touches XLA belongs into {XLA_ROOM}/"
+        if target.startswith(INTERNAL_MODULES) and name != INTERNALS:
+            yield f"{name}:{line}: imports {target}: what JAX does not promise belongs into {INTERNALS}"
         if first != package:
             if first not in CORE | THIRD_PARTY.get(folder, set()):
                 yield f"{name}:{line}: imports the third-party package {first}"
@@ -235,6 +241,17 @@ def _setting_faults(name, tree):
             )
             if (writes or exports) and Path(name).parts[0] not in SETTERS:
                 yield f"{name}:{node.lineno}: changes a setting: {text}"
+
+
+def _internal_faults(name, tree):
+    """Parameters of primitives and attributes of JAX's modules without a promise, read elsewhere than in one file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and name != INTERNALS:
+            text = ast.unparse(node)
+            if node.attr == "params" and isinstance(node.value, ast.Name) and node.value.id in ("equation", "eqn"):
+                yield f"{name}:{node.lineno}: reads {text}: parameters of primitives are read by {INTERNALS}"
+            if text.startswith(INTERNAL_MODULES):
+                yield f"{name}:{node.lineno}: reads {text}: what JAX does not promise belongs into {INTERNALS}"
 
 
 def _small_number_faults(name, tree):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -65,7 +66,8 @@ def read_once(closed: Any) -> Program | None:
     entry = None if name is None else f"program_{name}"
     kept = None if entry is None else read_entry(entry)
     if kept is not None:
-        return None if kept == _NONE else Program.from_bytes(kept)
+        with suppress(Exception):  # what another version wrote, or what only looks like an entry, is read anew
+            return None if kept == _NONE else Program.from_bytes(kept)
     try:
         program = read_jaxpr(closed, MOST)
     except NotAProgram:

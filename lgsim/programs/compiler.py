@@ -11,6 +11,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,8 @@ class Compiler:
         """
         code = read_entry(name)
         if code is not None:
-            return self.load(code, "handler")
+            with suppress(RuntimeError):
+                return self.load(code, "handler")
         code = self.object_code(text())
         write_entry(name, code)
         return self.load(code, "handler")
@@ -105,12 +107,11 @@ def compiler() -> Compiler | None:
     try:
         package = importlib.import_module("llvmlite")
         llvm = importlib.import_module("llvmlite.binding")
-    except ImportError:
-        return None
-    try:
         if llvm.llvm_version_info[0] < LEAST_LLVM:
             raise RuntimeError(f"its LLVM is {llvm.llvm_version_info[0]}, not at least {LEAST_LLVM}")
         return Compiler(llvm, package.__version__, _api())
+    except ImportError:
+        return None
     except Exception as error:
         warnings.warn(f"lgsim: programs are compiled by XLA alone: llvmlite {error}", RuntimeWarning, stacklevel=2)
         return None

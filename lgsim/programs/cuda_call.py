@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -165,8 +166,9 @@ def compiled_kernel(program: Program, shared: tuple[bool, ...], capability: int,
     key = hashlib.sha256(f"{source} {compiler.version} {capability}".encode()).hexdigest()
     kept = read_entry(f"ptx1_{key[:40]}")
     if kept is not None:
-        numbers, _, ptx = kept.decode().partition("\n")
-        return Compiled(ptx, *map(int, numbers.split()))
+        with suppress(ValueError, TypeError):  # of what is no entry
+            numbers, _, ptx = kept.decode().partition("\n")
+            return Compiled(ptx, *map(int, numbers.split()))
     made = compiler.compiled(source, capability)
     write_entry(f"ptx1_{key[:40]}", f"{made.registers} {made.spilled}\n{made.ptx}".encode())
     return made

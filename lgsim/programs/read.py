@@ -21,6 +21,7 @@ from lgsim.programs.arrays import RULES, Values
 from lgsim.programs.elementwise import ELEMENTWISE
 from lgsim.programs.program import Builder, NotAProgram, Program, TooLong
 from lgsim.xla import expansion
+from lgsim.xla.fallback import note_primitive
 from lgsim.xla.jax_internals import called_program, calls_program, loop_counts, parameter
 from lgsim.xla.named_calls import call_name
 
@@ -125,17 +126,22 @@ class Reader:
         env = template.copy()
         for slot, value in zip(given, (*consts, *args), strict=True):
             env[slot] = value
-        for scalar, whole, equation, operands, results in steps:
-            if scalar is not None:
-                env[results[0]] = scalar(*[env[i] for i in operands])
-                continue
-            out = (
-                whole([env[i] for i in operands])
-                if equation is None
-                else whole(self, equation, [env[i] for i in operands])
-            )
-            for slot, value in zip(results, out, strict=True):
-                env[slot] = value
+        _name = ""
+        try:
+            for _name, scalar, whole, equation, operands, results in steps:
+                if scalar is not None:
+                    env[results[0]] = scalar(*[env[i] for i in operands])
+                    continue
+                out = (
+                    whole([env[i] for i in operands])
+                    if equation is None
+                    else whole(self, equation, [env[i] for i in operands])
+                )
+                for slot, value in zip(results, out, strict=True):
+                    env[slot] = value
+        except Exception as error:
+            note_primitive(error, _name)
+            raise
         return [env[i] for i in outputs]
 
     def _prepare(self, jaxpr: Any) -> tuple[list, list, list[int], list[int]]:
@@ -157,7 +163,12 @@ class Reader:
         for equation in jaxpr.eqns:
             operands = [slot(v) for v in equation.invars]
             results = [slot(v) for v in equation.outvars]
-            steps.append((*self.step(equation), operands, results))
+            name = equation.primitive.name
+            try:
+                steps.append((name, *self.step(equation), operands, results))
+            except Exception as error:
+                note_primitive(error, name)
+                raise
         return template, steps, given, [slot(v) for v in jaxpr.outvars]
 
     def step(self, equation: Any) -> tuple[Any, Any, Any]:

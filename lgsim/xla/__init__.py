@@ -15,6 +15,7 @@ from lgsim.xla.batching import (
 from lgsim.xla.closures import opened
 from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, CompiledBatch, ReadProgram, cuda_kernels, llvm_lowering
 from lgsim.xla.expansion import expansion
+from lgsim.xla.fallback import LoweringWarning
 from lgsim.xla.foreign import cuda_kernel_call, ffi_headers, handler_call, launches_kernels, register_handler
 from lgsim.xla.hints import (
     compiled_fast,
@@ -35,6 +36,7 @@ __all__ = [
     "CUDA_SWITCH",
     "SWITCHES",
     "CompiledBatch",
+    "LoweringWarning",
     "ReadProgram",
     "batch_last",
     "change_along",

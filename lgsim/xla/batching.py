@@ -22,6 +22,7 @@ from jax.custom_derivatives import SymbolicZero
 from lgsim.support.batch_compiler import COMPILERS
 from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, BatchCompiler, CompiledBatch, ReadProgram
 from lgsim.xla.expansion import register_definition, register_expansion
+from lgsim.xla.fallback import attempt
 from lgsim.xla.hints import native_call
 from lgsim.xla.jax_internals import (
     ClosedJaxpr,
@@ -140,7 +141,7 @@ class _Program:
             return None
         key = compiler, structure, kinds, jax.dtypes.canonicalize_dtype(int)
         if key not in self._read:
-            self._read[key] = compiler(self.traced(structure, *kinds)[0]), {}
+            self._read[key] = attempt(compiler, self.traced(structure, *kinds)[0]), {}
         program, made = self._read[key]
         return None if program is None else made_once(program, made, shared)
 
@@ -164,7 +165,7 @@ def made_once(program: ReadProgram, made: dict[Any, Any], shared: tuple[bool, ..
     """What is compiled of a program, once for each kind of batch and card."""
     key = shared, CUDA_SWITCH.value
     if key not in made:
-        made[key] = program(shared)
+        made[key] = attempt(program, shared)
     return made[key]
 
 
@@ -195,18 +196,19 @@ def _run_on(platform: str, *leaves: Array, program: _Program, structure: Any, ra
     own = [leaf.ndim - rank for leaf in leaves]
     shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(leaves, own, strict=True))
     compiled = program.compiled(platform, structure, tuple(_of_one(x, rank) for x in leaves), shared)
-    if compiled is None:
+    found = run_compiled(compiled, leaves, own, _batch(leaves, rank))
+    if found is None:
         return _run(*leaves, program=program, structure=structure, rank=rank, native=platform == "cpu")
-    return run_compiled(compiled, leaves, own, _batch(leaves, rank))
+    return found
 
 
 def run_compiled(
-    compiled: CompiledBatch, leaves: Sequence[Array], own: Sequence[int], batch: tuple[int, ...]
-) -> list[Array]:
-    """The results (*own, *batch) of what another compiler than XLA made of a program.
+    compiled: CompiledBatch | None, leaves: Sequence[Array], own: Sequence[int], batch: tuple[int, ...]
+) -> list[Array] | None:
+    """The results (*own, *batch) of what another compiler than XLA made of a program, or None where XLA has to do it.
 
     Args:
-        compiled: The program, made for leaves that all states share where they have no batch axis above 1.
+        compiled: The program, made for leaves that all states share where they have no batch axis above 1, or None.
         leaves: The arguments, (*own, *batch) or with 1 in the place of axes of the batch.
         own: Of each argument its number of own axes.
         batch: The shape of the batch.
@@ -220,8 +222,10 @@ def run_compiled(
             return x.reshape(mine)
         return jnp.broadcast_to(x, (*mine, *batch)).reshape(*mine, states)
 
-    found = compiled([flat(*each) for each in zip(leaves, own, strict=True)], states)
-    return [x.reshape(*x.shape[:-1], *batch) for x in found]
+    if compiled is None:
+        return None
+    found = attempt(compiled, [flat(*each) for each in zip(leaves, own, strict=True)], states)
+    return None if found is None else [x.reshape(*x.shape[:-1], *batch) for x in found]
 
 
 def _shapes(*leaves: Any, program: _Program, structure: Any, rank: int) -> list[Any]:

@@ -20,10 +20,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.ad_checkpoint import checkpoint_name
-from jax.experimental.xla_metadata import set_xla_metadata
 
 from lgsim.xla.expansion import register_definition
-from lgsim.xla.jax_internals import Setting, define_primitive, is_symbolic_zero, register_lowering
+from lgsim.xla.jax_internals import Setting, define_primitive, is_symbolic_zero, register_lowering, set_xla_metadata
 
 Tree = TypeVar("Tree")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -32,7 +31,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _SAFE = tuple(int(part) for part in version("jaxlib").split(".")[:3]) >= (0, 7, 2)
 
 # LGSIM_LOWERING_HINTS=0 switches the hints off: to see what they give, or where a back end does not bear them.
-_HINTS = _SAFE and os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
+_HINTS = _SAFE and set_xla_metadata is not None and os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
 
 FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 """Options that shorten compilation; XLA after jaxlib 0.10 knows the second one no more."""

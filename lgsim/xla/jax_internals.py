@@ -13,15 +13,17 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
-from jax.custom_derivatives import SymbolicZero
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr as ClosedJaxpr
+from jax.extend.core import Jaxpr as Jaxpr
+from jax.extend.core import JaxprEqn as JaxprEqn
+from jax.extend.core import Primitive as Primitive
+from jax.extend.core import jaxpr_as_fun as jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
-__all__ = [
-    "ClosedJaxpr", "Jaxpr", "JaxprEqn", "Primitive", "Setting", "SymbolicZero", "UnknownJax", "called_program",
-    "calls_program", "define_primitive", "instantiated", "is_symbolic_zero", "is_undefined", "jaxpr_as_fun",
-    "loop_counts", "origin", "parameter", "parameters", "register_lowering", "without_jit",
-]  # fmt: skip
+try:  # JAX 0.6.0 to 0.12.0; without it there are no hints
+    from jax.experimental.xla_metadata import set_xla_metadata as set_xla_metadata
+except ImportError:
+    set_xla_metadata = None  # type: ignore[assignment]
 
 
 class UnknownJax(Exception):

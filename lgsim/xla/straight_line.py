@@ -25,6 +25,7 @@ from lgsim.xla.batching import (
     run_compiled,
 )
 from lgsim.xla.compilers import BatchCompiler, CompiledBatch, ReadProgram
+from lgsim.xla.fallback import attempt
 from lgsim.xla.hints import traced_platform
 from lgsim.xla.jax_internals import ClosedJaxpr, jaxpr_as_fun, register_lowering, without_jit
 
@@ -53,7 +54,7 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
         closed, out = jax.make_jaxpr(f, return_shape=True)(*args)
         outside = _outside(closed)
         jaxpr = _with_operands(closed, outside, leaves) if outside else closed
-        read = compiler(jaxpr)
+        read = attempt(compiler, jaxpr)
         traced = _Traced(jaxpr, outside, jax.tree.structure(out), None if read is None else _Line(read, platform))
         if not outside:
             known[key] = traced
@@ -109,7 +110,8 @@ def straight_line_loop(
     outside = _outside(one, whole)
     count = len(given)
     opened = _opened(one, outside)
-    read = compiler(jax.make_jaxpr(lambda given, outside: opened(outside, given))(given, outside), count, steps)
+    stepped = jax.make_jaxpr(lambda given, outside: opened(outside, given))(given, outside)
+    read = attempt(compiler, stepped, count, steps)
     if read is None:
         return loop(carry, start)
     leaves = [*outside, *given]
@@ -191,10 +193,9 @@ def _line_on(
         # an axis of length 1 where a batch shares the leaf
         given.append(x.reshape(*x.shape[:axes], *(size if mapped[i] else 1 for size, mapped in levels)))
     shared = tuple(all(size == 1 for size in x.shape[axes:]) for x, axes in zip(given, own, strict=True))
-    compiled = line.compiled(platform, shared)
-    if compiled is None:
+    found = run_compiled(line.compiled(platform, shared), given, own, tuple(size for size, _ in levels))
+    if found is None:
         return _run_line(*leaves, jaxpr=jaxpr, line=line, counts=counts, levels=levels)
-    found = run_compiled(compiled, given, own, tuple(size for size, _ in levels))
     return found[: len(jaxpr.out_avals)]  # a loop also gives the number of the step after it
 
 
