@@ -42,7 +42,7 @@ from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import write_whole
 from lgsim.support.fingerprint import fingerprint
 from lgsim.support.verdict import Verdict
-from lgsim.xla import compiled_fast, strongly_typed
+from lgsim.xla import compiled, compiled_fast, strongly_typed
 
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 SMALL = 500_000
@@ -370,7 +370,7 @@ def _by_size(samples: Any, f: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def _program(f: Callable[..., Any], fast: bool) -> Callable[..., Any]:
-    return compiled_fast(f) if fast else eqx.filter_jit(f)
+    return compiled_fast(f) if fast else compiled(f)
 
 
 @compiled_fast
@@ -416,12 +416,12 @@ def _concluded(rounds: FitRounds, now: RoundState) -> Estimate:
     return rounds.conclude(now.carry, now.found)
 
 
-@eqx.filter_jit
+@compiled
 def _run(estimator: Estimator, parameters: Parameters, samples: Any) -> Estimate:
     return estimator.run(parameters, samples)
 
 
-@eqx.filter_jit
+@compiled
 def _resimulated(
     estimator: Estimator, parameters: Parameters, estimate: Estimate, samples: Any, substeps: Int[Array, ""]
 ) -> Resimulation:
@@ -434,7 +434,7 @@ def _residuals(
     return estimator.residuals(parameters, x, samples)
 
 
-@eqx.filter_jit
+@compiled
 def _deviations(
     estimator: Estimator, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: Any
 ) -> Float[Array, "n columns"]:

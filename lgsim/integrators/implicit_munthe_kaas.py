@@ -43,7 +43,7 @@ class ImplicitMuntheKaas(ImplicitMethod):
     """
 
     tableau: ImplicitTableau = eqx.field(static=True)
-    newton: Newton = eqx.field(static=True, default=Newton())
+    newton: Newton = Newton()
     coordinates: Coordinates = eqx.field(static=True, default=EXPONENTIAL)
 
     def __check_init__(self) -> None:

@@ -24,7 +24,7 @@ from jaxtyping import Float, Int, PyTree, Shaped
 from lgsim.integrators.method import Field, Method, Number, count, scalar, state
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
-from lgsim.xla import save_marked_values, straight_line, straight_line_loop
+from lgsim.xla import compiled, save_marked_values, straight_line, straight_line_loop
 
 
 class RESULTS(eqx.Enumeration):
@@ -160,7 +160,7 @@ SavedStep = tuple[Point, Float[Array, ""] | None, Float[Array, ""] | None]
 SavedInterval = tuple[Point, Float[Array, ""] | None, Float[Array, " steps"] | None]
 
 
-@eqx.filter_jit
+@compiled
 def _run(
     method: Method, action: Action, field: Field, y0: Point, t0: Float[Array, ""], dt: Float[Array, ""], steps: int,
     args: Any, inputs: PyTree[Shaped[Array, "steps ..."]], save_every: int, loop: Loop,

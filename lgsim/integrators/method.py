@@ -127,7 +127,7 @@ class Method(eqx.Module):
         """
         return (*self.step(action, field, t, y, dt, args), None)
 
-    def largest_residual(self, dtype: DTypeLike) -> float | None:
+    def largest_residual(self, dtype: DTypeLike) -> float | Float[Array, ""] | None:
         """The relative residual above which the equations of an implicit method count as not solved, else None."""
         return None
 
@@ -173,7 +173,7 @@ class ImplicitMethod(Method):
     ) -> tuple[Point, None, Float[Array, ""]]:
         """Take one step; the result is the state at t + dt, None, and the relative residual () of the equations."""
 
-    def largest_residual(self, dtype: DTypeLike) -> float:
+    def largest_residual(self, dtype: DTypeLike) -> float | Float[Array, ""]:
         """The relative residual above which the equations count as not solved in this dtype."""
         return self.newton.largest_residual(dtype)
 

@@ -7,8 +7,9 @@ residual that every step reports says whether they were enough.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -18,8 +19,7 @@ from jaxtyping import Float
 from lgsim.lie.action import Point
 
 
-@dataclass(frozen=True)
-class Newton:
+class Newton(eqx.Module):
     """How an implicit method solves its equations.
 
     Attributes:
@@ -31,16 +31,16 @@ class Newton:
         ValueError: less than 2 iterations, or a tolerance that is not positive.
     """
 
-    iterations: int = 6
-    tolerance: float | None = None
+    iterations: int = eqx.field(static=True, default=6)
+    tolerance: Any = None
 
-    def __post_init__(self) -> None:
+    def __check_init__(self) -> None:
         if self.iterations < 2:
             raise ValueError(f"iterations: expected at least 2, got {self.iterations}")
-        if self.tolerance is not None and not self.tolerance > 0:
+        if isinstance(self.tolerance, float | int) and not self.tolerance > 0:
             raise ValueError(f"tolerance: expected a positive number or None, got {self.tolerance}")
 
-    def largest_residual(self, dtype: DTypeLike) -> float:
+    def largest_residual(self, dtype: DTypeLike) -> float | Float[Array, ""]:
         """The relative residual, without a unit, up to which the equations of a step in ``dtype`` count as solved."""
         return 2.0 ** (-jnp.finfo(dtype).nmant // 2) if self.tolerance is None else self.tolerance
 

@@ -190,7 +190,7 @@ class Symplectic(ImplicitMethod):
     """
 
     tableau: ThetaScheme = eqx.field(static=True)
-    newton: Newton = eqx.field(static=True, default=Newton())
+    newton: Newton = Newton()
 
     @property
     def requires(self) -> tuple[str, ...]:

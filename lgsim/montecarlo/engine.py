@@ -32,7 +32,7 @@ from lgsim.montecarlo.study import Study, tile_indices
 from lgsim.multibody import serialization
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
-from lgsim.xla import SWITCHES, cuda_kernels, llvm_lowering, xla_options
+from lgsim.xla import SWITCHES, cuda_kernels, llvm_lowering, with_arrays, xla_options
 from lgsim.xla.batching import ClosedJaxpr, program_texts
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -122,7 +122,7 @@ class Engine:
             study: The study.
             devices: Devices of this process, by default all of JAX's default kind.
         """
-        self.study = study
+        self.study = study = with_arrays(study)  # another number of an output is no other program
         self.devices = list(jax.local_devices() if devices is None else devices)
         self._mesh = Mesh(np.array(self.devices), ("samples",))
         # where a loop of unknown length costs nothing, the program that runs the study checks its steps as well

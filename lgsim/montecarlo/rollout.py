@@ -37,6 +37,7 @@ from lgsim.simulation.rollout import StateHistory
 from lgsim.simulation.variational.machine_method import MachineMethod
 from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
+from lgsim.xla import compiled
 
 _ROLLOUT_NUMBERS = ("q0", "v0", "tau0", "torques", "commands", "actuator_state", "control", "wrenches", "t0", "dt")
 _MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES, "mimic", "frames", "gravity", "loops",
@@ -253,7 +254,7 @@ class Rollout(eqx.Module):
         )
 
 
-@eqx.filter_jit
+@compiled
 def _measured_starts(run: Rollout, values: dict[str, PyTree]) -> MeasuredLoops:
     def one(values: dict[str, PyTree]) -> MeasuredLoops:
         own = run.with_values(values)
@@ -303,7 +304,7 @@ def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
     return StateHistory(times, *split_state(run.model, ys), actuator_part(run.model, ys))
 
 
-@eqx.filter_jit  # compiled once for all samples
+@compiled  # compiled once for all samples
 def _compiled_motion(rollout: Rollout, values: dict[str, PyTree]) -> SampledMotion:
     return rollout(values)
 

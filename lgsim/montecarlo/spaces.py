@@ -23,6 +23,7 @@ from lgsim.lie.group import LieGroup
 from lgsim.multibody import configuration
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
+from lgsim.xla import compiled
 
 
 class Space(eqx.Module):
@@ -233,11 +234,11 @@ def _differences(
             yield np.asarray(_difference(space, jnp.asarray(m), jnp.asarray(padded)), float)[: len(x)], w
 
 
-@eqx.filter_jit
+@compiled
 def _difference(space: Space, m: Float[Array, "*shape"], x: Float[Array, " n *shape"]) -> Float[Array, "n dim"]:
     return jax.vmap(partial(space.difference, m))(x)
 
 
-@eqx.filter_jit
+@compiled
 def _retract(space: Space, m: Float[Array, "*shape"], u: Float[Array, " dim"]) -> Float[Array, "*shape"]:
     return space.retract(m, u)

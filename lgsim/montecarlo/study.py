@@ -22,7 +22,7 @@ from lgsim.montecarlo.distributions import Distribution
 from lgsim.montecarlo.low_discrepancy import Points, PointSequence
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.simulation import Trajectory
-from lgsim.xla import traced_platform
+from lgsim.xla import compiled, traced_platform
 
 Latents = dict[str, Float[Array, " dim"]]
 """The standard normal numbers of each distribution, by its name."""
@@ -387,7 +387,7 @@ def tile_indices(first: int, count: int, samples: int) -> UInt32[np.ndarray, " c
     return np.minimum(np.arange(first, first + count), samples - 1).astype(np.uint32)
 
 
-@eqx.filter_jit
+@compiled
 def _draw_tile(sampler: Sampler, indices: UInt32[Array, " tile"]) -> Sample:
     return jax.vmap(sampler.draw)(indices)
 

@@ -16,6 +16,7 @@ from lgsim.optimize.constraints import Constraint, Penalties
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, History, IterativeSolver, Solution, Solver, tolerance_of
+from lgsim.xla import number_field
 
 Rows = tuple[tuple[Float[Array, "horizon _"], ...], tuple[Float[Array, " _"], ...]]
 """(rows of the constraints on the path, each (H, rows), rows of those at the end, each (rows,))."""
@@ -44,10 +45,10 @@ class AugmentedLagrangian(IterativeSolver):
     inner: Solver = ILQR()
     max_iterations: int = eqx.field(static=True, default=20)
     tolerance: float | None = None
-    penalty: float = 1.0
-    penalty_increase: float = 10.0
-    progress: float = 0.25
-    penalty_max: float = 1e8
+    penalty: float = number_field(1.0)
+    penalty_increase: float = number_field(10.0)
+    progress: float = number_field(0.25)
+    penalty_max: float = number_field(1e8)
 
     @property
     def handles_constraints(self) -> bool:

@@ -21,6 +21,7 @@ from lgsim.multibody.topology import WORLD, ModelError
 from lgsim.optimize.constraints import Constraint
 from lgsim.optimize.cost import Control, StateResidual, check_weight
 from lgsim.simulation.state_space import StateSpace
+from lgsim.xla import number_field
 
 Pairs = tuple[tuple[str, ...], tuple[str, ...]]
 """Names of solids, and names of the others, as ``Model.solid_pairs`` gives them."""
@@ -98,7 +99,7 @@ class ObstacleCost(ClearanceCost):
 
     model: Model
     margin: Any
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
     pairs: Pairs | None = eqx.field(static=True, default=None, converter=_named)
 
     @property
@@ -122,7 +123,7 @@ class SelfCollision(ClearanceCost):
 
     model: Model
     margin: Any
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
     pairs: Pairs | None = eqx.field(static=True, default=None, converter=_named)
 
     @property
@@ -146,7 +147,7 @@ class Clearance(Constraint):
     """
 
     model: Model
-    margin: Any = 0.0
+    margin: Any = number_field(0.0)
     pairs: Pairs | None = eqx.field(static=True, default=None, converter=_named)
     equality: bool = eqx.field(static=True, default=False, init=False)
     on_path: bool = eqx.field(static=True, default=True, init=False)

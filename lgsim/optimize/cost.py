@@ -17,7 +17,7 @@ from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Point
 from lgsim.linalg import dense
 from lgsim.linalg.dense import product, times
-from lgsim.xla import batch_last
+from lgsim.xla import batch_last, number_field
 
 Control = Float[Array, " nu"] | None
 """The control of a node; None at the end of the horizon, which has none."""
@@ -188,7 +188,7 @@ class LeastSquares(Residual):
     """
 
     function: Callable[..., Any]
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return self.function(t, y, u, args)

@@ -40,7 +40,7 @@ from lgsim.optimize.solver import (
     nonfinite_values,
     tolerance_of,
 )
-from lgsim.xla import scan_last, where_last, while_last
+from lgsim.xla import number_field, scan_last, where_last, while_last
 
 ARMIJO = 1e-4
 """Share of the expected decrease that a step must bring."""
@@ -332,12 +332,12 @@ class ILQR(IterativeSolver):
     exact_hessian: bool = eqx.field(static=True, default=False)
     parallel: bool = eqx.field(static=True, default=False)
     line_search_steps: int = eqx.field(static=True, default=2)
-    regularization: float = 0.0
-    reg_restart: float = 10.0
-    reg_min: float = 1e-3
-    reg_max: float = 1e8
-    reg_increase: float = 4.0
-    reg_decrease: float = 3.0
+    regularization: float = number_field(0.0)
+    reg_restart: float = number_field(10.0)
+    reg_min: float = number_field(1e-3)
+    reg_max: float = number_field(1e8)
+    reg_increase: float = number_field(4.0)
+    reg_decrease: float = number_field(3.0)
 
     def __check_init__(self):
         if self.max_iterations < 1 or self.line_search_steps < 1:

@@ -24,6 +24,7 @@ from lgsim.optimize.constraints import check_order
 from lgsim.support import check
 from lgsim.support.messages import counted
 from lgsim.support.verdict import Outcome, Verdict, first_names
+from lgsim.xla import compiled
 
 OPEN = 1e-3
 """The share of a joint's motion from which it is said to be open."""
@@ -444,7 +445,7 @@ def inverse_kinematics(
     return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), out)
 
 
-@eqx.filter_jit
+@compiled
 def _search(
     task: PoseResiduals, targets: Targets, guesses: Float[Array, "guesses nq"], options: SearchOptions
 ) -> InverseKinematicsSolution:

@@ -15,6 +15,7 @@ from lgsim.lie.action import Point
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, Solution, Solver, start
+from lgsim.xla import compiled
 from lgsim.xla.closures import opened
 
 ITERATIONS = 4
@@ -143,13 +144,13 @@ def _numbers(problem: Problem, solver: Solver) -> Solver:
     return jax.tree.map(lambda x: jnp.asarray(x, problem.dtype) if isinstance(x, float) else x, solver)
 
 
-@eqx.filter_jit
+@compiled
 def _solve(problem: Problem, solver: Solver, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
     """The solution by a solver, compiled."""
     return solver.run(problem, us, ys)
 
 
-@eqx.filter_jit
+@compiled
 def _step(controller: MPCController, plan: MPCState, y: Point) -> tuple[Float[Array, " nu"], MPCState]:
     """The step of a controller, compiled."""
     problem = _from(controller.problem, plan.t, y)

@@ -18,6 +18,7 @@ from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
 from lgsim.optimize.trajectory import machine_motion
 from lgsim.simulation.step_checks.step_check import differences, motion_scale
+from lgsim.xla import compiled
 
 
 def plan_error(problem: Problem, solution: Solution) -> StepError:
@@ -48,7 +49,7 @@ def plan_error(problem: Problem, solution: Solution) -> StepError:
     return error if error.resolved else replace(error, reason=f"{error.reason}; {what}")
 
 
-@eqx.filter_jit
+@compiled
 def _halved(machine: Machine, y0: Float[Array, " n"], us: Float[Array, "horizon nu"]) -> Float[Array, "horizon n"]:
     """The states at the nodes after the first one, by half the step."""
     half = eqx.tree_at(lambda machine: machine.dt, machine, machine.dt / 2)

@@ -23,7 +23,7 @@ from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.checkpoint_format_1 import VERSIONS, fingerprint_1
 from lgsim.support.chunks import paced, run_in_chunks
 from lgsim.support.fingerprint import fingerprint
-from lgsim.xla import opened, strongly_typed
+from lgsim.xla import compiled, opened, strongly_typed
 
 
 class Iteration(NamedTuple):
@@ -152,21 +152,21 @@ def _rows_for(progress: Progress) -> Callable[[Any, Any], None]:
     return show
 
 
-@eqx.filter_jit
+@compiled
 def _run(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, solver: Solver) -> Solution:
     return solution(problem, us, ys, solver)
 
 
-@eqx.filter_jit
+@compiled
 def _begin(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None, solver: IterativeSolver) -> Any:
     return strongly_typed(solver.begin(problem, us, ys))
 
 
-@eqx.filter_jit
+@compiled
 def _advance(problem: Problem, state: Any, solver: IterativeSolver, iterations: Int[Array, ""]) -> Any:
     return solver.advance(problem, state, iterations)
 
 
-@eqx.filter_jit
+@compiled
 def _finish(problem: Problem, state: Any, solver: IterativeSolver) -> Solution:
     return solver.finish(problem, state)

@@ -19,7 +19,7 @@ from lgsim.optimize.constraints import Penalties
 from lgsim.optimize.problem import Problem
 from lgsim.support import check
 from lgsim.support.verdict import Outcome, Verdict
-from lgsim.xla import while_last
+from lgsim.xla import compiled, while_last
 from lgsim.xla.closures import opened
 
 
@@ -296,7 +296,7 @@ def _check_costs(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | N
             )
 
 
-@eqx.filter_jit
+@compiled
 def _node_costs(
     problem: Problem, first: Point, last: Point, u: Float[Array, " nu"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:

@@ -22,6 +22,7 @@ from lgsim.multibody.model import Model
 from lgsim.optimize.cost import Control, Quadratic, Residual, StateResidual, check_weight, gauss_newton_model
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check
+from lgsim.xla import number_field
 
 
 class StateDistance(StateResidual):
@@ -35,7 +36,7 @@ class StateDistance(StateResidual):
 
     action: Action
     target: Point
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
 
     def __check_init__(self):
         check_weight("StateDistance", self.weight)
@@ -66,7 +67,7 @@ class GeodesicDistance(StateResidual):
     group: LieGroup
     target: Any
     element: Callable[[Point], Any] | None = None
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
 
     def __check_init__(self):
         check_weight("GeodesicDistance", self.weight)
@@ -84,8 +85,8 @@ class ControlEffort(Residual):
         reference: One number or (controls,), in the unit of the controls.
     """
 
-    weight: Any = 1.0
-    reference: Any = 0.0
+    weight: Any = number_field(1.0)
+    reference: Any = number_field(0.0)
 
     def __check_init__(self):
         check_weight("ControlEffort", self.weight)
@@ -114,7 +115,7 @@ class Posture(StateResidual):
 
     model: Model
     target: Any
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
 
     def __check_init__(self):
         check_weight("Posture", self.weight)
@@ -134,8 +135,8 @@ class JointVelocity(StateResidual):
     """
 
     model: Model
-    weight: Any = 1.0
-    target: Any = 0.0
+    weight: Any = number_field(1.0)
+    target: Any = number_field(0.0)
 
     def __check_init__(self):
         check_weight("JointVelocity", self.weight)
@@ -158,7 +159,7 @@ class FramePose(StateResidual):
     model: Model
     frame: str | int = eqx.field(static=True)
     target: Any
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
 
     def __check_init__(self):
         _check_fields(self, target=(4, 4))
@@ -190,7 +191,7 @@ class FrameAttitude(StateResidual):
     model: Model
     frame: str | int = eqx.field(static=True)
     target: Any
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
 
     def __check_init__(self):
         _check_fields(self, target=(3, 3))
@@ -212,7 +213,7 @@ class FramePosition(StateResidual):
     model: Model
     frame: str | int = eqx.field(static=True)
     target: Any
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
 
     def __check_init__(self):
         _check_fields(self, target=(3,))
@@ -238,7 +239,7 @@ class FramePath(StateResidual):
     frame: str | int = eqx.field(static=True)
     times: Any
     points: Any
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
 
     def __check_init__(self):
         _check_fields(self, points=(_length_of(self.times), 3))
@@ -266,7 +267,7 @@ class FramePosePath(StateResidual):
     frame: str | int = eqx.field(static=True)
     times: Any
     poses: Any
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
 
     def __check_init__(self):
         _check_fields(self, poses=(_length_of(self.times), 4, 4))
@@ -291,7 +292,7 @@ class CenterOfMass(StateResidual):
 
     model: Model
     target: Any
-    weight: Any = 1.0
+    weight: Any = number_field(1.0)
 
     def __check_init__(self):
         check_weight("CenterOfMass", self.weight)

@@ -29,6 +29,7 @@ from lgsim.simulation.limits import TURNS
 from lgsim.support.messages import one_line, unknown_name
 from lgsim.support.scenario_error import ScenarioError
 from lgsim.support.toml_table import Table
+from lgsim.xla import compiled
 
 WEIGHT = 1e4
 """The weight of a task that gives none."""
@@ -106,7 +107,7 @@ class Task(NamedTuple):
         return [(slice(0, 3), "rad" if angles else "m"), (slice(3, 6), "rad")][: (length + 2) // 3]
 
 
-@eqx.filter_jit
+@compiled
 def _residuals(problem: Problem, cost: Residual, ts: Float[Array, " nodes"], ys: Point) -> Float[Array, "nodes rows"]:
     """The residuals of a cost at the nodes of a solution."""
     return jax.vmap(lambda t, y: cost.residual(t, y, None, problem.args))(ts, ys)

@@ -150,7 +150,7 @@ class SampledMethod(Method):
         y1, error, residual = self.inner.monitored_step(action, by, t, now, dt, args)
         return field.settle(y1, args), error, residual
 
-    def largest_residual(self, dtype: Any) -> float | None:
+    def largest_residual(self, dtype: Any) -> float | Array | None:
         """That of the inner method."""
         return self.inner.largest_residual(dtype)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -34,6 +33,7 @@ from lgsim.multibody.number_checks import check_quaternions
 from lgsim.simulation.actuated_control import ActuatedControl, control_output
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check as verify
+from lgsim.xla import compiled
 
 Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]
@@ -244,7 +244,7 @@ def actuator_dynamics(
     return jnp.where(lags, drive_forces, command), jnp.where(lags, rate, 0)
 
 
-@eqx.filter_jit
+@compiled
 def drives(
     model: Model,
     control: Control | None,

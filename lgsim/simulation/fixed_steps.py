@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +16,7 @@ from lgsim.integrators.method import Method
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import TorqueSegment, Wrenches
 from lgsim.simulation.rollout import Drive, StateHistory, integrate_motion
+from lgsim.xla import compiled
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class FixedSteps:
         return self.model, jnp.asarray(y), t0, h, rows, self.control, self.wrenches
 
 
-@eqx.filter_jit  # not jax.jit: a control may be any function
+@compiled  # not jax.jit: a control may be any function
 def _chunk(
     model: Model,
     y0: Float[Array, " state"],

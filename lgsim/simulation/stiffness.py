@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +20,7 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import State, TorqueSegment, Wrenches
 from lgsim.simulation.motion_field import motion_jacobian
 from lgsim.simulation.rollout import Drive
+from lgsim.xla import compiled
 
 SINGULAR = 1e-6
 """The size of an eigenvalue of a step's linear system below which a step says nothing."""
@@ -188,7 +188,7 @@ def _moves(vector: Inexact[np.ndarray, " nv"], inverse_inertia: Float[np.ndarray
     return np.divide(np.abs(vector), np.sqrt(inverse_inertia), out=moves, where=inverse_inertia > 0)
 
 
-@eqx.filter_jit  # not jax.jit: a control may be any function
+@compiled  # not jax.jit: a control may be any function
 def _modes(
     model: Model,
     control: Drive,

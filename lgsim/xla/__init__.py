@@ -13,18 +13,17 @@ from lgsim.xla.batching import (
     still,
 )
 from lgsim.xla.closures import opened
+from lgsim.xla.compilation import compiled, compiled_fast, number_field, strongly_typed, with_arrays
 from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, CompiledBatch, ReadProgram, cuda_kernels, llvm_lowering
 from lgsim.xla.expansion import expansion
 from lgsim.xla.fallback import LoweringWarning
 from lgsim.xla.foreign import cuda_kernel_call, ffi_headers, handler_call, launches_kernels, register_handler
 from lgsim.xla.hints import (
-    compiled_fast,
     compiling_for,
     fusion_barrier,
     native_call,
     save_in_checkpoint,
     save_marked_values,
-    strongly_typed,
     traced_platform,
     xla_options,
 )
@@ -40,6 +39,7 @@ __all__ = [
     "ReadProgram",
     "batch_last",
     "change_along",
+    "compiled",
     "compiled_fast",
     "compiling_for",
     "cuda_kernel_call",
@@ -54,6 +54,7 @@ __all__ = [
     "native_call",
     "native_derivative",
     "native_with_derivatives",
+    "number_field",
     "opened",
     "register_batch_compiler",
     "register_handler",
@@ -69,5 +70,6 @@ __all__ = [
     "traced_platform",
     "where_last",
     "while_last",
+    "with_arrays",
     "xla_options",
 ]

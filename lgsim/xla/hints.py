@@ -11,11 +11,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from importlib.metadata import version
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -32,9 +31,6 @@ _SAFE = tuple(int(part) for part in version("jaxlib").split(".")[:3]) >= (0, 7, 
 
 # LGSIM_LOWERING_HINTS=0 switches the hints off: to see what they give, or where a back end does not bear them.
 _HINTS = _SAFE and set_xla_metadata is not None and os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
-
-FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-"""Options that shorten compilation; XLA after jaxlib 0.10 knows the second one no more."""
 
 _INLINE = 1
 """Entries up to which a constant is part of the code for sure."""
@@ -74,37 +70,6 @@ def xla_options(platform: str | None = None) -> dict[str, str | bool]:
         platform: Such as ``"cpu"``, by default the one that JAX uses; on others than the CPU there are no options.
     """
     return {"xla_cpu_prefer_vector_width": "512"} if (platform or traced_platform()) == "cpu" else {}
-
-
-def compiled_fast(f: Function) -> Function:
-    """``equinox.filter_jit`` for a large program that runs a few times, outside of any trace.
-
-    It is compiled in a third of the time, and slower where it loops over many numbers; results agree to rounding.
-    """
-
-    @cache
-    def program() -> Callable[..., Any]:
-        options: Any = {"compiler_options": fast_options()}
-        return eqx.filter_jit(f, **options)
-
-    @wraps(f)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return program()(*args, **kwargs)
-
-    return cast(Function, call)
-
-
-@cache
-def fast_options() -> dict[str, Any]:
-    """The options of ``compiled_fast`` that this XLA knows."""
-    given: dict[str, Any] = {}
-    for name, value in FAST.items():
-        try:
-            jax.jit(lambda x: x, compiler_options={name: value}).lower(0.0).compile()
-        except jax.errors.JaxRuntimeError:
-            continue
-        given[name] = value
-    return given
 
 
 @jax.jit
@@ -232,12 +197,3 @@ def save_in_checkpoint(x: Array) -> Array:
     A derivative rule has to use what this returns in place of x.
     """
     return checkpoint_name(x, _MARK)
-
-
-def strongly_typed(tree: Any) -> Any:
-    """The tree with its arrays strongly typed.
-
-    A state that begins with a Python number is weakly typed and what follows from it is not, so that the program that
-    advances it would be traced and compiled twice.
-    """
-    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype) if isinstance(x, Array) else x, tree)

@@ -13,7 +13,7 @@ import pytest
 
 import lgsim
 from lgsim.dynamics.forward_dynamics import forward_dynamics
-from lgsim.xla import hints, llvm_lowering
+from lgsim.xla import compilation, hints, llvm_lowering
 from tests.multibody import trees
 
 ROOT = Path(__file__).parents[2]
@@ -158,12 +158,12 @@ def test_options_of_the_compiler_change_speed_alone():
 
 def test_options_that_this_xla_does_not_know_are_left_out(monkeypatch):
     """What is compiled fast gives the same numbers, whatever is left."""
-    monkeypatch.setattr(hints, "FAST", {"xla_backend_optimization_level": 0, "xla_of_yesterday": True})
-    hints.fast_options.cache_clear()
+    monkeypatch.setattr(compilation, "FAST", {"xla_backend_optimization_level": 0, "xla_of_yesterday": True})
+    compilation.fast_options.cache_clear()
     try:
-        assert hints.fast_options() == {"xla_backend_optimization_level": 0}
+        assert compilation.fast_options() == {"xla_backend_optimization_level": 0}
         x = jnp.linspace(0, 1, 7)
-        found = hints.compiled_fast(lambda x, power: {"y": jnp.cos(x) ** power})(x, power=3)
+        found = compilation.compiled_fast(lambda x, power: {"y": jnp.cos(x) ** power})(x, power=3)
         np.testing.assert_allclose(found["y"], np.cos(x) ** 3, atol=1e-15)
     finally:
-        hints.fast_options.cache_clear()
+        compilation.fast_options.cache_clear()

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim.xla import number_field
+
 
 class Loss(eqx.Module):
     """The loss ``rho(s)`` of the squared residual s in standard deviations; ``rho(s) = s`` near zero."""
@@ -41,7 +43,7 @@ class Huber(Loss):
     Source: Huber 1964, Robust estimation of a location parameter.
     """
 
-    limit: float = 1.345
+    limit: float = number_field(1.345)
 
     def cost(self, s: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         far = s > self.limit**2
@@ -59,7 +61,7 @@ class Cauchy(Loss):
         scale: The scale c, standard deviations.
     """
 
-    scale: float = 2.385
+    scale: float = number_field(2.385)
 
     def cost(self, s: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         return self.scale**2 * jnp.log1p(s / self.scale**2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +12,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.support.packages import package
+from lgsim.xla import compiled
 
 
 class SearchHistory(NamedTuple):
@@ -91,7 +91,7 @@ def maximize(
     return x, SearchHistory(tuple(values), tuple(violations), evaluations, settled)
 
 
-@eqx.filter_jit
+@compiled
 def _merit(
     value: Callable[[Array], Array],
     constraints: Callable[[Array, Array], Array],
@@ -109,7 +109,7 @@ def _merit(
     return jax.value_and_grad(lagrangian)(x)
 
 
-@eqx.filter_jit
+@compiled
 def _evaluate(
     value: Callable[[Array], Array],
     constraints: Callable[[Array, Array], Array],

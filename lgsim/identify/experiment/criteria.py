@@ -11,6 +11,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.identify.unknowns.plant import NumbersLike
+from lgsim.xla import number_field
 
 
 class Criterion(eqx.Module):
@@ -54,7 +55,7 @@ class EOptimal(Criterion):
         power: The power p.
     """
 
-    power: float = 8.0
+    power: float = number_field(8.0)
 
     def from_log_eigenvalues(self, logs: Float[Array, " r"]) -> Float[Array, ""]:
         return -jax.nn.logsumexp(-self.power * logs) / self.power

@@ -29,6 +29,7 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.support.messages import counted
 from lgsim.support.verdict import Outcome, Verdict, first_names
+from lgsim.xla import compiled
 
 FINE = 8
 """Factor by which the times at which the limits are looked at in the end are denser than the design's."""
@@ -387,7 +388,7 @@ def _verdict(
     return Verdict(outcome, "; ".join(parts), bounds, unseen)
 
 
-@eqx.filter_jit
+@compiled
 def _motion_with_forces(
     plant: Plant, series: Fourier, coefficients: Float[Array, "nv size"], t: Float[Array, " n"]
 ) -> tuple[Float[Array, "n nv"], Float[Array, "n nv"], Float[Array, "n nv"]]:
@@ -396,14 +397,14 @@ def _motion_with_forces(
     return q, v, plant.joint_forces(q, v, a)
 
 
-@eqx.filter_jit
+@compiled
 def _constraint_rows(
     problem: ExcitationProblem, coefficients: Float[Array, "nv size"], fraction: Float[Array, ""]
 ) -> dict[str, Float[Array, "n _"]]:
     return problem.constraint_rows(coefficients, fraction)
 
 
-@eqx.filter_jit
+@compiled
 def _judge(
     problem: ExcitationProblem, coefficients: Float[Array, "nv size"]
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, "n _"]]]:
@@ -454,6 +455,6 @@ def _state_information(parameters: Parameters) -> Float[np.ndarray, "p p"]:
     return J.T @ J
 
 
-@eqx.filter_jit
+@compiled
 def _sensitivities(parameters: Parameters, states: TorqueSamples) -> Float[Array, "n nv p"]:
     return torque_residual_jacobian(parameters, jnp.zeros(parameters.size, parameters.dtype), states)[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -31,11 +33,11 @@ class Fourier(eqx.Module):
     IEEE Transactions on Robotics and Automation 13(5), eq. (12).
     """
 
-    period: float = eqx.field(static=True, default=10.0)
+    period: Any = 10.0
     harmonics: int = eqx.field(static=True, default=5)
 
     def __check_init__(self) -> None:
-        if not self.period > 0:
+        if isinstance(self.period, float | int) and not self.period > 0:
             raise ValueError(f"period: expected a positive time in s, got {self.period}")
         if self.harmonics < 3:
             raise ValueError(f"harmonics: expected at least 3, so that a rest is possible, got {self.harmonics}")

@@ -27,6 +27,7 @@ from lgsim.identify.posterior.serial_correlation import SerialCorrelation
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
+from lgsim.xla import compiled
 
 
 class Unknowns(NamedTuple):
@@ -245,7 +246,7 @@ def log_density(problem: PosteriorProblem) -> LogDensity:
     return _prepare(problem)
 
 
-@eqx.filter_jit
+@compiled
 def _prepare(problem: PosteriorProblem) -> LogDensity:
     parameters, estimator, samples = problem.parameters, problem.estimator, problem.samples
     if isinstance(estimator, SimulationFit):

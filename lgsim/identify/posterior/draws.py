@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +16,7 @@ from lgsim.identify.posterior.density import LogDensity
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
+from lgsim.xla import compiled
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -112,22 +112,22 @@ def _names(values: Callable[[Array], dict[str, Array]], at: Float[Array, " size"
     return names
 
 
-@eqx.filter_jit
+@compiled
 def _values(density: LogDensity, z: Float[Array, "draws size"]) -> Float[Array, "draws values"]:
     return jax.vmap(lambda z: jnp.stack(list(density.values(z).values())))(z)
 
 
-@eqx.filter_jit
+@compiled
 def _plant_values(parameters: Parameters, x: Float[Array, "draws p"]) -> Float[Array, "draws values"]:
     return jax.vmap(lambda x: jnp.stack(list(parameters.values(x).values())))(x)
 
 
-@eqx.filter_jit
+@compiled
 def _plants(density: LogDensity, z: Float[Array, "draws size"]) -> Plant:
     return jax.vmap(density.plant_at)(z)
 
 
-@eqx.filter_jit
+@compiled
 def _predictive(
     density: LogDensity, z: Float[Array, "draws size"], keys: Key[Array, " draws"]
 ) -> Float[Array, "draws rows columns"]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +13,7 @@ from jaxtyping import Bool, Float, Int, Key
 
 from lgsim.identify.estimators.uncertainty import undetermined
 from lgsim.identify.posterior.density import LogDensity
+from lgsim.xla import compiled
 
 TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
 """Gain in log density that ends a search, by dtype."""
@@ -109,7 +109,7 @@ def _undetermined(density: LogDensity, H: Float[Array, "size size"]) -> list[str
     return [density.names[i] for i, is_blind in zip(free, blind, strict=True) if is_blind]
 
 
-@eqx.filter_jit
+@compiled
 def _search(
     density: LogDensity, start: Float[Array, " size"], max_iterations: int, tolerance: Float[Array, ""]
 ) -> tuple[LaplaceApproximation, Float[Array, "size size"], Bool[Array, ""]]:

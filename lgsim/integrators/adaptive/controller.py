@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
+from lgsim.xla import number_field
 
 Scalar = int | float | Float[Array, ""] | Float[np.ndarray, ""]
 Truth = bool | Bool[Array, ""] | Bool[np.ndarray, ""]
@@ -128,9 +129,9 @@ class ElementaryController(diffrax.AbstractStepSizeController):
     """
 
     tolerance: Float[Array, ""] = eqx.field(converter=lambda value: jnp.asarray(value, float))
-    safety: float = 0.85
-    shrink: float = 0.1
-    grow: float = 10.0
+    safety: float = number_field(0.85)
+    shrink: float = number_field(0.1)
+    grow: float = number_field(10.0)
 
     def __check_init__(self) -> None:
         if not isinstance(self.tolerance, Tracer) and not float(self.tolerance) > 0:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -20,6 +19,7 @@ from lgsim.integrators.adaptive.solution import RESULTS, Solution
 from lgsim.integrators.adaptive.solver import AlgebraTerm, GroupSolver, LastStep
 from lgsim.integrators.method import Field, Method, Number, check_field, count, scalar, state
 from lgsim.lie.action import Action, Point
+from lgsim.xla import compiled
 
 
 def solve(
@@ -95,7 +95,7 @@ def solve(
     )  # fmt: skip
 
 
-@eqx.filter_jit
+@compiled
 def _run(
     solver: GroupSolver, controller: AlgebraController, term: AlgebraTerm, y0: Point, t0: Float[Array, ""],
     t1: Float[Array, ""], dt0: Float[Array, ""] | None, args: Any, times: Float[Array, " n"] | None,

@@ -67,7 +67,7 @@ class EnergyMomentum(ImplicitMethod):
 
     potential: Callable[..., Scalar] | None = eqx.field(static=True)
     invariants: Callable[..., Vector] | None = eqx.field(static=True)
-    newton: Newton = eqx.field(static=True)
+    newton: Newton
     tableau: EnergyMomentumRule = eqx.field(static=True)
 
     def __init__(

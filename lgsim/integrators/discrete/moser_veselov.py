@@ -57,7 +57,7 @@ class MoserVeselov(ImplicitMethod):
         newton: how the equation of F is solved, from x = 0.
     """
 
-    newton: Newton = eqx.field(static=True)
+    newton: Newton
     tableau: MoserVeselovRule = eqx.field(static=True)
 
     def __init__(self, newton: Newton | None = None):

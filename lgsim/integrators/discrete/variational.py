@@ -63,7 +63,7 @@ class Variational(ImplicitMethod):
 
     tableau: GalerkinScheme = eqx.field(static=True)
     coordinates: Coordinates = eqx.field(static=True)
-    newton: Newton = eqx.field(static=True)
+    newton: Newton
 
     def __init__(self, tableau: GalerkinScheme, coordinates: Coordinates = EXPONENTIAL, newton: Newton | None = None):
         self.tableau, self.coordinates = tableau, coordinates

@@ -24,6 +24,7 @@ from lgsim.multibody.inertia import rotational_inertia
 from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, ModelError
+from lgsim.xla import number_field
 
 Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]
@@ -121,8 +122,8 @@ class PD(ControlLaw):
     """
 
     target: Target
-    stiffness: Gain
-    damping: Gain
+    stiffness: Gain = number_field()
+    damping: Gain = number_field()
 
     @property
     def by_joints(self) -> bool:
@@ -150,8 +151,8 @@ class ComputedTorque(ControlLaw):
     """
 
     target: Target
-    stiffness: Gain
-    damping: Gain
+    stiffness: Gain = number_field()
+    damping: Gain = number_field()
     actuated: Sequence[str] | None = eqx.field(static=True, default=None, converter=_names)
 
     def __call__(self, t: Number, q: Configuration, v: Velocity, model: Model) -> Force:

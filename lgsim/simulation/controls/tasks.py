@@ -18,6 +18,7 @@ from lgsim.lie import quaternion
 from lgsim.lie.conversions import quaternion_from_matrix
 from lgsim.multibody.model import Model
 from lgsim.simulation.controls.control_laws import Configuration, Gain, Target, Velocity
+from lgsim.xla import number_field
 
 Place = Float[Array, " 3"]
 PlaceTarget = Place | Callable[[Number], tuple[Place, Place, Place]]
@@ -71,8 +72,8 @@ class FramePlace(Task):
 
     frame: str = eqx.field(static=True)
     target: PlaceTarget
-    stiffness: Gain = 100.0
-    damping: Gain = 20.0
+    stiffness: Gain = number_field(100.0)
+    damping: Gain = number_field(20.0)
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
         """The task in the axes of the world, m, (3,)."""
@@ -100,8 +101,8 @@ class FrameTurn(Task):
 
     frame: str = eqx.field(static=True)
     target: TurnTarget
-    attitude: Gain = 200.0
-    spin: Gain = 20.0
+    attitude: Gain = number_field(200.0)
+    spin: Gain = number_field(20.0)
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
         """The task in the frame's axes, rad, (3,)."""
@@ -129,8 +130,8 @@ class Posture(Task):
     """
 
     target: Target
-    stiffness: Gain = 25.0
-    damping: Gain = 10.0
+    stiffness: Gain = number_field(25.0)
+    damping: Gain = number_field(10.0)
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
         """The task in the degrees of freedom, (nv,)."""

@@ -27,6 +27,7 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
 from lgsim.simulation.controls.control_laws import Configuration, ControlLaw, Force, Gain, Velocity
 from lgsim.simulation.controls.wrench_split import LeastNorm, WrenchSplit
+from lgsim.xla import number_field
 
 Pose = Float[Array, " 7"]
 PoseTarget = Pose | Callable[[Number], tuple[Pose, Float[Array, " 6"], Float[Array, " 6"]]]
@@ -97,15 +98,15 @@ class Workspace(ControlLaw):
     feet: tuple[Foot, ...] = eqx.field(converter=tuple)
     target: PoseTarget
     center: Float[Array, " 3"]
-    stiffness: Gain = 16.0
-    damping: Gain = 8.0
-    attitude: Gain = 60.0
-    spin: Gain = 14.0
+    stiffness: Gain = number_field(16.0)
+    damping: Gain = number_field(8.0)
+    attitude: Gain = number_field(60.0)
+    spin: Gain = number_field(14.0)
     split: WrenchSplit = LeastNorm()
     settling: Number = 0.0
     posture: Configuration | None = None
-    posture_stiffness: Gain = 100.0
-    posture_damping: Gain = 20.0
+    posture_stiffness: Gain = number_field(100.0)
+    posture_damping: Gain = number_field(20.0)
 
     @classmethod
     def from_model(

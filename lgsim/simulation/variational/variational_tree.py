@@ -82,7 +82,7 @@ class VariationalTree(MachineMethod, ImplicitMethod):
 
     tableau: ThetaScheme = eqx.field(static=True)
     map: RotationMap = eqx.field(static=True)
-    newton: Newton = eqx.field(static=True)
+    newton: Newton
 
     def __init__(self, map: str | RotationMap = QUATERNION, order: int = 2, newton: Newton | None = None) -> None:
         self.tableau = variational_scheme(order)
