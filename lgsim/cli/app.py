@@ -11,7 +11,7 @@ import typer
 from lgsim.cli import compare, convert, demo, generate, identify, info, montecarlo, optimize, plot, simulate, view
 from lgsim.cli.errors import stop_of
 from lgsim.cli.exit_status import Exit, epilog
-from lgsim.cli.help_text import Command, LiteralGroup
+from lgsim.cli.terminal import Command, LiteralGroup
 from lgsim.support.messages import one_line
 
 

@@ -26,7 +26,7 @@ class Exit(Enum):
     ALL_DIVERGED = 3, "all samples diverged", ("montecarlo run",)
     STOPPED = 3, "the motion stopped before its end", ("simulate",)
     NO_OPTIMUM = 3, "no optimum was found", ("optimize",)
-    NOT_CONVERGED = 3, "the fit failed or stopped", ("identify",)
+    NOT_CONVERGED = 3, "the fit failed", ("identify",)
     NOT_RESOLVED = 3, "the steps are not resolved", ("simulate", "identify", "montecarlo run")
     INTERRUPTED = 130, "interrupted by Ctrl-C"
 

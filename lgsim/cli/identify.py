@@ -16,6 +16,7 @@ from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import FitWatch
 from lgsim.cli.terminal import console, note
 from lgsim.support.messages import counted, listed, one_line, unknown_choice
+from lgsim.support.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,12 +118,18 @@ def run_identification(asked: IdentificationRequest) -> Exit:
     _checkpoint(asked).unlink(missing_ok=True)
     steps = found.step_error if asked.step_check else None
     _show(found, wall, made, lost, steps)
-    if not found.verdict.converged:
-        return Exit.NOT_CONVERGED
+    ended = reason_of(found.verdict.outcome)
+    if ended is not Exit.DONE:
+        return ended
     if steps is None or steps.resolved:
         return Exit.DONE
     note(steps.summary())
     return Exit.NOT_RESOLVED
+
+
+def reason_of(outcome: Outcome) -> Exit:
+    """The reason for which the command ends after a fit; nothing stops a fit but Ctrl-C."""
+    return {Outcome.STOPPED: Exit.INTERRUPTED, Outcome.FAILED: Exit.NOT_CONVERGED}.get(outcome, Exit.DONE)
 
 
 def _unknowns(asked: IdentificationRequest, in_map: bool) -> list[str] | None:

@@ -10,9 +10,8 @@ import typer
 
 from lgsim.cli.errors import BadInput, Stop, needs
 from lgsim.cli.exit_status import Exit, epilog
-from lgsim.cli.help_text import Command, LiteralGroup
 from lgsim.cli.montecarlo_progress import SampleWatch
-from lgsim.cli.terminal import console, note, warnings_as_notes
+from lgsim.cli.terminal import Command, LiteralGroup, console, note, warnings_as_notes
 from lgsim.support.messages import counted, one_line, unknown_choice
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Helps are printed as they are written, at every width, with brackets and without the source's line breaks."""
 
 import inspect
+import itertools
 import re
 import typing
 
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from lgsim.cli import app as commands
 from lgsim.cli import montecarlo
 from lgsim.cli.exit_status import Exit, epilog
-from lgsim.cli.help_text import Command, LiteralGroup
+from lgsim.cli.terminal import Command, LiteralGroup
 from lgsim.support.verdict import RESOLVED
 
 FUNCTIONS = {
@@ -111,7 +112,7 @@ def test_paragraphs_fill_their_lines(name):
     long = [part for part in paragraphs if len(part) > 2]
     assert long
     for part in long:
-        for line, after in zip(part[:-1], part[1:], strict=True):
+        for line, after in itertools.pairwise(part):
             assert len(f"{line} {after.split()[0]}") > 78, line
 
 
