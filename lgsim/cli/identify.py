@@ -14,7 +14,7 @@ from rich.table import Table
 from lgsim.cli.errors import BadInput, Stop, bad_input, needs
 from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import FitWatch
-from lgsim.cli.terminal import console, note
+from lgsim.cli.terminal import console, note, warnings_as_notes
 from lgsim.support.messages import counted, listed, one_line, unknown_choice
 from lgsim.support.verdict import Outcome
 
@@ -251,17 +251,19 @@ def _save(
     if asked.write is not None:
         lost = write_urdf(asked.machine, found.model, asked.write) + _signals(found)
         made.append(asked.write)
-    if asked.plot:
-        for name, figure in fit_figures(found, motion.recording, motion.shown).items():
-            made.append(asked.out.parent / f"{asked.out.stem}-{name}.png")
-            figure.savefig(made[-1], dpi=150)
-    if asked.report is not None:
-        page = report_fit(
-            found, motion.recording, motion.shown, title=f"Identification of {asked.machine.stem}",
-            subtitle=f"{motion.recording.source} · {what}", files=[path.name for path in made], remarks=lost,
-            step_check=asked.step_check,
-        )  # fmt: skip
-        made.append(page.save(asked.report))
+    # such as of letters that matplotlib's font lacks
+    with warnings_as_notes():
+        if asked.plot:
+            for name, figure in fit_figures(found, motion.recording, motion.shown).items():
+                made.append(asked.out.parent / f"{asked.out.stem}-{name}.png")
+                figure.savefig(made[-1], dpi=150)
+        if asked.report is not None:
+            page = report_fit(
+                found, motion.recording, motion.shown, title=f"Identification of {asked.machine.stem}",
+                subtitle=f"{motion.recording.source} · {what}", files=[path.name for path in made], remarks=lost,
+                step_check=asked.step_check,
+            )  # fmt: skip
+            made.append(page.save(asked.report))
     return made, lost
 
 

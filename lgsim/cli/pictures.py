@@ -116,7 +116,7 @@ def save_plots(
     files = []
     for name, figure in figures.items():
         files.append(folder / f"{stem}-{name}.{ending}")
-        with named_file(files[-1]), editable_text():
+        with named_file(files[-1]), editable_text(), warnings_as_notes():
             figure.savefig(files[-1], dpi=200)
     return files
 
@@ -131,7 +131,7 @@ def editable_text() -> Iterator[None]:
 
 def save_differences(time: Float[np.ndarray, " n"], curves: Mapping[str, Float[np.ndarray, " n"]], path: Path) -> Path:
     """Write a plot of the differences of two runs over time."""
-    with named_file(path), editable_text():
+    with named_file(path), editable_text(), warnings_as_notes():
         plots.differences(time, curves).savefig(path, dpi=200)
     return path
 

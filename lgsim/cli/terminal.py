@@ -32,12 +32,13 @@ def note(text: str) -> None:
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Within the block, warnings of the library become notes, which are written at its end."""
+    """Within the block, warnings become notes, each of which is written once, at its end."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for warning in caught:
-        note(str(warning.message))
+    # a layout that is tried several times warns as often
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        note(text)
 
 
 def flowing(text: str) -> str:
