@@ -208,6 +208,16 @@ def test_a_dollar_sign_is_drawn_as_it_is():
         assert drawn(figure).count(name) == 2, name
 
 
+def test_changes_of_a_fit():
+    pytest.importorskip("matplotlib")
+    from lgsim.reports.identification_plots import changes
+    from lgsim.reports.number_rows import Number
+
+    names = [f"mass of {name}" for name in (FORE, TIP, SHOULDER)]
+    figure = changes([Number(name, "kg", 1.0, 1.1, 0.01) for name in names])
+    assert set(names) <= set(drawn(figure))
+
+
 @pytest.mark.slow
 def test_scenes(machine, run, folder):
     pytest.importorskip("viser")
@@ -270,7 +280,7 @@ def test_a_fit_and_its_report(machine, run, folder, seen):
     record = folder / "record [b].csv"
     ran("convert", run, record)
     out, made = folder / "fit [b].npz", folder / "fit [b].html"
-    words = ("--fit", "damping", "--method", "linear", "--out", out, "--plot", "--report", made)
+    words = ("--fit", "damping", "--method", "linear", "--out", out, "--report", made)
     result = ran("identify", machine, record, *words)
     shows(result.output, f"damping of {SHOULDER}", f"damping of {ELBOW}", str(out), str(record))
     shows(words_of(made), f"damping of {SHOULDER}", ELBOW)
