@@ -127,6 +127,24 @@ def test_the_help_of_a_simulation_has_the_numbers_of_the_code():
     assert "half the time" not in shown and "as large as the motion" not in shown
 
 
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("simulate", "--method", "nix"), ("LieEuler", "variational4")),
+        (("generate", "--language", "nix"), ("julia", "casadi")),
+        (("montecarlo", "--example", "nix"), ("hover", "arm")),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_choice_lists_all_once(words, names):
+    from lgsim import data
+
+    file = () if "--example" in words else (str(data.arm7()),)
+    message = CliRunner().invoke(commands.app, [*words, *file]).stderr
+    assert "got 'nix'" in message
+    assert all(len(re.findall(rf"\b{name}\b", message)) == 1 for name in names), message
+
+
 def test_every_reason_belongs_to_commands_that_there_are():
     assert {command for reason in Exit for command in reason.commands} <= set(FUNCTIONS)
     assert {reason.status for reason in Exit} == {0, 1, 2, 3, 130}
