@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-__all__ = ["main"]
+from lgsim.cli.exit_status import Exit
 
-INTERRUPTED = 130
-"""The exit code after Ctrl-C."""
+__all__ = ["main"]
 
 
 @contextmanager
@@ -32,7 +31,7 @@ def leaving_at_once() -> Iterator[None]:
 
     def leave(number: int, frame: object) -> None:
         os.write(2, b"error: interrupted\n")
-        os._exit(INTERRUPTED)
+        os._exit(Exit.INTERRUPTED.status)
 
     before = signal.signal(signal.SIGINT, leave)
     try:
@@ -42,7 +41,7 @@ def leaving_at_once() -> Iterator[None]:
 
 
 def main() -> None:
-    """Run the command with the arguments of the process, and end the process with its exit code."""
+    """Run the command with the arguments of the process, and end the process with its exit status."""
     missing = [name for name in ("typer", "rich") if find_spec(name) is None]
     if missing:
         print(
@@ -50,7 +49,7 @@ def main() -> None:
             " pip install 'lgsim[cli]'",
             file=sys.stderr,
         )
-        sys.exit(1)
+        sys.exit(Exit.FAILED.status)
     with leaving_at_once():
         from lgsim.cli.app import app
 

@@ -7,27 +7,23 @@ from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from lgsim.cli import compare, convert, demo, generate, identify, info, montecarlo, optimize, plot, simulate, view
-from lgsim.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, stop_of
+from lgsim.cli.errors import stop_of
+from lgsim.cli.exit_status import Exit, epilog
+from lgsim.cli.terminal import Command, LiteralGroup
 from lgsim.support.messages import one_line
 
-EXITS = (
-    "Exit codes: 0 done; 1 a package is missing or a file could not be written; 2 bad input; 3 the simulation diverged,"
-    " its steps are too long for what is printed, or no optimum was found; 130 interrupted by Ctrl-C."
-)
 
-
-class Group(TyperGroup):
-    """Errors that a user can mend are one line and an exit code; all others keep their traceback."""
+class Group(LiteralGroup):
+    """Errors that a user can fix are one line and an exit status; all others keep their traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Runs a command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            _end("interrupted", INTERRUPTED)
+            _end("interrupted", Exit.INTERRUPTED)
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:
         """Reads the arguments, runs a command and ends the process."""
@@ -37,7 +33,7 @@ class Group(TyperGroup):
             code = super().main(args or ["--help"], prog_name, **extra)
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            _end(f"{place}{error.strerror or one_line(error)}", FAILED)
+            _end(f"{place}{error.strerror or one_line(error)}", Exit.FAILED)
         except Exception as error:
             # typer's own errors, whose class is another one in other versions
             message = getattr(error, "format_message", None)
@@ -45,9 +41,9 @@ class Group(TyperGroup):
                 stop = stop_of(error)
                 if stop is None:
                     raise
-                _end(one_line(stop), stop.code)
+                _end(one_line(stop), stop.reason)
             command = getattr(getattr(error, "ctx", None), "command_path", None) or "lgsim"
-            _end(f"{message().rstrip('.')}; {command} --help shows what it takes", BAD_INPUT)
+            _end(f"{message().rstrip('.')}; {command} --help shows what it takes", Exit.BAD_INPUT)
         sys.exit(code or 0)
 
 
@@ -57,7 +53,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EXITS,
+    epilog=epilog(),
 )
 
 
@@ -88,10 +84,10 @@ COMMANDS = (
     compare.compare, convert.convert, generate.generate,
 )  # fmt: skip
 for command in COMMANDS:
-    app.command(epilog=EXITS)(command)
-app.add_typer(montecarlo.app, name="montecarlo", epilog=EXITS)
+    app.command(cls=Command, epilog=epilog(command.__name__))(command)
+app.add_typer(montecarlo.app, name="montecarlo")
 
 
-def _end(message: str, code: int) -> NoReturn:
+def _end(message: str, reason: Exit) -> NoReturn:
     typer.echo(f"{typer.style('error:', fg='red', bold=True)} {message}", err=True)
-    sys.exit(code)
+    sys.exit(reason.status)

@@ -119,8 +119,11 @@ def between(first: tuple[str, Trajectory], second: tuple[str, Trajectory]) -> Fo
     speeds = np.abs(b.v[there].astype(float) - a.v[here])
     energies = np.abs(b.energy[there].astype(float) - a.energy[here])
     time, names = a.time[here], v_names(model)
-    rows = [_largest("q", gaps, time, [name.replace("/s]", "]") for name in names]), _largest("v", speeds, time, names)]
-    rows.append(_largest("energy", energies[:, None], time, [" [J]"]))
+    rows = [
+        _largest("q", gaps, time, [f"{name.removesuffix('/s]')}]" for name in names]),
+        _largest("v", speeds, time, names),
+        _largest("energy", energies[:, None], time, [" [J]"]),
+    ]
     curves = {"q (rad or m)": gaps.max(axis=1), "v (rad/s or m/s)": speeds.max(axis=1), "energy (J)": energies}
     return Found(rows, time, curves, growth(time, curves["q (rad or m)"]))
 

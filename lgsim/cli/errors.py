@@ -1,4 +1,4 @@
-"""The errors that end the command early: one line for the user, and an exit code."""
+"""The errors that end the command early: one line for the user, and an exit status."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+from lgsim.cli.exit_status import Exit
 from lgsim.support.messages import one_line
-
-FAILED = 1
-BAD_INPUT = 2
-DIVERGED = 3
-NOT_RESOLVED = 3
-INTERRUPTED = 130
 
 
 class Stop(Exception):
     """The command ends here with this line.
 
+    Args:
+        text: The line.
+        reason: The reason, which has the exit status; None for that of the class.
+
     Attributes:
-        code: The exit code.
+        reason: The reason.
     """
 
-    code = FAILED
+    reason = Exit.FAILED
+
+    def __init__(self, text: str, reason: Exit | None = None) -> None:
+        super().__init__(text)
+        self.reason = reason or self.reason
 
 
 class BadInput(Stop):
     """The user gave what the command cannot take."""
 
-    code = BAD_INPUT
+    reason = Exit.BAD_INPUT
 
 
 def needs(package: str, extra: str, what: str) -> None:

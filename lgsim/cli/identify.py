@@ -11,10 +11,12 @@ import typer
 from rich import box
 from rich.table import Table
 
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, NOT_RESOLVED, BadInput, Stop, bad_input, needs
+from lgsim.cli.errors import BadInput, Stop, bad_input, needs
+from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import FitWatch
-from lgsim.cli.terminal import console, note
-from lgsim.support.messages import counted, listed, one_line, unknown_name
+from lgsim.cli.terminal import console, note, warnings_as_notes
+from lgsim.support.messages import counted, listed, one_line, unknown_choice
+from lgsim.support.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,8 +58,8 @@ class IdentificationRequest(NamedTuple):
         return listed([str(path) for path in self.motions])
 
 
-def run_identification(asked: IdentificationRequest) -> int:
-    """Read, fit, save, show a table, and return the exit code.
+def run_identification(asked: IdentificationRequest) -> Exit:
+    """Read, fit, save, show a table, and return why it ended.
 
     Raises:
         ScenarioError, FileError, BadInput: a file or a word is wrong; this is found before anything is compiled.
@@ -90,11 +92,12 @@ def run_identification(asked: IdentificationRequest) -> int:
             count = counted(len(recording.report.open), "finding")
             raise BadInput(
                 f"{path}: {count} to answer, above: a fit of this record would not be of this machine. Mend the map"
-                " or the record; --force fits it as it is"
+                " or the record; --force fits it as it is",
+                Exit.OPEN_FINDINGS,
             )
     recording = join_recordings([identify_preparation.in_step(each, plant, given) for each in recordings])
     if asked.check:
-        return 0
+        return Exit.DONE
     files.keep_compiled()
     motion = identify_preparation.prepared(recording, given, estimated == "simulation", asked.held_out)
     with bad_input("--fit: "):
@@ -105,24 +108,28 @@ def run_identification(asked: IdentificationRequest) -> int:
     start = time.perf_counter()
     found = _found(asked, parameters, motion, estimator)
     if found is None:
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     wall = time.perf_counter() - start
     if not jnp.all(jnp.isfinite(found.estimate.x)) or bool(found.estimate.result == RESULTS.nonfinite):
-        failed = Stop(f"{asked.motion}: {found.verdict}")
-        failed.code = DIVERGED
-        raise failed
+        raise Stop(f"{asked.motion}: {found.verdict}", Exit.NOT_CONVERGED)
     # the first line of what the command writes
     console().print(f"verdict: {found.verdict}", soft_wrap=True, highlight=False)
     made, lost = _save(asked, found, motion, what)
     _checkpoint(asked).unlink(missing_ok=True)
     steps = found.step_error if asked.step_check else None
     _show(found, wall, made, lost, steps)
-    if not found.verdict.converged:
-        return DIVERGED
+    ended = reason_of(found.verdict.outcome)
+    if ended is not Exit.DONE:
+        return ended
     if steps is None or steps.resolved:
-        return 0
+        return Exit.DONE
     note(steps.summary())
-    return NOT_RESOLVED
+    return Exit.NOT_RESOLVED
+
+
+def reason_of(outcome: Outcome) -> Exit:
+    """The reason for which the command ends after a fit; nothing stops a fit but Ctrl-C."""
+    return {Outcome.STOPPED: Exit.INTERRUPTED, Outcome.FAILED: Exit.NOT_CONVERGED}.get(outcome, Exit.DONE)
 
 
 def _unknowns(asked: IdentificationRequest, in_map: bool) -> list[str] | None:
@@ -244,17 +251,19 @@ def _save(
     if asked.write is not None:
         lost = write_urdf(asked.machine, found.model, asked.write) + _signals(found)
         made.append(asked.write)
-    if asked.plot:
-        for name, figure in fit_figures(found, motion.recording, motion.shown).items():
-            made.append(asked.out.parent / f"{asked.out.stem}-{name}.png")
-            figure.savefig(made[-1], dpi=150)
-    if asked.report is not None:
-        page = report_fit(
-            found, motion.recording, motion.shown, title=f"Identification of {asked.machine.stem}",
-            subtitle=f"{motion.recording.source} · {what}", files=[path.name for path in made], remarks=lost,
-            step_check=asked.step_check,
-        )  # fmt: skip
-        made.append(page.save(asked.report))
+    # such as of letters that matplotlib's font lacks
+    with warnings_as_notes():
+        if asked.plot:
+            for name, figure in fit_figures(found, motion.recording, motion.shown).items():
+                made.append(asked.out.parent / f"{asked.out.stem}-{name}.png")
+                figure.savefig(made[-1], dpi=150)
+        if asked.report is not None:
+            page = report_fit(
+                found, motion.recording, motion.shown, title=f"Identification of {asked.machine.stem}",
+                subtitle=f"{motion.recording.source} · {what}", files=[path.name for path in made], remarks=lost,
+                step_check=asked.step_check,
+            )  # fmt: skip
+            made.append(page.save(asked.report))
     return made, lost
 
 
@@ -312,7 +321,7 @@ def identify(
     motion: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="MOTION...",
+            metavar="MOTION",
             help="What was recorded, once or several times: .csv, .parquet, .npz, .mcap, .db3, the folder of a ROS 2"
             " bag or of a LeRobot data set.",
             show_default=False,
@@ -376,9 +385,8 @@ def identify(
     Columns with clear names, such as "time", "elbow_position" or "tau elbow", need no map. Ctrl-C ends the search; the
     same command then goes on, to the same numbers, from a checkpoint beside the output.
 
-    The first line of the output is the verdict. Exit status: 0 where the fit converged, at a bound or with combinations
-    that the prior decides too; 2 for bad input, and a record with findings to answer; 3 where the fit failed, or where
-    the steps of a simulation decide the numbers; 130 after Ctrl-C.
+    The first line of the output is the verdict. A fit that converged at a bound, or with combinations that the prior
+    decides, has converged too. Steps of a simulation that decide the numbers are not resolved.
     """
     if example:
         from lgsim.data import recording_map
@@ -392,10 +400,10 @@ def identify(
             "MACHINE MOTION: expected a URDF, SDF or MJCF file and a recorded motion, such as a .csv or .mcap file"
         )
     if method not in METHODS:
-        raise BadInput(unknown_name(f"--method: expected one of {', '.join(METHODS)}", method, METHODS))
+        raise BadInput(unknown_choice("--method: expected one of", method, METHODS))
     needs("scipy", "identify", "identification")
     asked = IdentificationRequest(
         machine, tuple(motion), map, fit, method, held_out, lags, force, floating_base, out, report, write, plot, check,
         restart, not no_step_check,
     )  # fmt: skip
-    raise typer.Exit(run_identification(asked))
+    raise typer.Exit(run_identification(asked).status)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
 
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, NOT_RESOLVED, BadInput, Stop, needs
+from lgsim.cli.errors import BadInput, Stop, needs
+from lgsim.cli.exit_status import Exit, epilog
 from lgsim.cli.montecarlo_progress import SampleWatch
-from lgsim.cli.terminal import console, note, warnings_as_notes
-from lgsim.support.messages import counted, one_line, unknown_name
+from lgsim.cli.terminal import Command, LiteralGroup, console, note, warnings_as_notes
+from lgsim.support.messages import counted, one_line, unknown_choice
 
 if TYPE_CHECKING:
     from lgsim.montecarlo import Engine, Results, Rollout, Store, Study
@@ -38,8 +38,8 @@ class StudyRequest(NamedTuple):
     step_check: bool
 
 
-def run_study(asked: StudyRequest) -> int:
-    """Run the study into its store, show a table, and return the exit code.
+def run_study(asked: StudyRequest) -> Exit:
+    """Run the study into its store, show a table, and return why it ended.
 
     Raises:
         ScenarioError: the file is wrong.
@@ -71,7 +71,7 @@ def run_study(asked: StudyRequest) -> int:
     if loaded.remark:
         note(loaded.remark)
     if asked.check:
-        return 0
+        return Exit.DONE
     files.keep_compiled()
     engine = Engine(loaded.study)
     try:
@@ -87,8 +87,8 @@ def run_study(asked: StudyRequest) -> int:
         raise Stop(error.strerror if error.errno and error.strerror else one_line(error)) from error
 
 
-def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
-    """Compute what the store lacks, show a table, and return the exit code."""
+def _run(asked: StudyRequest, engine: Engine, store: Store) -> Exit:
+    """Compute what the store lacks, show a table, and return why it ended."""
     from lgsim.cli.checks import starts
     from lgsim.montecarlo.engine import fill
 
@@ -116,14 +116,14 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> int:
         )
         advice = starts.missing_inertia(_rollout(engine.study)) or "take a smaller dt"
         note(f"all samples diverged{less}: {advice}, or look at one: lgsim montecarlo report {asked.out}")
-        return DIVERGED if results.finished else INTERRUPTED
+        return Exit.ALL_DIVERGED if results.finished else Exit.INTERRUPTED
     if not results.finished:
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     found = results.step_error
     if found is None or found.resolved:
-        return 0
+        return Exit.DONE
     note(found.summary())
-    return NOT_RESOLVED
+    return Exit.NOT_RESOLVED
 
 
 def _chunk(engine: Engine, path: Path) -> int | None:
@@ -208,7 +208,7 @@ def _show(results: Results, watch: SampleWatch, path: Path) -> None:
         note(warning)
 
 
-class Group(TyperGroup):
+class Group(LiteralGroup):
     """A group whose first word may be left out: what is none of its commands goes to ``run``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -227,6 +227,7 @@ class Computer(StrEnum):
 
 app = typer.Typer(
     cls=Group,
+    epilog=epilog("montecarlo run"),
     help=(
         "Dispersions: a motion many times, each time with other starts, masses, frictions, winds.\n\n"
         "Start with `lgsim montecarlo --example hover > study.toml`, then `lgsim montecarlo study.toml --out store`,"
@@ -235,7 +236,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(cls=Command, epilog=epilog("montecarlo run"))
 def run(
     study: Annotated[
         Path | None,
@@ -273,7 +274,7 @@ def run(
 
     Ctrl-C ends it after the chunk that is being computed; the same command with --resume goes on to the same numbers,
     bit for bit, and so it does after a crash. At the end some samples are run again by shorter steps: where that
-    changes a number by more than its statistical interval, the number is not resolved, and the exit code is 3.
+    changes a number by more than its statistical interval, the number is not resolved.
     """
     if example is not None:
         from lgsim import data
@@ -281,17 +282,16 @@ def run(
         if study is not None:
             raise BadInput("--example: without a STUDY; it prints one, and your shell can keep it: > study.toml")
         if example not in data.STUDIES:
-            expected = f"--example: expected one of {', '.join(data.STUDIES)}"
-            raise BadInput(unknown_name(expected, example, data.STUDIES))
+            raise BadInput(unknown_choice("--example: expected one of", example, data.STUDIES))
         typer.echo(data.study(example).read_text(encoding="utf-8"), nl=False)
         raise typer.Exit
     if study is None:
         raise BadInput("STUDY: expected a TOML file; lgsim montecarlo --example hover > study.toml makes one")
     request = StudyRequest(study, out, samples, seed, engine is Computer.ray, address, resume, check, not no_step_check)
-    raise typer.Exit(run_study(request))
+    raise typer.Exit(run_study(request).status)
 
 
-@app.command()
+@app.command(cls=Command, epilog=epilog("montecarlo report"))
 def report(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="What a study left.", show_default=False)],
     out: Annotated[

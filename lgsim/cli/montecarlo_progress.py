@@ -7,9 +7,9 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, TextColumn
+from rich.progress import BarColumn
 
-from lgsim.cli.progress import ProgressBar
+from lgsim.cli.progress import ProgressBar, literal_column
 
 if TYPE_CHECKING:
     from lgsim.montecarlo import RunningStatistics, Study
@@ -28,10 +28,10 @@ class SampleWatch(ProgressBar):
     def __init__(self, study: Study, known: int) -> None:
         super().__init__(
             BarColumn(bar_width=24),
-            TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
-            TextColumn("{task.fields[rate]}"),
-            TextColumn("{task.fields[left]}"),
-            TextColumn("{task.fields[estimate]}"),
+            literal_column("{task.completed:,.0f} of {task.total:,.0f}"),
+            literal_column("{task.fields[rate]}"),
+            literal_column("{task.fields[left]}"),
+            literal_column("{task.fields[estimate]}"),
             total=study.samples,
             fields=["rate", "left", "estimate"],
         )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, BadInput, Stop
+from lgsim.cli.errors import BadInput, Stop
+from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import IterationWatch
 from lgsim.cli.terminal import console, note
-from lgsim.support.messages import counted, one_line, unknown_name
+from lgsim.support.messages import counted, one_line, unknown_choice
 
 if TYPE_CHECKING:
     from lgsim.optimize import Solution
@@ -31,8 +32,8 @@ class OptimizationRequest(NamedTuple):
     restart: bool
 
 
-def run_optimization(asked: OptimizationRequest) -> int:
-    """Solve, save, show a table, and return the exit code.
+def run_optimization(asked: OptimizationRequest) -> Exit:
+    """Solve, save, show a table, and return why it ended.
 
     Raises:
         ScenarioError: the scenario is wrong; this is found before anything is compiled.
@@ -63,7 +64,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
     line = f"{asked.scenario}: {_summary(wanted)}"
     console(error=True).print(line, soft_wrap=True)
     if asked.check:
-        return 0
+        return Exit.DONE
     files.keep_compiled()
     kept = asked.out.with_suffix(".checkpoint.npz")
     if asked.restart:
@@ -81,9 +82,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
     wall = time.perf_counter() - start
     if not bool(jnp.all(jnp.isfinite(result.ys))):
         kept.unlink(missing_ok=True)
-        failed = Stop(f"{asked.scenario}: {result.message}")
-        failed.code = DIVERGED
-        raise failed
+        raise Stop(f"{asked.scenario}: {result.message}", Exit.DIVERGED)
     motion = replace(to_trajectory(problem, result), step_error=plan_error(problem, result))
     made = [files.save_run(motion, asked.out, wanted.machine.path)]
     interrupted = bool(result.result == RESULTS.interrupted)
@@ -99,7 +98,7 @@ def run_optimization(asked: OptimizationRequest) -> int:
     if asked.html:
         made.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
     _show(wanted, result, motion, watch, wall, made)
-    return INTERRUPTED if interrupted else DIVERGED if result.message else 0
+    return Exit.INTERRUPTED if interrupted else Exit.NO_OPTIMUM if result.message else Exit.DONE
 
 
 def _summary(wanted: Scenario) -> str:
@@ -175,10 +174,10 @@ def optimize(
         if scenario is not None:
             raise BadInput("--example: without a SCENARIO; it prints one, and your shell can keep it: > reach.toml")
         if example not in data.SCENARIOS:
-            expected = f"--example: expected one of {', '.join(data.SCENARIOS)}"
-            raise BadInput(unknown_name(expected, example, data.SCENARIOS))
+            raise BadInput(unknown_choice("--example: expected one of", example, data.SCENARIOS))
         typer.echo(data.scenario(example).read_text(encoding="utf-8"), nl=False)
         raise typer.Exit
     if scenario is None:
         raise BadInput("SCENARIO: expected a TOML file; lgsim optimize --example reach > reach.toml makes one")
-    raise typer.Exit(run_optimization(OptimizationRequest(scenario, out, plot, html, check, restart)))
+    request = OptimizationRequest(scenario, out, plot, html, check, restart)
+    raise typer.Exit(run_optimization(request).status)

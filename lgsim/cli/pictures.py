@@ -17,7 +17,7 @@ from lgsim.multibody import Model
 from lgsim.scenarios.machine import first_tag
 from lgsim.simulation import Trajectory
 from lgsim.support.files import named_file
-from lgsim.support.messages import unknown_name
+from lgsim.support.messages import unknown_choice, unknown_name
 from lgsim.support.packages import package
 from lgsim.view import Shape, live, plots, read_mjcf_visuals, read_visuals, to_html
 
@@ -69,7 +69,7 @@ def check_format(ending: str, width: float | None, option: str = "--format") -> 
         BadInput: the ending is none of ``FORMATS``, or the width is no sensible number of inches.
     """
     if ending not in FORMATS:
-        raise BadInput(unknown_name(f"{option}: expected one of {', '.join(FORMATS)}", ending, FORMATS))
+        raise BadInput(unknown_choice(f"{option}: expected one of", ending, FORMATS))
     if width is not None and not 1 <= width <= 40:
         raise BadInput(f"--width: expected 1 to 40 inches, got {width:g}")
 
@@ -116,7 +116,7 @@ def save_plots(
     files = []
     for name, figure in figures.items():
         files.append(folder / f"{stem}-{name}.{ending}")
-        with named_file(files[-1]), editable_text():
+        with named_file(files[-1]), editable_text(), warnings_as_notes():
             figure.savefig(files[-1], dpi=200)
     return files
 
@@ -131,7 +131,7 @@ def editable_text() -> Iterator[None]:
 
 def save_differences(time: Float[np.ndarray, " n"], curves: Mapping[str, Float[np.ndarray, " n"]], path: Path) -> Path:
     """Write a plot of the differences of two runs over time."""
-    with named_file(path), editable_text():
+    with named_file(path), editable_text(), warnings_as_notes():
         plots.differences(time, curves).savefig(path, dpi=200)
     return path
 

@@ -17,6 +17,15 @@ from lgsim.cli.terminal import console
 Own = TypeVar("Own", bound="Interruptible")
 
 
+def literal_column(template: str) -> TextColumn:
+    """A column of text whose fields are shown as they are: a console's ``markup=False`` does not reach a column.
+
+    Args:
+        template: The text, with fields such as ``{task.fields[rate]}``.
+    """
+    return TextColumn(template, markup=False)
+
+
 class Interruptible:
     """Work that Ctrl-C ends where its result is whole, in a ``with`` block; a second Ctrl-C ends the program at once.
 
@@ -69,7 +78,7 @@ class ProgressBar(Interruptible):
     def __init__(self, *columns: ProgressColumn, total: int, fields: Iterable[str]) -> None:
         super().__init__()
         output = console(error=True)
-        first = TextColumn("{task.description}")
+        first = literal_column("{task.description}")
         self._bar = Progress(first, *columns, console=output, disable=not output.is_terminal)
         empty: dict[str, Any] = dict.fromkeys(fields, "")
         self._task = self._bar.add_task("compiling", total=total, **empty)
@@ -88,8 +97,8 @@ class Watch(ProgressBar):
     def __init__(self, steps: int) -> None:
         super().__init__(
             BarColumn(bar_width=30),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("{task.fields[rate]}"),
+            literal_column("{task.percentage:>3.0f} %"),
+            literal_column("{task.fields[rate]}"),
             TimeRemainingColumn(),
             total=steps,
             fields=["rate"],

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from lgsim.cli.errors import DIVERGED, INTERRUPTED, NOT_RESOLVED, BadInput, bad_input, needs
+from lgsim.cli.errors import BadInput, bad_input, needs
+from lgsim.cli.exit_status import Exit
 from lgsim.cli.progress import Watch
 from lgsim.cli.terminal import console, note
-from lgsim.support.messages import counted, listed, unknown_name
+from lgsim.support.messages import counted, listed, unknown_choice, unknown_name
+from lgsim.support.verdict import RESOLVED
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -68,8 +70,8 @@ class SimulationRequest(NamedTuple):
     yes: bool
 
 
-def run_simulation(asked: SimulationRequest) -> int:
-    """Simulate, save, show a table, and return the exit code.
+def run_simulation(asked: SimulationRequest) -> Exit:
+    """Simulate, save, show a table, and return why it ended.
 
     Raises:
         BadInput: a word is wrong; this is found before the simulation begins.
@@ -143,8 +145,9 @@ def run_simulation(asked: SimulationRequest) -> int:
         made.append(pictures.save_html(motion, asked.out.with_suffix(".html"), visuals))
     _show(motion, watch, made, asked.stops)
     if motion.result:
-        return INTERRUPTED if watch.interrupted else DIVERGED
-    return 0 if motion.step_error is None or motion.step_error.resolved else NOT_RESOLVED
+        early = Exit.DIVERGED if motion.result.startswith("diverged") else Exit.STOPPED
+        return Exit.INTERRUPTED if watch.interrupted else early
+    return Exit.DONE if motion.step_error is None or motion.step_error.resolved else Exit.NOT_RESOLVED
 
 
 WORDS_OF_FILE = {
@@ -284,7 +287,7 @@ def _method(asked: SimulationRequest) -> str:
     name = asked.method or ("MK54" if asked.adaptive else AUTOMATIC)
     names = [AUTOMATIC, *MOTION_METHODS]
     if name not in names:
-        raise BadInput(unknown_name(f"--method: expected one of {', '.join(names)}", name, names))
+        raise BadInput(unknown_choice("--method: expected one of", name, names))
     if asked.adaptive:
         embedded = [known for known, each in MOTION_METHODS.items() if each.embedded_order is not None]
         reason = MOTION_METHODS[name].fixed_step_reason if name in MOTION_METHODS else None
@@ -387,6 +390,10 @@ def _show(motion: Trajectory, watch: Watch, made: list[Path], stops: bool) -> No
 
 LAG = '"0.05,0.05", or by joint: "elbow=0.05"'
 CTRL = '"0.5,-1", or by name: "elbow=-1"'
+STEP_CHECK = (
+    "Do not estimate the error of the steps, in about a third of the time. An estimate of more than"
+    f" {100 * RESOLVED:g} % of the motion is not resolved."
+)
 STATE = '"0.1,0.2", or by joint: "elbow=0.2,ball=1:0:0"'
 
 
@@ -453,9 +460,7 @@ def simulate(
     check: Annotated[
         bool, typer.Option("--check", help="Where the motion diverges, say which quantity was the first to.")
     ] = False,
-    no_step_check: Annotated[
-        bool, typer.Option("--no-step-check", help="Do not estimate the error of the steps; takes half the time.")
-    ] = False,
+    no_step_check: Annotated[bool, typer.Option("--no-step-check", help=STEP_CHECK)] = False,
     stops: Annotated[
         bool,
         typer.Option("--stops", help="The position limits act as stops, soft enough for the step: 20 ms a bounce."),
@@ -468,10 +473,10 @@ def simulate(
 
     Ctrl-C ends the simulation early and saves what there is; so does a motion that diverges. With --adaptive the steps
     are as long as the tolerance lets them be, and --dt says only what is saved. The error that the steps leave is
-    estimated from the same motion with other steps; where it is as large as the motion, the exit status is 3.
+    estimated from the same motion with other steps.
     """
     request = SimulationRequest(
         file, q, v, torque, ctrl, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base,
         ignore_equalities, loops, out, plot, html, save_every, float32, seed, check, not no_step_check, stops, yes,
     )  # fmt: skip
-    raise typer.Exit(run_simulation(request))
+    raise typer.Exit(run_simulation(request).status)

@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float
 
 from lgsim.integrators.step_grids import Advance, Difference, Gaps, compare
 from lgsim.lie.action import Point
+from lgsim.support.verdict import RESOLVED
 
 BLOCKS = 256
 """Parts of a motion's time in each of which the largest distance counts."""
@@ -28,9 +29,6 @@ SHORT = 2048
 
 HEAD = 128
 """The steps of a longer motion, the first ones, that are compared with steps of dt/2: fast parts die out there."""
-
-LIMIT = 0.05
-"""The error, as a share of the motion, up to which the motion is resolved."""
 
 FLOORS = 30.0
 """A distance of two motions below so many times what rounding leaves at least may be rounding alone."""
@@ -67,8 +65,8 @@ class StepError:
         places: The number of components, the first ones, that are a configuration.
         order: The order at which the motion converges, NaN where rounding or large errors hide it.
         claimed: The order of the method.
-        resolved: Whether the errors are small beside the motion: at most ``LIMIT`` of it, those of the configuration at
-            all times, those of velocities and forces in the mean.
+        resolved: Whether the errors are small relative to the motion: at most ``RESOLVED`` of it, those of the
+            configuration at all times, those of velocities and forces in the mean.
         reason: Empty, or why the motion is not resolved and what helps.
         rate: For motions that are not resolved, the rate at which neighboring ones part, the largest Lyapunov exponent,
             1/s; NaN where they do not or it was not looked for.
@@ -322,9 +320,9 @@ def verdict(
     places, rest = (found.error / scale.size)[:, : scale.places], (found.error / scale.size)[:, scale.places :]
     worst = places.max(axis=1)
     # velocities may be off for a few steps, where something fast dies out that the configuration does not feel
-    if not np.sqrt(np.mean(np.max(rest, axis=1, initial=0.0) ** 2)) <= LIMIT:
+    if not np.sqrt(np.mean(np.max(rest, axis=1, initial=0.0) ** 2)) <= RESOLVED:
         worst = share(found.error, scale)
-    bad = ~(worst <= LIMIT)
+    bad = ~(worst <= RESOLVED)
     good = int(np.argmax(bad)) if bad.any() else len(bad)
     until = float(line.time[good - 1]) if good else 0.0
     reason, rate = "", float("nan")

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from lgsim.identify import Fit, Recording, TorqueSamples
 from lgsim.identify.estimators.uncertainty import RANK_TOLERANCE
 from lgsim.reports.number_rows import Number
-from lgsim.view.figures import figure
+from lgsim.view.figures import figure, literal
 from lgsim.view.plots import COLORS, HEAD, OUTSIDE, TIME
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def record(recording: Recording, motion: Recording | None, names: Sequence[str],
         _dots(axes[i, 0], recording.time, positions[:, i], bad)
         if motion is not None and smooth is not None:
             axes[i, 0].plot(*broken(motion.time, smooth[:, i]), color=COLORS[0], linewidth=1.1, label="smooth curve")
-        axes[i, 0].set_title(name, **HEAD)
+        axes[i, 0].set_title(literal(name), **HEAD)
         axes[i, 0].set_ylabel(f"position ({units[i]})")
         if channel:
             values = recording.channels[channel][:, i]
@@ -145,7 +145,7 @@ def residuals(
         ax, beside = axes[i]
         ax.plot(t, x, ".", color=GRAY, markersize=1.6, label="recorded")
         ax.plot(*broken(t, x + left), color=COLORS[0], linewidth=1.0, label="computed")
-        ax.set_title(name, **HEAD)
+        ax.set_title(literal(name), **HEAD)
         ax.set_ylabel(units[i])
         beside.plot(t, left, ".", color=COLORS[1], markersize=1.6, label="computed less recorded")
         at, low = broken(t, 2 * band)
@@ -195,7 +195,7 @@ def whiteness(fit: Fit, names: Sequence[str]) -> Figure:
         ax.axhspan(-band, band, color=COLORS[2], alpha=0.25, linewidth=0)
         ax.vlines(lags, 0, rho[:, i], color=COLORS[0], linewidth=1.4)
         ax.axhline(0, color=DARK, linewidth=0.7)
-        ax.set_title(names[i], **HEAD)
+        ax.set_title(literal(names[i]), **HEAD)
         ax.xaxis.get_major_locator().set_params(integer=True)
         if i % columns == 0:
             ax.set_ylabel("autocorrelation")
@@ -247,7 +247,7 @@ def changes(numbers: Sequence[Number]) -> Figure | None:
     ax.axvline(0, color=DARK, linewidth=0.8)
     ax.errorbar(middle, place, xerr=wide, fmt="o", color=COLORS[0], ecolor=COLORS[0], markersize=4.5, capsize=3,
                 elinewidth=1.2)  # fmt: skip
-    ax.set_yticks(place, [n.name for n in shown])
+    ax.set_yticks(place, [literal(n.name) for n in shown])
     ax.set_ylim(-0.7, len(shown) - 0.3)
     ax.set_xlabel("found less prior (% of the prior), with 95 % intervals")
     return figure

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from lgsim.identify import PosteriorDraws
 from lgsim.reports.identification_plots import DARK, GRAY, grid
 from lgsim.support.packages import package
+from lgsim.view.figures import literal
 from lgsim.view.plots import COLORS
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def posterior_figure(
     for row, name in enumerate(chosen):
         true = None if truth is None else truth.get(name)
         _marginal(axes[row, row], values[name], before.get(name), true, ranges[row])
-        axes[row, row].set_title(_title(name, values[name]), loc="left", fontsize=8)
+        axes[row, row].set_title(literal(_title(name, values[name])), loc="left", fontsize=8)
         for column, other in enumerate(chosen):
             ax = axes[row, column]
             if column > row:
@@ -165,11 +166,11 @@ def _axis_label(name: str) -> str:
 def _label(ax: Axes, row: int, column: int, count: int, name: str, other: str) -> None:
     """Names and ticks at the left and lower edge alone."""
     if row == count - 1:
-        ax.set_xlabel(_axis_label(other), fontsize=8)
+        ax.set_xlabel(literal(_axis_label(other)), fontsize=8)
     else:
         ax.tick_params(labelbottom=False)
     if column == 0 and row:
-        ax.set_ylabel(_axis_label(name), fontsize=8)
+        ax.set_ylabel(literal(_axis_label(name)), fontsize=8)
     elif column < row:
         ax.tick_params(labelleft=False)
     ticker = package("matplotlib.ticker", "plot", "a plot")

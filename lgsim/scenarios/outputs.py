@@ -12,7 +12,7 @@ from lgsim.dynamics import Capsule
 from lgsim.montecarlo import SampledMotion, outputs
 from lgsim.multibody import Model
 from lgsim.scenarios.tasks import named_solids
-from lgsim.support.messages import unknown_name
+from lgsim.support.messages import unknown_choice, unknown_name
 from lgsim.support.toml_table import Table
 
 Output = Callable[[SampledMotion], Array]
@@ -46,7 +46,7 @@ def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
     found: dict[str, Output] = {}
     for i, name in enumerate(table.of("keep", list, ["final_q", "final_v"])):
         if name not in STATES:
-            message = unknown_name(f"expected one of {', '.join(STATES)}", str(name), list(STATES))
+            message = unknown_choice("expected one of", str(name), list(STATES))
             raise table.fault("keep", message, i)
         found[name] = STATES[name]
     for key, kind in (("attitudes", outputs.FinalAttitude), ("positions", outputs.FinalPosition)):

@@ -20,10 +20,27 @@ def unknown_name(what: str, name: str, names: Sequence[str]) -> str:
     return f"{what}, got {name!r}; {hint(name, names)}"
 
 
+def unknown_choice(what: str, name: str, names: Sequence[str]) -> str:
+    """The message about a name that is none of a few, all of which it lists once.
+
+    Args:
+        what: Who takes the name, such as "--format: expected one of".
+        name: The name that was given.
+        names: The names that there are.
+    """
+    near = _near(name, names)
+    return f"{what} {', '.join(names)}, got {name!r}{'; ' * bool(near)}{near}"
+
+
 def hint(name: str, names: Sequence[str]) -> str:
     """The names that are spelled like ``name`` as a question, or else a list of all names."""
+    return _near(name, names) or f"there are {listed(names)}"
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    """The names that are spelled like ``name`` as a question; empty for none."""
     near = get_close_matches(name, names, n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {listed(names)}"
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def listed(names: Sequence[str]) -> str:

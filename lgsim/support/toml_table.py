@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from lgsim.support import toml_lines
-from lgsim.support.messages import LISTED_NAMES, hint, listed, one_line, unknown_name
+from lgsim.support.messages import LISTED_NAMES, hint, one_line, unknown_choice, unknown_name
 from lgsim.support.scenario_error import ScenarioError
 from lgsim.support.toml_lines import KeyPath
 
@@ -114,7 +114,7 @@ class Table:
         """Return a text that is one of some names."""
         value = self.of(key, str, default)
         if value not in names:
-            raise self.fault(key, unknown_name(f"expected one of {listed(names)}", value, names))
+            raise self.fault(key, unknown_choice("expected one of", value, names))
         return value
 
     def whole(self, key: str, default: int, least: int = 1, most: int = LARGEST_COUNT) -> int:

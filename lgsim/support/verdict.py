@@ -9,6 +9,9 @@ from enum import Enum
 NAMED = 3
 """Number of bounds and combinations that a sentence names."""
 
+RESOLVED = 0.05
+"""The estimated error of the steps, as a fraction of the motion, up to which the motion is resolved."""
+
 
 class Outcome(Enum):
     """The ways in which a fit, a solve or a design ends; the value says it in words."""

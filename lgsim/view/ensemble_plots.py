@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from lgsim.lie import quaternion
 from lgsim.multibody.model import Model
+from lgsim.view.figures import literal
 from lgsim.view.motion import MotionLike
 from lgsim.view.panels import panel_title, panels
 from lgsim.view.plots import COLORS, HEAD, OUTSIDE, axes_grid
@@ -75,7 +76,7 @@ def histograms(data: Sequence[HistogramData], columns: int = 3) -> Figure:
                 textcoords="offset points", fontsize=6.5, color=COLORS[5],
             )  # fmt: skip
         ax.axvline(each.mean, color=COLORS[1], linewidth=1.4)
-        ax.set_title(each.name, **HEAD)
+        ax.set_title(literal(each.name), **HEAD)
         ax.set_ylabel("samples (%)")
     return figure
 
@@ -136,7 +137,7 @@ def _sphere(ax: Any, R: Float[np.ndarray, "n 3 3"], R_mean: Float[np.ndarray, "3
     ax.set_box_aspect((1, 1, 1), zoom=1.35)
     ax.view_init(22, 35)
     ax.set_axis_off()
-    ax.set_title(f"{name}: its axes in the world".removeprefix(": "), **HEAD)
+    ax.set_title(literal(f"{name}: its axes in the world".removeprefix(": ")), **HEAD)
 
 
 def fans(
@@ -180,7 +181,7 @@ def fans(
                     side.plot(motion.time, values[:, k], color=color, **MARKED)
         ax[0].set_ylabel("from the mean (rad)" if panel.quaternion else f"q ({panel.units[0]})")
         ax[1].set_ylabel(f"v ({panel.units[1]})")
-        ax[0].set_title(panel_title(panel, rows), **HEAD)
+        ax[0].set_title(literal(panel_title(panel, rows)), **HEAD)
     figure.align_ylabels()
     return figure
 

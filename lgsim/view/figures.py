@@ -29,6 +29,15 @@ def _plain_figure() -> type[Figure]:
     return package("matplotlib.figure", "plot", "a plot").Figure
 
 
+def literal(text: str) -> str:
+    """A text for a title, a label or a legend that matplotlib draws as it is: a dollar sign begins no formula.
+
+    Args:
+        text: The text, such as a joint's name.
+    """
+    return text.replace("$", r"\$")
+
+
 @cache
 def _shown_figure(base: type[Figure]) -> type[Figure]:
     class ShownFigure(base):

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from lgsim.multibody.model import Model
 from lgsim.simulation.trajectory import energies, momenta
-from lgsim.view.figures import figure
+from lgsim.view.figures import figure, literal
 from lgsim.view.motion import MotionLike, series, times
 from lgsim.view.panels import Panel, panel_title, panels
 
@@ -96,7 +96,7 @@ def joints(
             if len(labels) > 1 and (place == len(shown) - 1 or labels != _labels(group, shown[-1])):
                 ax.legend(**OUTSIDE)
         if len(group) == 1:
-            axes[row, 0].set_title(panel_title(group[0], rows), **HEAD)
+            axes[row, 0].set_title(literal(panel_title(group[0], rows)), **HEAD)
     for place, column in enumerate(shown):
         axes[0, place].annotate(
             COLUMNS[column][0], (0.5, 1.0), (0, 20), xycoords="axes fraction", textcoords="offset points", ha="center",
@@ -136,7 +136,7 @@ def _draw_group(
         places = panel.q if column == 0 else panel.v
         for place, name in zip(places, panel.q_names if column == 0 else panel.v_names, strict=True):
             label = panel.joint if len(group) > 1 else name or COLUMNS[column][1]
-            style = {"color": COLORS[number % len(COLORS)], "linewidth": 1.0, "label": label}
+            style = {"color": COLORS[number % len(COLORS)], "linewidth": 1.0, "label": literal(label)}
             ax.plot(time, values[:, place], drawstyle="steps-post" if steps else "default", **style)
             number += 1
 
@@ -314,7 +314,7 @@ def differences(
         else:
             ax.set_yticks([])
             ax.annotate("no difference", (0.5, 0.5), xycoords="axes fraction", ha="center", fontsize=8)
-        ax.set_ylabel(name)
+        ax.set_ylabel(literal(name))
     axes[0, 0].set_title("Largest difference", **HEAD)
     figure.align_ylabels()
     return figure
@@ -354,7 +354,7 @@ def phase(motion: MotionLike, joint: str) -> Figure:
         ax.plot(q[-1, place], v[-1, speed], "o", color=COLORS[1], markersize=6, markerfacecolor="none", label="end")
         ax.set_xlabel(f"q ({panel.units[0]})")
         ax.set_ylabel(f"v ({panel.units[1]})")
-        ax.set_title(f"{joint} {name}".strip(), **HEAD)
+        ax.set_title(literal(f"{joint} {name}".strip()), **HEAD)
     axes[0, -1].legend(**OUTSIDE)
     return figure
 

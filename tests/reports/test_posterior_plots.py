@@ -49,6 +49,15 @@ def test_panels_show_each_number_and_each_pair(draws):
     assert len(axes[2, 2].get_legend_handles_labels()[1]) == 2
 
 
+def test_names_are_drawn_as_they_are(draws, tmp_path, monkeypatch):
+    own, joint = draws.values, r"sh$\frac$x $y$ [b] {x} %s"
+    renamed = {name.replace("elbow", joint): x for name, x in own.items()}
+    monkeypatch.setattr(PosteriorDraws, "values", property(lambda self: renamed))
+    figure = reports.posterior_figure(draws, list(renamed)[:2], prior={})
+    figure.savefig(tmp_path / "posterior.svg")
+    assert figure.axes[0].get_title(loc="left").startswith(f"damping of {joint}".replace("$", r"\$"))
+
+
 def test_one_number_with_draws_of_a_prior_by_name(draws, tmp_path):
     name = "offset of elbow, 1"
     figure = reports.posterior_figure(draws, [name], prior={name: np.random.default_rng(0).normal(size=500)})

@@ -18,7 +18,9 @@ DRIFT, GAP = 1e-4, 1e-5
 
 
 def demo(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A machine; else the arm of lgsim.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A machine; else the arm of lgsim.", show_default=False)
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for what is made.")] = Path("demo"),
     duration: Annotated[float, typer.Option(help="Seconds of motion.")] = 5.0,
 ) -> None:
@@ -27,6 +29,7 @@ def demo(
     A law of control leads it to two postures and back. Writes plots, a scene that plays in any browser, and the run.
     """
     from lgsim.cli.errors import BadInput, Stop
+    from lgsim.cli.exit_status import Exit
     from lgsim.cli.terminal import console, note
 
     if not 0 < duration < float("inf"):
@@ -51,7 +54,7 @@ def demo(
     took = f"{time.perf_counter() - start:.1f} s, compilation included"
     say(f"{duration:g} s to two postures and back, in steps of 1 ms by {motion.method}: {took}")
     if motion.result:
-        raise Stop(motion.result)
+        raise Stop(motion.result, Exit.CHECK_FAILED)
     summary = motion.summary()
     for name, text in summary.rows:
         if name == "error of the steps" or name.endswith("limits"):
@@ -70,7 +73,10 @@ def demo(
     for made in written:
         say(f"wrote {made}")
     if not (drift < DRIFT and gap < GAP):
-        raise Stop(f"expected an energy within {DRIFT:g} and a gradient within {GAP:g}, got {drift:.0e} and {gap:.0e}")
+        raise Stop(
+            f"expected an energy within {DRIFT:g} and a gradient within {GAP:g}, got {drift:.0e} and {gap:.0e}",
+            Exit.CHECK_FAILED,
+        )
 
 
 def _gradient_gap(model: Model, q0: jax.Array) -> float:

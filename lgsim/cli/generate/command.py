@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from lgsim.cli.errors import BadInput, bad_input, needs
-from lgsim.support.messages import counted, unknown_name
+from lgsim.support.messages import counted, unknown_choice
 
 if TYPE_CHECKING:
     from lgsim.multibody import Model
@@ -62,11 +62,11 @@ def generate(
     names = [name.strip() for name in functions.split(",")]
     for name in names:
         if name not in FUNCTIONS:
-            raise BadInput(unknown_name(f"--functions: expected some of {', '.join(FUNCTIONS)}", name, FUNCTIONS))
+            raise BadInput(unknown_choice("--functions: expected some of", name, FUNCTIONS))
         if names.count(name) > 1:
             raise BadInput(f"--functions: {name!r} occurs twice")
     if language not in LANGUAGES:
-        raise BadInput(unknown_name(f"--language: expected one of {', '.join(LANGUAGES)}", language, LANGUAGES))
+        raise BadInput(unknown_choice("--language: expected one of", language, LANGUAGES))
     if language == "casadi":
         needs("casadi", "casadi", "--language casadi")
     if out.exists() and not out.is_dir():

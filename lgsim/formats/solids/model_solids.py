@@ -101,7 +101,7 @@ def _how(given: Mapping[str, int], error: Callable[[str], FileError]) -> tuple[s
     """(what meshes become, how many)."""
     for key in given:
         if key not in MESHES:
-            raise error(unknown_name(f"solids: expected one of {', '.join(MESHES)} for meshes", key, list(MESHES)))
+            raise error(f"solids: expected one of {', '.join(MESHES)} for meshes, got {key!r}")
     if len(given) > 1:
         raise error(f"solids: expected one of {', '.join(MESHES)} for meshes, got both")
     kind, count = next(iter(given.items()), ("vertices", VERTICES))
