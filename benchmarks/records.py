@@ -180,9 +180,7 @@ def _section(page, record):
 def _gpu(records):
     parts = [part for record in records.values() if _about_gpu(record) for part in _section("speed", record)]
     measured = [record for record in records.values() if record.measured_on_gpu()]
-    says = (
-        "No record was measured on a GPU. What follows was compiled for one on a machine without one: no time of it is"
-    )
+    says = "No record was measured on a GPU. What follows was compiled for one on a machine without one: no time of it"
     says += " is a time on a card."
     if measured:
         says = f"Measured: {', '.join(record.text['heading'] for record in measured)}. The rest was compiled alone."
@@ -263,14 +261,22 @@ def _checks_of(record):
 
 
 def _bound(bound):
-    limits = [
-        f"{side.replace('_', ' ')} {shown(bound[side])}" for side in ("at_least", "at_most") if bound[side] is not None
-    ]
-    return [bound["name"], bound["value"], " and ".join(limits), "yes" if bound["holds"] else "**no**"]
+    sides = [side for side in ("at_least", "at_most") if bound[side] is not None]
+    digits = next((n for n in range(3, 17) if all(_kept(bound["value"], bound[side], n) for side in sides)), 17)
+    limits = [f"{side.replace('_', ' ')} {shown(bound[side], digits)}" for side in sides]
+    return [bound["name"], shown(bound["value"], digits), " and ".join(limits), "yes" if bound["holds"] else "**no**"]
 
 
-def shown(value: object) -> str:
-    """A number to three digits; anything else as it is."""
+def _kept(value, limit, digits):
+    """Whether so many digits leave the order of a value and its limit as it is: no broken bound looks held."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return True
+    a, b = (float(shown(x, digits).replace(",", "")) for x in (value, limit))
+    return (a > b) - (a < b) == (value > limit) - (value < limit)
+
+
+def shown(value: object, digits: int = 3) -> str:
+    """A number to some digits; anything else as it is."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, int):
@@ -281,8 +287,10 @@ def shown(value: object) -> str:
         return str(value)
     size = abs(value)
     if 1000 <= size < 1e9:
-        return f"{float(f'{value:.3g}'):,.0f}"
-    return "0" if size == 0 else f"{value:.1e}" if size < 1e-3 or size >= 1e9 else f"{value:.3g}"
+        return f"{float(f'{value:.{digits}g}'):,.{max(0, digits - len(str(int(size))))}f}"
+    if size < 1e-3 or size >= 1e9:
+        return "0" if size == 0 else f"{value:.{digits - 2}e}"
+    return f"{value:.{digits}g}"
 
 
 def markdown(columns: list, rows: list[list]) -> str:

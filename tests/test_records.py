@@ -1,6 +1,7 @@
 """The pages of accuracy, speed and checks show the records of the benchmarks, and a bad record is named."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -177,3 +178,26 @@ def test_gpu_table_stands_only_where_a_record_has_one(copy):
 )
 def test_numbers_have_three_digits(value, text):
     assert records.shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "cells"),
+    [
+        (1169.4, 1169, ["1,169.4", "at most 1169", "**no**"]),
+        (0.50001, 0.5, ["0.50001", "at most 0.5", "**no**"]),
+        (1.00001e-6, 1e-6, ["1.00001e-06", "at most 1.00000e-06", "**no**"]),
+        (0.4, 0.5, ["0.4", "at most 0.5", "yes"]),
+    ],
+)
+def test_a_broken_bound_looks_broken(value, limit, cells):
+    bound = {"name": "x", "value": value, "at_least": None, "at_most": limit, "holds": value <= limit}
+    assert records._bound(bound)[1:] == cells
+
+
+def test_no_bound_of_the_page_contradicts_its_verdict():
+    text = (records.ROOT / "docs" / "checks.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| (\S+) \| at (least|most) (\S+) \| (yes|\*\*no\*\*) \|$", text, re.MULTILINE)
+    assert len(rows) > 500
+    for value, side, limit, held in rows:
+        a, b = (float(x.replace(",", "")) for x in (value, limit))
+        assert (a <= b if side == "most" else a >= b) == (held == "yes"), (value, side, limit, held)
