@@ -183,7 +183,7 @@ def test_numbers_have_three_digits(value, text):
 @pytest.mark.parametrize(
     ("value", "limit", "cells"),
     [
-        (1169.4, 1169, ["1,169.4", "at most 1169", "**no**"]),
+        (1170.4, 1170, ["1,170.4", "at most 1170", "**no**"]),
         (0.50001, 0.5, ["0.50001", "at most 0.5", "**no**"]),
         (1.00001e-6, 1e-6, ["1.00001e-06", "at most 1.00000e-06", "**no**"]),
         (0.4, 0.5, ["0.4", "at most 0.5", "yes"]),
