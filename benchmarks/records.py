@@ -1,11 +1,12 @@
-"""The pages of figures, and the tables of the README and of docs/decisions.md, from the records of the benchmarks.
+"""The pages of figures, and the figures of all other pages, from the records of the benchmarks.
 
-    python benchmarks/records.py            write docs/accuracy.md, speed.md, checks.md, and those tables
+    python benchmarks/records.py            write docs/accuracy.md, speed.md, checks.md, and those of the others
     python benchmarks/records.py --check    compare them with results/*.json, and fail where they differ
 
 What the pages say about each table stands in records.toml; every number is one of a record. A page is written whole or
-not at all, and none of them if a record is bad. In the README and in docs/decisions.md a table stands between
-`<!-- records: name -->` and `<!-- end of records -->`. `--quick` is `--check`.
+not at all, and none of them if a record is bad. In the README and in other pages of docs/ a table stands between
+`<!-- records: name -->` and `<!-- end of records -->`, and a number of a sentence between `<!-- figure: name -->` and
+`<!-- end -->`; records.toml says which numbers these are. `--quick` is `--check`.
 """
 
 import harness
@@ -28,6 +29,7 @@ PARTS = ("machine", "figures", "bounds", "tables")
 GPUS = ("gpu", "cuda", "rocm")
 COMMAND = "python benchmarks/records.py"
 MARKED = re.compile(r"<!-- records: (\w+) -->\n(.*?)<!-- end of records -->", re.DOTALL)
+FIGURE = re.compile(r"<!-- figure: (\w+) -->([^<]*)<!-- end -->")
 
 INTRODUCTIONS = {
     "accuracy": """# Accuracy
@@ -109,7 +111,8 @@ def read(results: Path = harness.RESULTS, texts: Path = FOLDER / "records.toml")
             picture belongs to no record.
     """
     said = tomllib.loads(texts.read_text(encoding="utf-8"))
-    asked, pictures = said.pop("readme") | said.pop("decisions"), said.pop("pictures")
+    pictures, figures = said.pop("pictures"), said.pop("figures")
+    asked = said.pop("readme") | said.pop("decisions") | said.pop("others") | {"figures": figures}
     for path in sorted(results.glob("*.json")):
         if path.stem not in said:
             raise RecordError(f"{path}: has no text in {texts.name}")
@@ -334,8 +337,11 @@ def marked_table(name: str, records: dict[str, Record], asked: dict) -> str:
 
 
 def _cell(cell, records, used):
-    """A text, or the number that `record | table | first cells; of its row | column` names."""
+    """A text, or the number that `record | table | first cells; of its row | column` names, or `record | figure`."""
     parts = cell.split(" | ")
+    if len(parts) == 2 and parts[0] in records:
+        used[parts[0]] = records[parts[0]]
+        return _single({"figure": parts[1]}, records[parts[0]])
     if len(parts) != 4:
         return cell
     name, table, row, column = parts
@@ -380,7 +386,7 @@ def _single(row, record):
     else:
         found = next((b for b in record.content["bounds"] if b["name"] == row["bound"]), None)
     if found is None:
-        raise RecordError(f"{record.path}: has no {row.get('figure') or row['bound']!r}, which the README shows")
+        raise RecordError(f"{record.path}: has no {row.get('figure') or row['bound']!r}, which a page shows")
     return found["value"]
 
 
@@ -394,13 +400,30 @@ def filled(text: str, records: dict[str, Record], asked: dict) -> str:
     """A text with its marked tables made anew.
 
     Raises:
-        RecordError: A mark has no end, or names no table.
+        RecordError: A mark has no end, or names no table or figure; a figure is first on its line, where Markdown
+            takes the mark for the beginning of a block.
     """
     if text.count("<!-- records: ") != len(MARKED.findall(text)):
         raise RecordError("a table between `<!-- records: ... -->` and `<!-- end of records -->` has no end")
-    return MARKED.sub(
+    if text.count("<!-- figure: ") != len(FIGURE.findall(text)):
+        raise RecordError("a figure between `<!-- figure: ... -->` and `<!-- end -->` has no end")
+    text = MARKED.sub(
         lambda m: f"<!-- records: {m[1]} -->\n\n{marked_table(m[1], records, asked)}\n<!-- end of records -->", text
     )
+    return FIGURE.sub(lambda m: _figure(m, records, asked.get("figures", {})), text)
+
+
+def _figure(mark, records, figures):
+    """A mark with the number of its name."""
+    name = mark[1]
+    if name not in figures:
+        raise RecordError(f"<!-- figure: {name} -->: records.toml has no such figure")
+    if mark.string[: mark.start()][-1:] in ("", "\n"):
+        raise RecordError(f"<!-- figure: {name} -->: it is first on its line")
+    found = _cell(figures[name], records, {})
+    if found == figures[name]:
+        raise RecordError(f"<!-- figure: {name} -->: expected `record | table | cells | column`, got {found!r}")
+    return f"<!-- figure: {name} -->{shown(found)}<!-- end -->"
 
 
 def made(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
@@ -408,9 +431,11 @@ def made(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     records, asked = read()
     for name, text in pages(records).items():
         yield root / "docs" / f"{name}.md", text
-    for page in (root / "README.md", root / "docs" / "decisions.md"):
-        if page.exists():
-            yield page, filled(page.read_text(encoding="utf-8"), records, asked)
+    made_whole = [root / "docs" / f"{name}.md" for name in PAGES]
+    for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        text = page.read_text(encoding="utf-8") if page.exists() and page not in made_whole else ""
+        if "<!-- records: " in text or "<!-- figure: " in text:
+            yield page, filled(text, records, asked)
 
 
 def main(argv: list[str] | None = None) -> int:

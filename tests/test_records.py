@@ -201,3 +201,52 @@ def test_no_bound_of_the_page_contradicts_its_verdict():
     for value, side, limit, held in rows:
         a, b = (float(x.replace(",", "")) for x in (value, limit))
         assert (a <= b if side == "most" else a >= b) == (held == "yes"), (value, side, limit, held)
+
+
+def test_figures_of_sentences_are_filled(known):
+    asked = {"figures": {"times": "dynamics | Forward dynamics, float64 | Panda; 7; 1024 | lgsim", "bad": "no number"}}
+    text = "It takes <!-- figure: times -->9<!-- end --> us.\n"
+    (row,) = (r for r in known[0]["dynamics"].table("Forward dynamics, float64")["rows"] if r[:3] == ["Panda", 7, 1024])
+    made = records.filled(text, known[0], asked)
+    assert made == text.replace(">9<", f">{records.shown(row[3])}<") and records.filled(made, known[0], asked) == made
+    faults = {
+        "has no end": "It takes <!-- figure: times -->9 us.\n",
+        "has no such figure": "It takes <!-- figure: other -->9<!-- end --> us.\n",
+        "is first on its line": "It takes\n<!-- figure: times -->9<!-- end --> us.\n",
+        "expected `record": "It takes <!-- figure: bad -->9<!-- end --> us.\n",
+    }
+    for fault, text in faults.items():
+        with pytest.raises(records.RecordError, match=fault):
+            records.filled(text, known[0], asked)
+
+
+def test_every_table_and_figure_that_is_named_is_shown(known):
+    text = "".join(path.read_text(encoding="utf-8") for path in [records.ROOT / "README.md", *prose()])
+    assert [name for name in known[1]["figures"] if f"<!-- figure: {name} -->" not in text] == []
+    assert [name for name in known[1] if name != "figures" and f"<!-- records: {name} -->" not in text] == []
+
+
+def prose():
+    """The pages that are written by hand."""
+    made = {f"{name}.md" for name in (*records.PAGES, "others_numbers")}
+    return [path for path in sorted((records.ROOT / "docs").rglob("*.md")) if path.name not in made]
+
+
+MEASURED = re.compile(
+    r"\d ?(?:[uµn]s|MiB|kB|GFLOP/s)\b|\d (?:times as (?:fast|long)|operations each)|\b\d\d\.\d %"
+)
+
+
+def test_what_was_measured_comes_from_a_record():
+    """Times of computing, sizes, ratios of speed and shares: in a marked table, a marked figure, or code."""
+    found = []
+    notebooks = sorted((records.ROOT / "notebooks").glob("*.ipynb"))
+    for path in [records.ROOT / "README.md", *prose(), *notebooks]:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".ipynb":
+            cells = (cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+            text = "\n".join("".join(cell["source"]) for cell in cells)
+        text = re.sub(r"```.*?```|<!-- records: .*?<!-- end of records -->", "", text, flags=re.DOTALL)
+        text = " ".join(re.sub(r"<!-- figure: \w+ -->[^<]*<!-- end -->", "a figure", text).split())
+        found += [(path.name, text[max(0, m.start() - 40) : m.end() + 10]) for m in MEASURED.finditer(text)]
+    assert not found, "\n".join(f"{name}: {part}" for name, part in found)
