@@ -248,6 +248,8 @@ def test_a_scenario_has_all_keys_and_all_kinds_of_files(monkeypatch):
     keys = accepted(monkeypatch, *(lgsim.data.scenario(name) for name in ("reach", "follow", "swing_up")))
     assert len(keys) > 40
     assert [key for key in sorted(keys) if not re.search(rf"(^|[\s#{{\[.]){key}\s*(=|\])", text, re.MULTILINE)] == []
+    claims = [each.__doc__ for each in (scenarios.load_scenario, scenarios.load_study, scenarios.load_recording_map)]
+    assert ["all keys" in claim for claim in claims] == [True, False, False]
     assert "SDF" in scenarios.machine.read_machine.__doc__
     for name in ("scenario", "study"):
         example = getattr(lgsim.data, name)({"scenario": "reach", "study": "hover"}[name]).read_text(encoding="utf-8")
