@@ -232,9 +232,7 @@ def prose():
     return [path for path in sorted((records.ROOT / "docs").rglob("*.md")) if path.name not in made]
 
 
-MEASURED = re.compile(
-    r"\d ?(?:[uµn]s|MiB|kB|GFLOP/s)\b|\d (?:times as (?:fast|long)|operations each)|\b\d\d\.\d %"
-)
+MEASURED = re.compile(r"\d ?(?:[uµn]s|MiB|kB|GFLOP/s)\b|\d (?:times as (?:fast|long)|operations each)|\b\d\d\.\d %")
 
 
 def test_what_was_measured_comes_from_a_record():
