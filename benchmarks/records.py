@@ -1,11 +1,12 @@
-"""The pages of figures, and the tables of the README and of docs/decisions.md, from the records of the benchmarks.
+"""The pages of figures, and the figures of all other pages, from the records of the benchmarks.
 
-    python benchmarks/records.py            write docs/accuracy.md, speed.md, checks.md, and those tables
+    python benchmarks/records.py            write docs/accuracy.md, speed.md, checks.md, and those of the others
     python benchmarks/records.py --check    compare them with results/*.json, and fail where they differ
 
 What the pages say about each table stands in records.toml; every number is one of a record. A page is written whole or
-not at all, and none of them if a record is bad. In the README and in docs/decisions.md a table stands between
-`<!-- records: name -->` and `<!-- end of records -->`. `--quick` is `--check`.
+not at all, and none of them if a record is bad. In the README and in other pages of docs/ a table stands between
+`<!-- records: name -->` and `<!-- end of records -->`, and a number of a sentence between `<!-- figure: name -->` and
+`<!-- end -->`; records.toml says which numbers these are. `--quick` is `--check`.
 """
 
 import harness
@@ -28,6 +29,7 @@ PARTS = ("machine", "figures", "bounds", "tables")
 GPUS = ("gpu", "cuda", "rocm")
 COMMAND = "python benchmarks/records.py"
 MARKED = re.compile(r"<!-- records: (\w+) -->\n(.*?)<!-- end of records -->", re.DOTALL)
+FIGURE = re.compile(r"<!-- figure: (\w+) -->([^<]*)<!-- end -->")
 
 INTRODUCTIONS = {
     "accuracy": """# Accuracy
@@ -109,7 +111,8 @@ def read(results: Path = harness.RESULTS, texts: Path = FOLDER / "records.toml")
             picture belongs to no record.
     """
     said = tomllib.loads(texts.read_text(encoding="utf-8"))
-    asked, pictures = said.pop("readme") | said.pop("decisions"), said.pop("pictures")
+    pictures, figures = said.pop("pictures"), said.pop("figures")
+    asked = said.pop("readme") | said.pop("decisions") | said.pop("others") | {"figures": figures}
     for path in sorted(results.glob("*.json")):
         if path.stem not in said:
             raise RecordError(f"{path}: has no text in {texts.name}")
@@ -180,9 +183,7 @@ def _section(page, record):
 def _gpu(records):
     parts = [part for record in records.values() if _about_gpu(record) for part in _section("speed", record)]
     measured = [record for record in records.values() if record.measured_on_gpu()]
-    says = (
-        "No record was measured on a GPU. What follows was compiled for one on a machine without one: no time of it is"
-    )
+    says = "No record was measured on a GPU. What follows was compiled for one on a machine without one: no time of it"
     says += " is a time on a card."
     if measured:
         says = f"Measured: {', '.join(record.text['heading'] for record in measured)}. The rest was compiled alone."
@@ -263,14 +264,22 @@ def _checks_of(record):
 
 
 def _bound(bound):
-    limits = [
-        f"{side.replace('_', ' ')} {shown(bound[side])}" for side in ("at_least", "at_most") if bound[side] is not None
-    ]
-    return [bound["name"], bound["value"], " and ".join(limits), "yes" if bound["holds"] else "**no**"]
+    sides = [side for side in ("at_least", "at_most") if bound[side] is not None]
+    digits = next((n for n in range(3, 17) if all(_kept(bound["value"], bound[side], n) for side in sides)), 17)
+    limits = [f"{side.replace('_', ' ')} {shown(bound[side], digits)}" for side in sides]
+    return [bound["name"], shown(bound["value"], digits), " and ".join(limits), "yes" if bound["holds"] else "**no**"]
 
 
-def shown(value: object) -> str:
-    """A number to three digits; anything else as it is."""
+def _kept(value, limit, digits):
+    """Whether so many digits leave the order of a value and its limit as it is: no broken bound looks held."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return True
+    a, b = (float(shown(x, digits).replace(",", "")) for x in (value, limit))
+    return (a > b) - (a < b) == (value > limit) - (value < limit)
+
+
+def shown(value: object, digits: int = 3) -> str:
+    """A number to some digits; anything else as it is."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, int):
@@ -281,8 +290,10 @@ def shown(value: object) -> str:
         return str(value)
     size = abs(value)
     if 1000 <= size < 1e9:
-        return f"{float(f'{value:.3g}'):,.0f}"
-    return "0" if size == 0 else f"{value:.1e}" if size < 1e-3 or size >= 1e9 else f"{value:.3g}"
+        return f"{float(f'{value:.{digits}g}'):,.{max(0, digits - len(str(int(size))))}f}"
+    if size < 1e-3 or size >= 1e9:
+        return "0" if size == 0 else f"{value:.{digits - 2}e}"
+    return f"{value:.{digits}g}"
 
 
 def markdown(columns: list, rows: list[list]) -> str:
@@ -326,8 +337,11 @@ def marked_table(name: str, records: dict[str, Record], asked: dict) -> str:
 
 
 def _cell(cell, records, used):
-    """A text, or the number that `record | table | first cells; of its row | column` names."""
+    """A text, or the number that `record | table | first cells; of its row | column` names, or `record | figure`."""
     parts = cell.split(" | ")
+    if len(parts) == 2 and parts[0] in records:
+        used[parts[0]] = records[parts[0]]
+        return _single({"figure": parts[1]}, records[parts[0]])
     if len(parts) != 4:
         return cell
     name, table, row, column = parts
@@ -372,7 +386,7 @@ def _single(row, record):
     else:
         found = next((b for b in record.content["bounds"] if b["name"] == row["bound"]), None)
     if found is None:
-        raise RecordError(f"{record.path}: has no {row.get('figure') or row['bound']!r}, which the README shows")
+        raise RecordError(f"{record.path}: has no {row.get('figure') or row['bound']!r}, which a page shows")
     return found["value"]
 
 
@@ -386,13 +400,30 @@ def filled(text: str, records: dict[str, Record], asked: dict) -> str:
     """A text with its marked tables made anew.
 
     Raises:
-        RecordError: A mark has no end, or names no table.
+        RecordError: A mark has no end, or names no table or figure; a figure is first on its line, where Markdown
+            takes the mark for the beginning of a block.
     """
     if text.count("<!-- records: ") != len(MARKED.findall(text)):
         raise RecordError("a table between `<!-- records: ... -->` and `<!-- end of records -->` has no end")
-    return MARKED.sub(
+    if text.count("<!-- figure: ") != len(FIGURE.findall(text)):
+        raise RecordError("a figure between `<!-- figure: ... -->` and `<!-- end -->` has no end")
+    text = MARKED.sub(
         lambda m: f"<!-- records: {m[1]} -->\n\n{marked_table(m[1], records, asked)}\n<!-- end of records -->", text
     )
+    return FIGURE.sub(lambda m: _figure(m, records, asked.get("figures", {})), text)
+
+
+def _figure(mark, records, figures):
+    """A mark with the number of its name."""
+    name = mark[1]
+    if name not in figures:
+        raise RecordError(f"<!-- figure: {name} -->: records.toml has no such figure")
+    if mark.string[: mark.start()][-1:] in ("", "\n"):
+        raise RecordError(f"<!-- figure: {name} -->: it is first on its line")
+    found = _cell(figures[name], records, {})
+    if found == figures[name]:
+        raise RecordError(f"<!-- figure: {name} -->: expected `record | table | cells | column`, got {found!r}")
+    return f"<!-- figure: {name} -->{shown(found)}<!-- end -->"
 
 
 def made(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
@@ -400,9 +431,11 @@ def made(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     records, asked = read()
     for name, text in pages(records).items():
         yield root / "docs" / f"{name}.md", text
-    for page in (root / "README.md", root / "docs" / "decisions.md"):
-        if page.exists():
-            yield page, filled(page.read_text(encoding="utf-8"), records, asked)
+    made_whole = [root / "docs" / f"{name}.md" for name in PAGES]
+    for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        text = page.read_text(encoding="utf-8") if page.exists() and page not in made_whole else ""
+        if "<!-- records: " in text or "<!-- figure: " in text:
+            yield page, filled(text, records, asked)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,4 +1,6 @@
-"""lgsim: articulated rigid bodies simulated on their Lie groups, exactly differentiable, batched on CPU and GPU.
+"""lgsim: articulated rigid bodies simulated on their Lie groups, exactly differentiable, batched on CPU.
+
+Programs compile for GPUs too, and have not been measured on one.
 
 Importing it changes no JAX setting and loads no JAX: a part is imported when it is used first. float64 is recommended:
 ``jax.config.update("jax_enable_x64", True)``.

@@ -1,6 +1,7 @@
 """The pages of accuracy, speed and checks show the records of the benchmarks, and a bad record is named."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -177,3 +178,73 @@ def test_gpu_table_stands_only_where_a_record_has_one(copy):
 )
 def test_numbers_have_three_digits(value, text):
     assert records.shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "cells"),
+    [
+        (1170.4, 1170, ["1,170.4", "at most 1170", "**no**"]),
+        (0.50001, 0.5, ["0.50001", "at most 0.5", "**no**"]),
+        (1.00001e-6, 1e-6, ["1.00001e-06", "at most 1.00000e-06", "**no**"]),
+        (0.4, 0.5, ["0.4", "at most 0.5", "yes"]),
+    ],
+)
+def test_a_broken_bound_looks_broken(value, limit, cells):
+    bound = {"name": "x", "value": value, "at_least": None, "at_most": limit, "holds": value <= limit}
+    assert records._bound(bound)[1:] == cells
+
+
+def test_no_bound_of_the_page_contradicts_its_verdict():
+    text = (records.ROOT / "docs" / "checks.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| (\S+) \| at (least|most) (\S+) \| (yes|\*\*no\*\*) \|$", text, re.MULTILINE)
+    assert len(rows) > 500
+    for value, side, limit, held in rows:
+        a, b = (float(x.replace(",", "")) for x in (value, limit))
+        assert (a <= b if side == "most" else a >= b) == (held == "yes"), (value, side, limit, held)
+
+
+def test_figures_of_sentences_are_filled(known):
+    asked = {"figures": {"times": "dynamics | Forward dynamics, float64 | Panda; 7; 1024 | lgsim", "bad": "no number"}}
+    text = "It takes <!-- figure: times -->9<!-- end --> us.\n"
+    (row,) = (r for r in known[0]["dynamics"].table("Forward dynamics, float64")["rows"] if r[:3] == ["Panda", 7, 1024])
+    made = records.filled(text, known[0], asked)
+    assert made == text.replace(">9<", f">{records.shown(row[3])}<") and records.filled(made, known[0], asked) == made
+    faults = {
+        "has no end": "It takes <!-- figure: times -->9 us.\n",
+        "has no such figure": "It takes <!-- figure: other -->9<!-- end --> us.\n",
+        "is first on its line": "It takes\n<!-- figure: times -->9<!-- end --> us.\n",
+        "expected `record": "It takes <!-- figure: bad -->9<!-- end --> us.\n",
+    }
+    for fault, text in faults.items():
+        with pytest.raises(records.RecordError, match=fault):
+            records.filled(text, known[0], asked)
+
+
+def test_every_table_and_figure_that_is_named_is_shown(known):
+    text = "".join(path.read_text(encoding="utf-8") for path in [records.ROOT / "README.md", *prose()])
+    assert [name for name in known[1]["figures"] if f"<!-- figure: {name} -->" not in text] == []
+    assert [name for name in known[1] if name != "figures" and f"<!-- records: {name} -->" not in text] == []
+
+
+def prose():
+    """The pages that are written by hand."""
+    made = {f"{name}.md" for name in (*records.PAGES, "others_numbers")}
+    return [path for path in sorted((records.ROOT / "docs").rglob("*.md")) if path.name not in made]
+
+
+MEASURED = re.compile(r"\d ?(?:[uµn]s|MiB|kB|GFLOP/s)\b|\d (?:times as (?:fast|long)|operations each)|\b\d\d\.\d %")
+
+
+def test_what_was_measured_comes_from_a_record():
+    """Times of computing, sizes, ratios of speed and shares: in a marked table, a marked figure, or code."""
+    found = []
+    notebooks = sorted((records.ROOT / "notebooks").glob("*.ipynb"))
+    for path in [records.ROOT / "README.md", *prose(), *notebooks]:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".ipynb":
+            cells = (cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+            text = "\n".join("".join(cell["source"]) for cell in cells)
+        text = re.sub(r"```.*?```|<!-- records: .*?<!-- end of records -->", "", text, flags=re.DOTALL)
+        text = " ".join(re.sub(r"<!-- figure: \w+ -->[^<]*<!-- end -->", "a figure", text).split())
+        found += [(path.name, text[max(0, m.start() - 40) : m.end() + 10]) for m in MEASURED.finditer(text)]
+    assert not found, "\n".join(f"{name}: {part}" for name, part in found)

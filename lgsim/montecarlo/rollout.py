@@ -84,7 +84,7 @@ class Rollout(eqx.Module):
         commands: Commands of the actuators, see ``lgsim.rollout``.
         actuator_state: States of the actuators at the start; by default as ``lgsim.rollout`` has them.
         t0: Time of the start, s.
-        method: One of ``lgsim.METHODS``.
+        method: Any method that ``lgsim.rollout`` takes, such as ``lgsim.MK4`` or ``lgsim.Rodas4``.
         save_every: Each ``save_every``-th state is saved; it must divide ``steps``.
         substeps: Number of steps of the method within each step, of length ``dt / substeps``: an operand, so that one
             program serves any number; see ``with_substeps``. None for one, known to the compiler.

@@ -8,7 +8,8 @@
 - ``load_recording_map(path, model)`` gives a ``RecordingMap``: ``map.read(path, model)`` is the recording,
   ``map.blocks(plant)`` are the unknowns.
 
-A file that is wrong is a ``ScenarioError`` with file, line and key. ``lgsim.data`` has commented files with all keys.
+A file that is wrong is a ``ScenarioError`` with file, line and key. ``lgsim.data`` has commented
+files; that of a scenario has all keys.
 """
 
 from lgsim.support.public_names import public_names

@@ -102,7 +102,7 @@ class RecordingMap(NamedTuple):
 
 
 def load_recording_map(path: str | PathLike[str] | None, model: Model) -> RecordingMap:
-    """Read the map of a recording from a TOML file; ``lgsim.data.recording_map()`` has all keys.
+    """Read the map of a recording from a TOML file; ``lgsim.data.recording_map()`` is a commented one.
 
     Args:
         path: The file; None for the map that says nothing, which reads columns with clear names.

@@ -75,7 +75,7 @@ class StudyScenario(NamedTuple):
 def load_study(
     path: str | PathLike[str], *, samples: int | None = None, seed: int | None = None, model: Model | None = None
 ) -> StudyScenario:
-    """Read a Monte Carlo study from a TOML file; ``lgsim.data.study("hover")`` has all keys.
+    """Read a Monte Carlo study from a TOML file; ``lgsim.data.study("hover")`` is a commented one.
 
     All faults of the file are found before anything is compiled. Relative names of files in it are beside it.
 
