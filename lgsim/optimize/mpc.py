@@ -15,7 +15,7 @@ from lgsim.lie.action import Point
 from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, Solution, Solver, start
-from lgsim.xla import compiled
+from lgsim.xla import compiled, with_arrays
 from lgsim.xla.closures import opened
 
 ITERATIONS = 4
@@ -136,12 +136,7 @@ def mpc(problem: Problem, solver: Solver | None = None) -> MPCController:
     """
     solver = ILQR(max_iterations=ITERATIONS) if solver is None else solver
     start(problem, solver, None, None)
-    return MPCController(opened(problem), _numbers(problem, solver))
-
-
-def _numbers(problem: Problem, solver: Solver) -> Solver:
-    """The solver with arrays for numbers: new ones never compile again."""
-    return jax.tree.map(lambda x: jnp.asarray(x, problem.dtype) if isinstance(x, float) else x, solver)
+    return MPCController(opened(problem), with_arrays(solver))
 
 
 @compiled

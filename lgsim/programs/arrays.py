@@ -207,6 +207,7 @@ RULES: dict[str, Callable[..., list[Values]]] = {
     "split": _split,
     "iota": _iota,
     "optimization_barrier": _barrier,
+    "device_put": _barrier,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
