@@ -13,6 +13,7 @@ import numpy as np
 
 from lgsim.programs.gather_scatter import gathered_places, scattered_places
 from lgsim.programs.program import Builder, NotAProgram
+from lgsim.xla.jax_internals import parameter, parameters
 
 Values = Any
 """An array of values, or an ``int`` for a scalar."""
@@ -36,14 +37,14 @@ def _as_shaped(equation: Any, x: np.ndarray) -> np.ndarray:
 
 
 def _slice(equation: Any, x: np.ndarray) -> np.ndarray:
-    p = equation.params
+    p = parameters(equation)
     strides = p["strides"] or (1,) * x.ndim
     return x[tuple(slice(*each) for each in zip(p["start_indices"], p["limit_indices"], strides, strict=True))]
 
 
 def _broadcast(equation: Any, x: np.ndarray) -> np.ndarray:
-    shape, own = equation.params["shape"], [1] * len(equation.params["shape"])
-    for axis, size in zip(equation.params["broadcast_dimensions"], x.shape, strict=True):
+    shape, own = parameter(equation, "shape"), [1] * len(parameter(equation, "shape"))
+    for axis, size in zip(parameter(equation, "broadcast_dimensions"), x.shape, strict=True):
         own[axis] = size
     return np.broadcast_to(x.reshape(own), shape)
 
@@ -51,7 +52,7 @@ def _broadcast(equation: Any, x: np.ndarray) -> np.ndarray:
 def _pad(equation: Any, x: np.ndarray, fill: np.ndarray) -> np.ndarray:
     out = np.full(equation.outvars[0].aval.shape, int(fill))
     places, kept = [], []
-    for size, total, (low, _, inner) in zip(x.shape, out.shape, equation.params["padding_config"], strict=True):
+    for size, total, (low, _, inner) in zip(x.shape, out.shape, parameter(equation, "padding_config"), strict=True):
         at = low + (inner + 1) * np.arange(size)
         inside = (at >= 0) & (at < total)
         places.append(at[inside])
@@ -65,16 +66,16 @@ def _barrier(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
 
 
 def _split(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
-    ends = np.cumsum(equation.params["sizes"])[:-1]
-    return list(np.split(values[0], ends, equation.params["axis"]))
+    ends = np.cumsum(parameter(equation, "sizes"))[:-1]
+    return list(np.split(values[0], ends, parameter(equation, "axis")))
 
 
 def _unstack(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
-    return [_plain(x) for x in np.moveaxis(values[0], equation.params["axis"], 0)]
+    return [_plain(x) for x in np.moveaxis(values[0], parameter(equation, "axis"), 0)]
 
 
 def _iota(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
-    p = equation.params
+    p = parameters(equation)
     own = [-1 if axis == p["dimension"] else 1 for axis in range(len(p["shape"]))]
     along = reader.builder.array(np.arange(p["shape"][p["dimension"]], dtype=p["dtype"]))
     return [np.broadcast_to(along.reshape(own), p["shape"])]
@@ -86,7 +87,7 @@ def _numbers(b: Builder, values: Values) -> np.ndarray:
 
 
 def _dynamic_slice(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
-    x, sizes = np.asarray(values[0]), equation.params["slice_sizes"]
+    x, sizes = np.asarray(values[0]), parameter(equation, "slice_sizes")
     return [x[_window(reader.builder, values[1:], x.shape, sizes)]]
 
 
@@ -102,7 +103,7 @@ def _window(b: Builder, starts: list[Values], shape: tuple[int, ...], sizes: tup
 
 
 def _gather(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
-    p, x = equation.params, np.asarray(values[0])
+    p, x = parameters(equation), np.asarray(values[0])
     indices = _numbers(reader.builder, values[1])
     places, inside = gathered_places(x.shape, indices, p["dimension_numbers"], p["slice_sizes"], p["mode"])
     out = x.ravel()[places]
@@ -112,7 +113,7 @@ def _gather(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
 
 
 def _fill(equation: Any) -> Any:
-    value, dtype = equation.params["fill_value"], equation.outvars[0].aval.dtype
+    value, dtype = parameter(equation, "fill_value"), equation.outvars[0].aval.dtype
     if value is not None:
         return value
     if dtype.kind == "f":
@@ -122,7 +123,7 @@ def _fill(equation: Any) -> Any:
 
 def _scatter(op: str | None) -> Callable[..., list[Values]]:
     def rule(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
-        b, p, x, updates = reader.builder, equation.params, np.array(values[0]), np.asarray(values[2])
+        b, p, x, updates = reader.builder, parameters(equation), np.array(values[0]), np.asarray(values[2])
         indices = _numbers(b, values[1])
         places, inside = scattered_places(x.shape, indices, updates.shape, p["dimension_numbers"], p["mode"])
         flat = x.reshape(-1)
@@ -136,7 +137,7 @@ def _scatter(op: str | None) -> Callable[..., list[Values]]:
 def _reduced(op: str, start: Any) -> Callable[..., list[Values]]:
     def rule(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
         b, x = reader.builder, np.asarray(values[0])
-        axes = tuple(equation.params["axes"])
+        axes = tuple(parameter(equation, "axes"))
         rest = [axis for axis in range(x.ndim) if axis not in axes]
         shape = equation.outvars[0].aval.shape
         count = int(np.prod([x.shape[axis] for axis in axes], dtype=int))
@@ -157,16 +158,16 @@ def _reduced(op: str, start: Any) -> Callable[..., list[Values]]:
 
 def _cumulative(op: str) -> Callable[..., list[Values]]:
     def rule(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
-        b, axis = reader.builder, equation.params["axis"]
+        b, axis = reader.builder, parameter(equation, "axis")
         x = np.moveaxis(np.array(values[0]), axis, 0)
         order = range(1, len(x))
-        if equation.params["reverse"]:
+        if parameter(equation, "reverse"):
             x = x[::-1]
         flat = x.reshape(len(x), -1)
         for i in order:
             flat[i] = [b(op, one, other) for one, other in zip(flat[i - 1].tolist(), flat[i].tolist(), strict=True)]
         x = flat.reshape(x.shape)
-        return [np.moveaxis(x[::-1] if equation.params["reverse"] else x, 0, axis)]
+        return [np.moveaxis(x[::-1] if parameter(equation, "reverse") else x, 0, axis)]
 
     return rule
 
@@ -176,7 +177,7 @@ def _dot(reader: Any, equation: Any, values: list[Values]) -> list[Values]:
     out = equation.outvars[0].aval
     if x.size and (b.kind(int(x.flat[0])) != out.dtype.name or b.kind(int(y.flat[0])) != out.dtype.name):
         raise NotAProgram("a product of mixed dtypes")
-    (of_x, of_y), (batch_x, batch_y) = equation.params["dimension_numbers"]
+    (of_x, of_y), (batch_x, batch_y) = parameter(equation, "dimension_numbers")
 
     def sorted_axes(a: np.ndarray, batch: Any, summed: Any) -> tuple[np.ndarray, list[int]]:
         free = [axis for axis in range(a.ndim) if axis not in batch and axis not in summed]
@@ -197,10 +198,10 @@ RULES: dict[str, Callable[..., list[Values]]] = {
     **dict.fromkeys(("reshape", "squeeze", "expand_dims"), _moved(_as_shaped)),
     "slice": _moved(_slice),
     "broadcast_in_dim": _moved(_broadcast),
-    "transpose": _moved(lambda equation, x: np.transpose(x, equation.params["permutation"])),
-    "rev": _moved(lambda equation, x: np.flip(x, equation.params["dimensions"])),
-    "concatenate": _moved(lambda equation, *xs: np.concatenate(xs, equation.params["dimension"])),
-    "stack": _moved(lambda equation, *xs: np.stack(xs, equation.params["axis"])),
+    "transpose": _moved(lambda equation, x: np.transpose(x, parameter(equation, "permutation"))),
+    "rev": _moved(lambda equation, x: np.flip(x, parameter(equation, "dimensions"))),
+    "concatenate": _moved(lambda equation, *xs: np.concatenate(xs, parameter(equation, "dimension"))),
+    "stack": _moved(lambda equation, *xs: np.stack(xs, parameter(equation, "axis"))),
     "pad": _moved(_pad),
     "unstack": _unstack,
     "split": _split,

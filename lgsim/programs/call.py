@@ -15,7 +15,7 @@ from jax import Array
 from lgsim.programs.compiler import compiler
 from lgsim.programs.fingerprint import fingerprint
 from lgsim.programs.program import NotAProgram, Port, Program
-from lgsim.programs.read import CALLS, read_jaxpr
+from lgsim.programs.read import read_jaxpr
 from lgsim.programs.state_loops import refuse_state_loops
 from lgsim.programs.store import read_entry, write_entry
 from lgsim.programs.targets.llvm import llvm_text
@@ -58,7 +58,7 @@ def compile_batch(closed: Any) -> ReadProgram | None:
 def read_once(closed: Any) -> Program | None:
     """The program of one state, from the user's cache where it is there, or None where there is none."""
     try:
-        refuse_state_loops(closed, CALLS)
+        refuse_state_loops(closed)
     except NotAProgram:
         return None
     name = fingerprint(closed)

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from lgsim.programs.program import FUNCTIONS, KINDS, Builder, NotAProgram
+from lgsim.xla.jax_internals import parameter, parameters
 
 Scalar = Callable[..., int]
 """From values of the operands to the value of the result."""
@@ -59,14 +60,14 @@ def _identity(b: Builder, equation: Any) -> Scalar:
 
 
 def _convert(b: Builder, equation: Any) -> Scalar:
-    kind = np.dtype(equation.params["new_dtype"]).name
+    kind = np.dtype(parameter(equation, "new_dtype")).name
     if kind not in KINDS:
         raise NotAProgram(f"numbers of dtype {kind}")
     return lambda x: b("convert", x, kind=kind)
 
 
 def _bitcast(b: Builder, equation: Any) -> Scalar:
-    kind, given = np.dtype(equation.params["new_dtype"]), equation.invars[0].aval.dtype
+    kind, given = np.dtype(parameter(equation, "new_dtype")), equation.invars[0].aval.dtype
     if kind.itemsize != given.itemsize or kind.name not in KINDS:
         raise NotAProgram(f"the bits of {given} as {kind}")
     return lambda x: x if kind == given else b("bitcast", x, kind=kind.name)
@@ -83,7 +84,7 @@ def _square(b: Builder, equation: Any) -> Scalar:
 
 
 def _integer_power(b: Builder, equation: Any) -> Scalar:
-    exponent = equation.params["y"]
+    exponent = parameter(equation, "y")
 
     def power(x: int) -> int:
         result, base, left = None, x, abs(exponent)
@@ -118,7 +119,7 @@ def _logistic(b: Builder, equation: Any) -> Scalar:
 
 
 def _round(b: Builder, equation: Any) -> Scalar:
-    if equation.params["rounding_method"] != jax.lax.RoundingMethod.TO_NEAREST_EVEN:
+    if parameter(equation, "rounding_method") != jax.lax.RoundingMethod.TO_NEAREST_EVEN:
         raise NotAProgram("a half rounded away from zero")
     return lambda x: b("round", x)
 
@@ -135,7 +136,7 @@ def _power(b: Builder, equation: Any) -> Scalar:
 
 def _function(op: str) -> Callable[[Builder, Any], Scalar]:
     def made(b: Builder, equation: Any) -> Scalar:
-        if getattr(equation.params.get("accuracy"), "value", None) is not None:
+        if getattr(parameters(equation).get("accuracy"), "value", None) is not None:
             raise NotAProgram(f"{op} of a given accuracy")
         return lambda *values: b(op, *values)
 

@@ -13,9 +13,9 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from lgsim.programs.read import CALLS
 from lgsim.support.full_repr import full_reprs
 from lgsim.xla import expansion
+from lgsim.xla.jax_internals import called_program, calls_program, parameters
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), np.dtype, np.generic, enum.Enum)
 
@@ -94,9 +94,9 @@ class _Walk:
         return self._open[id(jaxpr)][0]
 
     def _operation(self, equation: Any) -> str:
-        operation, params = equation.primitive.name, equation.params
-        if operation in CALLS:
-            return f"call {self.closed(params[CALLS[operation]])}"
+        operation, params = equation.primitive.name, parameters(equation)
+        if calls_program(operation):
+            return f"call {self.closed(called_program(equation))}"
         found = expansion(equation)
         if found is not None:
             return f"call {self.closed(found)}"

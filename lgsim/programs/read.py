@@ -21,14 +21,8 @@ from lgsim.programs.arrays import RULES, Values
 from lgsim.programs.elementwise import ELEMENTWISE
 from lgsim.programs.program import Builder, NotAProgram, Program, TooLong
 from lgsim.xla import expansion
+from lgsim.xla.jax_internals import called_program, calls_program, loop_counts, parameter
 from lgsim.xla.named_calls import call_name
-
-CALLS = {
-    "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat": "jaxpr",
-    "remat2": "jaxpr", "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
-    "custom_vjp_call_jaxpr": "fun_jaxpr",
-}  # fmt: skip
-"""Primitives that call a program, and the parameter that holds it."""
 
 SLACK = 2
 """How many times the limit may be written on the way: much of a program folds or is needed by no output."""
@@ -84,15 +78,15 @@ def size(closed: Any, limit: int) -> int:
     """An estimate of the scalar operations of a jaxpr, before any is simplified, without unrolling it, or ``limit``."""
     total = 0
     for equation in getattr(closed, "jaxpr", closed).eqns:
-        name, params = equation.primitive.name, equation.params
+        name = equation.primitive.name
         if name in ELEMENTWISE:
             total += prod(equation.outvars[0].aval.shape)
-        elif name in CALLS:
-            total += size(params[CALLS[name]], limit)
+        elif calls_program(name):
+            total += size(called_program(equation), limit)
         elif name == "scan":
-            total += params["length"] * size(params["jaxpr"], limit)
+            total += parameter(equation, "length") * size(parameter(equation, "jaxpr"), limit)
         elif name == "while":
-            total += size(params["body_jaxpr"], limit)
+            total += size(parameter(equation, "body_jaxpr"), limit)
         elif name not in RULES:
             found = expansion(equation)
             total += 0 if found is None else size(found, limit)
@@ -183,7 +177,8 @@ class Reader:
             return None, lambda values: [_entrywise(scalar, shape, values)], None
         if name in RULES:
             return None, RULES[name], equation
-        return None, _CONTROL.get(name, Reader._expanded), equation
+        rule = Reader.call if calls_program(name) else _CONTROL.get(name, Reader._expanded)
+        return None, rule, equation
 
     def _const(self, x: Any) -> Values:
         found = self._consts.get(id(x))
@@ -195,7 +190,7 @@ class Reader:
 
     def call(self, equation: Any, values: list[Values]) -> list[Values]:
         """A call of a program."""
-        return self.closed(equation.params[CALLS[equation.primitive.name]], values)
+        return self.closed(called_program(equation), values)
 
     def _expanded(self, equation: Any, values: list[Values]) -> list[Values]:
         found = expansion(equation)
@@ -205,34 +200,35 @@ class Reader:
 
     def scan(self, equation: Any, values: list[Values]) -> list[Values]:
         """A loop of known length."""
-        p = equation.params
-        consts, carry = values[: p["num_consts"]], values[p["num_consts"] : p["num_consts"] + p["num_carry"]]
-        xs = values[p["num_consts"] + p["num_carry"] :]
-        order = range(p["length"])
-        entries: list[Any] = [None] * p["length"]
-        for i in reversed(order) if p["reverse"] else order:
-            out = self.closed(p["jaxpr"], [*consts, *carry, *(_scalar(x[i]) for x in xs)])  # type: ignore[index]
-            carry, entries[i] = out[: p["num_carry"]], out[p["num_carry"] :]
-        stacked = [v.aval for v in equation.outvars[p["num_carry"] :]]
+        count, carried = loop_counts(equation)
+        body, length = parameter(equation, "jaxpr"), parameter(equation, "length")
+        consts, carry, xs = values[:count], values[count : count + carried], values[count + carried :]
+        order = range(length)
+        entries: list[Any] = [None] * length
+        for i in reversed(order) if parameter(equation, "reverse") else order:
+            out = self.closed(body, [*consts, *carry, *(_scalar(x[i]) for x in xs)])  # type: ignore[index]
+            carry, entries[i] = out[:carried], out[carried:]
+        stacked = [v.aval for v in equation.outvars[carried:]]
         ys = [np.array([e[j] for e in entries], int).reshape(y.shape) for j, y in enumerate(stacked)]
         return [*carry, *ys]
 
     def while_loop(self, equation: Any, values: list[Values]) -> list[Values]:
         """A loop whose end does not depend on an input."""
-        p = equation.params
-        first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+        first = parameter(equation, "cond_nconsts")
+        second = first + parameter(equation, "body_nconsts")
+        going_on, step = parameter(equation, "cond_jaxpr"), parameter(equation, "body_jaxpr")
         test, body, carry = values[:first], values[first:second], values[second:]
         while True:
-            going = self.closed(p["cond_jaxpr"], [*test, *carry])[0]
+            going = self.closed(going_on, [*test, *carry])[0]
             if going >= 0:  # type: ignore[operator]
                 raise NotAProgram("a loop whose end depends on the state")
             if not self.builder.number(going):  # type: ignore[arg-type]
                 return carry
-            carry = self.closed(p["body_jaxpr"], [*body, *carry])
+            carry = self.closed(step, [*body, *carry])
 
     def cond(self, equation: Any, values: list[Values]) -> list[Values]:
         """A branch; where it depends on an input, all branches and a choice between their results."""
-        branches, index = equation.params["branches"], values[0]
+        branches, index = parameter(equation, "branches"), values[0]
         if index < 0:  # type: ignore[operator]
             place = min(max(int(self.builder.number(index)), 0), len(branches) - 1)  # type: ignore[arg-type]
             return self.closed(branches[place], values[1:])
@@ -250,7 +246,6 @@ class Reader:
 
 
 _CONTROL: dict[str, Any] = {"scan": Reader.scan, "while": Reader.while_loop, "cond": Reader.cond}
-_CONTROL |= dict.fromkeys(CALLS, Reader.call)
 
 
 @no_type_check

@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from lgsim.programs.program import NotAProgram
+from lgsim.xla.jax_internals import called_program, calls_program, loop_counts, parameter
 
 
-def refuse_state_loops(closed: Any, calls: dict[str, str]) -> None:
+def refuse_state_loops(closed: Any) -> None:
     """Raise NotAProgram if a loop's end depends on an argument of a ``ClosedJaxpr``.
 
     What depends on an argument is found by the operands alone, and lgsim's own primitives are not opened.
 
     Args:
         closed: The traced function.
-        calls: Primitives that call a program, and the parameter that holds it.
     """
-    _depends(closed, [True] * len(closed.jaxpr.invars), calls)
+    _depends(closed, [True] * len(closed.jaxpr.invars))
 
 
-def _depends(closed: Any, given: Sequence[bool], calls: dict[str, str]) -> list[bool]:
+def _depends(closed: Any, given: Sequence[bool]) -> list[bool]:
     """Which results of a jaxpr depend on the arguments of the whole, of which arguments do."""
     jaxpr = getattr(closed, "jaxpr", closed)
     moving = {v for v, moves in zip(jaxpr.invars, given, strict=True) if moves}
@@ -32,17 +32,18 @@ def _depends(closed: Any, given: Sequence[bool], calls: dict[str, str]) -> list[
         return [not hasattr(v, "val") and v in moving for v in variables]
 
     for equation in jaxpr.eqns:
-        name, p, operands = equation.primitive.name, equation.params, flags(equation.invars)
-        if name in calls:
-            found = _depends(p[calls[name]], operands, calls)
+        name, operands = equation.primitive.name, flags(equation.invars)
+        if calls_program(name):
+            found = _depends(called_program(equation), operands)
         elif name == "scan":
-            count = p["num_consts"]
-            found = _loop(p["jaxpr"], operands[:count], operands[count:], p["num_carry"], calls)
+            consts, carried = loop_counts(equation)
+            found = _loop(parameter(equation, "jaxpr"), operands[:consts], operands[consts:], carried)
         elif name == "while":
-            first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+            first = parameter(equation, "cond_nconsts")
+            second = first + parameter(equation, "body_nconsts")
             carry = operands[second:]
-            found = _loop(p["body_jaxpr"], operands[first:second], carry, len(carry), calls)
-            if _depends(p["cond_jaxpr"], [*operands[:first], *found], calls)[0]:
+            found = _loop(parameter(equation, "body_jaxpr"), operands[first:second], carry, len(carry))
+            if _depends(parameter(equation, "cond_jaxpr"), [*operands[:first], *found])[0]:
                 raise NotAProgram("a loop whose end depends on the state")
         else:
             found = [any(operands)] * len(equation.outvars)
@@ -50,11 +51,11 @@ def _depends(closed: Any, given: Sequence[bool], calls: dict[str, str]) -> list[
     return flags(jaxpr.outvars)
 
 
-def _loop(body: Any, consts: list[bool], args: list[bool], carried: int, calls: dict[str, str]) -> list[bool]:
+def _loop(body: Any, consts: list[bool], args: list[bool], carried: int) -> list[bool]:
     """Which results of a loop depend: of its carry and of what its turns give."""
     carry, rest = args[:carried], args[carried:]
     while True:
-        found = _depends(body, [*consts, *carry, *rest], calls)
+        found = _depends(body, [*consts, *carry, *rest])
         more = [a or b for a, b in zip(carry, found[:carried], strict=True)]
         if more == carry:
             return [*more, *found[carried:]]

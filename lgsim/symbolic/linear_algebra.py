@@ -7,10 +7,12 @@ from typing import Any, no_type_check
 
 import numpy as np
 
+from lgsim.xla.jax_internals import parameter, parameters
+
 
 @no_type_check
 def _triangular_solve(reader: Any, equation: Any, values: list[Any]) -> list[Any]:
-    p = equation.params
+    p = parameters(equation)
     a, b = (np.asarray(x) for x in values)
     if p["transpose_a"]:
         a = np.swapaxes(a, -1, -2)
@@ -60,11 +62,11 @@ def _lu(reader: Any, equation: Any, values: list[Any]) -> list[Any]:
 
 @no_type_check
 def _linear_solve(reader: Any, equation: Any, values: list[Any]) -> list[Any]:
-    lengths = equation.params["const_lengths"]
+    lengths = parameter(equation, "const_lengths")
     first = lengths.matvec + lengths.vecmat
     rest = first + lengths.solve + lengths.transpose_solve
     given = [*values[first : first + lengths.solve], *values[rest:]]
-    return reader.closed(equation.params["jaxprs"].solve, given)
+    return reader.closed(parameter(equation, "jaxprs").solve, given)
 
 
 LINEAR_ALGEBRA: dict[str, Callable[..., list[Any]]] = {

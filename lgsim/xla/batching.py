@@ -18,13 +18,24 @@ import numpy as np
 from jax import Array
 from jax.core import ShapedArray
 from jax.custom_derivatives import SymbolicZero
-from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, jaxpr_as_fun
-from jax.interpreters import ad, batching, mlir
 
 from lgsim.support.batch_compiler import COMPILERS
 from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, BatchCompiler, CompiledBatch, ReadProgram
 from lgsim.xla.expansion import register_definition, register_expansion
 from lgsim.xla.hints import native_call
+from lgsim.xla.jax_internals import (
+    ClosedJaxpr,
+    Jaxpr,
+    Primitive,
+    define_primitive,
+    instantiated,
+    is_symbolic_zero,
+    is_undefined,
+    jaxpr_as_fun,
+    parameters,
+    register_lowering,
+    without_jit,
+)
 
 Result = TypeVar("Result")
 Rule = Callable[[tuple, tuple], tuple[Any, Any]]
@@ -161,10 +172,6 @@ def _kind(x: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
 
-_called = Primitive("batch_last")
-_called.multiple_results = True
-
-
 def _run(*leaves: Array, program: _Program, structure: Any, rank: int, native: bool = False) -> list[Array]:
     found = jaxpr_as_fun(program.traced(structure, *map(_kind, leaves), native=native)[0])(*leaves)
     if not rank:
@@ -217,8 +224,7 @@ def run_compiled(
     return [x.reshape(*x.shape[:-1], *batch) for x in found]
 
 
-@_called.def_abstract_eval
-def _(*leaves: Any, program: _Program, structure: Any, rank: int) -> list[Any]:
+def _shapes(*leaves: Any, program: _Program, structure: Any, rank: int) -> list[Any]:
     # of one entry, so that what another compiler takes is not traced for its batch as well
     found = program.traced(structure, *(_of_one(x, rank) for x in leaves))[0].out_avals
     return [aval.update(shape=(*aval.shape, *_batch(leaves, rank))) for aval in found]
@@ -243,7 +249,7 @@ def _batched(leaves: Sequence[Any], axes: Sequence[int | None], program: _Progra
 
 
 def _moved(leaves: Sequence[Any], changes: Sequence[Any], program: _Program, structure: Any, rank: int) -> Any:
-    moving = [i for i, change in enumerate(changes) if not isinstance(change, ad.Zero)]
+    moving = [i for i, change in enumerate(changes) if not is_symbolic_zero(change)]
     core, rule = program.core, program.rule
 
     def by_core(leaves: Sequence[Array], changes: Sequence[Array]) -> tuple[list, list]:
@@ -281,38 +287,34 @@ def _entrywise(f: Callable[..., Any], rank: int) -> Callable[..., Any]:
 
 def _pulled_back(cotangents: Sequence[Any], *leaves: Any, program: _Program, structure: Any, rank: int) -> list[Any]:
     count = len(leaves) - program.linear(structure)
-    if program.transposed is None or any(map(ad.is_undefined_primal, leaves[:count])):
+    if program.transposed is None or any(map(is_undefined, leaves[:count])):
         raise NotImplementedError(f"{program.core}: not linear, so that JAX cannot transpose it")
-    args, x = jax.tree.unflatten(structure, [leaf.aval if ad.is_undefined_primal(leaf) else leaf for leaf in leaves])
+    args, x = jax.tree.unflatten(structure, [leaf.aval if is_undefined(leaf) else leaf for leaf in leaves])
     kinds = [_kind(leaf) for leaf in jax.tree.leaves((args, x))]
-    y = jax.tree.unflatten(program.traced(structure, *kinds)[1], [ad.instantiate_zeros(each) for each in cotangents])
+    y = jax.tree.unflatten(program.traced(structure, *kinds)[1], [instantiated(each) for each in cotangents])
     back = jax.tree.leaves(program.transposed(args, y, rank=rank))
     found = [None] * count + back
-    return [each if ad.is_undefined_primal(leaf) else None for each, leaf in zip(found, leaves, strict=True)]
+    return [each if is_undefined(leaf) else None for each, leaf in zip(found, leaves, strict=True)]
 
 
-_compiled = jax.jit(_called.bind, static_argnames=("program", "structure", "rank"))
-
-
-@_called.def_impl
-def _(*leaves: Array, **params: Any) -> list[Array]:
+def _alone(*leaves: Array, **params: Any) -> list[Array]:
     # without jit the primitive would end here again
     return _run(*leaves, **params) if without_jit() else _compiled(*leaves, **params)
 
 
-def without_jit() -> bool:
-    """Whether JAX runs every operation by itself."""
-    return jax.config.jax_disable_jit  # pyright: ignore[reportAttributeAccessIssue]
-
-
-mlir.register_lowering(_called, mlir.lower_fun(_run, multiple_results=True))
+_called = define_primitive(
+    "batch_last",
+    impl=_alone,
+    abstract_eval=_shapes,
+    lowering=_run,
+    batching_rule=_batched,
+    jvp_rule=_moved,
+    transpose_rule=_pulled_back,
+)
+_compiled = jax.jit(_called.bind, static_argnames=("program", "structure", "rank"))
 for _platform in ("cpu", "cuda"):
-    _rule = mlir.lower_fun(partial(_run_on, _platform), multiple_results=True)
-    mlir.register_lowering(_called, _rule, platform=_platform)
+    register_lowering(_called, partial(_run_on, _platform), _platform)
 register_expansion(_called, lambda *kinds, program, structure, rank: program.traced(structure, *kinds)[0])
-batching.primitive_batchers[_called] = _batched
-ad.primitive_jvps[_called] = _moved
-ad.primitive_transposes[_called] = _pulled_back
 
 
 def native_with_derivatives(core: Callable[..., Any]) -> Callable[..., Any]:
@@ -412,9 +414,6 @@ def levels_primitive(
         first: Whether a batch leaves it by the first axis, as it leaves ``batch_last``: a function and its rule of
             ``custom_jvp`` have to agree in that.
     """
-    primitive = Primitive(name)
-    primitive.multiple_results = True
-
     def batched(leaves: Any, axes: Any, *, counts: tuple, levels: Levels, **rest: Any) -> tuple[list, list[int]]:
         size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
         # a carry is different for each entry after the first step
@@ -433,15 +432,13 @@ def levels_primitive(
         return out, [x.ndim - 1 for x in out]
 
     def moved(leaves: Any, changes: Any, **rest: Any) -> tuple[list[Array], list[Array]]:
-        moving = [i for i, change in enumerate(changes) if not isinstance(change, ad.Zero)]
+        moving = [i for i, change in enumerate(changes) if not is_symbolic_zero(change)]
 
         def some(*moved: Array) -> list[Array]:
             given = dict(zip(moving, moved, strict=True))
             return run(*(given.get(i, x) for i, x in enumerate(leaves)), **rest)
 
         return jax.jvp(some, tuple(leaves[i] for i in moving), tuple(changes[i] for i in moving))
-
-    primitive.def_abstract_eval(lambda *leaves, **rest: [ShapedArray(*each) for each in shapes(*leaves, **rest)])
 
     @lru_cache(_KEPT)
     def compiled(rest: tuple) -> Callable[..., list[Array]]:
@@ -452,10 +449,14 @@ def levels_primitive(
         f = partial(run, **rest) if without_jit() else compiled(tuple(rest.items()))
         return f(*leaves)
 
-    primitive.def_impl(alone)
-    mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=True))
-    batching.primitive_batchers[primitive] = batched
-    ad.primitive_jvps[primitive] = moved
+    primitive = define_primitive(
+        name,
+        impl=alone,
+        abstract_eval=lambda *leaves, **rest: [ShapedArray(*each) for each in shapes(*leaves, **rest)],
+        lowering=run,
+        batching_rule=batched,
+        jvp_rule=moved,
+    )
     register_definition(primitive, run)
     return primitive
 
@@ -469,15 +470,15 @@ def program_texts(program: ClosedJaxpr) -> Iterator[str]:
 
 def _inner_texts(jaxpr: Jaxpr, seen: set[Any]) -> Iterator[str]:
     for equation in jaxpr.eqns:
-        for value in equation.params.values():
+        for value in parameters(equation).values():
             for inner in value if isinstance(value, tuple | list) else (value,):
                 if isinstance(inner, ClosedJaxpr | Jaxpr):
                     yield from _inner_texts(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, seen)
-        program: Any = equation.params.get("program")
+        program: Any = parameters(equation).get("program")
         if hasattr(program, "traced"):  # of batch_last, whose text stands in no other
             avals: list[Any] = [x.aval for x in equation.invars]
             kinds = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals)
-            structure = equation.params["structure"]
+            structure = parameters(equation)["structure"]
             if (program, structure, kinds) not in seen:
                 seen.add((program, structure, kinds))
                 inner, _ = program.traced(structure, *kinds)

@@ -6,14 +6,13 @@ The other compiler lives on a higher floor: ``lgsim`` registers it.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-import jax
 from jax import Array
-from jax.extend.core import ClosedJaxpr
+
+from lgsim.xla.jax_internals import ClosedJaxpr, Setting
 
 CompiledBatch = Callable[[Sequence[Array], int], list[Array]]
 """``compiled(leaves, states)``: of leaves, (*own, states) or (*own) where all states share it, (*own, states)."""
@@ -48,17 +47,10 @@ _DEFAULT = os.environ.get("LGSIM_LLVM_LOWERING", "1") != "0"
 _CAPABILITY = int(os.environ.get("LGSIM_CUDA_KERNELS", "0"))
 
 
-class _Switch(threading.local):
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-# before JAX 0.8 what is compiled does not depend on a setting that is not JAX's own
-_HAS_CONTEXT = hasattr(jax, "make_user_context")
-SWITCH: Any = jax.make_user_context(_DEFAULT) if _HAS_CONTEXT else _Switch(_DEFAULT)
+SWITCH = Setting(_DEFAULT)
 """Its ``value`` says whether the compiler for CPUs is asked."""
 
-CUDA_SWITCH: Any = jax.make_user_context(_CAPABILITY) if _HAS_CONTEXT else _Switch(_CAPABILITY)
+CUDA_SWITCH = Setting(_CAPABILITY)
 """Its ``value`` is the compute capability that kernels of CUDA are made for, ten times, or 0 for none."""
 
 
@@ -80,7 +72,7 @@ def llvm_lowering(enabled: bool) -> Iterator[None]:
     Args:
         enabled: Whether LLVM is used where it can be.
     """
-    with _set(SWITCH, enabled):
+    with SWITCH.changed(enabled):
         yield
 
 
@@ -109,20 +101,5 @@ def cuda_kernels(capability: int) -> Iterator[None]:
             "capability: expected ten times the compute capability of the card, such as 90 for an H100 or H200, or 0,"
             f" got {capability!r}"
         )
-    with _set(CUDA_SWITCH, int(capability)):
+    with CUDA_SWITCH.changed(int(capability)):
         yield
-
-
-@contextmanager
-def _set(switch: Any, value: Any) -> Iterator[None]:
-    if _HAS_CONTEXT:
-        with switch(value):
-            yield
-        return
-    before, switch.value = switch.value, value
-    jax.clear_caches()
-    try:
-        yield
-    finally:
-        switch.value = before
-        jax.clear_caches()

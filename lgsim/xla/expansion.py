@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, JaxprEqn, Primitive
+
+from lgsim.xla.jax_internals import ClosedJaxpr, JaxprEqn, Primitive, parameters
 
 _EXPANSIONS: dict[Primitive, Callable[..., ClosedJaxpr]] = {}
 
@@ -31,4 +32,4 @@ def expansion(equation: JaxprEqn) -> ClosedJaxpr | None:
     if expand is None:
         return None
     avals: list[Any] = [x.aval for x in equation.invars]
-    return expand(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals), **equation.params)
+    return expand(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals), **parameters(equation))

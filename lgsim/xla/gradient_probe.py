@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+
+from lgsim.xla.jax_internals import define_primitive, is_symbolic_zero
 
 Check = Callable[[Any, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """``check(place, gradient, step, t)`` returns the gradient, or raises."""
@@ -43,21 +43,15 @@ def _(check: Check, place: Hashable, primals: tuple, tangents: tuple) -> tuple[A
     return _checked(check, place, *primals), tangents[0]
 
 
-_probe = Primitive("lgsim_probe_gradient")
-_probe.def_impl(lambda x, step, t, **about: x)
-_probe.def_abstract_eval(lambda x, step, t, **about: x)
-mlir.register_lowering(_probe, lambda ctx, x, step, t, **about: [x])
-
-
 def _jvp(primals: tuple, tangents: tuple, **about: Any) -> tuple[Array, Any]:
     x, step, t = primals
     moved = tangents[0]
     out = _probe.bind(x, step, t, **about)
-    return out, moved if isinstance(moved, ad.Zero) else _probe.bind(moved, step, t, **about)
+    return out, moved if is_symbolic_zero(moved) else _probe.bind(moved, step, t, **about)
 
 
 def _transpose(gradient: Any, x: Any, step: Array, t: Array, *, check: Check, place: Hashable) -> list[Any]:
-    return [gradient if isinstance(gradient, ad.Zero) else _checked(check, place, gradient, step, t), None, None]
+    return [gradient if is_symbolic_zero(gradient) else _checked(check, place, gradient, step, t), None, None]
 
 
 def _batch(args: tuple, axes: tuple, **about: Any) -> tuple[Array, Any]:
@@ -69,6 +63,13 @@ def _batch(args: tuple, axes: tuple, **about: Any) -> tuple[Array, Any]:
     return _probe.bind(x, *first, **about), 0
 
 
-ad.primitive_jvps[_probe] = _jvp
-ad.primitive_transposes[_probe] = _transpose
-batching.primitive_batchers[_probe] = _batch
+_probe = define_primitive(
+    "lgsim_probe_gradient",
+    impl=lambda x, step, t, **about: x,
+    abstract_eval=lambda x, step, t, **about: x,
+    lowering=lambda x, step, t, **about: x,
+    batching_rule=_batch,
+    jvp_rule=_jvp,
+    transpose_rule=_transpose,
+    multiple_results=False,
+)

@@ -9,7 +9,6 @@ is lowered, and ``traced_platform`` says it where a choice cannot wait.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial, wraps
@@ -22,11 +21,9 @@ import jax.numpy as jnp
 from jax import Array
 from jax.ad_checkpoint import checkpoint_name
 from jax.experimental.xla_metadata import set_xla_metadata
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
-from jax.interpreters import partial_eval as pe
 
 from lgsim.xla.expansion import register_definition
+from lgsim.xla.jax_internals import Setting, define_primitive, is_symbolic_zero, register_lowering
 
 Tree = TypeVar("Tree")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -44,13 +41,7 @@ _INLINE = 1
 """Entries up to which a constant is part of the code for sure."""
 
 
-class _Local(threading.local):
-    value: str | None = None
-
-
-# before JAX 0.8 what is compiled does not depend on a setting that is not JAX's own
-_HAS_CONTEXT = hasattr(jax, "make_user_context")
-_CHOSEN: Any = jax.make_user_context(None) if _HAS_CONTEXT else _Local()
+_CHOSEN = Setting(None)
 
 
 def traced_platform() -> str:
@@ -70,17 +61,8 @@ def compiling_for(platform: str) -> Iterator[None]:
     Args:
         platform: Such as ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
     """
-    if _HAS_CONTEXT:
-        with _CHOSEN(platform):
-            yield
-        return
-    before, _CHOSEN.value = _CHOSEN.value, platform
-    jax.clear_caches()
-    try:
+    with _CHOSEN.changed(platform):
         yield
-    finally:
-        _CHOSEN.value = before
-        jax.clear_caches()
 
 
 def xla_options(platform: str | None = None) -> dict[str, str | bool]:
@@ -144,11 +126,6 @@ def fusion_barrier(tree: Tree) -> Tree:
     return jax.tree.unflatten(structure, [leaf if isinstance(leaf, int | float) else next(behind) for leaf in leaves])
 
 
-_barrier = Primitive("fusion_barrier")
-_barrier.multiple_results = True
-"""Lowered by platform; its derivatives are barriers, so that what they need is computed once as well."""
-
-
 def _behind_call(*leaves: Array) -> list[Array]:
     if not leaves:
         return []
@@ -158,7 +135,7 @@ def _behind_call(*leaves: Array) -> list[Array]:
 
 def _moved(leaves: Sequence[Any], changes: Sequence[Any]) -> tuple[list[Array], list[Any]]:
     # of values and of changes apart: reverse mode computes the first ones beforehand
-    moving = [i for i, change in enumerate(changes) if not isinstance(change, ad.Zero)]
+    moving = [i for i, change in enumerate(changes) if not is_symbolic_zero(change)]
     found = list(changes)
     for i, change in zip(moving, _barrier.bind(*(changes[i] for i in moving)), strict=True):
         found[i] = change
@@ -166,30 +143,38 @@ def _moved(leaves: Sequence[Any], changes: Sequence[Any]) -> tuple[list[Array], 
 
 
 def _pulled_back(cotangents: Sequence[Any], *leaves: Any) -> list[Any]:
-    given = [i for i, each in enumerate(cotangents) if not isinstance(each, ad.Zero)]
+    given = [i for i, each in enumerate(cotangents) if not is_symbolic_zero(each)]
     found = list(cotangents)
     for i, each in zip(given, _barrier.bind(*(cotangents[i] for i in given)), strict=True):
         found[i] = each
     return found
 
 
-def _only_used(used: Sequence[bool], equation: Any) -> tuple[list[bool], Any]:
+def _only_used(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
     if not any(used):
         return [False] * len(used), None
     invars = [v for v, each in zip(equation.invars, used, strict=True) if each]
     outvars = [v for v, each in zip(equation.outvars, used, strict=True) if each]
-    return list(used), equation.replace(invars=invars, outvars=outvars)
+    return used, equation.replace(invars=invars, outvars=outvars)
 
 
-_barrier.def_impl(lambda *leaves: list(leaves))
-_barrier.def_abstract_eval(lambda *leaves: list(leaves))
-mlir.register_lowering(_barrier, lambda context, *leaves: leaves)
-mlir.register_lowering(_barrier, mlir.lower_fun(_behind_call, multiple_results=True), platform="cpu")
-batching.primitive_batchers[_barrier] = lambda leaves, axes: (_barrier.bind(*leaves), axes)
-ad.primitive_jvps[_barrier] = _moved
-ad.primitive_transposes[_barrier] = _pulled_back
-pe.dce_rules[_barrier] = _only_used
-register_definition(_barrier, lambda *leaves: list(leaves))
+def _leaves(*leaves: Any) -> list[Any]:
+    return list(leaves)
+
+
+_barrier = define_primitive(
+    "fusion_barrier",
+    impl=_leaves,
+    abstract_eval=_leaves,
+    lowering=_leaves,
+    batching_rule=lambda leaves, axes: (_barrier.bind(*leaves), axes),
+    jvp_rule=_moved,
+    transpose_rule=_pulled_back,
+    dce_rule=_only_used,
+)
+"""Lowered by platform; its derivatives are barriers, so that what they need is computed once as well."""
+register_lowering(_barrier, _behind_call, "cpu")
+register_definition(_barrier, _leaves)
 
 
 def native_call(f: Callable[..., Any]) -> Callable[..., Any]:

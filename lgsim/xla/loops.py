@@ -14,11 +14,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.extend.core import ClosedJaxpr
-from jax.interpreters import mlir
 
 from lgsim.xla.batching import Levels, batch_last, in_batches, levels_primitive, split_leaves
 from lgsim.xla.hints import traced_platform
+from lgsim.xla.jax_internals import ClosedJaxpr, register_lowering
 from lgsim.xla.straight_line import straight_line
 
 LANES = 16
@@ -116,8 +115,8 @@ def _scan_shapes(*leaves: Any, body: Any, counts: tuple[int, int, int], levels: 
 
 
 _scan = levels_primitive("scan_last", _run_scan, _scan_shapes)
-mlir.register_lowering(_scan, mlir.lower_fun(partial(_run_scan, platform="other"), multiple_results=True))
-mlir.register_lowering(_scan, mlir.lower_fun(partial(_run_scan, platform="cpu"), multiple_results=True), platform="cpu")
+register_lowering(_scan, partial(_run_scan, platform="other"))
+register_lowering(_scan, partial(_run_scan, platform="cpu"), "cpu")
 
 
 @batch_last

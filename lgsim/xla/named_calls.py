@@ -9,6 +9,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from lgsim.xla.jax_internals import called_program, origin
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PREFIX = "lgsim."
@@ -28,7 +30,5 @@ def call_name(equation: Any) -> str | None:
     """The name that ``named`` gave the function that an equation of a jaxpr calls, or None."""
     if equation.primitive.name != "custom_jvp_call":
         return None
-    called = equation.params["call_jaxpr"]
-    info = getattr(getattr(called, "jaxpr", called), "debug_info", None)
-    name = str(getattr(info, "func_src_info", None) or "").partition(" at ")[0]
+    name = origin(called_program(equation))
     return name.removeprefix(PREFIX) if name.startswith(PREFIX) else None

@@ -13,10 +13,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 
 from lgsim.xla.expansion import register_definition
+from lgsim.xla.jax_internals import define_primitive, instantiated, is_symbolic_zero
 
 
 def join_last(*parts: Array) -> Array:
@@ -43,51 +42,54 @@ def _slices(array: Array) -> list[Array]:
     return [array[..., i] for i in range(array.shape[-1])]
 
 
-_join = Primitive("lgsim_pack")
-_join.def_impl(jax.jit(_select))
-_join.def_abstract_eval(lambda *parts: parts[0].update(shape=(*parts[0].shape, len(parts))))
-mlir.register_lowering(_join, mlir.lower_fun(_select, multiple_results=False))
-register_definition(_join, _select)
-ad.deflinear2(_join, lambda ct, *parts: list(_split.bind(ct)))
-
-
-def _batch_join(arrays: Sequence[Any], axes: Sequence[Any]) -> tuple[Any, int]:
+def _join_batches(arrays: Sequence[Any], axes: Sequence[Any]) -> tuple[Any, int]:
     size = next(a.shape[axis] for a, axis in zip(arrays, axes, strict=True) if axis is not None)
-    moved = [batching.bdim_at_front(a, axis, size) for a, axis in zip(arrays, axes, strict=True)]
-    return _join.bind(*moved), 0
+    return _join.bind(*(_first(a, axis, size) for a, axis in zip(arrays, axes, strict=True))), 0
 
 
-batching.primitive_batchers[_join] = _batch_join
-
-_split = Primitive("lgsim_unpack")
-_split.multiple_results = True
-_split.def_impl(jax.jit(_slices))
-_split.def_abstract_eval(lambda a: [a.update(shape=a.shape[:-1])] * a.shape[-1])
-mlir.register_lowering(_split, mlir.lower_fun(_slices, multiple_results=True))
-register_definition(_split, _slices)
+def _first(array: Any, axis: int | None, size: int) -> Array:
+    """An array with its batch, which it may have none of, on the first axis."""
+    if axis is None:
+        return jnp.broadcast_to(array, (size, *jnp.shape(array)))
+    return jnp.moveaxis(array, axis, 0)
 
 
-def _transpose_split(cotangents: Sequence[Any], array: ad.UndefinedPrimal) -> list:
-    batch = array.aval.shape[:-1]
-    return [_join.bind(*(jnp.zeros(batch, array.aval.dtype) if type(c) is ad.Zero else c for c in cotangents))]
+_join = define_primitive(
+    "lgsim_pack",
+    impl=jax.jit(_select),
+    abstract_eval=lambda *parts: parts[0].update(shape=(*parts[0].shape, len(parts))),
+    lowering=_select,
+    batching_rule=_join_batches,
+    linear_transpose=lambda cotangent, *parts: split_last(cotangent),
+    multiple_results=False,
+)
+register_definition(_join, _select)
 
 
-def _jvp_split(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+def _split_transpose(cotangents: Sequence[Any], array: Any) -> list:
+    return [_join.bind(*map(instantiated, cotangents))]
+
+
+def _split_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
     (array,), (tangent,) = primals, tangents
     values = _split.bind(array)
-    if type(tangent) is ad.Zero:
-        return values, [ad.Zero(v.aval.to_tangent_aval()) for v in values]
+    if is_symbolic_zero(tangent):
+        return values, [type(tangent)(v.aval.to_tangent_aval()) for v in values]
     return values, _split.bind(tangent)
 
 
-ad.primitive_jvps[_split] = _jvp_split
-ad.primitive_transposes[_split] = _transpose_split
-
-
-def _batch_split(arrays: Sequence[Any], axes: Sequence[Any]) -> tuple[list, list[int]]:
-    moved = batching.bdim_at_front(arrays[0], axes[0], arrays[0].shape[axes[0]])
-    outputs = _split.bind(moved)
+def _split_batches(arrays: Sequence[Any], axes: Sequence[Any]) -> tuple[list, list[int]]:
+    outputs = _split.bind(_first(arrays[0], axes[0], arrays[0].shape[axes[0]]))
     return outputs, [0] * len(outputs)
 
 
-batching.primitive_batchers[_split] = _batch_split
+_split = define_primitive(
+    "lgsim_unpack",
+    impl=jax.jit(_slices),
+    abstract_eval=lambda a: [a.update(shape=a.shape[:-1])] * a.shape[-1],
+    lowering=_slices,
+    batching_rule=_split_batches,
+    jvp_rule=_split_jvp,
+    transpose_rule=_split_transpose,
+)
+register_definition(_split, _slices)

@@ -13,8 +13,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.core import Tracer
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
-from jax.interpreters import mlir
 
 from lgsim.support.batch_compiler import LOOP_COMPILERS
 from lgsim.xla.batching import (
@@ -25,10 +23,10 @@ from lgsim.xla.batching import (
     levels_primitive,
     made_once,
     run_compiled,
-    without_jit,
 )
 from lgsim.xla.compilers import BatchCompiler, CompiledBatch, ReadProgram
 from lgsim.xla.hints import traced_platform
+from lgsim.xla.jax_internals import ClosedJaxpr, jaxpr_as_fun, register_lowering, without_jit
 
 Result = TypeVar("Result")
 
@@ -207,5 +205,4 @@ def _line_shapes(*leaves: Any, jaxpr: ClosedJaxpr, line: _Line, counts: tuple, l
 
 _line = levels_primitive("straight_line", _run_line, _line_shapes, first=True)
 for _platform in ("cpu", "cuda"):
-    _rule = mlir.lower_fun(partial(_line_on, _platform), multiple_results=True)
-    mlir.register_lowering(_line, _rule, platform=_platform)
+    register_lowering(_line, partial(_line_on, _platform), _platform)
