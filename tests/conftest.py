@@ -99,7 +99,10 @@ def _together(item):
 
 def _belongs(item, names):
     """Whether a test stands under one of these paths, or has one of these marks."""
-    return any(item.nodeid == name or item.nodeid.startswith((f"{name}/", f"{name}::")) or item.get_closest_marker(name) for name in names)
+    return any(
+        item.nodeid == name or item.nodeid.startswith((f"{name}/", f"{name}::")) or item.get_closest_marker(name)
+        for name in names
+    )
 
 
 def _deselect(config, items, unwanted):

@@ -27,7 +27,10 @@ def test_pythons_of_the_classifiers_are_allowed_and_tested():
     named = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", c)]
     assert PROJECT["requires-python"] == f">={named[0]}"
     assert f'pythonVersion = "{named[0]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert f"python{named[-1]}" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    for path in (".ci/run", ".ci/lane"):
+        assert (ROOT / path).stat().st_mode & 0o100, path
+    text = (ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8")
+    assert f"{named[-1]}\n" in text and f"{named[0]}\n" in text
 
 
 def test_the_citation_is_of_this_project():
