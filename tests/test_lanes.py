@@ -54,8 +54,8 @@ def test_a_lane_without_its_python_fails_and_says_so(which, machine):
     done = found(which, machine)
     versions = " or ".join(lane.pythons(which.split()[1]))
     assert done.returncode == 1
-    assert f": no Python {versions} runs here: none is on the PATH, none under pyenv's versions" in done.stdout
-    assert "uv neither finds nor installs one" in done.stdout or "uv, which makes the lane's" in done.stdout
+    assert f": no Python {versions} runs here: none is on the PATH, none under pyenv's versions" in done.stderr
+    assert "uv neither finds nor installs one" in done.stderr or "uv, which makes the lane's" in done.stderr
 
 
 def test_a_python_that_only_pyenv_has_is_found(machine, tmp_path):
