@@ -6,6 +6,7 @@ ARGS ?=
 ROBOT ?=
 PART ?= 1/1
 DIST ?=
+RECORD ?=
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -15,12 +16,12 @@ BENCHMARKS := $(filter-out benchmarks/harness.py benchmarks/robots.py,$(sort $(w
 
 # Tests compile far more than they compute: XLA's quick way on CPU makes them three times faster and changes no result
 # beyond round-off. README, notebooks' users and benchmarks run without these flags.
-test slow quick float32 exhaustive: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
+test slow quick float32 exhaustive oldest newest lock: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLBACKEND ?= Agg
 
-.PHONY: demo test slow quick float32 exhaustive lint types wheel public-names docs docs-check bench-quick clean
+.PHONY: demo test slow quick float32 exhaustive oldest newest lock lint types wheel public-names docs docs-check bench-quick clean
 
 # A machine's file in ROBOT takes the place of the arm that comes with lgsim.
 demo: $(READY)
@@ -43,6 +44,10 @@ float32: $(READY)
 # The cases that repeat what `test` proves: further trees, robots, groups, methods. PART=2/5 runs the second of five parts.
 exhaustive: $(READY)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal --exhaustive -m exhaustive --part $(PART) tests $(ARGS)
+
+# Other versions than those of requirements.lock, see .ci/lane; RECORD=1 keeps them for docs/versioning.md.
+oldest newest lock: $(READY)
+	$(RUN) .ci/lane $@ --workers $(WORKERS) $(if $(RECORD),--record)
 
 lint: $(READY)
 	$(RUN) -m ruff check .

@@ -1,4 +1,4 @@
-"""The pages of figures, and the figures of all other pages, from the records of the benchmarks.
+"""The pages of figures, and the figures of all other pages, from the records of the benchmarks and lanes.
 
     python benchmarks/records.py            write docs/accuracy.md, speed.md, checks.md, and those of the others
     python benchmarks/records.py --check    compare them with results/*.json, and fail where they differ
@@ -6,7 +6,8 @@
 What the pages say about each table stands in records.toml; every number is one of a record. A page is written whole or
 not at all, and none of them if a record is bad. In the README and in other pages of docs/ a table stands between
 `<!-- records: name -->` and `<!-- end of records -->`, and a number of a sentence between `<!-- figure: name -->` and
-`<!-- end -->`; records.toml says which numbers these are. `--quick` is `--check`.
+`<!-- end -->`; records.toml says which numbers these are. The table of the lanes comes from results/lanes, which .ci/lane
+writes. `--quick` is `--check`.
 """
 
 import harness
@@ -27,6 +28,7 @@ ROOT = FOLDER.parent
 PAGES = ("accuracy", "speed", "checks")
 PARTS = ("machine", "figures", "bounds", "tables")
 GPUS = ("gpu", "cuda", "rocm")
+LANES = ("oldest", "lock", "newest")
 COMMAND = "python benchmarks/records.py"
 MARKED = re.compile(r"<!-- records: (\w+) -->\n(.*?)<!-- end of records -->", re.DOTALL)
 FIGURE = re.compile(r"<!-- figure: (\w+) -->([^<]*)<!-- end -->")
@@ -303,12 +305,40 @@ def markdown(columns: list, rows: list[list]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def lanes(folder: Path = harness.RESULTS / "lanes") -> str:
+    """The versions of each lane of .ci/lane that has a record, and whether it passed.
+
+    Raises:
+        RecordError: A record is not one of a lane.
+    """
+    columns = []
+    for lane in LANES:
+        path = folder / f"{lane}.json"
+        if not path.exists():
+            continue
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            state = f"failed: {'; '.join(content['failed'])}" if content["failed"] else "passed"
+            columns.append({"": content["lane"], "run on": content["date"], "state": state} | content["versions"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise RecordError(f"{path}: is no record of a lane: {error!r}") from None
+    if not columns:
+        raise RecordError(f"{folder}: has no record of a lane; `make oldest RECORD=1` writes one")
+    first = ["", "run on", "state", "Python", "jax", "jaxlib"]
+    names = first + sorted({name for column in columns for name in column} - set(first), key=str.lower)
+    rows = [[name, *(column.get(name, "-") for column in columns)] for name in names]
+    made_by = ", ".join(f"`make {column['']} RECORD=1`" for column in columns)
+    return f"{markdown(rows[0], rows[1:])}\n\n{_wrapped(f'Made by {made_by}.')}\n"
+
+
 def marked_table(name: str, records: dict[str, Record], asked: dict) -> str:
     """The table of this name, below it where it comes from.
 
     Raises:
         RecordError: A row asks for what no record has.
     """
+    if name == "lanes":
+        return lanes()
     if name not in asked:
         raise RecordError(f"<!-- records: {name} -->: records.toml has no such table, only {', '.join(asked)}")
     used: dict[str, Record] = {}

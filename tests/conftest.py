@@ -24,7 +24,9 @@ def pytest_addoption(parser):
     parser.addoption("--float32", action="store_true", help="run the float32 lane: x64 off, tests marked float32")
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
     parser.addoption("--part", type=_part, default=(1, 1), metavar="K/N", help="run the K-th of N parts of the tests")
-    parser.addoption("--every", type=int, default=1, metavar="N", help="of each file run every N-th test alone")
+    parser.addoption(
+        "--whole", action="append", default=[], metavar="NAME", help="with --part: all tests under this path or mark"
+    )
 
 
 def _part(text):
@@ -76,13 +78,11 @@ def pytest_collection_modifyitems(config, items):
     if not config.getoption("--exhaustive"):
         _deselect(config, items, lambda item: item.get_closest_marker("exhaustive") is not None)
     part, parts = config.getoption("--part")
-    _deselect(config, items, lambda item: zlib.crc32(_together(item).encode()) % parts != part - 1)
-    every = config.getoption("--every")
-    if every > 1:
-        left = set()
-        for file in {item.path for item in items}:
-            left.update([item.nodeid for item in items if item.path == file][::every])
-        _deselect(config, items, lambda item: item.nodeid not in left)
+    whole = config.getoption("--whole")
+    _deselect(
+        config, items,
+        lambda item: zlib.crc32(_together(item).encode()) % parts != part - 1 and not _belongs(item, whole),
+    )  # fmt: skip
     # what takes minutes begins first, so that no worker is left with it at the end
     items.sort(key=lambda item: item.path.name != "test_notebooks.py")
     needs_gpu = [item for item in items if item.get_closest_marker("gpu") is not None]
@@ -95,6 +95,14 @@ def _together(item):
     """The name under which a test is drawn into a part: its own, or that of the tests with which it shares programs."""
     group = item.get_closest_marker("xdist_group")
     return item.nodeid if group is None else f"{item.path.name} {group.args[0]}"
+
+
+def _belongs(item, names):
+    """Whether a test stands under one of these paths, or has one of these marks."""
+    return any(
+        item.nodeid == name or item.nodeid.startswith((f"{name}/", f"{name}::")) or item.get_closest_marker(name)
+        for name in names
+    )
 
 
 def _deselect(config, items, unwanted):

@@ -151,6 +151,23 @@ def test_marks_that_nothing_fills_are_refused(known):
         records.filled(MARKS.format("size"), *known)
 
 
+def test_versions_of_the_lanes_stand_in_one_table(tmp_path):
+    with pytest.raises(records.RecordError, match="no record of a lane; `make oldest RECORD=1`"):
+        records.lanes(tmp_path)
+    oldest = {"lane": "oldest", "date": "2026-01-02", "failed": [], "versions": {"jax": "0.6.0", "Python": "3.11.7"}}
+    newest = oldest | {"lane": "newest", "failed": ["demo", "tests"], "versions": {"jax": "0.12.0", "lxml": "6.1"}}
+    for content in (newest, oldest):
+        (tmp_path / f"{content['lane']}.json").write_text(json.dumps(content), encoding="utf-8")
+    rows = [line for line in records.lanes(tmp_path).splitlines() if line.startswith("|")]
+    assert rows[0] == "|  | oldest | newest |" and rows[3:6] == [
+        "| state | passed | failed: demo; tests |", "| Python | 3.11.7 | - |", "| jax | 0.6.0 | 0.12.0 |",
+    ]  # fmt: skip
+    assert rows[-1] == "| lxml | - | 6.1 |"
+    (tmp_path / "newest.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(records.RecordError, match=r"newest\.json: is no record of a lane"):
+        records.lanes(tmp_path)
+
+
 def test_gpu_table_stands_only_where_a_record_has_one(copy):
     before = records.pages(records.read(copy)[0])["speed"]
     assert "No record was measured on a GPU" in before and "Measured on a GPU" not in before

@@ -27,7 +27,11 @@ def test_pythons_of_the_classifiers_are_allowed_and_tested():
     named = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", c)]
     assert PROJECT["requires-python"] == f">={named[0]}"
     assert f'pythonVersion = "{named[0]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert f"python{named[-1]}" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    for path in (".ci/run", ".ci/lane"):
+        assert (ROOT / path).stat().st_mode & 0o100, path
+    text = (ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8")
+    assert f" {named[-1]}\n" in text and f" {named[0]}\n" in text
+    assert re.search(r"python: \[(.*)\]", text)[1] == ", ".join(f'"{version}"' for version in named[1:-1])
 
 
 def test_the_citation_is_of_this_project():
@@ -45,7 +49,8 @@ def test_workflows_run_what_anyone_can_run(path):
     text = path.read_text(encoding="utf-8")
     for command in re.findall(r"\brun: *(.*)", text):
         made = re.fullmatch(r"make ([a-z-]+)( DIST=dist)?", command)
-        assert command == ".ci/run" or (made and re.search(rf"^{made[1]}:", MAKEFILE, re.MULTILINE)), command
+        target = made and rf"^([a-z]+ )*{made[1]}[: ]"
+        assert command == ".ci/run" or (made and re.search(target, MAKEFILE, re.MULTILINE)), command
     assert set(re.findall(r"^ *([a-z-]+): write", text, re.MULTILINE)) <= {"id-token"}
     assert "permissions:\n  contents: read\n" in text and "secrets." not in text
 

@@ -81,7 +81,8 @@ def integrate(
 
     Differentiable in y0, t0, dt and args, in forward and reverse mode, to any order. Compiled once for each method,
     action, field, shape and number of steps; new numbers, arrays or Python floats, never compile again, while a Python
-    integer in args is part of the program. The cost of compiling does not depend on the number of steps. One state: use ``jax.vmap`` for batches.
+    integer in args is part of the program. The cost of compiling does not depend on the number of steps. One state: use
+    ``jax.vmap`` for batches.
 
     Args:
         method: a method such as ``lgsim.MK4``.

@@ -86,7 +86,7 @@ class MPCController(eqx.Module):
         problem = self.problem if y is None else _from(self.problem, self.problem.t0, y)
         solver = ILQR() if solver is None else solver
         us, ys = start(problem, solver, us, ys)
-        solution = _solve(opened(problem), _numbers(problem, solver), us, ys)
+        solution = _solve(opened(problem), with_arrays(solver), us, ys)
         return MPCState.of(problem.t0, solution.ys, solution.us, solution)
 
     def step(self, plan: MPCState, y: Point) -> tuple[Float[Array, " nu"], MPCState]:

@@ -103,8 +103,8 @@ def rollout(
     over any argument with ``jax.vmap`` or ``lgsim.tiled_vmap``, differentiate it in either mode and to any order in
     anything that is an array. The time to compile does not grow with the number of steps, but another number of steps
     or of saved states compiles again, since they are shapes: see ``checkpoint`` for one program of many of them. New
-    numbers, arrays or Python floats, never compile again; the first ``stribeck`` or ``actuator_time`` of a model that is
-    not zero does, since it adds equations.
+    numbers, arrays or Python floats, never compile again; the first ``stribeck`` or ``actuator_time`` of a model that
+    is not zero does, since it adds equations.
 
     Args:
         model: The machine; dampers, springs, dry friction, stops and contacts are its own, see ``passive_forces`` and
