@@ -1,5 +1,6 @@
 """Actuators in rollouts, simulations, stiff methods, studies and plans: one object, its states in the state."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -143,17 +144,15 @@ def test_sum_of_actuators_has_the_commands_of_the_first_first():
 
 def test_programs_serve_other_numbers_and_batches():
     model, drive = arm(), servos(arm())
-    traces = []
 
     @jax.jit
+    @chex.assert_max_traces(n=1)
     def end(drive, command):
-        traces.append(1)
         return rollout(model, Q0, V0, dt=1e-3, steps=20, actuators=drive, commands=command).q[-1]
 
     commands = jnp.array([[0.5, -0.3], [0.1, 0.2], [-0.4, 0.6]])
     single = jnp.stack([end(drive, command) for command in commands])
     end(jax.tree.map(lambda x: 1.1 * x, drive), commands[0])
-    assert len(traces) == 1
     close(jax.vmap(lambda u: rollout(model, Q0, V0, dt=1e-3, steps=20, actuators=drive, commands=u).q[-1])(commands),
           single, 1e-13)  # fmt: skip
 
