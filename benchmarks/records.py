@@ -6,8 +6,8 @@
 What the pages say about each table stands in records.toml; every number is one of a record. A page is written whole or
 not at all, and none of them if a record is bad. In the README and in other pages of docs/ a table stands between
 `<!-- records: name -->` and `<!-- end of records -->`, and a number of a sentence between `<!-- figure: name -->` and
-`<!-- end -->`; records.toml says which numbers these are. The table of the lanes comes from results/lanes, which .ci/lane
-writes. `--quick` is `--check`.
+`<!-- end -->`; records.toml says which numbers these are. The table of the lanes comes from results/lanes, which
+.ci/lane writes. `--quick` is `--check`.
 """
 
 import harness
