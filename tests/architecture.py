@@ -69,7 +69,7 @@ FORBIDDEN = {("dynamics", "integrators")}
 # What stands beside the floors: it only gathers public names, and nothing below may import it.
 FRONT_DOOR = {"__init__.py", "actions.py"}
 
-CORE = {"jax", "jaxlib", "numpy", "equinox", "optax", "chex", "jaxtyping"}
+CORE = {"jax", "jaxlib", "numpy", "equinox", "optax", "jaxtyping"}
 THIRD_PARTY = {
     "integrators": {"diffrax"},
     "programs": {"llvmlite"},

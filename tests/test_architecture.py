@@ -117,7 +117,7 @@ def outer():
 # made at import starts it, and keeps the precision that held at that moment.
 FRESH = """
 import os
-import jax, equinox, optax, chex, jaxtyping
+import jax, equinox, optax, jaxtyping
 before, environment = dict(jax.config.values), dict(os.environ)
 import lgsim
 for name in lgsim.__all__:

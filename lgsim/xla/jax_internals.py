@@ -20,7 +20,7 @@ from jax.extend.core import Primitive as Primitive
 from jax.extend.core import jaxpr_as_fun as jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
-try:  # JAX 0.6.0 to 0.12.0; without it there are no hints
+try:  # JAX 0.6.2 to 0.12.0; without it there are no hints
     from jax.experimental.xla_metadata import set_xla_metadata as set_xla_metadata
 except ImportError:
     set_xla_metadata = None  # type: ignore[assignment]
@@ -37,7 +37,7 @@ class UnknownJax(Exception):
 def parameter(equation: JaxprEqn, name: str) -> Any:
     """A parameter of an equation of one of JAX's own primitives.
 
-    Names are those of JAX 0.6.0 to 0.12.0.
+    Names are those of JAX 0.6.2 to 0.12.0.
 
     Raises:
         UnknownJax: this version of JAX has no such parameter.
@@ -77,7 +77,7 @@ _CALLED = {
     "custom_vjp_call_jaxpr": ("fun_jaxpr", "call_jaxpr"),
     "eval_jaxpr": ("call_jaxpr",),
 }
-"""Primitives that call a program, and the names of the parameter that holds it, JAX 0.6.0 to 0.12.0."""
+"""Primitives that call a program, and the names of the parameter that holds it, JAX 0.6.2 to 0.12.0."""
 
 
 def calls_program(name: str) -> bool:
@@ -86,7 +86,7 @@ def calls_program(name: str) -> bool:
 
 
 def called_program(equation: JaxprEqn) -> Any:
-    """The program that an equation calls, a ``ClosedJaxpr`` or a jaxpr without constants (JAX 0.6.0 to 0.12.0).
+    """The program that an equation calls, a ``ClosedJaxpr`` or a jaxpr without constants (JAX 0.6.2 to 0.12.0).
 
     Raises:
         UnknownJax: it stands in no parameter that is known.
@@ -113,7 +113,7 @@ class LoopCounts(NamedTuple):
 def loop_counts(equation: JaxprEqn) -> LoopCounts:
     """How the operands of an equation of the primitive ``scan`` are divided.
 
-    JAX 0.6.0 to 0.10.2 gives two numbers, 0.11.0 to 0.12.0 a tree ``ft_in`` of three parts.
+    JAX 0.6.2 to 0.10.2 gives two numbers, 0.11.0 to 0.12.0 a tree ``ft_in`` of three parts.
 
     Raises:
         UnknownJax: neither is there.
@@ -131,23 +131,23 @@ def loop_counts(equation: JaxprEqn) -> LoopCounts:
 
 
 def origin(called: Any) -> str:
-    """The name of the function that a program was traced from, "" where it is not said (JAX 0.6.0 to 0.12.0)."""
+    """The name of the function that a program was traced from, "" where it is not said (JAX 0.6.2 to 0.12.0)."""
     info = getattr(getattr(called, "jaxpr", called), "debug_info", None)
     return str(getattr(info, "func_src_info", None) or "").partition(" at ")[0]
 
 
 def is_symbolic_zero(change: Any) -> bool:
-    """Whether a tangent or cotangent that a rule of a primitive is given is known to be zero (JAX 0.6.0 to 0.12.0)."""
+    """Whether a tangent or cotangent that a rule of a primitive is given is known to be zero (JAX 0.6.2 to 0.12.0)."""
     return isinstance(change, ad.Zero)
 
 
 def is_undefined(operand: Any) -> bool:
-    """Whether an operand of a transpose rule is the one that it is linear in (JAX 0.6.0 to 0.12.0)."""
+    """Whether an operand of a transpose rule is the one that it is linear in (JAX 0.6.2 to 0.12.0)."""
     return ad.is_undefined_primal(operand)
 
 
 def instantiated(change: Any) -> Any:
-    """A tangent or cotangent as an array (JAX 0.6.0 to 0.12.0)."""
+    """A tangent or cotangent as an array (JAX 0.6.2 to 0.12.0)."""
     return ad.instantiate_zeros(change)
 
 
@@ -164,7 +164,7 @@ def define_primitive(
     dce_rule: Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]] | None = None,
     multiple_results: bool = True,
 ) -> Primitive:
-    """A primitive with its rules, as JAX 0.6.0 to 0.12.0 takes them.
+    """A primitive with its rules, as JAX 0.6.2 to 0.12.0 takes them.
 
     Args:
         name: Its name.
@@ -197,7 +197,7 @@ def define_primitive(
 
 
 def register_lowering(primitive: Primitive, run: Callable[..., Any], platform: str | None = None) -> None:
-    """What a primitive is lowered to: the function of arrays ``run(*operands, **parameters)`` (JAX 0.6.0 to 0.12.0).
+    """What a primitive is lowered to: the function of arrays ``run(*operands, **parameters)`` (JAX 0.6.2 to 0.12.0).
 
     Args:
         primitive: The primitive.
@@ -212,7 +212,7 @@ def register_lowering(primitive: Primitive, run: Callable[..., Any], platform: s
 
 
 def _register_dce_rule(primitive: Primitive, keep: Callable[..., Any]) -> None:
-    """A rule for dead code is called with (used, equation) by JAX 0.6.0 to 0.11, with (used, live, equation) by 0.12.
+    """A rule for dead code is called with (used, equation) by JAX 0.6.2 to 0.11, with (used, live, equation) by 0.12.
 
     Without a rule, and where a later version calls it in another way, nothing of a primitive is taken away.
     """
@@ -268,5 +268,5 @@ class Setting:
 
 
 def without_jit() -> bool:
-    """Whether JAX runs every operation by itself (``jax.disable_jit``, JAX 0.6.0 to 0.12.0)."""
+    """Whether JAX runs every operation by itself (``jax.disable_jit``, JAX 0.6.2 to 0.12.0)."""
     return bool(getattr(jax.config, "jax_disable_jit", False))

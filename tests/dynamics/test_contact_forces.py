@@ -1,5 +1,6 @@
 """Forces of contacts: every shape against every surface by work and balance, and the law by its formula."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -257,8 +258,7 @@ def test_derivatives_are_finite_in_flight_at_touch_at_rest_and_without_slip(surf
     second = jax.jit(jax.jacfwd(jax.grad(force, argnums=(1, 2)), argnums=(0, 1, 2)))
     for state, (height, v) in STATES.items():
         at = model, model.neutral().at[2].set(height), jnp.array(v)
-        for leaf in jax.tree.leaves((first(*at), second(*at))):
-            assert np.isfinite(leaf).all(), state
+        chex.assert_tree_all_finite((first(*at), second(*at)), custom_message=state)
 
 
 def test_no_direction_leads_out_of_a_center():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -175,9 +176,7 @@ def test_gradients_at_rest_and_at_neutral(mode):
         return acceleration(model, q, v, tau, None)
 
     slopes = jax.jit(mode(fall, (0, 1, 2, 3)))(q, zero, zero, model)
-    assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(slopes[:3]))
-    for name in LEAVES:
-        assert bool(jnp.all(jnp.isfinite(getattr(slopes[3], name)))), name
+    chex.assert_tree_all_finite((slopes[:3], {name: getattr(slopes[3], name) for name in LEAVES}))
     np.testing.assert_allclose(slopes[3].gravity[2, 2], 1.0, atol=1e-12)
 
 

@@ -3,6 +3,7 @@
 Those that one algorithm can have stand beside the tests of that algorithm, each with its citation.
 """
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,7 +56,7 @@ def test_massless_leaf_held_by_its_armature(derivatives):
     found = derivatives(model, q, v, tau)
     np.testing.assert_allclose(found.a[3], tau[3] / 0.5, rtol=1e-13)
     np.testing.assert_allclose(found.dtau[3], [0, 0, 0, 2], rtol=0, atol=1e-13)
-    assert all(bool(jnp.all(jnp.isfinite(x))) for x in found)
+    chex.assert_tree_all_finite(found)
     turned = derivatives(model, q.at[3].add(1.0), v, tau)
     close(turned.a, found.a)
 

@@ -3,7 +3,7 @@
 import warnings
 from pathlib import Path
 
-import jax
+import chex
 import jax.numpy as jnp
 import numpy as np
 import pinocchio as pin
@@ -156,7 +156,7 @@ def test_tags_may_come_in_any_order():
         element[:] = list(element)[::-1]
     one, two = load_urdf(text=text), load_urdf(text=etree.tostring(root, encoding="unicode"))
     assert one.topology == two.topology
-    assert all(jax.tree.leaves(jax.tree.map(lambda a, b: bool(jnp.all(a == b)), one, two)))
+    chex.assert_trees_all_equal(one, two)
 
 
 def test_children_come_in_the_order_of_the_file():

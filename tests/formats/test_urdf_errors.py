@@ -2,6 +2,7 @@
 
 import re
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -459,8 +460,7 @@ def _loads_or_says_why(text, **options):
         assert re.match(r"<text>:\d+: .", str(error)), str(error)
         return None
     assert isinstance(str(report), str) and len(report.lines) == len(report)
-    numbers = [model.placements, model.axes, model.inertias, model.frames, model.mimic]
-    assert all(np.all(np.isfinite(x)) for x in numbers)
+    chex.assert_tree_all_finite([model.placements, model.axes, model.inertias, model.frames, model.mimic])
     assert model.nv == len(model.damping) and isinstance(model, Model)
     return model
 

@@ -3,6 +3,7 @@
 import itertools
 import sys
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -70,11 +71,6 @@ def stop(after, error=KeyboardInterrupt):
     return progress
 
 
-def same(one, other):
-    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 @pytest.mark.slow
 def test_interrupted_in_every_iteration_and_resumed_it_is_the_same_fit(case, tmp_path):
     """The same numbers as in one go but for rounding; after an interruption bit for bit, in whichever round it was."""
@@ -96,9 +92,9 @@ def test_interrupted_in_every_iteration_and_resumed_it_is_the_same_fit(case, tmp
         assert int(part.estimate.iterations) == after
         again = fit(*case, progress=more.append, checkpoint=path)
         assert more == rows[after:]
-        same(again.estimate, found.estimate)
+        chex.assert_trees_all_equal(again.estimate, found.estimate)
         # what is finished stays as it is
-        same(fit(*case, checkpoint=path).estimate, found.estimate)
+        chex.assert_trees_all_equal(fit(*case, checkpoint=path).estimate, found.estimate)
 
 
 def test_what_an_interrupted_fit_gives(torque_case, monkeypatch, tmp_path):
@@ -139,7 +135,7 @@ def test_float32_and_one_round(tmp_path):
     fit(*case, progress=stop(1), checkpoint=tmp_path / "state.npz")
     again = fit(*case, progress=more.append, checkpoint=tmp_path / "state.npz")
     assert found.estimate.x.dtype == np.float32 and {row.rounds for row in rows} == {1} and more == rows[1:]
-    same(again.estimate, found.estimate)
+    chex.assert_trees_all_equal(again.estimate, found.estimate)
 
 
 def test_other_parameters_records_and_estimators_do_not_go_on(torque_case, tmp_path):
@@ -176,7 +172,7 @@ def test_refused(torque_case, simulation_case):
 def test_fits_are_saved_with_their_plant(torque_case, tmp_path):
     found = fit(*torque_case, progress=id)
     path = found.save(tmp_path / "fit.npz")
-    same(load_plant(path), found.plant)
+    chex.assert_trees_all_equal(load_plant(path), found.plant)
     assert isinstance(load_plant(path), Plant)
     with np.load(path) as file:
         assert file["names"].tolist() == list(found.values)

@@ -1,5 +1,6 @@
 """Munthe-Kaas methods in Cayley coordinates and in those of the second kind."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -117,8 +118,7 @@ def test_the_rate_gives_the_velocity(kind, place):
         s = jnp.zeros(())
         return moving, jax.jvp(lambda s: action.move(s * xi, there), (s,), (jnp.ones(()),))[1]
 
-    for a, b in zip(*(jax.tree.leaves(part) for part in both(sigma, xi)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-13)
+    chex.assert_trees_all_close(*both(sigma, xi), rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("coordinates", [Cayley(), SecondKind()], ids=["cay", "2nd"])

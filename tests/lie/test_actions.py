@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -169,8 +170,7 @@ def test_at_rest(name):
         return move(sigma), jax.jacfwd(move)(sigma), inverse(sigma), jax.jacfwd(inverse)(sigma)
 
     for size in (0.0, 1e-300, 1e-12, 1e-6):
-        for leaf in jax.tree.leaves(derivatives(jnp.full(dim, size))):
-            assert np.all(np.isfinite(leaf)), size
+        chex.assert_tree_all_finite(derivatives(jnp.full(dim, size)), custom_message=str(size))
 
 
 @PER_ACTION
@@ -187,7 +187,7 @@ def test_distance(name):
         assert float(distance(y, jax.tree.unflatten(jax.tree.structure(y), moved))) > 1e-6
     assert float(distance(y, y)) == 0
     for gradient in (jax.jit(jax.grad(distance))(y, y), jax.jvp(distance, (y, y), (other, y))[1]):
-        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(gradient))
+        chex.assert_tree_all_finite(gradient)
 
 
 @pytest.mark.parametrize("operations", lanes(["compiled"], ["one by one"]))
@@ -202,6 +202,7 @@ def test_batches_of_any_shape_are_a_loop(name, operations):
 
     single = jax.jit(everything)
     rows = [single(*jax.tree.map(operator.itemgetter(i), (y, xi, eta, sigma))) for i in range(6)]
+    looped = jax.tree.map(lambda *x: np.stack(x), *rows)
     for shape in SHAPES if operations == "one by one" else SHAPES[-1:]:
         count = int(np.prod(shape))
 
@@ -209,10 +210,9 @@ def test_batches_of_any_shape_are_a_loop(name, operations):
             return jnp.asarray(x[:count].reshape(shape + x.shape[1:]))
 
         batch = (everything if operations == "one by one" else single)(*jax.tree.map(reshaped, (y, xi, eta, sigma)))
-        looped = jax.tree.map(lambda *x: np.stack(x), *rows[:count])
-        for a, b in zip(jax.tree.leaves(batch), jax.tree.leaves(looped), strict=True):
-            assert a.shape == shape + b.shape[1:]
-            np.testing.assert_allclose(a, b.reshape(a.shape), rtol=4e-15, atol=4e-15)
+        expected = jax.tree.map(reshaped, looped)
+        chex.assert_trees_all_equal_shapes_and_dtypes(batch, expected)
+        chex.assert_trees_all_close(batch, expected, rtol=4e-15, atol=4e-15)
 
 
 @pytest.mark.float32

@@ -14,6 +14,7 @@ module.
 
 from __future__ import annotations
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -306,7 +307,7 @@ def assert_identity_gradients_finite(module, dtype):
     modes = (jax.jacfwd, jax.jacrev, jax.hessian)
     at_zero = jax.jit(lambda u: [derivative(functions.exp)(u) for derivative in modes])
     at_identity = jax.jit(lambda g: [derivative(loss)(g) for derivative in modes])
-    assert all(np.all(np.isfinite(leaf)) for leaf in (*at_zero(zero), *at_identity(identity)))
+    chex.assert_tree_all_finite((at_zero(zero), at_identity(identity)))
     along = jax.jit(jax.grad(lambda s: loss(functions.compose(identity, functions.exp(s)))))(zero)
     np.testing.assert_allclose(along, weights, rtol=16 * float(np.finfo(dtype).eps))
 
@@ -337,7 +338,7 @@ def test_log_at_pi_both_representatives(module, dtype):
     scale = np.max(np.abs(exact), axis=(1, 2), keepdims=True)
     for jacobian in jacobians:
         assert np.all(np.abs(np.asarray(jacobian) - exact) <= 64 * eps * scale)
-    assert all(np.all(np.isfinite(derivative)) for derivative in raw)
+    chex.assert_tree_all_finite(raw)
 
 
 @pytest.mark.float32

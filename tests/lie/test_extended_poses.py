@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -229,7 +230,7 @@ def test_derivatives_at_the_identity_are_finite(mode):
         return jnp.sum(weights * SE23.log(g)) + jnp.sum(SE23.log(g) ** 2)
 
     for function, at in ((SE23.exp, jnp.zeros(9)), (loss, SE23.identity(jnp.float64))):
-        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(jax.jit(mode(function))(at)))
+        chex.assert_tree_all_finite(jax.jit(mode(function))(at))
 
 
 def test_the_formulas_of_semidirect_are_the_closed_forms():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from functools import cache
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -222,12 +223,9 @@ def assert_a_loop(name, single, everything, shapes):
     for shape in shapes:
         count = int(np.prod(shape))
         batch = everything(*(jnp.asarray(x[:count].reshape(*shape, structure.dim)) for x in (u, v)))
-        assert jax.tree.structure(batch) == jax.tree.structure(looped)
-        for label, value in batch.items():
-            for a, b in zip(jax.tree.leaves(value), jax.tree.leaves(looped[label]), strict=True):
-                assert a.shape == shape + b.shape[1:] and a.dtype == np.float64, (label, shape)
-                expected = b[:count].reshape(a.shape)
-                np.testing.assert_allclose(a, expected, rtol=4e-15, atol=4e-15, err_msg=f"{label} {shape}")
+        expected = jax.tree.map(lambda x, n=count, shape=shape: x[:n].reshape(shape + x.shape[1:]), looped)
+        chex.assert_trees_all_equal_shapes_and_dtypes(batch, expected)
+        chex.assert_trees_all_close(batch, expected, rtol=4e-15, atol=4e-15)
 
 
 @PER_BATCHED
@@ -286,7 +284,7 @@ def test_random_is_on_the_group(name, dtype, key):
     g, one, back = drawn(key)
     assert all(leaf.shape[:2] == (3, 5) and leaf.dtype == dtype for leaf in jax.tree.leaves(g))
     single = jax.eval_shape(lambda key: group.random(key, (), dtype), key)
-    assert jax.tree.structure(single) == jax.tree.structure(group.identity(dtype))
+    chex.assert_trees_all_equal_structs(single, group.identity(dtype))
     assert difference(g, drawn(key)[0]) == 0
     assert difference(g, drawn(jax.random.fold_in(key, 1))[0]) > 0.01
     identity = jax.tree.map(lambda x: np.broadcast_to(x, (3, 5, *x.shape)), group.identity(dtype))

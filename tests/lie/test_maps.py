@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -182,14 +183,12 @@ def test_batches_of_any_shape_are_a_loop(name, operations):
         }
 
     single = jax.jit(everything)
-    rows = [single(a, b, s) for a, b, s in zip(u, v, fraction, strict=True)]
+    looped = jax.tree.map(lambda *x: np.stack(x), *map(single, u, v, fraction))
     for shape in SHAPES if operations == "one by one" else SHAPES[-1:]:
-        count = int(np.prod(shape))
         batch = (everything if operations == "one by one" else single)(*(shaped(x, shape) for x in (u, v, fraction)))
-        for label, value in batch.items():
-            looped = np.stack([row[label] for row in rows[:count]])
-            assert value.shape == shape + looped.shape[1:] and value.dtype == np.float64, (label, shape)
-            np.testing.assert_allclose(value, looped.reshape(value.shape), rtol=8e-15, atol=8e-15, err_msg=label)
+        expected = {label: shaped(x, shape) for label, x in looped.items()}
+        chex.assert_trees_all_equal_shapes_and_dtypes(batch, expected)
+        chex.assert_trees_all_close(batch, expected, rtol=8e-15, atol=8e-15)
 
     # one displacement for all fractions
     @jax.jit

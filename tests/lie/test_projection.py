@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,9 +46,8 @@ def test_elements_are_points_and_disturbed_ones_are_not(name, dtype):
     group, g = of(name, dtype)
     action = actions.LeftTranslation(group)
     action.check_point(g)
-    assert all(leaf.dtype == dtype for leaf in jax.tree.leaves(action.project(g)))
-    for before, after in zip(jax.tree.leaves(g), jax.tree.leaves(action.project(g)), strict=True):
-        np.testing.assert_allclose(after, before, rtol=0, atol=8 * np.finfo(dtype).eps)
+    chex.assert_trees_all_equal_dtypes(action.project(g), g)
+    chex.assert_trees_all_close(action.project(g), g, rtol=0, atol=8 * np.finfo(dtype).eps)
     off = disturbed(g, 0.02)
     with pytest.raises(ValueError, match=r"y: expected a point .* fails by .*action.project\(y\)"):
         action.check_point(off)
@@ -59,10 +59,8 @@ def test_projection_of_a_batch_is_a_loop(name):
     group, g = of(name)
     many = [disturbed(g, 0.02, seed) for seed in range(3)]
     together = group.project(jax.tree.map(lambda *x: jnp.stack(x), *many))
-    for i, one in enumerate(many):
-        alone = group.project(one)
-        for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
-            np.testing.assert_allclose(a[i], b, rtol=0, atol=1e-15)
+    alone = jax.tree.map(lambda *x: jnp.stack(x), *map(group.project, many))
+    chex.assert_trees_all_close(together, alone, rtol=0, atol=1e-15)
 
 
 def test_the_nearest_rotation_is_the_polar_factor():

@@ -3,6 +3,7 @@
 import inspect
 from dataclasses import replace
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -98,7 +99,7 @@ def test_no_joint_locked_is_the_same_machine():
     model = mimicking()
     same = model.lock([], model.neutral())
     assert same.topology == model.topology
-    jax.tree.map(np.testing.assert_array_equal, same, model)
+    chex.assert_trees_all_equal(same, model)
 
 
 def test_what_mimics_a_locked_joint_is_locked():

@@ -5,6 +5,7 @@ import pickle
 import re
 from dataclasses import replace
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -166,7 +167,7 @@ def test_records_and_pickles(make):
     again = from_record(json.dumps(json.loads(text)), numbers)
     for other in (again, pickle.loads(pickle.dumps(model))):
         assert other.topology == model.topology
-        jax.tree.map(np.testing.assert_array_equal, other, model)
+        chex.assert_trees_all_equal(other, model)
         assert fingerprint(other) == fingerprint(model)
         assert fingerprint_of_anything(other) == fingerprint_of_anything(model)
     assert ("loops" in numbers) == (model.loops is not None)

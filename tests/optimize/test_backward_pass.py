@@ -1,5 +1,6 @@
 """The backward pass against the linear-quadratic problem that it solves, made and solved apart."""
 
+import chex
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -49,9 +50,8 @@ def test_one_problem_and_a_batch_are_the_linear_quadratic_problem():
     for i in (0, 7):
         found, wanted = one(jax.tree.map(lambda y, i=i: y[i], ys), us[i])
         held += int(np.sum(~np.any(np.asarray(wanted[0]), axis=2)))
-        for a, b, c in zip(found, many, wanted, strict=True):
-            np.testing.assert_allclose(a, c, rtol=1e-9, atol=1e-10)
-            np.testing.assert_allclose(b[i], c, rtol=1e-9, atol=1e-10)
+        for each in (found, jax.tree.map(lambda x, i=i: x[i], many)):
+            chex.assert_trees_all_close(each, wanted, rtol=1e-9, atol=1e-10)
     assert held > 0
 
 
@@ -66,8 +66,7 @@ def test_the_parallel_way():
     )
     one, two = ways(ys, us)
     assert bool(one.definite) and int(one.bad_node) == -1
-    for a, b in zip(of(one), of(two), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
+    chex.assert_trees_all_close(of(one), of(two), rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.slow

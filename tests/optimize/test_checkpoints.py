@@ -3,8 +3,10 @@
 import itertools
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,10 +38,8 @@ def problem_of(name):
     return swing(20).replace(constraints=[LIMITS] if name == "augmented" else [])
 
 
-def equal(one, other):
-    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+# shapes and dtypes as well
+equal = partial(chex.assert_trees_all_equal, strict=True)
 
 
 class Stop:

@@ -1,5 +1,6 @@
 """Costs, conditions and inverse kinematics that keep solids apart, against closed forms of balls and segments."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -104,8 +105,7 @@ def test_costs_are_those_of_the_distances_of_balls():
     for each in (cost, own):
         found = each.linear(action, 0.0, y, None, None)
         right = Residual.linear(each, action, 0.0, y, None, None)
-        for a, b in zip(found, right, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-13)
+        chex.assert_trees_all_close(found, right, rtol=1e-7, atol=1e-13)
     far = y.at[0].set(3.0)
     assert float(cost.value(0.0, far, None, None)) == 0 and not np.any(jax.grad(cost.value, 1)(0.0, far, None, None))
 

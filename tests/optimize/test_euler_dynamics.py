@@ -1,5 +1,6 @@
 """The symplectic Euler step of machines against the equations of motion, and its derivatives against JAX's."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -91,13 +92,12 @@ def test_the_factored_transition_multiplies_like_its_matrices(machine, derivativ
 
     if alone:
         one = jax.jit(found)(y, V, H, v)
-        for a, w in zip(*map(jax.tree.leaves, (one, wanted)), strict=True):
-            np.testing.assert_allclose(a, w, rtol=0, atol=1e-11 * np.abs(F).max())
+        chex.assert_trees_all_close(one, wanted, rtol=0, atol=1e-11 * np.abs(F).max())
         return
     sizes = np.array([1.0, 2.0, -1.0])[:, None, None]
     batch = jax.jit(jax.vmap(found, (None, 0, 0, 0)))(y, sizes * V, sizes * H, sizes * v)
-    for each, w in zip(*map(jax.tree.leaves, (batch, wanted)), strict=True):
-        np.testing.assert_allclose(each, sizes * w, rtol=0, atol=2e-11 * np.abs(F).max())
+    right = jax.tree.map(lambda w: sizes * w, wanted)
+    chex.assert_trees_all_close(batch, right, rtol=0, atol=2e-11 * np.abs(F).max())
 
 
 def test_derivatives_are_those_of_the_step(machine, derivatives):

@@ -7,6 +7,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -72,9 +73,8 @@ def same(host, f, *args, launches=None, relative=1e-12):
     found = jax.jit(lambda *x: f(*x))(*args)
     with lgsim.llvm_lowering(False):
         right = jax.jit(lambda *x: f(*x))(*args)
-    assert jax.tree.structure(found) == jax.tree.structure(right)
+    chex.assert_trees_all_equal_shapes_and_dtypes(found, right)
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(right), strict=True):
-        assert a.shape == b.shape and a.dtype == b.dtype
         np.testing.assert_allclose(a, b, rtol=0, atol=relative * (1e-300 + np.max(np.abs(b), initial=0)))
     assert host.launches if launches is None else host.launches == launches, host.launches
 

@@ -51,9 +51,8 @@ def same(f, *args, calls=1, relative=None):
     with lgsim.llvm_lowering(False):
         right, none = compiled(f, *args)
     assert count >= calls and none == 0, (count, none)
-    assert jax.tree.structure(found) == jax.tree.structure(right)
+    chex.assert_trees_all_equal_shapes_and_dtypes(found, right)
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(right), strict=True):
-        assert a.shape == b.shape and a.dtype == b.dtype
         bound = ROUNDING[np.dtype(b.dtype)] if relative is None else relative
         np.testing.assert_allclose(a, b, rtol=0, atol=bound * (1e-300 + np.max(np.abs(b), initial=0)))
     return found
@@ -179,12 +178,10 @@ def test_every_kind_of_numbers():
     with lgsim.llvm_lowering(False):
         right, _ = compiled(jax.vmap(every_kind), x, flags, count)
     assert calls == 1
-    for a, b in zip(found, right, strict=True):
-        assert a.dtype == b.dtype and a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-300)
+    chex.assert_trees_all_equal_shapes_and_dtypes(found, right)
+    chex.assert_trees_all_close(found, right, rtol=1e-13, atol=1e-300)
     single = every_kind(x[0], flags[0], count[0])
-    for a, b in zip(single, right, strict=True):
-        np.testing.assert_allclose(a, b[0], rtol=1e-13)
+    chex.assert_trees_all_close(single, jax.tree.map(lambda b: b[0], right), rtol=1e-13)
 
 
 def test_linear_functions_are_transposed():

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,8 +55,7 @@ def test_derivatives_are_those_of_the_function():
     by = [partial(loss, straight_line), partial(loss, lambda f: f)]
     for derive in (jax.grad, jax.jacfwd, jax.hessian):
         found, right = (jax.jit(jax.vmap(derive(f, argnums=(0, 1)), (0, None)))(x, scale) for f in by)
-        for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(right), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
+        chex.assert_trees_all_close(found, right, rtol=1e-13, atol=1e-14)
 
 
 def test_a_rule_whose_value_is_a_program_beside_a_function_that_is_none():
@@ -80,8 +80,7 @@ def test_a_rule_whose_value_is_a_program_beside_a_function_that_is_none():
 
     x = jnp.linspace(0, 1, 40).reshape(5, 8)
     found, right = (jax.jit(lambda x, g=g: jax.jvp(jax.vmap(g), (x,), (x + 1,)))(x) for g in (twice, plain))
-    for a, b in zip(found, right, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+    chex.assert_trees_all_close(found, right, rtol=1e-12, atol=1e-13)
 
 
 def untaken():
@@ -106,7 +105,7 @@ def test_what_is_no_program_stays_as_it_is(name):
     found, count = compiled(jax.vmap(straight_line(f), (0, None)), x, scale)
     right = jax.jit(jax.vmap(f, (0, None)))(x, scale)
     assert count == 0
-    jax.tree.map(np.testing.assert_array_equal, found, right)
+    chex.assert_trees_all_equal(found, right)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import re
 import sys
 from dataclasses import replace
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -142,8 +143,7 @@ def test_with_the_check_all_derivatives_stay_and_without_it_nothing_is_left():
         slopes = jax.vmap(jax.grad(f, (0, 1)), (0, None))(jnp.array([[0.3], [0.4]]), rod)
         return slopes, jax.jvp(lambda q: f(q, rod), (jnp.array([0.3]),), (jnp.ones(1),))
 
-    ours, right = (jax.tree.leaves(jax.jit(all_of, static_argnums=0)(check)) for check in (True, False))
-    for one, other in zip(ours, right, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    ours, right = (jax.jit(all_of, static_argnums=0)(check) for check in (True, False))
+    chex.assert_trees_all_close(ours, right, rtol=1e-12, atol=1e-12)
     text = [str(jax.make_jaxpr(jax.grad(loss), static_argnums=2)(jnp.ones(1), rod, check)) for check in (True, False)]
     assert all(word in text[0] and word not in text[1] for word in ("debug_callback", "lgsim_probe_gradient"))

@@ -1,5 +1,6 @@
 """Force plates and foot switches against weights, levers and the law."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -66,7 +67,7 @@ def test_a_plate_without_a_load_has_finite_slopes():
     found = sensors.force_plate(model, ["sole", "bump"], q, v)
     assert all(np.all(np.asarray(x) == 0) for x in found)
     slopes = jax.jacfwd(lambda q, v: sensors.force_plate(model, "sole", q, v), argnums=(0, 1))(q, v)
-    assert all(np.isfinite(x).all() for x in jax.tree.leaves(slopes))
+    chex.assert_tree_all_finite(slopes)
 
 
 def test_several_contacts_add_up_and_batches_keep_their_shape():

@@ -302,7 +302,8 @@ def test_a_motor_without_given_limits(none):
         at = jnp.array([v])
         for limits, expected in (((2.0, none), 2.0), ((none, 4.0), 10.0), ((none, none), 10.0)):
             value, slopes = both(at, *(jnp.array([x]) for x in limits))
-            assert value == expected and all(np.isfinite(slope).all() for slope in slopes)
+            assert value == expected
+            chex.assert_tree_all_finite(slopes)
         # half of the effort is left at half of the speed, and it falls by effort/velocity
         value, slopes = both(jnp.array([2.0]), jnp.array([2.0]), jnp.array([4.0]))
         np.testing.assert_allclose([value, slopes[0][0], slopes[1][0]], [1.0, -0.5, 0.5], rtol=1e-14)

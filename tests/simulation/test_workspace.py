@@ -1,5 +1,6 @@
 """Workspace control against dense inverse dynamics by Pinocchio, and the second-order systems of its gains."""
 
+import chex
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -207,7 +208,7 @@ def test_gradients_by_every_leaf_and_maps_over_gains():
         return weights @ law(0.0, q, v, model)
 
     (gradient, _, by_v), eps = jax.grad(value, (0, 1, 2))(numbers, q, v), 1e-5
-    assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(gradient))
+    chex.assert_tree_all_finite(gradient)
     leaves, tree = jax.tree.flatten(numbers)
     rng = np.random.default_rng(6)
     for i, leaf in enumerate(leaves):

@@ -3,6 +3,7 @@
 import errno
 import itertools
 
+import chex
 import numpy as np
 import pytest
 
@@ -23,11 +24,6 @@ def advance(state):
 
 def done(state):
     return int(state[0]) >= LENGTH
-
-
-def equal(one, other):
-    for a, b in zip(one, other, strict=True):
-        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +61,11 @@ def test_progress_sees_the_states_around_each_chunk(whole):
     seen = []
     state, interrupted = run_in_chunks(START, advance, done, progress=lambda *pair: seen.append(pair))
     assert not interrupted
-    equal(state, whole[-1])
+    chex.assert_trees_all_equal(state, whole[-1])
     assert len(seen) == LENGTH
     for (before, after), one, other in zip(seen, whole[:-1], whole[1:], strict=True):
-        equal(before, one)
-        equal(after, other)
+        chex.assert_trees_all_equal(before, one)
+        chex.assert_trees_all_equal(after, other)
 
 
 @pytest.mark.parametrize("call", range(1, LENGTH + 1))
@@ -85,24 +81,24 @@ def test_interrupted_anywhere_the_state_is_whole_and_goes_on_to_the_same(place, 
     finished = call - (place == "advance")
     # what comes after the last chunk is done
     assert interrupted == (finished < LENGTH)
-    equal(state, whole[finished])
-    equal(file(path).read(START), whole[finished])
+    chex.assert_trees_all_equal(state, whole[finished])
+    chex.assert_trees_all_equal(file(path).read(START), whole[finished])
     shown = []
     state, interrupted = run_in_chunks(
         START, advance, done, progress=lambda before, after: shown.append(int(after[0])), checkpoint=file(path)
     )
     assert not interrupted and shown == list(range(finished + 1, LENGTH + 1))
-    equal(state, whole[-1])
+    chex.assert_trees_all_equal(state, whole[-1])
 
 
 @pytest.mark.parametrize("error", [ValueError("of a user"), SystemExit(3)])
 def test_errors_go_through_and_what_was_done_is_kept(error, whole, path):
     with pytest.raises(type(error)):
         run_in_chunks(START, advance, done, progress=Raise(error, 3), checkpoint=file(path, every=1e9))
-    equal(file(path).read(START), whole[3])
+    chex.assert_trees_all_equal(file(path).read(START), whole[3])
     with pytest.raises(type(error)):
         run_in_chunks(START, Raise(error, 2, advance), done, checkpoint=file(path, every=1e9))
-    equal(file(path).read(START), whole[4])
+    chex.assert_trees_all_equal(file(path).read(START), whole[4])
 
 
 def test_an_error_in_the_first_chunk_leaves_no_file(path):
@@ -115,7 +111,7 @@ def test_what_is_done_is_not_done_again(whole, path):
     run_in_chunks(START, advance, done, checkpoint=file(path))
     state, interrupted = run_in_chunks(START, Raise(AssertionError, 1), done, checkpoint=file(path))
     assert not interrupted
-    equal(state, whole[-1])
+    chex.assert_trees_all_equal(state, whole[-1])
 
 
 def test_written_now_and_then_and_at_the_end(path, monkeypatch):
@@ -146,9 +142,9 @@ def test_a_full_disk_leaves_the_file_before_it_whole(whole, path, tmp_path, monk
             run_in_chunks(START, advance, done, checkpoint=file(path))
         assert found.value.errno == errno.ENOSPC and found.value.filename == str(path)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
-    equal(file(path).read(START), whole[2])
+    chex.assert_trees_all_equal(file(path).read(START), whole[2])
     state, _ = run_in_chunks(START, advance, done, checkpoint=file(path))
-    equal(state, whole[-1])
+    chex.assert_trees_all_equal(state, whole[-1])
 
 
 def _raise(error):
@@ -162,14 +158,14 @@ def test_interrupted_while_it_writes(whole, path, tmp_path, monkeypatch):
         patch.setattr(files.os, "replace", Raise(KeyboardInterrupt, 2, replace))
         state, interrupted = run_in_chunks(START, advance, done, checkpoint=file(path))
     assert interrupted
-    equal(state, whole[2])
-    equal(file(path).read(START), whole[2])
+    chex.assert_trees_all_equal(state, whole[2])
+    chex.assert_trees_all_equal(file(path).read(START), whole[2])
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "replace", lambda *names: _raise(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run_in_chunks(START, advance, done, checkpoint=file(path))
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
-    equal(file(path).read(START), whole[2])
+    chex.assert_trees_all_equal(file(path).read(START), whole[2])
 
 
 def test_a_state_without_arrays(path):

@@ -10,7 +10,7 @@ import json
 import shutil
 from pathlib import Path
 
-import jax
+import chex
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -93,11 +93,6 @@ def file(tmp_path):
     return lambda name: Path(shutil.copy(FILES / name, tmp_path))
 
 
-def close(one, other, **tolerance):
-    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
-        np.testing.assert_allclose(a, b, **tolerance)
-
-
 @pytest.mark.parametrize("name", json.loads((FILES / "marks.json").read_text()))
 def test_fingerprints_are_those_of_the_format(name):
     assert fingerprint_1(INPUTS[name]) == json.loads((FILES / "marks.json").read_text())[name]
@@ -117,7 +112,8 @@ def test_a_trajectory(file):
     motion = Trajectory.load(file("trajectory.npz"))
     assert (motion.method, motion.dt, motion.result, motion.version) == ("MK4", 0.01, "", "0.1.0")
     again = simulate(motion.model, motion.q[0], motion.v[0], duration=0.1, dt=0.01)
-    close([motion.time, motion.q, motion.v, motion.tau], [again.time, again.q, again.v, again.tau], atol=1e-12)
+    one, other = ((each.time, each.q, each.v, each.tau) for each in (motion, again))
+    chex.assert_trees_all_close(one, other, rtol=1e-7, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -130,7 +126,8 @@ def test_a_solution_goes_on(file):
         solve(problem(0.5), solver=SOLVER, checkpoint=path)
     found = solve(problem(), solver=SOLVER, progress=more.append, checkpoint=path)
     assert [row.number for row in more] == [row.number for row in rows][2:]
-    close([found.us, found.ys, found.cost], [whole.us, whole.ys, whole.cost], rtol=1e-9, atol=1e-9)
+    one, other = ((each.us, each.ys, each.cost) for each in (found, whole))
+    chex.assert_trees_all_close(one, other, rtol=1e-9, atol=1e-9)
     # what it leaves is a file of today
     with np.load(path) as kept:
         assert kept["about"][0] == "lgsim checkpoint 2"
@@ -153,7 +150,7 @@ def test_a_fit_goes_on(file):
         identify.fit(given[0], samples, identify.TorqueFit(max_iterations=21, lags=0), checkpoint=path)
     found = identify.fit(*given, progress=more.append, checkpoint=path)
     assert [row.number for row in more] == [row.number for row in rows][2:]
-    close(found.estimate, whole.estimate, rtol=1e-6, atol=1e-9)
+    chex.assert_trees_all_close(found.estimate, whole.estimate, rtol=1e-6, atol=1e-9)
 
 
 def test_a_study_is_read_and_another_one_is_refused(tmp_path):

@@ -38,7 +38,7 @@ print(json.dumps(program.compile()(model, q, v, tau).tolist()))
 # XLA's CPU back end ended the process ("slice_to_buffer_table_index") where a marked call had an operand without use or
 # without entries; each case is a program that had one, and is compared with the function itself.
 CASES = """
-import jax, jax.numpy as jnp
+import chex, jax, jax.numpy as jnp
 jax.config.update("jax_enable_x64", True)
 from lgsim.xla import batch_last, fusion_barrier, native_call
 x, y, empty, whole = jnp.arange(1.0, 4.0), jnp.full(3, 2.0), jnp.zeros((0, 3)), jnp.arange(3)
@@ -52,9 +52,8 @@ def through(f):
 def same(name, f, g, *args):
     print(name, flush=True)
     found, right = jax.jit(f)(*args), g(*args)
-    assert jax.tree.structure(found) == jax.tree.structure(right)
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(right)):
-        assert a.shape == b.shape and a.dtype == b.dtype and bool(jnp.allclose(a, b, rtol=1e-14, atol=1e-15)), (a, b)
+    chex.assert_trees_all_equal_shapes_and_dtypes(found, right)
+    chex.assert_trees_all_close(found, right, rtol=1e-14, atol=1e-15)
 
 functions = {
     "uses both": lambda x, y: x * jnp.sin(y),

@@ -1,5 +1,6 @@
 """Loops with the batch last against JAX's own loop: values, batches of batches, derivatives in both modes."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,10 +31,8 @@ def by_jax(scale, shift, start, xs, reverse):
 
 
 def same(f, *args, atol=1e-14):
-    found, wanted = (jax.tree.leaves(jax.jit(lambda *args, way=way: f(way, *args))(*args)) for way in WAYS)
-    assert len(found) == len(wanted)
-    for a, b in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=atol)
+    found, wanted = (jax.jit(lambda *args, way=way: f(way, *args))(*args) for way in WAYS)
+    chex.assert_trees_all_close(found, wanted, rtol=0, atol=atol)
 
 
 WAYS = by_scan_last, by_jax

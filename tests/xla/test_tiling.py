@@ -1,5 +1,6 @@
 """Batches in tiles are batches."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,10 +22,8 @@ def states(length, seed=0):
 
 
 def equal(found, right):
-    assert jax.tree.structure(found) == jax.tree.structure(right)
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(right), strict=True):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_allclose(a, b, rtol=1e-15)
+    chex.assert_trees_all_equal_shapes_and_dtypes(found, right)
+    chex.assert_trees_all_close(found, right, rtol=1e-15)
 
 
 @pytest.mark.parametrize("length", [1, 3, 4, 5, 8, 11])

@@ -1,5 +1,6 @@
 """Loops of unknown length with the batch last against JAX's own loop, and the choice between trees."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,11 +25,9 @@ WAYS = while_last, jax.lax.while_loop
 
 
 def same(f, *args):
-    found, wanted = (jax.tree.leaves(jax.jit(lambda *args, way=way: f(way, *args))(*args)) for way in WAYS)
-    assert len(found) == len(wanted)
-    for a, b in zip(found, wanted, strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_allclose(a, b, rtol=1e-13)
+    found, wanted = (jax.jit(lambda *args, way=way: f(way, *args))(*args) for way in WAYS)
+    chex.assert_trees_all_equal_dtypes(found, wanted)
+    chex.assert_trees_all_close(found, wanted, rtol=1e-13)
 
 
 def test_one_loop():
@@ -100,8 +99,8 @@ def test_the_choice_between_trees():
     y = jax.tree.map(lambda leaf: -leaf, x)
     alone = where_last(jnp.array(True), x, y)
     batch = jax.vmap(where_last, (0, None, None))(jnp.array([True, False]), x, y)
-    jax.tree.map(np.testing.assert_array_equal, alone, x)
-    jax.tree.map(np.testing.assert_array_equal, batch, jax.tree.map(lambda a, b: jnp.stack([a, b]), x, y))
+    chex.assert_trees_all_equal(alone, x)
+    chex.assert_trees_all_equal(batch, jax.tree.map(lambda a, b: jnp.stack([a, b]), x, y))
 
 
 def test_a_step_that_gives_numbers_known_beforehand():

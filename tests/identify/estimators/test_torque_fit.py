@@ -1,5 +1,6 @@
 """What TorqueFit recovers of small machines, alone and many at once, with outliers, gaps and single precision."""
 
+import chex
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -142,8 +143,7 @@ def test_compressed_and_streamed_records_say_the_same(unknowns, many):
             for e in (fast, slow)
         ]
 
-    for one, other in zip(*(jax.tree.leaves(x) for x in both(0.3 * X + 0.1, many[1]["noisy"])), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+    chex.assert_trees_all_close(*both(0.3 * X + 0.1, many[1]["noisy"]), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Recordings: shapes, weights, pieces, splits, files."""
 
+import chex
 import numpy as np
 import pytest
 
@@ -23,11 +24,7 @@ def small():
 
 
 def same(a, b):
-    assert a.channels.keys() == b.channels.keys()
-    np.testing.assert_array_equal(a.time, b.time)
-    for name in a.channels:
-        np.testing.assert_array_equal(a.weights[name], b.weights[name])
-        np.testing.assert_array_equal(a.channels[name], b.channels[name])
+    chex.assert_trees_all_equal((a.time, a.weights, a.channels), (b.time, b.weights, b.channels))
 
 
 def test_weights_are_one_where_there_is_a_number(small):
