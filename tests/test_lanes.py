@@ -91,7 +91,7 @@ def test_checks_run_both_lanes_and_leave_nothing_out():
 
 def test_every_bound_of_the_extras_counts_once_and_the_highest_of_several():
     lowest = bounds.bounds(list(lane.EXTRAS))
-    assert lowest["scipy"] == "1.15" and lowest["jax"] == "0.6.0" and {"diffrax", "ray", "pin", "sphinx"} <= set(lowest)
+    assert lowest["scipy"] == "1.15" and lowest["jax"] == "0.6.2" and {"diffrax", "ray", "pin", "sphinx"} <= set(lowest)
     extras = bounds.PROJECT["optional-dependencies"]
     listed = [each for name in extras if name != "cuda-aot" for each in extras[name]] + bounds.PROJECT["dependencies"]
     assert {each.partition(">=")[0].partition("[")[0] for each in listed} - {"lgsim"} == set(lowest)
