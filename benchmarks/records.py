@@ -323,7 +323,7 @@ def lanes(folder: Path = harness.RESULTS / "lanes") -> str:
         except (ValueError, KeyError, TypeError) as error:
             raise RecordError(f"{path}: is no record of a lane: {error!r}") from None
     if not columns:
-        raise RecordError(f"{folder}: has no record of a lane; `make oldest RECORD=1` writes one")
+        return "No lane has a record yet; `make oldest newest RECORD=1` writes them.\n"
     first = ["", "run on", "state", "Python", "jax", "jaxlib"]
     names = first + sorted({name for column in columns for name in column} - set(first), key=str.lower)
     rows = [[name, *(column.get(name, "-") for column in columns)] for name in names]

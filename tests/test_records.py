@@ -152,8 +152,7 @@ def test_marks_that_nothing_fills_are_refused(known):
 
 
 def test_versions_of_the_lanes_stand_in_one_table(tmp_path):
-    with pytest.raises(records.RecordError, match="no record of a lane; `make oldest RECORD=1`"):
-        records.lanes(tmp_path)
+    assert records.lanes(tmp_path).startswith("No lane has a record yet")
     oldest = {"lane": "oldest", "date": "2026-01-02", "failed": [], "versions": {"jax": "0.6.0", "Python": "3.11.7"}}
     newest = oldest | {"lane": "newest", "failed": ["demo", "tests"], "versions": {"jax": "0.12.0", "lxml": "6.1"}}
     for content in (newest, oldest):
