@@ -134,6 +134,33 @@ def _power(b: Builder, equation: Any) -> Scalar:
     return lambda x, y: b("pow", x, y)
 
 
+def _binary_logarithm(b: Builder, equation: Any) -> Scalar:
+    return lambda x: b("mul", b("log", x), b.constant(b.kind(x), _BINARY))
+
+
+_BINARY = 1.4426950408889634  # 1 / ln 2
+
+
+def _one_minus_square(b: Builder, equation: Any) -> Scalar:
+    def product(x: int) -> int:
+        one = b.constant(b.kind(x), 1)
+        return b("mul", b("add", one, x), b("sub", one, x))
+
+    return product
+
+
+def _polynomial(b: Builder, equation: Any) -> Scalar:
+    """By Horner's rule, from the last coefficient on."""
+
+    def value(x: int, *coefficients: int) -> int:
+        *rest, total = coefficients
+        for coefficient in reversed(rest):
+            total = b("add", b("mul", total, x), coefficient)
+        return total
+
+    return value
+
+
 def _function(op: str) -> Callable[[Builder, Any], Scalar]:
     def made(b: Builder, equation: Any) -> Scalar:
         if getattr(parameters(equation).get("accuracy"), "value", None) is not None:
@@ -155,6 +182,8 @@ ELEMENTWISE: dict[str, Callable[[Builder, Any], Scalar]] = {
     "convert_element_type": _convert, "bitcast_convert_type": _bitcast, "select_n": _select, "square": _square,
     "integer_pow": _integer_power, "rsqrt": _inverse_root, "is_finite": _is_finite, "logistic": _logistic,
     "round": _round, "clamp": _clamp, "pow": _power,
+    # primitives since JAX 0.12, which wrote them by others before
+    "log2": _binary_logarithm, "one_minus_square": _one_minus_square, "polynomial": _polynomial,
 }  # fmt: skip
 """``rule(builder, equation)`` by the primitive's name gives a function of scalar values.
 

@@ -108,6 +108,22 @@ ON_PLAIN = {
     **{name: getattr(jnp, name) for name in IN_ORDER},
 }
 # fmt: on
+
+
+# of what has a slope, those whose derivatives have other primitives than they
+SMOOTH = (
+    "sqrt square reciprocal exp exp2 expm1 log log1p log2 log10 sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh"
+    " arccosh arctanh cbrt sinc"
+).split()
+
+
+@pytest.mark.parametrize("name", [*SMOOTH, *OF_NETWORKS, "rsqrt", "logistic"])
+def test_derivatives_are_programs(name):
+    """One for which JAX has a primitive without a rule would go to XLA without a word."""
+    f = getattr(jnp, name, None) or getattr(lax, name, None) or getattr(jax.nn, name)
+    x = jnp.asarray(PLAIN[:4])
+    slope = jax.grad(lambda x: jnp.sum(f(x)))
+    read(lambda x: (slope(x), jax.jvp(f, (x,), (x,)), jax.jvp(slope, (x,), (x,))), x)
 FUNCTIONS = {
     **{name: getattr(jnp, name) for name in OF_ENTRIES},
     **{name: lambda x, name=name: getattr(jnp, name)(x, jnp.roll(x, 1)) for name in OF_TWO},
