@@ -28,7 +28,7 @@ from lgsim.dynamics.discrete.displacement import without_whole_turns
 from lgsim.dynamics.discrete.rotation_maps import QUATERNION, RotationMap, rotation_map
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.integrators.compositions import ThetaScheme, suzuki, theta_scheme
-from lgsim.integrators.method import Field, ImplicitMethod
+from lgsim.integrators.method import Field, ImplicitMethod, Number
 from lgsim.integrators.newton import Newton
 from lgsim.lie.action import Action
 from lgsim.multibody.loops.refusal import refuse_loops
@@ -273,7 +273,7 @@ class _Search(NamedTuple):
 
 
 def _search(
-    kind: RotationMap, by: tuple[Model, Array, Array, Array], guess: Array, smallest: Array, tolerance: float,
+    kind: RotationMap, by: tuple[Model, Array, Array, Array], guess: Array, smallest: Array, tolerance: Number,
     found: _Search,
 ) -> _Search:  # fmt: skip
     """More iterations from the guess where ``found`` has not converged: each change is halved until the next one or
