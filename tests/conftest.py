@@ -8,6 +8,7 @@ in a process that never touched JAX's settings, and only the tests that are mark
 import gc
 import os
 import zlib
+from importlib.metadata import version
 from pathlib import Path
 
 import hypothesis
@@ -43,7 +44,9 @@ def pytest_configure(config):
     jax.config.update("jax_enable_x64", not config.getoption("--float32"))
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_numpy_dtype_promotion", "strict")
-    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+    if tuple(map(int, version("jaxlib").split(".")[:3])) < (0, 7, 2):
+        jax.config.update("jax_enable_compilation_cache", False)  # as lgsim.cli.files says
+    elif not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         jax.config.update("jax_compilation_cache_dir", str(CACHE))
         # small programs too: half of what compiles is a single operation that other files and the other worker need
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

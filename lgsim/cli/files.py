@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import jax
@@ -22,6 +23,9 @@ from lgsim.scenarios.trajectory_file import read_trajectory
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import counted, one_line
 
+CACHES = (0, 7, 2)
+"""The jaxlib from which on programs that were kept compute what they did."""
+
 
 def configure_jax() -> None:
     """Let JAX make arrays of float64, where the dtype of a machine decides, and run programs in the calling thread.
@@ -34,8 +38,13 @@ def configure_jax() -> None:
 
 
 def keep_compiled() -> None:
-    """Let JAX keep all that it compiles in the user's cache, unless a place is set already."""
-    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
+    """Let JAX keep all that it compiles in the user's cache, unless a place is set already.
+
+    Before jaxlib 0.7.2 programs that come from there may compute something else on a CPU (0.6.0 does): none are kept.
+    """
+    if tuple(map(int, version("jaxlib").split(".")[:3])) < CACHES:
+        jax.config.update("jax_enable_compilation_cache", False)
+    elif getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lgsim" / "jax"))
         # a command runs dozens of small programs, which together take seconds
