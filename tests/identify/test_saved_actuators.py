@@ -14,6 +14,7 @@ from lgsim.identify.unknowns.actuator_blocks import ActuatorParameter
 from lgsim.identify.unknowns.body_blocks import Masses
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
+from lgsim.xla import strongly_typed
 from tests.identify import arms
 
 
@@ -39,7 +40,7 @@ def test_actuators_come_back_as_they_were():
     record, arrays = to_record(made)
     assert "actuators.terms.0.stages.2.ratio" in arrays and arrays["actuators.terms.0.stages.2.ratio"].shape == (2,)
     again = from_record(record, arrays)
-    assert bool(eqx.tree_equal(made, again)) and again.terms[0].stages[0].longest == 3
+    assert bool(eqx.tree_equal(*strongly_typed((made, again)))) and again.terms[0].stages[0].longest == 3
     assert again.terms[0].stages[1].inductance is None and again.terms[1].names == ("extra",)
 
 
@@ -55,7 +56,7 @@ class Spring(lgsim.actuators.Stage):
 def test_stages_of_ones_own_come_back_where_their_class_is_known():
     made = Actuators(Transmission.of_joints(arms.planar()), Spring(stiffness=3.0))
     record, arrays = to_record(made)
-    assert bool(eqx.tree_equal(made, from_record(record, arrays)))
+    assert bool(eqx.tree_equal(*strongly_typed((made, from_record(record, arrays)))))
     record["fields"]["stages"]["tuple"][0]["class"] = "robots.springs.Spring"
     with pytest.raises(MissingStage, match=r"there is no robots\.springs\.Spring here; import the module"):
         from_record(record, arrays)
@@ -74,7 +75,7 @@ def test_the_file_of_a_fit_holds_the_plants_actuators(tmp_path):
     moved = type(found)(unknowns, moved, found.samples)
     path = moved.save(tmp_path / "fit.npz")
     loaded = load_plant(path)
-    assert bool(eqx.tree_equal(loaded.actuators, moved.plant.actuators))
+    assert bool(eqx.tree_equal(*strongly_typed((loaded.actuators, moved.plant.actuators))))
     np.testing.assert_allclose(loaded.actuators.terms[0].stages[2].ratio, [55.0, 75.0])
     np.testing.assert_array_equal(np.load(path)["starts"], starts)
     plain = Parameters(Plant(model), [Masses()])
