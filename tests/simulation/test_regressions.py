@@ -9,6 +9,7 @@ import pytest
 import lgsim
 from lgsim.multibody import joints
 from lgsim.simulation import controls, rollout
+from lgsim.xla.jax_internals import loop_counts
 from tests.dynamics.machines import close
 from tests.formats.robots import FILES, FOLDER
 from tests.multibody import trees
@@ -137,8 +138,8 @@ def scans(jaxpr, length):
     """The arrays that each loop of that length carries, in the order of the program, loops inside of it too."""
     for equation in jaxpr.eqns:
         if equation.primitive.name == "scan" and equation.params["length"] == length:
-            start = equation.params["num_consts"]
-            yield [x.shape for x in equation.params["jaxpr"].in_avals[start : start + equation.params["num_carry"]]]
+            start, carry = loop_counts(equation)
+            yield [x.shape for x in equation.params["jaxpr"].in_avals[start : start + carry]]
         for inner in jax.tree.leaves(equation.params, is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")):
             if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
                 yield from scans(getattr(inner, "jaxpr", inner), length)
