@@ -44,7 +44,7 @@ def pytest_configure(config):
     jax.config.update("jax_enable_x64", not config.getoption("--float32"))
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_numpy_dtype_promotion", "strict")
-    if tuple(map(int, version("jaxlib").split(".")[:3])) < (0, 7, 2):
+    if tuple(map(int, version("jaxlib").split(".")[:3])) < (0, 8, 0):
         jax.config.update("jax_enable_compilation_cache", False)  # as lgsim.cli.files says
     elif not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         jax.config.update("jax_compilation_cache_dir", str(CACHE))

@@ -23,7 +23,7 @@ from lgsim.scenarios.trajectory_file import read_trajectory
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import counted, one_line
 
-CACHES = (0, 7, 2)
+CACHES = (0, 8, 0)
 """The jaxlib from which on programs that were kept compute what they did."""
 
 
@@ -40,7 +40,7 @@ def configure_jax() -> None:
 def keep_compiled() -> None:
     """Let JAX keep all that it compiles in the user's cache, unless a place is set already.
 
-    Before jaxlib 0.7.2 programs that come from there may compute something else on a CPU (0.6.0 does): none are kept.
+    Before jaxlib 0.8.0 programs that come from there may compute something else on a CPU (0.6.0 does): none are kept.
     """
     if tuple(map(int, version("jaxlib").split(".")[:3])) < CACHES:
         jax.config.update("jax_enable_compilation_cache", False)
