@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import Tracer
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
@@ -37,7 +38,7 @@ class Newton(eqx.Module):
     def __check_init__(self) -> None:
         if self.iterations < 2:
             raise ValueError(f"iterations: expected at least 2, got {self.iterations}")
-        if isinstance(self.tolerance, float | int) and not self.tolerance > 0:
+        if self.tolerance is not None and not isinstance(self.tolerance, Tracer) and not self.tolerance > 0:
             raise ValueError(f"tolerance: expected a positive number or None, got {self.tolerance}")
 
     def largest_residual(self, dtype: DTypeLike) -> float | Float[Array, ""]:

@@ -67,7 +67,12 @@ def read_once(closed: Any) -> Program | None:
     kept = None if entry is None else read_entry(entry)
     if kept is not None:
         with suppress(Exception):  # what another version wrote, or what only looks like an entry, is read anew
-            return None if kept == _NONE else Program.from_bytes(kept)
+            if kept == _NONE:
+                return None
+            program = Program.from_bytes(kept)
+            ports = _ports(program.inputs), _ports(program.outputs)
+            if ports == (_kinds(closed.in_avals), _kinds(closed.out_avals)):
+                return program
     try:
         program = read_jaxpr(closed, MOST)
     except NotAProgram:
@@ -75,6 +80,14 @@ def read_once(closed: Any) -> Program | None:
     if entry is not None:
         write_entry(entry, _NONE if program is None else program.to_bytes())
     return program
+
+
+def _ports(ports: Sequence[Port]) -> list[tuple[str, tuple[int, ...]]]:
+    return [(port.kind, tuple(port.shape)) for port in ports]
+
+
+def _kinds(avals: Sequence[Any]) -> list[tuple[str, tuple[int, ...]]]:
+    return [(aval.dtype.name, tuple(aval.shape)) for aval in avals]
 
 
 class _Read:

@@ -379,6 +379,8 @@ def test_bad_schemes():
         Newton(1)
     with pytest.raises(ValueError, match="tolerance"):
         Newton(tolerance=0.0)
+    with pytest.raises(ValueError, match="tolerance"):
+        Newton(tolerance=jnp.asarray(-1e-9))
     assert suzuki(suzuki(with_adjoint(theta_scheme(0)))).order == 6
     assert triple_jump(with_adjoint(theta_scheme(0.3))).symmetric and not theta_scheme(0.3).symmetric
 

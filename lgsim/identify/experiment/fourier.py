@@ -8,6 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
@@ -37,7 +38,7 @@ class Fourier(eqx.Module):
     harmonics: int = eqx.field(static=True, default=5)
 
     def __check_init__(self) -> None:
-        if isinstance(self.period, float | int) and not self.period > 0:
+        if not isinstance(self.period, Tracer) and not self.period > 0:
             raise ValueError(f"period: expected a positive time in s, got {self.period}")
         if self.harmonics < 3:
             raise ValueError(f"harmonics: expected at least 3, so that a rest is possible, got {self.harmonics}")
