@@ -30,18 +30,25 @@ def code_cells(notebook):
     return [(f"{notebook.name} cell {n}", "".join(cell["source"])) for n, cell in enumerate(cells, start=1)]
 
 
-def run(notebook, folder):
-    cells = code_cells(notebook)
-    assert cells, f"{notebook.name} has no code cell"
+@pytest.fixture
+def run(pytestconfig):
+    """Runs a notebook in a folder; what pytest is told to ignore by -W is ignored there too."""
     # a figure that Agg cannot show is the one thing that differs from a reader's screen
-    quiet = ["-W", "error", "-W", "ignore:FigureCanvasAgg is non-interactive:UserWarning"]
-    return subprocess.run(
-        [sys.executable, *quiet, "-c", f"CELLS = {cells!r}{RUNNER}"],
-        cwd=folder,
-        env={**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    told = ["error", "ignore:FigureCanvasAgg is non-interactive:UserWarning"]
+    told += pytestconfig.getoption("pythonwarnings") or []
+
+    def run(notebook, folder):
+        cells = code_cells(notebook)
+        assert cells, f"{notebook.name} has no code cell"
+        return subprocess.run(
+            [sys.executable, *(f"-W{each}" for each in told), "-c", f"CELLS = {cells!r}{RUNNER}"],
+            cwd=folder,
+            env={**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
+
+    return run
 
 
 def write(notebook, *cells):
@@ -74,7 +81,7 @@ each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: 
 
 @pytest.mark.slow
 @each_notebook
-def test_notebook_runs_and_writes_no_file(notebook, tmp_path):
+def test_notebook_runs_and_writes_no_file(notebook, run, tmp_path):
     done = run(notebook, tmp_path)
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.iterdir())
@@ -99,14 +106,14 @@ def test_notebook_is_linked_from_a_page(notebook):
     assert any(f"notebooks/{notebook.name}" in page.read_text(encoding="utf-8") for page in pages)
 
 
-def test_cells_share_a_namespace_and_errors_name_notebook_and_cell(tmp_path):
+def test_cells_share_a_namespace_and_errors_name_notebook_and_cell(run, tmp_path):
     page = write(tmp_path / "page.ipynb", "x = 1", "y = x\n\nassert y == 2, 'so'", "print('not reached')")
     done = run(page, tmp_path)
     assert done.returncode == 1 and "not reached" not in done.stdout
     assert 'File "page.ipynb cell 2", line 3' in done.stderr and "AssertionError: so" in done.stderr
 
 
-def test_a_warning_fails_but_showing_a_figure_does_not(tmp_path):
+def test_a_warning_fails_but_showing_a_figure_does_not(run, tmp_path):
     figure = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
     page = write(tmp_path / "page.ipynb", figure, "import warnings\nwarnings.warn('look out')")
     done = run(page, tmp_path)
@@ -114,6 +121,6 @@ def test_a_warning_fails_but_showing_a_figure_does_not(tmp_path):
     assert 'File "page.ipynb cell 2", line 2' in done.stderr and "UserWarning: look out" in done.stderr
 
 
-def test_notebook_without_code_fails(tmp_path):
+def test_notebook_without_code_fails(run, tmp_path):
     with pytest.raises(AssertionError, match="no code cell"):
         run(write(tmp_path / "page.ipynb"), tmp_path)

@@ -49,6 +49,7 @@ NAMES = {
 """The names of classes at the time of the format, by those of today. A class that is renamed gets a line here."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_MISSING = re.compile(r"<equinox[\w.]*\._Missing object>")
 _TODAY = re.compile(rf"\b({'|'.join(NAMES)})\b")
 
 
@@ -128,4 +129,5 @@ def _feed_other(digest: Any, leaf: Any) -> None:
 
 def _text(found: str) -> bytes:
     """A text of today as it was at the time of the format."""
-    return _TODAY.sub(lambda name: NAMES[name[0]], _ADDRESS.sub("", found)).encode()
+    found = _MISSING.sub("Missing", _ADDRESS.sub("", found))
+    return _TODAY.sub(lambda name: NAMES[name[0]], found).encode()
