@@ -108,7 +108,7 @@ def test_version():
     [
         (("inf",), "No such command 'inf'. Did you mean 'info'?; lgsim --help shows what it takes"),
         (("info",), "Missing argument 'FILE'; lgsim info --help"),
-        (("--bogus",), "No such option"),
+        (("--bogus",), "No such option: --bogus; lgsim --help"),
         (("simulate", "arm.urdf", "--dt", "fast"), "Invalid value for '--dt'"),
         (("simulate", "arm.urdf", "--save-every", "0"), "Invalid value for '--save-every'"),
     ],
