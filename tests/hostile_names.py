@@ -1,4 +1,4 @@
-"""Names that end a comment, a string, a line or a page, or that steer a terminal; ``planted`` is what they would run."""
+"""Names that end a comment, a string, a line or a page, or that steer a terminal; they would run ``planted``."""
 
 import re
 

@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from lgsim.support.printable import comment_name, comment_lines, printable, printable_lines
+from lgsim.support.printable import comment_lines, comment_name, printable, printable_lines
 from tests.hostile_names import HOSTILE, UNSEEN
 
 
