@@ -21,7 +21,6 @@ from rich.text import Text
 import lgsim
 from lgsim import cli, joints
 from lgsim.cli import terminal
-from lgsim.identify import Recording
 from lgsim.simulation import Trajectory
 from tests.cli.machines import lgsim as command
 from tests.hostile_names import HOSTILE, IN_XML, UNSEEN, faults
@@ -285,15 +284,14 @@ def test_a_study_and_its_report(machine, folder):
 @pytest.mark.slow
 def test_a_fit_and_its_report(machine, folder):
     pytest.importorskip("matplotlib")
-    pytest.importorskip("pyarrow")
-    record, out, page = folder / "r\nplanted.parquet", folder / "fit\nplanted.npz", folder / "fit\nplanted.html"
+    record, out, page = folder / "r\nplanted.npz", folder / "fit\nplanted.npz", folder / "fit\nplanted.html"
     with pytest.warns(lgsim.formats.FileWarning) as warned:
         model = lgsim.load_urdf(machine)
     assert not faults(str(warned[0].message))
     t = np.arange(0, 2, 0.01)[:, None] * np.array([2.0, 3.0])
     q, v, a = np.sin(t), np.cos(t) * [2, 3], -np.sin(t) * [4, 9]
     tau = np.asarray(jax.vmap(partial(lgsim.inverse_dynamics, model))(*map(jnp.asarray, (q, v, a))))
-    Recording(model, t[:, 0] / 2, q, v, tau=tau).save(record)
+    np.savez(record, time=t[:, 0] / 2, q=q, v=v, tau=tau)
     words = ("--fit", "damping", "--method", "linear", "--out", out, "--report", page, "--write", folder / "w.urdf")
     run("identify", machine, record, *words)
     text = page.read_text(encoding="utf-8")
