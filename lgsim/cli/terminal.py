@@ -39,7 +39,8 @@ class PlainConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """The text of a string; before it is measured, so that columns are as wide as what is shown."""
-        return super().render_str(printable(text), **options)
+        options.pop("markup", None)
+        return super().render_str(printable(text), markup=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The pieces that are written; what did not come as a string keeps its lines."""

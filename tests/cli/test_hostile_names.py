@@ -123,6 +123,15 @@ def test_info(machine):
     assert sum(line.lstrip().startswith((r"a\nplanted", r"b\"\u202e", 'b"\\u202e')) for line in shown.splitlines()) == 2
 
 
+def test_info_of_loops(machine, folder):
+    path = folder / "loops\nplanted.toml"
+    text = f'[[loop]]\nname = {quoted(KEY)}\nframe_a = {quoted(FORE)}\nframe_b = "base"\nlength = 0.5\n'
+    path.write_text(text, encoding="utf-8")
+    assert r"k\x1b[2J\nplanted\x9b\u202e" in run("info", machine, "--loops", path)
+    path.write_text(text.replace(quoted(FORE), quoted(KEY)), encoding="utf-8")
+    refused("info", machine, "--loops", path)
+
+
 @pytest.mark.parametrize("language", ("c", "julia", "numpy", "casadi"))
 def test_generate(machine, folder, language):
     if language == "casadi":
@@ -239,6 +248,30 @@ def test_heads_of_a_csv_file(machine, folder, start):
     result = command("identify", machine, path)
     assert result.exit_code in (1, 2, 4)
     assert not faults(result.output)
+
+
+REACH = f"""
+[machine]
+file = {{file}}
+[start]
+q = {{{{ {quoted(SHOULDER)} = 0.4, {quoted(ELBOW)} = 0.5 }}}}
+[time]
+dt = 0.1
+horizon = 4
+[[reach]]
+frame = {quoted(FORE)}
+position = [0.0, 0.0, 0.0]
+weight = 1e3
+"""
+
+
+def test_an_optimization(machine, folder):
+    path = folder / "reach\nplanted.toml"
+    path.write_text(REACH.format(file=quoted(machine.name)), encoding="utf-8")
+    assert r"f\x85planted\u2028</script>\u200b to a position" in run("optimize", path, "--check")
+    for old, new in ((FORE, KEY), (SHOULDER, KEY)):
+        path.write_text(REACH.format(file=quoted(machine.name)).replace(quoted(old), quoted(new)), encoding="utf-8")
+        refused("optimize", path, "--check")
 
 
 STUDY = f"""
