@@ -11,7 +11,7 @@ import typer
 from lgsim.cli import compare, convert, demo, generate, identify, info, montecarlo, optimize, plot, simulate, view
 from lgsim.cli.errors import stop_of
 from lgsim.cli.exit_status import Exit, epilog
-from lgsim.cli.terminal import Command, LiteralGroup
+from lgsim.cli.terminal import Command, LiteralGroup, echo, end, printable_warnings
 from lgsim.support.messages import one_line
 
 
@@ -23,17 +23,18 @@ class Group(LiteralGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            _end("interrupted", Exit.INTERRUPTED)
+            end("interrupted", Exit.INTERRUPTED.status)
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:
         """Reads the arguments, runs a command and ends the process."""
         extra["standalone_mode"] = False
         args = sys.argv[1:] if args is None else args
         try:
-            code = super().main(args or ["--help"], prog_name, **extra)
+            with printable_warnings():
+                code = super().main(args or ["--help"], prog_name, **extra)
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            _end(f"{place}{error.strerror or one_line(error)}", Exit.FAILED)
+            end(f"{place}{error.strerror or one_line(error)}", Exit.FAILED.status)
         except Exception as error:
             # typer's own errors, whose class is another one in other versions
             message = getattr(error, "format_message", None)
@@ -41,9 +42,9 @@ class Group(LiteralGroup):
                 stop = stop_of(error)
                 if stop is None:
                     raise
-                _end(one_line(stop), stop.reason)
+                end(one_line(stop), stop.reason.status)
             command = getattr(getattr(error, "ctx", None), "command_path", None) or "lgsim"
-            _end(f"{message().rstrip('.')}; {command} --help shows what it takes", Exit.BAD_INPUT)
+            end(f"{message().rstrip('.')}; {command} --help shows what it takes", Exit.BAD_INPUT.status)
         sys.exit(code or 0)
 
 
@@ -61,7 +62,7 @@ def _version(wanted: bool) -> bool:
     if wanted:
         from lgsim.support.packages import own_version
 
-        typer.echo(f"lgsim {own_version()}")
+        echo(f"lgsim {own_version()}")
         raise typer.Exit
     return wanted
 
@@ -86,8 +87,3 @@ COMMANDS = (
 for command in COMMANDS:
     app.command(cls=Command, epilog=epilog(command.__name__))(command)
 app.add_typer(montecarlo.app, name="montecarlo")
-
-
-def _end(message: str, reason: Exit) -> NoReturn:
-    typer.echo(f"{typer.style('error:', fg='red', bold=True)} {message}", err=True)
-    sys.exit(reason.status)

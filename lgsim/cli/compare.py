@@ -233,7 +233,7 @@ def compare(
     from rich.table import Table
 
     from lgsim.cli import files, pictures
-    from lgsim.cli.terminal import console
+    from lgsim.cli.terminal import console, echo
 
     if plot is not None:
         pictures.check_plots()
@@ -249,4 +249,4 @@ def compare(
     if found.growth is not None:
         out.print(str(found.growth), soft_wrap=True)
     if plot is not None:
-        typer.echo(pictures.save_differences(found.time, found.curves, plot))
+        echo(pictures.save_differences(found.time, found.curves, plot))

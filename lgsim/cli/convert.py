@@ -22,6 +22,7 @@ def convert(
     An .mcap file is what Foxglove, Rerun and PlotJuggler show: /joint_states, /tf and, of free joints, their odometry.
     """
     from lgsim.cli import files
+    from lgsim.cli.terminal import echo
 
     files.check_out("OUT", out)
-    typer.echo(files.save_run(files.load(run), out, machine))
+    echo(files.save_run(files.load(run), out, machine))

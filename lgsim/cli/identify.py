@@ -14,7 +14,7 @@ from rich.table import Table
 from lgsim.cli.errors import BadInput, Stop, bad_input, needs
 from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import FitWatch
-from lgsim.cli.terminal import console, note, warnings_as_notes
+from lgsim.cli.terminal import console, echo_file, lines, note, warnings_as_notes
 from lgsim.support.messages import counted, listed, one_line, unknown_choice
 from lgsim.support.verdict import Outcome
 
@@ -304,8 +304,8 @@ def _show(found: Fit, wall: float, made: list[Path], lost: tuple[str, ...], step
         short.add_row("steps", steps.summary().partition(": ")[2] if steps.resolved else "not resolved, see below")
     short.add_row("iterations", f"{int(found.estimate.iterations)} in {wall:.2f} s")
     if lost:
-        short.add_row("not in the URDF", "\n".join(lost))
-    short.add_row("files", "\n".join(map(str, made)))
+        short.add_row("not in the URDF", lines(lost))
+    short.add_row("files", lines(made))
     console().print(short)
 
 
@@ -393,7 +393,7 @@ def identify(
 
         if machine is not None:
             raise BadInput("--example: without MACHINE and MOTION; it prints a map, your shell can keep it: > map.toml")
-        typer.echo(recording_map().read_text(encoding="utf-8"), nl=False)
+        echo_file(recording_map().read_text(encoding="utf-8"))
         raise typer.Exit
     if machine is None or not motion:
         raise BadInput(

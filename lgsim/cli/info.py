@@ -35,12 +35,13 @@ def info(
     """Show a machine: its bodies, joints and loops, masses, limits, frames, and what is odd in its file."""
     import numpy as np
 
-    from lgsim.cli.terminal import console
+    from lgsim.cli.terminal import console, lines
     from lgsim.simulation.limits import limited_joints
 
     model, report = _read(file, floating_base, loops)
     out = console()
-    out.print(f"{file}: {_summary(model)}\n", soft_wrap=True)
+    out.print(f"{file}: {_summary(model)}", soft_wrap=True)
+    out.print()
     out.print(_tree(model))
     out.print()
     out.print(_joints(model))
@@ -49,8 +50,9 @@ def info(
         out.print(_loops(model))
         out.print()
     if (limited_joints(model) & (np.asarray(model.limit_stiffness) == 0)).any():
-        out.print("Position limits are numbers at which nothing stops; lgsim simulate --stops makes them act.\n")
-    out.print(str(report), soft_wrap=True)
+        out.print("Position limits are numbers at which nothing stops; lgsim simulate --stops makes them act.")
+        out.print()
+    out.print(lines(str(report).split("\n")), soft_wrap=True)
     _show_missing_meshes(file)
 
 
@@ -88,7 +90,7 @@ def _loops(model: Model) -> Table:
 
 def _show_missing_meshes(file: Path) -> None:
     """Name the meshes of a URDF file that are not there: the machine moves without them, but is shown by rods."""
-    from lgsim.cli.terminal import console
+    from lgsim.cli.terminal import console, lines
     from lgsim.scenarios.machine import first_tag
     from lgsim.view.urdf_visuals import missing_meshes
 
@@ -96,8 +98,8 @@ def _show_missing_meshes(file: Path) -> None:
     if lost:
         more = [f"and {len(lost) - MESHES} more"] if len(lost) > MESHES else []
         where = "sought beside the file and in ROS_PACKAGE_PATH and AMENT_PREFIX_PATH"
-        lines = "\n".join(f"  {line}" for line in [*lost[:MESHES], *more])
-        console().print(f"\n{counted(len(lost), 'mesh file')} not found, {where}:\n{lines}", soft_wrap=True)
+        head = f"{counted(len(lost), 'mesh file')} not found, {where}:"
+        console().print(lines(["", head, *(f"  {line}" for line in [*lost[:MESHES], *more])]), soft_wrap=True)
 
 
 def _summary(model: Model) -> str:
@@ -124,21 +126,22 @@ def _tree(model: Model) -> Tree:
     from rich.text import Text
 
     from lgsim.multibody.topology import ROOT, WORLD
+    from lgsim.support.printable import printable
 
     tree = model.topology
     root = rich.tree.Tree(Text(ROOT, "bold"))
     nodes = {WORLD: root}
     for body, name in enumerate(tree.body_names):
         label = Text.assemble(
-            f"{tree.joint_names[body]} ({_kind(model, body)}) → ",
-            (name, "bold"),
+            printable(f"{tree.joint_names[body]} ({_kind(model, body)}) → "),
+            (printable(name), "bold"),
             f", {float(model.inertias[body, 0]):.6g} kg",
         )
         nodes[body] = nodes[tree.parents[body]].add(label)
     for body, node in nodes.items():
         frames = [name for name, of in zip(tree.frame_names, tree.frame_bodies, strict=True) if of == body]
         if frames:
-            node.children.insert(0, rich.tree.Tree(Text(f"frames: {', '.join(frames)}", "dim")))
+            node.children.insert(0, rich.tree.Tree(Text(printable(f"frames: {', '.join(frames)}"), "dim")))
     return root
 
 

@@ -11,7 +11,7 @@ import typer
 from lgsim.cli.errors import BadInput, Stop, needs
 from lgsim.cli.exit_status import Exit, epilog
 from lgsim.cli.montecarlo_progress import SampleWatch
-from lgsim.cli.terminal import Command, LiteralGroup, console, note, warnings_as_notes
+from lgsim.cli.terminal import Command, LiteralGroup, console, echo_file, note, warnings_as_notes
 from lgsim.support.messages import counted, one_line, unknown_choice
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def run(
             raise BadInput("--example: without a STUDY; it prints one, and your shell can keep it: > study.toml")
         if example not in data.STUDIES:
             raise BadInput(unknown_choice("--example: expected one of", example, data.STUDIES))
-        typer.echo(data.study(example).read_text(encoding="utf-8"), nl=False)
+        echo_file(data.study(example).read_text(encoding="utf-8"))
         raise typer.Exit
     if study is None:
         raise BadInput("STUDY: expected a TOML file; lgsim montecarlo --example hover > study.toml makes one")

@@ -12,7 +12,7 @@ import typer
 from lgsim.cli.errors import BadInput, Stop
 from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import IterationWatch
-from lgsim.cli.terminal import console, note
+from lgsim.cli.terminal import console, echo_file, lines, note
 from lgsim.support.messages import counted, one_line, unknown_choice
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _show(
         table.add_row(name, text)
     table.add_row("iterations", f"{int(result.iterations)}{', not converged' if result.message else ', converged'}")
     table.add_row("wall time", f"{wall:.2f} s, {watch.compiling:.2f} s of it compiling and the first iteration")
-    table.add_row("files", "\n".join(map(str, made)))
+    table.add_row("files", lines(made))
     console().print(table)
     for warning in limit_warnings(motion.limit_uses):
         note(warning)
@@ -175,7 +175,7 @@ def optimize(
             raise BadInput("--example: without a SCENARIO; it prints one, and your shell can keep it: > reach.toml")
         if example not in data.SCENARIOS:
             raise BadInput(unknown_choice("--example: expected one of", example, data.SCENARIOS))
-        typer.echo(data.scenario(example).read_text(encoding="utf-8"), nl=False)
+        echo_file(data.scenario(example).read_text(encoding="utf-8"))
         raise typer.Exit
     if scenario is None:
         raise BadInput("SCENARIO: expected a TOML file; lgsim optimize --example reach > reach.toml makes one")

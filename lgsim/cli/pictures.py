@@ -19,6 +19,7 @@ from lgsim.simulation import Trajectory
 from lgsim.support.files import named_file
 from lgsim.support.messages import unknown_choice, unknown_name
 from lgsim.support.packages import package
+from lgsim.support.printable import printable
 from lgsim.view import Shape, live, plots, read_mjcf_visuals, read_visuals, to_html
 
 FORMATS = ("png", "pdf", "svg")
@@ -112,7 +113,7 @@ def save_plots(
     }
     for joint in phases:
         with bad_input("--phase: "):
-            figures[f"phase-{joint.replace('/', '-')}"] = plots.phase(motion, joint)
+            figures[f"phase-{printable(joint).replace('/', '-')}"] = plots.phase(motion, joint)
     files = []
     for name, figure in figures.items():
         files.append(folder / f"{stem}-{name}.{ending}")

@@ -27,6 +27,7 @@ def plot(
 ) -> None:
     """Plot a run: joints, energy and momentum over time, as figures of a paper."""
     from lgsim.cli import files, pictures
+    from lgsim.cli.terminal import echo
 
     pictures.check_plots()
     pictures.check_format(format, width)
@@ -38,4 +39,4 @@ def plot(
     files.check_folder("--out", folder)
     names = None if joints is None else [name.strip() for name in joints.split(",") if name.strip()]
     for path in pictures.save_plots(motion, folder, run.stem, phase or [], names, format, width):
-        typer.echo(path)
+        echo(path)

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any, TypeVar
 
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from lgsim.cli.terminal import console
+from lgsim.support.printable import printable
 
 Own = TypeVar("Own", bound="Interruptible")
 
@@ -23,7 +25,14 @@ def literal_column(template: str) -> TextColumn:
     Args:
         template: The text, with fields such as ``{task.fields[rate]}``.
     """
-    return TextColumn(template, markup=False)
+    return _LiteralColumn(template, markup=False)
+
+
+class _LiteralColumn(TextColumn):
+    def render(self, task: Task) -> Text:
+        text = super().render(task)
+        text.plain = printable(text.plain)
+        return text
 
 
 class Interruptible:

@@ -11,7 +11,7 @@ import typer
 from lgsim.cli.errors import BadInput, bad_input, needs
 from lgsim.cli.exit_status import Exit
 from lgsim.cli.progress import Watch
-from lgsim.cli.terminal import console, note
+from lgsim.cli.terminal import console, lines, note
 from lgsim.support.messages import counted, listed, unknown_choice, unknown_name
 from lgsim.support.verdict import RESOLVED
 
@@ -380,7 +380,7 @@ def _show(motion: Trajectory, watch: Watch, made: list[Path], stops: bool) -> No
     table.add_row("wall time", f"{watch.wall:.2f} s, {first}")
     if watch.rate is not None:
         table.add_row("steps per second", f"{watch.rate:,.0f}, after the first ones")
-    table.add_row("files", "\n".join(map(str, made)))
+    table.add_row("files", lines(made))
     console().print(table)
     for warning in summary.warnings:
         note(warning)

@@ -1,33 +1,86 @@
-"""The terminal: results go to the standard output, all else to the standard error; texts are shown as written."""
+"""The terminal: results go to the standard output, all else to the standard error; texts are shown as written.
+
+Whatever the command writes goes through this file, so that no name of a file, a joint or a key begins a line or steers
+the terminal: what is not printable in a string is an escape, ends of lines too.
+"""
 
 from __future__ import annotations
 
 import inspect
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
+from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
+
+from lgsim.support.printable import printable, printable_lines
 
 WIDE = 120
 """The number of columns where the output is no terminal."""
 
 
+class PlainConsole(Console):
+    """A console on which a string, also as a cell of a table, is one line of printable characters; ``lines`` are more.
+
+    It takes brackets and colons in names for what they are.
+    """
+
+    def __init__(self, error: bool = False) -> None:
+        super().__init__(stderr=error, markup=False, emoji=False, highlight=False)
+        if not self.is_terminal:
+            self.width = WIDE
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """The text of a string; before it is measured, so that columns are as wide as what is shown."""
+        options.pop("markup", None)
+        return super().render_str(printable(text), markup=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The pieces that are written; what did not come as a string keeps its lines."""
+        for piece in super().render(renderable, options):
+            yield piece if piece.control else piece._replace(text=printable_lines(piece.text))
+
+
 def console(error: bool = False) -> Console:
-    """Make a console that takes brackets and colons in names for what they are."""
-    made = Console(stderr=error, markup=False, emoji=False, highlight=False)
-    if not made.is_terminal:
-        made.width = WIDE
-    return made
+    """Make a console that takes names for what they are."""
+    return PlainConsole(error)
+
+
+def lines(parts: Iterable[object]) -> Text:
+    """Several lines for a console or a cell of a table."""
+    return Text("\n".join(printable(str(part)) for part in parts))
+
+
+def echo(text: object) -> None:
+    """Write one line of a result."""
+    typer.echo(printable(str(text)))
+
+
+def echo_file(text: str) -> None:
+    """Write the text of a file that comes with lgsim."""
+    typer.echo(printable_lines(text), nl=False)
 
 
 def note(text: str) -> None:
     """Write one line that is no result."""
-    typer.echo(f"{typer.style('note:', fg='yellow')} {' '.join(text.split())}", err=True)
+    _remark("note:", " ".join(text.split()), fg="yellow")
+
+
+def end(message: str, status: int) -> NoReturn:
+    """End the process with one line about an error."""
+    _remark("error:", message, fg="red", bold=True)
+    sys.exit(status)
+
+
+def _remark(head: str, text: str, **style: Any) -> None:
+    typer.echo(f"{typer.style(head, **style)} {printable(text)}", err=True)
 
 
 @contextmanager
@@ -39,6 +92,21 @@ def warnings_as_notes() -> Iterator[None]:
     # a layout that is tried several times warns as often
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         note(text)
+
+
+@contextmanager
+def printable_warnings() -> Iterator[None]:
+    """Within the block, warnings that no one catches are written without what steers the terminal."""
+    before = warnings.formatwarning
+
+    def formatted(message: Warning | str, *place: Any, **line: Any) -> str:
+        return before(printable(str(message)), *place, **line)
+
+    warnings.formatwarning = formatted
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def flowing(text: str) -> str:

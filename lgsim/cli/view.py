@@ -34,6 +34,7 @@ def view(
 ) -> None:
     """Show a run, or a machine whose joints you move, in a browser on this computer; Ctrl-C ends it."""
     from lgsim.cli import files, pictures
+    from lgsim.cli.terminal import echo
     from lgsim.scenarios.machine import TRAJECTORIES
 
     if html is not None:
@@ -48,4 +49,4 @@ def view(
     if html is None:
         pictures.show(shown, shapes, port, **options)
     else:
-        typer.echo(pictures.save_html(shown, html, shapes, **options))
+        echo(pictures.save_html(shown, html, shapes, **options))

@@ -9,10 +9,14 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.multibody.inertia import nearest_physical
+from lgsim.support.printable import printable
 
 
 class FileWarning(UserWarning):
     """A file was read, but holds a body that cannot exist, one whose motion nothing resists, or odd units."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Finding:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.line}: {self.subject} {self.text}"
+        return printable(f"{self.line}: {self.subject} {self.text}")
 
 
 @dataclass(frozen=True)
@@ -89,16 +93,16 @@ class Report:
     def dropped(self) -> str:
         """What acts on the motion in the file and not in the model, in one line; empty for nothing."""
         found = [finding for finding in self.ignored if isinstance(finding, Dropped)]
-        return ", ".join(_counted(same) for same in _alike(found))
+        return printable(", ".join(_counted(same) for same in _alike(found)))
 
     @property
     def lines(self) -> list[str]:
         """Each remark as ``file:line: text``."""
-        return [f"{self.file}:{finding}" for finding in self]
+        return [printable(f"{self.file}:{finding}") for finding in self]
 
     def __str__(self) -> str:
         if not len(self):
-            return f"{self.file}: nothing to report"
+            return printable(f"{self.file}: nothing to report")
         titles = {
             "inertias that no body has": self.inertias,
             "moving links without mass": self.massless,
@@ -112,7 +116,7 @@ class Report:
                 text += [f"  {title}:", *(f"    line {finding}" for finding in findings)]
         if self.ignored:
             text += ["  ignored:", *(f"    {line}" for line in _grouped(self.ignored))]
-        return "\n".join(text)
+        return "\n".join(map(printable, text))
 
 
 def _grouped(findings: Iterable[Finding]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats.report import Finding
 from lgsim.multibody.topology import ModelError
+from lgsim.support.printable import printable
 
 TEXT = "<text>"
 """The name of the file in messages where the text itself was given."""
@@ -30,7 +31,8 @@ class FileError(ModelError):
         self.file, self.line, self.message = file, line, message
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.message}" if self.line is None else f"{self.file}:{self.line}: {self.message}"
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return printable(f"{place}: {self.message}")
 
 
 class Element:

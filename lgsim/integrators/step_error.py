@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float
 
 from lgsim.integrators.step_grids import Advance, Difference, Gaps, compare
 from lgsim.lie.action import Point
+from lgsim.support.printable import printable
 from lgsim.support.verdict import RESOLVED
 
 BLOCKS = 256
@@ -105,7 +106,7 @@ class StepError:
     def __str__(self) -> str:
         """A line: "3e-07 rad (of 1.2)", or why it cannot be told."""
         if not self.resolved:
-            return f"not resolved: {self.reason}"
+            return printable(f"not resolved: {self.reason}")
         error, size, unit, _ = self.largest
         return f"{error:.1g} {unit} (of {size:.2g})".replace("  ", " ")
 

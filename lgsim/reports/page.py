@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
+import html
 import io
 import math
 from collections.abc import Iterable, Sequence
-from html import escape
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lgsim.support.files import write_whole
+from lgsim.support.printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -184,7 +185,7 @@ class Page:
         """
         self._plays = True
         self._add(
-            f'<figure><iframe srcdoc="{escape(scene)}" title="{escape(caption)}" loading="lazy"'
+            f'<figure><iframe srcdoc="{html.escape(scene)}" title="{escape(caption)}" loading="lazy"'
             f' style="width:100%;height:{height}px;border:1px solid var(--line);border-radius:6px"></iframe>'
             f"<figcaption>{escape(caption)}</figcaption></figure>"
         )
@@ -226,6 +227,11 @@ class Page:
         if not self._sections:
             self.add_section("")
         self._sections[-1][1].append(piece)
+
+
+def escape(text: str) -> str:
+    """The HTML of a text of one line."""
+    return html.escape(printable(text))
 
 
 def _is_number(value: Cell) -> bool:

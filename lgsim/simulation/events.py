@@ -20,6 +20,7 @@ from lgsim.integrators.method import Number
 from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import split_state
 from lgsim.support.messages import unknown_name
+from lgsim.support.printable import printable
 
 Configuration = Float[Array, " nq"]
 Velocity = Float[Array, " nv"]
@@ -50,7 +51,7 @@ class ThresholdEvent(eqx.Module):
 
     def __str__(self) -> str:
         value = float(str(np.asarray(self.value)))  # the fewest digits that are this number, in float32 too
-        return f"{self.name} is {value:.9g} {self.unit}".strip()
+        return printable(f"{self.name} is {value:.9g} {self.unit}".strip())
 
 
 class Height(eqx.Module):

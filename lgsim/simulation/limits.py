@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 from lgsim.multibody.joints import Spherical
 from lgsim.multibody.model import Model
 from lgsim.support.messages import counted
+from lgsim.support.printable import printable
 
 ROUNDING = 1e-6
 """The share of a limit by which a number may be beyond it through rounding."""
@@ -76,7 +77,7 @@ class LimitUse(NamedTuple):
 
     def __str__(self) -> str:
         at = "" if np.isnan(self.time) else f" at {self.time:.4g} s"
-        return f"{self.joint} {self.value:.4g} {self.unit}{at}"
+        return printable(f"{self.joint} {self.value:.4g} {self.unit}{at}")
 
 
 def limit_parts(

@@ -20,6 +20,7 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import State, TorqueSegment, Wrenches
 from lgsim.simulation.motion_field import motion_jacobian
 from lgsim.simulation.rollout import Drive
+from lgsim.support.printable import printable
 from lgsim.xla import compiled
 
 SINGULAR = 1e-6
@@ -64,7 +65,7 @@ class UnstableMode(NamedTuple):
 
     def __str__(self) -> str:
         """The rate, the joint and the cause, such as "rates up to 4200 1/s at joint tip (damping 3 on 1e-5 kg m^2)"."""
-        return f"rates up to {self.rate:.2g} 1/s at joint {self.joint} ({self.cause})"
+        return printable(f"rates up to {self.rate:.2g} 1/s at joint {self.joint} ({self.cause})")
 
 
 class _Modes(NamedTuple):

@@ -27,6 +27,7 @@ from lgsim.simulation import trajectory_files
 from lgsim.simulation.limits import LimitUse, limit_rows, limit_uses, limit_warnings
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support.padded_batches import in_padded_batches
+from lgsim.support.printable import printable
 from lgsim.xla import tiled_vmap
 
 
@@ -44,9 +45,8 @@ class TrajectorySummary:
 
     def __str__(self) -> str:
         width = max(len(name) for name, _ in self.rows)
-        return "\n".join(
-            [*(f"{name:<{width}}  {text}" for name, text in self.rows), *map("warning: {}".format, self.warnings)]
-        )
+        rows = [f"{name:<{width}}  {text}" for name, text in self.rows]
+        return "\n".join(map(printable, [*rows, *map("warning: {}".format, self.warnings)]))
 
 
 @dataclass(frozen=True)

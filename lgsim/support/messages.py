@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from lgsim.support.printable import printable
+
 LISTED_NAMES = 12
 """Names that a message lists at most."""
 
@@ -46,7 +48,7 @@ def _near(name: str, names: Sequence[str]) -> str:
 def listed(names: Sequence[str]) -> str:
     """Names with commas between; of more than ``LISTED_NAMES`` the first ones and the number of the others."""
     more = f" and {len(names) - LISTED_NAMES} more" if len(names) > LISTED_NAMES else ""
-    return ", ".join(names[:LISTED_NAMES]) + more
+    return ", ".join(map(printable, names[:LISTED_NAMES])) + more
 
 
 def counted(count: int, what: str) -> str:
@@ -55,5 +57,5 @@ def counted(count: int, what: str) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """The text of an error without line breaks."""
-    return " ".join(str(error).split())
+    """The text of an error in one line of printable characters."""
+    return printable(" ".join(str(error).split()))

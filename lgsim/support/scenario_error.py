@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lgsim.support.printable import printable
+
 
 class ScenarioError(ValueError):
     """A file that asks for what lgsim cannot do; its text is one line, ``file:line: key: expected ..., got ...``.
@@ -22,4 +24,4 @@ class ScenarioError(ValueError):
 
     def __str__(self) -> str:
         place = str(self.file) if self.line is None else f"{self.file}:{self.line}"
-        return ": ".join(filter(None, (place, self.key, self.reason)))
+        return printable(": ".join(filter(None, (place, self.key, self.reason))))

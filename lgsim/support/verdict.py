@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from lgsim.support.printable import printable
+
 NAMED = 3
 """Number of bounds and combinations that a sentence names."""
 
@@ -51,7 +53,7 @@ class Verdict:
 
     def __str__(self) -> str:
         """The sentence and the remarks in one line."""
-        return "; ".join((self.sentence, *self.remarks))
+        return printable("; ".join((self.sentence, *self.remarks)))
 
 
 def first_names(names: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from lgsim.dynamics.kinematics import forward_kinematics
 from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.multibody.model import Model
 from lgsim.programs.targets import Described
+from lgsim.support.printable import comment_name
 
 FORCES = "joint forces, N m or N, in the order of v"
 BY_Q = "by q along the tangent: column j is the change with the velocity number j"
@@ -79,7 +80,7 @@ def function_results(f: Callable, model: Model, shape: Any) -> tuple[Described, 
         shape: The structure of its result.
     """
     if f is forward_kinematics:
-        lines = [f"T[{i}]  {name}" for i, name in enumerate(model.frame_names)]
+        lines = [f"T[{i}]  {comment_name(name)}" for i, name in enumerate(model.frame_names)]
         return (Described("T", ("poses of the frames in the world, homogeneous matrices, m:", *lines)),)
     found = RESULTS.get(f)
     if found is not None:
@@ -111,15 +112,18 @@ def velocities(model: Model) -> list[str]:
 def _joints(model: Model, letter: str, slices: Any) -> list[str]:
     lines, tree = [], model.topology
     for i, (name, joint, mimic) in enumerate(zip(model.joint_names, tree.joints, tree.mimics, strict=True)):
+        shown = comment_name(name)
         if mimic is not None:
             ratio, offset = (float(x) for x in np.asarray(model.mimic)[i])
             if letter == "q":
-                lines.append(f"(none)  {name} follows {model.joint_names[mimic]}: {ratio:g} q + {offset:g}")
+                lines.append(
+                    f"(none)  {shown} follows {comment_name(model.joint_names[mimic])}: {ratio:g} q + {offset:g}"
+                )
             continue
         part = slices[name]
         places = (
             f"{letter}[{part.start}]" if part.stop - part.start == 1 else f"{letter}[{part.start}..{part.stop - 1}]"
         )
         about = (type(joint).__doc__ or "").partition("\n")[0].replace("``", "").rstrip(".")
-        lines.append(f"{places}  {name} ({about})" if letter == "q" else f"{places}  {name}")
+        lines.append(f"{places}  {shown} ({about})" if letter == "q" else f"{places}  {shown}")
     return lines

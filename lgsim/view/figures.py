@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lgsim.support.packages import package
+from lgsim.support.printable import printable_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,7 +36,7 @@ def literal(text: str) -> str:
     Args:
         text: The text, such as a joint's name.
     """
-    return text.replace("$", r"\$")
+    return printable_lines(text).replace("$", r"\$")
 
 
 @cache

@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 from lgsim.multibody.model import Model
 from lgsim.support.files import write_whole
 from lgsim.support.packages import package
+from lgsim.support.printable import printable
 from lgsim.view import motion as motions
 from lgsim.view.motion import MotionLike
 from lgsim.view.stage import Stage, StageOptions, Visuals
@@ -93,7 +94,7 @@ def to_html(
             if count > 1:
                 recording.insert_sleep(1 / frames_per_second)
         page = recording.as_html(dark_mode=dark)
-    page = re.sub(r"<title>.*?</title>", lambda _: f"<title>{html.escape(title)}</title>", page, count=1)
+    page = re.sub(r"<title>.*?</title>", lambda _: f"<title>{html.escape(printable(title))}</title>", page, count=1)
     if path is not None:
         write_whole(Path(path), page.encode())
     return page
@@ -230,7 +231,7 @@ def _joint_sliders(server: ViserServer, model: Model, scene: Live) -> None:
         low, high = (low if np.isfinite(low) else -np.pi), (high if np.isfinite(high) else np.pi)
         start = float(np.clip(q[at.start], low, high))
         q[at.start] = start
-        slider = server.gui.add_slider(name, low, high, (high - low) / 400 or 1.0, start)
+        slider = server.gui.add_slider(printable(name), low, high, (high - low) / 400 or 1.0, start)
 
         @slider.on_update
         def _(_: Any, slider: Any = slider, place: int = at.start) -> None:

@@ -307,7 +307,8 @@ def test_a_file_that_cannot_be_read_is_named(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileError, match=r"the file cannot be read: \w+") as caught:
         load_urdf(path)
-    assert str(caught.value).startswith(f"{path}: ") and caught.value.line is None
+    shown = str(path).replace("\0", r"\x00")
+    assert str(caught.value).startswith(f"{shown}: ") and caught.value.line is None
 
 
 @pytest.mark.parametrize(

@@ -121,11 +121,11 @@ def _write(file: Path, model: Model, names: list[str], language: str, out: Path,
 def _show(rows: list[tuple[str, int, str]], contents: dict[str, bytes], out: Path, wall: float) -> None:
     from rich.table import Table
 
-    from lgsim.cli.terminal import console
+    from lgsim.cli.terminal import console, lines
 
     table = Table.grid(padding=(0, 2))
     for name, operations, _ in rows:
         table.add_row(name, f"{operations} operations")
     table.add_row("wall time", f"{wall:.2f} s")
-    table.add_row("files", "\n".join(str(out / name) for name in contents))
+    table.add_row("files", lines(out / name for name in contents))
     console().print(table)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from textwrap import shorten
 
+from lgsim.support.printable import printable
+
 SHOWN = 5
 """Findings of one kind that are shown; of more of them only how many there are."""
 
@@ -47,7 +49,7 @@ class Finding:
 
     def __str__(self) -> str:
         samples = f" ({self.count} sample{'s' * (self.count != 1)})" if self.count else ""
-        return f"{self.kind}, {self.where}: {self.seen}{samples}; {self.done}"
+        return printable(f"{self.kind}, {self.where}: {self.seen}{samples}; {self.done}")
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Report:
             if len(found) > most:
                 others = ", ".join(dict.fromkeys(finding.where for finding in found[most:]))
                 more = f"{kind}: {len(found) - most} more, of {shorten(others, 80, placeholder=' ...')}"
-                shown.append(f"{'to answer: ' if is_open else ''}{more}")
+                shown.append(f"{'to answer: ' if is_open else ''}{printable(more)}")
         return shown
 
     def __str__(self) -> str:

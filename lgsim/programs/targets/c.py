@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lgsim.programs.program import FUNCTIONS
-from lgsim.programs.targets.source import Code, Interface, expression, kinds, place
+from lgsim.programs.targets.source import Code, Interface, comment, expression, kinds, place
 
 TYPES = {
     "bool": "bool", "int8": "int8_t", "uint8": "uint8_t", "int32": "int32_t", "uint32": "uint32_t",
@@ -88,8 +88,7 @@ def _comment(interface: Interface) -> str:
             lines += [f"    {line}" for line in each.about]
         lines.append("")
     lines.append(f"Operations: {interface.counts()}.")
-    text = "\n".join(f" * {line}".rstrip() for line in lines).replace("*/", "* /").replace("/*", "/ *")
-    return f"/*\n{text}\n */"
+    return f"/*\n{comment(lines, ' * ')}\n */"
 
 
 def _declaration(interface: Interface) -> str:

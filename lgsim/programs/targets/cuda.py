@@ -8,7 +8,7 @@ from typing import Any
 
 from lgsim.programs.program import Port
 from lgsim.programs.targets import c
-from lgsim.programs.targets.source import Code, Interface, expression, kinds, used_inputs
+from lgsim.programs.targets.source import Code, Interface, comment, expression, kinds, used_inputs
 
 TYPES = {
     "bool": "bool", "int8": "signed char", "uint8": "unsigned char", "int32": "int", "uint32": "unsigned int",
@@ -121,8 +121,7 @@ class Cuda:
                 lines += [f"    {line}" for line in each.about]
             lines.append("")
         lines.append(f"A state a thread, {self.block} threads a block. Operations of a state: {interface.counts()}.")
-        text = "\n".join(f" * {line}".rstrip() for line in lines).replace("*/", "* /").replace("/*", "/ *")
-        return f"/*\n{text}\n */"
+        return f"/*\n{comment(lines, ' * ')}\n */"
 
 
 class _Lines:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from lgsim.programs.program import FUNCTIONS
-from lgsim.programs.targets.source import Code, Interface, expression, kinds, place
+from lgsim.programs.targets.source import Code, Interface, comment, expression, kinds, place
 
 TYPES = {
     "bool": "Bool", "int8": "Int8", "uint8": "UInt8", "int32": "Int32", "uint32": "UInt32", "int64": "Int64",
@@ -99,7 +99,7 @@ def _comment(interface: Interface) -> str:
             lines += [f"  {each.name} {port.shape} {TYPES[port.kind]}", *(f"    {line}" for line in each.about)]
         lines.append("")
     lines.append(f"Operations: {interface.counts()}.")
-    return "\n".join(f"# {line}".rstrip() for line in lines)
+    return comment(lines, "# ")
 
 
 def _constant(kind: str, number: Any) -> str:

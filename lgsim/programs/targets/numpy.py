@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from lgsim.programs.program import FUNCTIONS, Port
-from lgsim.programs.targets.source import Code, Interface, expression, kinds, place
+from lgsim.programs.targets.source import Code, Interface, comment, expression, kinds, place
 
 _NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
           "acosh": "arccosh", "atanh": "arctanh", "pow": "power"}  # fmt: skip
@@ -86,8 +86,7 @@ def _docstring(interface: Interface) -> str:
     lines += section("Arguments", interface.arguments, interface.program.inputs)
     lines += section("Results", interface.results, interface.program.outputs)
     lines.append(f"Operations: {interface.counts()}.")
-    text = "\n".join(f"    {line}".rstrip() for line in lines).replace("\\", "/").replace('"""', "'''")
-    return f'    """\n{text}\n    """\n'
+    return f'    """\n{comment(lines, "    ")}\n    """\n'
 
 
 def _constant(kind: str, number: Any) -> str:

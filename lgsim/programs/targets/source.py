@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lgsim.programs.program import Port, Program, Statement
+from lgsim.support.printable import comment_lines
 
 ARITHMETIC = ("add", "sub", "mul", "div")
 
@@ -111,6 +112,16 @@ class Code(NamedTuple):
         if self.header:
             made[f"{self.name}.h"] = self.header.encode()
         return made
+
+
+def comment(texts: Iterable[str], begin: str) -> str:
+    """The lines of a comment of any language, see ``comment_lines``.
+
+    Args:
+        texts: What the comment says.
+        begin: How each line begins.
+    """
+    return "\n".join(f"{begin}{line}".rstrip() for text in texts for line in comment_lines(text))
 
 
 def operation_counts(program: Program) -> dict[str, int]:
