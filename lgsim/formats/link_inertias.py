@@ -15,7 +15,7 @@ from lgsim.formats.xml import Element
 from lgsim.multibody.builder import ten_parameters
 from lgsim.multibody.inertia import defect
 from lgsim.multibody.model import Model
-from lgsim.multibody.topology import ModelError
+from lgsim.multibody.topology import WORLD, ModelError
 from lgsim.support.messages import counted
 
 SINGULAR = "moves, and neither it nor what it carries has mass: the mass matrix is singular"
@@ -64,11 +64,14 @@ def link_parameters(
 
 def massless(links: Mapping[str, Link], model: Model) -> Iterator[Finding]:
     """Remarks on the bodies without mass, links on their fixed joints counted in."""
-    inertias, carried = np.asarray(model.inertias), model.topology.carried
-    for body, name in enumerate(model.body_names):
-        if inertias[body, 0] == 0:
-            alone = not np.any(inertias[carried[:, body]])
-            yield links[name].element.finding(SINGULAR if alone else "moves without mass of its own")
+    inertias, parents = np.asarray(model.inertias), model.topology.parents
+    loaded = np.any(inertias, axis=1).tolist()
+    for body in reversed(range(len(parents))):  # children come after their parents
+        if loaded[body] and parents[body] != WORLD:
+            loaded[parents[body]] = True
+    for body in np.flatnonzero(inertias[:, 0] == 0).tolist():
+        text = "moves without mass of its own" if loaded[body] else SINGULAR
+        yield links[model.body_names[body]].element.finding(text)
 
 
 def warn_of_links(report: Report, reader: str) -> None:

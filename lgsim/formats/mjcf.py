@@ -82,7 +82,8 @@ def load_mjcf(
 
     Raises:
         FileError: the file is missing, MuJoCo refuses it, nothing in it moves, or an equality is none that a loop can
-            stand for, without which it is another machine; the message has the line.
+            stand for, without which it is another machine; its copies and grids, as of <replicate>, have more than
+            50 000 elements (``LGSIM_MAX_BODIES`` in the environment sets another limit); the message has the line.
         ImportError: the package ``mujoco`` is missing; ``pip install 'lgsim[mjcf]'``.
         TypeError: not just one of ``path`` and ``text`` is given.
 

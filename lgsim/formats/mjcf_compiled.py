@@ -13,6 +13,7 @@ from typing import Any
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
+from lgsim.formats.mjcf_limits import check_expansions
 from lgsim.formats.report import Dropped, Finding
 from lgsim.formats.xml import TEXT, FileError
 from lgsim.support.packages import package
@@ -81,7 +82,8 @@ def compile_file(path: str | os.PathLike[str] | None, text: str | None) -> Compi
     """The compiled file of a path or of MJCF itself.
 
     Raises:
-        FileError: the file cannot be read, is no MJCF file, or MuJoCo's compiler refuses it.
+        FileError: the file cannot be read, is no MJCF file, makes more than ``check_expansions`` lets it, or MuJoCo's
+            compiler refuses it.
         ImportError: the package ``mujoco`` is missing.
         TypeError: neither or both of the two are given.
     """
@@ -89,7 +91,9 @@ def compile_file(path: str | os.PathLike[str] | None, text: str | None) -> Compi
         raise TypeError("expected either a path or text, the MJCF itself")
     mujoco = package("mujoco", "mjcf", "an MJCF file")
     file = TEXT if path is None else os.fspath(path)
-    _check_root(file, _content(file, text))
+    content = _content(file, text)
+    _check_root(file, content)
+    check_expansions(file, content, text is None)
     with _collected_warnings(mujoco) as warnings:
         try:
             model = mujoco.MjModel.from_xml_path(file) if text is None else mujoco.MjModel.from_xml_string(text)

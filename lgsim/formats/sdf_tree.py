@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
+
 import numpy as np
 from jaxtyping import Float
 
@@ -17,6 +19,7 @@ class Frames:
     def __init__(self, model: SdfModel) -> None:
         self.model = model
         self._poses: dict[str, Float[np.ndarray, "4 4"]] = {MODEL: np.eye(4)}
+        self._links: dict[str, str] = {ROOT: ROOT} | {name: name for name in model.links}
         for name in model.places:
             self.pose(name)
             self.link(name)
@@ -27,16 +30,16 @@ class Frames:
         Raises:
             FileError: there is no such frame, or poses refer to each other in a circle.
         """
-        way: list[str] = []
+        way: dict[str, None] = {}
         while name not in self._poses:
             if name == ROOT:
                 self._poses[ROOT] = np.linalg.inv(self.in_world)
                 break
             if name in way:
-                first = self.model.places[way[way.index(name)]].element
+                first = self.model.places[name].element
                 raise first.error(f"<pose>: frames lie in each other in a circle: {', '.join(map(repr, way))}")
             place = self._place(name, element)
-            way.append(name)
+            way[name] = None
             name, element = place.relative_to, place.element
         for below in reversed(way):
             place = self.model.places[below]
@@ -50,15 +53,16 @@ class Frames:
         Raises:
             FileError: there is no such frame, or frames are attached to each other in a circle.
         """
-        way: list[str] = []
-        while name != ROOT and name not in self.model.links:
+        way: dict[str, None] = {}
+        while name not in self._links:
             if name in way:
                 first = self.model.places[name].element
                 raise first.error(f"frames are attached to each other in a circle: {', '.join(map(repr, way))}")
-            way.append(name)
+            way[name] = None
             place = self._place(name, element)
             name, element = place.attached_to, place.element
-        return name
+        self._links.update(dict.fromkeys(way, self._links[name]))
+        return self._links[name]
 
     def ends(self, joint: SdfJoint) -> tuple[str, str]:
         """(the link that carries a joint, the link that it moves)."""
@@ -99,12 +103,20 @@ def spanning_tree(model: SdfModel, frames: Frames) -> tuple[list[SdfJoint], list
     moved = {child for _, child in ends.values()}
     reached = {ROOT, *(link for link in model.links if link not in moved)}
     tree: set[str] = set()
-    while True:
-        found = next((name for name, (a, b) in ends.items() if a in reached and b not in reached), None)
-        if found is None:
-            break
-        tree.add(found)
-        reached.add(ends[found][1])
+    order = list(ends)
+    carried: dict[str, list[int]] = {}
+    for place, (parent, _) in enumerate(ends.values()):
+        carried.setdefault(parent, []).append(place)
+    waiting = [place for link in reached for place in carried.get(link, ())]
+    heapify(waiting)  # places of joints whose parents are reached: the first of the file comes first
+    while waiting:
+        name = order[heappop(waiting)]
+        child = ends[name][1]
+        if child not in reached:
+            tree.add(name)
+            reached.add(child)
+            for place in carried.get(child, ()):
+                heappush(waiting, place)
     left = [joint for joint in model.joints.values() if ends[joint.name][1] not in reached]
     if left:
         raise _circle(left, ends)
@@ -117,11 +129,11 @@ def _circle(joints: list[SdfJoint], ends: dict[str, tuple[str, str]]) -> FileErr
     parent = {}
     for joint in joints:
         parent.setdefault(ends[joint.name][1], ends[joint.name][0])
-    way, at = [], next(iter(parent))
+    way, at = {}, next(iter(parent))
     while at not in way:
-        way.append(at)
+        way[at] = None
         at = parent[at]
-    circle = way[way.index(at) :]
+    circle = dict.fromkeys(list(way)[list(way).index(at) :])
     first = min((joint for joint in joints if ends[joint.name][1] in circle), key=lambda joint: joint.element.line)
     shown = ", ".join(repr(link) for link in reversed(circle))
     return first.element.error(

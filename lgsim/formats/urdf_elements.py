@@ -133,6 +133,8 @@ def robot(file: str, root: Element) -> Robot:
     if root.tag != "robot":
         raise root.error(f"expected <robot>, the root of a URDF file, got <{root.tag}>")
     for node in root.node.iter("{*}*"):
+        if MACRO not in node.tag:
+            continue
         prefix, _, local = str(node.tag).rpartition("}")
         if MACRO in prefix or local.startswith(f"{MACRO}:"):
             raise Element(file, node, f"<{node.prefix or MACRO}:{local.rpartition(':')[2]}>").error(

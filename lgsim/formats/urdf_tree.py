@@ -43,8 +43,9 @@ def root(robot: Robot) -> Link:
             f"expected one root, got {len(roots)} links that no joint moves: {_listed([link.name for link in roots])}"
         )
     _check_circles(robot, holders)
+    sound: set[str] = set()
     for joint in robot.joints.values():
-        _check_mimic(robot, joint)
+        _check_mimic(robot, joint, sound)
     return roots[0]
 
 
@@ -61,34 +62,40 @@ def _check_circles(robot: Robot, holders: dict[str, Connection]) -> None:
     """Checks that every link leads to a root."""
     reached = {name for name in robot.links if name not in holders}
     for name in robot.links:
-        way, at = [], name
+        way, at = {}, name  # of dict for its order, and to find names at once
         while at not in reached and at not in way:
-            way.append(at)
+            way[at] = None
             at = holders[at].parent
         if at not in reached:
-            circle = way[way.index(at) :]
+            circle = list(way)[list(way).index(at) :]
             first = min((holders[link] for link in circle), key=lambda joint: joint.element.line)
             raise first.element.error(f"links carry each other in a circle: {_listed(circle)}; expected a tree")
         reached.update(way)
 
 
-def _check_mimic(robot: Robot, joint: Connection) -> None:
-    """Checks that every chain of joints that mimic ends at a joint with one coordinate of its own."""
-    seen, at = [joint.name], joint
-    while at.mimic is not None:
+def _check_mimic(robot: Robot, joint: Connection, sound: set[str]) -> None:
+    """Checks that a chain of joints that mimic ends at a joint with one coordinate of its own.
+
+    Args:
+        robot: The robot.
+        joint: The joint from which the chain begins.
+        sound: Joints whose chains were checked before; this one's are added.
+    """
+    seen, at = {joint.name: None}, joint
+    while at.mimic is not None and at.name not in sound:
         name = at.mimic.joint
         if name not in robot.joints:
             known = f"there is no joint {name!r}; joints are {_listed(list(robot.joints))}"
             raise _mimic_error(at, f"{known}; load_urdf(..., missing_mimic='free') lets it move by itself")
         if name in seen:
-            whom = "itself" if name == at.name else f"in a circle: {_listed(seen[seen.index(name) :])}"
+            circle = list(seen)[list(seen).index(name) :]
+            whom = "itself" if name == at.name else f"in a circle: {_listed(circle)}"
             raise _mimic_error(at, f"expected a joint that moves by itself, got joints that mimic {whom}")
-        at = robot.joints[name]
-        seen.append(name)
+        follower, at = at, robot.joints[name]
+        seen[name] = None
         if at.joint.nv != 1:
-            raise _mimic_error(
-                robot.joints[seen[-2]], f"expected a joint of one degree of freedom, {name!r} has {at.joint.nv}"
-            )
+            raise _mimic_error(follower, f"expected a joint of one degree of freedom, {name!r} has {at.joint.nv}")
+    sound.update(seen)
 
 
 def _mimic_error(joint: Connection, message: str) -> FileError:

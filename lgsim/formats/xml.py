@@ -41,25 +41,37 @@ class Element:
     Attributes:
         file: Name of the file.
         node: The element of lxml.
-        tag: Tag of the element.
-        line: Line of the element; exact up to 65535 lines and true to one or two beyond.
-        subject: The element in words, for messages.
     """
 
-    def __init__(self, file: str, node: etree._Element, subject: str | None = None) -> None:
+    def __init__(
+        self, file: str, node: etree._Element, subject: str | None = None, owner: Element | None = None
+    ) -> None:
         self.file = file
         self.node = node
-        self.tag = str(node.tag)
-        self.line = int(node.sourceline or 1)
-        self.subject = subject or self._default_subject()
+        self._subject, self._owner = subject, owner
         self._read: set[str] = set()
         self._tags: set[str] = set()
         self._again: list[Element] = []
 
-    def _default_subject(self) -> str:
-        """The tag and, where there is one, the name of the element."""
+    # made when they are asked for: a file has far more elements than messages
+
+    @property
+    def tag(self) -> str:
+        """Tag of the element."""
+        return str(self.node.tag)
+
+    @property
+    def line(self) -> int:
+        """Line of the element; exact up to 65535 lines and true to one or two beyond."""
+        return int(self.node.sourceline or 1)
+
+    @property
+    def subject(self) -> str:
+        """The element in words, for messages: by default its owner's, the tag and, where there is one, its name."""
+        if self._subject is None and self._owner is not None:
+            return f"{self._owner.subject}: <{self.tag}>"
         name = self.node.get("name")
-        return f"<{self.tag}>" if name is None else f"{self.tag} {name!r}"
+        return self._subject or (f"<{self.tag}>" if name is None else f"{self.tag} {name!r}")
 
     def error(self, message: str) -> FileError:
         """The error to raise about this element: its file, line and subject, then the message."""
@@ -77,9 +89,12 @@ class Element:
     def child(self, tag: str) -> Element | None:
         """The first child of a tag, with a subject after this element's; further ones are not read."""
         self._tags.add(tag)
-        found = [Element(self.file, node, f"{self.subject}: <{tag}>") for node in self.node.iterchildren(tag)]
-        self._again += found[1:]
-        return found[0] if found else None
+        nodes = self.node.iterchildren(tag)
+        first = next(nodes, None)
+        if first is None:
+            return None
+        self._again.extend(Element(self.file, node, owner=self) for node in nodes)
+        return Element(self.file, first, owner=self)
 
     def required(self, tag: str) -> Element:
         """The only child of a tag.
@@ -208,8 +223,9 @@ class Element:
 
     def unread(self, quiet: frozenset[str] = frozenset()) -> Iterator[Finding]:
         """Remarks on the children and attributes that were not read, but for children of the tags in ``quiet``."""
+        read = self._tags | quiet
         for node in self.node.iterchildren(etree.Element):
-            if node.tag not in self._tags | quiet:
+            if node.tag not in read:
                 yield Element(self.file, node, f"in {self.subject}").finding(f"<{node.tag}>")
         for again in self._again:
             yield Finding(again.line, f"in {self.subject}", f"a second <{again.tag}>")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import jax
@@ -117,20 +119,21 @@ class ModelBuilder:
             parts = (np.asarray(mass, float), np.asarray(_finite(f"body {name!r}: center", center, (3,)), float))
             parameters = ten_parameters(*parts, _finite(f"body {name!r}: inertia", moment, (3, 3)))
         values = _finite(f"body {name!r}: parameters", parameters, (10,))
-        fault = ten.defect(values)
-        if fault and (self.physical or values[0] < 0):
+        fault = ten.defect(values) if self.physical or values[0] < 0 else None
+        if fault:
             raise ModelError(f"body {name!r} {fault}")
-        dofs = {key: _each(f"{what}: {key}", numbers.get(key, usual), joint.nv) for key, usual in USUAL.items()}
-        dofs["pitch"] = _each(f"{what}: pitch", pitch, joint.nv)
-        if np.any(dofs["pitch"]) and not joint.pitched:
+        given = {key: _each(f"{what}: {key}", value, joint.nv) for key, value in numbers.items()}
+        dofs = _usual(joint.nv) | given | {"pitch": _each(f"{what}: pitch", pitch, joint.nv)}
+        if not joint.pitched and np.any(dofs["pitch"]):
             raise ModelError(f"{what}: a {type(joint).__name__} has no pitch, got {dofs['pitch']}; use Helical")
         for key in ("friction_speed", "stribeck_speed"):
-            if np.any(dofs[key] <= 0):
-                raise ModelError(f"{what}: expected a positive {key}, got {dofs[key]}")
-        if np.any(dofs["actuator_time"] < 0):
-            raise ModelError(f"{what}: expected an actuator_time of zero or more, got {dofs['actuator_time']}")
-        if np.any(dofs["lower"] > dofs["upper"]):
-            raise ModelError(f"{what}: expected lower <= upper, got {dofs['lower']} and {dofs['upper']}")
+            if key in given and np.any(given[key] <= 0):
+                raise ModelError(f"{what}: expected a positive {key}, got {given[key]}")
+        if "actuator_time" in given and np.any(given["actuator_time"] < 0):
+            raise ModelError(f"{what}: expected an actuator_time of zero or more, got {given['actuator_time']}")
+        if "lower" in given or "upper" in given:
+            if np.any(dofs["lower"] > dofs["upper"]):
+                raise ModelError(f"{what}: expected lower <= upper, got {dofs['lower']} and {dofs['upper']}")
         if joint.stopped and np.any(dofs["upper"][:2] < 0):
             raise ModelError(f"{what}: expected upper limits of swing and angle of zero or more, got {dofs['upper']}")
         if mimic is not None and joint.nv != 1:
@@ -247,8 +250,8 @@ class ModelBuilder:
         order = self._order()
         moving = [body for body in order if not isinstance(body.joint, Fixed)]
         names = [body.joint_name for body in moving]
-        clash = next((name for name in names if names.count(name) > 1), None)
-        if clash is not None:
+        if len(set(names)) < len(names):
+            clash = next(name for name in names if names.count(name) > 1)
             raise ModelError(f"joint {clash!r}: the name is taken by another joint")
         index = {body.name: i for i, body in enumerate(moving)}
         holder, pose = self._holders(order)
@@ -273,7 +276,7 @@ class ModelBuilder:
             frame_names=tuple(frames),
             frame_bodies=tuple(index.get(holder.get(body, ROOT), WORLD) for body, _ in frames.values()),
             contacts=tuple(contact for contact, *_ in self._contacts.values()),
-            loops=tuple(self._loop(name, a, b, kind, moving) for name, a, b, kind, _ in self._loops),
+            loops=self._closed(moving),
             solids=tuple(each.solid for each in self._solids),
         )
         lengths = np.array([x for *_, own in self._loops for x in own], float)
@@ -350,36 +353,43 @@ class ModelBuilder:
             pose[body.name] = pose[body.parent] @ body.placement if fixed else np.eye(4)
         return holder, pose
 
-    def _loop(self, name: str, a: str, b: str, kind: LoopKind, moving: list[_Body]) -> Loop:
-        """A loop; that of joints knows whether the second one turns."""
-        if isinstance(kind, Coupling):
-            kind = replace(kind, turns=any(body.joint.rows[0].turns for body in moving if body.joint_name == b))
-        return Loop(name, a, b, kind)
+    def _closed(self, moving: list[_Body]) -> tuple[Loop, ...]:
+        """The loops; one of joints knows whether the second one turns."""
+        turns = {body.joint_name: body.joint.rows[0].turns for body in moving} if self._loops else {}
+        found = []
+        for name, a, b, kind, _ in self._loops:
+            own = replace(kind, turns=turns.get(b, False)) if isinstance(kind, Coupling) else kind
+            found.append(Loop(name, a, b, own))
+        return tuple(found)
 
     def _mimics(self, moving: list[_Body]) -> tuple[list[int | None], list[tuple[float, float]]]:
         """The joint that each joint follows, followers of followers resolved, and (k, b)."""
         place = {body.joint_name: i for i, body in enumerate(moving)}
-        sources, ratios = [], []
-        for body in moving:
-            k, b, seen, at = 1.0, 0.0, [body.joint_name], body
-            while at.mimic is not None:
-                other, factor, offset = at.mimic
+        found: dict[int, tuple[int, float, float]] = {}  # the joint that a joint follows in the end, k and b
+        for i, body in enumerate(moving):
+            way, at = {i: None}, i
+            while at not in found and (mimic := moving[at].mimic) is not None:
+                other = mimic[0]
                 if other not in place:
-                    raise ModelError(f"joint {at.joint_name!r}: it mimics {other!r}, which does not exist or is fixed")
-                k, b = k * factor, k * offset + b
-                at = moving[place[other]]
-                if at.joint.nv != 1:
-                    raise ModelError(
-                        f"joint {body.joint_name!r}: it mimics {other!r}, which has {at.joint.nv} coordinates"
-                    )
-                if other in seen:
-                    raise ModelError(
-                        f"joint {body.joint_name!r}: joints mimic each other in a circle: {', '.join(seen)}"
-                    )
-                seen.append(other)
-            sources.append(None if at is body else place[at.joint_name])
-            ratios.append((k, b))
-        return sources, ratios
+                    name = moving[at].joint_name
+                    raise ModelError(f"joint {name!r}: it mimics {other!r}, which does not exist or is fixed")
+                at = place[other]
+                count = moving[at].joint.nv
+                if count != 1:
+                    raise ModelError(f"joint {body.joint_name!r}: it mimics {other!r}, which has {count} coordinates")
+                if at in way:
+                    names = ", ".join(moving[j].joint_name for j in way)
+                    raise ModelError(f"joint {body.joint_name!r}: joints mimic each other in a circle: {names}")
+                way[at] = None
+            for j in reversed(way):
+                mimic = moving[j].mimic
+                if j not in found and mimic is not None:
+                    source, k, b = found[place[mimic[0]]]
+                    found[j] = source, mimic[1] * k, mimic[1] * b + mimic[2]
+                else:
+                    found.setdefault(j, (j, 1.0, 0.0))
+        resolved = [found[i] for i in range(len(moving))]
+        return [None if j == i else j for i, (j, *_) in enumerate(resolved)], [(k, b) for _, k, b in resolved]
 
 
 _FELT = {"armature": 2, "damping": 2, "friction": 1}
@@ -390,12 +400,20 @@ def _finite(what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     array = np.array(value, float)
     if array.shape != shape:
         raise ModelError(f"{what}: expected shape {shape}, got {array.shape}")
-    if not np.all(np.isfinite(array)):
+    if not np.isfinite(array).all():
         raise ModelError(f"{what}: expected finite numbers, got {array.tolist()}")
     return array
 
 
+@cache
+def _usual(count: int) -> dict[str, np.ndarray]:
+    """The numbers of a joint of that many degrees of freedom for which none are given; shared, not to be changed."""
+    return {key: np.broadcast_to(np.float64(value), (count,)) for key, value in USUAL.items()}
+
+
 def _each(what: str, value: Any, count: int) -> np.ndarray:
+    if type(value) is float and not math.isnan(value):  # what files have, many times
+        return np.full(count, value)
     array = np.asarray(value, float)
     if array.shape not in ((), (count,)):
         raise ModelError(f"{what}: expected a number or {count} of them, got shape {array.shape}")
@@ -405,17 +423,16 @@ def _each(what: str, value: Any, count: int) -> np.ndarray:
 
 
 def _axes(what: str, axis: Any, joint: Joint) -> np.ndarray:
-    usual = np.eye(3)[[row.axis for row in joint.rows]].reshape(-1, 3)
     if axis is None:
-        return usual
+        return np.eye(3)[[row.axis for row in joint.rows]].reshape(-1, 3)
     array = np.asarray(axis, float)
     if array.shape not in ((3,), (joint.nv, 3)):
         raise ModelError(f"{what}: axis: expected shape (3,) or ({joint.nv}, 3), got {array.shape}")
     axes = np.broadcast_to(array, (joint.nv, 3))
-    if not np.all(np.isfinite(axes)) or not np.all(np.any(axes != 0, axis=1)):
+    if not np.isfinite(axes).all() or not (axes != 0).any(axis=1).all():
         raise ModelError(f"{what}: axis: expected finite numbers that are not all zero, got {array.tolist()}")
     # the largest entry first: squares of very large or small ones leave the range of floats
-    axes = axes / np.max(np.abs(axes), axis=1, keepdims=True)
+    axes = axes / np.abs(axes).max(axis=1, keepdims=True)
     axes = axes / np.linalg.norm(axes, axis=1, keepdims=True)
     if isinstance(joint, GroupJoint):
         named = {row.axis: unit for row, unit in zip(joint.rows, axes, strict=True)}

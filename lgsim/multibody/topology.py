@@ -223,13 +223,17 @@ class Topology:
     def loop_joints(self, loop: Any) -> tuple[int, ...]:
         """The joints of the ring that a loop closes, those that carry one of its ends; the joints that it couples."""
         if not loop.kind.on_frames:
-            return self.joint_names.index(loop.a), self.joint_names.index(loop.b)
+            return self.joint_places[loop.a], self.joint_places[loop.b]
         carry_a, carry_b = (self._carriers(self.frame_place(end)[0]) for end in (loop.a, loop.b))
         return tuple(int(i) for i in np.flatnonzero(carry_a != carry_b))
 
     def _carriers(self, body: int) -> np.ndarray:
         """Whether each joint carries a body, (n,)."""
-        return np.zeros(self.bodies, bool) if body == WORLD else self.carried[body]
+        out = np.zeros(self.bodies, bool)
+        while body != WORLD:
+            out[body] = True
+            body = self.parents[body]
+        return out
 
     def loop_number(self, place: int) -> str:
         """The words for the number of that place in ``Model.loops``."""
@@ -263,13 +267,27 @@ class Topology:
         return out
 
     def frame_place(self, frame: str) -> tuple[int, int | None]:
-        """(the body that carries a frame, its place in ``Model.frames``), None for a body's own frame or "world"."""
-        if frame == ROOT:
-            return WORLD, None
-        if frame in self.body_names:
-            return self.body_names.index(frame), None
-        place = self.frame_names.index(frame)
-        return self.frame_bodies[place], place
+        """(the body that carries a frame, its place in ``Model.frames``), None for a body's own frame or "world".
+
+        Raises:
+            ValueError: there is no such frame.
+        """
+        if frame not in self._frame_places:
+            raise ValueError(f"there is no frame {frame!r}")
+        return self._frame_places[frame]
+
+    @cached_property
+    def _frame_places(self) -> dict[str, tuple[int, int | None]]:
+        places: dict[str, tuple[int, int | None]] = {
+            name: (self.frame_bodies[i], i) for i, name in enumerate(self.frame_names)
+        }
+        places.update((name, (i, None)) for i, name in enumerate(self.body_names))
+        return places | {ROOT: (WORLD, None)}
+
+    @cached_property
+    def joint_places(self) -> dict[str, int]:
+        """The place of each joint by its name."""
+        return {name: i for i, name in enumerate(self.joint_names)}
 
     def q_slice(self, joint: int) -> slice:
         """The joint's part of q."""

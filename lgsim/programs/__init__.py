@@ -5,6 +5,7 @@
 
 from lgsim.programs.evaluate import evaluate, python_operations
 from lgsim.programs.program import NotAProgram, Program
+from lgsim.programs.program_bytes import ProgramFormatError
 from lgsim.programs.read import read
 
-__all__ = ["NotAProgram", "Program", "evaluate", "python_operations", "read"]
+__all__ = ["NotAProgram", "Program", "ProgramFormatError", "evaluate", "python_operations", "read"]

@@ -16,6 +16,7 @@ from jax import Array
 from lgsim.programs.compiler import compiler
 from lgsim.programs.fingerprint import fingerprint
 from lgsim.programs.program import NotAProgram, Port, Program
+from lgsim.programs.program_bytes import ProgramFormatError
 from lgsim.programs.read import read_jaxpr
 from lgsim.programs.state_loops import refuse_state_loops
 from lgsim.programs.store import read_entry, write_entry
@@ -66,9 +67,9 @@ def read_once(closed: Any) -> Program | None:
     entry = None if name is None else f"program_{name}"
     kept = None if entry is None else read_entry(entry)
     if kept is not None:
-        with suppress(Exception):  # what another version wrote, or what only looks like an entry, is read anew
-            if kept == _NONE:
-                return None
+        if kept == _NONE:
+            return None
+        with suppress(ProgramFormatError):
             program = Program.from_bytes(kept)
             ports = _ports(program.inputs), _ports(program.outputs)
             if ports == (_kinds(closed.in_avals), _kinds(closed.out_avals)):

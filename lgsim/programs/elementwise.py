@@ -8,7 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from lgsim.programs.program import FUNCTIONS, KINDS, Builder, NotAProgram
+from lgsim.programs.operations import FUNCTIONS, KINDS
+from lgsim.programs.program import Builder, NotAProgram
 from lgsim.xla.jax_internals import parameter, parameters
 
 Scalar = Callable[..., int]

@@ -22,8 +22,8 @@ def evaluate(
     Args:
         program: The program.
         *args: The inputs, arrays of the shapes of the program's inputs, with numbers of any kind as entries.
-        operations: The arithmetic: what an operation of ``program.OPS`` is, such as ``python_operations(mpmath)``; by
-            default that of numpy's floats, each rounded as the program's kinds say.
+        operations: The arithmetic: what an operation of ``operations.OPS`` is, such as ``python_operations(mpmath)``;
+            by default that of numpy's floats, each rounded as the program's kinds say.
         constant: ``constant(kind, number)`` is the arithmetic's number for a constant.
 
     Raises:

@@ -11,33 +11,17 @@ finite: ``x + 0`` and ``x * 1`` are x, ``x * 0`` is +0 whatever x is, NaN and in
 from __future__ import annotations
 
 import hashlib
-import marshal
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple, no_type_check
 
 import numpy as np
 
+from lgsim.programs.operations import FUNCTIONS as FUNCTIONS
+from lgsim.programs.operations import KINDS
+from lgsim.programs.program_bytes import pack, unpack
 from lgsim.programs.simplification import SIMPLER
 
-KINDS = ("bool", "int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64")
-
-FUNCTIONS = (
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
-    "exp", "exp2", "expm1", "log", "log1p", "pow", "cbrt",
-)  # fmt: skip
-"""Functions that a target takes from its library of mathematics."""
-
-OPS = (
-    "add", "sub", "mul", "div", "rem", "neg", "abs", "sign", "sqrt", "floor", "ceil", "round", "max", "min",
-    "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not",
-    "shift_left", "shift_right_arithmetic", "shift_right_logical",
-    "select", "convert", "bitcast", "signbit", *FUNCTIONS,
-)  # fmt: skip
-"""The operations. ``select(c, x, y)`` is x where c holds, ``round`` rounds a half to the even number."""
-
-_CODES = {op: i for i, op in enumerate(OPS)}
-_KIND_CODES = {kind: i for i, kind in enumerate(KINDS)}
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "signbit"))
 
 
@@ -67,7 +51,7 @@ class Statement(NamedTuple):
     """One operation.
 
     Attributes:
-        op: Its name, of ``OPS``.
+        op: Its name, of ``lgsim.programs.operations.OPS``.
         kind: Kind of the result.
         operands: Values.
     """
@@ -111,14 +95,17 @@ class Program(NamedTuple):
         return dict(Counter(statement.op for statement in self.statements))
 
     def to_bytes(self) -> bytes:
-        """The program as bytes, which ``from_bytes`` of the same Python reads."""
-        parts = (self.inputs, self.statements, self.constants, self.outputs)
-        return marshal.dumps(tuple(tuple(map(tuple, part)) for part in parts))
+        """The program as bytes, which ``from_bytes`` reads."""
+        return pack(*self)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Program:
-        """The program that ``to_bytes`` wrote."""
-        inputs, statements, constants, outputs = marshal.loads(content)
+        """The program that ``to_bytes`` wrote.
+
+        Raises:
+            ProgramFormatError: the bytes are cut, changed, or those of something else.
+        """
+        inputs, statements, constants, outputs = unpack(content)
         return cls(
             tuple(Port(*x) for x in inputs), tuple(Statement(*x) for x in statements), constants,
             tuple(Port(*x) for x in outputs),
@@ -163,7 +150,7 @@ class Builder:
         Raises:
             NotAProgram: there is no such kind of values.
         """
-        if kind not in _KIND_CODES:
+        if kind not in KINDS:
             raise NotAProgram(f"an input of dtype {kind}")
         first, size = len(self.kinds), int(np.prod(shape, dtype=int))
         self.kinds += [kind] * size
@@ -177,7 +164,7 @@ class Builder:
         Raises:
             NotAProgram: there is no such kind of values.
         """
-        if kind not in _KIND_CODES:
+        if kind not in KINDS:
             raise NotAProgram(f"a constant of dtype {kind}")
         number = np.dtype(kind).type(value)
         key = kind, number.tobytes()

@@ -1,18 +1,32 @@
 """Compiled programs in the user's cache: one file each, under a name that is a hash of all that it depends on.
 
-An entry begins with a hash of what follows, so that a damaged one is not run; it is written whole or not at all, so
-that two processes may share the folder. A folder that cannot be read or written is no error: nothing is kept then.
+An entry begins with a hash of its name and of what follows, so that an entry that is damaged, or was moved to another
+name, is not run. It is written whole or not at all, so that two processes may share the folder.
+
+A hash does not stop a forger: object code runs in the process, and whoever may write the folder can make any entry.
+Only the folder's owner and mode stop one. So a folder or an entry that another user owns or may write is not used. A
+folder that cannot be read or written is no error: nothing is kept then.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
+import tempfile
+import warnings
 from pathlib import Path
 
-from lgsim.support.files import write_whole
+MOST_BYTES = 2**28
+"""Entries of more bytes are neither kept nor read; object code of the longest programs has a twentieth."""
 
 _DIGEST = 32
+
+# without O_NONBLOCK a pipe in place of an entry is waited for; Windows has neither
+_ENTRY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+_refused: set[Path] = set()
+"""The folders that the process was warned of."""
 
 
 def folder() -> Path:
@@ -24,20 +38,85 @@ def folder() -> Path:
 
 
 def read_entry(name: str) -> bytes | None:
-    """What was kept under a name, or None where there is nothing or it is damaged."""
+    """What was kept under a name, or None where there is nothing, or it is damaged or of another name or user."""
     try:
-        content = (folder() / name).read_bytes()
+        place = folder()
+        if not _serves(place):
+            return None
+        handle = os.open(place / name, _ENTRY)
+        try:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _DIGEST + MOST_BYTES or _foreign(found):
+                return None
+            with os.fdopen(handle, "rb", closefd=False) as file:
+                content = file.read(found.st_size)
+        finally:
+            os.close(handle)
     except (OSError, RuntimeError):
         return None
     digest, code = content[:_DIGEST], content[_DIGEST:]
-    return code if code and hashlib.sha256(code).digest() == digest else None
+    return code if code and _hash(name, code) == digest else None
 
 
 def write_entry(name: str, code: bytes) -> None:
     """Keep object code under a name, where the folder can be written."""
+    if len(code) > MOST_BYTES:
+        return
     try:
         place = folder()
-        place.mkdir(parents=True, exist_ok=True)
-        write_whole(place / name, hashlib.sha256(code).digest() + code)
+        place.mkdir(0o700, parents=True, exist_ok=True)
+        if _serves(place):
+            _replace(place, name, _hash(name, code) + code)
     except (OSError, RuntimeError):
         return
+
+
+def folder_fault(place: Path) -> str | None:
+    """Why another user may have put into a folder what is there, in words; None where none can have.
+
+    Raises:
+        OSError: there is no such folder, or it cannot be reached.
+    """
+    found = os.lstat(place)
+    if not stat.S_ISDIR(found.st_mode):
+        return f"it is no folder but a {'link' if stat.S_ISLNK(found.st_mode) else 'file'}"
+    return _foreign(found)
+
+
+def _foreign(found: os.stat_result) -> str | None:
+    """Why what has this status may come from another user, in words; None where it may not."""
+    if not hasattr(os, "geteuid"):  # Windows keeps the user's folder for caches from others by other means
+        return None
+    if found.st_uid != os.geteuid():
+        return "it belongs to another user"
+    return "others may write it" if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else None
+
+
+def _serves(place: Path) -> bool:
+    """Whether the user alone can have put into a folder what is there; else the user is warned, once."""
+    fault = folder_fault(place)
+    if fault is not None and place not in _refused:
+        _refused.add(place)
+        warnings.warn(
+            f"lgsim: the cache {place} is not used, and programs are compiled anew: {fault}, and what is in it would"
+            " run; delete it, and lgsim makes one that is yours alone, or name another one by LGSIM_CACHE_DIR",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return fault is None
+
+
+def _replace(place: Path, name: str, content: bytes) -> None:
+    """Write an entry in place of whatever is there; nothing in a cache is worth to be followed, kept or synced."""
+    handle, temporary = tempfile.mkstemp(dir=place, prefix=".lgsim-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, place / name)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _hash(name: str, code: bytes) -> bytes:
+    return hashlib.sha256(b"lgsim entry 2\n" + name.encode() + b"\n" + code).digest()

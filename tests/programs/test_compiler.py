@@ -88,7 +88,7 @@ def test_a_text_that_llvm_refuses(monkeypatch, tmp_path):
 
 
 @needs_llvm
-@pytest.mark.parametrize("damage", ["cut", "empty", "changed", "a folder"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "changed", "a folder", "another's"])
 @pytest.mark.parametrize("kind", ["lgsim", "program"])
 def test_a_damaged_entry_is_written_anew(monkeypatch, tmp_path, damage, kind):
     """Object code, and the text of a program."""
@@ -100,6 +100,10 @@ def test_a_damaged_entry_is_written_anew(monkeypatch, tmp_path, damage, kind):
     if damage == "a folder":
         entry.unlink()
         entry.mkdir()
+    elif damage == "another's":
+        assert "lgsim_" in result(4, start + 1000)
+        (other,) = set(tmp_path.glob(f"{kind}_*")) - {entry}
+        entry.write_bytes(other.read_bytes())
     else:
         changed = sound[:100] + bytes([sound[100] ^ 1]) + sound[101:]
         entry.write_bytes({"cut": sound[: len(sound) // 2], "empty": b"", "changed": changed}[damage])

@@ -7,7 +7,8 @@ import pytest
 
 import lgsim
 from lgsim.programs import read
-from lgsim.programs.program import OPS, Builder, fold
+from lgsim.programs.operations import OPS
+from lgsim.programs.program import Builder, fold
 from lgsim.programs.targets import Cuda, Described, Interface, cuda
 from tests.multibody import trees
 from tests.programs.cuda_on_host import Kernels, needs_compiler

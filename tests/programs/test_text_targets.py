@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from lgsim.programs import read
-from lgsim.programs.program import OPS, Builder, fold
+from lgsim.programs.operations import OPS
+from lgsim.programs.program import Builder, fold
 from lgsim.programs.read import SINE_AND_COSINE
 from lgsim.programs.targets import C, Described, Interface, Julia, NumPy, c, julia, numpy
 from lgsim.symbolic import shared_library

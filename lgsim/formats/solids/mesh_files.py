@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -44,22 +44,24 @@ def read_mesh(path: Path) -> Mesh:
     """The vertices of an STL or OBJ file, each once, and its triangles.
 
     Raises:
-        ValueError: it is neither of the two, or has no vertices.
+        ValueError: it is neither of the two, has no vertices, or a line of it is none of its format.
         OSError: it cannot be read.
     """
     data = path.read_bytes()
     faces: list[list[int]] | None = None
     if path.suffix.lower() == ".obj":
-        found = _numbers(data, r"^\s*v\s+(.*)$")
+        found = _vertices(data, b"v")
         faces = _fans(data, len(found))
     elif path.suffix.lower() != ".stl":
         raise ValueError(f"expected an .stl or .obj file, got {path.name!r}")
     elif len(data) >= _HEAD and len(data) == _HEAD + _FACET.itemsize * int.from_bytes(data[80:_HEAD], "little"):
         found = np.frombuffer(data, _FACET, offset=_HEAD)["numbers"][:, 3:].reshape(-1, 3).astype(float)
     else:
-        found = _numbers(data, r"^\s*vertex\s+(.*)$")
+        found = _vertices(data, b"vertex")
     if not len(found):
         raise ValueError(f"expected vertices, got none in {path.name!r}")
+    if not np.all(np.isfinite(found)):
+        raise ValueError(f"expected finite vertices, got others in {path.name!r}")
     corners = np.arange(len(found) // 3 * 3).reshape(-1, 3) if faces is None else np.array(faces, int).reshape(-1, 3)
     _, first, again = np.unique(found, axis=0, return_index=True, return_inverse=True)
     kept = np.sort(first)
@@ -70,15 +72,39 @@ def read_mesh(path: Path) -> Mesh:
 def _fans(data: bytes, count: int) -> list[list[int]]:
     """The triangles of the faces of an OBJ file, as fans; negative numbers count from the last vertex."""
     found = []
-    for line in re.findall(r"^\s*f\s+(.*)$", data.decode("utf-8", "replace"), re.MULTILINE):
-        ring = [int(word.partition("/")[0]) for word in line.split()]
+    for words in _lines(data, b"f"):
+        try:
+            ring = [int(word.partition(b"/")[0]) for word in words]
+        except ValueError:
+            ring = [0]
         ring = [i - 1 if i > 0 else count + i for i in ring]
         if any(not 0 <= i < count for i in ring):
-            raise ValueError(f"expected faces of {count} vertices, got {line!r}")
+            raise ValueError(f"expected faces of {count} vertices, got {_shown(words)}")
         found += [[ring[0], a, b] for a, b in pairwise(ring[1:])]
     return found
 
 
-def _numbers(data: bytes, pattern: str) -> np.ndarray:
-    lines = re.findall(pattern, data.decode("utf-8", "replace"), re.MULTILINE)
-    return np.array([[float(x) for x in line.split()[:3]] for line in lines], float).reshape(-1, 3)
+def _vertices(data: bytes, key: bytes) -> np.ndarray:
+    """The first three numbers of each line of a key, (n, 3)."""
+    found = []
+    for words in _lines(data, key):
+        try:
+            x, y, z = map(float, words[:3])
+        except ValueError:
+            raise ValueError(f"expected three numbers of a vertex, got {_shown(words)}") from None
+        found.append((x, y, z))
+    return np.array(found, float).reshape(-1, 3)
+
+
+def _lines(data: bytes, key: bytes) -> Iterator[list[bytes]]:
+    """The words behind the first one of each line whose first word is the key."""
+    # a regular expression for the spaces at the start takes those of all empty lines that follow: quadratic
+    for line in data.splitlines():
+        words = line.split()
+        if words and words[0] == key:
+            yield words[1:]
+
+
+def _shown(words: list[bytes]) -> str:
+    text = b" ".join(words)
+    return repr((text if len(text) <= 80 else text[:80] + b"...").decode("utf-8", "replace"))

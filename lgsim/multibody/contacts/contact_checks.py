@@ -135,15 +135,11 @@ def carrier(tree: Topology, frame: str) -> int:
     Raises:
         ModelError: there is no such frame.
     """
-    if frame == ROOT:
-        return WORLD
-    if frame in tree.body_names:
-        return tree.body_names.index(frame)
-    if frame not in tree.frame_names:
-        raise ModelError(
-            unknown_name("frame: expected the name of a frame", frame, (ROOT, *tree.body_names, *tree.frame_names))
-        )
-    return tree.frame_bodies[tree.frame_names.index(frame)]
+    try:
+        return tree.frame_place(frame)[0]
+    except ValueError:
+        known = (ROOT, *tree.body_names, *tree.frame_names)
+        raise ModelError(unknown_name("frame: expected the name of a frame", frame, known)) from None
 
 
 def check_contacts(tree: Topology) -> None:

@@ -65,10 +65,11 @@ def check_frames(tree: Topology, solids: Sequence[Solid]) -> None:
     Raises:
         ModelError: a name is taken, or there is no such frame.
     """
-    names = [solid.name for solid in solids]
-    for i, solid in enumerate(solids):
-        if solid.name in names[:i]:
+    names: set[str] = set()
+    for solid in solids:
+        if solid.name in names:
             raise ModelError(f"solid {solid.name!r}: the name is taken")
+        names.add(solid.name)
         try:
             carrier(tree, solid.frame)
         except ModelError as error:

@@ -47,10 +47,11 @@ def check_loops(tree: Topology, numbers: np.ndarray) -> None:
         ModelError: a name is taken twice, a frame or joint is missing, both ends are on one body, a joint has no single
             coordinate of its own, or a number cannot be.
     """
-    names = [loop.name for loop in tree.loops]
-    for i, loop in enumerate(tree.loops):
-        if loop.name in names[:i]:
+    names: set[str] = set()
+    for loop in tree.loops:
+        if loop.name in names:
             raise ModelError(f"loop {loop.name!r}: the name is taken by another loop")
+        names.add(loop.name)
         (_check_frames if isinstance(loop.kind, FrameLoop) else _check_joints)(tree, loop)
     for place in np.flatnonzero(~np.isfinite(numbers)):
         raise ModelError(f"{tree.loop_number(int(place))}: expected a finite number, got {numbers[place]}")
@@ -58,11 +59,14 @@ def check_loops(tree: Topology, numbers: np.ndarray) -> None:
 
 
 def _check_frames(tree: Topology, loop: Loop) -> None:
-    frames = (ROOT, *tree.body_names, *tree.frame_names)
+    bodies = []
     for frame in (loop.a, loop.b):
-        if frame not in frames:
-            raise ModelError(unknown_name(f"loop {loop.name!r}: expected the name of a frame", frame, frames))
-    bodies = [tree.frame_place(frame)[0] for frame in (loop.a, loop.b)]
+        try:
+            bodies.append(tree.frame_place(frame)[0])
+        except ValueError:
+            known = (ROOT, *tree.body_names, *tree.frame_names)
+            what = f"loop {loop.name!r}: expected the name of a frame"
+            raise ModelError(unknown_name(what, frame, known)) from None
     if bodies[0] == bodies[1]:
         body = ROOT if bodies[0] < 0 else tree.body_names[bodies[0]]
         raise ModelError(
@@ -72,10 +76,10 @@ def _check_frames(tree: Topology, loop: Loop) -> None:
 
 def _check_joints(tree: Topology, loop: Loop) -> None:
     for name in (loop.a, loop.b):
-        if name not in tree.joint_names:
+        if name not in tree.joint_places:
             what = f"loop {loop.name!r}: expected the name of a joint"
             raise ModelError(unknown_name(what, name, tree.joint_names))
-        joint = tree.joint_names.index(name)
+        joint = tree.joint_places[name]
         if tree.joints[joint].nq != 1 or tree.mimics[joint] is not None:
             why = "mimics another one" if tree.mimics[joint] is not None else f"has {tree.joints[joint].nq} coordinates"
             raise ModelError(f"loop {loop.name!r}: expected joints of one coordinate of their own, {name!r} {why}")

@@ -1,0 +1,245 @@
+"""How much an MJCF file makes MuJoCo build: copies and grids are counted before MuJoCo is called, which has no limits.
+
+``<replicate>``, ``<attach>``, ``<flexcomp>`` and others multiply elements by a number in the file; MuJoCo's time grows
+as the square of their number. A model file that attaches itself ends the process, and so does a height field of more
+than 2^32 points.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import NamedTuple
+
+from lgsim.formats.xml import FileError
+
+MAX_ELEMENTS = "LGSIM_MAX_BODIES", 50_000
+"""The environment variable for the number of elements that copies and grids may have, and its usual value."""
+
+MAX_BYTES = "LGSIM_MAX_BYTES", 2**31
+"""The same for the bytes of height fields and textures of which a file gives only the size."""
+
+_DEEPEST = 50
+"""How many models may be within each other."""
+
+# as MuJoCo's parser reads: a comment ends at the first -->, a value at its quote whatever is between
+_TOKEN = re.compile(
+    rb"""<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<!.*?>|(?P<end><\s*/[^>]*>)"""
+    rb"""|<\s*(?P<tag>[^\s/>=!?"'<]+)(?P<attributes>(?:\s*[^\s=/>"'<]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*(?P<empty>/?)>""",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(rb"""([^\s=/>"'<]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+
+_COUNTED = {"composite": ("count",), "flexcomp": ("count", "cellcount"), "size": ("nkey",)}
+"""Attributes whose numbers, multiplied, are how many elements MuJoCo makes."""
+
+_READ = frozenset({"replicate", "include", "attach", "model", "mesh", "hfield", "texture", *_COUNTED})
+"""The elements whose attributes count."""
+
+
+class _Start(NamedTuple):
+    """The start of an element, or its end, which has no tag."""
+
+    tag: str
+    line: int
+    attributes: dict[str, str]
+    empty: bool
+
+
+def check_expansions(file: str, content: bytes, from_path: bool) -> None:
+    """Check how much MuJoCo makes of an MJCF file and of those that it includes or attaches.
+
+    Args:
+        file: Name of the file, for messages, and its path where it has one.
+        content: What is in it.
+        from_path: Whether the file has a path, against which others are named.
+
+    Raises:
+        FileError: copies and grids have more elements, or height fields and textures more bytes, than the limits.
+        ValueError: an environment variable with a limit is no positive number.
+    """
+    path = Path(os.path.realpath(file)) if from_path else None
+    folder = Path() if path is None else Path(file).parent
+    _Count(folder, {}).add(file, content, folder, [path] if path else [], 1)
+
+
+class _Count:
+    """Counts the elements of a file and of what it includes.
+
+    Attributes:
+        elements: How many there are, copies counted.
+    """
+
+    def __init__(self, main: Path, sizes: dict[Path, int]) -> None:
+        self.elements = 0
+        self._main, self._sizes = main, sizes  # of models, by path
+        self._copies, self._bytes = 0, 0
+        self._models: dict[str, int] = {}
+        self._included: set[Path] = set()
+        self._most, self._most_bytes = _limit(*MAX_ELEMENTS), _limit(*MAX_BYTES)
+
+    def add(self, file: str, content: bytes, folder: Path, within: list[Path], times: int) -> None:
+        """Counts a file.
+
+        Args:
+            file: Name of the file.
+            content: What is in it.
+            folder: Its folder.
+            within: The paths of the models within which it is, the innermost last.
+            times: How many copies the file's elements have.
+
+        Raises:
+            FileError: see ``check_expansions``.
+        """
+        for start in _elements(content):  # models may come after the elements that attach them
+            if start.tag == "model" and "file" in start.attributes:
+                self._add_model(file, start, folder, within)
+        factors = [times]
+        for start in _elements(content):
+            if not start.tag:
+                factors.pop()
+                continue
+            copies = factors[-1]
+            if start.tag == "replicate":
+                copies *= _product(start.attributes.get("count", ""), 1)
+            if not start.empty:
+                factors.append(copies)
+            made = copies * self._made(start)
+            self.elements += copies + made
+            self._copies += made + (copies if copies > 1 else 0)
+            if self._copies > self._most:
+                raise FileError(
+                    file,
+                    start.line,
+                    f"<{start.tag}>: expected copies and grids of at most {self._most} elements, got"
+                    f" {self._copies:.4g}; if the file is right, set {MAX_ELEMENTS[0]} to more",
+                )
+            self._add_bytes(file, start)
+            if start.tag == "include":
+                found = _file(start.attributes.get("file", ""), folder, self._main)
+                # MuJoCo refuses a second one of the same
+                if found is not None and found not in self._included:
+                    self._included.add(found)
+                    self.add(str(found), found.read_bytes(), found.parent, within, copies)
+
+    def _made(self, start: _Start) -> int:
+        """How many elements MuJoCo makes of one that stands for many, one copy of it."""
+        given = start.attributes
+        if start.tag == "attach":
+            known = self._models or {"": 0}
+            return known.get(given.get("model", ""), max(known.values()))
+        if start.tag == "mesh" and "builtin" in given:
+            # one resolution or two, then angles and lengths
+            first = _product(given.get("params", ""), 1)
+            return max(first * first, _product(given.get("params", ""), 2))
+        made = sum(_product(given[name], 3) for name in _COUNTED.get(start.tag, ()) if name in given)
+        if start.tag == "size":
+            made += sum(_product(value, 1) for name, value in given.items() if name.startswith("nuser_"))
+        return made
+
+    def _add_bytes(self, file: str, start: _Start) -> None:
+        """Counts the bytes of a height field or a texture."""
+        given = start.attributes
+        if start.tag == "hfield":
+            size = 4 * _product(given.get("nrow", ""), 1) * _product(given.get("ncol", ""), 1)
+        elif start.tag == "texture":
+            sides = 1 if given.get("type") == "2d" else 6
+            size = 3 * sides * _product(given.get("width", ""), 1) * _product(given.get("height", ""), 1)
+        else:
+            return
+        self._bytes += size
+        if self._bytes > self._most_bytes:
+            raise FileError(
+                file,
+                start.line,
+                f"<{start.tag}>: expected height fields and textures of at most {self._most_bytes} bytes, got"
+                f" {self._bytes:.4g}; if the file is right, set {MAX_BYTES[0]} to more",
+            )
+
+    def _add_model(self, file: str, start: _Start, folder: Path, within: list[Path]) -> None:
+        """Counts a model that may be attached."""
+        found = _file(start.attributes["file"], folder, self._main)
+        if found is None:
+            return
+        if found in within or len(within) >= _DEEPEST:
+            what = "itself" if found in within else f"models that are {_DEEPEST} within each other"
+            message = f"<model>: expected a file that does not contain itself, got {found.name!r} with {what}"
+            raise FileError(file, start.line, message)
+        if found not in self._sizes:
+            inner = _Count(found.parent, self._sizes)
+            inner.add(str(found), found.read_bytes(), found.parent, [*within, found], 1)
+            self._sizes[found] = inner.elements
+        self._models[start.attributes.get("name", "")] = self._sizes[found]
+
+
+def _elements(content: bytes) -> Iterator[_Start]:
+    """The starts and ends of elements of the first root; what MuJoCo cannot read ends them, and is its to say."""
+    at, counted, line, depth = content.find(b"<"), 0, 1, 0
+    while at >= 0:
+        token = _TOKEN.match(content, at)
+        if token is None:
+            return
+        line += content.count(b"\n", counted, at)
+        counted = at
+        at = content.find(b"<", token.end())
+        if token["end"]:
+            depth -= 1
+            if depth < 0:
+                return
+            yield _Start("", line, {}, False)
+        elif token["tag"]:
+            tag, empty = _text(token["tag"]), bool(token["empty"])
+            pairs = _ATTRIBUTE.findall(token["attributes"]) if tag in _READ else ()
+            depth += not empty
+            yield _Start(tag, line, {_text(name): unescape(_text(a or b)) for name, a, b in pairs}, empty)
+        else:
+            continue
+        if not depth:
+            return
+
+
+def _product(text: str, most: int) -> int:
+    """The product of the first numbers of a text that are above one; what is no number MuJoCo refuses."""
+    product = 1.0
+    for word in text.split()[:most]:
+        try:
+            number = float(word)
+        except ValueError:
+            break
+        if most == 1 and number <= 0:
+            return 0
+        product *= number if number > 1 else 1.0
+    return int(min(product, 1e18)) if not math.isnan(product) else 1
+
+
+def _file(name: str, *folders: Path) -> Path | None:
+    """The real path of the first regular file of a name; None where there is none."""
+    try:
+        found = next((folder / name for folder in folders if name and (folder / name).is_file()), None)
+        return None if found is None else Path(os.path.realpath(found))
+    except (OSError, ValueError):
+        return None
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
+
+
+def _limit(name: str, usual: int) -> int:
+    """The number of an environment variable.
+
+    Raises:
+        ValueError: it is set to something else than a positive number.
+    """
+    text = os.environ.get(name, "").strip()
+    try:
+        limit = float(text) if text else float(usual)
+    except ValueError:
+        limit = math.nan
+    if not 1 <= limit < math.inf:
+        raise ValueError(f"{name}: expected a number such as 1e6, got {text!r}")
+    return int(limit)
