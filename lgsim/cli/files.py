@@ -17,6 +17,7 @@ from lgsim.cli.errors import BadInput, Stop, bad_input, needs
 from lgsim.cli.terminal import note
 from lgsim.formats import Report
 from lgsim.multibody import Model
+from lgsim.programs.store import private_folder
 from lgsim.scenarios import machine
 from lgsim.scenarios.machine import ONLY_URDF, TRAJECTORIES, first_tag
 from lgsim.scenarios.trajectory_file import read_trajectory
@@ -46,7 +47,13 @@ def keep_compiled() -> None:
         jax.config.update("jax_enable_compilation_cache", False)
     elif getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "lgsim" / "jax"))
+        place = Path(home) / "lgsim" / "jax"
+        try:
+            if not private_folder(place, "XDG_CACHE_HOME"):
+                return
+        except OSError:  # a home that cannot be written: JAX keeps nothing then
+            return
+        jax.config.update("jax_compilation_cache_dir", str(place))
         # a command runs dozens of small programs, which together take seconds
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 

@@ -64,11 +64,24 @@ def write_entry(name: str, code: bytes) -> None:
         return
     try:
         place = folder()
-        place.mkdir(0o700, parents=True, exist_ok=True)
-        if _serves(place):
+        if private_folder(place):
             _replace(place, name, _hash(name, code) + code)
     except (OSError, RuntimeError):
         return
+
+
+def private_folder(place: Path, variable: str = "LGSIM_CACHE_DIR") -> bool:
+    """Make a folder of the user's alone; whether it is one, else the user is warned, once.
+
+    Args:
+        place: The folder.
+        variable: The environment variable that names another one, for the warning.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    place.mkdir(0o700, parents=True, exist_ok=True)
+    return _serves(place, variable)
 
 
 def folder_fault(place: Path) -> str | None:
@@ -92,14 +105,14 @@ def _foreign(found: os.stat_result) -> str | None:
     return "others may write it" if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else None
 
 
-def _serves(place: Path) -> bool:
+def _serves(place: Path, variable: str = "LGSIM_CACHE_DIR") -> bool:
     """Whether the user alone can have put into a folder what is there; else the user is warned, once."""
     fault = folder_fault(place)
     if fault is not None and place not in _refused:
         _refused.add(place)
         warnings.warn(
             f"lgsim: the cache {place} is not used, and programs are compiled anew: {fault}, and what is in it would"
-            " run; delete it, and lgsim makes one that is yours alone, or name another one by LGSIM_CACHE_DIR",
+            f" run; delete it, and lgsim makes one that is yours alone, or name another one by {variable}",
             RuntimeWarning,
             stacklevel=3,
         )
