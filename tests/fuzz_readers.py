@@ -30,13 +30,13 @@ import numpy as np
 import lgsim
 from lgsim import actuators, formats, identify, montecarlo, scenarios, view
 from lgsim.actuators import Actuators, Transmission
-from lgsim.identify.actuator_record import to_record
 from lgsim.identify import model_files
+from lgsim.identify.actuator_record import to_record
 from lgsim.integrators.step_error import StepError
 from lgsim.multibody import contacts, geometry, joints
 from lgsim.scenarios import torque_file
 from lgsim.scenarios.study_store import describe_study
-from lgsim.simulation import Trajectory
+from lgsim.simulation import Trajectory, trajectory
 from lgsim.support import toml_table
 from tests import mutations
 
@@ -97,7 +97,7 @@ def attempt(name: str, reader: Reader, number: int, folder: Path) -> Fault | Non
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         try:
-            reader.read(folder)
+            touch(reader.read(folder))
         except Exception as error:
             if not is_own(error, folder):
                 place = traceback.extract_tb(error.__traceback__)
@@ -108,6 +108,22 @@ def attempt(name: str, reader: Reader, number: int, folder: Path) -> Fault | Non
     if fault is None and took > SECONDS:
         fault = Fault(name, number, "slow", f"{target}: {took:.1f} s")
     return fault
+
+
+def touch(found: object) -> None:
+    """Look at what was read as whatever comes next would: a model's places and names, the columns of a recording."""
+    for part in found if isinstance(found, tuple) else (found,):
+        model = part if isinstance(part, lgsim.Model) else getattr(part, "model", None)
+        if isinstance(model, lgsim.Model):
+            tree = model.topology
+            _ = tree.row_parent, tree.row_source, tree.row_q, tree.row_carried, tree.groups, tree.loop_row_starts
+            _ = tree.carried, trajectory.q_names(model), trajectory.v_names(model), model.frame_names, model.neutral()
+            for loop in tree.loops:
+                tree.loop_joints(loop)
+            for array in (model.axes, model.damping, model.stribeck_speed, model.gravity):
+                np.asarray(array, float)
+        if isinstance(part, identify.Recording):
+            _ = part.columns, part.segments, part.dt
 
 
 def faults(name: str, numbers: range, folder: Path) -> list[Fault]:
@@ -478,8 +494,10 @@ max_iterations = 5
 gradient_tolerance = 1e-3
 """
 
-OBJ = "o box\n" + "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1)) + (
-    "vn 0 0 1\nf 1 2 4 3\nf 5//1 6//1 8//1 7//1\nf -8 -7 -3 -4\nf 3 4 8 7\nf 1 3 7 5\nf 2/1/1 4/1/1 8/1/1 6/1/1\n"
+OBJ = (
+    "o box\n"
+    + "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1))
+    + ("vn 0 0 1\nf 1 2 4 3\nf 5//1 6//1 8//1 7//1\nf -8 -7 -3 -4\nf 3 4 8 7\nf 1 3 7 5\nf 2/1/1 4/1/1 8/1/1 6/1/1\n")
 )
 
 STL = "solid x\n" + "".join(
@@ -565,7 +583,9 @@ def _many(names: list[str], count: int, first: int) -> int:
             if done.returncode == 0:
                 break
             total += 1
-            print(f"{name}: variant {reached + 1} ended the process: {done.returncode} {done.stderr[-500:]}", flush=True)
+            print(
+                f"{name}: variant {reached + 1} ended the process: {done.returncode} {done.stderr[-500:]}", flush=True
+            )
             numbers = range(reached + 2, numbers.stop)
     return total
 

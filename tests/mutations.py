@@ -107,7 +107,8 @@ def _line(text: str, rng: random.Random) -> str:
 
 def _junk(text: str, rng: random.Random) -> str:
     at = rng.randrange(len(text) + 1)
-    return text[:at] + rng.choice(("\0", "\n" * 2000, '"', "'", "]", "}", "<", ">", "&#10;", "&", "\ufffe", "=")) + text[at:]
+    junk = rng.choice(("\0", "\n" * 2000, '"', "'", "]", "}", "<", ">", "&#10;", "&", "\ufffe", "="))
+    return text[:at] + junk + text[at:]
 
 
 def _nested(text: str, rng: random.Random) -> str:
@@ -171,7 +172,8 @@ def mutate_zip(data: bytes, rng: random.Random) -> bytes:
     if change < 0.08:
         del members[name]
     elif change < 0.16:
-        members[rng.choice(("x", "../x.npy", "a/b.npy", "about.npy", "x" * 5000 + ".npy", *members))] = members.pop(name)
+        other = rng.choice(("x", "../x.npy", "a/b.npy", "about.npy", "x" * 5000 + ".npy", *members))
+        members[other] = members.pop(name)
     elif change < 0.3:
         members[name] = mutate_bytes(members[name], rng)
     elif change < 0.5:
@@ -180,8 +182,8 @@ def mutate_zip(data: bytes, rng: random.Random) -> bytes:
         members[name] = _npy(rng.choice(_arrays(members[name], rng)))
     else:
         members[name] = _npy(np.array(mutated_tree(str(np.load(io.BytesIO(members[name]))), rng)))
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))) as archive:
+    out, compression = io.BytesIO(), rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
+    with zipfile.ZipFile(out, "w", compression) as archive:
         for member, content in members.items():
             archive.writestr(member, content)
     return out.getvalue()

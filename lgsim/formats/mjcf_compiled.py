@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +15,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 from lgsim.formats.report import Dropped, Finding
 from lgsim.formats.xml import TEXT, FileError
 from lgsim.support.packages import package
+from lgsim.support.size_limits import read_bytes
 
 KINDS = {
     "body": ("bodies", "nbody"),
@@ -120,9 +120,9 @@ def _content(file: str, text: str | None) -> bytes:
     if file.lstrip().startswith("<"):
         raise FileError(TEXT, None, "expected the path of a file, got XML; give it as text=...")
     try:
-        return Path(file).read_bytes()
+        return read_bytes(file)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
         raise FileError(file, None, f"the file cannot be read: {reason}") from error
 
 

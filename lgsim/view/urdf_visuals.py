@@ -135,8 +135,12 @@ class _Reader:
             yield Shape(Mesh(np.asarray(vertices), faces, flat=True), pose, color or _own_color(mesh))
 
     def _find(self, name: str) -> Path | None:
-        """The path of a mesh's file; None where there is no such file."""
-        return mesh_file(name, self.folder)
+        """The path of a mesh's file; None where there is no such file, or there can be none."""
+        try:
+            return mesh_file(name, self.folder)
+        except OSError:
+            # a name that is too long
+            return None
 
 
 def _own_color(mesh: object) -> Color:
