@@ -33,6 +33,7 @@ from lgsim.actuators import Actuators, Transmission
 from lgsim.identify import model_files
 from lgsim.identify.actuator_record import to_record
 from lgsim.integrators.step_error import StepError
+from lgsim.montecarlo.store import Chunk, StoreMetadata
 from lgsim.multibody import contacts, geometry, joints
 from lgsim.scenarios import torque_file
 from lgsim.scenarios.study_store import describe_study
@@ -126,18 +127,30 @@ def touch(found: object) -> None:
             _ = part.columns, part.segments, part.dt
 
 
-def faults(name: str, numbers: range, folder: Path) -> list[Fault]:
-    """The faults of a reader with some variants of its input."""
-    reader = READERS[name]()
-    valid = folder / "valid"
+def faults(
+    name: str, numbers: range, folder: Path, report: Callable[[int, Fault | None], object] | None = None
+) -> list[Fault]:
+    """The faults of a reader with some variants of its input.
+
+    Args:
+        name: The reader.
+        numbers: The numbers of the variants.
+        folder: Where files may be written.
+        report: Called after each variant with what was wrong with it.
+    """
+    reader, valid, found = READERS[name](), folder / "valid", []
     for file, content in reader.files.items():
         (valid / file).parent.mkdir(parents=True, exist_ok=True)
         (valid / file).write_bytes(content)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        reader.read(valid)  # what is compiled once does not count as time of a variant
-    found = [attempt(name, reader, number, folder / "variant") for number in numbers]
-    return [fault for fault in found if fault is not None]
+        touch(reader.read(valid))  # what is compiled once does not count as time of a variant
+    for number in numbers:
+        fault = attempt(name, reader, number, folder / "variant")
+        found += [] if fault is None else [fault]
+        if report is not None:
+            report(number, fault)
+    return found
 
 
 # the inputs
@@ -355,7 +368,8 @@ def _binary_stl() -> bytes:
     return bytes(80) + (4).to_bytes(4, "little") + made.tobytes()
 
 
-def _store() -> Reader:
+def _store(run: bool) -> Reader:
+    """A store of a study; one that was run has the error of its steps too."""
     from tests.scenarios.studies import STUDY
 
     text = STUDY.replace('"arm.urdf"', '"x.urdf"').replace("samples = 200", "samples = 16")
@@ -363,12 +377,20 @@ def _store() -> Reader:
         root = Path(folder)
         (root / "x.toml").write_text(text)
         (root / "x.urdf").write_text(URDF)
-        made = scenarios.load_study(root / "x.toml")
-        montecarlo.run(made.study, root / "store", chunk=16)
-        describe_study(montecarlo.Store(root / "store"), made, text.encode())
-        paths = [path for path in sorted((root / "store").rglob("*")) if path.is_file() and path.name != "lock"]
-        files = {str(path.relative_to(root / "store")): path.read_bytes() for path in paths}
-    return Reader(files, tuple(files), scenarios.open_study)
+        study = scenarios.load_study(root / "x.toml")
+        path = root / "store"
+        if run:
+            montecarlo.run(study.study, path, chunk=16)
+            store = montecarlo.Store(path)
+        else:
+            columns = {name: (str(kind.dtype), kind.shape) for name, kind in study.study.columns().items()}
+            store = montecarlo.Store.create(path, StoreMetadata("0" * 16, "", {}, 3, 16, 16, 16, columns, "cpu"))
+            store.write(0, Chunk(0, {name: np.zeros((16, *shape), kind) for name, (kind, shape) in columns.items()}))
+            store.finish(16)
+        describe_study(store, study, text.encode())
+        paths = [found for found in sorted(path.rglob("*")) if found.is_file() and found.name != "lock"]
+        files = {str(found.relative_to(path)): found.read_bytes() for found in paths}
+    return Reader(files, tuple(files), lambda folder: list(scenarios.open_study(folder).results.chunks()))
 
 
 URDF = """<?xml version="1.0"?>
@@ -553,61 +575,52 @@ READERS: dict[str, Callable[[], Reader]] = {
     "binary stl": lambda: _mesh("box.STL", _binary_stl(), _solids),
     "shown obj": lambda: _mesh("box.obj", OBJ.encode(), view.read_visuals),
     "shown dae": lambda: _mesh("box.dae", DAE.encode(), view.read_visuals),
-    "store": _store,
+    "store": lambda: _store(run=False),
+    "store of a run": lambda: _store(run=True),
 }
 """Makes each reader's input."""
+
+COSTLY = {"study": 8, "store": 8, "store of a run": 0}
+"""Readers that compile, and the variants of them that a quick test has time for."""
 
 
 def _many(names: list[str], count: int, first: int) -> int:
     """Run variants of each reader in a process of its own, print the faults, and return how many there were."""
-    each = -(-count // len(names))
-    total = 0
+    each, total = -(-count // len(names)), 0
     for name in names:
-        numbers = range(first, first + each)
+        numbers, found, ended = range(first, first + each), [], []
         while numbers:
             done = subprocess.run(
                 [sys.executable, "-m", "tests.fuzz_readers", "--reader", name, "--range", str(numbers.start),
                  str(numbers.stop)], capture_output=True, text=True, check=False,
             )  # fmt: skip
             lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-            kinds = Counter()
-            for line in lines:
-                if "kind" in line:
-                    kinds[line["kind"], line["text"].rpartition(" at ")[2]] += 1
-                    total += 1
-            reached = max((line["done"] for line in lines if "done" in line), default=numbers.start - 1)
-            print(f"{name}: {len(numbers)} variants from {numbers.start}: {dict(kinds) or 'good'}", flush=True)
-            for line in lines:
-                if "kind" in line:
-                    print("   ", line, flush=True)
+            found += [line for line in lines if "kind" in line]
             if done.returncode == 0:
                 break
-            total += 1
-            print(
-                f"{name}: variant {reached + 1} ended the process: {done.returncode} {done.stderr[-500:]}", flush=True
-            )
-            numbers = range(reached + 2, numbers.stop)
+            # a crash of native code: the variant after the last one that was reported
+            last = numbers.start + len(lines)
+            ended.append(f"{last}: exit status {done.returncode}: {done.stderr[-300:]}")
+            numbers = range(last + 1, numbers.stop) if lines else range(0)
+        total += len(found) + len(ended)
+        kinds = Counter((line["kind"], line["text"].rpartition(" at ")[2]) for line in found)
+        print(f"{name}: {each} variants from {first}: {dict(kinds) or 'no fault'}", flush=True)
+        for line in (*found, *ended):
+            print("   ", line, flush=True)
     return total
 
 
 def _one(name: str, numbers: range) -> None:
     """Run variants of one reader here; a line of JSON for each."""
-    reader_made = READERS[name]()
+    # readers may write to standard output
+    out = os.fdopen(os.dup(1), "w")
+
+    def report(number: int, fault: Fault | None) -> None:
+        out.write(json.dumps({"done": number} if fault is None else fault._asdict()) + "\n")
+        out.flush()
+
     with tempfile.TemporaryDirectory() as folder:
-        valid = Path(folder) / "valid"
-        for file, content in reader_made.files.items():
-            (valid / file).parent.mkdir(parents=True, exist_ok=True)
-            (valid / file).write_bytes(content)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            reader_made.read(valid)
-        out = os.fdopen(os.dup(1), "w")
-        for number in numbers:
-            fault = attempt(name, reader_made, number, Path(folder) / "variant")
-            if fault is not None:
-                out.write(json.dumps(fault._asdict()) + "\n")
-            out.write(json.dumps({"done": number}) + "\n")
-            out.flush()
+        faults(name, numbers, Path(folder), report)
 
 
 if __name__ == "__main__":

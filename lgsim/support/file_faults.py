@@ -19,7 +19,7 @@ def file_faults(path: str | PathLike[str], expected: str, *passed: type[Exceptio
     """Within the block, whatever the content of a file does becomes a ``ValueError`` that begins with the file.
 
     Hostile bytes make numpy, json and pyarrow raise almost anything: RecursionError, MemoryError, TokenError. So all
-    errors count as faults of the file, but those that name it already, those of the system, and a missing package.
+    errors count as faults of the file, but those of its format or size, those of the system, and a missing package.
 
     Args:
         path: The file.
@@ -40,9 +40,8 @@ def file_faults(path: str | PathLike[str], expected: str, *passed: type[Exceptio
             if error.filename is not None:
                 raise
             raise type(error)(error.errno, error.strerror, place) from error
-        if type(error) is ValueError and str(error).startswith(f"{place}: "):
-            raise
-        raise ValueError(f"{place}: expected {expected}, got something else ({short(error)})") from error
+        why = short(error).removeprefix(f"{place}: ")
+        raise ValueError(f"{place}: expected {expected}, got something else ({why})") from error
 
 
 def short(error: BaseException) -> str:

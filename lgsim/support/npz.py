@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Arrays:
             return _array(file, member.file_size)
 
 
-def _array(file: IO[bytes], size: int) -> np.ndarray:
+def _array(file: Any, size: int) -> np.ndarray:
     """The array of a member that has so many bytes by its archive."""
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:

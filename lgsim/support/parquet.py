@@ -43,7 +43,7 @@ def unpacked_size(file: Any, columns: Collection[str] | None = None) -> int:
         parts = file.metadata.row_group(group)
         for i in range(parts.num_columns):
             part = parts.column(i)
-            if columns is None or part.path_in_schema in columns or part.path_in_schema.split(".")[0] in columns:
+            if columns is None or any(f"{part.path_in_schema}.".startswith(f"{name}.") for name in columns):
                 width = max(_WIDTHS.get(part.physical_type, file.schema.column(i).length or 0), _LEAST_WIDTH)
                 size += max(part.total_uncompressed_size, width * max(part.num_values, parts.num_rows, 0))
     return size

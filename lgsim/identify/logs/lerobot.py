@@ -34,6 +34,7 @@ _BETWEEN = MAX_GAP + 1  # usual steps between two episodes
 _BOOKKEEPING = ("timestamp", "frame_index", "episode_index")
 _FASTEST = 1e9  # frames a second
 _ROWS = 65536  # rows of a file that are read at a time
+_WIDEST = 10_000  # numbers of a feature: what has more is no state of a robot
 _STAMP_ERROR = 1e-3  # s: stamps are stored in float32, and frame_index / fps says them exactly
 
 
@@ -219,6 +220,8 @@ def _matrix(column: Any, arrow: Any) -> Float[np.ndarray, "n k"] | None:
     if arrow.types.is_fixed_size_list(kind) or arrow.types.is_list(kind) or arrow.types.is_large_list(kind):
         rows = column.to_pylist()
         width = max((len(row) for row in rows if row is not None), default=0)
+        if width > _WIDEST:
+            return None
         try:
             out = np.full((len(rows), width), np.nan)
             for i, row in enumerate(rows):

@@ -227,7 +227,7 @@ class McapFile:
             yield Damage(f"{where}, +{done} in the chunk", "a record is damaged; the rest of the chunk is left out")
 
     def _count(self, size: int) -> None:
-        """Count the bytes of a chunk before it is unpacked: chunks of a large log may have more together than the limit.
+        """Count the bytes of a chunk before it is unpacked; those of a large log may pass the limit together.
 
         Raises:
             FileSizeError: it has more than the limit, or all together have, and more than a log of that size can have.

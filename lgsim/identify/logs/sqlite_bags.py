@@ -72,9 +72,7 @@ class SqliteBag:
         try:
             base.execute("PRAGMA trusted_schema = OFF").fetchall()
             rows = base.execute("SELECT name, sql FROM sqlite_master").fetchall()
-            hidden = [
-                row for name in _TABLES for row in base.execute(f"PRAGMA table_xinfo({name})") if row[6] in (2, 3)
-            ]
+            columns = [row for name in _TABLES for row in base.execute(f"PRAGMA table_xinfo({name})")]
         except self._faults:
             return  # damaged: the list of topics cannot be read either
         for name, statement in rows:
@@ -144,7 +142,7 @@ class SqliteBag:
             if after <= last:
                 spans.append((after, last))
 
-    def _message(self, channel: Channel, number: int, log_time: int, data: object) -> RawMessage | Damage:
+    def _message(self, channel: Channel, number: int, log_time: object, data: object) -> RawMessage | Damage:
         where = f"message {number}"
         if not isinstance(data, bytes) or not isinstance(log_time, int):
             return Damage(where, "a message has no bytes or no time; it is left out")
@@ -192,14 +190,14 @@ class SqliteBag:
 
     def _rows(
         self, base: Any, first: int, last: int, ids: dict[int, Channel]
-    ) -> tuple[list[tuple[int, int, int, object]], str | None]:
+    ) -> tuple[list[tuple[int, int, object, object]], str | None]:
         """The rows of a range of messages up to the first fault, and that fault."""
         marks = ",".join("?" * len(ids))
         query = (
             "SELECT id, topic_id, timestamp, data FROM messages"
             f" WHERE id BETWEEN ? AND ? AND topic_id IN ({marks}) ORDER BY id"
         )
-        rows: list[tuple[int, int, int, object]] = []
+        rows: list[tuple[int, int, object, object]] = []
         try:
             for row in base.execute(query, (first, last, *ids)):
                 if isinstance(row[0], int) and row[1] in ids:

@@ -187,12 +187,11 @@ def _parquet(path: Path) -> Table:
         file = open_parquet(path, ())
         schema = file.schema_arrow
         names = schema.names
-        _distinct(str(path), names)
         # a text that is repeated a billion times is there once in a dictionary
         texts_of = {name for name, kind in zip(names, schema.types, strict=True) if _is_text(kind, arrow)}
         numbers = {name for name, kind in zip(names, schema.types, strict=True) if _is_number(kind, arrow)}
         file = open_parquet(path, texts_of | numbers, encoded=texts_of)
-        schema = file.schema_arrow
+    _distinct(str(path), names)
     columns, texts, findings = {}, {}, []
     for name in names:
         kind, parts, lost = schema.field(name).type, [], []
