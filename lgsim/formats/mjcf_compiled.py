@@ -97,10 +97,13 @@ def compile_file(path: str | os.PathLike[str] | None, text: str | None) -> Compi
             raise _refusal(file, str(error)) from error
         found = CompiledFile(file, mujoco, model, tuple(dict.fromkeys(warnings)))
         spec = _spec(mujoco, file, text)
-    for kind, (elements, number) in KINDS.items():
-        names = [_name(mujoco, model, kind, i) for i in range(getattr(model, number, 0))]
-        found.names[kind] = _distinct(kind, names)
-        found.lines[kind] = _lines(list(getattr(spec, elements, ())), names)
+    try:
+        for kind, (elements, number) in KINDS.items():
+            names = [_name(mujoco, model, kind, i) for i in range(getattr(model, number, 0))]
+            found.names[kind] = _distinct(kind, names)
+            found.lines[kind] = _lines(list(getattr(spec, elements, ())), names)
+    except UnicodeDecodeError as error:
+        raise FileError(file, None, "expected names in UTF-8") from error
     starts = model.body_jntadr
     for body, start in enumerate(starts):
         # MuJoCo gives no line for <freejoint>

@@ -22,6 +22,7 @@ from lgsim.multibody.loops import KINDS, Loop, LoopKind
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.record_checks import check_shapes, check_topology
 from lgsim.multibody.topology import ModelError, Topology
+from lgsim.support.messages import one_line
 
 _KINDS = {kind.__name__: kind for kind in JOINTS}
 _LOOP_KINDS = {kind.__name__: kind for kind in KINDS}
@@ -82,7 +83,7 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
         check_shapes(tree, found, len(DRIVES))
         return Model(tree, **found)
     except Exception as error:  # a damaged record makes json, numpy and classes of joints raise almost anything
-        raise ModelError(f"record: expected what to_record wrote, got {type(error).__name__}: {error}") from error
+        raise ModelError(f"record: expected what to_record wrote, got {type(error).__name__}: {one_line(error)}") from error
 
 
 def fingerprint(model: Model) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -263,7 +262,7 @@ def read(path: str | PathLike[str]) -> Table:
     except UnicodeDecodeError as error:
         raise ScenarioError(file, None, "", "expected a text in UTF-8") from error
     try:
-        values = tomllib.loads(text)
+        values = toml_lines.parse(text)
         lines = toml_lines.lines_of(text)
     except RecursionError as error:
         raise ScenarioError(file, None, "", "not TOML: arrays or tables in too many of each other") from error

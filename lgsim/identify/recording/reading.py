@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +33,7 @@ from lgsim.identify.recording.tables import TABLES, Table, read_table
 from lgsim.lie import quaternion
 from lgsim.multibody.configuration import kinds
 from lgsim.multibody.model import Model
+from lgsim.support import toml_lines
 from lgsim.support.file_faults import file_faults
 from lgsim.support.messages import listed
 from lgsim.support.size_limits import read_bytes
@@ -227,7 +227,7 @@ def _split_map(
         if not Path(map).exists():
             raise FileNotFoundError(f"{map}: no such file")
         with file_faults(map, "a TOML file"):
-            map = tomllib.loads(read_bytes(map).decode())
+            map = toml_lines.parse(read_bytes(map).decode())
     mapped = dict(map or {})
     topics, given = mapped.pop("topics", {}), mapped.pop("options", {})
     for name, table in (("topics", topics), ("options", given)):
