@@ -83,7 +83,8 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
         check_shapes(tree, found, len(DRIVES))
         return Model(tree, **found)
     except Exception as error:  # a damaged record makes json, numpy and classes of joints raise almost anything
-        raise ModelError(f"record: expected what to_record wrote, got {type(error).__name__}: {one_line(error)}") from error
+        what = f"{type(error).__name__}: {one_line(error)}"
+        raise ModelError(f"record: expected what to_record wrote, got {what}") from error
 
 
 def fingerprint(model: Model) -> str:

@@ -106,7 +106,7 @@ def _fields(
     """The fields of a trajectory from the metadata, its arrays in the order of ``_ARRAYS``, the model's numbers, and
     the error of the steps where the file has one.
     """
-    kept = {name: str(about[name]) for name in ("method", "result", "version")}
+    kept: dict[str, Any] = {name: str(about[name]) for name in ("method", "result", "version")}
     kept |= {"dt": float(about["dt"]), "remark": str(about.get("remark", ""))}
     if error is not None:
         kept["step_error"] = _step_error(about["step_error"], error, len(arrays[0]))

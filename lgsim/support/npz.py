@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,6 +71,9 @@ def _array(file: Any, size: int) -> np.ndarray:
         raise ValueError(f"a shape {shape} that does not fit its {size} bytes")
     # so many and no more: zipfile would unpack beyond the size that an archive states
     flat = np.frombuffer(file.read(count), dtype).astype(dtype.newbyteorder("="))
+    # of other letters Python makes texts that end in a SystemError later
+    if dtype.kind == "U" and np.any(flat.view(np.uint32) > sys.maxunicode):
+        raise ValueError("a text of letters that there are not")
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
 
 

@@ -37,8 +37,8 @@ def test_a_record_comes_back(record):
 
 
 INFINITY = float("inf")
-CHECKED = "|TypeCheckError"
-"""What the checks of types say in tests, before those of records are reached."""
+CHECKED = "TypeCheckError"
+"""What the checks of types say in tests of some entries, drawn by chance, before those of records are reached."""
 
 
 @pytest.mark.parametrize(
@@ -52,25 +52,25 @@ CHECKED = "|TypeCheckError"
         (("mimics", 2), 2, "mimics: expected a joint that moves by itself, got 2"),
         (("mimics", 2), 1e308, "mimics: expected a joint that moves by itself, got 1e"),
         (("joint_names", 1), "one", "joint_names: expected different names"),
-        (("body_names", 1), 5, f"body_names: expected names, got 5{CHECKED}"),
+        (("body_names", 1), 5, "body_names: expected names, got 5"),
         (("frame_bodies", 0), 3, "frame_bodies: expected a body, got 3"),
         (("frame_names",), [], "frame_bodies: expected 0 entries"),
-        (("lags",), "yes", f"lags: expected true or false, got yes{CHECKED}"),
+        (("lags",), "yes", "lags: expected true or false, got yes"),
         (("loops", 0, "a"), "nowhere", "loop 'rod': expected ends of the machine"),
         (("contacts", 0, "frame"), "nowhere", "contact 'touch': expected frames of the machine"),
         (("contacts", 0, "surface", "nodes"), [-5, 4], "contact 'touch': expected counts"),
         (
             ("contacts", 0, "surface", "nodes"),
             [INFINITY, 4],
-            f"contact 'touch': expected finite numbers, got inf{CHECKED}",
+            "contact 'touch': expected finite.*",
         ),
         (("contacts", 0, "surface", "nodes"), [30, 40], "heights: expected shape"),
-        (("contacts", 0, "surface", "kind"), "Moon", "got KeyError: 'Moon'"),
+        (("contacts", 0, "surface", "kind"), "Moon", "KeyError: 'Moon'"),
         (("solids", 0, "frame"), "nowhere", "solid 'ball': expected a frame of the machine"),
         (("exclusions", 0), ["ball", "moon"], "exclusions: expected two solids"),
-        (("joints", 0, "kind"), "Wing", "got KeyError: 'Wing'"),
-        (("joints",), {}, "got AttributeError|entries|TypeError|ValueError"),
-        ((), [], "got TypeError"),
+        (("joints", 0, "kind"), "Wing", "KeyError: 'Wing'"),
+        (("joints",), {}, "AttributeError|entries|TypeError|ValueError"),
+        ((), [], "TypeError"),
     ],
 )
 def test_records_that_cannot_be(path, value, fault, record):
@@ -83,7 +83,7 @@ def test_records_that_cannot_be(path, value, fault, record):
         at[path[-1]] = value
     else:
         tree = value
-    with pytest.raises(ModelError, match=f"^record: expected what to_record wrote, got .*({fault})"):
+    with pytest.raises(ModelError, match=f"^record: expected what to_record wrote, got .*({fault}|{CHECKED})"):
         from_record(json.dumps(tree), numbers)
 
 
@@ -98,7 +98,7 @@ def test_texts_that_are_no_records(text, record):
 def test_numbers_of_other_shapes(name, record):
     text, numbers = record
     for other in (np.zeros(0), np.zeros((2, 3, 5)), numbers[name][..., None], np.zeros(numbers[name].shape, int),
-                  np.full(numbers[name].shape, "x"), numbers[name] * 1j):  # fmt: skip
+                  np.full(numbers[name].shape, "x"), np.zeros(numbers[name].shape, complex)):  # fmt: skip
         with pytest.raises(ModelError, match="record: expected what to_record wrote"):
             from_record(text, numbers | {name: other})
     with pytest.raises(ModelError, match=f"KeyError: '{name}'"):
