@@ -93,22 +93,31 @@ def attempt(name: str, reader: Reader, number: int, folder: Path) -> Fault | Non
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(mutations.mutate(file, content, f"{name} {number}") if file == target else content)
-    start = time.process_time()
-    fault = None
+    took = np.inf
+    for _ in range(2):
+        start = time.process_time()
+        error = _error_of(reader, folder)
+        took = min(took, time.process_time() - start)
+        if error is not None and not is_own(error, folder):
+            place = traceback.extract_tb(error.__traceback__)
+            where = next((f for f in reversed(place) if "/lgsim/" in f.filename), place[-1])
+            text = f"{str(error)[:200]!r} at {where.filename.rpartition('/lgsim/')[2]}:{where.lineno}"
+            return Fault(name, number, type(error).__name__, f"{target}: {text}")
+        if took <= SECONDS:
+            return None
+        # a file may ask for a program that no other one needed yet: what is compiled once does not count
+    return Fault(name, number, "slow", f"{target}: {took:.1f} s")
+
+
+def _error_of(reader: Reader, folder: Path) -> Exception | None:
+    """What reading a folder raised."""
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         try:
             touch(reader.read(folder))
         except Exception as error:
-            if not is_own(error, folder):
-                place = traceback.extract_tb(error.__traceback__)
-                where = next((f for f in reversed(place) if "/lgsim/" in f.filename), place[-1])
-                text = f"{str(error)[:200]!r} at {where.filename.rpartition('/lgsim/')[2]}:{where.lineno}"
-                fault = Fault(name, number, type(error).__name__, f"{target}: {text}")
-    took = time.process_time() - start
-    if fault is None and took > SECONDS:
-        fault = Fault(name, number, "slow", f"{target}: {took:.1f} s")
-    return fault
+            return error
+    return None
 
 
 def touch(found: object) -> None:
