@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +16,7 @@ from lgsim.formats.mjcf_limits import check_expansions
 from lgsim.formats.report import Dropped, Finding
 from lgsim.formats.xml import TEXT, FileError
 from lgsim.support.packages import package
+from lgsim.support.size_limits import read_bytes
 
 KINDS = {
     "body": ("bodies", "nbody"),
@@ -101,10 +101,13 @@ def compile_file(path: str | os.PathLike[str] | None, text: str | None) -> Compi
             raise _refusal(file, str(error)) from error
         found = CompiledFile(file, mujoco, model, tuple(dict.fromkeys(warnings)))
         spec = _spec(mujoco, file, text)
-    for kind, (elements, number) in KINDS.items():
-        names = [_name(mujoco, model, kind, i) for i in range(getattr(model, number, 0))]
-        found.names[kind] = _distinct(kind, names)
-        found.lines[kind] = _lines(list(getattr(spec, elements, ())), names)
+    try:
+        for kind, (elements, number) in KINDS.items():
+            names = [_name(mujoco, model, kind, i) for i in range(getattr(model, number, 0))]
+            found.names[kind] = _distinct(kind, names)
+            found.lines[kind] = _lines(list(getattr(spec, elements, ())), names)
+    except UnicodeDecodeError as error:
+        raise FileError(file, None, "expected names in UTF-8") from error
     starts = model.body_jntadr
     for body, start in enumerate(starts):
         # MuJoCo gives no line for <freejoint>
@@ -124,9 +127,9 @@ def _content(file: str, text: str | None) -> bytes:
     if file.lstrip().startswith("<"):
         raise FileError(TEXT, None, "expected the path of a file, got XML; give it as text=...")
     try:
-        return Path(file).read_bytes()
+        return read_bytes(file)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
         raise FileError(file, None, f"the file cannot be read: {reason}") from error
 
 

@@ -7,7 +7,6 @@ than 2^32 points.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterator
@@ -16,12 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lgsim.formats.xml import FileError
+from lgsim.support.size_limits import VARIABLE, limit_of, size_limit
 
 MAX_ELEMENTS = "LGSIM_MAX_BODIES", 50_000
 """The environment variable for the number of elements that copies and grids may have, and its usual value."""
-
-MAX_BYTES = "LGSIM_MAX_BYTES", 2**31
-"""The same for the bytes of height fields and textures of which a file gives only the size."""
 
 _DEEPEST = 50
 """How many models may be within each other."""
@@ -80,7 +77,7 @@ class _Count:
         self._copies, self._bytes = 0, 0
         self._models: dict[str, int] = {}
         self._included: set[Path] = set()
-        self._most, self._most_bytes = _limit(*MAX_ELEMENTS), _limit(*MAX_BYTES)
+        self._most, self._most_bytes = limit_of(*MAX_ELEMENTS), size_limit()
 
     def add(self, file: str, content: bytes, folder: Path, within: list[Path], times: int) -> None:
         """Counts a file.
@@ -157,7 +154,7 @@ class _Count:
                 file,
                 start.line,
                 f"<{start.tag}>: expected height fields and textures of at most {self._most_bytes} bytes, got"
-                f" {self._bytes:.4g}; if the file is right, set {MAX_BYTES[0]} to more",
+                f" {self._bytes:.4g}; if the file is right, set {VARIABLE} to more",
             )
 
     def _add_model(self, file: str, start: _Start, folder: Path, within: list[Path]) -> None:
@@ -227,19 +224,3 @@ def _file(name: str, *folders: Path) -> Path | None:
 
 def _text(content: bytes) -> str:
     return content.decode("utf-8", "replace")
-
-
-def _limit(name: str, usual: int) -> int:
-    """The number of an environment variable.
-
-    Raises:
-        ValueError: it is set to something else than a positive number.
-    """
-    text = os.environ.get(name, "").strip()
-    try:
-        limit = float(text) if text else float(usual)
-    except ValueError:
-        limit = math.nan
-    if not 1 <= limit < math.inf:
-        raise ValueError(f"{name}: expected a number such as 1e6, got {text!r}")
-    return int(limit)

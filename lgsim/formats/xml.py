@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from lgsim.formats.report import Finding
 from lgsim.multibody.topology import ModelError
+from lgsim.support.messages import one_line
 from lgsim.support.printable import printable
+from lgsim.support.size_limits import read_bytes
 
 TEXT = "<text>"
 """The name of the file in messages where the text itself was given."""
@@ -270,9 +271,9 @@ def read(path: str | os.PathLike[str] | None, text: str | None) -> tuple[str, et
         if file.lstrip().startswith("<"):
             raise FileError(TEXT, None, "expected the path of a file, got XML; give it as text=...")
         try:
-            content = Path(file).read_bytes()
+            content = read_bytes(file)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
+            reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
             raise FileError(file, None, f"the file cannot be read: {reason}") from error
     return file, _root(file, content, encoding)
 
@@ -297,10 +298,10 @@ def _root(file: str, content: bytes, encoding: str | None) -> etree._Element:
     try:
         root = etree.fromstring(content, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise FileError(file, getattr(error, "lineno", None) or 1, f"not XML: {error}") from error
+        raise FileError(file, getattr(error, "lineno", None) or 1, f"not XML: {one_line(error)}") from error
     for entry in parser.error_log:
         if entry.level_name != "WARNING" and entry.type_name != "NS_ERR_UNDEFINED_NAMESPACE":
-            raise FileError(file, max(entry.line, 1), f"not XML: {entry.message}")
+            raise FileError(file, max(entry.line, 1), f"not XML: {' '.join(entry.message.split())}")
     if root is None:
         raise FileError(file, 1, "not XML: there is no element")
     dtd = root.getroottree().docinfo.internalDTD

@@ -15,6 +15,9 @@ from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.actuators.stage import Stage
 from lgsim.actuators.transmission import Transmission
 
+LARGEST = 2**31 - 1
+"""The largest count that a stage can have."""
+
 Record = dict[str, Any]
 """The class of a module with its fields: plain values, names of arrays, or records of further modules."""
 
@@ -46,12 +49,15 @@ def from_record(record: Record, arrays: dict[str, np.ndarray]) -> Actuators | Ac
     """The actuators of ``to_record``.
 
     Raises:
+        ValueError: a stage has other fields, or a count is negative or not finite.
         MissingStage: a stage is of a class that no module which is imported has.
     """
     known = {_class_name(kind): kind for kind in (Actuators, ActuatorSum, Transmission, *_kinds(Stage))}
 
     def built(value: Any) -> Any:
         if not isinstance(value, dict):
+            if isinstance(value, int | float) and not 0 <= value <= LARGEST:
+                raise ValueError(f"actuators: expected a count, got {value}")
             return value
         if "array" in value:
             return jnp.asarray(arrays[value["array"]])
@@ -61,8 +67,10 @@ def from_record(record: Record, arrays: dict[str, np.ndarray]) -> Actuators | Ac
             raise MissingStage(
                 f"actuators: there is no {value['class']} here; import the module with this stage, then load the file"
             )
-        # as they were: no converter and no check stands between a file and its numbers
+        # as they were: no converter stands between a file and its numbers
         new = object.__new__(known[value["class"]])
+        if set(value["fields"]) != {f.name for f in dataclasses.fields(new)}:
+            raise ValueError(f"actuators: expected the fields of {value['class']}, got {list(value['fields'])}")
         for name, inner in value["fields"].items():
             object.__setattr__(new, name, built(inner))
         return new
@@ -70,7 +78,7 @@ def from_record(record: Record, arrays: dict[str, np.ndarray]) -> Actuators | Ac
     return built(record)
 
 
-class MissingStage(Exception):
+class MissingStage(ValueError):
     """A file has a stage of a class that is not imported."""
 
 

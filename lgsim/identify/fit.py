@@ -17,7 +17,7 @@ from jax.core import Tracer
 from jaxtyping import Bool, Float, Int
 
 from lgsim.identify import model_files
-from lgsim.identify.actuator_record import from_record, to_record
+from lgsim.identify.actuator_record import MissingStage, from_record, to_record
 from lgsim.identify.estimators.estimator import (
     RESULTS,
     Estimate,
@@ -508,9 +508,12 @@ def load_plant(path: str | Path) -> Plant:
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file holds no fit.
-        MissingStage: it has a stage of an actuator of a class that is not imported.
+        MissingStage: a ValueError: it has a stage of an actuator of a class that is not imported.
     """
-    return model_files.read(Path(path), _FORMAT, "fit", _plant)
+    try:
+        return model_files.read(Path(path), _FORMAT, "fit", _plant, MissingStage)
+    except MissingStage as error:
+        raise MissingStage(f"{path}: {error}") from error
 
 
 def _plant(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) -> Plant:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +12,8 @@ import numpy as np
 
 from lgsim.multibody.model import Model
 from lgsim.multibody.serialization import from_record, to_record
-from lgsim.support.files import OtherFormat, check_format
+from lgsim.support.files import check_format
+from lgsim.support.npz import open_npz
 
 Content = TypeVar("Content")
 _PREFIX = "model."
@@ -42,6 +42,7 @@ def read(
     kind: str,
     what: str,
     build: Callable[[dict[str, Any], Model, dict[str, np.ndarray]], Content],
+    *passed: type[Exception],
 ) -> Content:
     """What ``build(about, model, arrays)`` makes of a file's header, model and arrays.
 
@@ -49,7 +50,8 @@ def read(
         path: The file.
         kind: As it was given to ``to_bytes``.
         what: What was expected, for the message.
-        build: Makes the content; may raise KeyError or TypeError where something is missing.
+        build: Makes the content; what it raises is a fault of the file.
+        passed: Errors of ``build`` that are raised as they are.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -57,15 +59,10 @@ def read(
     """
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            stored = {name: file[name] for name in file}
-        about = json.loads(str(stored.pop("about")))
+    with open_npz(path, f"a {what} that lgsim wrote", *passed) as file:
+        about = json.loads(str(file["about"]))
         check_format(path, about["format"], kind)
+        stored = {name: file[name] for name in file.names if name != "about"}
         numbers = {name.removeprefix(_PREFIX): x for name, x in stored.items() if name.startswith(_PREFIX)}
         arrays = {name: x for name, x in stored.items() if not name.startswith(_PREFIX)}
         return build(about, from_record(about["topology"], numbers), arrays)
-    except OtherFormat:
-        raise
-    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
-        raise ValueError(f"{path}: expected a {what} that lgsim wrote, got something else") from None

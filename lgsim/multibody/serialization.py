@@ -20,7 +20,9 @@ from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.joints import JOINTS
 from lgsim.multibody.loops import KINDS, Loop, LoopKind
 from lgsim.multibody.model import DRIVES, Model
+from lgsim.multibody.record_checks import check_shapes, check_topology
 from lgsim.multibody.topology import ModelError, Topology
+from lgsim.support.messages import one_line
 
 _KINDS = {kind.__name__: kind for kind in JOINTS}
 _LOOP_KINDS = {kind.__name__: kind for kind in KINDS}
@@ -49,8 +51,8 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
     """The model of a record.
 
     Raises:
-        ModelError: the text is no record, names a joint or a kind of loop that lgsim does not have, or numbers are
-            missing.
+        ModelError: the text is no record, names a joint or a kind of loop that lgsim does not have, a place or a
+            count cannot be, or numbers are missing or have other shapes.
     """
     try:
         plain = json.loads(text)
@@ -61,6 +63,7 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
         plain["exclusions"] = [tuple(pair) for pair in plain.get("exclusions", [])]
         rest: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in plain.items()}
         tree = Topology(joints, **rest)
+        check_topology(tree)
         wanted = [f.name for f in fields(Model) if f.name != "topology" and not f.metadata.get("rare")]
         found = {name: jnp.asarray(numbers[name]) for name in wanted}
         if tree.loop_number_starts[-1]:
@@ -77,9 +80,11 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
         lacking = jnp.asarray([USUAL[name] for name in DRIVES[found["drives"].shape[1] :]], found["drives"].dtype)
         more = jnp.broadcast_to(lacking, (len(found["drives"]), lacking.size))
         found["drives"] = jnp.concatenate([found["drives"], more], axis=1)
+        check_shapes(tree, found, len(DRIVES))
         return Model(tree, **found)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"record: expected what to_record wrote, got {type(error).__name__}: {error}") from error
+    except Exception as error:  # a damaged record makes json, numpy and classes of joints raise almost anything
+        what = f"{type(error).__name__}: {one_line(error)}"
+        raise ModelError(f"record: expected what to_record wrote, got {what}") from error
 
 
 def fingerprint(model: Model) -> str:

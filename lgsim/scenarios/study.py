@@ -135,7 +135,9 @@ def load_study(
     worst = shown.choice("worst", tuple(shapes), next(iter(shapes))) if "worst" in shown else None
     remark = ""
     if root.table("time").choice("method", METHOD_NAMES, AUTOMATIC) == AUTOMATIC:
-        wanted, remark = choose_method(wanted, Automatic())
+        # samples are drawn here, whose numbers may be ones that no machine has
+        with root.at("dispersions"):
+            wanted, remark = choose_method(wanted, Automatic())
     return StudyScenario(wanted, machine, worst, shown.whole("cases", 3, 0), remark)
 
 

@@ -28,6 +28,7 @@ from lgsim.scenarios.states import numbers, unit_quaternions
 from lgsim.simulation.limits import TURNS
 from lgsim.support.messages import one_line, unknown_name
 from lgsim.support.scenario_error import ScenarioError
+from lgsim.support.size_limits import FileSizeError, read_bytes
 from lgsim.support.toml_table import Table
 from lgsim.xla import compiled
 
@@ -410,7 +411,9 @@ def _csv(table: Table) -> tuple[Float[np.ndarray, "points columns"], list[int]]:
     """The rows of a file of points and their lines; its first line may hold names."""
     path = table.document.file.parent / str(table.text("file"))
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path).decode()
+    except FileSizeError as error:
+        raise table.fault("file", str(error)) from error
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or one_line(error)
         raise table.fault("file", f"{path} cannot be read: {why}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +12,7 @@ from jaxtyping import Float
 
 from lgsim.multibody import Model
 from lgsim.support.messages import unknown_name
+from lgsim.support.size_limits import FileSizeError, read_bytes
 from lgsim.support.toml_table import Table
 
 TIME = "time"
@@ -29,12 +31,14 @@ def read_torques(table: Table, key: str, model: Model, times: Float[np.ndarray, 
     """
     path = table.document.file.parent / table.text(key, "")
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            header, *rows = [row for row in csv.reader(file) if row]
+        text = io.StringIO(read_bytes(path).decode(), newline="")
+        header, *rows = [row for row in csv.reader(text) if row]
         values = np.array([[float(x) for x in row] for row in rows], float).reshape(len(rows), -1)
     except OSError as error:
         raise table.fault(key, f"{path}: the file cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except FileSizeError as error:
+        raise table.fault(key, str(error)) from error
+    except (ValueError, csv.Error) as error:
         raise table.fault(key, f"{path}: expected a line of names and lines of as many numbers: {error}") from error
     if not len(rows) or values.shape[1] != len(header) or not np.all(np.isfinite(values)):
         raise table.fault(key, f"{path}: expected a line of names and lines of as many finite numbers")

@@ -26,6 +26,7 @@ from lgsim.multibody.serialization import fingerprint
 from lgsim.simulation import trajectory_files
 from lgsim.simulation.limits import LimitUse, limit_rows, limit_uses, limit_warnings
 from lgsim.simulation.state_space import StateSpace
+from lgsim.support.file_faults import file_faults
 from lgsim.support.padded_batches import in_padded_batches
 from lgsim.support.printable import printable
 from lgsim.xla import tiled_vmap
@@ -83,6 +84,8 @@ class Trajectory:
     remark: str = ""
 
     def __post_init__(self) -> None:
+        if self.time.ndim != 1:
+            raise ValueError(f"time: expected shape (n,), got {self.time.shape}")
         n, widths = len(self.time), {"q": self.model.nq, "v": self.model.nv, "tau": self.model.nv}
         for name, width in widths.items():
             if getattr(self, name).shape != (n, width):
@@ -231,7 +234,9 @@ class Trajectory:
             FileNotFoundError: there is no such file.
             ValueError: it is no such file.
         """
-        return cls(**trajectory_files.load(Path(path)))
+        fields = trajectory_files.load(Path(path))
+        with file_faults(path, trajectory_files.EXPECTED):
+            return cls(**fields)
 
     @cached_property
     def columns(self) -> dict[str, Float[np.ndarray, " times"]]:

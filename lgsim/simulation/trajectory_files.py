@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import zipfile
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,13 +18,18 @@ import numpy as np
 from lgsim.integrators.step_error import StepError
 from lgsim.multibody.serialization import from_record, to_record
 from lgsim.simulation import trajectory_mcap
-from lgsim.support.files import OtherFormat, check_format, write_whole
+from lgsim.support.file_faults import file_faults
+from lgsim.support.files import check_format, write_whole
+from lgsim.support.npz import open_npz
 from lgsim.support.packages import package
+from lgsim.support.parquet import open_parquet
 
 Function = TypeVar("Function", bound=Callable)
 
 _ARRAYS = ("time", "q", "v", "tau")
 _FORMAT = "lgsim trajectory 1"
+EXPECTED = "a trajectory that lgsim wrote"
+"""What a reader expected, for messages."""
 
 # what is not an array of a ``StepError``; JSON has its own words for NaN and infinity, which Python reads
 _ERROR_FIELDS = ("names", "units", "places", "order", "claimed", "resolved", "reason", "rate", "until")
@@ -101,26 +106,39 @@ def _fields(
     """The fields of a trajectory from the metadata, its arrays in the order of ``_ARRAYS``, the model's numbers, and
     the error of the steps where the file has one.
     """
-    kept = {name: about[name] for name in ("method", "dt", "result", "version")} | {"remark": about.get("remark", "")}
+    kept: dict[str, Any] = {name: str(about[name]) for name in ("method", "result", "version")}
+    kept |= {"dt": float(about["dt"]), "remark": str(about.get("remark", ""))}
     if error is not None:
-        told = {**about["step_error"], "size": np.array(about["step_error"]["size"])}
-        told |= {name: tuple(told[name]) for name in ("names", "units")}
-        kept["step_error"] = StepError(error=error, **told)
+        kept["step_error"] = _step_error(about["step_error"], error, len(arrays[0]))
+    if any(x.dtype.kind not in "fiu" for x in arrays):
+        raise TypeError("arrays that are no numbers")
     return {"model": from_record(about["topology"], numbers), **dict(zip(_ARRAYS, arrays, strict=True)), **kept}
 
 
+def _step_error(plain: dict[str, Any], error: np.ndarray, times: int) -> StepError:
+    """The error of the steps from the metadata and its numbers.
+
+    Raises:
+        ValueError, TypeError, KeyError: they are no such error, or of other lengths.
+    """
+    found = {**plain, "size": np.array(plain["size"], float)}
+    found |= {name: tuple(map(str, plain[name])) for name in ("names", "units")}
+    found |= {"order": float(plain["order"]), "rate": float(plain["rate"]), "until": float(plain["until"])}
+    n, places, claimed = len(found["names"]), plain["places"], plain["claimed"]
+    if error.shape != (times, n) or found["size"].shape != (n,) or len(found["units"]) != n:
+        raise ValueError(f"an error of the steps of shape {error.shape}")
+    if not (isinstance(places, int) and 0 <= places <= n and isinstance(claimed, int) and 0 < claimed < math.inf):
+        raise ValueError(f"an error of the steps with {places!r} places and order {claimed!r}")
+    return StepError(error=error, **found)
+
+
 def _from_npz(path: Path) -> dict[str, Any]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(str(file["about"]))
-            check_format(path, about["format"], _FORMAT)
-            numbers = {name.removeprefix("model."): file[name] for name in file if name.startswith("model.")}
-            error = file["step_error"] if "step_error" in file else None
-            return _fields(about, [file[name] for name in _ARRAYS], numbers, error)
-    except OtherFormat:
-        raise
-    except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
-        raise ValueError(f"{path}: expected a trajectory that lgsim wrote, got something else") from None
+    with open_npz(path, EXPECTED) as file:
+        about = json.loads(str(file["about"]))
+        check_format(path, about["format"], _FORMAT)
+        numbers = {name.removeprefix("model."): file[name] for name in file.names if name.startswith("model.")}
+        error = file["step_error"] if "step_error" in file else None
+        return _fields(about, [file[name] for name in _ARRAYS], numbers, error)
 
 
 def _csv(motion: Any) -> bytes:
@@ -150,24 +168,28 @@ def _parquet(motion: Any) -> bytes:
 
 def _from_parquet(path: Path) -> dict[str, Any]:
     arrow = _arrow()
-    try:
-        table = arrow.parquet.read_table(path)
-        extra = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    with file_faults(path, EXPECTED):
+        file = open_parquet(path)
+        if not all(arrow.types.is_floating(kind) or arrow.types.is_integer(kind) for kind in file.schema_arrow.types):
+            raise TypeError("columns that are no numbers")
+        extra = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
         about, plain = json.loads(extra["lgsim"]), json.loads(extra["lgsim.model"])
         check_format(path, about["format"], _FORMAT)
-    except OtherFormat:
-        raise
-    except (KeyError, TypeError, ValueError, arrow.ArrowException):
-        raise ValueError(f"{path}: expected a trajectory that lgsim wrote, got something else") from None
-    numbers = {name: np.array(flat, dtype).reshape(shape) for name, (dtype, shape, flat) in plain.items()}
-    names, n = table.column_names, table.num_rows
-    arrays = []
-    for prefix in ("q ", "v ", "tau ", _ERROR):
-        columns = [table[name].to_numpy() for name in names if name.startswith(prefix)]
-        arrays.append(np.stack(columns, axis=1) if columns else np.zeros((n, 0)))
-    error = arrays.pop()
-    told = error if "step_error" in about else None
-    return _fields(about, [table["time [s]"].to_numpy(), *arrays], numbers, told)
+        numbers = {name: _array(*entry) for name, entry in plain.items()}
+        table = file.read()
+        names, n = table.column_names, table.num_rows
+        arrays = []
+        for prefix in ("q ", "v ", "tau ", _ERROR):
+            columns = [table[name].to_numpy() for name in names if name.startswith(prefix)]
+            arrays.append(np.stack(columns, axis=1) if columns else np.zeros((n, 0)))
+        error = arrays.pop()
+        told = error if "step_error" in about else None
+        return _fields(about, [table["time [s]"].to_numpy(), *arrays], numbers, told)
+
+
+def _array(dtype: str, shape: list[int], flat: list[float]) -> np.ndarray:
+    """A number of the model; no entry may come from elsewhere than the list."""
+    return np.array(flat, float).astype(dtype).reshape(shape)
 
 
 _WRITERS = {".npz": _npz, ".parquet": _parquet, ".csv": _csv}

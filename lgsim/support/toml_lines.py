@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 KeyPath = tuple[str | int, ...]
 """The keys from the outermost table inwards; the entries of arrays are numbers from 0."""
@@ -28,6 +28,25 @@ class Token(NamedTuple):
     kind: str
     text: str
     line: int
+
+
+LONGEST_KEY = 100
+"""The largest number of parts of a dotted key; the time that ``tomllib`` takes grows with their square."""
+
+
+def parse(text: str) -> dict[str, Any]:
+    """What a document holds, as ``tomllib`` gives it.
+
+    Raises:
+        ValueError: it is not TOML, or has a key of more parts than ``LONGEST_KEY``.
+        RecursionError: arrays or tables are in too many of each other.
+    """
+    parts = 1
+    for token in _tokens(text):
+        parts = parts + 1 if token.text == "." else parts if token.kind in ("bare", "string") else 1
+        if parts > LONGEST_KEY:
+            raise ValueError(f"a key of more than {LONGEST_KEY} parts (at line {token.line}, column 1)")
+    return tomllib.loads(text)
 
 
 def lines_of(text: str) -> dict[KeyPath, int]:

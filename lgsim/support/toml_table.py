@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -17,6 +16,7 @@ from jaxtyping import Bool, Float
 from lgsim.support import toml_lines
 from lgsim.support.messages import LISTED_NAMES, hint, one_line, unknown_choice, unknown_name
 from lgsim.support.scenario_error import ScenarioError
+from lgsim.support.size_limits import FileSizeError, read_bytes
 from lgsim.support.toml_lines import KeyPath
 
 T = TypeVar("T")
@@ -254,13 +254,15 @@ def read(path: str | PathLike[str]) -> Table:
     """
     file = Path(path)
     try:
-        text = file.read_bytes().decode()
+        text = read_bytes(file).decode()
+    except FileSizeError as error:
+        raise ScenarioError(file, None, "", error.reason) from error
     except OSError as error:
         raise ScenarioError(file, None, "", f"the file cannot be read: {error.strerror or one_line(error)}") from error
     except UnicodeDecodeError as error:
         raise ScenarioError(file, None, "", "expected a text in UTF-8") from error
     try:
-        values = tomllib.loads(text)
+        values = toml_lines.parse(text)
         lines = toml_lines.lines_of(text)
     except RecursionError as error:
         raise ScenarioError(file, None, "", "not TOML: arrays or tables in too many of each other") from error

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +16,7 @@ from lgsim.formats.report import FileWarning
 from lgsim.formats.solids.element_solids import primitive
 from lgsim.formats.solids.mesh_files import mesh_file
 from lgsim.formats.xml import TEXT, Element, read
+from lgsim.support.messages import one_line
 from lgsim.support.packages import package
 from lgsim.view.shapes import GRAY, Color, Mesh, Shape
 
@@ -122,21 +124,33 @@ class _Reader:
             # some formats say what their numbers mean
             scene = scene if scene.units is None else scene.convert_units("meters")
             meshes = [(*scene.graph[node], scene.geometry) for node in scene.graph.nodes_geometry]
+            made = [
+                (_shown_mesh(parts[name], place, scale), color or _own_color(parts[name]))
+                for place, name, parts in meshes if len(getattr(parts[name], "faces", ()))
+            ]  # fmt: skip
         except Exception as error:  # readers of meshes raise all kinds
-            self.missing.append(f"line {element.line}: {path} cannot be read: {error}")
+            self.missing.append(f"line {element.line}: {path} cannot be read: {one_line(error)}")
             return
-        meshes = [(place, parts[name]) for place, name, parts in meshes if len(getattr(parts[name], "faces", ()))]
-        if not meshes:
+        if not made:
             self.missing.append(f"line {element.line}: {path} cannot be read: it holds no triangles")
-        for place, mesh in meshes:
-            vertices = (mesh.vertices @ place[:3, :3].T + place[:3, 3]) * scale
-            # a mirror turns the triangles inside out
-            faces = np.asarray(mesh.faces)[:, :: 1 if np.prod(scale) * np.linalg.det(place[:3, :3]) > 0 else -1]
-            yield Shape(Mesh(np.asarray(vertices), faces, flat=True), pose, color or _own_color(mesh))
+        for mesh, own in made:
+            yield Shape(mesh, pose, own)
 
     def _find(self, name: str) -> Path | None:
-        """The path of a mesh's file; None where there is no such file."""
-        return mesh_file(name, self.folder)
+        """The path of a mesh's file; None where there is no such file, or there can be none."""
+        try:
+            return mesh_file(name, self.folder)
+        except OSError:
+            # a name that is too long
+            return None
+
+
+def _shown_mesh(mesh: Any, place: Float[np.ndarray, "4 4"], scale: Float[np.ndarray, " 3"]) -> Mesh:
+    """A mesh of trimesh at its place in its file, scaled."""
+    vertices = (mesh.vertices @ place[:3, :3].T + place[:3, 3]) * scale
+    # a mirror turns the triangles inside out
+    faces = np.asarray(mesh.faces)[:, :: 1 if np.prod(scale) * np.linalg.det(place[:3, :3]) > 0 else -1]
+    return Mesh(np.asarray(vertices), faces, flat=True)
 
 
 def _own_color(mesh: object) -> Color:

@@ -297,3 +297,11 @@ def test_without_mujoco_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(ImportError, match=r"pip install 'lgsim\[mjcf\]'"):
         load_mjcf(text="<mujoco/>")
+
+
+def test_names_that_are_no_text(tmp_path):
+    """MuJoCo takes any bytes for a name."""
+    path = tmp_path / "x.xml"
+    path.write_bytes(robot(body('<joint name="j" type="hinge"/>')).encode().replace(b'name="a"', b'name="\xdda"'))
+    with pytest.raises(FileError, match=rf"^{path}: expected names in UTF-8$"):
+        load_mjcf(path)

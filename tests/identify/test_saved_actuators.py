@@ -80,3 +80,19 @@ def test_the_file_of_a_fit_holds_the_plants_actuators(tmp_path):
     np.testing.assert_array_equal(np.load(path)["starts"], starts)
     plain = Parameters(Plant(model), [Masses()])
     assert load_plant(fit(plain, found.samples).save(tmp_path / "plain.npz")).actuators is None
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda stage: stage["fields"].update(longest=-5), "expected a count, got -5"),
+        (lambda stage: stage["fields"].update(longest=float("inf")), "expected a count, got inf"),
+        (lambda stage: stage["fields"].pop("period"), r"expected the fields of lgsim.*SampledServo, got \["),
+        (lambda stage: stage["fields"].update(__class__=1), r"expected the fields of lgsim.*SampledServo, got \["),
+    ],
+)
+def test_stages_that_cannot_be(change, fault):
+    record, arrays = to_record(drives(arms.planar()))
+    change(record["fields"]["terms"]["tuple"][0]["fields"]["stages"]["tuple"][0])
+    with pytest.raises(ValueError, match=f"^actuators: {fault}"):
+        from_record(record, arrays)

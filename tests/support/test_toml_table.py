@@ -48,8 +48,22 @@ def test_an_error_has_file_line_key_and_one_line(table, tmp_path):
         (b"x = " + b"9" * 5000, 1, "not TOML: Exceeds the limit"),
         (b"x = " + b"[" * 5000, None, "not TOML: arrays or tables in too many of each other"),
         (b"\0", 1, "not TOML: Invalid statement"),
+        # half a minute for tomllib
+        (b"\n" + b"a." * 40_000 + b"a = 1", 2, "not TOML: a key of more than 100 parts"),
+        (b"['a'." + b"b. " * 100 + b"b]", 1, "not TOML: a key of more than 100 parts"),
     ],
-    ids=["twice", "table twice", "no value", "no end", "latin-1", "long number", "deep", "zero byte"],
+    ids=[
+        "twice",
+        "table twice",
+        "no value",
+        "no end",
+        "latin-1",
+        "long number",
+        "deep",
+        "zero byte",
+        "dots",
+        "table dots",
+    ],
 )
 def test_files_that_are_no_toml(tmp_path, content, line, reason):
     (tmp_path / "a.toml").write_bytes(content)

@@ -12,8 +12,11 @@ from jaxtyping import Float
 from lgsim.formats.report import Finding
 from lgsim.formats.solids.file_solid import FileSolid
 from lgsim.formats.solids.mesh_files import mesh_file, read_mesh
-from lgsim.formats.xml import TEXT, Element, is_size
+from lgsim.formats.xml import TEXT, Element, FileError, is_size
 from lgsim.multibody.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Sphere
+from lgsim.support.messages import one_line
+from lgsim.support.size_limits import check_size
+from lgsim.support.toml_table import shown
 
 
 def element_solids(link: str, element: Element, poses: Callable[[Element], Any]) -> Iterator[FileSolid]:
@@ -66,13 +69,19 @@ def element_mesh(at: Element) -> Mesh:
     name = at.name("filename") if uri is None else uri.words
     child = at.child("scale")
     scale = np.array(at.numbers("scale", 3, (1.0, 1.0, 1.0)) if child is None else child.content(3))
-    path = mesh_file(name, None if at.file == TEXT else Path(at.file).resolve().parent)
-    if path is None:
-        raise at.error(f"there is no file {name!r}")
     try:
+        path = mesh_file(name, None if at.file == TEXT else Path(at.file).resolve().parent)
+        if path is None:
+            raise at.error(f"there is no file {name!r}")
+        check_size(path, path.stat().st_size, "has")
         mesh = read_mesh(path)
-    except (OSError, ValueError) as fault:
-        raise at.error(f"the mesh cannot be read: {fault}") from fault
+    except FileError:
+        raise
+    except OSError as fault:
+        why = fault.strerror or fault
+        raise at.error(f"the mesh {shown(name)} cannot be read: {why}") from fault
+    except ValueError as fault:
+        raise at.error(f"the mesh cannot be read: {one_line(fault)}") from fault
     return Mesh(mesh.vertices * scale, mesh.faces, flat=True)
 
 

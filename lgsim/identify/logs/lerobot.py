@@ -23,6 +23,8 @@ from lgsim.identify.recording.tables import Table
 from lgsim.multibody.model import Model
 from lgsim.support.messages import counted, listed
 from lgsim.support.packages import package
+from lgsim.support.parquet import open_parquet, unpacked_size
+from lgsim.support.size_limits import FileSizeError, check_size, read_bytes
 
 _QUANTITIES = {
     "observation.state": "q", "observation.position": "q", "observation.velocity": "v", "observation.effort": "tau",
@@ -30,7 +32,9 @@ _QUANTITIES = {
 }  # fmt: skip
 _BETWEEN = MAX_GAP + 1  # usual steps between two episodes
 _BOOKKEEPING = ("timestamp", "frame_index", "episode_index")
+_FASTEST = 1e9  # frames a second
 _ROWS = 65536  # rows of a file that are read at a time
+_WIDEST = 10_000  # numbers of a feature: what has more is no state of a robot
 _STAMP_ERROR = 1e-3  # s: stamps are stored in float32, and frame_index / fps says them exactly
 
 
@@ -131,15 +135,15 @@ def _dataset(path: Path, episode: int | None) -> _Dataset:
     own = [file for file in files if file.stem == f"episode_{episode:06d}"] if episode is not None else []
     info, findings = {}, []
     try:
-        info = json.loads((root / "meta" / "info.json").read_text(encoding="utf-8"))
+        info = json.loads(read_bytes(root / "meta" / "info.json"))
         features = {str(name): dict(about) for name, about in dict(info.get("features") or {}).items()}
-    except (ValueError, TypeError, AttributeError, OSError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError, OSError) as error:
         features, where = {}, "meta/info.json"
         text = " ".join(str(error).split())[:80]
         findings = [Finding("damaged file", where, 0, text, "numbers are taken in the model's order")]
     names = {name: _flat(about.get("names")) for name, about in features.items()}
     fps = info.get("fps") if isinstance(info, dict) else None
-    known = float(fps) if isinstance(fps, int | float) and not isinstance(fps, bool) and fps > 0 else None
+    known = float(fps) if isinstance(fps, int | float) and not isinstance(fps, bool) and 0 < fps < _FASTEST else None
     return _Dataset(own or files, known, {k: v for k, v in names.items() if v}, findings)
 
 
@@ -167,6 +171,8 @@ def _arrays(
                     raise ValueError("its columns are not those of the files before")
                 for name, array in batch.items():
                     parts[name].append(array)
+        except FileSizeError:
+            raise
         except ValueError as error:
             findings.append(Finding("damaged file", file.name, 0, " ".join(str(error).split())[:120], "left out"))
     arrays = {name: np.concatenate(x) for name, x in parts.items() if x}
@@ -180,10 +186,12 @@ def _arrays(
 
 def _batches(file: Path, wanted: set[str], episode: int | None) -> Iterator[dict[str, Float[np.ndarray, "_ k"]]]:
     """The features of a parquet file that hold numbers, some rows at a time; ValueError where it is damaged."""
-    arrow, parquet = package("pyarrow", "data"), package("pyarrow.parquet", "data")
+    arrow = package("pyarrow", "data")
     try:
-        opened = parquet.ParquetFile(file)
-        names = [name for name in opened.schema_arrow.names if name in wanted]
+        opened = open_parquet(file, ())
+        schema = opened.schema_arrow
+        names = [n for n in dict.fromkeys(schema.names) if n in wanted and _has_numbers(schema.field(n).type, arrow)]
+        check_size(file, unpacked_size(opened, names))
         for batch in opened.iter_batches(_ROWS, columns=names):
             arrays = {name: _matrix(batch.column(name), arrow) for name in names}
             arrays = {name: x for name, x in arrays.items() if x is not None}
@@ -192,8 +200,18 @@ def _batches(file: Path, wanted: set[str], episode: int | None) -> Iterator[dict
                 arrays = {name: x[rows] for name, x in arrays.items()}
             if len(next(iter(arrays.values()), ())):
                 yield arrays
-    except (arrow.ArrowException, OSError, EOFError) as error:
+    except FileSizeError:
+        raise
+    except (arrow.ArrowException, OSError, EOFError, KeyError) as error:
         raise ValueError(str(error)) from error
+
+
+def _has_numbers(kind: Any, arrow: Any) -> bool:
+    """Whether a type of columns is a number or a list of numbers."""
+    types = arrow.types
+    if types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind):
+        kind = kind.value_type
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 
 
 def _matrix(column: Any, arrow: Any) -> Float[np.ndarray, "n k"] | None:
@@ -202,6 +220,8 @@ def _matrix(column: Any, arrow: Any) -> Float[np.ndarray, "n k"] | None:
     if arrow.types.is_fixed_size_list(kind) or arrow.types.is_list(kind) or arrow.types.is_large_list(kind):
         rows = column.to_pylist()
         width = max((len(row) for row in rows if row is not None), default=0)
+        if width > _WIDEST:
+            return None
         try:
             out = np.full((len(rows), width), np.nan)
             for i, row in enumerate(rows):

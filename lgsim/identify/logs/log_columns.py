@@ -10,6 +10,7 @@ from lgsim.identify.recording.columns import Slot, Unit, parse_name, parse_unit,
 from lgsim.identify.recording.coordinates import has_quaternion
 from lgsim.multibody.model import Model
 from lgsim.support.messages import unknown_name
+from lgsim.support.toml_table import shown
 
 TOPIC_KEYS = ("joint", "frame", "names", "unit", "effort", "clock", "delay")
 """The keys of a topic's table in a map."""
@@ -18,6 +19,7 @@ _QUANTITIES = {"position": "q", "velocity": "v", "acceleration": "a", "effort": 
 _SENSORS = ("accelerometer", "gyroscope")
 _POSE = ("px", "py", "pz", "qw", "qx", "qy", "qz")
 _TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
+_LONGEST_DELAY = 1e9  # s
 _RATES = {"q": "", "v": "/s", "a": "/s^2"}
 
 
@@ -89,8 +91,8 @@ def _topic(name: str, table: Any, model: Model) -> Topic:
         if not isinstance(table.get(key, kind() if kind is str else {}), kind):
             raise TopicFault(name, key, f"expected {'a table' if kind is Mapping else 'a text'}, got {table[key]!r}")
     delay = table.get("delay", 0.0)
-    if isinstance(delay, bool) or not isinstance(delay, int | float):
-        raise TopicFault(name, "delay", f"expected a time in s, got {delay!r}")
+    if isinstance(delay, bool) or not isinstance(delay, int | float) or not abs(delay) <= _LONGEST_DELAY:
+        raise TopicFault(name, "delay", f"expected a time in s, got {shown(delay)}")
     for key, joint in [("joint", table.get("joint", joints[0])), *(("names", joint) for joint in names.values())]:
         if joint not in joints:
             raise TopicFault(name, key, unknown_name("expected the name of a joint", str(joint), joints))

@@ -26,12 +26,14 @@ from lgsim.identify.recording.tables import Table
 from lgsim.multibody.model import Model
 from lgsim.support.messages import counted, listed
 from lgsim.support.packages import package
+from lgsim.support.size_limits import check_size
 
 LOGS = {".mcap": McapFile, ".db3": SqliteBag}
 """The readers by the endings of files."""
 
 _MOST_DAMAGES = 20  # that are named one by one
 _MOST_STREAMS = 200  # with further names than these a log is damaged
+_CHECKED = 100  # messages after which the size of what is kept is checked
 _FEWEST = 4  # messages of a stream
 
 
@@ -126,6 +128,9 @@ def _gather(files: list[Path], given: dict[str, Topic], columns: Mapping[str, An
     for place, (file, message) in enumerate(_messages(files, wanted)):
         if isinstance(message, RawMessage):
             message = _take(message, place, decoder, labels, streams, frames)
+        if place % _CHECKED == 0:
+            held = sum(len(stream) * (len(stream.labels) + 3) for stream in streams.values())
+            check_size(file, 8 * held, "holds numbers of")
         if isinstance(message, Damage):
             name = f"{file.name}, " if len(files) > 1 else ""
             if len(damages) < _MOST_DAMAGES:

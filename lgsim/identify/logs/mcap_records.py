@@ -14,8 +14,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from lgsim.identify.logs.decompression import unlz4, unzstd, unzstd_cut
 from lgsim.identify.logs.raw_messages import Channel, Damage, RawMessage, Wanted, type_name
 from lgsim.support.packages import package
+from lgsim.support.size_limits import FileSizeError, check_size
 
 MAGIC = b"\x89MCAP0\r\n"
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK = 1, 2, 3, 4, 5, 6
@@ -27,6 +29,7 @@ _FOOTER_BYTES = _FRAME.size + 20 + len(MAGIC)
 _CHUNK_HEAD = struct.Struct("<QQQII")  # first and last time, size, checksum, length of the compression's name
 _MESSAGE_HEAD = struct.Struct("<HIQQ")  # channel, sequence, log time, publish time
 _LARGEST = 2**31  # bytes of a chunk: a larger one is a damaged length
+_MOST_UNPACKED = 100  # times the size of the file: what its chunks may have together whatever the limit is
 _NOT_LONG = 3600 * 10**9  # ns after the last message: what a message behind a damage is
 _LONGEST_HEAD = 64  # bytes that tell what a record is
 _WINDOW = 2**20  # bytes looked through at a time for the next chunk
@@ -64,6 +67,7 @@ class McapFile:
         self._schemas: dict[int, Any] = {}
         self._channels: dict[int, tuple[Channel, bool]] = {}
         self._last_time: int | None = None
+        self._size, self._unpacked = path.stat().st_size, 0
 
     def messages(self) -> Iterator[RawMessage | Damage]:
         """The wanted messages in the order of the file, with what is damaged among them."""
@@ -196,6 +200,10 @@ class McapFile:
                 data = data[: struct.unpack_from("<Q", content, _CHUNK_HEAD.size + letters)[0]]
             if size > _LARGEST:
                 raise ValueError(f"a chunk of {size} bytes")
+            if name:
+                self._count(size)
+        except FileSizeError:
+            raise
         except _FAULTS as error:
             yield Damage(where, f"the head of a chunk is damaged ({_short(error)}); its messages are left out")
             return
@@ -217,6 +225,17 @@ class McapFile:
             yield from self._record(opcode, inner, at, offset)
         if whole and done < len(records):
             yield Damage(f"{where}, +{done} in the chunk", "a record is damaged; the rest of the chunk is left out")
+
+    def _count(self, size: int) -> None:
+        """Count the bytes of a chunk before it is unpacked; those of a large log may pass the limit together.
+
+        Raises:
+            FileSizeError: it has more than the limit, or all together have, and more than a log of that size can have.
+        """
+        check_size(self.path, size, "has a chunk of")
+        self._unpacked += size
+        if self._unpacked > _MOST_UNPACKED * self._size:
+            check_size(self.path, self._unpacked)
 
     def _record(self, opcode: int, content: bytes, at: int, offset: int | None = None) -> Iterator[RawMessage | Damage]:
         """The message of a record; a schema or a channel is kept."""
@@ -269,17 +288,13 @@ def _decompressed(name: str, data: bytes, size: int, whole: bool) -> bytes:
     """The records of a chunk; of one that is not whole those that there are.
 
     Raises:
-        ValueError: the compression has no such name.
+        ValueError: the compression has no such name, or there are more than ``size`` bytes.
         ModuleNotFoundError: its package is missing.
     """
     if name == "zstd":
-        zstd = package("zstandard", "logs")
-        if whole:
-            return zstd.ZstdDecompressor().decompress(data, max_output_size=size)
-        return zstd.ZstdDecompressor().decompressobj().decompress(data)
+        return unzstd(data, size) if whole else unzstd_cut(data, size)
     if name == "lz4":
-        lz4 = package("lz4.frame", "logs")
-        return lz4.decompress(data) if whole else lz4.LZ4FrameDecompressor().decompress(data)
+        return unlz4(data, size, whole)
     if name:
         raise ValueError(f"a compression {name!r}")
     return data

@@ -9,13 +9,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from lgsim.identify.logs.decompression import unzstd
 from lgsim.identify.logs.raw_messages import Channel, Damage, RawMessage, Wanted, type_name
 from lgsim.support.packages import package
+from lgsim.support.size_limits import size_limit
 
 MAGIC = b"SQLite format 3\x00"
 _ROWS = 1000  # messages read at a time
 _ZSTD = b"\x28\xb5\x2f\xfd"  # how a compressed message begins; one in CDR begins with 0
 _LARGEST = 2**30  # bytes of one message
+_TABLES = ("topics", "messages", "message_definitions")
+_PLAIN = ("CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE INDEX ", "CREATE TRIGGER ")
+_COMPUTED = (2, 3)  # marks of such columns in table_xinfo
+# steps of sqlite's machine: a row takes some twenty of them and eight bytes at least
+_STEPS, _WORK, _LEAST_WORK = 10_000, 100, 5 * 10**7
 _MOST_FAULTS = 200  # after so many damaged places the rest is given up
 
 
@@ -28,7 +35,7 @@ class SqliteBag:
     """
 
     def __init__(self, path: Path, wanted: Wanted) -> None:
-        self.path, self._wanted = path, wanted
+        self.path, self._wanted, self._exhausted = path, wanted, False
 
     def messages(self) -> Iterator[RawMessage | Damage]:
         """The wanted messages by their numbers, with what is damaged among them."""
@@ -50,9 +57,48 @@ class SqliteBag:
             return
         self._faults = (fault, OverflowError, MemoryError, UnicodeDecodeError)
         try:
+            self._check_tables(base)
+            self._limit_work(base, size)
             yield from self._read(base, size)
         finally:
             base.close()
+
+    def _check_tables(self, base: Any) -> None:
+        """Check that the database consists of plain tables: a view or a computed column may never end.
+
+        Raises:
+            ValueError: it has something else.
+        """
+        try:
+            base.execute("PRAGMA trusted_schema = OFF").fetchall()
+            rows = base.execute("SELECT name, sql FROM sqlite_master").fetchall()
+            columns = [row for name in _TABLES for row in base.execute(f"PRAGMA table_xinfo({name})")]
+        except self._faults:
+            return  # damaged: the list of topics cannot be read either
+        for name, statement in rows:
+            # what sqlite stores begins so, whoever wrote the statement
+            if statement is not None and not str(statement).startswith(_PLAIN):
+                what = " ".join(str(statement).split())[:60]
+                raise ValueError(
+                    f"{self.path}: {str(name)[:60]}: expected the tables of a ROS 2 bag, got {what!r}; views and"
+                    " virtual tables are not read, since their rows may never end"
+                )
+        for column in columns:
+            if column[6] in _COMPUTED:
+                raise ValueError(
+                    f"{self.path}: {str(column[1])[:60]}: expected a column of a ROS 2 bag, got one that is computed"
+                )
+
+    def _limit_work(self, base: Any, size: int) -> None:
+        """End queries that take far more steps than rows of a file of that size need."""
+        left = [_LEAST_WORK + _WORK * size]
+
+        def used_up() -> bool:
+            left[0] -= _STEPS
+            self._exhausted = left[0] < 0
+            return self._exhausted
+
+        base.set_progress_handler(used_up, _STEPS)
 
     def _read(self, base: Any, size: int) -> Iterator[RawMessage | Damage]:
         try:
@@ -82,6 +128,10 @@ class SqliteBag:
                 continue
             faults += 1
             done = rows[-1][0] if rows else first - 1
+            if self._exhausted:
+                text = "its queries take more steps than its size explains; the messages from there on are left out"
+                yield Damage(f"message {done + 1}", text, True)
+                return
             if faults > _MOST_FAULTS:
                 yield Damage(f"message {done + 1}", f"{error}; the messages from there on are left out", True)
                 return
@@ -92,14 +142,14 @@ class SqliteBag:
             if after <= last:
                 spans.append((after, last))
 
-    def _message(self, channel: Channel, number: int, log_time: int, data: object) -> RawMessage | Damage:
+    def _message(self, channel: Channel, number: int, log_time: object, data: object) -> RawMessage | Damage:
         where = f"message {number}"
         if not isinstance(data, bytes) or not isinstance(log_time, int):
             return Damage(where, "a message has no bytes or no time; it is left out")
         if data[:4] != _ZSTD:
             return RawMessage(channel, log_time, data, where)
         try:
-            plain = package("zstandard", "logs").ZstdDecompressor().decompress(data, max_output_size=_LARGEST)
+            plain = unzstd(data, min(_LARGEST, size_limit()))
         except ModuleNotFoundError:
             raise
         except Exception as error:  # the package's own errors
@@ -140,14 +190,14 @@ class SqliteBag:
 
     def _rows(
         self, base: Any, first: int, last: int, ids: dict[int, Channel]
-    ) -> tuple[list[tuple[int, int, int, object]], str | None]:
+    ) -> tuple[list[tuple[int, int, object, object]], str | None]:
         """The rows of a range of messages up to the first fault, and that fault."""
         marks = ",".join("?" * len(ids))
         query = (
             "SELECT id, topic_id, timestamp, data FROM messages"
             f" WHERE id BETWEEN ? AND ? AND topic_id IN ({marks}) ORDER BY id"
         )
-        rows: list[tuple[int, int, int, object]] = []
+        rows: list[tuple[int, int, object, object]] = []
         try:
             for row in base.execute(query, (first, last, *ids)):
                 if isinstance(row[0], int) and row[1] in ids:
@@ -232,6 +282,10 @@ class _Padded(NamedTuple):
     def execute(self, query: str, values: tuple[int, ...] = ()) -> Any:
         """The rows of a query."""
         return self.base.execute(query, values)
+
+    def set_progress_handler(self, handler: Any, steps: int) -> None:
+        """Call a function each so many steps of a query, which ends where it is true."""
+        self.base.set_progress_handler(handler, steps)
 
     def close(self) -> None:
         """Close the file."""

@@ -12,6 +12,7 @@ CheckedRecording = tuple[Recording, list[Finding]]
 """What each check returns: the recording, mended where that is safe, and the findings."""
 
 _SHORT_STEP = 0.75  # of the usual step: no clock ticks that fast
+_MOST_MISSING = 2**53
 _LONG_STEP = 1.5  # of the usual step: a sample is missing
 _UNEVEN = 0.02  # rms deviation of steps from whole usual steps: the clock is uneven
 _VERY_UNEVEN = 0.15  # the same: steps do not tell any more where samples are missing
@@ -109,7 +110,8 @@ def report_gaps(recording: Recording) -> CheckedRecording:
         seen = f"steps differ by {100 * uneven:.2g} % (rms) from {recording.dt:g} s"
         findings.append(Finding("irregular clock", "time", 0, seen, "times kept; smoothing goes by them"))
     if long.any():
-        missing = int(np.sum(whole[long] - 1))
+        # damaged times may be any distance apart
+        missing = int(min(np.sum(whole[long] - 1), _MOST_MISSING))
         longest = int(np.argmax(steps))
         seen = (
             f"{np.count_nonzero(long)} gaps, {100 * missing / (missing + len(recording)):.2g} % of the samples are"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +33,11 @@ from lgsim.identify.recording.tables import TABLES, Table, read_table
 from lgsim.lie import quaternion
 from lgsim.multibody.configuration import kinds
 from lgsim.multibody.model import Model
+from lgsim.support import toml_lines
+from lgsim.support.file_faults import file_faults
 from lgsim.support.messages import listed
+from lgsim.support.size_limits import read_bytes
+from lgsim.support.toml_table import LARGEST_COUNT, shown
 
 
 class RecordingMapError(ValueError):
@@ -77,6 +80,7 @@ _ADVICE = {
     ".zstd": "; a compressed file of a bag is unpacked by: zstd -d",
     ".zst": "; a compressed file of a bag is unpacked by: zstd -d",
 }
+_LARGEST_NUMBER = 1e300
 _FIELDS = ("joint", "frame", "quantity", "index", "unit", "sign", "scale")
 
 
@@ -174,7 +178,8 @@ def read_recording(
     for name, value in options["constants"].items():
         with _faults_at(f"{path}: constant {name!r}", name):
             entry = _entry(name, name, model, order, False)
-        columns[entry.slot] = np.full(table.rows, entry.scale * float(value))  # pyright: ignore
+            number = _number({"value": value}, "value", 0.0)
+        columns[entry.slot] = np.full(table.rows, entry.scale * number)  # pyright: ignore
     raw = _assemble(path, model, columns, findings, table.source)
     raw = _with_twists_in_body_axes(raw, _TWISTS[options["twist"]])
     try:
@@ -221,13 +226,16 @@ def _split_map(
         where = str(map)
         if not Path(map).exists():
             raise FileNotFoundError(f"{map}: no such file")
-        try:
-            map = tomllib.loads(Path(map).read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"{where}: expected a TOML file: {error}") from None
+        with file_faults(map, "a TOML file"):
+            map = toml_lines.parse(read_bytes(map).decode())
     mapped = dict(map or {})
-    topics = dict(mapped.pop("topics", {}))
-    options = _OPTIONS | mapped.pop("options", {})
+    topics, given = mapped.pop("topics", {}), mapped.pop("options", {})
+    for name, table in (("topics", topics), ("options", given)):
+        if not isinstance(table, Mapping):
+            raise ValueError(f"{where}: {name}: expected a table, got {shown(table)}")
+    topics, options = dict(topics), _OPTIONS | dict(given)
+    if not isinstance(options["constants"], Mapping):
+        raise ValueError(f"{where}: constants: expected a table, got {shown(options['constants'])}")
     for name in options:
         if name not in _OPTIONS:
             raise ValueError(f"{where}: there is no option {name!r}; there are {', '.join(_OPTIONS)}")
@@ -235,8 +243,10 @@ def _split_map(
         if options[name] not in allowed:
             raise ValueError(f"{where}: {name}: expected one of {', '.join(allowed)}, got {options[name]!r}")
     episode = options["episode"]
-    if episode is not None and (isinstance(episode, bool) or not isinstance(episode, int) or episode < 0):
-        raise ValueError(f"{where}: episode: expected a whole number from 0 on, got {episode!r}")
+    if episode is not None and (
+        isinstance(episode, bool) or not isinstance(episode, int) or not 0 <= episode <= LARGEST_COUNT
+    ):
+        raise ValueError(f"{where}: episode: expected a whole number from 0 on, got {shown(episode)}")
     return mapped, options, topics
 
 
@@ -251,10 +261,15 @@ def _faults_at(place: str, column: str) -> Iterator[None]:
 
 def _entry(column: str, spec: Any, model: Model, quaternion_order: str, automatic: bool) -> _Entry | None:
     """The entry of a column from a name or a table; None where its own name does not say enough."""
+    if not isinstance(spec, str | Mapping):
+        raise _Fault("", f"expected a name or a table, got {shown(spec)}")
     fields = {"name": spec} if isinstance(spec, str) else dict(spec)
     for name in fields:
         if name not in (*_FIELDS, "name"):
             raise _Fault(name, f"there is no {name!r}; there are {', '.join(_FIELDS)}")
+    for key in ("name", "joint", "frame", "quantity", "unit"):
+        if not isinstance(fields.get(key, ""), str | None):
+            raise _Fault(key, f"{key}: expected a text, got {shown(fields[key])}")
     name, unit = split_unit(fields.get("name", ""))
     if "name" in fields:
         found = parse_name(name, model, quaternion_order)
@@ -270,13 +285,21 @@ def _entry(column: str, spec: Any, model: Model, quaternion_order: str, automati
             f' with a table such as {{joint = "{model.joint_names[0]}", quantity = "q"}}',
         )
     slot = found[0]
-    scale = float(fields.get("scale", 1.0)) * float(fields.get("sign", 1))
+    scale = _number(fields, "scale", 1.0) * _number(fields, "sign", 1.0)
     return _Entry(column, slot, scale * _factor_to_si(fields.get("unit", unit), slot, model))
+
+
+def _number(fields: Mapping[str, Any], key: str, default: float) -> float:
+    """A finite number of a table of the map."""
+    value = fields.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST_NUMBER:
+        raise _Fault(key, f"{key}: expected a finite number, got {shown(value)}")
+    return float(value)
 
 
 def _slot_of_table(fields: Mapping[str, Any], model: Model, quaternion_order: str) -> Slot:
     """The place that a table of the map names."""
-    channel, index = fields.get("quantity"), int(fields.get("index", 0))
+    channel, index = fields.get("quantity"), fields.get("index", 0)
     if channel == "time":
         return TIME
     kind, allowed = ("frame", model.frame_names) if channel in SENSORS else ("joint", model.joint_names)
@@ -291,8 +314,8 @@ def _slot_of_table(fields: Mapping[str, Any], model: Model, quaternion_order: st
     if joint is not None and tree.mimics[tree.joint_names.index(owner)] is not None:
         raise _Fault("joint", f'joint {owner!r} mimics another one, it has no number of its own; write "ignore"')
     count = 3 if joint is None else joint.nq if channel == "q" else joint.nv
-    if not 0 <= index < count:
-        raise _Fault("index", f"index: expected 0 to {count - 1}, got {index}")
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
+        raise _Fault("index", f"index: expected 0 to {count - 1}, got {shown(index)}")
     own = index if joint is None else file_to_own_index(joint, str(channel), index, quaternion_order)
     return Slot(str(channel), owner, own)
 

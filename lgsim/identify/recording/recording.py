@@ -225,7 +225,7 @@ class Recording:
             FileNotFoundError: there is no such file.
             ValueError: the file holds no recording.
         """
-        return cls(**model_files.read(Path(path), _FORMAT, "recording", _fields))
+        return model_files.read(Path(path), _FORMAT, "recording", lambda *parts: cls(**_fields(*parts)))
 
 
 def _columns(recording: Recording) -> dict[str, Float[np.ndarray, " n"]]:
@@ -252,15 +252,24 @@ def _columns(recording: Recording) -> dict[str, Float[np.ndarray, " n"]]:
 
 
 def _fields(about: dict[str, Any], model: Model, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    if any(x.dtype.kind not in "fiu" for x in arrays.values()):
+        raise TypeError("arrays that are no numbers")
     return {
         "model": model,
         **{name: arrays[name] for name in _ARRAYS if name in arrays},
         "imu": _prefixed("imu.", arrays),
         "weights": _prefixed("weights.", arrays),
-        "source": about["source"],
-        "history": tuple(about["history"]),
-        "report": Report(tuple(Finding(**finding) for finding in about["report"])),
+        "source": str(about["source"]),
+        "history": tuple(map(str, about["history"])),
+        "report": Report(tuple(_finding(**finding) for finding in about["report"])),
     }
+
+
+def _finding(kind: str, where: str, count: int, seen: str, done: str, open: bool = False) -> Finding:
+    """A finding of a file."""
+    if not isinstance(count, int) or count < 0:
+        raise ValueError(f"a finding of {count} samples")
+    return Finding(str(kind), str(where), count, str(seen), str(done), bool(open))
 
 
 def _prefixed(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

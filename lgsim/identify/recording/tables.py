@@ -13,7 +13,11 @@ from jaxtyping import Float, Shaped
 
 from lgsim.identify.recording.columns import Slot
 from lgsim.identify.recording.report import Finding
+from lgsim.support.file_faults import file_faults, short
+from lgsim.support.npz import open_npz
 from lgsim.support.packages import package
+from lgsim.support.parquet import open_parquet
+from lgsim.support.size_limits import check_size
 
 _FEW = 0.3  # of the rows: so many that are damaged are left out
 _MISSING = frozenset(["", "nan", "na", "n/a", "null", "none"])
@@ -80,6 +84,7 @@ class _CsvRows:
         self.last = 0
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        check_size(self.path, self.path.stat().st_size, "has")
         # bytes that are no text become cells that are no number
         with self.path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
             lines = ((i, line) for i, line in enumerate(file, 1) if line.strip() and not line.startswith("#"))
@@ -176,33 +181,48 @@ def _distinct(where: str, names: Iterable[str]) -> None:
 
 
 def _parquet(path: Path) -> Table:
-    arrow, parquet = package("pyarrow", "data"), package("pyarrow.parquet", "data")
+    arrow = package("pyarrow", "data")
     faults = (arrow.ArrowException, OSError, EOFError)
-    try:
-        file = parquet.ParquetFile(path)
-        names = file.schema_arrow.names
-    except faults as error:
-        raise ValueError(f"{path}: expected a parquet file, got something else: {_short(error)}") from None
+    with file_faults(path, "a parquet file"):
+        file = open_parquet(path, ())
+        schema = file.schema_arrow
+        names = schema.names
+        # a text that is repeated a billion times is there once in a dictionary
+        texts_of = {name for name, kind in zip(names, schema.types, strict=True) if _is_text(kind, arrow)}
+        numbers = {name for name, kind in zip(names, schema.types, strict=True) if _is_number(kind, arrow)}
+        file = open_parquet(path, texts_of | numbers, encoded=texts_of)
     _distinct(str(path), names)
     columns, texts, findings = {}, {}, []
     for name in names:
-        kind, parts, lost = file.schema_arrow.field(name).type, [], []
-        for group in range(file.num_row_groups):
+        kind, parts, lost = schema.field(name).type, [], []
+        for group in range(file.num_row_groups if name in texts_of | numbers else 0):
             rows = file.metadata.row_group(group).num_rows
             try:
-                parts.append(_floats(file.read_row_group(group, columns=[name])[name].cast("float64").to_numpy()))
-            except (*faults, ValueError, OverflowError, MemoryError) as error:
-                if not _is_number(kind, arrow):
+                parts.append(_column(file.read_row_group(group, columns=[name])[name], arrow))
+            except (*faults, ValueError, OverflowError, MemoryError, KeyError) as error:
+                if name not in numbers:
                     texts[name] = f"{path}: column {name!r}: expected numbers, got {kind}"
                     break
-                lost.append((group, rows, _short(error)))
+                check_size(path, 8 * rows)
+                lost.append((group, rows, short(error)))
                 parts.append(np.full(rows, np.nan))
+        if name not in texts_of | numbers:
+            texts[name] = f"{path}: column {name!r}: expected numbers, got {kind}"
         if name in texts:
             continue
         columns[name] = np.concatenate(parts) if parts else np.zeros(0)
         for group, rows, why in lost:
             findings.append(Finding("damaged file", name, rows, f"row group {group}: {why}", "taken as missing"))
+    _check_lengths(path, columns)
     return Table(columns, {}, tuple(findings), texts=texts)
+
+
+def _column(column: Any, arrow: Any) -> Float[np.ndarray, " n"]:
+    """The numbers of a column of numbers or of texts in a dictionary."""
+    if not arrow.types.is_dictionary(column.type):
+        return _floats(column.cast("float64").to_numpy())
+    parts = [part.dictionary.cast("float64").take(part.indices) for part in column.chunks]
+    return _floats(arrow.chunked_array(parts, "float64").to_numpy())
 
 
 def _is_number(kind: Any, arrow: Any) -> bool:
@@ -210,25 +230,31 @@ def _is_number(kind: Any, arrow: Any) -> bool:
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
 
 
+def _is_text(kind: Any, arrow: Any) -> bool:
+    return arrow.types.is_string(kind) or arrow.types.is_large_string(kind) or arrow.types.is_dictionary(kind)
+
+
+def _check_lengths(path: Path, columns: Mapping[str, Shaped[np.ndarray, " n *k"]]) -> None:
+    lengths = {name: len(x) for name, x in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{path}: expected columns of one length, got {lengths}")
+
+
 def _npz(path: Path) -> Table:
     stored, findings = {}, []
-    try:
-        # numpy leaves a file open that it cannot read
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            for name in file:
-                try:
-                    stored[name] = file[name]
-                except Exception as error:  # whatever numpy meets in damaged bytes
-                    findings.append(Finding("damaged file", name, 0, _short(error), "left out"))
-    except Exception as error:
-        raise ValueError(
-            f"{path}: expected an npz file without pickled objects, got something else: {_short(error)}"
-        ) from None
+    with open_npz(path, "an npz file without pickled objects") as file:
+        for name in file.names:
+            try:
+                stored[name] = file[name]
+            except Exception as error:  # whatever numpy meets in damaged bytes
+                findings.append(Finding("damaged file", name, 0, short(error), "left out"))
     if not stored and findings:
         raise ValueError(f"{path}: expected arrays that can be read, got none; {findings[0].where}: {findings[0].seen}")
     if "about" in stored:
         raise ValueError(f"{path}: expected named columns, got a file that lgsim wrote; its class has load")
     joints = stored.pop("joint_names", None)
+    if joints is not None and joints.ndim != 1:
+        raise ValueError(f"{path}: joint_names: expected an array of one axis, got one of shape {joints.shape}")
     columns, arrays = {}, {}
     for name, values in stored.items():
         if values.ndim == 1 and values.dtype.kind in "fiu":
@@ -240,15 +266,8 @@ def _npz(path: Path) -> Table:
         else:
             seen = f"an array of shape {values.shape} of {values.dtype} is no column"
             findings.append(Finding("unused column", name, 0, seen, "not read"))
-    lengths = {name: len(x) for name, x in (columns | arrays).items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"{path}: expected columns of one length, got {lengths}")
+    _check_lengths(path, columns | arrays)
     return Table(columns, arrays, tuple(findings))
-
-
-def _short(error: BaseException) -> str:
-    """The text of an error as one phrase."""
-    return (" ".join(str(error).split()) or type(error).__name__)[:120]
 
 
 def _floats(array: Shaped[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:

@@ -258,11 +258,52 @@ def test_csv_of_other_programs(tmp_path):
         (["t,x", "0,1"], {"x": {"joint": "body", "kind": "q"}}, "there is no 'kind'"),
         (["t,x", "0,1"], {"options": {"order": "xyzw"}}, "no option 'order'"),
         (["t,x", "0,1"], {"options": {"quaternion": "zyxw"}}, "expected one of wxyz, xyzw, got 'zyxw'"),
+        (["t,x", "0,1"], {"options": 5}, "map: options: expected a table, got 5"),
+        (["t,x", "0,1"], {"topics": "ignore"}, "map: topics: expected a table, got 'ignore'"),
+        (["t,x", "0,1"], {"options": {"constants": [1]}}, r"map: constants: expected a table, got \[1\]"),
+        (
+            ["t,x", "0,1"],
+            {"options": {"constants": {"q body": "far"}}},
+            r"run\.csv: constant 'q body': value: expected a",
+        ),
+        (["t,x", "0,1"], {"options": {"episode": float("inf")}}, "map: episode: expected a whole number from 0 on"),
+        (["t,x", "0,1"], {"options": {"episode": 10**20}}, "map: episode: expected a whole number from 0 on"),
+        (["t,x", "0,1"], {"x": 5}, r"run\.csv: column 'x': expected a name or a table, got 5"),
+        (["t,x", "0,1"], {"x": {"joint": "body", "quantity": "q", "scale": "big"}}, "'x': scale: expected a finite"),
+        (
+            ["t,x", "0,1"],
+            {"x": {"joint": "body", "quantity": "q", "scale": float("inf")}},
+            "'x': scale: expected a finite",
+        ),
+        (
+            ["t,x", "0,1"],
+            {"x": {"joint": "body", "quantity": "q", "scale": 10**400}},
+            "scale: expected a finite number",
+        ),
+        (["t,x", "0,1"], {"x": {"joint": "body", "quantity": "q", "index": -5}}, "index: expected 0 to 0, got -5"),
+        (["t,x", "0,1"], {"x": {"joint": "body", "quantity": "q", "index": "x"}}, "index: expected 0 to 0, got 'x'"),
+        (["t,x", "0,1"], {"x": {"joint": ["body"], "quantity": "q"}}, r"joint: expected a text, got \['body'\]"),
+        (["t,x", "0,1"], {"x": {"joint": "body", "quantity": "q", "unit": 5}}, "unit: expected a text, got 5"),
     ],
 )
 def test_errors_say_where_and_what(lines, map, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         read_recording(text(tmp_path, lines), single(lgsim.joints.Revolute()), map)
+
+
+def test_a_time_that_is_far_off_is_a_gap(tmp_path):
+    """The number of samples that are missing is then none that an integer can be made of."""
+    rows = [f"{t},{t}" for t in [1e308, *np.arange(1, 40) / 8]]
+    read = read_recording(text(tmp_path, ["t,q_body", *rows]), single(lgsim.joints.Revolute()))
+    assert "gap" in {finding.kind for finding in read.report}
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"a = [" + b"[" * 5000, b"a", b"a = " + b"9" * 5000])
+def test_maps_that_are_no_toml(content, tmp_path):
+    (tmp_path / "map.toml").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{tmp_path}/map.toml: expected a TOML file, got something else") as caught:
+        read_recording(text(tmp_path, ["t,x", "0,1"]), single(lgsim.joints.Revolute()), tmp_path / "map.toml")
+    assert type(caught.value) is ValueError
 
 
 def test_numbers_without_a_joint_are_not_guessed(motion, tmp_path):

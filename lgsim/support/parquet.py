@@ -1,0 +1,49 @@
+"""Parquet files whose size is known before they are read: a number that is repeated takes no bytes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from os import PathLike, fspath
+from typing import Any
+
+from lgsim.support.packages import package
+from lgsim.support.size_limits import check_size
+
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
+_LEAST_WIDTH = 8
+"""Bytes of a number in memory, where all become float64."""
+
+
+def open_parquet(
+    path: str | PathLike[str], columns: Collection[str] | None = None, *, encoded: Collection[str] = ()
+) -> Any:
+    """A ``ParquetFile`` whose columns unpack to no more than the limit, by what the file says of them.
+
+    Texts count with what they take encoded, so read columns of texts as ``encoded``.
+
+    Args:
+        path: The file.
+        columns: The columns that will be read; None for all.
+        encoded: Columns of texts to read as dictionaries, where a text that is repeated is there once.
+
+    Raises:
+        FileSizeError: they unpack to more than ``LGSIM_MAX_BYTES``.
+        ModuleNotFoundError: pyarrow is missing.
+        Exception: the file is damaged: ``OSError`` or an error of pyarrow.
+    """
+    file = package("pyarrow.parquet", "data").ParquetFile(fspath(path), read_dictionary=list(encoded))
+    check_size(path, unpacked_size(file, columns))
+    return file
+
+
+def unpacked_size(file: Any, columns: Collection[str] | None = None) -> int:
+    """The bytes that columns of a ``ParquetFile`` take in memory, by its metadata."""
+    size = 0
+    for group in range(file.metadata.num_row_groups):
+        parts = file.metadata.row_group(group)
+        for i in range(parts.num_columns):
+            part = parts.column(i)
+            if columns is None or any(f"{part.path_in_schema}.".startswith(f"{name}.") for name in columns):
+                width = max(_WIDTHS.get(part.physical_type, file.schema.column(i).length or 0), _LEAST_WIDTH)
+                size += max(part.total_uncompressed_size, width * max(part.num_values, parts.num_rows, 0))
+    return size

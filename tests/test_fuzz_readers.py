@@ -1,0 +1,66 @@
+"""No reader ends in an error of another kind than its own, or takes long, whatever a file holds.
+
+`python -m tests.fuzz_readers --count 20000` runs more variants than these, each reader in a process of its own.
+"""
+
+import pytest
+
+pytest.importorskip("mcap")
+
+from tests import fuzz_readers
+from tests.mutations import mutate
+
+FEW, MANY = 20, 500
+
+
+def shown(found):
+    return "\n".join(f"{fault.reader} {fault.number}: {fault.kind}: {fault.text}" for fault in found)
+
+
+@pytest.mark.parametrize("name", [name for name in fuzz_readers.READERS if fuzz_readers.COSTLY.get(name, FEW)])
+def test_variants(name, tmp_path):
+    found = fuzz_readers.faults(name, range(fuzz_readers.COSTLY.get(name, FEW)), tmp_path)
+    assert not found, shown(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", fuzz_readers.READERS)
+def test_many_variants(name, tmp_path):
+    found = fuzz_readers.faults(name, range(MANY), tmp_path)
+    assert not found, shown(found)
+
+
+def test_a_variant_is_the_same_in_every_run():
+    content = fuzz_readers.URDF.encode()
+    assert mutate("x.urdf", content, "a 1") == mutate("x.urdf", content, "a 1") != content
+    assert len({mutate("x.urdf", content, f"a {i}") for i in range(50)}) > 40
+
+
+@pytest.mark.parametrize(
+    ("error", "own"),
+    [
+        (lambda at: KeyError("method"), False),
+        (lambda at: RecursionError(f"{at}: deep"), False),
+        (lambda at: UnicodeDecodeError("utf-8", b"", 0, 1, "x"), False),
+        (lambda at: ValueError("no file in front"), False),
+        (lambda at: ValueError(f"{at}: two\nlines"), False),
+        (lambda at: ValueError(f"{at}/x.npz: expected this, got that"), True),
+        (lambda at: FileNotFoundError(2, "no such file", f"{at}/x.npz"), True),
+        (lambda at: OSError(36, "File name too long", "nnn"), False),
+    ],
+)
+def test_what_is_an_error_of_a_reader(error, own, tmp_path):
+    """The judge of the fuzz, by errors made for it."""
+
+    def read(folder):
+        raise error(folder)
+
+    reader = fuzz_readers.Reader({"x.csv": b"a,b\n1,2\n"}, ("x.csv",), read)
+    found = fuzz_readers.attempt("made", reader, 0, tmp_path / "x")
+    assert (found is None) == own
+
+
+def test_a_slow_reader_is_a_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzz_readers, "SECONDS", 1e-9)
+    reader = fuzz_readers.Reader({"x.csv": b"a,b\n1,2\n"}, ("x.csv",), lambda folder: sum(range(1000)))
+    assert fuzz_readers.attempt("made", reader, 0, tmp_path / "x").kind == "slow"
