@@ -7,6 +7,7 @@ than 2^32 points.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator

@@ -418,6 +418,7 @@ def levels_primitive(
         first: Whether a batch leaves it by the first axis, as it leaves ``batch_last``: a function and its rule of
             ``custom_jvp`` have to agree in that.
     """
+
     def batched(leaves: Any, axes: Any, *, counts: tuple, levels: Levels, **rest: Any) -> tuple[list, list[int]]:
         size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
         # a carry is different for each entry after the first step

@@ -124,6 +124,8 @@ def test_derivatives_are_programs(name):
     x = jnp.asarray(PLAIN[:4])
     slope = jax.grad(lambda x: jnp.sum(f(x)))
     read(lambda x: (slope(x), jax.jvp(f, (x,), (x,)), jax.jvp(slope, (x,), (x,))), x)
+
+
 FUNCTIONS = {
     **{name: getattr(jnp, name) for name in OF_ENTRIES},
     **{name: lambda x, name=name: getattr(jnp, name)(x, jnp.roll(x, 1)) for name in OF_TWO},

@@ -69,7 +69,7 @@ def test_the_limit(monkeypatch):
 @pytest.mark.parametrize("text", ["much", "0", "-5", "inf", "nan"])
 def test_a_limit_that_is_none(text, monkeypatch):
     monkeypatch.setenv(VARIABLE, text)
-    with pytest.raises(ValueError, match=f"{VARIABLE}: expected a number of bytes such as 4e9, got '{text}'"):
+    with pytest.raises(ValueError, match=f"{VARIABLE}: expected a number such as 4e9, got '{text}'"):
         size_limit()
 
 
