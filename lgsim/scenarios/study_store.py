@@ -53,8 +53,8 @@ def describe_study(store: Store, scenario: StudyScenario, text: bytes) -> None:
         "topology": topology,
         "numbers": {name: x.tolist() for name, x in numbers.items()},
     }
-    write_whole(store.path / STUDY, text)
-    write_whole(store.path / MACHINE, json.dumps(about).encode())
+    store.write_file(STUDY, text)
+    store.write_file(MACHINE, json.dumps(about).encode())
 
 
 def open_study(path: str | PathLike[str]) -> StoredStudy:

@@ -176,10 +176,10 @@ def test_a_full_disk_leaves_a_store_that_goes_on(ran, files, tmp_path, monkeypat
 
     whole, store = stores.write_whole, tmp_path / "full"
 
-    def full(path, data):
+    def full(path, data, **options):
         if path.name == "00000003.parquet":
             raise OSError(errno.ENOSPC, "No space left on device")
-        whole(path, data)
+        whole(path, data, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(stores, "write_whole", full)

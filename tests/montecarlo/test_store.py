@@ -223,11 +223,11 @@ def test_full_disk(tmp_path, monkeypatch):
     """The error names the file; what was written is whole and readable; with room again it goes on."""
     path, writes = tmp_path / "s", []
 
-    def full(file, content):
+    def full(file, content, **options):
         writes.append(file)
         if len(writes) > 20:
             raise OSError(errno.ENOSPC, "No space left on device")
-        trajectory_files.write_whole(file, content)
+        trajectory_files.write_whole(file, content, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(mc.store, "write_whole", full)
