@@ -24,7 +24,7 @@ from jaxtyping import Shaped
 
 from lgsim.montecarlo.step_error import StudyStepError
 from lgsim.montecarlo.study import FAILED, SAMPLE
-from lgsim.support.files import DAMAGE, TEMPORARY, open_regular, read_json, write_whole
+from lgsim.support.files import TEMPORARY, open_regular, read_json, write_whole
 from lgsim.support.packages import package
 
 FORMAT = "lgsim montecarlo 1"
@@ -101,7 +101,7 @@ class StoreMetadata:
             raise ValueError(f"{file}: expected the format {FORMAT!r}, got {kind[:60]!r}")
         try:
             return cls._of_plain(plain)
-        except DAMAGE as error:
+        except Exception as error:
             raise ValueError(
                 f"{file}: expected what lgsim.montecarlo wrote, got a damaged file ({_reason(error)}); copy the store"
                 " anew, or run the study into a new one"
@@ -109,7 +109,7 @@ class StoreMetadata:
 
     @classmethod
     def _of_plain(cls, plain: dict[str, Any]) -> StoreMetadata:
-        """The metadata of what a JSON file holds; any of ``DAMAGE`` where it is something else."""
+        """The metadata of what a JSON file holds; any exception of Python where it is something else."""
         if set(plain) != {each.name for each in fields(cls)}:
             raise ValueError("other keys")
         for name in ("study", "model", "backend"):
@@ -279,7 +279,7 @@ class Store:
         plain = read_json(file, links=False)
         try:
             _check_count("samples", plain["samples"], 1, self.metadata.samples)
-        except DAMAGE as error:
+        except Exception as error:
             raise _damaged_file(file, error) from None
         return plain["samples"]
 
@@ -309,7 +309,7 @@ class Store:
                 raise ValueError("outputs of other shapes")
             if not all(FAILED + name in columns for name in found.failures):
                 raise ValueError("other failures")
-        except DAMAGE as error:
+        except Exception as error:
             raise _damaged_file(file, error) from None
         return found if found.samples == self.finished else None
 
@@ -447,7 +447,7 @@ def _decode(file: Path, bounds: tuple[int, int], columns: dict[str, tuple[str, t
                 parts = [table[each].to_numpy() for each in flat]
                 x = np.stack(parts, axis=1) if parts else np.zeros((table.num_rows, 0))
                 found[name] = np.ascontiguousarray(x.reshape(table.num_rows, *shape).astype(dtype))
-        except (*DAMAGE, OSError, arrow.ArrowException) as error:
+        except Exception as error:
             raise _damaged(file, _reason(error)) from error
     if _checksum(found) != stored:
         raise _damaged(file, "its checksum does not fit")
@@ -486,7 +486,7 @@ def _row_count(file: Path) -> int:
     with open_regular(file, links=False) as content:
         try:
             return arrow.parquet.ParquetFile(content).metadata.num_rows
-        except (*DAMAGE, OSError, arrow.ArrowException) as error:
+        except Exception as error:
             raise _damaged(file, _reason(error)) from error
 
 

@@ -19,12 +19,6 @@ _MOST_LINKS = 40
 _UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """Errors of file systems that cannot sync a folder."""
 
-DAMAGE = (
-    ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, RuntimeError, EOFError,
-    MemoryError, SyntaxError,
-)  # fmt: skip
-"""The exceptions that readers of Python, NumPy and JSON raise where the content of a file is damaged."""
-
 
 def write_whole(path: Path, content: bytes, *, links: bool = True) -> None:
     """Write a file so that a reader finds the old one or the new one, never a part; see ``whole_file``.
@@ -193,7 +187,7 @@ def read_json(path: Path, *, links: bool = True) -> Any:
         content = file.read()
     try:
         return json.loads(content.decode("utf-8"))
-    except DAMAGE as error:
+    except Exception as error:  # RecursionError and MemoryError too
         raise ValueError(f"{path}: expected JSON, got a damaged file ({type(error).__name__})") from None
 
 
