@@ -148,7 +148,7 @@ def test_links_in_a_folder_without_a_store(study, tmp_path):
 def test_the_lock_of_another_study_is_not_written(study, store):
     (store / "lock").write_text("what another wrote")
     for wrong in (studies.plain(SAMPLES, seed=4), studies.plain(SAMPLES - 16)):
-        with pytest.raises(ValueError, match="another study|expected at least 48"):
+        with pytest.raises(ValueError, match=r"another study|expected at least 48"):
             mc.run(wrong, store, resume=True)
     assert (store / "lock").read_text() == "what another wrote"
     mc.run(study, store, resume=True)

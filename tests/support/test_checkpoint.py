@@ -89,7 +89,7 @@ DEEP = "(" * 500 + "1" + ")" * 500
 HEADERS = {
     "tokens": "{'descr': '<f8', 'fortran_order': False, 'shape': (2,",
     "syntax": "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }}",
-    "deep": "{'descr': '<f8', 'fortran_order': False, 'shape': %s}" % DEEP,
+    "deep": f"{{'descr': '<f8', 'fortran_order': False, 'shape': {DEEP}}}",
     "large": "{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,), }",
     "negative": "{'descr': '<f8', 'fortran_order': False, 'shape': (-2,), }",
     "objects": "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }",

@@ -1,4 +1,4 @@
-"""Files of the user's: the mode and the links stay, what is no file is written into, a kill at any moment loses none."""
+"""Files of the user: their modes and links stay, a device is written into, a kill at any moment loses none."""
 
 import errno
 import os
