@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -204,4 +205,5 @@ def _other_places(path: Path) -> Iterator[Path]:
     folders = [Path(tempfile.gettempdir()), Path.home(), Path("/dev/shm"), Path.cwd()]
     for folder in dict.fromkeys(folders):
         if folder.is_dir() and folder.resolve() != path.parent.resolve():
-            yield folder / f"lgsim-{path.stem}-{os.getpid()}.npz"
+            # a name that nobody can have made a link of before
+            yield folder / f"lgsim-{path.stem}-{secrets.token_hex(4)}.npz"

@@ -71,7 +71,7 @@ def run_identification(asked: IdentificationRequest) -> Exit:
     import jax.numpy as jnp
 
     from lgsim.cli import files, identify_preparation
-    from lgsim.identify import RESULTS, Parameters, Plant, join_recordings
+    from lgsim.identify import RESULTS, LinearFit, Parameters, Plant, join_recordings
     from lgsim.scenarios import load_recording_map
     from lgsim.scenarios.unknowns import LINEAR
 
@@ -120,7 +120,8 @@ def run_identification(asked: IdentificationRequest) -> Exit:
     # the first line of what the command writes
     console().print(f"verdict: {found.verdict}", soft_wrap=True, highlight=False)
     made, lost = _save(asked, found, motion, what)
-    _checkpoint(asked).unlink(missing_ok=True)
+    if not isinstance(estimator, LinearFit):
+        _checkpoint(asked).unlink(missing_ok=True)
     steps = found.step_error if asked.step_check else None
     _show(found, wall, made, lost, steps)
     ended = reason_of(found.verdict.outcome)

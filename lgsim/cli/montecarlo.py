@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from lgsim.cli.checks.replacement import Force, Output, check_replaced
-from lgsim.cli.errors import BadInput, Stop, needs
+from lgsim.cli.errors import BadInput, Stop, bad_input, needs
 from lgsim.cli.exit_status import Exit, epilog
 from lgsim.cli.montecarlo_progress import SampleWatch
 from lgsim.cli.terminal import Command, LiteralGroup, console, note, warnings_as_notes
@@ -329,6 +329,7 @@ def report(
     stored = open_study(store)
     path = files.check_file("--out", store.with_suffix(".html") if out is None else out)
     check_replaced([Output("--out", path, "report", _study_of(stored.results))], force)
-    with warnings_as_notes():
+    # such as of a damaged chunk
+    with warnings_as_notes(), bad_input():
         report_study(stored, cases=cases).save(path)
     console().print(f"{path}: {counted(stored.results.samples, 'sample')}", soft_wrap=True)
