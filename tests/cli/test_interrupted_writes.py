@@ -119,7 +119,11 @@ def test_killed_at_ten_moments(case, place):
 
 @pytest.mark.parametrize(
     "case",
-    ["convert", "view", "generate", *(pytest.param(x, marks=pytest.mark.slow) for x in ("plot", "compare", "simulate"))],
+    [
+        "convert",
+        "view",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("generate", "plot", "compare", "simulate")),
+    ],
 )
 def test_a_full_disk(case, place, monkeypatch):
     """The limit of a file's size in place of the disk's: exit status 1, one sentence, and what was there."""

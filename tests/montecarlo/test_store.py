@@ -228,7 +228,7 @@ def test_two_processes_at_once(tmp_path):
     codes = [process.returncode for process in both]
     assert 0 in codes
     for code, error in zip(codes, errors, strict=True):
-        assert code == 0 or "RuntimeError" in error.splitlines()[-1] and "another process writes" in error
+        assert code == 0 or ("RuntimeError" in error.splitlines()[-1] and "another process writes" in error)
     mc.run(studies.plain(800), undisturbed, chunk=16)
     assert files(path) == files(undisturbed)
 
