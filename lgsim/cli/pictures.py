@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -22,9 +22,6 @@ from lgsim.support.files import whole_file
 from lgsim.support.messages import unknown_choice, unknown_name
 from lgsim.support.packages import package
 from lgsim.view import Shape, live, plots, read_mjcf_visuals, read_visuals, to_html
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FORMATS = ("png", "pdf", "svg")
 """The kinds of files that figures are written as."""
@@ -145,7 +142,7 @@ def motion_outputs(model: Model, run: Path, plot: bool, scene: bool) -> list[Out
     return [*found, Output("--html", run.with_suffix(".html"), "scene")] if scene else found
 
 
-def save_figure(figure: Figure, path: Path, dpi: int = 200) -> None:
+def save_figure(figure: Any, path: Path, dpi: int = 200) -> None:
     """Write a figure of matplotlib, whole or not at all, as one of ``FORMATS`` by its ending."""
     ending = path.suffix.removeprefix(".")
     about = {"Software" if ending == "png" else "Creator": PLOT_MARK}

@@ -15,6 +15,7 @@ from lgsim.cli.errors import BadInput
 from lgsim.cli.terminal import note
 from lgsim.support.files import open_regular
 from lgsim.support.messages import listed
+from lgsim.support.packages import package
 
 Force = Annotated[
     bool,
@@ -105,10 +106,8 @@ def _run(path: Path) -> str | None:
     if path.suffix == ".npz":
         return _joints(_npz_header(path), "lgsim trajectory ")
     if path.suffix == ".parquet":
-        from pyarrow import parquet
-
         with open_regular(path) as file:
-            return _joints(parquet.read_schema(file).metadata[b"lgsim"].decode(), "lgsim trajectory ")
+            return _joints(package("pyarrow.parquet", "data").read_schema(file).metadata[b"lgsim"].decode(), "lgsim trajectory ")
     if path.suffix == ".csv":
         head = _text(path).partition("\n")[0]
         return "" if head.startswith("time [s]") and "kinetic energy [J],potential energy [J]" in head else None
