@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from lgsim.cli.checks.replacement import Force, Output, check_replaced
 from lgsim.cli.errors import BadInput
 from lgsim.support.messages import listed
 
@@ -227,6 +228,7 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option(help="A plot of the differences over time: .png, .pdf or .svg.", show_default=False)
     ] = None,
+    force: Force = False,
 ) -> None:
     """Show the largest differences of two runs of one machine, at the times that both have, and how they grow."""
     from rich import box
@@ -239,6 +241,7 @@ def compare(
         pictures.check_plots()
         pictures.check_format(plot.suffix.removeprefix("."), None, "--plot")
         files.check_file("--plot", plot)
+        check_replaced([Output("--plot", plot, "plot")], force)
     found = between((str(first), files.load(first)), (str(second), files.load(second)))
     table = Table("", "largest difference", "at", "joint", box=box.SIMPLE_HEAD)
     for row in found.rows:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from lgsim.cli.checks.replacement import Force, Output, check_replaced
+
 
 def convert(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run: .npz or .parquet.", show_default=False)],
@@ -16,6 +18,7 @@ def convert(
     machine: Annotated[
         Path | None, typer.Option(help="The URDF file of the machine: an .mcap file then shows its shapes.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Write a run as .npz, .parquet, .csv or .mcap; the last two hold no machine and cannot be read back as runs.
 
@@ -25,4 +28,6 @@ def convert(
     from lgsim.cli.terminal import echo
 
     files.check_out("OUT", out)
-    echo(files.save_run(files.load(run), out, machine))
+    motion = files.load(run)
+    check_replaced([Output("OUT", out, "run", files.joint_list(motion.model))], force)
+    echo(files.save_run(motion, out, machine))

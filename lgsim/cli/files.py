@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -121,6 +123,11 @@ def load(path: Path) -> Trajectory:
         return read_trajectory(path)
 
 
+def joint_list(model: Model) -> str:
+    """The names of a machine's joints, by which results of another machine are known."""
+    return "\n".join(model.joint_names)
+
+
 def check_out(option: str, path: Path) -> Path:
     """Return a path that a run can be written to.
 
@@ -141,14 +148,18 @@ def check_out(option: str, path: Path) -> Path:
 
 
 def check_file(option: str, path: Path) -> Path:
-    """Return a path that a file can be written to.
+    """Return a path that a file can be written to, or a device or a pipe that can be written into.
 
     Raises:
-        BadInput: it is a folder, or its folder is missing or cannot be written.
+        BadInput: it is a folder, or it or its folder cannot be written, or its folder is missing.
     """
     if path.is_dir():
         raise BadInput(f"{option}: expected a file, got the folder {str(path)!r}")
-    check_folder(option, path.parent)
+    if path.exists() and not os.access(path, os.W_OK):
+        raise BadInput(f"{option}: the file {str(path)!r} cannot be written: {os.strerror(errno.EACCES)}")
+    if path.is_file() or not path.exists():
+        # where a link leads to
+        check_folder(option, path.resolve().parent if path.is_symlink() else path.parent)
     return path
 
 
@@ -201,4 +212,5 @@ def _other_places(path: Path) -> Iterator[Path]:
     folders = [Path(tempfile.gettempdir()), Path.home(), Path("/dev/shm"), Path.cwd()]
     for folder in dict.fromkeys(folders):
         if folder.is_dir() and folder.resolve() != path.parent.resolve():
-            yield folder / f"lgsim-{path.stem}-{os.getpid()}.npz"
+            # a name that nobody can have made a link of before
+            yield folder / f"lgsim-{path.stem}-{secrets.token_hex(4)}.npz"

@@ -11,6 +11,7 @@ import typer
 from rich import box
 from rich.table import Table
 
+from lgsim.cli.checks.replacement import Output, check_replaced
 from lgsim.cli.errors import BadInput, Stop, bad_input, needs
 from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import FitWatch
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from lgsim.identify import Block, Estimator, Fit, FitStepError, Parameters, Recording
 
 METHODS = ("auto", "torque", "linear", "simulation")
+PLOTS = ("record", "residuals", "whiteness", "singular-values", "changes")
+"""The names of the plots of a fit."""
 WINDOW = 0.5
 """The duration of the windows that are simulated, s."""
 
@@ -68,13 +71,15 @@ def run_identification(asked: IdentificationRequest) -> Exit:
     import jax.numpy as jnp
 
     from lgsim.cli import files, identify_preparation
-    from lgsim.identify import RESULTS, Parameters, Plant, join_recordings
+    from lgsim.identify import RESULTS, LinearFit, Parameters, Plant, join_recordings
     from lgsim.scenarios import load_recording_map
     from lgsim.scenarios.unknowns import LINEAR
 
     _check_words(asked)
     model, report = files.read_machine(asked.machine, floating_base=asked.floating_base)
     files.remark(report, asked.floating_base)
+    if not asked.check:
+        check_replaced(_outputs(asked, files.joint_list(model)), asked.force)
     given = load_recording_map(asked.map, model)
     plant = Plant(model, scale=given.scale)
     with bad_input("--fit: "):
@@ -115,7 +120,8 @@ def run_identification(asked: IdentificationRequest) -> Exit:
     # the first line of what the command writes
     console().print(f"verdict: {found.verdict}", soft_wrap=True, highlight=False)
     made, lost = _save(asked, found, motion, what)
-    _checkpoint(asked).unlink(missing_ok=True)
+    if not isinstance(estimator, LinearFit):
+        _checkpoint(asked).unlink(missing_ok=True)
     steps = found.step_error if asked.step_check else None
     _show(found, wall, made, lost, steps)
     ended = reason_of(found.verdict.outcome)
@@ -235,6 +241,18 @@ def _found(
     return found
 
 
+def _outputs(asked: IdentificationRequest, joints: str) -> list[Output]:
+    """The files that are going to be written, or removed, by their options."""
+    outputs = [Output("--out", asked.out, "fit", joints)]
+    if asked.report is not None:
+        outputs.append(Output("--report", asked.report, "report"))
+    if asked.write is not None:
+        outputs.append(Output("--write", asked.write, "urdf"))
+    if asked.plot:
+        outputs += [Output("--plot", asked.out.with_name(f"{asked.out.stem}-{name}.png"), "plot") for name in PLOTS]
+    return [*outputs, Output("--restart", _checkpoint(asked), "checkpoint")] if asked.restart else outputs
+
+
 def _checkpoint(asked: IdentificationRequest) -> Path:
     """The place of the checkpoint."""
     return asked.out.with_suffix(".checkpoint.npz")
@@ -244,6 +262,7 @@ def _save(
     asked: IdentificationRequest, found: Fit, motion: PreparedMotion, what: str
 ) -> tuple[list[Path], tuple[str, ...]]:
     """Write all files; return them, and what the URDF file could not hold."""
+    from lgsim.cli import pictures
     from lgsim.formats import write_urdf
     from lgsim.reports import fit_figures, report_fit
 
@@ -256,7 +275,7 @@ def _save(
         if asked.plot:
             for name, figure in fit_figures(found, motion.recording, motion.shown).items():
                 made.append(asked.out.parent / f"{asked.out.stem}-{name}.png")
-                figure.savefig(made[-1], dpi=150)
+                pictures.save_figure(figure, made[-1], dpi=150)
         if asked.report is not None:
             page = report_fit(
                 found, motion.recording, motion.shown, title=f"Identification of {asked.machine.stem}",
@@ -357,7 +376,12 @@ def identify(
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Fit although the check of the record left findings to answer.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Fit although the check of the record left findings to answer, and replace files that are no results"
+            " of this kind, or of another machine; what --write names is replaced by it alone.",
+        ),
     ] = False,
     floating_base: Annotated[bool, typer.Option("--floating-base", help="The root link moves freely.")] = False,
     out: Annotated[Path, typer.Option(help="Where numbers, covariance and model go: .npz.")] = Path("fit.npz"),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from lgsim.cli.errors import BadInput, Stop, needs
+from lgsim.cli.checks.replacement import Force, Output, check_replaced
+from lgsim.cli.errors import BadInput, Stop, bad_input, needs
 from lgsim.cli.exit_status import Exit, epilog
 from lgsim.cli.montecarlo_progress import SampleWatch
 from lgsim.cli.terminal import Command, LiteralGroup, console, echo_file, note, warnings_as_notes
@@ -291,6 +292,14 @@ def run(
     raise typer.Exit(run_study(request).status)
 
 
+def _study_of(results: Results) -> str:
+    """The fingerprint of a stored study."""
+    from lgsim.montecarlo import Store
+
+    assert isinstance(results.source, Store)
+    return results.source.metadata.study
+
+
 @app.command(cls=Command, epilog=epilog("montecarlo report"))
 def report(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="What a study left.", show_default=False)],
@@ -302,6 +311,7 @@ def report(
         typer.Option(min=0, metavar="N", help="How many of the worst samples are replayed; else as the study says.",
                      show_default=False),
     ] = None,
+    force: Force = False,
 ) -> None:  # fmt: skip
     """Write one page about a store, which any browser shows without a network.
 
@@ -318,6 +328,8 @@ def report(
     files.keep_compiled()
     stored = open_study(store)
     path = files.check_file("--out", store.with_suffix(".html") if out is None else out)
-    with warnings_as_notes():
+    check_replaced([Output("--out", path, "report", _study_of(stored.results))], force)
+    # such as of a damaged chunk
+    with warnings_as_notes(), bad_input():
         report_study(stored, cases=cases).save(path)
     console().print(f"{path}: {counted(stored.results.samples, 'sample')}", soft_wrap=True)

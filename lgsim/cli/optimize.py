@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from lgsim.cli.checks.replacement import Force, Output, check_replaced
 from lgsim.cli.errors import BadInput, Stop
 from lgsim.cli.exit_status import Exit
 from lgsim.cli.iterations import IterationWatch
@@ -30,6 +31,7 @@ class OptimizationRequest(NamedTuple):
     html: bool
     check: bool
     restart: bool
+    force: bool
 
 
 def run_optimization(asked: OptimizationRequest) -> Exit:
@@ -65,9 +67,11 @@ def run_optimization(asked: OptimizationRequest) -> Exit:
     console(error=True).print(line, soft_wrap=True)
     if asked.check:
         return Exit.DONE
+    check_replaced(pictures.motion_outputs(wanted.machine.model, asked.out, asked.plot, asked.html), asked.force)
     files.keep_compiled()
     kept = asked.out.with_suffix(".checkpoint.npz")
     if asked.restart:
+        check_replaced([Output("--restart", kept, "checkpoint")], asked.force)
         kept.unlink(missing_ok=True)
     elif kept.exists():
         note(f"going on from {kept}; --restart begins anew")
@@ -148,7 +152,7 @@ def optimize(
         typer.Argument(metavar="SCENARIO", help="What should be done: a TOML file.", show_default=False),
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="Where the motion goes: .npz, .parquet or .csv; replaced if it exists.")
+        Path, typer.Option(help="Where the motion goes: .npz, .parquet or .csv; one of the machine is replaced.")
     ] = Path("run.npz"),
     plot: Annotated[bool, typer.Option("--plot", help="Plots too, beside the motion.")] = False,
     html: Annotated[
@@ -158,6 +162,7 @@ def optimize(
     restart: Annotated[
         bool, typer.Option("--restart", help="Begin anew, though an interrupted search of this name could go on.")
     ] = False,
+    force: Force = False,
     example: Annotated[
         str | None,
         typer.Option(help="Print a scenario to start from, and end: reach, swing_up or follow.", show_default=False),
@@ -179,5 +184,5 @@ def optimize(
         raise typer.Exit
     if scenario is None:
         raise BadInput("SCENARIO: expected a TOML file; lgsim optimize --example reach > reach.toml makes one")
-    request = OptimizationRequest(scenario, out, plot, html, check, restart)
+    request = OptimizationRequest(scenario, out, plot, html, check, restart, force)
     raise typer.Exit(run_optimization(request).status)

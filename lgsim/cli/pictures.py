@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from lgsim.cli.checks.replacement import PLOT_MARK, Output
 from lgsim.cli.errors import BadInput, bad_input, needs
+from lgsim.cli.files import joint_list
 from lgsim.cli.terminal import note, warnings_as_notes
 from lgsim.multibody import Model
 from lgsim.scenarios.machine import first_tag
 from lgsim.simulation import Trajectory
-from lgsim.support.files import named_file
+from lgsim.support.files import whole_file
 from lgsim.support.messages import unknown_choice, unknown_name
 from lgsim.support.packages import package
 from lgsim.support.printable import printable
@@ -114,12 +116,44 @@ def save_plots(
     for joint in phases:
         with bad_input("--phase: "):
             figures[f"phase-{printable(joint).replace('/', '-')}"] = plots.phase(motion, joint)
-    files = []
-    for name, figure in figures.items():
-        files.append(folder / f"{stem}-{name}.{ending}")
-        with named_file(files[-1]), editable_text(), warnings_as_notes():
-            figure.savefig(files[-1], dpi=200)
+    files = plot_files(folder, stem, phases, ending)
+    for path, figure in zip(files, figures.values(), strict=True):
+        save_figure(figure, path)
     return files
+
+
+def plot_files(folder: Path, stem: str, phases: Sequence[str] = (), ending: str = "png") -> list[Path]:
+    """The files that ``save_plots`` writes."""
+    names = [
+        "joints",
+        "energy",
+        "momentum",
+        *(f"phase-{printable(joint).replace('/', '-')}" for joint in dict.fromkeys(phases)),
+    ]
+    return [folder / f"{stem}-{name}.{ending}" for name in names]
+
+
+def motion_outputs(model: Model, run: Path, plot: bool, scene: bool) -> list[Output]:
+    """The files that a motion is written to, by ``--out``, ``--plot`` and ``--html``.
+
+    Args:
+        model: The machine.
+        run: The file of the motion.
+        plot: Whether there are plots.
+        scene: Whether there is a scene.
+    """
+    found = [Output("--out", run, "run", joint_list(model))]
+    if plot:
+        found += [Output("--plot", path, "plot") for path in plot_files(run.parent, run.stem)]
+    return [*found, Output("--html", run.with_suffix(".html"), "scene")] if scene else found
+
+
+def save_figure(figure: Any, path: Path, dpi: int = 200) -> None:
+    """Write a figure of matplotlib, whole or not at all, as one of ``FORMATS`` by its ending."""
+    ending = path.suffix.removeprefix(".")
+    about = {"Software" if ending == "png" else "Creator": PLOT_MARK}
+    with whole_file(path) as file, editable_text(), warnings_as_notes():
+        figure.savefig(file, dpi=dpi, format=ending, metadata=about)
 
 
 @contextmanager
@@ -132,8 +166,7 @@ def editable_text() -> Iterator[None]:
 
 def save_differences(time: Float[np.ndarray, " n"], curves: Mapping[str, Float[np.ndarray, " n"]], path: Path) -> Path:
     """Write a plot of the differences of two runs over time."""
-    with named_file(path), editable_text(), warnings_as_notes():
-        plots.differences(time, curves).savefig(path, dpi=200)
+    save_figure(plots.differences(time, curves), path)
     return path
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from lgsim.cli.checks.replacement import Force, Output, check_replaced
+
 
 def plot(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run: .npz or .parquet.", show_default=False)],
@@ -24,6 +26,7 @@ def plot(
         float | None,
         typer.Option(help="Of the figures, inches: 3.4 is a column of a paper, 7.2 a page.", show_default=False),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Plot a run: joints, energy and momentum over time, as figures of a paper."""
     from lgsim.cli import files, pictures
@@ -37,6 +40,8 @@ def plot(
         files.check_folder("--out", folder.absolute().parent)
         folder.mkdir()
     files.check_folder("--out", folder)
+    planned = pictures.plot_files(folder, run.stem, phase or [], format)
+    check_replaced((Output("--out", path, "plot") for path in planned), force)
     names = None if joints is None else [name.strip() for name in joints.split(",") if name.strip()]
     for path in pictures.save_plots(motion, folder, run.stem, phase or [], names, format, width):
         echo(path)

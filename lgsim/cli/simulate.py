@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from lgsim.cli.checks.replacement import Force, check_replaced
 from lgsim.cli.errors import BadInput, bad_input, needs
 from lgsim.cli.exit_status import Exit
 from lgsim.cli.progress import Watch
@@ -68,6 +69,7 @@ class SimulationRequest(NamedTuple):
     step_check: bool
     stops: bool
     yes: bool
+    force: bool
 
 
 def run_simulation(asked: SimulationRequest) -> Exit:
@@ -100,6 +102,7 @@ def run_simulation(asked: SimulationRequest) -> Exit:
         model = simulation.with_stops(model, CONTACT_TIME if asked.adaptive else resolved_contact_time(asked.dt))
     if asked.check and asked.adaptive:
         raise BadInput("--check: only without --adaptive, whose steps shrink before anything diverges")
+    check_replaced(pictures.motion_outputs(model, asked.out, asked.plot, asked.html), asked.force)
     if asked.plot:
         pictures.check_plots()
     visuals = pictures.visuals(asked.file) if asked.html else None
@@ -450,7 +453,7 @@ def simulate(
         Path | None, typer.Option(help="A TOML file with loops that the machine's file has no word for.")
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="Where the run goes: .npz, .parquet, .csv or .mcap; replaced if it exists.")
+        Path, typer.Option(help="Where the run goes: .npz, .parquet, .csv or .mcap; a run of the machine is replaced.")
     ] = Path("run.npz"),
     plot: Annotated[bool, typer.Option("--plot", help="Plots too, beside the run.")] = False,
     html: Annotated[bool, typer.Option("--html", help="A scene that plays in a browser too, beside the run.")] = False,
@@ -468,6 +471,7 @@ def simulate(
     yes: Annotated[
         bool, typer.Option("--yes", help="Begin without a question, however long it takes and whatever it needs.")
     ] = False,
+    force: Force = False,
 ) -> None:
     """Simulate a machine and save the run.
 
@@ -478,5 +482,6 @@ def simulate(
     request = SimulationRequest(
         file, q, v, torque, ctrl, actuator_time, duration, dt, method, adaptive, tolerance, gravity, floating_base,
         ignore_equalities, loops, out, plot, html, save_every, float32, seed, check, not no_step_check, stops, yes,
+        force,
     )  # fmt: skip
     raise typer.Exit(run_simulation(request).status)

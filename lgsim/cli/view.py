@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from lgsim.cli.checks.replacement import Force, Output, check_replaced
+
 
 def view(
     file: Annotated[
@@ -31,6 +33,7 @@ def view(
     ghosts: Annotated[int, typer.Option(min=0, help="Draw the machine at so many moments too, seen through.")] = 0,
     floor: Annotated[float, typer.Option(help="Height of the ground, m.")] = 0.0,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Of the live scene.")] = 8080,
+    force: Force = False,
 ) -> None:
     """Show a run, or a machine whose joints you move, in a browser on this computer; Ctrl-C ends it."""
     from lgsim.cli import files, pictures
@@ -39,6 +42,7 @@ def view(
 
     if html is not None:
         files.check_file("--html", html)
+        check_replaced([Output("--html", html, "scene")], force)
     is_run = file.suffix in TRAJECTORIES
     shown = (
         files.load(file) if is_run else files.read_machine(file, floating_base=floating_base, ignore_equalities=True)[0]

@@ -27,10 +27,11 @@ from lgsim.montecarlo.results import Results, RunningStatistics
 from lgsim.montecarlo.rollout import Rollout
 from lgsim.montecarlo.step_check import plan, study_step_error
 from lgsim.montecarlo.step_error import StudyStepError
-from lgsim.montecarlo.store import Chunk, Store, StoreMetadata, file_lock
+from lgsim.montecarlo.store import LOCK, Chunk, Store, StoreMetadata
 from lgsim.montecarlo.study import Study, tile_indices
 from lgsim.multibody import serialization
 from lgsim.support.chunks import run_in_chunks
+from lgsim.support.files import file_lock
 from lgsim.support.packages import own_version
 from lgsim.xla import SWITCHES, cuda_kernels, llvm_lowering, with_arrays, xla_options
 from lgsim.xla.batching import ClosedJaxpr, program_texts
@@ -445,15 +446,14 @@ def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk:
         FileExistsError, ValueError, RuntimeError, OSError: see ``run``.
     """
     path = Path(path)
-    there = Store.exists(path)
-    if there and not resume:
-        raise FileExistsError(f"{path}: there is a store already; resume=True goes on with it")
-    if not there and not Store.vacant(path):
-        raise FileExistsError(f"{path}: expected a path where nothing is yet, or a store")
+    _check_place(path, resume)
     path.mkdir(parents=True, exist_ok=True)
-    with file_lock(path / "lock"):
+    with file_lock(path / LOCK) as lock:
+        # again, since another process may have been at work before this one held the lock
+        _check_place(path, resume)
         metadata = store_metadata(engine, chunk)
         if not Store.exists(path):
+            lock.sign()
             yield Store.create(path, metadata)
             return
         store = Store(path)
@@ -465,11 +465,21 @@ def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk:
             raise ValueError(
                 f"samples: expected at least {store.metadata.samples}, which the store has, got {metadata.samples}"
             )
+        lock.sign()
         store.clean()
         if metadata.samples > store.metadata.samples:
             store.write_metadata(replace(metadata, chunk=store.metadata.chunk))
             store.finish(None)
         yield store
+
+
+def _check_place(path: Path, resume: bool) -> None:
+    """Raise FileExistsError where a study can neither begin a store nor go on with one."""
+    there = Store.exists(path)
+    if there and not resume:
+        raise FileExistsError(f"{path}: there is a store already; resume=True goes on with it")
+    if not there and not Store.vacant(path):
+        raise FileExistsError(f"{path}: expected a path where nothing is yet, or a store")
 
 
 def collect(study: Study, store: Store, progress: Progress | None = None) -> Results:

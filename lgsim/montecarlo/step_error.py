@@ -250,11 +250,17 @@ class StudyStepError:
             rest = dict(plain)
             if rest.pop("format") != FORMAT:
                 raise ValueError(f"expected the format {FORMAT!r}, got {plain['format']!r}")
+            if not all(isinstance(rest[name], str) for name in ("method", "advice")):
+                raise ValueError("expected texts for the method and the advice")
+            for name in ("order", "samples", "halved", "quartered"):
+                if type(rest[name]) is not int or rest[name] < 0:
+                    raise ValueError(f"expected a whole number of at least zero for {name}")
+            rest["dt"] = float(rest["dt"])
             rest["outputs"] = {name: _read_output(each) for name, each in rest["outputs"].items()}
             rest["failures"] = {name: _read_verdict(each) for name, each in rest["failures"].items()}
             rest["diverged"] = _read_verdict(rest["diverged"])
             return cls(**rest)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"expected an error of the steps of a study, got {type(error).__name__}") from None
 
 
@@ -288,7 +294,10 @@ def _plain_statistic(each: StatisticStepError) -> list[Any]:
 
 def _read_statistic(plain: list[Any]) -> StatisticStepError:
     error, limit, seen = plain
-    return StatisticStepError(np.asarray(error, float), np.asarray(limit, float), np.asarray(seen, bool))
+    found = StatisticStepError(np.asarray(error, float), np.asarray(limit, float), np.asarray(seen, bool))
+    if not found.error.shape == found.limit.shape == found.seen.shape:
+        raise ValueError("expected error, limit and what was seen of one shape")
+    return found
 
 
 def _plain_output(each: OutputStepError) -> dict[str, Any]:
@@ -300,7 +309,10 @@ def _plain_output(each: OutputStepError) -> dict[str, Any]:
 def _read_output(plain: Mapping[str, Any]) -> OutputStepError:
     levels = {float(level): _read_statistic(x) for level, x in plain["quantiles"].items()}
     mean, std = _read_statistic(plain["mean"]), _read_statistic(plain["std"])
-    return OutputStepError(mean, std, levels, np.asarray(plain["order"], float))
+    found = OutputStepError(mean, std, levels, np.asarray(plain["order"], float))
+    if {each.error.shape for _, each in found.statistics()} != {found.order.shape}:
+        raise ValueError("expected statistics of one shape")
+    return found
 
 
 def _plain_verdict(each: VerdictStepError) -> list[Any]:
@@ -308,4 +320,7 @@ def _plain_verdict(each: VerdictStepError) -> list[Any]:
 
 
 def _read_verdict(plain: list[Any]) -> VerdictStepError:
-    return VerdictStepError(float(plain[0]), _read_statistic(plain[1]))
+    found = VerdictStepError(float(plain[0]), _read_statistic(plain[1]))
+    if found.probability.error.shape:
+        raise ValueError("expected one number for a probability")
+    return found

@@ -2,7 +2,7 @@
 
 ``study.json`` holds the ``StoreMetadata``, ``chunks/00000000.parquet`` and so on the samples with a checksum,
 ``finished.json`` the number of samples that count once the study is done, ``steps.json`` the error of its steps,
-``lock`` the process that writes.
+``lock`` the process that writes. A store may come from others: no link in it is followed, and damage is a ValueError.
 """
 
 from __future__ import annotations
@@ -10,26 +10,28 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from importlib import import_module
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Shaped
 
 from lgsim.montecarlo.step_error import StudyStepError
-from lgsim.montecarlo.study import SAMPLE
-from lgsim.support.files import write_whole
+from lgsim.montecarlo.study import FAILED, SAMPLE
+from lgsim.support.files import TEMPORARY, open_regular, read_json, write_whole
 from lgsim.support.packages import package
 
 FORMAT = "lgsim montecarlo 1"
-STEP_ERROR = "steps.json"
-"""The file of the error of the steps."""
+METADATA, CHUNKS, FINISHED, STEP_ERROR, LOCK = "study.json", "chunks", "finished.json", "steps.json", "lock"
+"""The files and the folder of a store."""
+_MOST_NUMBERS = 2**24
+"""The largest number of numbers that a sample may have: more are no store's, but a damaged file's."""
 
 
 class Chunk(NamedTuple):
@@ -90,17 +92,43 @@ class StoreMetadata:
             FileNotFoundError: there is no store.
             ValueError: the file is damaged or of another format.
         """
-        file = path / "study.json"
-        if not file.exists():
-            raise FileNotFoundError(f"{path}: expected a store of lgsim.montecarlo, found no study.json")
+        file = path / METADATA
+        if not os.path.lexists(file):
+            raise FileNotFoundError(f"{path}: expected a store of lgsim.montecarlo, found no {METADATA}")
+        plain = read_json(file, links=False)
+        kind = plain.get("format") if isinstance(plain, dict) else None
+        if isinstance(kind, str) and kind != FORMAT:
+            raise ValueError(f"{file}: expected the format {FORMAT!r}, got {kind[:60]!r}")
         try:
-            plain = json.loads(file.read_text(encoding="utf-8"))
-            if plain["format"] != FORMAT:
-                raise ValueError(f"{file}: expected the format {FORMAT!r}, got {plain['format']!r}")
-            columns = {name: (dtype, tuple(shape)) for name, (dtype, shape) in plain.pop("columns").items()}
-            return cls(columns=columns, **plain)
-        except (KeyError, TypeError, json.JSONDecodeError) as error:
-            raise ValueError(f"{file}: expected what lgsim.montecarlo wrote, got {type(error).__name__}") from None
+            return cls._of_plain(plain)
+        except Exception as error:
+            raise ValueError(
+                f"{file}: expected what lgsim.montecarlo wrote, got a damaged file ({_reason(error)}); copy the store"
+                " anew, or run the study into a new one"
+            ) from None
+
+    @classmethod
+    def _of_plain(cls, plain: dict[str, Any]) -> StoreMetadata:
+        """The metadata of what a JSON file holds; any exception of Python where it is something else."""
+        if set(plain) != {each.name for each in fields(cls)}:
+            raise ValueError("other keys")
+        for name in ("study", "model", "backend"):
+            if not isinstance(plain[name], str):
+                raise ValueError(f"{name} is no text")
+        if not all(isinstance(x, str) for x in plain["versions"].values()):
+            raise ValueError("versions are no texts")
+        for name, least, most in (("seed", 0, 2**64 - 1), ("samples", 1, 2**32 - 1), ("tile", 1, 2**24),
+                                  ("chunk", 1, 2**48)):  # fmt: skip
+            _check_count(name, plain[name], least, most)
+        columns = {name: (dtype, tuple(shape)) for name, (dtype, shape) in plain["columns"].items()}
+        for dtype, shape in columns.values():
+            for size in shape:
+                _check_count("columns", size, 0, _MOST_NUMBERS)
+            if not isinstance(dtype, str) or np.dtype(dtype).kind not in "biuf" or math.prod(shape) > _MOST_NUMBERS:
+                raise ValueError("columns are no numbers of a sample")
+        if not columns:
+            raise ValueError("no columns")
+        return cls(**{**plain, "columns": columns})
 
     def mismatch(self, other: StoreMetadata) -> str | None:
         """Why the results of another run cannot be added, in words, or None where they can."""
@@ -111,6 +139,17 @@ class StoreMetadata:
         if (self.tile, self.columns) != (other.tile, other.columns):
             return "the store has other columns"
         return None
+
+
+def _check_count(name: str, value: Any, least: int, most: int) -> None:
+    """Raise ValueError for what is no whole number in a range; JSON has true, Infinity and 1e308 as well."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError(f"{name} is no whole number from {least} to {most}")
+
+
+def _reason(error: BaseException) -> str:
+    """What a reader found, in few words."""
+    return str(error) if type(error) is ValueError and len(str(error)) < 80 else type(error).__name__
 
 
 def _words(value: str | dict[str, str]) -> str:
@@ -126,40 +165,56 @@ class Store:
     """
 
     def __init__(self, path: str | Path) -> None:
+        """The store in a folder.
+
+        Raises:
+            FileNotFoundError: there is no store.
+            ValueError: it is damaged, of another format, or has links in it.
+        """
         self.path = Path(path)
         self.metadata = StoreMetadata.read(self.path)
+        if _kind(self.path / CHUNKS) != stat.S_IFDIR:
+            raise ValueError(
+                f"{self.path / CHUNKS}: expected the folder of the chunks, got {_kind_word(self.path / CHUNKS)}"
+            )
 
     @classmethod
     def exists(cls, path: Path) -> bool:
         """Whether there is a store at a path."""
-        return (path / "study.json").exists()
+        return os.path.lexists(path / METADATA)
 
     @classmethod
     def vacant(cls, path: Path) -> bool:
         """Whether a store may be made at a path: nothing is there, or the rest of one that was killed at its start."""
         if not path.is_dir():
-            return not path.exists()
-        files = {file.name for file in path.iterdir() if not file.name.startswith(".")}
-        return files <= {"chunks", "lock"} and not any((path / "chunks").glob("*"))
+            return not os.path.lexists(path)
+        for file in path.iterdir():
+            if file.name == CHUNKS and _kind(file) == stat.S_IFDIR:
+                if not all(map(_is_temporary, file.iterdir())):
+                    return False
+            elif not (_is_temporary(file) or (file.name == LOCK and _is_lock(file))):
+                return False
+        return True
 
     @classmethod
     def create(cls, path: str | Path, metadata: StoreMetadata) -> Store:
         """A new store in a vacant folder."""
         store = cls.__new__(cls)
         store.path = Path(path)
-        (store.path / "chunks").mkdir(parents=True, exist_ok=True)
+        (store.path / CHUNKS).mkdir(parents=True, exist_ok=True)
         store.write_metadata(metadata)
         return store
 
     def clean(self) -> None:
-        """Remove the temporary files of writers that were killed; no process may write now."""
-        for folder in (self.path, self.path / "chunks"):
-            for file in folder.glob(".*.*"):
-                file.unlink()
+        """Remove the temporary files of writers that were killed, and no others; no process may write now."""
+        for folder in (self.path, self.path / CHUNKS):
+            for file in folder.glob(f"{TEMPORARY}*"):
+                if _is_temporary(file):
+                    file.unlink()
 
     def write_metadata(self, metadata: StoreMetadata) -> None:
         """Write the metadata."""
-        self._write(self.path / "study.json", json.dumps(asdict(metadata), indent=1).encode())
+        self.write_file(METADATA, json.dumps(asdict(metadata), indent=1).encode())
         self.metadata = metadata
 
     def bounds(self, index: int) -> tuple[int, int]:
@@ -183,7 +238,7 @@ class Store:
             ValueError: the file is damaged.
         """
         file, (start, stop) = self.file(index), self.bounds(index)
-        return file.exists() and _row_count(file) == stop - start
+        return os.path.lexists(file) and _row_count(file) == stop - start
 
     def write(self, index: int, chunk: Chunk) -> None:
         """Add a chunk, whole or not at all.
@@ -197,7 +252,7 @@ class Store:
             raise ValueError(
                 f"chunk {index}: expected samples {start} to {stop}, got {chunk.start} to {chunk.start + chunk.count}"
             )
-        self._write(self.file(index), _encode(chunk))
+        self.write_file(f"{CHUNKS}/{self.file(index).name}", _encode(chunk))
 
     def read(self, index: int) -> Chunk:
         """The chunk of an index.
@@ -207,24 +262,34 @@ class Store:
             ValueError: the file is damaged.
         """
         file = self.file(index)
-        if not file.exists():
+        if not os.path.lexists(file):
             raise FileNotFoundError(f"{file}: the chunk is not there; resume the study")
-        return _decode(file, index * self.metadata.chunk, self.metadata.columns)
+        return _decode(file, self.bounds(index), self.metadata.columns)
 
     @property
     def finished(self) -> int | None:
-        """The number of samples that count, or None where the study is not done."""
-        file = self.path / "finished.json"
-        return json.loads(file.read_text(encoding="utf-8"))["samples"] if file.exists() else None
+        """The number of samples that count, or None where the study is not done.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        file = self.path / FINISHED
+        if not os.path.lexists(file):
+            return None
+        plain = read_json(file, links=False)
+        try:
+            _check_count("samples", plain["samples"], 1, self.metadata.samples)
+        except Exception as error:
+            raise _damaged_file(file, error) from None
+        return plain["samples"]
 
     def finish(self, samples: int | None) -> None:
         """Write how many samples count; None where the study is not done."""
-        file = self.path / "finished.json"
         if samples is None:
-            file.unlink(missing_ok=True)
-            (self.path / STEP_ERROR).unlink(missing_ok=True)
+            for name in (FINISHED, STEP_ERROR):
+                (self.path / name).unlink(missing_ok=True)
         else:
-            self._write(file, json.dumps({"samples": samples}).encode())
+            self.write_file(FINISHED, json.dumps({"samples": samples}).encode())
 
     @property
     def step_error(self) -> StudyStepError | None:
@@ -234,38 +299,64 @@ class Store:
             ValueError: the file is damaged.
         """
         file = self.path / STEP_ERROR
-        if not file.exists():
+        if not os.path.lexists(file):
             return None
+        plain = read_json(file, links=False)
         try:
-            found = StudyStepError.from_plain(json.loads(file.read_text(encoding="utf-8")))
-        except ValueError as error:
-            raise ValueError(f"{file}: the file is damaged; delete it and resume the study ({error})") from None
+            found = StudyStepError.from_plain(plain)
+            columns = self.metadata.columns
+            if not all(columns[name][1] == each.mean.error.shape for name, each in found.outputs.items()):
+                raise ValueError("outputs of other shapes")
+            if not all(FAILED + name in columns for name in found.failures):
+                raise ValueError("other failures")
+        except Exception as error:
+            raise _damaged_file(file, error) from None
         return found if found.samples == self.finished else None
 
     def write_step_error(self, found: StudyStepError) -> None:
         """Write the error of the steps."""
-        self._write(self.path / STEP_ERROR, json.dumps(found.to_plain(), indent=1).encode())
+        self.write_file(STEP_ERROR, json.dumps(found.to_plain(), indent=1).encode())
 
     def read_all(self) -> Iterator[Chunk]:
         """The chunks before the first one that is missing; of a finished study the samples that count."""
         end = self.metadata.samples if self.finished is None else self.finished
         for k in range(self.chunks):
             start, stop = self.bounds(k)
-            if start >= end or not self.file(k).exists():
+            if start >= end or not os.path.lexists(self.file(k)):
                 return
             yield self.read(k).part(start, min(stop, end))
 
     def files(self) -> list[Path]:
-        """The paths of the chunks that are there."""
-        return [self.file(k) for k in range(self.chunks) if self.file(k).exists()]
+        """The paths of the chunks that are there.
+
+        Raises:
+            ValueError: one is no regular file.
+        """
+        # not one by one: a damaged store may promise 2^32 of them
+        names = (file.stem for file in (self.path / CHUNKS).iterdir() if file.suffix == ".parquet")
+        found = [self.file(k) for k in sorted(int(x) for x in names if x.isdecimal()) if k < self.chunks]
+        for file in found:
+            open_regular(file, links=False).close()
+        return found
 
     def file(self, index: int) -> Path:
         """The path of a chunk."""
-        return self.path / "chunks" / f"{index:08d}.parquet"
+        return self.path / CHUNKS / f"{index:08d}.parquet"
 
-    def _write(self, file: Path, content: bytes) -> None:
+    def write_file(self, name: str, content: bytes) -> None:
+        """Write a file of the store, whole or not at all.
+
+        Args:
+            name: Its path within the store.
+            content: Its content.
+
+        Raises:
+            ValueError: there is a link of that name.
+            OSError: it cannot be written, for example because the disk is full; the store is as it was.
+        """
+        file = self.path / name
         try:
-            write_whole(file, content)
+            write_whole(file, content, links=False)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
@@ -274,6 +365,35 @@ class Store:
                 f"{file}: no room on the disk for {len(content)} bytes ({error.strerror}); all that was written before"
                 " is whole: make room and resume",
             ) from error
+
+
+def _kind(file: Path) -> int:
+    """The kind of what is at a path, as of ``stat.S_IFMT``, 0 for nothing; a link is a link."""
+    try:
+        return stat.S_IFMT(os.lstat(file).st_mode)
+    except FileNotFoundError:
+        return 0
+
+
+def _kind_word(file: Path) -> str:
+    return {0: "nothing", stat.S_IFLNK: "a link", stat.S_IFREG: "a file"}.get(_kind(file), "something else")
+
+
+def _is_temporary(file: Path) -> bool:
+    """Whether a file is one of a writer that was killed."""
+    return file.name.startswith(TEMPORARY) and _kind(file) == stat.S_IFREG
+
+
+def _is_lock(file: Path) -> bool:
+    """Whether a file holds a number of a process or nothing."""
+    if _kind(file) != stat.S_IFREG:
+        return False
+    with open_regular(file, links=False) as content:
+        return content.read(32).strip().isdigit() or not os.lstat(file).st_size
+
+
+def _damaged_file(file: Path, error: BaseException) -> ValueError:
+    return ValueError(f"{file}: the file is damaged; delete it and resume the study ({_reason(error)})")
 
 
 def flat_names(name: str, shape: tuple[int, ...]) -> list[str]:
@@ -302,26 +422,58 @@ def _encode(chunk: Chunk) -> bytes:
     return out.getvalue().to_pybytes()
 
 
-def _decode(file: Path, start: int, columns: dict[str, tuple[str, tuple[int, ...]]]) -> Chunk:
-    """The chunk of a parquet file whose first sample is ``start``.
+def _decode(file: Path, bounds: tuple[int, int], columns: dict[str, tuple[str, tuple[int, ...]]]) -> Chunk:
+    """The chunk of a parquet file.
+
+    Args:
+        file: The file.
+        bounds: Its first sample, and the one after its last; a study that was extended has fewer in its last chunk.
+        columns: The dtype and the shape of each column.
 
     Raises:
         ValueError: the file is damaged.
     """
-    arrow = _arrow()
-    try:
-        table = arrow.parquet.read_table(file)
-        stored = (table.schema.metadata or {})[b"lgsim.sha256"].decode()
-        found = {}
-        for name, (dtype, shape) in columns.items():
-            parts = [table[each].to_numpy() for each in flat_names(name, shape)]
-            x = np.stack(parts, axis=1) if parts else np.zeros((table.num_rows, 0))
-            found[name] = np.ascontiguousarray(x.reshape(table.num_rows, *shape).astype(dtype))
-    except (KeyError, ValueError, OSError, arrow.ArrowException) as error:
-        raise _damaged(file, type(error).__name__) from error
+    arrow, (start, stop) = _arrow(), bounds
+    width = 1 + sum(math.prod(shape) for _, shape in columns.values())
+    with open_regular(file, links=False) as content:
+        try:
+            table = _table(arrow, content, width, stop - start)
+            stored = (table.schema.metadata or {})[b"lgsim.sha256"].decode()
+            found = {}
+            for name, (dtype, shape) in columns.items():
+                flat = flat_names(name, shape)
+                if any(table.schema.field(each).type != arrow.from_numpy_dtype(np.dtype(dtype)) for each in flat):
+                    raise ValueError(f"its column {name!r:.40} is not of {dtype}")
+                parts = [table[each].to_numpy() for each in flat]
+                x = np.stack(parts, axis=1) if parts else np.zeros((table.num_rows, 0))
+                found[name] = np.ascontiguousarray(x.reshape(table.num_rows, *shape).astype(dtype))
+        except Exception as error:
+            raise _damaged(file, _reason(error)) from error
     if _checksum(found) != stored:
         raise _damaged(file, "its checksum does not fit")
     return Chunk(start, found)
+
+
+def _table(arrow: ModuleType, content: IO[bytes], width: int, most: int) -> Any:
+    """The table of a parquet file, once its last bytes say that it has the size of a chunk.
+
+    Args:
+        arrow: pyarrow.
+        content: The file.
+        width: The number of columns.
+        most: The largest number of rows.
+
+    Raises:
+        ValueError: it has another size.
+    """
+    file = arrow.parquet.ParquetFile(content)
+    rows, size = file.metadata.num_rows, content.seek(0, os.SEEK_END)
+    if file.metadata.num_columns != width or rows > most:
+        raise ValueError("it has other columns or more samples")
+    # chunks are written without compression: truth values take an eighth of a byte each
+    if rows * width > 8 * size:
+        raise ValueError("it is compressed")
+    return file.read()
 
 
 def _row_count(file: Path) -> int:
@@ -331,10 +483,11 @@ def _row_count(file: Path) -> int:
         ValueError: the file is damaged.
     """
     arrow = _arrow()
-    try:
-        return arrow.parquet.ParquetFile(file).metadata.num_rows
-    except (ValueError, OSError, arrow.ArrowException) as error:
-        raise _damaged(file, type(error).__name__) from error
+    with open_regular(file, links=False) as content:
+        try:
+            return arrow.parquet.ParquetFile(content).metadata.num_rows
+        except Exception as error:
+            raise _damaged(file, _reason(error)) from error
 
 
 def _damaged(file: Path, how: str) -> ValueError:
@@ -345,54 +498,3 @@ def _arrow() -> ModuleType:
     """pyarrow, its parquet module imported."""
     package("pyarrow.parquet", "montecarlo", "a store")
     return package("pyarrow", "montecarlo")
-
-
-_TAKEN = (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK)
-"""Errors by which a system says that another process holds a lock."""
-
-
-@contextmanager
-def file_lock(path: Path) -> Iterator[None]:
-    """Hold a lock on a file for this process; the system frees it however the process ends.
-
-    Args:
-        path: The file, which stays; the holder's process id is written in it.
-
-    Raises:
-        RuntimeError: another process holds the lock.
-        OSError: the file system has no locks.
-    """
-    with open(path, "a+", encoding="ascii") as file:
-        if not _try_lock(file.fileno()):
-            file.seek(0)
-            raise RuntimeError(
-                f"{path.parent}: another process writes to this store (process {file.read().strip() or 'unknown'});"
-                " wait for it or end it"
-            )
-        file.seek(0)
-        file.truncate()
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
-
-
-def _try_lock(handle: int) -> bool:
-    """Whether the lock on an open file is now this process's; the system frees it with the file.
-
-    Raises:
-        OSError: the file system has no locks.
-    """
-    try:
-        if os.name == "nt":
-            msvcrt = import_module("msvcrt")
-            # one byte far behind the text, which others may then read
-            os.lseek(handle, 2**20, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl = import_module("fcntl")
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in _TAKEN:
-            raise
-        return False
-    return True

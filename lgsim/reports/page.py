@@ -204,6 +204,7 @@ class Page:
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+            '<meta name="generator" content="lgsim report">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             f"<title>{escape(self._title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
             f"<header><h1>{escape(self._title)}</h1>{subtitle}<nav>{links}</nav></header>\n"

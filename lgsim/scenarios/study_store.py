@@ -10,9 +10,10 @@ from typing import NamedTuple
 import jax
 
 from lgsim.montecarlo import Results, Store
+from lgsim.multibody import Model
 from lgsim.multibody.serialization import from_record, to_record
 from lgsim.scenarios.study import StudyScenario, load_study
-from lgsim.support.files import write_whole
+from lgsim.support.files import open_regular, read_json
 from lgsim.support.messages import one_line
 from lgsim.support.scenario_error import ScenarioError
 
@@ -53,8 +54,8 @@ def describe_study(store: Store, scenario: StudyScenario, text: bytes) -> None:
         "topology": topology,
         "numbers": {name: x.tolist() for name, x in numbers.items()},
     }
-    write_whole(store.path / STUDY, text)
-    write_whole(store.path / MACHINE, json.dumps(about).encode())
+    store.write_file(STUDY, text)
+    store.write_file(MACHINE, json.dumps(about).encode())
 
 
 def open_study(path: str | PathLike[str]) -> StoredStudy:
@@ -75,14 +76,14 @@ def open_study(path: str | PathLike[str]) -> StoredStudy:
     folder = Path(path)
     try:
         store = Store(folder)
-        about = json.loads((folder / MACHINE).read_text(encoding="utf-8"))
-        text = (folder / STUDY).read_text(encoding="utf-8")
+        file, model = _stored_machine(folder / MACHINE)
+        with open_regular(folder / STUDY, links=False) as content:
+            text = content.read()
         kinds = {kind for kind, _ in store.metadata.columns.values()}
         if "float64" in kinds and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
             raise ValueError("the store has numbers of float64: set jax.config.update('jax_enable_x64', True) before")
-        model = from_record(about["topology"], about["numbers"])
         found = load_study(folder / STUDY, samples=store.metadata.samples, seed=store.metadata.seed, model=model)
-        machine = found.machine._replace(path=Path(about["file"]))
+        machine = found.machine._replace(path=file)
         results = Results.open(found.study, folder)
     except ScenarioError:
         raise
@@ -93,4 +94,22 @@ def open_study(path: str | PathLike[str]) -> StoredStudy:
         raise ScenarioError(folder, None, "", f"expected a store that lgsim montecarlo made; {missing}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise ScenarioError(folder, None, "", one_line(error).removeprefix(f"{folder}: ")) from error
-    return StoredStudy(folder, found._replace(machine=machine), results, text)
+    return StoredStudy(folder, found._replace(machine=machine), results, text.decode("utf-8"))
+
+
+def _stored_machine(path: Path) -> tuple[Path, Model]:
+    """The place of a machine's file and the machine, of a store.
+
+    Raises:
+        ScenarioError: the file is damaged.
+        ValueError: it is no JSON file or no regular file.
+        OSError: it is not there or cannot be read.
+    """
+    about = read_json(path, links=False)
+    try:
+        return Path(about["file"]), from_record(about["topology"], about["numbers"])
+    except Exception as error:  # what Python and NumPy make of damaged records
+        raise ScenarioError(
+            path, None, "", f"expected the machine that lgsim montecarlo wrote, got {type(error).__name__}; copy the"
+            " store anew, or run the study into a new one",
+        ) from error  # fmt: skip

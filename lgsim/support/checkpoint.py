@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from lgsim.support.files import write_whole
+from lgsim.support.files import open_regular, write_whole
 from lgsim.support.packages import own_version
 
 State = TypeVar("State")
@@ -55,8 +55,9 @@ class Checkpoint:
         self.path = Path(path)
         self._mark, self._owner, self._marks_1, self._every = mark, owner, marks_1, every
         self._written = time.perf_counter()
-        if self.path.is_dir():
-            raise CheckpointError(f"{path}: expected a file for the checkpoint, got a folder")
+        if self.path.exists() and not self.path.is_file():
+            kind = "a folder" if self.path.is_dir() else "a pipe or a device"
+            raise CheckpointError(f"{path}: expected a file for the checkpoint, got {kind}")
         if not self.path.absolute().parent.is_dir():
             raise CheckpointError(f"{path}: there is no such folder for the checkpoint")
         try:
@@ -79,15 +80,22 @@ class Checkpoint:
         wanted, structure = jax.tree.flatten(like)
         try:
             # opened here, since numpy leaves a file open that is no archive
-            with open(self.path, "rb") as content, np.load(content, allow_pickle=False) as file:
+            with open_regular(self.path) as content, zipfile.ZipFile(content) as archive:
+                if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+                    raise ValueError("checkpoints are not compressed")  # so that a small file unpacks to little
+                content.seek(0)
+                file = np.load(content, allow_pickle=False)
                 self._check(*(str(text) for text in file["about"]))
                 leaves = [file[f"leaf{i}"] for i in range(len(wanted))]
                 fits = len(file.files) == len(wanted) + 1
-        except CheckpointError:
+        except (CheckpointError, PermissionError):
             raise
-        except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:  # what zipfile and numpy make of damaged files
             raise CheckpointError(f"{self.path}: expected a checkpoint that lgsim wrote, got something else") from error
-        if not fits or any(came.shape != np.shape(like) for came, like in zip(leaves, wanted, strict=True)):
+        if not fits or any(
+            came.shape != np.shape(like) or came.dtype.kind not in "biufc"
+            for came, like in zip(leaves, wanted, strict=True)
+        ):
             raise CheckpointError(f"{self.path}: the checkpoint's arrays are not those of this work's state")
         return jax.tree.unflatten(
             structure, [jnp.asarray(x, jnp.result_type(like)) for x, like in zip(leaves, wanted, strict=True)]

@@ -1,60 +1,263 @@
-"""Files that are written whole or not at all."""
+"""The user's files: written whole or not at all, read where they are regular ones, locked."""
 
 from __future__ import annotations
 
+import errno
+import json
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+TEMPORARY = ".lgsim-"
+"""The beginning of the names of files that are not whole yet."""
+_MOST_LINKS = 40
+_UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
+"""Errors of file systems that cannot sync a folder."""
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that a reader finds the old one or the new one, never a part.
+def write_whole(path: Path, content: bytes, *, links: bool = True) -> None:
+    """Write a file so that a reader finds the old one or the new one, never a part; see ``whole_file``.
+
+    Args:
+        path: The file.
+        content: Its content.
+        links: Whether a link is followed and a device or a pipe written into.
 
     Raises:
-        OSError: it cannot be written, for want of room or of rights; the error names the file.
+        OSError: it is a folder or cannot be written, for want of room or of rights; the error names the file.
+        ValueError: it is a link, a device or a pipe, and ``links`` is False.
     """
-    with whole_file(path) as file:
+    with whole_file(path, links=links) as file:
         file.write(content)
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
+def whole_file(path: Path, *, links: bool = True) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of another one at the end of the block, and only if all went well.
 
+    The new file has the mode of the old one, and is on the disk when the block ends. A link stays, and the file behind
+    it is written. A device, a pipe or an open file such as /dev/stdout is written into.
+
+    Args:
+        path: The file.
+        links: Whether a link is followed and a device or a pipe written into.
+
     Raises:
-        OSError: it cannot be written, for want of room or of rights; the error names the file.
+        OSError: it is a folder or cannot be written, for want of room or of rights; the error names the file.
+        ValueError: it is a link, a device or a pipe, and ``links`` is False.
     """
-    name = None
+    if not links and path.is_symlink():
+        raise _not_regular(path, stat.S_IFLNK)
+    temporary = None
     try:
-        handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
+        place, old = _target(path)
+        if place is None:
+            if not links:
+                raise _not_regular(path, stat.S_IFIFO)
+            # appended, where it is a file that a shell has open
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as file:
+                yield file
+            return
+        temporary = place.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
+        with _new_file(temporary, old) as file:
             yield file
-        # mkstemp makes files that only their owner reads
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, place)
+        _sync_folder(place.parent)
     except BaseException as error:
-        if name is not None:
-            os.unlink(name)
-        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, name):
+        if temporary is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(temporary)):
             # not the temporary file, whose name says nothing to a user
             raise type(error)(error.errno, error.strerror, str(path)) from error
         raise
 
 
-@contextmanager
-def named_file(path: Path) -> Iterator[None]:
-    """Within the block, an error of the system that names no file, such as a full disk, names this one."""
+def _target(path: Path) -> tuple[Path | None, os.stat_result | None]:
+    """The file behind links, None for what is written into, and its status, None where nothing is there.
+
+    Raises:
+        OSError: it is a folder, may not be written, or there are too many links.
+    """
+    place = path.absolute()
+    for _ in range(_MOST_LINKS):
+        if place.parts[1:2] == ("proc",) or place.parts[1:3] == ("dev", "fd"):
+            break  # these links are no paths
+        try:
+            place = place.parent / os.readlink(place)
+        except OSError:
+            break
+    else:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     try:
-        yield
+        status = os.stat(place)
+    except FileNotFoundError:
+        return place, None
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "expected a file, got a folder", str(path))
+    if not os.access(place, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    is_file = stat.S_ISREG(status.st_mode) and not place.is_symlink()
+    return place if is_file else None, status
+
+
+def _new_file(path: Path, old: os.stat_result | None) -> IO[bytes]:
+    """A new file with the owner and the mode of an old one; without one the system applies the umask."""
+    bits = 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o777
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, flags, bits)
+    if old is not None:
+        if hasattr(os, "fchown"):
+            with suppress(OSError):
+                os.fchown(handle, old.st_uid, old.st_gid)
+        os.chmod(path, bits)
+    return os.fdopen(handle, "wb")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # a folder that may be written but not read, and all of Windows
+        return
+    try:
+        os.fsync(handle)
     except OSError as error:
-        if error.errno is None or error.filename is not None:
+        if error.errno not in _UNSUPPORTED:
             raise
-        raise type(error)(error.errno, error.strerror, str(path)) from error
+    finally:
+        os.close(handle)
+
+
+def open_regular(path: Path, *, links: bool = True) -> IO[bytes]:
+    """A file opened to be read, if it is a regular one: a pipe would be waited for, a device may have no end.
+
+    Args:
+        path: The file.
+        links: Whether a link is followed.
+
+    Raises:
+        ValueError: it is something else.
+        OSError: it is not there or may not be read.
+    """
+    return os.fdopen(_open(path, os.O_RDONLY, links), "rb")
+
+
+def _open(path: Path, flags: int, links: bool) -> int:
+    """The handle of a regular file."""
+    if not links and path.is_symlink():
+        raise _not_regular(path, stat.S_IFLNK)
+    flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if not links:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+    if path.is_dir():
+        raise _not_regular(path, stat.S_IFDIR)
+    handle = os.open(path, flags, 0o666)
+    kind = os.fstat(handle).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(handle)
+        raise _not_regular(path, kind)
+    return handle
+
+
+def _not_regular(path: Path, kind: int) -> ValueError:
+    words = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder"}
+    return ValueError(f"{path}: expected a regular file, got {words.get(stat.S_IFMT(kind), 'a pipe or a device')}")
+
+
+def read_json(path: Path, *, links: bool = True) -> Any:
+    """The content of a JSON file.
+
+    Args:
+        path: The file.
+        links: Whether a link is followed.
+
+    Raises:
+        ValueError: it is damaged, or no regular file.
+        OSError: it is not there or may not be read.
+    """
+    with open_regular(path, links=links) as file:
+        content = file.read()
+    try:
+        return json.loads(content.decode("utf-8"))
+    except Exception as error:  # RecursionError and MemoryError too
+        raise ValueError(f"{path}: expected JSON, got a damaged file ({type(error).__name__})") from None
+
+
+class FileLock:
+    """A file that this process has locked.
+
+    Args:
+        handle: The open file.
+    """
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def sign(self) -> None:
+        """Write this process's id in place of what the file holds."""
+        os.ftruncate(self._handle, 0)
+        os.lseek(self._handle, 0, os.SEEK_SET)
+        os.write(self._handle, f"{os.getpid()}\n".encode())
+
+
+_TAKEN = (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK)
+"""Errors by which a system says that another process holds a lock."""
+
+
+@contextmanager
+def file_lock(path: Path) -> Iterator[FileLock]:
+    """Hold a lock on a file for this process; the system frees it however the process ends.
+
+    Args:
+        path: The file, which is made if it is not there, and stays; it holds what it held until it is signed.
+
+    Raises:
+        ValueError: it is a link or no regular file.
+        RuntimeError: another process holds the lock.
+        OSError: the file may not be written, or the file system has no locks.
+    """
+    handle = _open(path, os.O_RDWR | os.O_CREAT, links=False)
+    try:
+        if not _try_lock(handle):
+            signed = os.read(handle, 32).strip()
+            holder = signed.decode() if signed.isdigit() and len(signed) < 20 else "unknown"
+            raise RuntimeError(
+                f"{path.parent}: another process writes to this store (process {holder}); wait for it or end it"
+            )
+        yield FileLock(handle)
+    finally:
+        os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    """Whether the lock on an open file is now this process's; the system frees it with the file.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
+    try:
+        if os.name == "nt":
+            msvcrt = import_module("msvcrt")
+            # one byte far behind the text, which others may then read
+            os.lseek(handle, 2**20, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+            os.lseek(handle, 0, os.SEEK_SET)
+        else:
+            fcntl = import_module("fcntl")
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _TAKEN:
+            raise
+        return False
+    return True
 
 
 class OtherFormat(ValueError):

@@ -94,7 +94,8 @@ def to_html(
             if count > 1:
                 recording.insert_sleep(1 / frames_per_second)
         page = recording.as_html(dark_mode=dark)
-    page = re.sub(r"<title>.*?</title>", lambda _: f"<title>{html.escape(printable(title))}</title>", page, count=1)
+    head = f'<meta name="generator" content="lgsim scene"><title>{html.escape(printable(title))}</title>'
+    page = re.sub(r"<title>.*?</title>", lambda _: head, page, count=1)
     if path is not None:
         write_whole(Path(path), page.encode())
     return page

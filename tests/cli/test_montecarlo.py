@@ -3,6 +3,7 @@
 import errno
 import json
 import re
+import shutil
 import signal
 from pathlib import Path
 
@@ -176,10 +177,10 @@ def test_a_full_disk_leaves_a_store_that_goes_on(ran, files, tmp_path, monkeypat
 
     whole, store = stores.write_whole, tmp_path / "full"
 
-    def full(path, data):
+    def full(path, data, **options):
         if path.name == "00000003.parquet":
             raise OSError(errno.ENOSPC, "No space left on device")
-        whole(path, data)
+        whole(path, data, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(stores, "write_whole", full)
@@ -436,6 +437,22 @@ def test_bad_studies(write):
     )
 
 
+def test_damaged_stores_are_one_line(ran, files, tmp_path):
+    """Whatever is damaged: the report and the next run name the file."""
+    store = tmp_path / "store"
+    shutil.copytree(ran[1], store)
+    damage = {"chunks/00000002.parquet": b"PAR1", "study.json": b"[" * 100_000, "finished.json": b'{"samples": -5}',
+              "machine.json": b"[]", "study.toml": b"\xff"}  # fmt: skip
+    for name, content in damage.items():
+        kept = (store / name).read_bytes()
+        (store / name).write_bytes(content)
+        assert Path(name).name in refused("montecarlo", "report", store, "--cases", 0)
+        if name not in ("machine.json", "study.toml"):  # which a run writes
+            said = lgsim("montecarlo", files / "whole.toml", "--out", store, "--resume")
+            assert said.exit_code == 2 and name in said.stderr.strip().splitlines()[-1]
+        (store / name).write_bytes(kept)
+
+
 def test_bad_words(files, ran, write, tmp_path):
     study = write(STUDY)
     assert refused("montecarlo", study, "--samples", 0) == "--samples: expected a whole number from 1 on, got 0"
@@ -445,7 +462,10 @@ def test_bad_words(files, ran, write, tmp_path):
     assert refused("montecarlo", study, "--out", tmp_path / "no" / "store").startswith("--out: there is no folder")
     assert refused("montecarlo", "--seed", 1).startswith("STUDY: expected a TOML file")
     assert "expected a store that lgsim montecarlo made; " in refused("montecarlo", "report", tmp_path)
-    (tmp_path / "x").write_text("")
-    taken = lgsim("montecarlo", study, "--out", tmp_path)
-    assert taken.exit_code == 2 and "expected a path where nothing is yet, or a store" in taken.stderr
+    # it became a store, and --resume deleted every file with two dots
+    (tmp_path / ".env.local").write_text("dear")
+    for resume in ([], ["--resume"]):
+        taken = lgsim("montecarlo", study, "--out", tmp_path, *resume)
+        assert taken.exit_code == 2 and "expected a path where nothing is yet, or a store" in taken.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [".env.local"]
     assert "run" in lgsim("montecarlo").stdout and "report" in lgsim("montecarlo", "--help").stdout

@@ -219,15 +219,29 @@ def test_a_second_writer_is_refused(tmp_path):
     assert mc.run(studies.plain(800), path, resume=True).finished
 
 
+@pytest.mark.slow
+def test_two_processes_at_once(tmp_path):
+    """Begun in one moment on one path: one writes, the other says so, and the store is as without it."""
+    path, undisturbed = tmp_path / "s", tmp_path / "undisturbed"
+    both = [worker(path), worker(path)]
+    errors = [process.communicate()[1] for process in both]
+    codes = [process.returncode for process in both]
+    assert 0 in codes
+    for code, error in zip(codes, errors, strict=True):
+        assert code == 0 or ("RuntimeError" in error.splitlines()[-1] and "another process writes" in error)
+    mc.run(studies.plain(800), undisturbed, chunk=16)
+    assert files(path) == files(undisturbed)
+
+
 def test_full_disk(tmp_path, monkeypatch):
     """The error names the file; what was written is whole and readable; with room again it goes on."""
     path, writes = tmp_path / "s", []
 
-    def full(file, content):
+    def full(file, content, **options):
         writes.append(file)
         if len(writes) > 20:
             raise OSError(errno.ENOSPC, "No space left on device")
-        trajectory_files.write_whole(file, content)
+        trajectory_files.write_whole(file, content, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(mc.store, "write_whole", full)

@@ -1,5 +1,7 @@
 """Study files: the Monte Carlo studies that they describe, their stores, and what is refused at which line and key."""
 
+import json
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -301,10 +303,26 @@ def test_stores_that_are_refused(stored, tmp_path):
         finally:
             (store / "away").rename(store / name)
     text = (store / "machine.json").read_text()
-    for damaged in ("{", "[]", '{"topology": "{}", "numbers": {}, "file": ""}'):
-        (store / "machine.json").write_text(damaged)
-        assert reason(store).startswith(f"{store}: ")
+    about = json.loads(text)
+    deep, joints = "[" * 100_000, '{"joints": [{"kind": "Revolute"'
+    records = ("{}", deep, "[]", "5", "", joints, '{"joints": 5}', '{"joints": [{"kind": {}}]}')
+    for damaged in (
+        "{", "[]", '{"topology": "{}", "numbers": {}, "file": ""}', deep, "5", "null", "\udcff", "[1]",
+        *(json.dumps({**about, "topology": record}) for record in records), json.dumps({**about, "file": 5}),
+        json.dumps({**about, "numbers": 5}), json.dumps({**about, "numbers": []}),
+        json.dumps({**about, "topology": {}}), json.dumps({"file": "", "topology": about["topology"]}),
+    ):  # fmt: skip
+        (store / "machine.json").write_bytes(damaged.encode(errors="surrogateescape"))
+        assert reason(store).startswith(f"{store}: ") or reason(store).startswith(f"{store / 'machine.json'}: ")
+    (store / "machine.json").unlink()
+    (store / "machine.json").symlink_to(tmp_path / "machine.json")
+    (tmp_path / "machine.json").write_text(text)
+    assert "machine.json: expected a regular file, got a link" in reason(store)
+    (store / "machine.json").unlink()
     (store / "machine.json").write_text(text)
+    (store / "study.toml").write_bytes(b"\xff")
+    assert "study.toml" in reason(store)
+    (store / "study.toml").write_text(STUDY)
     line = STUDY[: STUDY.index("history = 3")].count("\n") + 1
     # the study file was changed: the columns are not those of the samples
     (store / "study.toml").write_text(changed(("history = 3", "history = 4")))

@@ -1,5 +1,8 @@
 """Checkpoints: what is read as it was written, and what is refused."""
 
+import os
+import zipfile
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -67,3 +70,71 @@ def test_places_where_no_file_can_be(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints.tempfile, "TemporaryFile", locked)
     with pytest.raises(CheckpointError, match=r"folder cannot be written \(Permission denied\)"):
         Checkpoint(tmp_path / "state.npz", "mark")
+
+
+def test_what_is_no_file(tmp_path, path):
+    """A pipe would be waited for, and a state written into it is not kept."""
+    os.mkfifo(path)
+    with pytest.raises(CheckpointError, match="expected a file for the checkpoint, got a pipe or a device"):
+        Checkpoint(path, "mark")
+
+
+def member(header):
+    """The bytes of an array of numpy with a header of one's own."""
+    text = header.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+DEEP = "(" * 500 + "1" + ")" * 500
+HEADERS = {
+    "tokens": "{'descr': '<f8', 'fortran_order': False, 'shape': (2,",
+    "syntax": "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }}",
+    "deep": f"{{'descr': '<f8', 'fortran_order': False, 'shape': {DEEP}}}",
+    "large": "{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,), }",
+    "negative": "{'descr': '<f8', 'fortran_order': False, 'shape': (-2,), }",
+    "objects": "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }",
+    "records": "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (2,), }",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize("name", ["about", "leaf2"])
+def test_arrays_with_damaged_headers(header, name, path):
+    Checkpoint(path, "mark").write(STATE)
+    with zipfile.ZipFile(path) as archive:
+        members = {each: archive.read(each) for each in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for each, content in members.items():
+            archive.writestr(each, member(HEADERS[header]) if each == f"{name}.npy" else content)
+    with pytest.raises(CheckpointError, match=r"state\.npz: ") as caught:
+        Checkpoint(path, "mark").read(STATE)
+    assert type(caught.value) is CheckpointError and len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["about", "leaf0", "more"])
+def test_an_array_that_unpacks_to_much_more(name, path, monkeypatch):
+    """A file of 1 MB with zeros that take 1 GB: nothing of them is read."""
+    Checkpoint(path, "mark").write(STATE)
+    with zipfile.ZipFile(path) as archive:
+        members = {each: archive.read(each) for each in archive.namelist()} | {f"{name}.npy": b"\0" * 10_000_000}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each, content in members.items():
+            archive.writestr(each, content)
+    monkeypatch.setattr(checkpoints.np, "load", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(CheckpointError, match=r"state\.npz: "):
+        Checkpoint(path, "mark").read(STATE)
+
+
+def test_flipped_bytes(path):
+    """Each byte of a small file in turn: what is read is what was written, or refused."""
+    Checkpoint(path, "mark").write(STATE)
+    content = path.read_bytes()
+    for place in range(0, len(content), 3):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
+        try:
+            found = Checkpoint(path, "mark").read(STATE)
+        except CheckpointError as error:
+            assert len(str(error).splitlines()) == 1
+        else:
+            assert {name: x.shape for name, x in found.items()} == {name: x.shape for name, x in STATE.items()}

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lgsim.cli.checks.replacement import Force, Output, check_replaced
+
 if TYPE_CHECKING:
     import jax
 
@@ -23,6 +25,7 @@ def demo(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for what is made.")] = Path("demo"),
     duration: Annotated[float, typer.Option(help="Seconds of motion.")] = 5.0,
+    force: Force = False,
 ) -> None:
     """Load a machine, move it within its limits, check its energy, differentiate through the motion, make pictures.
 
@@ -45,6 +48,10 @@ def demo(
     shapes = pictures.visuals(path)
     model, report = files.read_machine(path)
     files.remark(report, floating_base=False)
+    planned = [Output("--out", each, "plot") for each in pictures.plot_files(out, path.stem)]
+    planned.append(Output("--out", out / f"{path.stem}.html", "scene"))
+    planned.append(Output("--out", out / f"{path.stem}.npz", "run", files.joint_list(model)))
+    check_replaced(planned, force)
     say(f"{path.name}: {len(model.body_names)} moving bodies, {model.nv} degrees of freedom")
 
     model = with_stops(model)

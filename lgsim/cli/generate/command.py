@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from lgsim.cli.checks.replacement import CODE_PAGE, Force, check_replaced, code_outputs
 from lgsim.cli.errors import BadInput, bad_input, needs
 from lgsim.support.messages import counted, unknown_choice
 
@@ -51,6 +52,7 @@ def generate(
         bool, typer.Option("--floating-base", help="The root link of a URDF moves freely.")
     ] = False,
     limit: Annotated[int, typer.Option(min=1, help="The largest number of operations of a function.")] = 100_000,
+    force: Force = False,
 ) -> None:
     """Write a machine's equations as code for controllers and other languages, without dependencies.
 
@@ -74,10 +76,10 @@ def generate(
     files.check_folder("--out", out if out.is_dir() else out.absolute().parent)
     model, report = files.read_machine(file, floating_base=floating_base, float32=float32)
     files.remark(report, floating_base)
-    _write(file, model, names, language, out, limit)
+    _write(file, model, names, language, out, limit, force)
 
 
-def _write(file: Path, model: Model, names: list[str], language: str, out: Path, limit: int) -> None:
+def _write(file: Path, model: Model, names: list[str], language: str, out: Path, limit: int, force: bool) -> None:
     """All text first, then all files, each of them whole."""
     from lgsim import dynamics
     from lgsim.cli.generate.example_program import example_program, page
@@ -111,7 +113,8 @@ def _write(file: Path, model: Model, names: list[str], language: str, out: Path,
         progress.print(f"{name}: {interface.operations} operations")
     if language == "c":
         contents["example.c"] = example_program(codes, model).encode()
-    contents["README.txt"] = page(file.name, language, rows, list(contents), own_version()).encode()
+    contents[CODE_PAGE] = page(file.name, language, rows, list(contents), own_version()).encode()
+    check_replaced(code_outputs(out, contents), force)
     out.mkdir(exist_ok=True)
     for name, content in contents.items():
         write_whole(out / name, content)

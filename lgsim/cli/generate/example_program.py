@@ -76,6 +76,8 @@ def page(machine: str, language: str, rows: Sequence[tuple[str, int, str]], name
         "",
         *(f"- {name}: {operations} operations. {about}" for name, operations, about in rows),
         "",
+        f"Files: {', '.join(names)}",
+        "",
         "Each file says in its first lines what its arguments and results are: order, units and frames.",
     ]
     if language == "c":
