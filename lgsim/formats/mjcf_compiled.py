@@ -16,7 +16,7 @@ from lgsim.formats.mjcf_limits import check_expansions
 from lgsim.formats.report import Dropped, Finding
 from lgsim.formats.xml import TEXT, FileError
 from lgsim.support.packages import package
-from lgsim.support.size_limits import read_bytes
+from lgsim.support.reading.size_limits import read_bytes
 
 KINDS = {
     "body": ("bodies", "nbody"),

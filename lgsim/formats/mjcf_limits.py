@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lgsim.formats.xml import FileError
-from lgsim.support.size_limits import VARIABLE, limit_of, size_limit
+from lgsim.support.reading.size_limits import VARIABLE, limit_of, size_limit
 
 MAX_ELEMENTS = "LGSIM_MAX_BODIES", 50_000
 """The environment variable for the number of elements that copies and grids may have, and its usual value."""

@@ -12,7 +12,7 @@ from lgsim.formats.report import Finding
 from lgsim.multibody.topology import ModelError
 from lgsim.support.messages import one_line
 from lgsim.support.printable import printable
-from lgsim.support.size_limits import read_bytes
+from lgsim.support.reading.size_limits import read_bytes
 
 TEXT = "<text>"
 """The name of the file in messages where the text itself was given."""

@@ -13,7 +13,7 @@ import numpy as np
 from lgsim.multibody.model import Model
 from lgsim.multibody.serialization import from_record, to_record
 from lgsim.support.files import check_format
-from lgsim.support.npz import open_npz
+from lgsim.support.reading.npz import open_npz
 
 Content = TypeVar("Content")
 _PREFIX = "model."

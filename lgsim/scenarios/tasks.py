@@ -27,8 +27,8 @@ from lgsim.optimize.standard_costs import FrameAttitude, FramePath, FramePose, F
 from lgsim.scenarios.states import numbers, unit_quaternions
 from lgsim.simulation.limits import TURNS
 from lgsim.support.messages import one_line, unknown_name
+from lgsim.support.reading.size_limits import FileSizeError, read_bytes
 from lgsim.support.scenario_error import ScenarioError
-from lgsim.support.size_limits import FileSizeError, read_bytes
 from lgsim.support.toml_table import Table
 from lgsim.xla import compiled
 

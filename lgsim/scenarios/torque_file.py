@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from lgsim.multibody import Model
 from lgsim.support.messages import unknown_name
-from lgsim.support.size_limits import FileSizeError, read_bytes
+from lgsim.support.reading.size_limits import FileSizeError, read_bytes
 from lgsim.support.toml_table import Table
 
 TIME = "time"

@@ -26,9 +26,9 @@ from lgsim.multibody.serialization import fingerprint
 from lgsim.simulation import trajectory_files
 from lgsim.simulation.limits import LimitUse, limit_rows, limit_uses, limit_warnings
 from lgsim.simulation.state_space import StateSpace
-from lgsim.support.file_faults import file_faults
 from lgsim.support.padded_batches import in_padded_batches
 from lgsim.support.printable import printable
+from lgsim.support.reading.file_faults import file_faults
 from lgsim.xla import tiled_vmap
 
 

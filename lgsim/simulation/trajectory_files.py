@@ -18,11 +18,11 @@ import numpy as np
 from lgsim.integrators.step_error import StepError
 from lgsim.multibody.serialization import from_record, to_record
 from lgsim.simulation import trajectory_mcap
-from lgsim.support.file_faults import file_faults
 from lgsim.support.files import check_format, write_whole
-from lgsim.support.npz import open_npz
 from lgsim.support.packages import package
-from lgsim.support.parquet import open_parquet
+from lgsim.support.reading.file_faults import file_faults
+from lgsim.support.reading.npz import open_npz
+from lgsim.support.reading.parquet import open_parquet
 
 Function = TypeVar("Function", bound=Callable)
 

@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float
 
 from lgsim.support import toml_lines
 from lgsim.support.messages import LISTED_NAMES, hint, one_line, unknown_choice, unknown_name
+from lgsim.support.reading.size_limits import FileSizeError, read_bytes
 from lgsim.support.scenario_error import ScenarioError
-from lgsim.support.size_limits import FileSizeError, read_bytes
 from lgsim.support.toml_lines import KeyPath
 
 T = TypeVar("T")

@@ -21,8 +21,8 @@ from lgsim.formats import FileError, read_urdf
 from lgsim.formats.loop_files import add_loops
 from lgsim.scenarios import ScenarioError, load_motion
 from lgsim.simulation import Trajectory
-from lgsim.support.npz import open_npz, read_npz
-from lgsim.support.size_limits import VARIABLE, FileSizeError, check_size, read_bytes, size_limit
+from lgsim.support.reading.npz import open_npz, read_npz
+from lgsim.support.reading.size_limits import VARIABLE, FileSizeError, check_size, read_bytes, size_limit
 
 SMALL = 10**6
 """Bytes that a reader may take for a file that is refused."""

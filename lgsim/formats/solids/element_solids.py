@@ -15,7 +15,7 @@ from lgsim.formats.solids.mesh_files import mesh_file, read_mesh
 from lgsim.formats.xml import TEXT, Element, FileError, is_size
 from lgsim.multibody.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Sphere
 from lgsim.support.messages import one_line
-from lgsim.support.size_limits import check_size
+from lgsim.support.reading.size_limits import check_size
 from lgsim.support.toml_table import shown
 
 

@@ -23,8 +23,8 @@ from lgsim.identify.recording.tables import Table
 from lgsim.multibody.model import Model
 from lgsim.support.messages import counted, listed
 from lgsim.support.packages import package
-from lgsim.support.parquet import open_parquet, unpacked_size
-from lgsim.support.size_limits import FileSizeError, check_size, read_bytes
+from lgsim.support.reading.parquet import open_parquet, unpacked_size
+from lgsim.support.reading.size_limits import FileSizeError, check_size, read_bytes
 
 _QUANTITIES = {
     "observation.state": "q", "observation.position": "q", "observation.velocity": "v", "observation.effort": "tau",

@@ -26,7 +26,7 @@ from lgsim.identify.recording.tables import Table
 from lgsim.multibody.model import Model
 from lgsim.support.messages import counted, listed
 from lgsim.support.packages import package
-from lgsim.support.size_limits import check_size
+from lgsim.support.reading.size_limits import check_size
 
 LOGS = {".mcap": McapFile, ".db3": SqliteBag}
 """The readers by the endings of files."""

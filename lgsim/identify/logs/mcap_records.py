@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 from lgsim.identify.logs.decompression import unlz4, unzstd, unzstd_cut
 from lgsim.identify.logs.raw_messages import Channel, Damage, RawMessage, Wanted, type_name
 from lgsim.support.packages import package
-from lgsim.support.size_limits import FileSizeError, check_size
+from lgsim.support.reading.size_limits import FileSizeError, check_size
 
 MAGIC = b"\x89MCAP0\r\n"
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK = 1, 2, 3, 4, 5, 6

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from lgsim.identify.logs.decompression import unzstd
 from lgsim.identify.logs.raw_messages import Channel, Damage, RawMessage, Wanted, type_name
 from lgsim.support.packages import package
-from lgsim.support.size_limits import size_limit
+from lgsim.support.reading.size_limits import size_limit
 
 MAGIC = b"SQLite format 3\x00"
 _ROWS = 1000  # messages read at a time

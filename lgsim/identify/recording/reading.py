@@ -34,9 +34,9 @@ from lgsim.lie import quaternion
 from lgsim.multibody.configuration import kinds
 from lgsim.multibody.model import Model
 from lgsim.support import toml_lines
-from lgsim.support.file_faults import file_faults
 from lgsim.support.messages import listed
-from lgsim.support.size_limits import read_bytes
+from lgsim.support.reading.file_faults import file_faults
+from lgsim.support.reading.size_limits import read_bytes
 from lgsim.support.toml_table import LARGEST_COUNT, shown
 
 

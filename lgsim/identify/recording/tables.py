@@ -13,11 +13,11 @@ from jaxtyping import Float, Shaped
 
 from lgsim.identify.recording.columns import Slot
 from lgsim.identify.recording.report import Finding
-from lgsim.support.file_faults import file_faults, short
-from lgsim.support.npz import open_npz
 from lgsim.support.packages import package
-from lgsim.support.parquet import open_parquet
-from lgsim.support.size_limits import check_size
+from lgsim.support.reading.file_faults import file_faults, short
+from lgsim.support.reading.npz import open_npz
+from lgsim.support.reading.parquet import open_parquet
+from lgsim.support.reading.size_limits import check_size
 
 _FEW = 0.3  # of the rows: so many that are damaged are left out
 _MISSING = frozenset(["", "nan", "na", "n/a", "null", "none"])

@@ -17,7 +17,7 @@ from mcap.writer import Writer as McapWriter
 from lgsim.identify import read_recording
 from lgsim.identify.logs import sqlite_bags
 from lgsim.identify.logs.decompression import unlz4, unzstd, unzstd_cut
-from lgsim.support.size_limits import VARIABLE, FileSizeError
+from lgsim.support.reading.size_limits import VARIABLE, FileSizeError
 from tests.identify.logs import bags
 from tests.identify.recording.motions import arm, clean
 

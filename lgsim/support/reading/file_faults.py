@@ -8,7 +8,7 @@ from os import PathLike, fspath
 
 from lgsim.support.files import OtherFormat
 from lgsim.support.messages import one_line
-from lgsim.support.size_limits import FileSizeError
+from lgsim.support.reading.size_limits import FileSizeError
 
 SHOWN = 120
 """Letters of an error that a message repeats."""

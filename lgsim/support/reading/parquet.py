@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from lgsim.support.packages import package
-from lgsim.support.size_limits import check_size
+from lgsim.support.reading.size_limits import check_size
 
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _LEAST_WIDTH = 8

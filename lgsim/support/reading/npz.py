@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from lgsim.support.file_faults import file_faults
-from lgsim.support.size_limits import check_size
+from lgsim.support.reading.file_faults import file_faults
+from lgsim.support.reading.size_limits import check_size
 
 _ENDING = ".npy"
 _KINDS = "biufcUSmM"
