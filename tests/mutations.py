@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import random
@@ -131,7 +132,10 @@ def mutate_json(data: bytes, rng: random.Random) -> bytes:
 
 def mutated_tree(text: str, rng: random.Random) -> str:
     """JSON with a key dropped, renamed or doubled, or with another value; JSON within its texts too."""
-    tree = json.loads(text)
+    try:
+        tree = json.loads(text)
+    except ValueError:  # a text that only begins like JSON
+        return mutate_text(text.encode(), rng).decode("utf-8", "replace")
     for _ in range(rng.choice((1, 1, 2))):
         tree = _changed(tree, rng)
     if rng.random() < 0.05:
@@ -148,7 +152,7 @@ def _changed(tree: object, rng: random.Random) -> object:
             for _ in range(200):
                 deep = [deep]
             return deep
-        return rng.choice(VALUES)
+        return copy.deepcopy(rng.choice(VALUES))
     key = rng.choice(list(tree)) if isinstance(tree, dict) else rng.randrange(len(tree))
     change = rng.random()
     if change < 0.1:

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("mcap")
 
-from tests import fuzz_readers
+from tests import fuzz_readers, valid_files
 from tests.mutations import mutate
 
 FEW, MANY = 20, 500
@@ -17,21 +17,21 @@ def shown(found):
     return "\n".join(f"{fault.reader} {fault.number}: {fault.kind}: {fault.text}" for fault in found)
 
 
-@pytest.mark.parametrize("name", [name for name in fuzz_readers.READERS if fuzz_readers.COSTLY.get(name, FEW)])
+@pytest.mark.parametrize("name", [name for name in valid_files.READERS if valid_files.COSTLY.get(name, FEW)])
 def test_variants(name, tmp_path):
-    found = fuzz_readers.faults(name, range(fuzz_readers.COSTLY.get(name, FEW)), tmp_path)
+    found = fuzz_readers.faults(name, range(valid_files.COSTLY.get(name, FEW)), tmp_path)
     assert not found, shown(found)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", fuzz_readers.READERS)
+@pytest.mark.parametrize("name", valid_files.READERS)
 def test_many_variants(name, tmp_path):
     found = fuzz_readers.faults(name, range(MANY), tmp_path)
     assert not found, shown(found)
 
 
 def test_a_variant_is_the_same_in_every_run():
-    content = fuzz_readers.URDF.encode()
+    content = valid_files.URDF.encode()
     assert mutate("x.urdf", content, "a 1") == mutate("x.urdf", content, "a 1") != content
     assert len({mutate("x.urdf", content, f"a {i}") for i in range(50)}) > 40
 
@@ -55,12 +55,12 @@ def test_what_is_an_error_of_a_reader(error, own, tmp_path):
     def read(folder):
         raise error(folder)
 
-    reader = fuzz_readers.Reader({"x.csv": b"a,b\n1,2\n"}, ("x.csv",), read)
+    reader = valid_files.Reader({"x.csv": b"a,b\n1,2\n"}, ("x.csv",), read)
     found = fuzz_readers.attempt("made", reader, 0, tmp_path / "x")
     assert (found is None) == own
 
 
 def test_a_slow_reader_is_a_fault(tmp_path, monkeypatch):
     monkeypatch.setattr(fuzz_readers, "SECONDS", 1e-9)
-    reader = fuzz_readers.Reader({"x.csv": b"a,b\n1,2\n"}, ("x.csv",), lambda folder: sum(range(1000)))
+    reader = valid_files.Reader({"x.csv": b"a,b\n1,2\n"}, ("x.csv",), lambda folder: sum(range(1000)))
     assert fuzz_readers.attempt("made", reader, 0, tmp_path / "x").kind == "slow"

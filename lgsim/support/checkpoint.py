@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,8 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from lgsim.support.files import open_regular, write_whole
+from lgsim.support.files import write_whole
+from lgsim.support.messages import one_line
 from lgsim.support.packages import own_version
+from lgsim.support.reading.npz import open_npz
 
 State = TypeVar("State")
 
@@ -79,19 +80,14 @@ class Checkpoint:
             return like
         wanted, structure = jax.tree.flatten(like)
         try:
-            # opened here, since numpy leaves a file open that is no archive
-            with open_regular(self.path) as content, zipfile.ZipFile(content) as archive:
-                if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-                    raise ValueError("checkpoints are not compressed")  # so that a small file unpacks to little
-                content.seek(0)
-                file = np.load(content, allow_pickle=False)
+            with open_npz(self.path, "a checkpoint that lgsim wrote", CheckpointError) as file:
                 self._check(*(str(text) for text in file["about"]))
                 leaves = [file[f"leaf{i}"] for i in range(len(wanted))]
-                fits = len(file.files) == len(wanted) + 1
-        except (CheckpointError, PermissionError):
+                fits = len(file.names) == len(wanted) + 1
+        except CheckpointError:
             raise
-        except Exception as error:  # what zipfile and numpy make of damaged files
-            raise CheckpointError(f"{self.path}: expected a checkpoint that lgsim wrote, got something else") from error
+        except ValueError as error:
+            raise CheckpointError(one_line(error)) from error
         if not fits or any(
             came.shape != np.shape(like) or came.dtype.kind not in "biufc"
             for came, like in zip(leaves, wanted, strict=True)

@@ -9,13 +9,13 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from lgsim.simulation import Trajectory
-from tests import fuzz_readers
+from tests import valid_files
 
 
 @pytest.fixture(scope="module")
 def run():
     """The content of a run, by name."""
-    with np.load(io.BytesIO(fuzz_readers.READERS["trajectory npz"]().files["x.npz"])) as file:
+    with np.load(io.BytesIO(valid_files.READERS["trajectory npz"]().files["x.npz"])) as file:
         return dict(file)
 
 

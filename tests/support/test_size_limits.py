@@ -4,6 +4,8 @@ import functools
 import io
 import json
 import struct
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 
@@ -273,3 +275,18 @@ def test_meshes_that_are_larger_than_the_limit(small, tmp_path):
     (tmp_path / "x.obj").write_bytes(b"\n" * (10**6 + 1))
     with pytest.raises(FileError, match=rf"x\.urdf:3: .*x\.obj: has 1000001 bytes, .* {VARIABLE}"):
         read_urdf(tmp_path / "x.urdf", solids=True)
+
+
+def test_parquet_metadata_that_contradict_each_other(tmp_path):
+    """By their histograms pyarrow ended the process: more levels than a column that is never null has."""
+    arrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet")
+    made = tmp_path / "x.parquet"
+    schema = arrow.schema([arrow.field("x", arrow.float64(), nullable=True)])
+    arrow.parquet.write_table(arrow.table({"x": [1.0, 2.0]}, schema=schema), made)
+    content, nullable = made.read_bytes(), b"\x25\x02\x18\x01x"  # OPTIONAL, name x; REQUIRED is 0
+    assert content.count(nullable) == 1
+    made.write_bytes(content.replace(nullable, b"\x25\x00\x18\x01x"))
+    code = f"from lgsim.support.reading.parquet import open_parquet; open_parquet({str(made)!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1 and "histogram" in done.stderr

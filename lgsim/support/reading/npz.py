@@ -8,10 +8,12 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lgsim.support.files import open_regular
 from lgsim.support.reading.file_faults import file_faults
 from lgsim.support.reading.size_limits import check_size
 
@@ -92,7 +94,7 @@ def open_npz(path: str | PathLike[str], expected: str, *passed: type[Exception])
             more than that when it is read.
         OSError: it cannot be read.
     """
-    with file_faults(path, expected, *passed), open(path, "rb") as content, zipfile.ZipFile(content) as archive:
+    with file_faults(path, expected, *passed), open_regular(Path(path)) as content, zipfile.ZipFile(content) as archive:
         check_size(path, sum(member.file_size for member in archive.infolist()))
         yield Arrays(archive)
 
