@@ -22,7 +22,7 @@ MOMENTS = 10
 SHORT = ("--duration", "0.004", "--dt", "0.001", "--no-step-check")
 FIT = ("identify", "arm.urdf", "swing.csv", "--fit", "damping", "--held-out", "0", "--no-step-check")
 COMMANDS = {
-    "convert": ("convert", "motion.npz", "out.csv", "--force"),
+    "convert": ("convert", "motion.npz", "out.csv"),
     "simulate": ("simulate", "arm.urdf", *SHORT, "--q", "elbow=0.2", "--out", "out.npz", "--plot", "--html"),
     "optimize": ("optimize", "reach.toml", "--out", "out.npz", "--plot"),
     "identify": (*FIT, "--out", "out.npz", "--report", "out.html", "--write", "out.urdf", "--plot", "--force"),
@@ -31,11 +31,8 @@ COMMANDS = {
     "view": ("view", "motion.npz", "--html", "out.html"),
     "compare": ("compare", "motion.npz", "motion.npz", "--plot", "out.pdf"),
     "demo": ("demo", "arm.urdf", "--out", "out", "--duration", "0.5"),
-    "montecarlo run": ("montecarlo", "study.toml", "--out", "out", "--samples", "48", "--resume"),
     "montecarlo report": ("montecarlo", "report", "store", "--out", "out.html", "--cases", "0"),
 }
-SLOW = {"convert", "montecarlo run"}
-"""Those that are not left to the exhaustive tests."""
 
 
 def is_whole(path):
@@ -79,9 +76,24 @@ def place(files, run, tmp_path):
     return folder
 
 
+def killed_at_ten_moments(place, words, events):
+    """Kill the command at ten of its events, one after another."""
+    for moment in sorted({1 + k * (events - 1) // (MOMENTS - 1) for k in range(MOMENTS)}):
+        result = command(place, words, moment)
+        assert result.returncode == -signal.SIGKILL, (moment, result.returncode, result.stderr[-2000:])
+        yield moment
+
+
+def completed(place, words):
+    """The number of events of the command that comes to its end."""
+    result = command(place, words)
+    assert result.returncode in (0, 3), result.stderr
+    return int(re.search(r"events: (\d+)", result.stderr)[1])
+
+
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=[pytest.mark.slow, *([] if case in SLOW else [pytest.mark.exhaustive])])
+    [pytest.param(case, marks=[pytest.mark.slow, *([] if case == "convert" else [pytest.mark.exhaustive])])
      for case in COMMANDS],
 )  # fmt: skip
 def test_killed_at_ten_moments(case, place):
@@ -90,31 +102,37 @@ def test_killed_at_ten_moments(case, place):
     if case == "montecarlo report":
         made = lgsim("montecarlo", place / "study.toml", "--out", place / "store", "--samples", 48, "--no-step-check")
         assert made.exit_code == 0
-    if case == "montecarlo run":
-        (place / "out" / "chunks").mkdir(parents=True)  # the rest of one that was killed at its start
-    given = set(content(place))
-    first = command(place, words)
-    assert first.returncode in (0, 3), first.stderr
-    events = int(re.search(r"events: (\d+)", first.stderr)[1])
-    moments = sorted({1 + k * (events - 1) // (MOMENTS - 1) for k in range(MOMENTS)})
-    if case == "montecarlo run":
-        shutil.rmtree(place / "out")
-        (place / "out" / "chunks").mkdir(parents=True)
+    given = content(place)
+    events = completed(place, words)
     before = content(place)
-    for moment in moments:
-        result = command(place, words, moment)
-        assert result.returncode == -signal.SIGKILL, (moment, result.returncode, result.stderr[-2000:])
+    for _ in killed_at_ten_moments(place, words, events):
         after = content(place)
-        assert {name for name in before if name not in after and not is_temporary(name)} == set()
-        assert {name: after[name] for name in given if name != "out.csv"} == {
-            name: before[name] for name in given if name != "out.csv"
-        }
+        assert given.items() <= after.items() and before.keys() <= after.keys()
         for name, text in after.items():
-            assert is_temporary(name) or text == before.get(name) or is_whole(place / name), (moment, name)
-    last = command(place, words)
-    assert last.returncode == first.returncode, last.stderr
-    if case == "montecarlo run":
-        assert not any(map(is_temporary, content(place)))
+            assert is_temporary(name) or text == before.get(name) or is_whole(place / name), name
+    assert command(place, words).returncode in (0, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_a_study_killed_at_ten_moments(place):
+    """From the rest of a store on; each time the same command goes on to the files of a run without a break."""
+    words = ("montecarlo", "study.toml", "--out", "out", "--samples", "48", "--resume")
+
+    def begin():
+        shutil.rmtree(place / "out", ignore_errors=True)
+        (place / "out" / "chunks").mkdir(parents=True)
+
+    def files():
+        return {name: text for name, text in content(place / "out").items() if name != "lock"}
+
+    begin()
+    events, whole = completed(place, words), files()
+    begin()
+    for _ in killed_at_ten_moments(place, words, events):
+        completed(place, words)
+        assert files() == whole
+        begin()
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,7 @@ def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     assert lgsim("montecarlo", "report", store, "--cases", 0, "--out", other).stdout == f"{other}: 16 samples\n"
     assert "Worst cases" not in other.read_text()
     mc.Store(store).file(0).unlink()
+    out.unlink()  # else a note says that it will be replaced
     nothing = f"{store}: the store has no samples yet; lgsim montecarlo study.toml --resume goes on"
     assert refused("montecarlo", "report", store) == nothing
 

@@ -100,10 +100,10 @@ def test_with_force_it_is(case, place, monkeypatch):
     (place / name).write_bytes(FOREIGN)
     result = lgsim(*words, "--force")
     assert result.exit_code == 0, result.output
-    assert FOREIGN not in (place / name).read_bytes()[:10] and "replacing" not in result.stderr
+    assert FOREIGN not in (place / name).read_bytes()[:10] and "will be replaced" not in result.stderr
     again = lgsim(*words)
     assert again.exit_code == 0, again.output
-    notes = [line for line in again.stderr.splitlines() if line.startswith("note: replacing ")]
+    notes = [line for line in again.stderr.splitlines() if line.startswith("note: will be replaced: ")]
     assert len(notes) == 1 and (name in notes[0] or "README.txt" in notes[0])
 
 

@@ -285,7 +285,7 @@ def test_starts_beyond_limits_are_said(files, tmp_path):
     assert "position limits 4.59e+03 % used: elbow 80" in text and "torque limits 1e+04 % used: elbow 1000 N m" in text
     inside = lgsim("simulate", files / "arm.urdf", "--q", "elbow=0.3", *asked)
     notes = [line for line in inside.stderr.splitlines() if line.startswith("note: ")]
-    assert notes == [f"note: replacing {out}"]
+    assert notes == [f"note: will be replaced: {out}"]
     text = " ".join(inside.stdout.split())
     assert "position limits 31.4 % used: elbow 0.3" in text and "torque limits none used" in text
 

@@ -77,7 +77,7 @@ def check_replaced(outputs: Iterable[Output], force: bool) -> None:
             )
         replaced.append(str(path))
     if replaced:
-        note(f"replacing {listed(replaced)}")
+        note(f"will be replaced: {listed(replaced)}")
 
 
 def code_outputs(folder: Path, names: Iterable[str]) -> list[Output]:
@@ -107,9 +107,8 @@ def _run(path: Path) -> str | None:
         return _joints(_npz_header(path), "lgsim trajectory ")
     if path.suffix == ".parquet":
         with open_regular(path) as file:
-            return _joints(
-                package("pyarrow.parquet", "data").read_schema(file).metadata[b"lgsim"].decode(), "lgsim trajectory "
-            )
+            schema = package("pyarrow.parquet", "data").read_schema(file)
+        return _joints(schema.metadata[b"lgsim"].decode(), "lgsim trajectory ")
     if path.suffix == ".csv":
         head = _text(path).partition("\n")[0]
         return "" if head.startswith("time [s]") and "kinetic energy [J],potential energy [J]" in head else None
