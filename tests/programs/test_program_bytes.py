@@ -45,7 +45,7 @@ def test_constants_of_each_kind_come_back(kind):
     build = Builder()
     x = build.input(kind, (len(values),))
     numbers = [build.constant(kind, value) for value in values]
-    chosen = [build("select", build("eq", i, i), i, n) for i, n in zip(x, numbers, strict=True)]
+    chosen = [build("select", build("eq", i, i), i, n) for i, n in zip(x.tolist(), numbers, strict=True)]
     program = build.program([(kind, np.array(chosen))])
     again = Program.from_bytes(program.to_bytes())
     assert repr(again.constants) == repr(program.constants) and len(again.constants) == len(values)
