@@ -334,8 +334,12 @@ def test_stores_that_are_refused(stored, tmp_path):
 
 def test_a_store_of_other_floats_says_what_to_set(stored):
     """A process without float64 reads no store of float64."""
-    with jax.enable_x64(False), pytest.raises(ScenarioError) as caught:
-        open_study(stored[0])
+    jax.config.update("jax_enable_x64", False)
+    try:
+        with pytest.raises(ScenarioError) as caught:
+            open_study(stored[0])
+    finally:
+        jax.config.update("jax_enable_x64", True)
     wanted = "the store has numbers of float64: set jax.config.update('jax_enable_x64', True) before"
     assert caught.value.reason == wanted
 
