@@ -30,6 +30,13 @@ def test_many_variants(name, tmp_path):
     assert not found, shown(found)
 
 
+@pytest.mark.parametrize(("name", "number"), [("mcap zstd", 50188), ("checkpoint", 346)])
+def test_variants_that_only_many_have_found(name, number, tmp_path):
+    """A record that begins within the head of a damaged chunk; a member of a checkpoint that is no array."""
+    found = fuzz_readers.faults(name, range(number, number + 1), tmp_path)
+    assert not found, shown(found)
+
+
 def test_a_variant_is_the_same_in_every_run():
     content = valid_files.URDF.encode()
     assert mutate("x.urdf", content, "a 1") == mutate("x.urdf", content, "a 1") != content

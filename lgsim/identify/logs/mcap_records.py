@@ -144,7 +144,7 @@ class McapFile:
             if not fits or (opcode == _CHUNK and length > _LARGEST):
                 after = self._next_record(file, at + 1, end)
                 until = end if after is None else after
-                if opcode == _CHUNK and until - at <= _LARGEST:
+                if opcode == _CHUNK and _FRAME.size <= until - at <= _LARGEST:
                     yield from self._chunk(file.read(until - at - _FRAME.size), at, whole=False)
                 if after is None:
                     what = f"a record is cut or damaged; the {end - at} bytes from there on are left out"
