@@ -30,9 +30,13 @@ def test_many_variants(name, tmp_path):
     assert not found, shown(found)
 
 
-@pytest.mark.parametrize(("name", "number"), [("mcap zstd", 50188), ("checkpoint", 346)])
+FOUND = [("mcap zstd", 50188), ("checkpoint", 346), ("stl", 60398), ("loops", 60175)]
+
+
+@pytest.mark.parametrize(("name", "number"), FOUND)
 def test_variants_that_only_many_have_found(name, number, tmp_path):
-    """A record that begins within the head of a damaged chunk; a member of a checkpoint that is no array."""
+    """A record within the head of a damaged chunk; a checkpoint's member that is no array; a mesh of points that are
+    almost a line; JSON in a TOML file."""
     found = fuzz_readers.faults(name, range(number, number + 1), tmp_path)
     assert not found, shown(found)
 

@@ -42,7 +42,9 @@ def parse(text: str) -> dict[str, Any]:
         RecursionError: arrays or tables are in too many of each other.
     """
     parts = 1
-    for token in _tokens(text):
+    # a key stands in one line; tokens of what is no TOML take long to tell
+    keys = any(line.count(".") >= LONGEST_KEY for line in text.splitlines())
+    for token in _tokens(text) if keys else ():
         parts = parts + 1 if token.text == "." else parts if token.kind in ("bare", "string") else 1
         if parts > LONGEST_KEY:
             raise ValueError(f"a key of more than {LONGEST_KEY} parts (at line {token.line}, column 1)")

@@ -57,7 +57,8 @@ def facets(at: Points) -> Facets:
         sides = np.cross(edges, axes[2])
         normals = np.concatenate([axes[2:], -axes[2:], sides])
         offsets = np.array([n @ points[ring[0]] for n in normals[:2]] + list(np.sum(sides * points[ring], axis=1)))
-        fan = np.array([[ring[0], a, b] for a, b in pairwise(ring[1:])])
+        # points that are in a plane by their size alone may be a line of two corners
+        fan = np.array([[ring[0], a, b] for a, b in pairwise(ring[1:])], int).reshape(-1, 3)
         return Facets(normals, offsets, _directions(edges), ring, np.concatenate([fan, fan[:, ::-1]]))
     normals, offsets = _faces(points, size)
     on = np.abs(points @ normals.T - offsets) <= 10 * FLAT * size
