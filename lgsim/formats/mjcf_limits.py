@@ -57,12 +57,16 @@ def check_expansions(file: str, content: bytes, from_path: bool) -> None:
         from_path: Whether the file has a path, against which others are named.
 
     Raises:
-        FileError: copies and grids have more elements, or height fields and textures more bytes, than the limits.
-        ValueError: an environment variable with a limit is no positive number.
+        FileError: copies and grids have more elements, or height fields and textures more bytes, than the limits, or
+            an environment variable with a limit is no positive number.
     """
     path = Path(os.path.realpath(file)) if from_path else None
     folder = Path() if path is None else Path(file).parent
-    _Count(folder, {}).add(file, content, folder, [path] if path else [], 1)
+    try:
+        count = _Count(folder, {})
+    except ValueError as error:
+        raise FileError(file, None, str(error)) from None
+    count.add(file, content, folder, [path] if path else [], 1)
 
 
 class _Count:

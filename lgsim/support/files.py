@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+from lgsim.support.reading.size_limits import check_size
+
 TEMPORARY = ".lgsim-"
 """The beginning of the names of files that are not whole yet."""
 _MOST_LINKS = 40
@@ -180,10 +182,11 @@ def read_json(path: Path, *, links: bool = True) -> Any:
         links: Whether a link is followed.
 
     Raises:
-        ValueError: it is damaged, or no regular file.
+        ValueError: it is damaged, larger than ``LGSIM_MAX_BYTES``, or no regular file.
         OSError: it is not there or may not be read.
     """
     with open_regular(path, links=links) as file:
+        check_size(path, os.fstat(file.fileno()).st_size, "has")
         content = file.read()
     try:
         return json.loads(content.decode("utf-8"))

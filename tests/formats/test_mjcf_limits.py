@@ -204,3 +204,9 @@ def test_files_that_are_not_there_or_no_files_are_for_mujoco(tmp_path):
         with pytest.raises(FileError, match="MuJoCo:"):
             load_mjcf(path)
     check_expansions(str(path), file('<include file="pipe.xml"/><include file="/dev/zero"/>').encode(), True)
+
+
+def test_a_limit_that_is_none_is_named_with_the_file(monkeypatch):
+    monkeypatch.setenv("LGSIM_MAX_BODIES", "many")
+    with pytest.raises(FileError, match="LGSIM_MAX_BODIES: expected a number such as 4e9, got 'many'"):
+        check_expansions("x.xml", b"<mujoco/>", False)

@@ -23,6 +23,8 @@ from lgsim.formats import FileError, read_urdf
 from lgsim.formats.loop_files import add_loops
 from lgsim.scenarios import ScenarioError, load_motion
 from lgsim.simulation import Trajectory
+from lgsim.support import toml_table
+from lgsim.support.files import read_json
 from lgsim.support.reading.npz import open_npz, read_npz
 from lgsim.support.reading.size_limits import VARIABLE, FileSizeError, check_size, read_bytes, size_limit
 
@@ -73,6 +75,22 @@ def test_a_limit_that_is_none(text, monkeypatch):
     monkeypatch.setenv(VARIABLE, text)
     with pytest.raises(ValueError, match=f"{VARIABLE}: expected a number such as 4e9, got '{text}'"):
         size_limit()
+
+
+@pytest.mark.parametrize("reader", [read_bytes, lambda path: read_npz(path, "arrays"), toml_table.read, read_json])
+def test_readers_name_a_limit_that_is_none(reader, tmp_path, monkeypatch):
+    (tmp_path / "x.npz").write_bytes(b"PK")
+    monkeypatch.setenv(VARIABLE, "many")
+    with pytest.raises(ValueError, match=f"x.npz: {VARIABLE}: expected a number such as 4e9, got 'many'"):
+        reader(npz(tmp_path / "x.npz", x=b""))
+
+
+def test_json_above_the_limit_is_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "x.json"
+    path.write_bytes(b" " * 1000)
+    monkeypatch.setenv(VARIABLE, "999")
+    with pytest.raises(FileSizeError, match=r"x\.json: has 1000 bytes, expected at most 999"):
+        read_json(path)
 
 
 def npz(path, **members):

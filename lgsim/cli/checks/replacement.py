@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -16,6 +15,7 @@ from lgsim.cli.terminal import note
 from lgsim.support.files import open_regular
 from lgsim.support.messages import listed
 from lgsim.support.packages import package
+from lgsim.support.reading.npz import open_npz
 
 Force = Annotated[
     bool,
@@ -29,7 +29,6 @@ CODE_PAGE = "README.txt"
 """The page in a folder of generated code, which names its files."""
 _PART = 2**16
 """Bytes at the beginning and at the end of a file that tell who wrote it."""
-_LARGEST_HEADER = 2**24
 
 
 class Output(NamedTuple):
@@ -131,13 +130,8 @@ def _joints(header: str, form: str) -> str | None:
 
 def _npz_header(path: Path) -> str:
     """The text of an archive's array "about"."""
-    from numpy.lib import format as npy
-
-    with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-        if archive.getinfo("about.npy").file_size > _LARGEST_HEADER:
-            raise ValueError
-        with archive.open("about.npy") as member:
-            return "\n".join(str(text) for text in npy.read_array(member, allow_pickle=False).ravel())
+    with open_npz(path, "a file that lgsim wrote") as arrays:
+        return "\n".join(map(str, arrays["about"].ravel()))
 
 
 def _page(path: Path) -> str | None:
@@ -170,8 +164,8 @@ def _ends(path: Path) -> bytes:
 
 
 def _text(path: Path) -> str:
-    with open_regular(path) as file:
-        return file.read(_PART).decode("utf-8")
+    with open_regular(path) as file:  # whose last letter may be cut
+        return file.read(_PART).decode("utf-8", "replace")
 
 
 KINDS: dict[str, tuple[str, str, Callable[[Path], str | None]]] = {

@@ -38,16 +38,21 @@ def open_parquet(
 
 def unpacked_size(file: Any, columns: Collection[str] | None = None) -> int:
     """The bytes that columns of a ``ParquetFile`` take in memory, by its metadata."""
+    parts = [file.schema.column(i) for i in range(len(file.schema))]
+    wanted = [
+        i
+        for i, part in enumerate(parts)
+        if columns is None or any(f"{part.path}.".startswith(f"{name}.") for name in columns)
+    ]
+    flat = [parts[i].path for i in wanted if not parts[i].max_repetition_level]
     size = 0
-    flat = [part.path for part in map(file.schema.column, range(len(file.schema))) if not part.max_repetition_level]
-    for group in range(file.metadata.num_row_groups):
+    for number in range(file.metadata.num_row_groups):
         # pyarrow 26 ends the process where metadata that contradict each other are asked for, but raises where they
         # are read; a row of a list may take any room, so that lists are left out
-        next(iter(file.iter_batches(1, row_groups=[group], columns=flat)), None)
-        parts = file.metadata.row_group(group)
-        for i in range(parts.num_columns):
-            part = parts.column(i)
-            if columns is None or any(f"{part.path_in_schema}.".startswith(f"{name}.") for name in columns):
-                width = max(_WIDTHS.get(part.physical_type, file.schema.column(i).length or 0), _LEAST_WIDTH)
-                size += max(part.total_uncompressed_size, width * max(part.num_values, parts.num_rows, 0))
+        next(iter(file.iter_batches(1, row_groups=[number], columns=flat)), None)
+        group = file.metadata.row_group(number)
+        for i in wanted:
+            part = group.column(i)
+            width = max(_WIDTHS.get(part.physical_type, parts[i].length or 0), _LEAST_WIDTH)
+            size += max(part.total_uncompressed_size, width * max(part.num_values, group.num_rows, 0))
     return size

@@ -58,9 +58,12 @@ def check_size(place: object, size: int, what: str = "unpacks to") -> None:
         what: What has that size, as a verb after the file.
 
     Raises:
-        FileSizeError: it is above the limit; the message has the variable that raises it.
+        FileSizeError: it is above the limit, or the variable that sets this holds no number; the message has it.
     """
-    limit = size_limit()
+    try:
+        limit = size_limit()
+    except ValueError as error:
+        raise FileSizeError(place, str(error)) from None
     if size > limit:
         shown = str(size) if size < 10**30 else "more than 10^30"
         raise FileSizeError(
