@@ -15,7 +15,6 @@ from lgsim.cli.terminal import note
 from lgsim.support.files import open_regular
 from lgsim.support.messages import listed
 from lgsim.support.packages import package
-from lgsim.support.reading.npz import open_npz
 
 Force = Annotated[
     bool,
@@ -130,6 +129,8 @@ def _joints(header: str, form: str) -> str | None:
 
 def _npz_header(path: Path) -> str:
     """The text of an archive's array "about"."""
+    from lgsim.support.reading.npz import open_npz  # brings numpy, which help and --version do without
+
     with open_npz(path, "a file that lgsim wrote") as arrays:
         return "\n".join(map(str, arrays["about"].ravel()))
 
