@@ -14,8 +14,8 @@ Importing it changes no JAX setting and loads no JAX: a part is imported when it
 - machines: ``load_urdf``, ``ModelBuilder`` with ``joints``, ``contacts`` and ``geometry``, ``Model``;
 - their dynamics: ``forward_dynamics``, ``inverse_dynamics``, ``mass_matrix`` ... (all of them: ``dynamics``);
   distances of solids: ``distance``, ``closest_points``, ``distance_jacobian``;
-  derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; large batches: ``tiled_vmap``,
-  ``xla_options``;
+  derivatives by configuration: ``tangent_grad tangent_jacobian tangent_hessian``; a mask for optimizers: ``trainable``;
+  large batches: ``tiled_vmap``, ``xla_options``;
 - motion: ``simulate`` gives a ``Trajectory``, ``rollout`` is the pure function under it, ``controls`` drive a machine,
   ``actuators`` make joint forces of commands, ``sensors`` read it; ``simulate_adaptive`` with ``events``, and on any
   manifold ``lgsim.integrators.adaptive`` (extra ``adaptive``);

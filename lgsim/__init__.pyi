@@ -90,7 +90,10 @@ from lgsim.multibody import (
     tangent_grad,
     tangent_hessian,
     tangent_jacobian,
+    trainable,
 )
+from lgsim.programs.export import export
+from lgsim.programs.handlers import load_programs, save_programs
 from lgsim.simulation import (
     Automatic,
     StateHistory,
@@ -172,6 +175,7 @@ __all__ = [
     "distance_jacobian",
     "dynamics",
     "events",
+    "export",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "forward_kinematics",
@@ -188,6 +192,7 @@ __all__ = [
     "llvm_lowering",
     "load_actuators",
     "load_mjcf",
+    "load_programs",
     "load_sdf",
     "load_urdf",
     "loop_branches",
@@ -204,6 +209,7 @@ __all__ = [
     "quaternion",
     "reports",
     "rollout",
+    "save_programs",
     "scenarios",
     "se2",
     "se3",
@@ -221,6 +227,7 @@ __all__ = [
     "tangent_jacobian",
     "tiled_vmap",
     "torque_regressor",
+    "trainable",
     "velocity_of_momentum",
     "view",
     "with_stops",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
@@ -15,7 +14,7 @@ from lgsim.dynamics.passive_forces import beyond, coordinates, stop_energy
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
 from lgsim.spatial import Inertia, Motion
-from lgsim.xla import batch_last, fusion_barrier
+from lgsim.xla import batch_last, control_flow, fusion_barrier
 
 
 def kinetic_energy(
@@ -95,7 +94,7 @@ def _of_bodies(model: Model, q: Array, v: Array) -> Array:
     zero = jnp.zeros(m.batch, q.dtype)
     twice = zero if m.base is None else m.base.inertia.momentum(base).power(base)
     if m.a.shape[0]:
-        twice = jax.lax.scan(add, fusion_barrier(zero + twice), (m.inertias, rows))[0]
+        twice = control_flow.scan(add, fusion_barrier(zero + twice), (m.inertias, rows))[0]
     return 0.5 * twice
 
 

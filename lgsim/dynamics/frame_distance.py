@@ -13,7 +13,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ def frame_distance(
             shape.
         TypeError: dtypes differ, or are not float32 or float64.
     """
+    check_model(model)
     first, second = (_stacked(model, capsules) for capsules in _columns(pairs))
     poses = forward_kinematics(model, q)
     world = jnp.broadcast_to(jnp.eye(4, dtype=poses.dtype), (*poses.shape[:-3], 1, 4, 4))

@@ -14,7 +14,7 @@ from lgsim.dynamics import rows as row
 from lgsim.dynamics.factorization import assembled, diagonal, row_parts
 from lgsim.dynamics.kinematics import frame_index
 from lgsim.lie import se3
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 from lgsim.multibody.topology import WORLD
 
 
@@ -70,6 +70,7 @@ def tip_operator(model: Model, frame: str) -> Float[Array, "6 six_k"]:
 
     Source: Ploen and Park 1999, (9), (14): the frame stands for the paper's n + 1.
     """
+    check_model(model)
     tree = model.topology
     index = frame_index(tree, frame)
     body, pose = index, jnp.eye(4, dtype=model.dtype)

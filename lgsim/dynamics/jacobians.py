@@ -17,7 +17,7 @@ from lgsim.dynamics import rows as row
 from lgsim.dynamics import validation
 from lgsim.dynamics.kinematics import body_poses, frame_index, identity, world_poses
 from lgsim.dynamics.row_tree import full
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 from lgsim.multibody.topology import WORLD
 from lgsim.spatial import Mat, Transform, Vec
 from lgsim.xla import batch_last, fusion_barrier
@@ -55,6 +55,7 @@ def frame_jacobian(
     Source: Ploen and Park 1999, (11), column by column; Murray, Li and Sastry, A Mathematical Introduction to Robotic
     Manipulation, 1994, (3.54) and (3.55).
     """
+    check_model(model)
     core = _value(frame_index(model.topology, frame), reference)
     return validation.call(core, model, q=(q, "q"))
 
@@ -82,6 +83,7 @@ def frame_jacobian_rate(
         ValueError: an array has a wrong length, there is no such frame.
         TypeError: dtypes differ, or are not float32 or float64.
     """
+    check_model(model)
     core = _rate(frame_index(model.topology, frame), reference)
     return validation.call(lambda model, q, v: core(model, q, model.rate(q, v)), model, q=(q, "q"), v=(v, "v"))
 

@@ -15,7 +15,7 @@ analytical derivatives of rigid-body dynamics using spatial vector algebra, IEEE
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -137,7 +137,7 @@ def from_base(model: Model, rows: row.Rows, relative: Transform, fall: Motion, q
     return moved, Motion(turned @ fall.v, fall.w)
 
 
-def world_poses(order: Sweep, relative: Transform, batch: tuple[int, ...]) -> Transform:
+def world_poses(order: Sweep, relative: Transform, batch: tuple[Any, ...]) -> Transform:
     """The pose of every row in the frame of the roots."""
 
     def step(parent: Transform, T: Transform) -> tuple[Transform, Transform]:

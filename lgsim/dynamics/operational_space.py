@@ -17,7 +17,7 @@ from lgsim.dynamics.inverse_mass import solve_mass_matrix
 from lgsim.dynamics.jacobians import frame_jacobian, frame_jacobian_rate
 from lgsim.dynamics.kinematics import frame_index
 from lgsim.multibody.loops.refusal import refuse_loops
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 
 
 class OperationalSpace(NamedTuple):
@@ -52,8 +52,7 @@ def operational_space(
     Source: Khatib, A unified approach for motion and force control of robot manipulators: the operational space
     formulation, IEEE Journal on Robotics and Automation 3(1), 1987, with Ploen and Park 1999, Proposition 2, for M^-1.
     """
-    if not isinstance(model, Model):
-        return validation.call(_core(0), model, q=(q, "q"), v=(v, "v"))
+    check_model(model)
     refuse_loops(
         model.topology,
         "operational_space",

@@ -20,6 +20,7 @@ from lgsim.dynamics.rows import Screw, Turn
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.spatial import Force, Inertia, Mat, Motion, Transform, Vec, to_child
+from lgsim.xla import control_flow
 
 BASE = 6
 """Degrees of freedom of a base that moves freely; it is solved apart from the rows."""
@@ -46,7 +47,7 @@ class Machine(NamedTuple):
     """Of all rows, those of the base included."""
 
     @property
-    def batch(self) -> tuple[int, ...]:
+    def batch(self) -> tuple[Any, ...]:
         """The batch axes."""
         return self.poses.p.x.shape[1:]
 
@@ -156,7 +157,7 @@ class Sweep:
         self.parents = np.where(parents < 0, self.length, parents)
         self.is_chain = bool(np.all(parents == np.arange(self.length) - 1))
 
-    def outward(self, step: Step, root: Any, xs: Any, batch: tuple[int, ...]) -> Any:
+    def outward(self, step: Step, root: Any, xs: Any, batch: tuple[Any, ...]) -> Any:
         """The results of ``value, result = step(parent's value, x)``, of which the roots see ``root``."""
         if not self.length:
             return self._nothing(step, root, xs)
@@ -169,9 +170,9 @@ class Sweep:
             return _set(values, i, value), result
 
         places = jax.tree.map(lambda r: self._places(r, batch).at[self.length].set(r), root)
-        return jax.lax.scan(one, places, (np.arange(self.length), self.parents, xs))[1]
+        return control_flow.scan(one, places, (np.arange(self.length), self.parents, xs))[1]
 
-    def inward(self, step: Step, zero: Any, xs: Any, batch: tuple[int, ...]) -> tuple[Any, Any]:
+    def inward(self, step: Step, zero: Any, xs: Any, batch: tuple[Any, ...]) -> tuple[Any, Any]:
         """(sum over the roots, results) of ``value, result = step(sum of the children's values, x)``."""
         if not self.length:
             return jax.tree.map(lambda z: _full(z, batch), zero), self._nothing(step, zero, xs)
@@ -184,7 +185,7 @@ class Sweep:
             return jax.tree.map(lambda s, v: s.at[parent].add(v), sums, value), result
 
         places = jax.tree.map(lambda z: self._places(z, batch), zero)
-        sums, results = jax.lax.scan(one, places, (np.arange(self.length), self.parents, xs), reverse=True)
+        sums, results = control_flow.scan(one, places, (np.arange(self.length), self.parents, xs), reverse=True)
         return _get(sums, self.length), results
 
     def down(self, values: Any) -> Any:
@@ -194,7 +195,7 @@ class Sweep:
             return jax.tree.map(lambda c: c.at[i].add(c[parents[i]]), x)
 
         parents = jnp.asarray(self.parents)
-        return self._with_world(lambda first, x: jax.lax.fori_loop(first, self.length, add, x), values)
+        return self._with_world(lambda first, x: control_flow.fori_loop(first, self.length, add, x), values)
 
     def up(self, values: Any) -> Any:
         """For each row the sum over the rows that it carries and itself, of components (rows, *batch)."""
@@ -204,7 +205,7 @@ class Sweep:
             return jax.tree.map(lambda c: c.at[parents[i]].add(c[i]), x)
 
         parents = jnp.asarray(self.parents)
-        return self._with_world(lambda first, x: jax.lax.fori_loop(1, self.length + 1 - first, add, x), values)
+        return self._with_world(lambda first, x: control_flow.fori_loop(1, self.length + 1 - first, add, x), values)
 
     def _with_world(self, f: Callable[[int, Any], Any], values: Any) -> Any:
         """``f(first row that hangs on another, values)``; a row of zeros for the world where it carries several."""
@@ -213,12 +214,12 @@ class Sweep:
         wide = jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])]), values)
         return jax.tree.map(lambda x: x[:-1], f(0, wide))
 
-    def _neighbor(self, step: Step, start: Any, xs: Any, batch: tuple[int, ...], reverse: bool) -> tuple[Any, Any]:
+    def _neighbor(self, step: Step, start: Any, xs: Any, batch: tuple[Any, ...], reverse: bool) -> tuple[Any, Any]:
         def one(value: Any, x: Any) -> tuple[Any, Any]:
             value, result = step(value, x)
             return jax.tree.map(lambda v: _full(v, batch), value), result
 
-        return jax.lax.scan(one, jax.tree.map(lambda s: _full(s, batch), start), xs, reverse=reverse)
+        return control_flow.scan(one, jax.tree.map(lambda s: _full(s, batch), start), xs, reverse=reverse)
 
     def _nothing(self, step: Step, start: Any, xs: Any) -> Any:
         """No rows: results of length zero. A loop of no turns has no place in a native function."""
@@ -226,16 +227,16 @@ class Sweep:
         result = jax.eval_shape(step, start, first)[1]
         return jax.tree.map(lambda r: jnp.zeros((0, *r.shape), r.dtype), result)
 
-    def _places(self, like: Any, batch: tuple[int, ...]) -> jax.Array:
+    def _places(self, like: Any, batch: tuple[Any, ...]) -> jax.Array:
         return jnp.zeros((self.length + 1, *_full_shape(like, batch)), like.dtype)
 
 
-def _full_shape(x: Any, batch: tuple[int, ...]) -> tuple[int, ...]:
+def _full_shape(x: Any, batch: tuple[Any, ...]) -> tuple[Any, ...]:
     """Own axes of a value, then the batch."""
     return (*x.shape[: max(x.ndim - len(batch), 0)], *batch)
 
 
-def _full(x: Any, batch: tuple[int, ...]) -> Any:
+def _full(x: Any, batch: tuple[Any, ...]) -> Any:
     return jnp.broadcast_to(x, _full_shape(x, batch))
 
 

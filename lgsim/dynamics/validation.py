@@ -7,8 +7,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 from lgsim.support import check
 
 _MEANS = {"q": "nq", "v": "nv"}
@@ -17,22 +18,20 @@ _MEANS = {"q": "nq", "v": "nv"}
 def call(core: Callable[..., Any], model: Model, **named: tuple[Any, str]) -> Any:
     """``core(model, *arrays)`` over the leading axes that the arrays share.
 
-    ``named`` gives for each array its value and its kind: "q" (nq,), "v" (nv,), "wrenches" (bodies, 6). An array may be
-    None.
+    ``named`` gives for each array its value and its kind: "q" (nq,), "v" (nv,), "wrenches" (bodies, 6), which may be
+    None. Python numbers take the model's dtype.
 
     Raises:
-        TypeError: the model is no ``Model``, an array is not of its dtype.
+        TypeError: the model is no ``Model`` of one dtype, an array is not of that dtype.
         ValueError: an array has a wrong length, or leading axes do not broadcast.
     """
-    if not isinstance(model, Model):
-        raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
+    check_model(model)
     own = {"q": (model.nq,), "v": (model.nv,), "wrenches": (model.topology.bodies, 6)}
-    given = {name: (value, kind) for name, (value, kind) in named.items() if value is not None}
-    for name, (value, kind) in given.items():
-        _length(model, name, value, kind, own[kind])
-    arrays = dict(
-        zip(given, check.arguments(**{n: (value, own[kind]) for n, (value, kind) in given.items()}), strict=True)
-    )
+    given = {name: (value, kind) for name, (value, kind) in named.items() if value is not None or kind in _MEANS}
+    floats = {
+        name: (_floating(model, name, value, kind, own[kind]), own[kind]) for name, (value, kind) in given.items()
+    }
+    arrays = dict(zip(given, check.arguments(**floats), strict=True))
     for name, array in arrays.items():
         if array.dtype != model.dtype:
             raise TypeError(
@@ -51,15 +50,23 @@ def call(core: Callable[..., Any], model: Model, **named: tuple[Any, str]) -> An
         return mapped(model, *full)
 
 
-def _length(model: Model, name: str, value: Any, kind: str, own: tuple[int, ...]) -> None:
+def _floating(model: Model, name: str, value: Any, kind: str, own: tuple[int, ...]) -> Array:
+    try:
+        return check.floating(name, value, *own, dtype=model.dtype)
+    except ValueError:
+        if kind in _MEANS and model.nq != model.nv:
+            _length(model, name, check.floating(name, value, dtype=model.dtype).shape, kind)
+        raise
+
+
+def _length(model: Model, name: str, shape: tuple[int, ...], kind: str) -> None:
     """A hint where q is as long as v or the reverse: which joint makes the difference."""
-    shape: tuple[int, ...] = jnp.shape(value)
-    other = {"q": model.nv, "v": model.nq}.get(kind)
-    if model.nq != model.nv and shape and shape[-1] == other and kind in _MEANS:
+    own, other = (model.nq, model.nv) if kind == "q" else (model.nv, model.nq)
+    if shape and shape[-1] == other:
         tree = model.topology
         joint = next(i for i, j in enumerate(tree.joints) if j.nq != j.nv)
         raise ValueError(
-            f"{name}: expected shape (..., {own[0]}), that is {_MEANS[kind]}, got {shape}; nq = {model.nq} and nv ="
+            f"{name}: expected shape (..., {own}), that is {_MEANS[kind]}, got {shape}; nq = {model.nq} and nv ="
             f" {model.nv} differ because the joint {tree.joint_names[joint]!r} ({type(tree.joints[joint]).__name__})"
             f" has {tree.joints[joint].nq} coordinates and {tree.joints[joint].nv} velocities"
         )

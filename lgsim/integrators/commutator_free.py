@@ -18,6 +18,7 @@ from lgsim.integrators.group_words import Exponentials
 from lgsim.integrators.method import Field, Method
 from lgsim.integrators.tableau import CommutatorFreeTableau
 from lgsim.lie.action import Action, Point
+from lgsim.xla import control_flow
 
 Vector = Float[Array, " algebra"]
 Slope = Callable[[Point, Float[Array, ""]], Vector]
@@ -99,7 +100,7 @@ class CommutatorFree(Method):
         points = jax.tree.map(lambda a: jnp.zeros((count, *a.shape), a.dtype), y)
         bases = jnp.asarray([word.base for word in words])
         steps = (jnp.arange(count), jnp.asarray(tableau.c, dtype), rows, bases)
-        (y1, points, slopes), _ = jax.lax.scan(stage, (y, points, jnp.zeros((count, action.dim), dtype)), steps)
+        (y1, points, slopes), _ = control_flow.scan(stage, (y, points, jnp.zeros((count, action.dim), dtype)), steps)
         each = [slopes[i] for i in range(count)]
         for row in tableau.update.rows[1:]:
             y1 = action.move(_combine(row, each), y1)
@@ -123,12 +124,12 @@ class CommutatorFree(Method):
         def exponential(carry: ExponentialCarry, entry: ExponentialEntry) -> tuple[ExponentialCarry, None]:
             point, slopes = carry
             begins, index, node, row = entry
-            slopes = jax.lax.cond(begins, lambda: slopes.at[index].set(slope(point, node)), lambda: slopes)
+            slopes = control_flow.cond(begins, lambda: slopes.at[index].set(slope(point, node)), lambda: slopes)
             start = jax.tree.map(lambda a, b: jnp.where(begins, a, b), y, point)
             return (action.move(jnp.sum(row[:, None] * slopes, axis=0), start), slopes), None
 
         each = (jnp.asarray(first), jnp.asarray(index), jnp.asarray(node, dtype), jnp.asarray(rows, dtype))
-        (y1, _), _ = jax.lax.scan(exponential, (y, jnp.zeros((count, action.dim), dtype)), each)
+        (y1, _), _ = control_flow.scan(exponential, (y, jnp.zeros((count, action.dim), dtype)), each)
         return y1
 
 

@@ -26,6 +26,7 @@ from lgsim.lie.action import Action, Coadjoint, LeftTranslation, Point, Product,
 from lgsim.lie.group import SE3, ArrayGroup, Element, Euclidean, LieGroup, join, split
 from lgsim.lie.power import Power
 from lgsim.lie.product import Product as GroupProduct
+from lgsim.xla import control_flow
 
 Vector = Float[Array, " algebra"]
 Matrix = Float[Array, "algebra algebra"]
@@ -139,7 +140,7 @@ def second_kind_map(action: Action) -> CoordinateMap:
         return action.move(u, point), None
 
     def move(sigma: Vector, y: Point) -> Point:
-        return jax.lax.scan(apply_factor, y, jnp.diag(sigma), reverse=True)[0]
+        return control_flow.scan(apply_factor, y, jnp.diag(sigma), reverse=True)[0]
 
     def adjoint(u: Vector) -> Matrix:
         """Ad_exp(u) = dexp_u dexpinv_(-u), with the inverse of dexp as all that an action gives."""
@@ -153,7 +154,7 @@ def second_kind_map(action: Action) -> CoordinateMap:
 
     def inverse_differential(sigma: Vector, xi: Vector) -> Vector:
         basis = jnp.eye(action.dim, dtype=sigma.dtype)
-        _, columns = jax.lax.scan(next_column, basis, (jax.vmap(adjoint)(jnp.diag(sigma)), basis))
+        _, columns = control_flow.scan(next_column, basis, (jax.vmap(adjoint)(jnp.diag(sigma)), basis))
         return jnp.linalg.solve(columns.T, xi)
 
     return CoordinateMap(move, inverse_differential)

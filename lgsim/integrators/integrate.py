@@ -21,12 +21,22 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int, PyTree, Shaped
 
-from lgsim.integrators.method import Field, Method, Number, count, scalar, state
+from lgsim.integrators.method import Field, Method, Number, scalar, state
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
-from lgsim.xla import compiled, save_marked_values, straight_line, straight_line_loop
+from lgsim.support import check
+from lgsim.xla import (
+    compiled,
+    control_flow,
+    export_codes,
+    export_module,
+    save_marked_values,
+    straight_line,
+    straight_line_loop,
+)
 
 
+@export_codes("lgsim.RESULTS")
 class RESULTS(eqx.Enumeration):
     """How an integration ended; the text says what to do."""
 
@@ -41,6 +51,7 @@ class RESULTS(eqx.Enumeration):
     )
 
 
+@export_module("lgsim.Solution")
 class Solution(eqx.Module):
     """The states that ``integrate`` saved, and how the integration ended.
 
@@ -119,8 +130,8 @@ def integrate(
         )
     method.check(action)
     y0, dtype = state(y0)
-    steps = count("steps", steps)
-    save_every = count("save_every", save_every)
+    steps = check.count("steps", steps)
+    save_every = check.count("save_every", save_every)
     if steps % save_every:
         raise ValueError(f"save_every: expected a divisor of steps = {steps}, got {save_every}")
     dt, t0 = scalar("dt", dt, dtype), scalar("t0", t0, dtype)
@@ -247,7 +258,7 @@ class FirstSteps(eqx.Module):
             carry, output = body(state[0], k)
             return carry, jax.tree.map(lambda rows, row: rows.at[k].set(row), state[1], output)
 
-        return jax.lax.fori_loop(jnp.zeros((), int), jnp.minimum(self.count, length), step, (carry, outputs))
+        return control_flow.fori_loop(jnp.zeros((), int), jnp.minimum(self.count, length), step, (carry, outputs))
 
 
 Checkpoint = str | int | FirstSteps | None
@@ -288,7 +299,7 @@ def store_all(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Car
     Returns:
         The last carry and the outputs, each with the leading axis ``length``.
     """
-    return jax.lax.scan(body, carry, jnp.arange(length))
+    return control_flow.scan(body, carry, jnp.arange(length))
 
 
 def store_steps(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
@@ -297,7 +308,7 @@ def store_steps(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[C
     What the field marks with ``save_in_checkpoint`` is kept as well and not evaluated again. Arguments and result are
     those of ``store_all``.
     """
-    return jax.lax.scan(_remat_step(body), carry, jnp.arange(length))
+    return control_flow.scan(_remat_step(body), carry, jnp.arange(length))
 
 
 @dataclass(frozen=True)
@@ -341,13 +352,13 @@ def _nest(body: Body[Carry, Output], carry: Carry, length: int, factors: list[in
 
 def _level(inner: Body[Carry, Output], count: int, stride: int, carry: Carry, start: Index) -> tuple[Carry, Output]:
     """One scan of the nest: ``inner`` at the indices start, start + stride, ..."""
-    return jax.lax.scan(lambda c, i: inner(c, start + i * stride), carry, jnp.arange(count))
+    return control_flow.scan(lambda c, i: inner(c, start + i * stride), carry, jnp.arange(count))
 
 
 def _skip_beyond(body: Body[Carry, Output], length: int, carry: Carry, index: Index) -> tuple[Carry, Output]:
     """``body`` at indices below the length; beyond it the carry as it is and an output of zeros."""
     outputs = jax.eval_shape(body, carry, index)[1]
-    return jax.lax.cond(
+    return control_flow.cond(
         index < length,
         body,
         lambda c, _: (c, jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), outputs)),

@@ -28,6 +28,7 @@ from lgsim.integrators.coordinates import EXPONENTIAL
 from lgsim.integrators.method import Field, Method
 from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau
 from lgsim.lie.action import Action, Point
+from lgsim.xla import control_flow
 
 Vector = Float[Array, " algebra"]
 
@@ -131,7 +132,7 @@ class LinearlyImplicit(Method):
 
         u = jnp.zeros((count, action.dim), dtype).at[0].set(first)
         rows = (jnp.arange(1, count), a[1:], c[1:], nodes[1:], slopes[1:])
-        u, _ = jax.lax.scan(stage, u, rows)
+        u, _ = control_flow.scan(stage, u, rows)
         sigma = jnp.sum(jnp.asarray(tableau.m, dtype)[:, None] * u, axis=0)
         y1 = EXPONENTIAL.move(action, sigma, y)
         if tableau.m_embedded is None:

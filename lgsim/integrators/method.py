@@ -3,7 +3,6 @@ arguments that all integrations share.
 """
 
 import math
-import operator
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -202,30 +201,14 @@ def state(y0: Point) -> tuple[Point, jnp.dtype]:
     return jax.tree.unflatten(structure, strong), strong[0].dtype
 
 
-def count(name: str, value: int) -> int:
-    """``value`` as an integer of at least 1, the argument that errors call ``name``.
-
-    Raises:
-        TypeError: it is no integer that is known before compilation.
-        ValueError: it is less than 1.
-    """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name}: expected an integer known before compilation, got {type(value).__name__}") from None
-    if number < 1:
-        raise ValueError(f"{name}: expected at least 1, got {number}")
-    return number
-
-
 def scalar(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
     """``value`` as one number of the dtype, the argument that errors call ``name``.
 
     Raises:
+        TypeError: it is no number.
         ValueError: it is not a single number, or it is known and not finite.
     """
-    if jnp.shape(value) != ():
-        raise ValueError(f"{name}: expected a single number, got shape {jnp.shape(value)}")
+    check.number(name, value)
     if not isinstance(value, Tracer) and not math.isfinite(float(value)):
         raise ValueError(f"{name}: expected a finite number, got {float(value)}")
     return jnp.asarray(value).astype(dtype)

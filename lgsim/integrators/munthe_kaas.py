@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int
@@ -22,7 +21,7 @@ from lgsim.integrators.coordinates import EXPONENTIAL, Coordinates
 from lgsim.integrators.method import Field, Method
 from lgsim.integrators.tableau import ButcherTableau
 from lgsim.lie.action import Action, Point
-from lgsim.xla import traced_platform
+from lgsim.xla import control_flow, traced_platform
 
 Vector = Float[Array, " algebra"]
 StageCarry = tuple[Vector, Point, Float[Array, "stages algebra"]]
@@ -133,7 +132,7 @@ class MuntheKaas(Method):
             if not skips:
                 return correction(action, sigma, k)
             # in the first stage sigma is zero, where the correction is the identity
-            return jax.lax.cond(index > 0, lambda: correction(action, sigma, k), lambda: k)
+            return control_flow.cond(index > 0, lambda: correction(action, sigma, k), lambda: k)
 
         def stage(carry: StageCarry, entry: StageEntry) -> tuple[StageCarry, None]:
             sigma, point, slopes = carry
@@ -144,7 +143,7 @@ class MuntheKaas(Method):
             return (sigma, coordinates.move(action, sigma, y), slopes), None
 
         start = (jnp.zeros(action.dim, dtype), y, jnp.zeros((count, action.dim), dtype))
-        (_, y1, slopes), _ = jax.lax.scan(stage, start, (jnp.arange(count), jnp.asarray(tableau.c, dtype), rows))
+        (_, y1, slopes), _ = control_flow.scan(stage, start, (jnp.arange(count), jnp.asarray(tableau.c, dtype), rows))
         if tableau.b_embedded is None:
             return y1, None
         gap = [b - e for b, e in zip(tableau.b, tableau.b_embedded, strict=True)]

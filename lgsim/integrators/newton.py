@@ -18,6 +18,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from lgsim.lie.action import Point
+from lgsim.xla import control_flow
 
 
 class Newton(eqx.Module):
@@ -75,7 +76,7 @@ class Newton(eqx.Module):
                 change = jnp.linalg.solve(jacobian, value)
                 return x - change, jnp.max(jnp.abs(value if monitored is None else change[:monitored]))
 
-            x, gaps = jax.lax.scan(step, start, None, length=self.iterations)
+            x, gaps = control_flow.scan(step, start, None, length=self.iterations)
             return x, gaps[-1]
 
         def tangent_solve(linear: Callable[[Array], Array], right: Array) -> Array:

@@ -15,6 +15,7 @@ from lgsim.integrators.method import Field, Method, Number, state
 from lgsim.integrators.step_error import Scale, StepError, Timeline, estimate, parting_rate, verdict
 from lgsim.integrators.step_grids import compare
 from lgsim.lie.action import Action, Point
+from lgsim.support import check
 
 CHUNK = 512
 """Steps of a compiled program, about."""
@@ -64,6 +65,7 @@ def solution_error(
     y0, dtype = state(jax.tree.map(lambda x: x[0], solution.ys))
     states = jax.tree.map(np.asarray, solution.ys)
     h, t0 = float(dt), float(solution.ts[0])
+    save_every = check.count("save_every", save_every)
     line = Timeline.even(nodes, save_every, abs(h))
     count = save_every * min(nodes, max(1, CHUNK // save_every))
     between = jax.jit(jax.vmap(action.difference))

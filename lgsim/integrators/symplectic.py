@@ -33,6 +33,7 @@ from lgsim.lie.action import Action, Coadjoint, LeftTranslation, Point, Product
 from lgsim.lie.group import split
 from lgsim.lie.power import Power
 from lgsim.lie.product import Cotangent
+from lgsim.xla import control_flow
 
 Vector = Float[Array, " algebra"]
 Scalar = Float[Array, ""]
@@ -227,7 +228,7 @@ class Symplectic(ImplicitMethod):
         if len(self.tableau.substeps) == 1:
             y1, gap = substep(y, (thetas[0], fractions[0], offsets[0]))
             return y1, None, gap
-        y1, gaps = jax.lax.scan(substep, y, (thetas, fractions, offsets))
+        y1, gaps = control_flow.scan(substep, y, (thetas, fractions, offsets))
         return y1, None, jnp.max(gaps)
 
 

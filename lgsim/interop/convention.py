@@ -78,9 +78,9 @@ class Convention:
 
     def q_from(self, model: Model, q: ArrayLike, order: Sequence[str] | None = None) -> Float[Array, "*batch nq"]:
         """The q of lgsim of the tool's configuration q."""
-        dtype = jnp.asarray(q).dtype
-        parts = self._joints(model, order, dtype)
-        x = check.floating("q", q, parts[-1].q_theirs.stop if parts else 0)
+        x = check.floating("q", q)
+        parts = self._joints(model, order, x.dtype)
+        x = check.floating("q", x, parts[-1].q_theirs.stop if parts else 0)
         found = {p.source: p.form.q_from(p.placement, x[..., p.q_theirs]) for p in parts if p.is_source}
         return _concatenate(x, [found[source] for source in sorted(found)])
 

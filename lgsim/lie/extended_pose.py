@@ -56,8 +56,7 @@ class ExtendedPoses(Semidirect):
     def __check_init__(self) -> None:
         if self.base not in (SO3, UnitQuaternion):
             raise TypeError(f"base: expected the rotations SO3 or UnitQuaternion, got {self.base!r}")
-        if self.count < 1:
-            raise ValueError(f"count: expected at least 1, got {self.count}")
+        check.count("count", self.count)
 
     def __repr__(self) -> str:
         return f"ExtendedPoses({self.base!r}, {self.count})"

@@ -144,7 +144,7 @@ class LieGroup(eqx.Module):
         u, s = check.arguments(u=(u, (self.dim,)), s=(jnp.asarray(s, u.dtype), ()))
         return self.compose(g, self.exp(u * s[..., None]))
 
-    def batch_of(self, g: Element) -> tuple[int, ...]:
+    def batch_of(self, g: Element) -> tuple[Any, ...]:
         """The leading axes of an element."""
         leaf = jax.tree.leaves(g)[0]
         rank = len(_first_shape(self.shapes))

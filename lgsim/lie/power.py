@@ -9,6 +9,7 @@ import jax
 from jax import Array
 
 from lgsim.lie.action import Action, Point
+from lgsim.support import check
 
 
 class Power(Action):
@@ -28,8 +29,7 @@ class Power(Action):
     def __check_init__(self) -> None:
         if not isinstance(self.action, Action):
             raise TypeError(f"action: expected an action, got {type(self.action).__name__}")
-        if self.count < 1:
-            raise ValueError(f"count: expected at least 1, got {self.count}")
+        check.count("count", self.count)
 
     def rows(self, xi: Array, name: str = "xi") -> Array:
         """The algebra vectors of the parts, (..., count, dim of one); errors call the argument ``name``."""

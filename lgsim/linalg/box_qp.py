@@ -13,7 +13,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from lgsim.linalg import dense
-from lgsim.xla import batch_last
+from lgsim.xla import batch_last, control_flow
 
 SolveFree = Callable[[Array, Array, Array], Array]
 """``solve(H, rhs, free)``: ``H_ff^-1 rhs_f`` in the free rows f of rhs (m, *batch), zero in the others."""
@@ -49,11 +49,11 @@ def box_minimum(
 
     # loops instead of products of matrices, which in a batch call a library for each problem
     def slope_at(u: Array) -> Array:
-        return jax.lax.fori_loop(0, len(g), lambda j, sum: sum + H[:, j] * u[j][None], g)
+        return control_flow.fori_loop(0, len(g), lambda j, sum: sum + H[:, j] * u[j][None], g)
 
     def value(u: Array) -> Array:
         terms = u * (slope_at(u) + g)
-        return jax.lax.fori_loop(0, len(g), lambda j, sum: sum + terms[j] / 2, jnp.zeros_like(g[0]))
+        return control_flow.fori_loop(0, len(g), lambda j, sum: sum + terms[j] / 2, jnp.zeros_like(g[0]))
 
     def free_at(u: Array, slope: Array) -> Array:
         return ~(((u <= lower) & (slope > 0)) | ((u >= upper) & (slope < 0)))
@@ -77,7 +77,7 @@ def box_minimum(
 
         one = jnp.ones_like(now)
         first = (one, jnp.zeros(now.shape, int), too_long(one))
-        length, halved, _ = jax.lax.while_loop(lambda s: jnp.any(s[2]), shorten, first)
+        length, halved, _ = control_flow.while_loop(lambda s: jnp.any(s[2]), shorten, first)
         trial = jnp.clip(u + length[None] * direction, lower, upper)
         found = halved < HALVINGS
         moved = jnp.where((going & found)[None], trial, u)
@@ -87,7 +87,7 @@ def box_minimum(
 
     start = jnp.clip(jnp.zeros_like(g), lower, upper)
     everywhere = jnp.ones(g.shape[1:], bool)
-    u, _, _ = jax.lax.while_loop(
+    u, _, _ = control_flow.while_loop(
         lambda s: jnp.any(s[1]) & (s[2] < ITERATIONS), iterate, (start, everywhere, jnp.array(0))
     )
     return u, free_at(u, slope_at(u))
@@ -160,4 +160,4 @@ def _solve_free_cholesky(
 
 def _any(x: Bool[Array, "m *#batch"]) -> Bool[Array, "*#batch"]:
     """Whether an entry along the first axis is true."""
-    return jax.lax.fori_loop(0, len(x), lambda j, found: found | x[j], jnp.zeros_like(x[0]))
+    return control_flow.fori_loop(0, len(x), lambda j, found: found | x[j], jnp.zeros_like(x[0]))

@@ -21,7 +21,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.linalg import dense
-from lgsim.xla import batch_last
+from lgsim.xla import batch_last, control_flow
 from lgsim.xla.batching import change_along
 
 ITERATIONS = 30
@@ -108,7 +108,7 @@ def _search(p: ConeQP) -> ConeMinimum:
             lambda x, dx: x + length.reshape((1,) * (x.ndim - length.ndim) + length.shape) * dx, s, move
         )
 
-    end = jax.lax.fori_loop(0, ITERATIONS, step, start)
+    end = control_flow.fori_loop(0, ITERATIONS, step, start)
     return ConeMinimum(end.x, end.y, end.force)
 
 
@@ -161,7 +161,7 @@ def _room(x: Array, dx: Array) -> Float[Array, "*batch"]:
     """How far x may go along dx until one of its entries is zero."""
     falls = dx < 0
     ratio = jnp.where(falls, -x / jnp.where(falls, dx, -jnp.ones_like(dx)), jnp.inf)
-    least = jax.lax.fori_loop(1, len(x), lambda i, least: jnp.minimum(least, ratio[i]), ratio[0])
+    least = control_flow.fori_loop(1, len(x), lambda i, least: jnp.minimum(least, ratio[i]), ratio[0])
     return reduce(jnp.minimum, (least[i] for i in range(x.shape[1])))
 
 

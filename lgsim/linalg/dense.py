@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Num
 
-from lgsim.xla import batch_last, fusion_barrier, linear_last
+from lgsim.xla import batch_last, control_flow, fusion_barrier, linear_last
 
 Rows = TypeVar("Rows")
 Others = TypeVar("Others")
@@ -55,7 +55,7 @@ def summed(count: int, term: Callable[[Any], Array], start: Array) -> Array:
     def add(i: Any, total: Array) -> Array:
         return total + sum(term(i * step + j) for j in range(step))
 
-    total = jax.lax.fori_loop(0, loops, add, start)
+    total = control_flow.fori_loop(0, loops, add, start)
     return sum((term(k) for k in range(loops * step, count)), total)
 
 
@@ -97,8 +97,10 @@ def product(
 ) -> Float[Array, "n m *#batch"]:
     """``start + A B`` of two matrices; ``start`` is zero by default."""
     if start is None:
-        batch = jnp.broadcast_shapes(A.shape[2:], B.shape[2:])
-        start = jnp.zeros((A.shape[0], B.shape[1], *batch), B.dtype)
+        start = jnp.zeros((A.shape[0], B.shape[1], *(1,) * (A.ndim - 2)), B.dtype)
+    # a loop's carry has its full length from the first step
+    batch = jnp.broadcast_shapes(*(x.shape[2:] for x in (A, B, start)))
+    start = jnp.broadcast_to(start, (*start.shape[:2], *batch))
     return summed(A.shape[1], lambda k: A[:, k][:, None] * B[k][None], start)
 
 
@@ -107,7 +109,7 @@ def inverse(A: Float[Array, "n n *batch"]) -> Float[Array, "n n *batch"]:
 
     Source: Goodnight 1979, A tutorial on the SWEEP operator, The American Statistician 33.
     """
-    return -jax.lax.fori_loop(0, len(A), lambda k, A: _swept(A, k)[0], A)
+    return -control_flow.fori_loop(0, len(A), lambda k, A: _swept(A, k)[0], A)
 
 
 def inverse_if_definite(A: Float[Array, "n n *batch"]) -> tuple[Float[Array, "n n *batch"], Bool[Array, "*batch"]]:
@@ -121,7 +123,7 @@ def inverse_if_definite(A: Float[Array, "n n *batch"]) -> tuple[Float[Array, "n 
         A, pivot = _swept(A, k)
         return A, definite & (pivot > 0)
 
-    A, definite = jax.lax.fori_loop(0, len(A), sweep, (A, jnp.ones(A.shape[2:], bool)))
+    A, definite = control_flow.fori_loop(0, len(A), sweep, (A, jnp.ones(A.shape[2:], bool)))
     return -A, definite
 
 
@@ -161,7 +163,7 @@ def inverse_root(A: Float[Array, "n n *batch"]) -> Float[Array, "n n *batch"]:
         W = fusion_barrier(W - slopes[:, None] * W[k][None])
         return fusion_barrier(A - jnp.where(lower, column[:, None] * slopes[None], 0)), W
 
-    A, W = jax.lax.fori_loop(0, n, step, (A, eye))
+    A, W = control_flow.fori_loop(0, n, step, (A, eye))
     pivots = jnp.stack([A[i, i] for i in range(n)])
     return W * (1 / jnp.sqrt(pivots))[:, None]
 

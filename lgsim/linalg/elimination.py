@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.xla import fusion_barrier
+from lgsim.xla import control_flow, fusion_barrier
 
 Factors = Float[Array, "n n *batch"]
 """``A = U L`` with U upper, 1 on its diagonal, above L's lower triangle."""
@@ -33,7 +32,7 @@ def factor(A: Float[Array, "n n *batch"]) -> Factors:
         A = fusion_barrier(A - column[:, None] * row[None])
         return A.at[:, k].set(jnp.where(index < k, column, A[:, k]))
 
-    return jax.lax.fori_loop(0, n, eliminate, A)
+    return control_flow.fori_loop(0, n, eliminate, A)
 
 
 def solve(factors: Float[Array, "n n *#batch"], x: Float[Array, "n *#batch"]) -> Float[Array, "n *#batch"]:
@@ -50,4 +49,4 @@ def solve(factors: Float[Array, "n n *#batch"], x: Float[Array, "n *#batch"]) ->
         return fusion_barrier(jnp.where(index > k, x - factors[:, k] * entry[None], x).at[k].set(entry))
 
     x = jnp.broadcast_to(x, jnp.broadcast_shapes(x.shape, factors.shape[1:]))
-    return jax.lax.fori_loop(0, n, forward, jax.lax.fori_loop(0, n, backward, x))
+    return control_flow.fori_loop(0, n, forward, control_flow.fori_loop(0, n, backward, x))

@@ -18,6 +18,7 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim.linalg.box_qp import box_minimum
+from lgsim.xla import control_flow
 
 
 @runtime_checkable
@@ -345,7 +346,7 @@ class LevenbergMarquardt(NamedTuple):
 
     def find(self, x0: Float[Array, " p"], rest: PyTree = None) -> Solution:
         """The solution after all iterations from a point within the bounds."""
-        return self.end(jax.lax.while_loop(self.more, self.step, self.begin(x0, rest)))
+        return self.end(control_flow.while_loop(self.more, self.step, self.begin(x0, rest)))
 
     def begin(self, x0: Float[Array, " p"], rest: PyTree = None) -> State:
         """The state before the first iteration from a point within the bounds."""
@@ -389,7 +390,7 @@ class LevenbergMarquardt(NamedTuple):
         settled = self._promises_little(s.x, s.normal, scales, s.first) & ~starting
         lost = ~better & self.damping.exhausted(s.mu) & ~starting
         x, rest = jax.tree.map(lambda new, old: jnp.where(better & ~starting, new, old), (trial, there), (s.x, s.rest))
-        normal = jax.lax.cond(better | starting, self.normal, lambda *_: s.normal, x, rest)
+        normal = control_flow.cond(better | starting, self.normal, lambda *_: s.normal, x, rest)
         broken = starting & ~jnp.isfinite(normal.cost)
         result = self.results.where(lost & ~settled, self.results.stalled, s.result)
         at = jnp.where(starting, self.max_iterations, s.i)

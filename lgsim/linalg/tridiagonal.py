@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim.xla import control_flow
+
 
 def solve(diagonal: Float[Array, " n"], lower: Float[Array, " n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
     """The x with ``A x = b``, A symmetric, positive definite and tridiagonal: elimination without pivots, 9 n flops.
@@ -39,7 +41,7 @@ def solve(diagonal: Float[Array, " n"], lower: Float[Array, " n"], b: Float[Arra
             x = (left - high * x) / pivot
             return x, x
 
-        _, (pivots, left) = jax.lax.scan(down, (jnp.ones_like(b[0]), zero[0]), (diagonal, lower, b))
-        return jax.lax.scan(up, zero[0], (pivots, left, upper), reverse=True)[1]
+        _, (pivots, left) = control_flow.scan(down, (jnp.ones_like(b[0]), zero[0]), (diagonal, lower, b))
+        return control_flow.scan(up, zero[0], (pivots, left, upper), reverse=True)[1]
 
     return jax.lax.custom_linear_solve(product, b, eliminate, symmetric=True)

@@ -14,6 +14,7 @@ from jax.scipy.special import ndtri
 from jaxtyping import Float, Integer, UInt32
 
 from lgsim.support.packages import package
+from lgsim.xla import control_flow
 
 if TYPE_CHECKING:
     from scipy.stats import qmc
@@ -157,7 +158,7 @@ class LatinPoints(Points):
             fits = (carried == 1) | (rest >= n)
             return (quotient << one) | fits.astype(jnp.uint32), jnp.where(fits, rest - n, rest), below << one
 
-        return jax.lax.fori_loop(0, BITS, digit, (jnp.zeros_like(cell), cell, inside))[0]
+        return control_flow.fori_loop(0, BITS, digit, (jnp.zeros_like(cell), cell, inside))[0]
 
 
 def permute(i: UInt32[Array, ""], words: UInt32[Array, " rounds"], size: int) -> UInt32[Array, ""]:
@@ -176,14 +177,14 @@ def permute(i: UInt32[Array, ""], words: UInt32[Array, " rounds"], size: int) ->
             left, right = halves
             return right, (left ^ _hash(right ^ words[r])) & mask
 
-        left, right = jax.lax.fori_loop(0, words.shape[0], round_of, (x >> jnp.uint32(half), x & mask))
+        left, right = control_flow.fori_loop(0, words.shape[0], round_of, (x >> jnp.uint32(half), x & mask))
         return (left << jnp.uint32(half)) | right
 
     # beyond the size: on along the cycle, which comes back
     start = (jnp.ones((), bool), i)
-    return jax.lax.while_loop(lambda s: s[0] | (s[1] >= limit), lambda s: (jnp.zeros((), bool), encrypt(s[1])), start)[
-        1
-    ]
+    return control_flow.while_loop(
+        lambda s: s[0] | (s[1] >= limit), lambda s: (jnp.zeros((), bool), encrypt(s[1])), start
+    )[1]
 
 
 def _hash(x: UInt32[Array, ""]) -> UInt32[Array, ""]:

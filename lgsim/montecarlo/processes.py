@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -15,6 +14,8 @@ from lgsim.lie.group import norm
 from lgsim.montecarlo.distributions import Distribution, Numbers
 from lgsim.multibody.model import Model
 from lgsim.simulation.controls import FrameWrench
+from lgsim.support import check
+from lgsim.xla import control_flow
 
 
 class OrnsteinUhlenbeck(Distribution):
@@ -45,8 +46,7 @@ class OrnsteinUhlenbeck(Distribution):
             if not np.all(np.isfinite(found) & ((found >= 0) if name == "std" else (found > 0))):
                 least = "of at least" if name == "std" else "above"
                 raise ValueError(f"{name}: expected finite numbers {least} zero, got {value}")
-        if nodes < 1:
-            raise ValueError(f"nodes: expected at least 1, got {nodes}")
+        check.count("nodes", nodes)
 
     @property
     def dim(self) -> int:
@@ -71,7 +71,7 @@ class OrnsteinUhlenbeck(Distribution):
             moved = keep * x + fresh * shock
             return moved, moved
 
-        _, rest = jax.lax.scan(step, shocks[0], shocks[1:])
+        _, rest = control_flow.scan(step, shocks[0], shocks[1:])
         return self.std[None, :] * jnp.concatenate([shocks[:1], rest])
 
 

@@ -18,7 +18,7 @@ from lgsim.integrators.integrate import integrate
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.montecarlo.distributions import Numbers
-from lgsim.multibody.model import DRIVES, Model
+from lgsim.multibody.model import DRIVES, Model, check_model
 from lgsim.simulation import Trajectory, rollout
 from lgsim.simulation.actuated_control import actuated, given_commands, sampled_method
 from lgsim.simulation.equations_of_motion import (
@@ -35,9 +35,10 @@ from lgsim.simulation.methods import method_name
 from lgsim.simulation.motion_field import MOTION_FIELD
 from lgsim.simulation.rollout import StateHistory
 from lgsim.simulation.variational.machine_method import MachineMethod
+from lgsim.support import check as verify
 from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
-from lgsim.xla import compiled
+from lgsim.xla import compiled, control_flow
 
 _ROLLOUT_NUMBERS = ("q0", "v0", "tau0", "torques", "commands", "actuator_state", "control", "wrenches", "t0", "dt")
 _MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES, "mimic", "frames", "gravity", "loops",
@@ -126,19 +127,23 @@ class Rollout(eqx.Module):
         t0: float | Array = 0.0,
         save_every: int = 1,
     ) -> None:
-        q0, v0, tau0, commands, actuator_state = (
-            None if x is None else jnp.asarray(x) for x in (q0, v0, tau0, commands, actuator_state)
+        steps, save_every = verify.count("steps", steps), verify.count("save_every", save_every)
+        check_model(model)
+        given = {"q0": q0, "v0": v0, "torques": torques, "tau0": tau0, "commands": commands}
+        q0, v0, torques, tau0, commands, actuator_state = (
+            None if x is None else verify.floating(name, x, dtype=model.dtype)
+            for name, x in {**given, "actuator_state": actuator_state}.items()
         )
         self.actuators, self.control = actuators, control
         if actuators is not None or commands is not None:
-            given_commands(actuators, None if torques is None else jnp.asarray(torques), commands)
+            given_commands(actuators, torques, commands)
         state = initial_state(model, q0, v0, tau0, self._drive(model), actuator_state)
         if isinstance(method, MachineMethod):
             method.check_machine(model, state.size)
         self.model, self.steps, self.method, self.save_every = model, steps, method, save_every
         self.q0 = model.neutral() if q0 is None else q0
         self.v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
-        self.torques = None if torques is None else jnp.asarray(torques)
+        self.torques = torques
         self.dt, self.t0 = jnp.asarray(dt, model.dtype), jnp.asarray(t0, model.dtype)
         self.wrenches, self.tau0 = wrenches, tau0
         self.commands, self.actuator_state = commands, actuator_state
@@ -294,11 +299,11 @@ def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
         return j, solution.ys[-1]
 
     def interval(y: Array, j: Array) -> tuple[Array, Array]:
-        y = jax.lax.fori_loop(0, each, step, (j, y))[1]
+        y = control_flow.fori_loop(0, each, step, (j, y))[1]
         return y, y
 
     saved = jnp.arange(run.steps // run.save_every + 1, dtype=jnp.int32)
-    _, ys = jax.lax.scan(interval, y0, saved[:-1])
+    _, ys = control_flow.scan(interval, y0, saved[:-1])
     ys = jnp.concatenate([y0[None], ys])
     times = run.t0 + (run.save_every * saved).astype(run.dt.dtype) * run.dt
     return StateHistory(times, *split_state(run.model, ys), actuator_part(run.model, ys))

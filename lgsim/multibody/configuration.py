@@ -71,6 +71,12 @@ def difference(topology: Topology, q0: Array, q1: Array) -> Array:
     return by_group(topology, _difference, "v", q0=(q0, "q"), q1=(q1, "q"))
 
 
+def interpolate(topology: Topology, q0: Array, q1: Array, s: Array | float) -> Array:
+    """See ``Model.interpolate``."""
+    dv = difference(topology, q0, q1)
+    return retract(topology, q0, dv * check.floating("s", s, dtype=dv.dtype))
+
+
 def rate(topology: Topology, q: Array, v: Array) -> Array:
     """The time derivative of q at the velocity v, of a topology alone; ``Model.rate`` says more."""
     return _joined(topology, _rate, "q", _rows, q=(q, "q"), v=(v, "v"))

@@ -22,6 +22,7 @@ from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.loops import Coupling, Loop, loop_checks
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
 from lgsim.spatial import Transform, pack
+from lgsim.support import check
 
 BODIES = ("placements", "inertias", "mimic")
 ROWS = ("screws",)
@@ -311,7 +312,7 @@ def frame_of(model: Parts, name: str) -> tuple[int, Array]:
 
 def checked_array(what: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     """An array of that shape and type; finite, where it is known."""
-    array = jnp.asarray(value, dtype)
+    array = check.cast(what, value, dtype)
     if array.shape != shape:
         raise ModelError(f"{what}: expected shape {shape}, got {array.shape}")
     if not isinstance(array, Tracer) and not np.all(np.isfinite(array)):

@@ -1,6 +1,12 @@
 """What each degree of freedom of a joint has in numbers, and what they are where none are given."""
 
+from __future__ import annotations
+
 import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
 
 USUAL = {
     "armature": 0.0,
@@ -20,3 +26,20 @@ USUAL = {
     "stribeck_speed": 0.1,
 }
 """The numbers of a degree of freedom for which none are given."""
+
+DRIVES = tuple(USUAL)
+"""The columns of ``Model.drives``."""
+
+
+def stored(numbers: dict[str, Any]) -> dict[str, Any]:
+    """The named numbers as the arrays that hold them, of numpy where all are of numpy."""
+    left = dict(numbers)
+    # numpy compiles nothing
+    library = np if all(isinstance(x, np.ndarray) for x in numbers.values()) else jnp
+    if set(DRIVES) & set(left):
+        left["drives"] = library.stack([library.asarray(left.pop(name)) for name in DRIVES], axis=1)
+    if "axes" in left:
+        left["screws"] = library.concatenate(
+            [library.asarray(left.pop("axes")), library.asarray(left.pop("pitches"))[:, None]], axis=1
+        )
+    return left

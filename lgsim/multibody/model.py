@@ -10,7 +10,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.core import Tracer
 
@@ -18,16 +17,18 @@ from lgsim.multibody import configuration, edit, ring_cut
 from lgsim.multibody.contacts import plane, sizes
 from lgsim.multibody.contacts.contact_checks import check_rows, described
 from lgsim.multibody.geometry import solid_checks, solid_edits
-from lgsim.multibody.joint_numbers import USUAL
+from lgsim.multibody.joint_numbers import DRIVES, stored
 from lgsim.multibody.joint_slices import JointSlices
 from lgsim.multibody.loops import Coupling, Loop, Rod, loop_checks
-from lgsim.multibody.number_checks import check_numbers
+from lgsim.multibody.number_checks import check_numbers, check_types
 from lgsim.multibody.topology import RARE, ROOT, ModelError, Topology
+from lgsim.support import check
 from lgsim.support.messages import unknown_name
+from lgsim.support.value_equality import ValueEquality
 
 
-@dataclass(frozen=True)
-class Model:
+@dataclass(frozen=True, eq=False)
+class Model(ValueEquality):
     """A tree of rigid bodies. ``jax.grad``, ``jax.vmap`` and ``jax.jit`` work over it as over any array.
 
     The numbers are stored by kind, stacked over bodies, degrees of freedom or frames; n bodies, k rows (degrees of
@@ -74,7 +75,7 @@ class Model:
     @classmethod
     def of(cls, topology: Topology, **numbers: Any) -> Model:
         """A model of all its numbers by name: those of the arrays or of what they hold."""
-        return cls(topology, **_stored(numbers))
+        return cls(topology, **stored(numbers))
 
     @property
     def axes(self) -> Array:
@@ -326,7 +327,7 @@ class Model:
                 negative damper or mass, a placement that is no pose, an axis of zero.
         """
         if "topology" in numbers:
-            return replace(self, **_stored(numbers))
+            return replace(self, **stored(numbers))
         parts = [name for part in _PARTS for name in part]
         for name in numbers:
             if name not in (*_NUMBERS, *parts):
@@ -352,7 +353,7 @@ class Model:
         for names in _PARTS:
             if set(names) & set(given):
                 given = {name: getattr(self, name) for name in names} | given
-        return replace(self, topology=tree, **_stored(given))
+        return replace(self, topology=tree, **stored(given))
 
     def _fitting(self, name: str, value: Any) -> Array:
         """A number of the model's dtype in the shape of the one that it replaces, or with axes for ``jax.vmap``."""
@@ -366,7 +367,7 @@ class Model:
             raise ModelError("heights: no contact of the model is with a height field; see lgsim.contacts.height_field")
         if name in solid_checks.LEAVES and getattr(self, name) is None:
             raise ModelError(f"{name}: the model has no such solids, whose numbers they are; see Model.add_solid")
-        array, own = jnp.asarray(value, self.dtype), getattr(self, name).shape
+        array, own = check.cast(name, value, self.dtype), getattr(self, name).shape
         single, whole = name in (*DRIVES, "pitches"), name in _NUMBERS
         if array.ndim == 0 and single:
             return jnp.broadcast_to(array, own)
@@ -392,7 +393,7 @@ class Model:
 
     def interpolate(self, q0: Array, q1: Array, s: Array | float) -> Array:
         """The configuration at s in [0, 1] on the shortest way: ``retract(q0, s difference(q0, q1))``."""
-        return configuration.retract(self.topology, q0, configuration.difference(self.topology, q0, q1) * s)
+        return configuration.interpolate(self.topology, q0, q1, s)
 
     def rate(self, q: Array, v: Array) -> Array:
         """``dq/dt`` (..., nq) at velocity v (..., nv)."""
@@ -572,27 +573,25 @@ class Model:
         return _model(edit.add_payload(self._parts, frame, parameters))
 
 
-DRIVES = tuple(USUAL)
-"""The columns of ``Model.drives``."""
-
 _PARTS = (("axes", "pitches"), DRIVES)
 _NUMBERS = [name for name in Model.__dataclass_fields__ if name != "topology"]
 jax.tree_util.register_dataclass(Model, data_fields=_NUMBERS, meta_fields=["topology"])
 
 
-def _stored(numbers: dict[str, Any]) -> dict[str, Any]:
-    """The named numbers as the arrays that hold them, of numpy where all are of numpy."""
-    left = dict(numbers)
-    # numpy compiles nothing
-    library = np if all(isinstance(x, np.ndarray) for x in numbers.values()) else jnp
-    if set(DRIVES) & set(left):
-        left["drives"] = library.stack([library.asarray(left.pop(name)) for name in DRIVES], axis=1)
-    if "axes" in left:
-        left["screws"] = library.concatenate(
-            [library.asarray(left.pop("axes")), library.asarray(left.pop("pitches"))[:, None]], axis=1
-        )
-    return left
-
-
 def _model(parts: edit.Parts) -> Model:
     return Model(parts.topology, **parts.numbers)
+
+
+def check_model(model: object) -> None:
+    """Check that an argument is a model whose numbers are of one type; of what JAX traces too, and at little cost.
+
+    Raises:
+        TypeError: it is no ``Model``, or its floats are of several types.
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
+    dtype = getattr(model.inertias, "dtype", None)
+    # float32 and float64 are one object each, so that mostly no types are compared; numpy takes None for float64
+    known = dtype is not None and dtype in check.FLOATS
+    if not known or any(getattr(getattr(model, name), "dtype", dtype) is not dtype for name in _NUMBERS):
+        check_types({name: getattr(model, name) for name in _NUMBERS})

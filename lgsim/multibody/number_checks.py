@@ -5,16 +5,20 @@ Checked where values are known; what JAX traces passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jax.dtypes import float0
 from jaxtyping import Float
 
 from lgsim.multibody.contacts.sizes import height_slices
 from lgsim.multibody.topology import ModelError, Topology
+from lgsim.support.check import FLOATS
 
 NOT_NEGATIVE = ("armature", "damping", "friction", "limit_stiffness", "limit_damping", "actuator_time")
 """Finite numbers of degrees of freedom that are zero or more."""
@@ -170,3 +174,31 @@ def _owner(tree: Topology, name: str, at: tuple[int, ...]) -> str:
 def _shown(value: Any) -> str:
     """Numbers in a message, in one line."""
     return f"{value:g}" if np.ndim(value) == 0 else " ".join(np.array2string(value, precision=4).split())
+
+
+def check_types(numbers: Mapping[str, Any]) -> None:
+    """Check that the floats of a machine, by their names in ``Model``, are all float32 or all float64.
+
+    Integers, truth values and None pass: they lose no digits of the others.
+
+    Raises:
+        TypeError: they are of several types, or of another one.
+    """
+    types = {name: np.dtype(x.dtype) for name, x in numbers.items() if _floats(x)}
+    if "inertias" not in types or types["inertias"] not in FLOATS:
+        found = getattr(numbers["inertias"], "dtype", type(numbers["inertias"]).__name__)
+        raise TypeError(
+            f"model: expected numbers of float32 or float64, got {found} as inertias; masks and axes of jax.vmap are no"
+            " model"
+        )
+    usual = Counter(types.values()).most_common(1)[0][0]
+    others = [f"{name} is {dtype}" for name, dtype in types.items() if dtype != usual]
+    if others:
+        raise TypeError(
+            f"model: expected numbers of one dtype, got {usual}, but {' and '.join(others)}; Model.replace converts"
+            f" what it is given, and jax.tree.map(lambda x: x.astype({usual.name!r}), model) all"
+        )
+
+
+def _floats(x: Any) -> bool:
+    return hasattr(x, "dtype") and x.dtype != float0 and bool(jnp.issubdtype(x.dtype, jnp.floating))

@@ -23,6 +23,7 @@ from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.record_checks import check_shapes, check_topology
 from lgsim.multibody.topology import ModelError, Topology
 from lgsim.support.messages import one_line
+from lgsim.xla import export_node
 
 _KINDS = {kind.__name__: kind for kind in JOINTS}
 _LOOP_KINDS = {kind.__name__: kind for kind in KINDS}
@@ -30,7 +31,13 @@ _LOOP_KINDS = {kind.__name__: kind for kind in KINDS}
 
 def to_record(model: Model) -> tuple[str, dict[str, np.ndarray]]:
     """(the topology as JSON, the numbers by name): all that ``from_record`` needs."""
-    tree = model.topology
+    named = {f.name: getattr(model, f.name) for f in fields(Model) if f.name != "topology"}
+    numbers = {name: np.asarray(x) for name, x in named.items() if x is not None}
+    return topology_text(model.topology), numbers
+
+
+def topology_text(tree: Topology) -> str:
+    """A topology as JSON."""
     plain = {field.name: getattr(tree, field.name) for field in fields(Topology)}
     for name in ("stribeck", "loops", "contacts", "solids", "exclusions"):
         if not plain[name]:
@@ -42,9 +49,7 @@ def to_record(model: Model) -> tuple[str, dict[str, np.ndarray]]:
     if tree.solids:
         plain["solids"] = [solid.plain() for solid in tree.solids]
     plain["joints"] = [_plain_joint(joint) for joint in tree.joints]
-    named = {f.name: getattr(model, f.name) for f in fields(Model) if f.name != "topology"}
-    numbers = {name: np.asarray(x) for name, x in named.items() if x is not None}
-    return json.dumps(plain), numbers
+    return json.dumps(plain)
 
 
 def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
@@ -55,15 +60,7 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
             count cannot be, or numbers are missing or have other shapes.
     """
     try:
-        plain = json.loads(text)
-        joints = tuple(_joint(dict(joint)) for joint in plain.pop("joints"))
-        plain["loops"] = [Loop(**{**loop, "kind": _kind(dict(loop["kind"]))}) for loop in plain.get("loops", [])]
-        plain["contacts"] = [Contact.of_plain(contact) for contact in plain.get("contacts", [])]
-        plain["solids"] = [Solid.of_plain(solid) for solid in plain.get("solids", [])]
-        plain["exclusions"] = [tuple(pair) for pair in plain.get("exclusions", [])]
-        rest: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in plain.items()}
-        tree = Topology(joints, **rest)
-        check_topology(tree)
+        tree = _topology(text)
         wanted = [f.name for f in fields(Model) if f.name != "topology" and not f.metadata.get("rare")]
         found = {name: jnp.asarray(numbers[name]) for name in wanted}
         if tree.loop_number_starts[-1]:
@@ -85,6 +82,33 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
     except Exception as error:  # a damaged record makes json, numpy and classes of joints raise almost anything
         what = f"{type(error).__name__}: {one_line(error)}"
         raise ModelError(f"record: expected what to_record wrote, got {what}") from error
+
+
+def _topology(text: str) -> Topology:
+    """The topology that ``topology_text`` wrote; almost any error where it did not."""
+    plain = json.loads(text)
+    joints = tuple(_joint(dict(joint)) for joint in plain.pop("joints"))
+    plain["loops"] = [Loop(**{**loop, "kind": _kind(dict(loop["kind"]))}) for loop in plain.get("loops", [])]
+    plain["contacts"] = [Contact.of_plain(contact) for contact in plain.get("contacts", [])]
+    plain["solids"] = [Solid.of_plain(solid) for solid in plain.get("solids", [])]
+    plain["exclusions"] = [tuple(pair) for pair in plain.get("exclusions", [])]
+    rest: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in plain.items()}
+    tree = Topology(joints, **rest)
+    check_topology(tree)
+    return tree
+
+
+def _static_topology(text: str) -> Topology:
+    """The topology of an exported function's model.
+
+    Raises:
+        ModelError: the text is none that ``topology_text`` wrote.
+    """
+    try:
+        return _topology(text)
+    except Exception as error:
+        what = f"{type(error).__name__}: {one_line(error)}"
+        raise ModelError(f"model of an exported function: expected what lgsim wrote, got {what}") from error
 
 
 def fingerprint(model: Model) -> str:
@@ -116,3 +140,9 @@ def _joint(plain: dict[str, Any]) -> Joint:
     if "sequence" in plain:
         plain["sequence"] = tuple(Row(*row) for row in plain["sequence"])
     return kind(**plain)
+
+
+export_node(
+    Model, "lgsim.Model", lambda static: topology_text(static[0]), _static_topology,
+    lambda tree, *numbers: Model(tree, *numbers),
+)  # fmt: skip

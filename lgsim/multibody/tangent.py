@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
+from lgsim.support import check
 
 
 def tangent_grad(f: Callable[[Array], Array], model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
@@ -22,18 +23,30 @@ def tangent_grad(f: Callable[[Array], Array], model: Model, q: Float[Array, " nq
         f: Maps a configuration (nq,) to a number.
         model: Says how configurations move.
         q: Where, (nq,).
+
+    Raises:
+        TypeError: q is not of floats, or the model is none.
+        ValueError: q has a wrong length.
     """
+    q = _checked(model, q)
     return jax.grad(_along(f, model, q))(_zero(model, q))
 
 
 def tangent_jacobian(f: Callable[[Array], Any], model: Model, q: Float[Array, " nq"]) -> Any:
     """The Jacobian (..., nv) of a function of the configuration, by forward mode; see ``tangent_grad``."""
+    q = _checked(model, q)
     return jax.jacfwd(_along(f, model, q))(_zero(model, q))
 
 
 def tangent_hessian(f: Callable[[Array], Array], model: Model, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """The second derivatives of a scalar function in exponential coordinates about q; see ``tangent_grad``."""
+    q = _checked(model, q)
     return jax.hessian(_along(f, model, q))(_zero(model, q))
+
+
+def _checked(model: Model, q: Any) -> Array:
+    check_model(model)
+    return check.floating("q", q, model.nq, dtype=model.dtype)
 
 
 def _along(f: Callable[[Array], Any], model: Model, q: Array) -> Callable[[Array], Any]:

@@ -16,6 +16,7 @@ from lgsim.integrators.method import Number
 from lgsim.lie.action import Point
 from lgsim.multibody.model import Model
 from lgsim.optimize.cost import Control, Cost, Residual, Sum
+from lgsim.xla import export_module
 
 
 class Constraint(eqx.Module):
@@ -203,6 +204,7 @@ class Penalty(Residual):
         return jnp.concatenate(rows)
 
 
+@export_module("lgsim.optimize.Penalties")
 class Penalties(eqx.Module):
     """The multipliers of all nodes, and the weight of all penalties.
 

@@ -24,6 +24,7 @@ from lgsim.optimize.solver import (
     tolerance_of,
 )
 from lgsim.support.packages import package
+from lgsim.xla import control_flow
 
 Target = Callable[[Array, Any], tuple[Array, None]]
 """``target(us, args)`` gives (what a minimizer of optimistix lowers, None)."""
@@ -292,13 +293,13 @@ def _minimize(
         moved = jnp.where(done, us, moved)
         step, zero = jnp.max(jnp.abs(moved - us)), jnp.zeros_like(value)
         history = history.record(i, cost=value, gradient=size, feasibility=zero, step=step, regularization=zero)
-        value, slope = jax.lax.cond(step > 0, lambda: slope_at(moved), lambda: (value, slope))
+        value, slope = control_flow.cond(step > 0, lambda: slope_at(moved), lambda: (value, slope))
         return i + 1, moved, value, slope, eqx.filter(after, eqx.is_array), history, finite, done
 
     history = History.empty(limit, problem.dtype)
     yes, no = jnp.array(True), jnp.array(False)
     first = (jnp.array(0), us, *slope_at(us), moving, history, yes, no)
-    i, us, _, slope, _, history, finite, done = jax.lax.while_loop(going, iterate, first)
+    i, us, _, slope, _, history, finite, done = control_flow.while_loop(going, iterate, first)
     size = jnp.max(jnp.abs(slope))
     solution = shooting_solution(problem, us, size, history, i, size <= tolerance, done)
     stalled = done & finite & (size > tolerance)

@@ -13,12 +13,12 @@ from jaxtyping import Float
 from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.dynamics.forward_dynamics import forward_dynamics_by_jacobians
 from lgsim.dynamics.loops.closure_checks import check_start
-from lgsim.integrators.method import Method, Number, count
+from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
 from lgsim.lie.action import Action, Point, Product, Translation
 from lgsim.linalg.dense import SymmetricBlocks, matvec, product, transpose
 from lgsim.multibody import block_diagonal
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 from lgsim.multibody.topology import Topology
 from lgsim.simulation.actuated_control import ActuatedControl, actuated, sampled_method
 from lgsim.simulation.equations_of_motion import (
@@ -32,7 +32,8 @@ from lgsim.simulation.methods import method_name
 from lgsim.simulation.motion_field import MOTION_FIELD, MotionField
 from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.variational.machine_method import MachineField, MachineMethod
-from lgsim.xla import batch_last, fusion_barrier
+from lgsim.support import check
+from lgsim.xla import batch_last, control_flow, fusion_barrier
 
 Hessian = tuple[SymmetricBlocks, Array, Array]
 """(Qxx (n, n), Qux (m, n), Quu (m, m)), the batch last."""
@@ -299,9 +300,7 @@ class Machine(Dynamics):
         own_step: eqx.AbstractVar[Any]
 
     def __check_init__(self):
-        if not isinstance(self.model, Model):
-            got = type(self.model).__name__
-            raise TypeError(f"model: expected an lgsim.Model, got {got}; lgsim.load_urdf makes one")
+        check_model(self.model)
         S, nv = self.selection, self.model.nv
         if S is not None and (S.ndim != 2 or S.shape[0] != nv):
             raise ValueError(f"selection: expected a matrix ({nv}, controls), got shape {S.shape}")
@@ -387,7 +386,7 @@ class MultibodyDynamics(Machine):
         self.dt = jnp.asarray(dt, dtype)
         self.method = method
         self.selection = None if selection is None else jnp.asarray(selection, dtype)
-        self.substeps = count("substeps", substeps)
+        self.substeps = check.count("substeps", substeps)
 
     @property
     def method_name(self) -> str:
@@ -506,4 +505,4 @@ def _advance(
         y = method.step(action, field, t + k.astype(dtype) * h, y, h, args)[0]
         return action.restore(field, y, args), None
 
-    return jax.lax.scan(once, y, jnp.arange(substeps))[0]
+    return control_flow.scan(once, y, jnp.arange(substeps))[0]

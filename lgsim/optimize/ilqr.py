@@ -40,6 +40,7 @@ from lgsim.optimize.solver import (
     nonfinite_values,
     tolerance_of,
 )
+from lgsim.support import check
 from lgsim.xla import number_field, scan_last, where_last, while_last
 
 ARMIJO = 1e-4
@@ -340,9 +341,8 @@ class ILQR(IterativeSolver):
     reg_decrease: float = number_field(3.0)
 
     def __check_init__(self):
-        if self.max_iterations < 1 or self.line_search_steps < 1:
-            given = f"{self.max_iterations} and {self.line_search_steps}"
-            raise ValueError(f"max_iterations, line_search_steps: expected at least 1, got {given}")
+        check.count("max_iterations", self.max_iterations)
+        check.count("line_search_steps", self.line_search_steps)
 
     @property
     def iteration_limit(self) -> int:

@@ -25,6 +25,7 @@ from lgsim.optimize.linear_quadratic import (
 )
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution, Solver
+from lgsim.xla import control_flow
 
 STIFFER = 1e3
 """Penalty of the derivative by that of the search: how far each sweep brings the conditions' derivative to zero."""
@@ -242,7 +243,7 @@ def _solved(lq: LinearQuadratic, free: Bool[Array, "horizon m"]) -> _Model:
         V = (V + V.T) / 2
         return V, (K, V, inverse)
 
-    _, (K, V, inverse) = jax.lax.scan(back, lq.P, (lq.A, lq.B, lq.Q, lq.R, lq.N, free), reverse=True)
+    _, (K, V, inverse) = control_flow.scan(back, lq.P, (lq.A, lq.B, lq.Q, lq.R, lq.N, free), reverse=True)
     return _Model(lq, K, jnp.concatenate([V, lq.P[None]]), inverse)
 
 
@@ -268,8 +269,10 @@ def _response(
         x = A @ x + B @ u + c
         return x, (x, u)
 
-    _, k = jax.lax.scan(back, forcing.end, (lq.A, lq.B, model.K, model.Vxx[1:], model.inverse, c, q, r), reverse=True)
-    _, (x, u) = jax.lax.scan(forth, x0, (lq.A, lq.B, model.K, k, c))
+    _, k = control_flow.scan(
+        back, forcing.end, (lq.A, lq.B, model.K, model.Vxx[1:], model.inverse, c, q, r), reverse=True
+    )
+    _, (x, u) = control_flow.scan(forth, x0, (lq.A, lq.B, model.K, k, c))
     return jnp.concatenate([x0[None], x]), u + bound_moves
 
 
@@ -325,5 +328,5 @@ def _conditions_kept(
         more = forcing._replace(slope=forcing.slope + slope, end=forcing.end + end)
         return (pull, *respond(more)), None
 
-    (_, x, u), _ = jax.lax.scan(sweep, (jax.tree.map(jnp.zeros_like, multipliers), x, u), None, length=SWEEPS)
+    (_, x, u), _ = control_flow.scan(sweep, (jax.tree.map(jnp.zeros_like, multipliers), x, u), None, length=SWEEPS)
     return x, u

@@ -24,7 +24,7 @@ from lgsim.optimize.constraints import check_order
 from lgsim.support import check
 from lgsim.support.messages import counted
 from lgsim.support.verdict import Outcome, Verdict, first_names
-from lgsim.xla import compiled
+from lgsim.xla import compiled, control_flow, export_codes, export_tuple
 
 OPEN = 1e-3
 """The share of a joint's motion from which it is said to be open."""
@@ -36,6 +36,7 @@ Targets = list[Array]
 """For each frame a pose (4, 4) or a position (3,) in the world, m; or many, with a leading axis."""
 
 
+@export_codes("lgsim.optimize.INVERSE_KINEMATICS_RESULTS")
 class INVERSE_KINEMATICS_RESULTS(eqx.Enumeration):
     """How a search for a configuration ended; the text says what to do."""
 
@@ -49,6 +50,7 @@ class INVERSE_KINEMATICS_RESULTS(eqx.Enumeration):
     )
 
 
+@export_tuple("lgsim.optimize.InverseKinematicsSolution")
 class InverseKinematicsSolution(NamedTuple):
     """What ``inverse_kinematics`` found; arrays have the leading axes of the targets.
 
@@ -265,7 +267,7 @@ def search_targets(
     best = best._replace(errors=jnp.full_like(best.errors, jnp.inf))
     job = jnp.arange(min(jobs, LANES))
     lanes = _Lanes(start(job), job, jnp.array(len(job)), best, jnp.zeros(count, job.dtype))
-    return jax.lax.while_loop(lambda s: jnp.any(s.job < jobs), advance, lanes).best
+    return control_flow.while_loop(lambda s: jnp.any(s.job < jobs), advance, lanes).best
 
 
 def _chosen(where: Bool[Array, " lanes"], a: Array, b: Array) -> Array:

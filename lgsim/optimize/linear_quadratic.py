@@ -17,7 +17,7 @@ from lgsim.linalg.dense import SymmetricBlocks, add_symmetric_product, product, 
 from lgsim.optimize.cost import Cost, zero_tangent
 from lgsim.optimize.dynamics import Dense, Transition, matrices
 from lgsim.optimize.problem import Problem
-from lgsim.xla import batch_last, fusion_barrier, scan_last
+from lgsim.xla import batch_last, control_flow, fusion_barrier, scan_last
 
 
 class Node(NamedTuple):
@@ -174,7 +174,7 @@ def costates(
         now = q + A.T @ after
         return now, now
 
-    _, before = jax.lax.scan(back, p, (A, q), reverse=True)
+    _, before = control_flow.scan(back, p, (A, q), reverse=True)
     return jnp.concatenate([before, p[None]])
 
 
@@ -384,7 +384,7 @@ def rollout_policy(
         return after, (after, u)
 
     x0 = jnp.zeros_like(lq.p)
-    _, (xs, us) = jax.lax.scan(step, x0, (lq.A, lq.B, lq.c, K, k))
+    _, (xs, us) = control_flow.scan(step, x0, (lq.A, lq.B, lq.c, K, k))
     return jnp.concatenate([x0[None], xs]), us
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -18,7 +17,7 @@ from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution
 from lgsim.optimize.trajectory import machine_motion
 from lgsim.simulation.step_checks.step_check import differences, motion_scale
-from lgsim.xla import compiled
+from lgsim.xla import compiled, control_flow
 
 
 def plan_error(problem: Problem, solution: Solution) -> StepError:
@@ -59,4 +58,4 @@ def _halved(machine: Machine, y0: Float[Array, " n"], us: Float[Array, "horizon 
             y = half.step(jnp.zeros((), y.dtype), y, u, None)
         return y, y
 
-    return jax.lax.scan(step, y0, us)[1]
+    return control_flow.scan(step, y0, us)[1]

@@ -14,11 +14,13 @@ from jax.core import Tracer
 from jax.typing import DTypeLike
 from jaxtyping import Float, Int
 
-from lgsim.integrators.method import count, state
+from lgsim.integrators.method import state
 from lgsim.lie.action import Point
 from lgsim.optimize.constraints import Constraint, Penalties, check_order
 from lgsim.optimize.cost import Cost, Quadratic, as_cost
 from lgsim.optimize.dynamics import Dynamics
+from lgsim.support import check
+from lgsim.xla import control_flow
 
 
 class Problem(eqx.Module):
@@ -85,7 +87,7 @@ class Problem(eqx.Module):
                 f"dynamics: {type(dynamics.action).__name__} defines no difference of two states, which solvers need"
             )
         self.dynamics = dynamics
-        self.horizon = count("horizon", horizon)
+        self.horizon = check.count("horizon", horizon)
         self.y0, dtype = state(y0)
         self.running, self.terminal = as_cost(running), as_cost(terminal, end=True)
         size = (dynamics.controls,)
@@ -166,7 +168,7 @@ class Problem(eqx.Module):
             after = self.step(node[0], y, node[1])
             return after, after
 
-        _, ys = jax.lax.scan(step, self.y0, (jnp.arange(self.horizon), us))
+        _, ys = control_flow.scan(step, self.y0, (jnp.arange(self.horizon), us))
         return jax.tree.map(lambda y, rest: jnp.concatenate([y[None], rest]), self.y0, ys)
 
     def replace(self, **changes: Any) -> Problem:

@@ -19,10 +19,11 @@ from lgsim.optimize.constraints import Penalties
 from lgsim.optimize.problem import Problem
 from lgsim.support import check
 from lgsim.support.verdict import Outcome, Verdict
-from lgsim.xla import compiled, while_last
+from lgsim.xla import compiled, export_codes, export_module, while_last
 from lgsim.xla.closures import opened
 
 
+@export_codes("lgsim.optimize.RESULTS")
 class RESULTS(eqx.Enumeration):
     """How an optimization ended; the text says what to do."""
 
@@ -63,6 +64,7 @@ QUANTITIES = (
 """What may fail to be finite, by the numbers of ``Solution.bad_quantity``."""
 
 
+@export_module("lgsim.optimize.History")
 class History(eqx.Module):
     """The record of a solver, one row for each iteration; rows from ``Solution.iterations`` on are zero.
 
@@ -91,6 +93,7 @@ class History(eqx.Module):
         return History(**{name: getattr(self, name).at[i].set(value) for name, value in numbers.items()})
 
 
+@export_module("lgsim.optimize.Solution")
 class Solution(eqx.Module):
     """The trajectory that a solver found, how it was found, and how the search ended.
 

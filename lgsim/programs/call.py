@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from threading import Lock
 from typing import Any
 
 import jax
@@ -15,13 +14,13 @@ from jax import Array
 
 from lgsim.programs.compiler import compiler
 from lgsim.programs.fingerprint import fingerprint
+from lgsim.programs.handlers import Handler, registered_name
 from lgsim.programs.program import NotAProgram, Port, Program
 from lgsim.programs.program_bytes import ProgramFormatError
 from lgsim.programs.read import read_jaxpr
 from lgsim.programs.state_loops import refuse_state_loops
 from lgsim.programs.store import read_entry, write_entry
-from lgsim.programs.targets.llvm import llvm_text
-from lgsim.xla import CompiledBatch, ReadProgram, handler_call, register_handler
+from lgsim.xla import CompiledBatch, ReadProgram, handler_call
 
 MOST = 100_000
 """Longer programs are left to XLA, whose time to compile grows less with the length."""
@@ -35,9 +34,6 @@ that have less statements than arguments and results have entries: they move num
 
 _NONE = b"none"
 """What is kept of a function that has no program."""
-
-_registered: set[str] = set()
-_lock = Lock()
 
 
 def compile_batch(closed: Any) -> ReadProgram | None:
@@ -125,14 +121,8 @@ def compile_program(program: Program, shared: tuple[bool, ...]) -> CompiledBatch
         inputs=tuple(program.inputs[i] for i in given), outputs=tuple(program.outputs[i] for i in made)
     )
     once = tuple(shared[i] for i in given)
-    lanes = max(llvm.vector_bytes // _width(program), 2)
-    name = llvm.name(f"{short.digest()} {once} {lanes}")
     try:
-        with _lock:
-            if name not in _registered:
-                address = llvm.function(name, lambda: llvm_text(short, once, lanes, llvm.api))
-                register_handler(name, address)
-                _registered.add(name)
+        name = registered_name(Handler(short, once), llvm)
     except (RuntimeError, NotImplementedError) as error:
         warnings.warn(f"lgsim: LLVM refuses a program, XLA compiles it: {error}", RuntimeWarning, stacklevel=2)
         return None
@@ -148,8 +138,13 @@ class _Call:
         self.name, self.given, self.made, self.alone = name, given, made, alone
         self.kinds = [(np.dtype(port.kind), port.shape) for port in outputs]
 
-    def __call__(self, leaves: Sequence[Array], states: int) -> list[Array]:
-        """The results (*own, states) of leaves (*own,), those that are shared, or (*own, states)."""
+    def __call__(self, leaves: Sequence[Array], states: Any) -> list[Array]:
+        """The results (*own, states) of leaves (*own,), those that are shared, or (*own, states).
+
+        Args:
+            leaves: The leaves.
+            states: The number of states, an integer or what ``jax.export`` leaves open.
+        """
         out = [jnp.zeros((*shape, states), dtype) for dtype, shape in self.kinds]
         if not self.made or not states:
             return out
@@ -160,9 +155,3 @@ class _Call:
         for i, x in zip(self.made, found, strict=True):
             out[i] = jnp.broadcast_to(x[..., None], out[i].shape) if self.alone else x
         return out
-
-
-def _width(program: Program) -> int:
-    """Bytes of the widest number that a program computes with."""
-    kinds = {s.kind for s in program.statements} | {port.kind for port in program.inputs}
-    return max((np.dtype(kind).itemsize for kind in kinds if kind.startswith("float")), default=8)

@@ -15,7 +15,9 @@ import os
 import stat
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 MOST_BYTES = 2**28
 """Entries of more bytes are neither kept nor read; object code of the longest programs has a twentieth."""
@@ -41,31 +43,47 @@ def read_entry(name: str) -> bytes | None:
     """What was kept under a name, or None where there is nothing, or it is damaged or of another name or user."""
     try:
         place = folder()
-        if not _serves(place):
-            return None
-        handle = os.open(place / name, _ENTRY)
-        try:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > _DIGEST + MOST_BYTES or _foreign(found):
-                return None
-            with os.fdopen(handle, "rb", closefd=False) as file:
-                content = file.read(found.st_size)
-        finally:
-            os.close(handle)
+        return read_file(place / name, _foreign) if _serves(place) else None
     except (OSError, RuntimeError):
         return None
+
+
+def read_file(path: Path, refused: Callable[[os.stat_result], Any] = lambda found: None) -> bytes | None:
+    """What an entry holds, or None where it is damaged, of another name, or no regular file.
+
+    Args:
+        path: The entry.
+        refused: Whether a file of this status is not read.
+
+    Raises:
+        OSError: it is not there or cannot be read.
+    """
+    handle = os.open(path, _ENTRY)
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _DIGEST + MOST_BYTES or refused(found):
+            return None
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            content = file.read(found.st_size)
+    finally:
+        os.close(handle)
     digest, code = content[:_DIGEST], content[_DIGEST:]
-    return code if code and _hash(name, code) == digest else None
+    return code if code and _hash(path.name, code) == digest else None
+
+
+def entry_bytes(name: str, code: bytes) -> bytes:
+    """The content of an entry of this name."""
+    return _hash(name, code) + code
 
 
 def write_entry(name: str, code: bytes) -> None:
-    """Keep object code under a name, where the folder can be written."""
+    """Keep content under a name, where the folder can be written."""
     if len(code) > MOST_BYTES:
         return
     try:
         place = folder()
         if private_folder(place):
-            _replace(place, name, _hash(name, code) + code)
+            _replace(place, name, entry_bytes(name, code))
     except (OSError, RuntimeError):
         return
 

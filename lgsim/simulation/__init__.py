@@ -1,6 +1,7 @@
 """Simulation: machines that move in time."""
 
 from lgsim.simulation import controls, events, limits, sensors
+from lgsim.simulation import trajectory_tree as trajectory_tree  # makes a Trajectory a pytree
 from lgsim.simulation.methods import MOTION_METHODS
 from lgsim.simulation.rollout import StateHistory, rollout
 from lgsim.simulation.simulate import simulate

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from lgsim.actuators.actuators import Actuators, ActuatorSum, check
 from lgsim.integrators.method import Field, Method, Number
 from lgsim.lie.action import Action, Point
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 
 
 class ActuatedControl(eqx.Module):
@@ -80,8 +80,7 @@ def actuated(model: Model, actuators: Actuators | ActuatorSum | None, control: A
     """
     if actuators is None:
         return control
-    if not isinstance(model, Model):
-        raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
+    check_model(model)
     check(actuators, model)
     return ActuatedControl(actuators, control)
 

@@ -28,7 +28,7 @@ from lgsim.dynamics.forward_dynamics import forward_dynamics
 from lgsim.dynamics.loops.closure_checks import check_start
 from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.integrators.method import Number
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 from lgsim.multibody.number_checks import check_quaternions
 from lgsim.simulation.actuated_control import ActuatedControl, control_output
 from lgsim.simulation.state_space import StateSpace
@@ -97,8 +97,7 @@ def initial_state(
         ValueError: a shape is wrong, loops are open, torn or lock the machine, or forces or states are given where
             nothing has them.
     """
-    if not isinstance(model, Model):
-        raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
+    check_model(model)
     q0 = model.neutral() if q0 is None else q0
     v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
     state = [_state_part(model, "q0", q0, model.nq), _state_part(model, "v0", v0, model.nv)]
@@ -123,7 +122,7 @@ def initial_state(
 
 def _state_part(model: Model, name: str, value: ArrayLike, length: int) -> Float[Array, " length"]:
     """``value`` as an array (length,) of the model's dtype, the argument that errors call ``name``."""
-    array = verify.floating(name, value)
+    array = verify.floating(name, value, dtype=model.dtype)
     if array.shape != (length,):
         kind = {"q0": "nq", "actuator_state": "actuators.states"}.get(name, "nv")
         raise ValueError(
@@ -183,7 +182,7 @@ def torque_segments(
     name, width = "torques", model.nv
     if isinstance(drive, ActuatedControl):
         name, width = "commands", drive.actuators.commands
-    tau = verify.floating(name, torques, width)
+    tau = verify.floating(name, torques, width, dtype=model.dtype)
     if tau.dtype != model.dtype:
         raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {tau.dtype}")
     if tau.ndim == 1:

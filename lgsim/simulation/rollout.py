@@ -18,7 +18,7 @@ from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.integrators.integrate import Checkpoint, Solution, integrate
 from lgsim.integrators.method import Method, Number
 from lgsim.integrators.methods import MK4
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 from lgsim.simulation.actuated_control import ActuatedControl, actuated, given_commands, sampled_method
 from lgsim.simulation.equations_of_motion import (
     Control,
@@ -45,11 +45,14 @@ from lgsim.simulation.finite_checks import (
 )
 from lgsim.simulation.motion_field import MOTION_FIELD
 from lgsim.simulation.variational.machine_method import MachineMethod
+from lgsim.support import check as verify
+from lgsim.xla import export_tuple
 
 Drive = Control | None
 """What drives a machine beside given rows: a control, or actuators that it commands."""
 
 
+@export_tuple("lgsim.StateHistory")
 class StateHistory(NamedTuple):
     """The saved states of a motion, as ``rollout`` returns them.
 
@@ -143,6 +146,10 @@ def rollout(
     """
     if actuators is not None or commands is not None:
         control, torques = actuated(model, actuators, control), given_commands(actuators, torques, commands)
+    steps = verify.count("steps", steps)
+    check_model(model)
+    # without these simulate has its own start, a rollout has none
+    q0, v0 = (verify.floating(name, x, dtype=model.dtype) for name, x in (("q0", q0), ("v0", v0)))
     y0 = initial_state(model, q0, v0, tau0, control, actuator_state)
     segments = torque_segments(model, torques, steps, t0, dt, control)
     if not check:

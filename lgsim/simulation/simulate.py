@@ -40,6 +40,7 @@ from lgsim.simulation.step_checks.step_check import check_steps, joined_state, n
 from lgsim.simulation.stiffness import Automatic, UnstableMode, singular_joint, unstable_mode
 from lgsim.simulation.trajectory import Trajectory
 from lgsim.simulation.variational.machine_method import MachineMethod
+from lgsim.support import check as verify
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
 from lgsim.support.padded_batches import in_padded_batches
@@ -108,7 +109,9 @@ def simulate(
         TypeError: an argument is of the wrong kind or dtype.
         ValueError: a shape is wrong, dt or duration is not positive, a contact starts deeper than its shape is.
     """
+    save_every = verify.count("save_every", save_every)
     for name, value in (("duration", duration), ("dt", dt)):
+        verify.number(name, value)
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
     control = actuated(model, actuators, control)

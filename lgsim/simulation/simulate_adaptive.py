@@ -39,6 +39,7 @@ from lgsim.simulation.rollout import Drive, checked_equations_of_motion
 from lgsim.simulation.simulate import Progress
 from lgsim.simulation.step_checks.tolerance_check import check_tolerance
 from lgsim.simulation.trajectory import Trajectory
+from lgsim.support import check
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.packages import own_version
 
@@ -120,8 +121,10 @@ def simulate_adaptive(
     from lgsim.integrators import adaptive
 
     for name, value in (("duration", duration), ("dt_out", dt_out)):
+        check.number(name, value)
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
+    max_steps = check.count("max_steps", max_steps)
     if getattr(actuators, "is_sampled", False):
         raise ValueError(
             "actuators: some have clocks or bounds that act at steps of a fixed length; simulate takes such steps"

@@ -8,8 +8,9 @@ from jaxtyping import Float
 
 from lgsim.dynamics.joint_inertia import describe_missing_inertia
 from lgsim.dynamics.mass_matrix import mass_matrix
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 from lgsim.simulation.limits import limited_joints
+from lgsim.support import check
 
 CONTACT_TIME = 0.02
 """Seconds that a joint is beyond its limit when it bounces."""
@@ -51,6 +52,8 @@ def with_stops(model: Model, contact_time: float = CONTACT_TIME) -> Model:
     Source: Hunt and Crossley, Coefficient of restitution interpreted as damping in vibroimpact, Journal of Applied
     Mechanics 42, 1975: ``m e'' = -k e (1 + a e')`` has the integral ``k e^2/2 + m (e'/a - log(1 + a e')/a^2)``.
     """
+    check_model(model)
+    check.number("contact_time", contact_time)
     if not (np.isfinite(contact_time) and contact_time > 0):
         raise ValueError(f"contact_time: expected a positive number of seconds, got {contact_time}")
     stiffness, damping = (np.array(x, float) for x in (model.limit_stiffness, model.limit_damping))

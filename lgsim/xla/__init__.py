@@ -16,8 +16,16 @@ from lgsim.xla.closures import opened
 from lgsim.xla.compilation import compiled, compiled_fast, number_field, strongly_typed, with_arrays
 from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, CompiledBatch, ReadProgram, cuda_kernels, llvm_lowering
 from lgsim.xla.expansion import expansion
+from lgsim.xla.exported_nodes import export_codes, export_module, export_node, export_tuple
 from lgsim.xla.fallback import LoweringWarning
-from lgsim.xla.foreign import cuda_kernel_call, ffi_headers, handler_call, launches_kernels, register_handler
+from lgsim.xla.foreign import (
+    KERNEL_LAUNCH,
+    cuda_kernel_call,
+    ffi_headers,
+    handler_call,
+    launches_kernels,
+    register_handler,
+)
 from lgsim.xla.hints import (
     compiling_for,
     fusion_barrier,
@@ -33,6 +41,7 @@ from lgsim.xla.tiling import tiled_vmap
 
 __all__ = [
     "CUDA_SWITCH",
+    "KERNEL_LAUNCH",
     "SWITCHES",
     "CompiledBatch",
     "LoweringWarning",
@@ -45,6 +54,10 @@ __all__ = [
     "cuda_kernel_call",
     "cuda_kernels",
     "expansion",
+    "export_codes",
+    "export_module",
+    "export_node",
+    "export_tuple",
     "ffi_headers",
     "fusion_barrier",
     "handler_call",

@@ -7,8 +7,8 @@ its own, which the text of a traced program does not show: ``program_texts`` doe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache, partial, wraps
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial, wraps
 from math import prod
 from typing import Any, TypeVar
 
@@ -33,10 +33,11 @@ from lgsim.xla.jax_internals import (
     is_symbolic_zero,
     is_undefined,
     jaxpr_as_fun,
+    one_by_one,
     parameters,
     register_lowering,
-    without_jit,
 )
+from lgsim.xla.partition import Axes, BatchAxes
 
 Result = TypeVar("Result")
 Rule = Callable[[tuple, tuple], tuple[Any, Any]]
@@ -95,7 +96,7 @@ def linear_last(
 
     In a batch x always has its full length, and with ``full`` so have args.
     """
-    program = _Program(core, transposed=_Program(transposed, full=full), full=full)
+    program = _linear(core, transposed, full)
     return wraps(core)(lambda args, x: program(args, x))
 
 
@@ -112,6 +113,7 @@ class _Program:
         self.core, self.rule, self.transposed, self.full = core, rule, transposed, full
         self._native, self._traces = native_call(core), {}
         self._read: dict[Any, tuple[ReadProgram | None, dict]] = {}
+        self._derivatives: dict[Any, _Program] = {}
 
     def __call__(self, *args: Any, rank: int = 0) -> Any:
         leaves, structure = jax.tree.flatten(args)
@@ -145,9 +147,39 @@ class _Program:
         program, made = self._read[key]
         return None if program is None else made_once(program, made, shared)
 
+    def derivative(self, structure: Any, moving: tuple[int, ...]) -> _Program:
+        """The program of (leaves, their changes at these places) that gives the change, linear in the changes."""
+        if (structure, moving) not in self._derivatives:
+            core = self.core
+
+            def some(leaves: Sequence[Array]) -> Callable[..., Any]:
+                def of(*moved: Array) -> Any:
+                    given = dict(zip(moving, moved, strict=True))
+                    args = [given.get(i, x) for i, x in enumerate(leaves)]
+                    return core(*jax.tree.unflatten(structure, args))
+
+                return of
+
+            def along(leaves: list, changes: list) -> Any:
+                return jax.jvp(some(leaves), tuple(leaves[i] for i in moving), tuple(changes))[1]
+
+            def back(leaves: list, y: Any) -> list:
+                return list(jax.vjp(some(leaves), *(leaves[i] for i in moving))[1](y))
+
+            # full: else a cotangent would be summed over those that share an argument
+            self._derivatives[structure, moving] = _linear(along, back, full=True)
+        return self._derivatives[structure, moving]
+
     def linear(self, structure: Any) -> int:
         """How many leaves, the last ones, it is linear in."""
         return 0 if self.transposed is None else structure.children()[1].num_leaves
+
+
+def _linear(core: Callable[..., Any], transposed: Callable[..., Any], full: bool) -> _Program:
+    """What ``linear_last`` binds; each of the two functions is the transpose of the other one."""
+    program, back = _Program(core, full=full), _Program(transposed, full=full)
+    program.transposed, back.transposed = back, program
+    return program
 
 
 def batch_compiler(platform: str) -> BatchCompiler | None:
@@ -174,16 +206,25 @@ def _kind(x: Any) -> jax.ShapeDtypeStruct:
 
 
 def _run(*leaves: Array, program: _Program, structure: Any, rank: int, native: bool = False) -> list[Array]:
-    found = jaxpr_as_fun(program.traced(structure, *map(_kind, leaves), native=native)[0])(*leaves)
+    program_of_leaves = program.traced(structure, *map(_kind, leaves), native=native)[0]
+    return _filled(jaxpr_as_fun(program_of_leaves)(*leaves), leaves, rank)
+
+
+def _filled(found: list[Array], leaves: Sequence[Any], rank: int) -> list[Array]:
     if not rank:
         return found
     # a result that no mapped argument enters comes with a batch of length 1
     return [jnp.broadcast_to(x, (*x.shape[: x.ndim - rank], *_batch(leaves, rank))) for x in found]
 
 
-def _batch(leaves: Sequence[Any], rank: int) -> tuple[int, ...]:
-    """The full length of each axis of a batch."""
-    return np.broadcast_shapes((1,) * rank, *(x.shape[x.ndim - rank :] for x in leaves))
+def _batch(leaves: Sequence[Any], rank: int) -> tuple[Any, ...]:
+    """The full length of each axis of a batch, an integer or what ``jax.export`` leaves open."""
+    return tuple(_full(x.shape[x.ndim - rank + axis] for x in leaves) for axis in range(rank))
+
+
+def _full(lengths: Iterable[Any]) -> Any:
+    """The length of an axis that is of full length or 1; it may be 0, or one that ``jax.export`` leaves open."""
+    return next((length for length in lengths if length != 1), 1)
 
 
 def _of_one(x: Any, rank: int) -> jax.ShapeDtypeStruct:
@@ -203,7 +244,7 @@ def _run_on(platform: str, *leaves: Array, program: _Program, structure: Any, ra
 
 
 def run_compiled(
-    compiled: CompiledBatch | None, leaves: Sequence[Array], own: Sequence[int], batch: tuple[int, ...]
+    compiled: CompiledBatch | None, leaves: Sequence[Array], own: Sequence[int], batch: tuple[Any, ...]
 ) -> list[Array] | None:
     """The results (*own, *batch) of what another compiler than XLA made of a program, or None where XLA has to do it.
 
@@ -271,8 +312,27 @@ def _moved(leaves: Sequence[Any], changes: Sequence[Any], program: _Program, str
         value, change = rule(*args)
         return jax.tree.leaves(value), jax.tree.leaves(change)
 
+    if program.transposed is not None:
+        return _linear_moved(leaves, changes, program, structure, rank)
     derive = by_core if rule is None else _entrywise(partial(by_rule, rule), rank)
     return derive(list(leaves), [changes[i] for i in moving])
+
+
+def _linear_moved(leaves: Sequence[Any], changes: Sequence[Any], program: _Program, structure: Any, rank: int) -> Any:
+    """Of a derivative: what is linear goes through the same program, the rest is a program of its own."""
+    first = len(leaves) - program.linear(structure)
+    bind = partial(_called.bind, program=program, structure=structure, rank=rank)
+    found = []
+    if not all(map(is_symbolic_zero, changes[first:])):
+        found.append(bind(*leaves[:first], *map(instantiated, changes[first:])))
+    moving = tuple(i for i in range(first) if not is_symbolic_zero(changes[i]))
+    if moving:
+        given = [list(leaves), [changes[i] for i in moving]]
+        if rank:
+            lengths = _batch([*leaves, *given[1]], rank)
+            given = [[jnp.broadcast_to(x, (*x.shape[: x.ndim - rank], *lengths)) for x in each] for each in given]
+        found.append(jax.tree.leaves(program.derivative(structure, moving)(*given, rank=rank)))
+    return bind(*leaves), [sum(parts) for parts in zip(*found, strict=True)]
 
 
 def _entrywise(f: Callable[..., Any], rank: int) -> Callable[..., Any]:
@@ -281,7 +341,7 @@ def _entrywise(f: Callable[..., Any], rank: int) -> Callable[..., Any]:
         return f
 
     def mapped(*lists: list[Array]) -> Any:
-        length = max(x.shape[-1] for x in lists[0])
+        length = _full(x.shape[-1] for x in lists[0])
         axes = [[-1 if x.shape[-1] == length else None for x in each] for each in lists]
         given = [[x if x.shape[-1] == length else x[..., 0] for x in each] for each in lists]
         return jax.vmap(_entrywise(f, rank - 1), in_axes=axes, out_axes=-1)(*given)
@@ -301,9 +361,23 @@ def _pulled_back(cotangents: Sequence[Any], *leaves: Any, program: _Program, str
     return [each if is_undefined(leaf) else None for each, leaf in zip(found, leaves, strict=True)]
 
 
+def _batch_axes(operands: Sequence[Any], results: Sequence[Any], *, rank: int, **rest: Any) -> BatchAxes:
+    lengths = _batch(operands, rank)
+
+    def axes(x: Any) -> Axes:
+        own = x.ndim - rank
+        return (None,) * own + tuple(k if x.shape[own + k] == n else None for k, n in enumerate(lengths))
+
+    return BatchAxes([*map(axes, operands)], [*map(axes, results)])
+
+
 def _alone(*leaves: Array, **params: Any) -> list[Array]:
-    # without jit the primitive would end here again
-    return _run(*leaves, **params) if without_jit() else _compiled(*leaves, **params)
+    return _one_by_one(*leaves, **params) if one_by_one() else _compiled(*leaves, **params)
+
+
+def _one_by_one(*leaves: Array, program: _Program, structure: Any, rank: int) -> list[Array]:
+    # the function itself, not its program: what is compiled is looked at for NaN, which operations of a program are not
+    return _filled(jax.tree.leaves(program.core(*jax.tree.unflatten(structure, leaves))), leaves, rank)
 
 
 _called = define_primitive(
@@ -312,12 +386,15 @@ _called = define_primitive(
     abstract_eval=_shapes,
     lowering=_run,
     batching_rule=_batched,
+    batch_axes=_batch_axes,
+    computes=True,
     jvp_rule=_moved,
     transpose_rule=_pulled_back,
 )
+register_lowering(_called, _run, alone=True)
 _compiled = jax.jit(_called.bind, static_argnames=("program", "structure", "rank"))
 for _platform in ("cpu", "cuda"):
-    register_lowering(_called, partial(_run_on, _platform), _platform)
+    register_lowering(_called, partial(_run_on, _platform), _platform, alone=True)
 register_expansion(_called, lambda *kinds, program, structure, rank: program.traced(structure, *kinds)[0])
 
 
@@ -340,30 +417,13 @@ def native_derivative(core: Callable[..., Any]) -> Callable[[tuple, tuple], Any]
 
     Leaves of ``changes`` are arrays, or ``SymbolicZero`` where an argument does not move.
     """
-
-    @cache
-    def derivative(structure: Any, moving: tuple[int, ...]) -> Callable:
-        def some(leaves: list) -> Callable:
-            def of(*moved: Array) -> Any:
-                given = dict(zip(moving, moved, strict=True))
-                return core(*jax.tree.unflatten(structure, [given.get(i, x) for i, x in enumerate(leaves)]))
-
-            return of
-
-        def along(leaves: list, changes: list) -> Any:
-            return jax.jvp(some(leaves), tuple(leaves[i] for i in moving), tuple(changes))[1]
-
-        def back(leaves: list, y: Any) -> list:
-            return list(jax.vjp(some(leaves), *(leaves[i] for i in moving))[1](y))
-
-        # full: else a cotangent would be summed over those that share an argument
-        return linear_last(along, back, full=True)
+    program = _Program(core)
 
     def change(args: tuple, changes: tuple) -> Any:
         leaves, structure = jax.tree.flatten(args)
         changed = structure.flatten_up_to(changes)
         moving = tuple(i for i, dx in enumerate(changed) if not isinstance(dx, SymbolicZero))
-        return derivative(structure, moving)(leaves, [changed[i] for i in moving])
+        return program.derivative(structure, moving)(leaves, [changed[i] for i in moving])
 
     return change
 
@@ -371,8 +431,9 @@ def native_derivative(core: Callable[..., Any]) -> Callable[[tuple, tuple], Any]
 _KEPT = 64
 """Programs of a primitive called outside of ``jit`` that are kept."""
 
-Levels = tuple[tuple[int, tuple[bool, ...]], ...]
-"""(size, which leaves have it) of each batch, the innermost first; each is on the last axis of what it holds."""
+Levels = tuple[tuple[Any, tuple[bool, ...]], ...]
+"""(size, which leaves have it) of each batch, the innermost first; each is on the last axis of what it holds. A size is
+an integer or what ``jax.export`` leaves open."""
 
 
 def split_leaves(leaves: Sequence[Any], counts: tuple[int, int, int]) -> tuple[tuple, tuple, tuple, tuple]:
@@ -407,19 +468,32 @@ def in_batches(
 
 
 def levels_primitive(
-    name: str, run: Callable[..., list[Array]], shapes: Callable[..., list[tuple]], first: bool = False
+    name: str,
+    run: Callable[..., list[Array]],
+    shapes: Callable[..., list[tuple]],
+    lowerings: Mapping[str | None, Callable[..., list[Array]]],
+    first: bool = False,
 ) -> Primitive:
-    """A primitive that is ``run(*leaves, counts, levels, **rest)``, of leaves as ``parts`` takes them.
+    """A primitive that is ``run(*leaves, counts, levels, **rest)``, of leaves as ``split_leaves`` takes them.
+
+    Its own parameter ``levels`` says which leaves each batch has, and not how many entries: a device may have a part.
 
     Args:
         name: Its name.
         run: What it computes.
         shapes: (shape, dtype) of what that returns for leaves of these shapes, found without tracing it.
+        lowerings: What stands for ``run`` on platforms, None for all others.
         first: Whether a batch leaves it by the first axis, as it leaves ``batch_last``: a function and its rule of
             ``custom_jvp`` have to agree in that.
     """
 
-    def batched(leaves: Any, axes: Any, *, counts: tuple, levels: Levels, **rest: Any) -> tuple[list, list[int]]:
+    def of_leaves(f: Callable[..., Result]) -> Callable[..., Result]:
+        def sized(*leaves: Any, levels: tuple[tuple[bool, ...], ...], **rest: Any) -> Result:
+            return f(*leaves, levels=tuple(zip(_sizes(leaves, levels), levels, strict=True)), **rest)
+
+        return sized
+
+    def batched(leaves: Any, axes: Any, *, counts: tuple, levels: tuple, **rest: Any) -> tuple[list, list[int]]:
         size = next(x.shape[axis] for x, axis in zip(leaves, axes, strict=True) if axis is not None)
         # a carry is different for each entry after the first step
         mapped = [axis is not None or sum(counts[:2]) <= i < sum(counts) for i, axis in enumerate(axes)]
@@ -431,17 +505,24 @@ def levels_primitive(
             return jnp.broadcast_to(x[..., None], (*x.shape, size)) if each else x
 
         given = map(last, leaves, axes, mapped)
-        out = primitive.bind(*given, counts=counts, levels=(*levels, (size, tuple(mapped))), **rest)
+        out = primitive.bind(*given, counts=counts, levels=(*levels, tuple(mapped)), **rest)
         if first:
             return [jnp.moveaxis(x, -1, 0) for x in out], [0] * len(out)
         return out, [x.ndim - 1 for x in out]
+
+    def batch_axes(operands: Any, results: Any, *, levels: tuple, **rest: Any) -> BatchAxes:
+        def axes(x: Any, batches: list[int]) -> Axes:
+            return (None,) * (x.ndim - len(batches)) + tuple(batches)
+
+        each = [[k for k, mapped in enumerate(levels) if mapped[i]] for i in range(len(operands))]
+        return BatchAxes([*map(axes, operands, each)], [axes(x, [*range(len(levels))]) for x in results])
 
     def moved(leaves: Any, changes: Any, **rest: Any) -> tuple[list[Array], list[Array]]:
         moving = [i for i, change in enumerate(changes) if not is_symbolic_zero(change)]
 
         def some(*moved: Array) -> list[Array]:
             given = dict(zip(moving, moved, strict=True))
-            return run(*(given.get(i, x) for i, x in enumerate(leaves)), **rest)
+            return whole(*(given.get(i, x) for i, x in enumerate(leaves)), **rest)
 
         return jax.jvp(some, tuple(leaves[i] for i in moving), tuple(changes[i] for i in moving))
 
@@ -450,20 +531,35 @@ def levels_primitive(
         return jax.jit(partial(primitive.bind, **dict(rest)))
 
     def alone(*leaves: Any, **rest: Any) -> list[Array]:
-        # without jit the primitive would end here again
-        f = partial(run, **rest) if without_jit() else compiled(tuple(rest.items()))
+        # else the primitive would end here again
+        f = partial(whole, **rest) if one_by_one() else compiled(tuple(rest.items()))
         return f(*leaves)
 
+    whole, kinds = of_leaves(run), of_leaves(shapes)
     primitive = define_primitive(
         name,
         impl=alone,
-        abstract_eval=lambda *leaves, **rest: [ShapedArray(*each) for each in shapes(*leaves, **rest)],
-        lowering=run,
+        abstract_eval=lambda *leaves, **rest: [ShapedArray(*each) for each in kinds(*leaves, **rest)],
+        lowering=whole,
         batching_rule=batched,
+        batch_axes=batch_axes,
+        computes=True,
         jvp_rule=moved,
     )
-    register_definition(primitive, run)
+    for platform, lowering in lowerings.items():
+        register_lowering(primitive, of_leaves(lowering), platform)
+    register_definition(primitive, whole)
     return primitive
+
+
+def _sizes(leaves: Sequence[Any], levels: tuple[tuple[bool, ...], ...]) -> list[int]:
+    """The number of entries of each batch, from a leaf that has it."""
+    found = []
+    for k, mapped in enumerate(levels):
+        i = mapped.index(True)
+        further = sum(later[i] for later in levels[k + 1 :])
+        found.append(leaves[i].shape[leaves[i].ndim - 1 - further])
+    return found
 
 
 def program_texts(program: ClosedJaxpr) -> Iterator[str]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from jax import Array
 
 from lgsim.xla.jax_internals import ClosedJaxpr, Setting
 
-CompiledBatch = Callable[[Sequence[Array], int], list[Array]]
+CompiledBatch = Callable[[Sequence[Array], Any], list[Array]]
 """``compiled(leaves, states)``: of leaves, (*own, states) or (*own) where all states share it, (*own, states)."""
 
 
@@ -67,7 +67,7 @@ def llvm_lowering(enabled: bool) -> Iterator[None]:
     are the same to rounding. The environment variable ``LGSIM_LLVM_LOWERING=0`` switches it off for a process.
 
     What LLVM made is kept in the user's folder for caches (``LGSIM_CACHE_DIR``) and known to the process that lowers a
-    program: one that is exported or serialized for another process has to be lowered with it switched off.
+    program. Another process that runs an exported or serialized one needs them too, see ``lgsim.load_programs``.
 
     Args:
         enabled: Whether LLVM is used where it can be.

@@ -37,7 +37,7 @@ def launches_kernels() -> bool:
     """Whether jaxlib, with its plugin for CUDA, has the custom call that launches a kernel of Triton as here."""
     triton = importlib.import_module("jaxlib.gpu_triton")
     plugin = getattr(triton, "_cuda_triton", None)
-    if _LAUNCH not in getattr(plugin, "registrations", dict)():
+    if KERNEL_LAUNCH not in getattr(plugin, "registrations", dict)():
         return False
     try:
         _launch(triton, "kernel", "", 128, 90, 1, 1)
@@ -46,7 +46,8 @@ def launches_kernels() -> bool:
     return True
 
 
-_LAUNCH = "triton_kernel_call_ffi"
+KERNEL_LAUNCH = "triton_kernel_call_ffi"
+"""The custom call of jaxlib that launches a kernel."""
 
 
 def _launch(
@@ -92,7 +93,7 @@ def cuda_kernel_call(
             for x, row in zip([*operands, *results], rows, strict=True)
         ]
         made = jax.ffi.ffi_call(
-            _LAUNCH, list(results), input_layouts=orders[: len(operands)], output_layouts=orders[len(operands) :]
+            KERNEL_LAUNCH, list(results), input_layouts=orders[: len(operands)], output_layouts=orders[len(operands) :]
         )
         return list(made(*operands, name=name, opaque=text))
 

@@ -32,10 +32,6 @@ _SAFE = tuple(int(part) for part in version("jaxlib").split(".")[:3]) >= (0, 7, 
 # LGSIM_LOWERING_HINTS=0 switches the hints off: to see what they give, or where a back end does not bear them.
 _HINTS = _SAFE and set_xla_metadata is not None and os.environ.get("LGSIM_LOWERING_HINTS", "1") != "0"
 
-_INLINE = 1
-"""Entries up to which a constant is part of the code for sure."""
-
-
 _CHOSEN = Setting(None)
 
 
@@ -132,6 +128,8 @@ _barrier = define_primitive(
     abstract_eval=_leaves,
     lowering=_leaves,
     batching_rule=lambda leaves, axes: (_barrier.bind(*leaves), axes),
+    batch_axes=None,
+    computes=False,
     jvp_rule=_moved,
     transpose_rule=_pulled_back,
     dce_rule=_only_used,
@@ -148,9 +146,9 @@ def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
     to be written as loops or explicit sums: in a batch the back end refuses what it would give to its matrix library.
     """
 
-    @partial(jax.jit, static_argnums=(0, 1))
-    def compiled(structure: Any, empty: tuple, *leaves: Array) -> Any:
-        operands = iter(leaves)
+    @partial(jax.jit, static_argnums=(0, 1, 2))
+    def compiled(structure: Any, empty: tuple, single: tuple, *leaves: Array) -> Any:
+        operands = iter([x if s is None else x[:1].reshape(s) for x, s in zip(leaves, single, strict=True)])
         # the attributes of the call would hold for all calls inside; a loop's body that is a call of its own has its
         # slices of arrays copied
         with set_xla_metadata(inlineable="true"):
@@ -166,10 +164,16 @@ def native_call(f: Callable[..., Any]) -> Callable[..., Any]:
         leaves, structure = jax.tree.flatten(args)
         # nor may an operand be without entries
         empty = tuple(None if leaf.size else (leaf.shape, leaf.dtype) for leaf in leaves)
-        # XLA ends the process where such a call has a constant for an operand that is too large to be part of the code
-        operands = [jax.lax.optimization_barrier(x) if x.size > _INLINE else x for x in leaves if x.size]
+        # XLA ends the process where such a call has a constant for an operand, and where it does not use one: it takes
+        # constants with a single entry to be known inside
+        given = [x for x in leaves if x.size]
+        single = tuple(x.shape if x.size == 1 else None for x in given)
+        operands = [
+            jax.lax.optimization_barrier(x if s is None else jnp.broadcast_to(x.reshape(1), (2,)))
+            for x, s in zip(given, single, strict=True)
+        ]
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-            results = compiled(structure, empty, *operands)
+            results = compiled(structure, empty, single, *operands)
         # else the second result would go, and with it the use of an operand
         return jax.lax.optimization_barrier(results)[0]
 

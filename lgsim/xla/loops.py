@@ -14,10 +14,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.export import is_symbolic_dim
 
+from lgsim.xla import control_flow
 from lgsim.xla.batching import Levels, batch_last, in_batches, levels_primitive, split_leaves
 from lgsim.xla.hints import traced_platform
-from lgsim.xla.jax_internals import ClosedJaxpr, register_lowering
+from lgsim.xla.jax_internals import ClosedJaxpr, varies
 from lgsim.xla.straight_line import straight_line
 
 LANES = 16
@@ -57,6 +59,9 @@ def scan_last(
     body, out = _traced(straight_line(step), carry, ready)
     starts, entries = jax.tree.leaves(carry), jax.tree.leaves(xs)
     _check_carry(starts, body.out_avals)
+    if varies(starts, entries, made.consts, body.consts):
+        whole = step if prepare is None else (lambda carry, x: step(carry, prepare(x)))
+        return control_flow.scan(whole, carry, xs, reverse=reverse)
     found = _scan.bind(
         *map(jnp.asarray, (*made.consts, *body.consts)), *starts, *entries,
         made=made, body=body, counts=(len(made.consts), len(body.consts), len(starts)), reverse=reverse,
@@ -95,7 +100,8 @@ def _run_scan(
 
     make, advance = in_batches(levels, made, to_make, of_entries), in_batches(levels, body, to_step, of_step)
     lanes = prod(size for size, _ in levels)
-    before = prepared and (lanes < LANES or (platform or traced_platform()) != "cpu")
+    few = not is_symbolic_dim(lanes) and lanes < LANES
+    before = prepared and (few or (platform or traced_platform()) != "cpu")
     if before:
         entries = jax.vmap(make)(*entries)
 
@@ -103,7 +109,7 @@ def _run_scan(
         out = advance(*carry, *(x if before else make(*x)))
         return list(out[: len(carry)]), list(out[len(carry) :])
 
-    last, ys = jax.lax.scan(step, list(starts), tuple(entries), reverse=reverse)
+    last, ys = control_flow.scan(step, list(starts), tuple(entries), reverse=reverse)
     return [*last, *ys]
 
 
@@ -114,9 +120,12 @@ def _scan_shapes(*leaves: Any, body: Any, counts: tuple[int, int, int], levels: 
     return [((*axes, *x.shape, *sizes), x.dtype) for axes, x in zip(leading, body.out_avals, strict=True)]
 
 
-_scan = levels_primitive("scan_last", _run_scan, _scan_shapes)
-register_lowering(_scan, partial(_run_scan, platform="other"))
-register_lowering(_scan, partial(_run_scan, platform="cpu"), "cpu")
+_scan = levels_primitive(
+    "scan_last",
+    _run_scan,
+    _scan_shapes,
+    {None: partial(_run_scan, platform="other"), "cpu": partial(_run_scan, platform="cpu")},
+)
 
 
 @batch_last
@@ -141,6 +150,8 @@ def while_last(going: Callable[[Any], Array], step: Callable[[Any], Any], carry:
     if jax.tree.structure(out) != structure:
         raise TypeError(f"step: expected a carry of the structure {structure}, got {jax.tree.structure(out)}")
     _check_carry(leaves, body.out_avals)
+    if varies(leaves, test.consts, body.consts):
+        return control_flow.while_loop(going, step, carry)
     found = _while.bind(
         *map(jnp.asarray, (*test.consts, *body.consts)), *leaves,
         test=test, body=body, counts=(len(test.consts), len(body.consts), len(leaves)), levels=(),
@@ -156,18 +167,18 @@ def _run_while(*leaves: Array, test: Any, body: Any, counts: tuple[int, int, int
 
     go, advance = in_batches(levels, test, of_test, kinds(0)), in_batches(levels, body, of_step, kinds(1))
     if not levels:
-        return jax.lax.while_loop(lambda carry: go(*carry)[0], lambda carry: advance(*carry), list(carry))
+        return control_flow.while_loop(lambda carry: go(*carry)[0], lambda carry: advance(*carry), list(carry))
 
     def step(state: tuple[Array, list[Array]]) -> tuple[Array, list[Array]]:
         on, old = state
         new = [jnp.where(on, x, y) for x, y in zip(advance(*old), old, strict=True)]
         return go(*new)[0], new
 
-    return jax.lax.while_loop(lambda state: jnp.any(state[0]), step, (go(*carry)[0], list(carry)))[1]
+    return control_flow.while_loop(lambda state: jnp.any(state[0]), step, (go(*carry)[0], list(carry)))[1]
 
 
 def _while_shapes(*leaves: Any, body: Any, levels: Levels, **rest: Any) -> list[tuple]:
     return [((*x.shape, *(size for size, _ in levels)), x.dtype) for x in body.out_avals]
 
 
-_while = levels_primitive("while_last", _run_while, _while_shapes)
+_while = levels_primitive("while_last", _run_while, _while_shapes, {})

@@ -47,7 +47,7 @@ def _join_batches(arrays: Sequence[Any], axes: Sequence[Any]) -> tuple[Any, int]
     return _join.bind(*(_first(a, axis, size) for a, axis in zip(arrays, axes, strict=True))), 0
 
 
-def _first(array: Any, axis: int | None, size: int) -> Array:
+def _first(array: Any, axis: int | None, size: Any) -> Array:
     """An array with its batch, which it may have none of, on the first axis."""
     if axis is None:
         return jnp.broadcast_to(array, (size, *jnp.shape(array)))
@@ -60,6 +60,8 @@ _join = define_primitive(
     abstract_eval=lambda *parts: parts[0].update(shape=(*parts[0].shape, len(parts))),
     lowering=_select,
     batching_rule=_join_batches,
+    batch_axes=None,
+    computes=False,
     linear_transpose=lambda cotangent, *parts: split_last(cotangent),
     multiple_results=False,
 )
@@ -89,6 +91,8 @@ _split = define_primitive(
     abstract_eval=lambda a: [a.update(shape=a.shape[:-1])] * a.shape[-1],
     lowering=_slices,
     batching_rule=_split_batches,
+    batch_axes=None,
+    computes=False,
     jvp_rule=_split_jvp,
     transpose_rule=_split_transpose,
 )

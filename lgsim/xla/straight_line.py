@@ -27,7 +27,7 @@ from lgsim.xla.batching import (
 from lgsim.xla.compilers import BatchCompiler, CompiledBatch, ReadProgram
 from lgsim.xla.fallback import attempt
 from lgsim.xla.hints import traced_platform
-from lgsim.xla.jax_internals import ClosedJaxpr, jaxpr_as_fun, register_lowering, without_jit
+from lgsim.xla.jax_internals import ClosedJaxpr, jaxpr_as_fun, varies, without_jit
 
 Result = TypeVar("Result")
 
@@ -36,7 +36,8 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
     """``f`` of one state, as one program where another compiler than XLA takes it, else unchanged.
 
     Its derivative, of any order and mode, is that of ``f``: no program, but what ``f`` calls may be some. A program is
-    exact for finite values; a product with a constant 0 is 0 in it, NaN and infinity included.
+    exact for finite values; a product with a constant 0 is 0 in it, NaN and infinity included. Where operands differ
+    between the devices of a ``shard_map`` it is ``f``.
 
     Args:
         f: A function of pytrees of arrays; arrays that it closes over are operands where they are traced, and numbers
@@ -67,7 +68,11 @@ def straight_line(f: Callable[..., Result]) -> Callable[..., Result]:
         if compiler is None or without_jit():
             return f(*args)
         args = jax.tree.map(jnp.asarray, args)
+        if varies(args):
+            return f(*args)
         jaxpr, outside, structure, line = trace(args, platform, compiler)
+        if varies(outside):
+            return f(*args)
         leaves = [*outside, *jax.tree.leaves(args)]
         if line is None:
             found = jaxpr_as_fun(jaxpr)(*leaves)
@@ -104,7 +109,7 @@ def straight_line_loop(
     carry, start = jax.tree.map(jnp.asarray, (carry, start))
     given = [*jax.tree.leaves(carry), start]
     whole, (_, outputs) = jax.make_jaxpr(loop, return_shape=True)(carry, start)
-    if jax.tree.leaves(outputs):
+    if jax.tree.leaves(outputs) or varies(given, whole.consts):
         return loop(carry, start)
     one = jax.make_jaxpr(lambda carry, k: (step(carry, k)[0], k + 1))(carry, start)
     outside = _outside(one, whole)
@@ -204,6 +209,10 @@ def _line_shapes(*leaves: Any, jaxpr: ClosedJaxpr, line: _Line, counts: tuple, l
     return [((*aval.shape, *sizes), aval.dtype) for aval in jaxpr.out_avals]
 
 
-_line = levels_primitive("straight_line", _run_line, _line_shapes, first=True)
-for _platform in ("cpu", "cuda"):
-    register_lowering(_line, partial(_line_on, _platform), _platform)
+_line = levels_primitive(
+    "straight_line",
+    _run_line,
+    _line_shapes,
+    {platform: partial(_line_on, platform) for platform in ("cpu", "cuda")},
+    first=True,
+)

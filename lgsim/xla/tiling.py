@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.export import is_symbolic_dim
 
 from lgsim.xla.hints import traced_platform
 
@@ -50,9 +51,9 @@ def tiled_vmap(
             given = iter(moving)
             return f(*(next(given) if axis == 0 else arg for arg, axis in zip(args, axes, strict=True)))
 
-        size = _tile(one, moving, length) if tile is None else tile
-
-        if size >= length:
+        # of a length that jax.export leaves open there is one tile
+        size = length if is_symbolic_dim(length) else _tile(one, moving, length) if tile is None else tile
+        if size is length or size >= length:
             return jax.vmap(one)(*moving)
         count = -(-length // size)
 
@@ -69,9 +70,7 @@ def tiled_vmap(
 
 def _tile(one: Callable[..., Any], moving: Sequence[Any], length: int) -> int:
     """The number of states in a tile, by the numbers that enter and leave for each."""
-    if traced_platform() != "cpu":
-        return length
-    if length <= _SMALLEST:
+    if traced_platform() != "cpu" or length <= _SMALLEST:
         return length
     state = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x)[1:], jnp.result_type(x)), tuple(moving))
     entries = sum(leaf.size for leaf in jax.tree.leaves((state, jax.eval_shape(one, *state))))

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
+from lgsim.support import check
 
 _HALVINGS = 200
 
@@ -64,8 +65,11 @@ def suggest_contact(
 
     Source: Hunt and Crossley 1975, for the law; its first integral, for the restitution.
     """
+    check_model(model)
     given = {"depth": depth, "duration": duration, "speed": speed, "points": points, "slip_speed": slip_speed}
     for name, value in given.items():
+        if value is not None:
+            check.number(name, value)
         if value is not None and not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number, got {value}")
     if not (math.isfinite(exponent) and exponent >= 1):

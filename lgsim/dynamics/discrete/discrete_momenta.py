@@ -39,7 +39,7 @@ from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.inverse_mass import solve_mass_matrix
 from lgsim.dynamics.passive_forces import batch_forces
 from lgsim.multibody import configuration
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 from lgsim.spatial import Force, Motion, Vec
 from lgsim.support import check
 from lgsim.xla import fusion_barrier, native_derivative, native_with_derivatives
@@ -73,6 +73,7 @@ def discrete_momenta(
 
     Source: Marsden and West 2001, (1.3.1); the L_d of this file.
     """
+    check_model(model)
     kind, h = rotation_map(map), step_length(dt, model.dtype)
     d = model.difference(q0, q1)
 
@@ -86,10 +87,10 @@ def step_length(dt: Float[ArrayLike, "*one"], dtype: jnp.dtype) -> Float[Array, 
     """Dt as a number of the dtype.
 
     Raises:
+        TypeError: it is no number.
         ValueError: it is zero, not finite or no single number.
     """
-    if jnp.shape(dt) != ():
-        raise ValueError(f"dt: expected one number of seconds, got shape {jnp.shape(dt)}; use jax.vmap for many")
+    check.number("dt", dt)
     if not isinstance(dt, Tracer) and not (np.isfinite(np.asarray(dt)) and np.asarray(dt)):
         raise ValueError(f"dt: expected a finite step that is not zero, got {dt} s")
     return jnp.asarray(dt, dtype)
@@ -112,7 +113,8 @@ def generalized_momentum(
         ValueError: an array has a wrong length.
         TypeError: dtypes differ, or are not float32 or float64.
     """
-    q, v = check.arguments(q=(q, (model.nq,)), v=(v, (model.nv,)))
+    check_model(model)
+    q, v = check.arguments(model.dtype, q=(q, (model.nq,)), v=(v, (model.nv,)))
     return inverse_dynamics(model.replace(gravity=jnp.zeros_like(model.gravity)), q, jnp.zeros_like(v), v)
 
 
@@ -120,7 +122,8 @@ def velocity_of_momentum(
     model: Model, q: Float[Array, "*#batch nq"], p: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*batch nv"]:
     """``v = M(q)^-1 p``, the velocity of a momentum, O(n); arguments and errors as ``generalized_momentum``."""
-    return solve_mass_matrix(model, q, p)
+    check_model(model)
+    return solve_mass_matrix(model, q, check.floating("p", p, model.nv, dtype=model.dtype))
 
 
 # One state, the batch last.

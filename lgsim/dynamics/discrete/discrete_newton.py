@@ -31,7 +31,7 @@ from lgsim.dynamics.discrete.displacement import Node, node, turns
 from lgsim.dynamics.discrete.rotation_maps import RotationMap
 from lgsim.dynamics.discrete.step_matrix import solve, step_matrix
 from lgsim.multibody.model import Model
-from lgsim.xla import batch_last, fusion_barrier, linear_last
+from lgsim.xla import batch_last, control_flow, fusion_barrier, linear_last
 
 
 class Attempt(NamedTuple):
@@ -64,7 +64,7 @@ def attempt(kind: RotationMap, iterations: int) -> Callable[..., Attempt]:
             y = fusion_barrier(change(d))
             return (fusion_barrier(d + y), y), None
 
-        return jax.lax.scan(iterate, (guess, jnp.zeros_like(guess)), None, length=iterations)[0]
+        return control_flow.scan(iterate, (guess, jnp.zeros_like(guess)), None, length=iterations)[0]
 
     def core(model: Model, q: Array, momentum: Array, guess: Array, h: Array, smallest: Array) -> Attempt:
         q, momentum, guess, h = full(model, h, q, momentum, guess)
@@ -177,7 +177,7 @@ def _relative(kind: RotationMap, model: Model, step: Moved, d: Array, y: Array, 
 
 def _largest(x: Array) -> Array:
     """The largest of the rows, by a loop: a reduction over all of them has no place in a native function of XLA."""
-    return jax.lax.fori_loop(1, len(x), lambda i, top: jnp.maximum(top, x[i]), x[0])
+    return control_flow.fori_loop(1, len(x), lambda i, top: jnp.maximum(top, x[i]), x[0])
 
 
 @cache

@@ -23,7 +23,7 @@ from lgsim.multibody.contacts.contact_checks import carrier
 from lgsim.multibody.geometry import Geometry
 from lgsim.multibody.geometry.solid import grid_starts
 from lgsim.multibody.geometry.solid_checks import place_of
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
 from lgsim.spatial import Motion, Transform, Vec
 from lgsim.xla import batch_last
@@ -84,6 +84,7 @@ def distance(model: Model, q: Float[Array, "*batch nq"], a: Names, b: Names) -> 
 
     Source: Ericson, Real-Time Collision Detection, 2005, chapter 5; Gilbert, Johnson and Keerthi 1988 for hulls.
     """
+    check_model(model)
     places, single = checked_pairs(model.topology, a, b)
     found = validation.call(_distances(places), model, q=(q, "q"))
     return found[..., 0] if single else found
@@ -101,6 +102,7 @@ def closest_points(model: Model, q: Float[Array, "*batch nq"], a: Names, b: Name
     Raises:
         ModelError, ValueError, TypeError: as ``distance``.
     """
+    check_model(model)
     places, single = checked_pairs(model.topology, a, b)
     found = ClosestPoints(*validation.call(_points(places), model, q=(q, "q")))
     if single:
@@ -125,6 +127,7 @@ def distance_jacobian(
     Raises:
         ModelError, ValueError, TypeError: as ``distance``.
     """
+    check_model(model)
     places, single = checked_pairs(model.topology, a, b)
     found, J = validation.call(_slopes(places), model, q=(q, "q"))
     return (found[..., 0], J[..., 0, :]) if single else (found, J)

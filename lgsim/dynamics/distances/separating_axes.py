@@ -12,6 +12,7 @@ from jax import Array
 from lgsim.dynamics.distances.nearest import Nearest, chosen, length, moved
 from lgsim.multibody.geometry.forms import Convex
 from lgsim.spatial import Mat, Transform, Vec
+from lgsim.xla import control_flow
 
 UNROLLED = 32
 """Directions up to which the loop over them is written out."""
@@ -96,7 +97,7 @@ def deepest(a: Convex, b: Convex, T: Transform, wanted: Array) -> tuple[Array, N
             first, second = Vec(*at[:3]), Vec(*at[3:])
             return k + 1, _tried(*held, best, _mixed_direction(kind, first, second, held[2].R), kind, first, second)
 
-        best = jax.lax.while_loop(lambda s: wanted & (s[0] < count), step, (jnp.zeros((), int), best))[1]
+        best = control_flow.while_loop(lambda s: wanted & (s[0] < count), step, (jnp.zeros((), int), best))[1]
         best = best._replace(apart=jnp.where(wanted, best.apart, jnp.inf))
     return jax.lax.stop_gradient(best.apart), _where(a, b, T, best)
 

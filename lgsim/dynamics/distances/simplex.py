@@ -13,6 +13,7 @@ from lgsim.dynamics.distances.nearest import Nearest, chosen, moved
 from lgsim.dynamics.distances.separating_axes import deepest
 from lgsim.multibody.geometry.forms import Convex, one_hot
 from lgsim.spatial import Transform, Vec
+from lgsim.xla import control_flow
 
 CORNERS = 4
 MOST = 64
@@ -95,7 +96,7 @@ def _search(pa: Vec, pb: Vec, offset: Vec) -> _State:
     )
     square = w.dot(w)
     start = _State(simplex, w, square, square, jnp.zeros(square.shape, bool), jnp.zeros((), int))
-    return jax.lax.while_loop(lambda s: (s.steps < MOST) & ~s.over, lambda s: _step(pa, pb, s), start)
+    return control_flow.while_loop(lambda s: (s.steps < MOST) & ~s.over, lambda s: _step(pa, pb, s), start)
 
 
 def _step(pa: Vec, pb: Vec, s: _State) -> _State:

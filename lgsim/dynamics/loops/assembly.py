@@ -29,7 +29,7 @@ from lgsim.dynamics.loops.nearest_step import (
 )
 from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.multibody import configuration
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 from lgsim.support import check
 from lgsim.support.verdict import Outcome, Verdict
 from lgsim.xla import change_along, still
@@ -133,7 +133,8 @@ def close_loops(
         TypeError: dtypes differ, or are not float32 or float64.
     """
     held = _held(model, "close_loops", hold)
-    return validation.call(partial(_closed, held), model, q=(q, "q"), v=(v, "v"))
+    velocity = {} if v is None else {"v": (v, "v")}
+    return validation.call(partial(_closed, held), model, q=(q, "q"), **velocity)
 
 
 def loop_branches(model: Model, q: Any, count: int, key: Array, hold: Sequence[str] = ()) -> Closure:
@@ -159,8 +160,7 @@ def loop_branches(model: Model, q: Any, count: int, key: Array, hold: Sequence[s
         TypeError: as ``close_loops``.
     """
     held = _held(model, "loop_branches", hold)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"count: expected a positive number of assemblies, got {count!r}")
+    count = check.count("count", count)
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((model, q, key))):
         raise ValueError(
             "loop_branches: expected known numbers, got some that JAX traces: how many assemblies there are depends on "
@@ -176,6 +176,7 @@ def loop_branches(model: Model, q: Any, count: int, key: Array, hold: Sequence[s
 
 def _held(model: Model, name: str, hold: Sequence[str]) -> tuple[int, ...]:
     """The places in v of joints by name."""
+    check_model(model)
     tree = model.topology
     if not tree.loops:
         raise ValueError(f"{name}: the machine has no loops; ModelBuilder.add_loop closes one")
@@ -208,7 +209,7 @@ def _search(model: Model, q: Array, start: Array, held: tuple[int, ...]) -> tupl
     return nearest_closed(model, q, start, M, _free(model, held), machine_length(model, q)), M
 
 
-def _closed(held: tuple[int, ...], model: Model, q: Array, v: Array | None) -> Closure:
+def _closed(held: tuple[int, ...], model: Model, q: Array, v: Array | None = None) -> Closure:
     """``close_loops`` of one state."""
     found, _ = _search(model, q, q, held)
     nearest = _implicit(held, model, q, found.q)

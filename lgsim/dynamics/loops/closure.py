@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -34,7 +33,7 @@ from lgsim.linalg import dense
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.spatial import Motion
-from lgsim.xla import fusion_barrier
+from lgsim.xla import control_flow, fusion_barrier
 
 STEPS = 3
 """Proximal steps: eigenvalues s of G beyond ``mu`` are met to ``(mu/s)^STEPS``."""
@@ -124,5 +123,5 @@ def proximal_solution(mobility: Mobility, r: Array) -> Array:
     def weaken(_: Any, f: Array) -> Array:
         return fusion_barrier(mu * solved(f))
 
-    f = jax.lax.fori_loop(0, STEPS - 1, step, fusion_barrier(solved(r)))
-    return fusion_barrier(f - jax.lax.fori_loop(0, STEPS, weaken, f))
+    f = control_flow.fori_loop(0, STEPS - 1, step, fusion_barrier(solved(r)))
+    return fusion_barrier(f - control_flow.fori_loop(0, STEPS, weaken, f))

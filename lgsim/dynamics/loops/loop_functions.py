@@ -16,7 +16,7 @@ from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.dynamics.loops import closed_jacobians, loop_ends, restoration
 from lgsim.dynamics.loops.closed_dynamics import closed_dynamics
-from lgsim.multibody.model import Model
+from lgsim.multibody.model import Model, check_model
 from lgsim.support.messages import unknown_name
 from lgsim.xla import batch_last
 
@@ -217,5 +217,6 @@ def _actuated(model: Model, q: Array, v: Array, a: Array, driven: tuple[bool, ..
 
 
 def _check_loops(model: Any) -> None:
-    if isinstance(model, Model) and not model.topology.loops:
+    check_model(model)
+    if not model.topology.loops:
         raise ValueError("model: has no loops; ModelBuilder.add_loop closes one")

@@ -25,7 +25,7 @@ from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.loops import JointLoop
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
-from lgsim.xla import native_with_derivatives
+from lgsim.xla import control_flow, native_with_derivatives
 
 NUDGES = (0.1, 0.3, *(1.0, 2.0, 3.0) * 4)
 """How far beside the start the search begins anew, rad; slides by that times the length of the machine."""
@@ -231,7 +231,7 @@ def nearest_closed(
         next_ = jax.tree.map(partial(jnp.where, there), along(s, step, x @ M @ x / 2), back(s, step))
         return next_._replace(i=s.i + 1)
 
-    s = jax.lax.while_loop(lambda s: ~s.done, advance, _begin(start))
+    s = control_flow.while_loop(lambda s: ~s.done, advance, _begin(start))
     return Found(jnp.where(s.closed, s.q, s.best), s.closed, s.nearest, s.i)
 
 

@@ -21,7 +21,7 @@ from lgsim.dynamics.loops.loop_ends import Ends, KindEnds
 from lgsim.multibody.loops import FrameLoop
 from lgsim.multibody.topology import Topology
 from lgsim.spatial import Force, Motion, Vec
-from lgsim.xla import fusion_barrier
+from lgsim.xla import control_flow, fusion_barrier
 
 
 class Ways(NamedTuple):
@@ -89,7 +89,7 @@ def _go(S: Motion, gain: Force, rows: np.ndarray, Q: Force, push: Array | None) 
         xs = (*xs, jnp.expand_dims(push, axis))
     if not len(rows):
         return Q, jnp.zeros((0, *Q.f.x.shape), Q.f.x.dtype)
-    return jax.lax.scan(step, Q, xs)
+    return control_flow.scan(step, Q, xs)
 
 
 @lru_cache(maxsize=64)
@@ -148,5 +148,5 @@ def _padded(ends: list[list[list[int]]], none: int) -> np.ndarray:
     return out
 
 
-def _wide(mask: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
+def _wide(mask: np.ndarray, batch: tuple[Any, ...]) -> np.ndarray:
     return mask.reshape(mask.shape + (1,) * len(batch))

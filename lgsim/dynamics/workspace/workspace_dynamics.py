@@ -33,6 +33,7 @@ from lgsim.dynamics.workspace.support_legs import BASE, SupportLegs
 from lgsim.lie import se3
 from lgsim.multibody.inertia import rotational_inertia
 from lgsim.multibody.model import Model
+from lgsim.xla import control_flow
 
 Twist = Float[Array, " 6"]
 Matrix = Float[Array, "6 6"]
@@ -104,7 +105,7 @@ class WorkspaceDynamics(NamedTuple):
             return u[:, :6], u[:, 6]
 
         rows = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), tuple(self.passed))
-        z, rates = jax.lax.scan(step, w, rows, reverse=True)
+        z, rates = control_flow.scan(step, w, rows, reverse=True)
         is_row = (dofs[..., None] == np.arange(legs.tree.nv)).astype(A.dtype)
         return jnp.sum(is_row * rates.T[..., None], axis=(0, 1)), -z
 
@@ -230,7 +231,7 @@ def _inward(rows: _Row, X: Array, Y: Array, x: Array) -> tuple[_Chain, _Passed]:
         return jax.vmap(step)(chain, row)
 
     start = (X, Y, x, jnp.zeros_like(x))
-    chain, (mirror, begin) = jax.lax.scan(one, start, jax.tree.map(lambda r: jnp.swapaxes(r, 0, 1), rows))
+    chain, (mirror, begin) = control_flow.scan(one, start, jax.tree.map(lambda r: jnp.swapaxes(r, 0, 1), rows))
     return chain, _Passed(jnp.swapaxes(mirror, 0, 1), jnp.swapaxes(begin, 0, 1))
 
 

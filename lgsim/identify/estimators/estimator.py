@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.integrators.method import Method
+from lgsim.xla import control_flow
 
 
 class RESULTS(eqx.Enumeration):
@@ -192,10 +193,10 @@ class FitRounds(eqx.Module):
 
         def once(carry: Any, number: Array) -> tuple[Any, Any]:
             descent, state = self.begin(carry, number)
-            found = descent.end(jax.lax.while_loop(descent.more, descent.step, state))
+            found = descent.end(control_flow.while_loop(descent.more, descent.step, state))
             return self.close(carry, found), found
 
-        return self.conclude(*jax.lax.scan(once, self.opening(), jnp.arange(self.count)))
+        return self.conclude(*control_flow.scan(once, self.opening(), jnp.arange(self.count)))
 
     def iterate(self, now: RoundState) -> RoundState:
         """The state after one more iteration of the round."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -25,6 +24,7 @@ from lgsim.identify.unknowns.base_parameters import BaseParameters
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.linalg.levenberg_marquardt import Solution
+from lgsim.xla import control_flow
 
 
 class LinearFit(TorqueEstimator):
@@ -80,7 +80,7 @@ class LinearFit(TorqueEstimator):
             return (after, again), (data.cost, x)
 
         start = jnp.zeros(parameters.size, parameters.dtype), initial_noise(self.noise, samples)
-        (x, noise), (costs, path) = jax.lax.scan(once, start, None, length=self.noise_updates)
+        (x, noise), (costs, path) = control_flow.scan(once, start, None, length=self.noise_updates)
         data = objective.normal_equations(x, noise)
         status = RESULTS.where(jnp.isfinite(data.cost), RESULTS.successful, RESULTS.nonfinite)
         found = Solution(x, None, data, ~free, costs, path, jnp.array(self.noise_updates), status)

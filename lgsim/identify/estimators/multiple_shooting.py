@@ -34,6 +34,7 @@ from lgsim.simulation.equations_of_motion import (
     state_space,
 )
 from lgsim.simulation.state_space import StateSpace
+from lgsim.xla import control_flow
 
 Inputs = tuple[Float[Array, "*steps _"], Float[Array, "*steps bodies 6"] | None]
 """Signals of the drives or commands of actuators, and external wrenches, constant over a step."""
@@ -228,10 +229,10 @@ def simulate_window(
             args = (plant, row)
             return integrate(method, space, PLANT_FIELD, y, t0=zero, dt=h, steps=1, args=args, checkpoint=None).ys[-1]
 
-        y = jax.lax.fori_loop(0, substeps, shorter, y)
+        y = control_flow.fori_loop(0, substeps, shorter, y)
         return y, y
 
-    _, ys = jax.lax.scan(step, y0, inputs)
+    _, ys = control_flow.scan(step, y0, inputs)
     return jnp.concatenate([y0[None], ys]), signals
 
 

@@ -39,6 +39,8 @@ from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Solution, State
+from lgsim.support import check
+from lgsim.xla import control_flow
 
 Carry = tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " columns"], Float[Array, " columns"]]
 """Between rounds: x, first states, factors of the sensors' deviations, and those of the round before."""
@@ -84,6 +86,10 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
     guess_halfwidth: int = eqx.field(static=True, default=5)
     minimizer: Minimizer = StructuredGaussNewton()
     tile: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        if self.window_steps is not None:
+            check.count("window_steps", self.window_steps)
 
     def check(self, parameters: Parameters, samples: Any) -> int:
         if not isinstance(samples, SensorRecords):
@@ -144,7 +150,7 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
             return (found.x, found.rest, again), (found, factor)
 
         columns = sum(c.deviation.size for c in rounds[0].channels.values())
-        _, (every, factors) = jax.lax.scan(once, (x, starts, jnp.ones(columns, x.dtype)), gaps)
+        _, (every, factors) = control_flow.scan(once, (x, starts, jnp.ones(columns, x.dtype)), gaps)
         return concatenate_rounds(every), factors[-1]
 
     def in_rounds(self, parameters: Parameters, samples: SensorRecords) -> FitRounds:

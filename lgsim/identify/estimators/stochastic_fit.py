@@ -14,6 +14,8 @@ from jaxtyping import Float, Int, Key
 from lgsim.identify.estimators.estimator import RESULTS, Estimate, Estimator, Resimulation, SummedCostEstimator
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.integrators.method import Method
+from lgsim.support import check
+from lgsim.xla import control_flow
 
 
 class StochasticFit(Estimator):
@@ -36,6 +38,10 @@ class StochasticFit(Estimator):
     batch: int = eqx.field(static=True, default=32)
     seed: int = eqx.field(static=True, default=0)
 
+    def __check_init__(self) -> None:
+        check.count("steps", self.steps)
+        check.count("batch", self.batch)
+
     def run(self, parameters: Parameters, samples: Any) -> Estimate:
         pieces = self.estimator.pieces(parameters, samples)
         lower, upper = parameters.bounds()
@@ -57,7 +63,7 @@ class StochasticFit(Estimator):
 
         keys = jax.random.split(jax.random.key(self.seed), self.steps)
         begin = pieces.start, self.optimizer.init(pieces.start)
-        (unknowns, _), (costs, path) = jax.lax.scan(step, begin, keys)
+        (unknowns, _), (costs, path) = control_flow.scan(step, begin, keys)
         finite = jnp.all(jnp.isfinite(unknowns[0]))
         return pieces.conclude(unknowns, costs, path, RESULTS.where(finite, RESULTS.successful, RESULTS.nonfinite))
 

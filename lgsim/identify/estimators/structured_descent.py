@@ -16,6 +16,7 @@ from lgsim.identify.estimators.estimator import RESULTS
 from lgsim.identify.estimators.multiple_shooting import ShootingNormalEquations
 from lgsim.linalg.box_qp import box_minimum
 from lgsim.linalg.levenberg_marquardt import LevenbergMarquardt, Proposal
+from lgsim.xla import control_flow
 
 
 class Elimination(NamedTuple):
@@ -58,7 +59,7 @@ def eliminate(
         return (C, y), (C, below, y)
 
     start = jnp.eye(n, dtype=D.dtype), jnp.zeros_like(right[0])
-    _, (C, below, y) = jax.lax.scan(step, start, (D, before, right))
+    _, (C, below, y) = control_flow.scan(step, start, (D, before, right))
     Y, z = y[..., :-1], y[..., -1]
     schur = linear.xx - jnp.einsum("wnp,wnq->pq", Y, Y)
     return schur, linear.gx - jnp.einsum("wnp,wn->p", Y, z), Elimination(C, below, y)
@@ -85,7 +86,7 @@ def _back(factors: Elimination, right: Float[Array, "windows n columns"]) -> Flo
         d = solve_triangular(C, -b - below.T @ following, lower=True, trans=1)
         return d, d
 
-    return jax.lax.scan(step, jnp.zeros_like(right[0]), (factors.diagonal, after, right), reverse=True)[1]
+    return control_flow.scan(step, jnp.zeros_like(right[0]), (factors.diagonal, after, right), reverse=True)[1]
 
 
 def predicted_decrease(

@@ -36,6 +36,7 @@ from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike, refuse_contacts
 from lgsim.linalg.levenberg_marquardt import BoxStep, LevenbergMarquardt, NormalEquations, Proposal, Solution, State
+from lgsim.xla import control_flow
 
 FALL, FALLS = 5.0, 3
 """By how much the barriers of bodies without a prior fall from round to round, and how many times at least."""
@@ -352,4 +353,4 @@ def long_run_covariance(scores: Float[Array, "n p"], lags: int) -> Float[Array, 
         weight = 1 - lag.astype(scores.dtype) / (lags + 1)
         return total + weight * (part + part.T), None
 
-    return jax.lax.scan(add, scores.T @ scores, jnp.arange(1, lags + 1))[0]
+    return control_flow.scan(add, scores.T @ scores, jnp.arange(1, lags + 1))[0]

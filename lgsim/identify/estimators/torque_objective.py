@@ -14,6 +14,7 @@ from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.linalg.levenberg_marquardt import NormalEquations
+from lgsim.xla import control_flow
 
 TILE = 512
 """Number of samples whose Jacobians are in memory at once."""
@@ -88,7 +89,7 @@ class StreamedObjective(TorqueObjective):
             s = (torque_residuals(self.parameters, x, tile) / noise[None]) ** 2
             return total + jnp.sum(tile.weight * self.loss.cost(s)) / 2, None
 
-        return jax.lax.scan(add, jnp.zeros((), x.dtype), self.tiles)[0]
+        return control_flow.scan(add, jnp.zeros((), x.dtype), self.tiles)[0]
 
     def normal_equations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> NormalEquations:
         def add(total: NormalEquations, tile: TorqueSamples) -> tuple[NormalEquations, None]:
@@ -103,7 +104,7 @@ class StreamedObjective(TorqueObjective):
 
         p = x.size
         zero = NormalEquations(jnp.zeros((), x.dtype), jnp.zeros(p, x.dtype), jnp.zeros((p, p), x.dtype))
-        return jax.lax.scan(add, zero, self.tiles)[0]
+        return control_flow.scan(add, zero, self.tiles)[0]
 
     def informations(self, x: Float[Array, " p"], noise: Float[Array, " nv"]) -> Float[Array, "nv p p"]:
         def add(total: Float[Array, "nv p p"], tile: TorqueSamples) -> tuple[Float[Array, "nv p p"], None]:
@@ -111,7 +112,7 @@ class StreamedObjective(TorqueObjective):
             w = tile.weight * self.loss.weight((r / noise[None]) ** 2) / noise[None] ** 2
             return total + jnp.einsum("tjp,tjq->jpq", w[..., None] * J, J), None
 
-        return jax.lax.scan(add, jnp.zeros((noise.size, x.size, x.size), x.dtype), self.tiles)[0]
+        return control_flow.scan(add, jnp.zeros((noise.size, x.size, x.size), x.dtype), self.tiles)[0]
 
     def residual_deviations(
         self, x: Float[Array, " p"], noise: Float[Array, " nv"], unknowns: Float[Array, ""]
@@ -122,7 +123,7 @@ class StreamedObjective(TorqueObjective):
             return (total[0] + jnp.sum(w * r**2, axis=0), total[1] + jnp.sum(w, axis=0)), None
 
         zero = jnp.zeros_like(noise)
-        (squares, weight), _ = jax.lax.scan(add, (zero, zero), self.tiles)
+        (squares, weight), _ = control_flow.scan(add, (zero, zero), self.tiles)
         return standard_deviations(squares, weight, unknowns)
 
 
@@ -202,7 +203,7 @@ def torque_objective(parameters: Parameters, samples: TorqueSamples, loss: Loss)
 
     nv, k = samples.signals.shape[-1], len(indices)
     zero = tuple(jnp.zeros(shape, theta.dtype) for shape in ((nv, k, k), (nv, k), (nv,), (nv,)))
-    gram, slope, constant, weight = jax.lax.scan(add, zero, tiles)[0]
+    gram, slope, constant, weight = control_flow.scan(add, zero, tiles)[0]
     return CompressedObjective(parameters, tiles, loss, gram, slope, constant, weight)
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int, Key
 
 from lgsim.identify.estimators.uncertainty import undetermined
 from lgsim.identify.posterior.density import LogDensity
-from lgsim.xla import compiled
+from lgsim.xla import compiled, control_flow
 
 TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
 """Gain in log density that ends a search, by dtype."""
@@ -132,14 +132,14 @@ def _search(
         better = cost(trial) < s.cost
         damping = jnp.where(better, s.damping / 8, 4 * s.damping)
         worse = s._replace(damping=damping, tried=s.tried + 1)
-        return jax.lax.cond(better, lambda: expand(trial, damping, s.tried + 1), lambda: worse)
+        return control_flow.cond(better, lambda: expand(trial, damping, s.tried + 1), lambda: worse)
 
     def more(s: _State) -> Array:
         # where no step of any size helps, rounding ends the search: what is left is not gained
         return ~s.converged & (s.tried < max_iterations) & jnp.isfinite(s.cost) & (s.damping < 1 / tolerance**2)
 
     first = expand(start, jnp.asarray(0.01, start.dtype), jnp.array(0))
-    s = jax.lax.while_loop(more, step, first)
+    s = control_flow.while_loop(more, step, first)
     approximation = LaplaceApproximation(s.z, _inverse(s.hessian), -s.cost, s.tried, s.converged)
     return approximation, s.hessian, jnp.isfinite(first.cost)
 

@@ -21,6 +21,7 @@ from lgsim.identify.posterior.noise_models import ResidualSums, RobustSums
 from lgsim.identify.posterior.serial_correlation import SerialCorrelation
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.simulation.equations_of_motion import state_space
+from lgsim.xla import control_flow
 
 
 class PreparedRecords(eqx.Module):
@@ -186,7 +187,7 @@ def torque_records(
 
     size = len(indices) + 1
     zero = jnp.zeros((samples.signals.shape[-1], size, size), theta.dtype)
-    factors, _ = jax.lax.scan(add, zero, samples.tiles(TILE))
+    factors, _ = control_flow.scan(add, zero, samples.tiles(TILE))
     return CompressedTorqueResiduals(parameters, loss, correlation, weights, samples, factors)
 
 

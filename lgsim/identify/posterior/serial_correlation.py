@@ -12,6 +12,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float, Int, Key
 
 from lgsim.identify.unknowns.plant import NumbersLike
+from lgsim.xla import control_flow
 
 
 def _numbers(given: NumbersLike | None) -> Float[Array, " *columns"] | None:
@@ -81,7 +82,7 @@ class SerialCorrelation(eqx.Module):
             now = jnp.where(row[1], row[0], a[None] * last + jnp.sqrt(1 - a[None] ** 2) * row[0])
             return now, now
 
-        rows = jax.lax.scan(step, jnp.zeros_like(e[:, 0]), (jnp.moveaxis(e, 1, 0), jnp.asarray(begins)))[1]
+        rows = control_flow.scan(step, jnp.zeros_like(e[:, 0]), (jnp.moveaxis(e, 1, 0), jnp.asarray(begins)))[1]
         return jnp.moveaxis(rows, 0, 1)
 
     def _previous(self, weights: Float[Array, "sets n columns"]) -> Int[Array, "sets n columns"]:

@@ -17,7 +17,7 @@ from lgsim.dynamics.passive_forces import passive_forces
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.multibody import inertia
 from lgsim.multibody.loops.refusal import refuse_loops
-from lgsim.multibody.model import DRIVES, Model
+from lgsim.multibody.model import DRIVES, Model, check_model
 from lgsim.multibody.topology import ModelError
 
 NumbersLike = ArrayLike | Sequence[ArrayLike] | Sequence[Sequence[ArrayLike]]
@@ -62,8 +62,7 @@ class Plant(eqx.Module):
         actuators: Actuators | ActuatorSum | None = None,
     ) -> None:
         """Numbers may be one for all degrees of freedom or (nv,); those of Stribeck friction become the model's."""
-        if not isinstance(model, Model):
-            raise TypeError(f"model: expected an lgsim.Model, got {type(model).__name__}; lgsim.load_urdf makes one")
+        check_model(model)
         friction = {"stribeck": stribeck, "stribeck_speed": stribeck_speed}
         given = {name: _for_each_dof(name, x, model) for name, x in friction.items() if x is not None}
         self.model = model.replace(**given) if given else model

@@ -12,6 +12,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from lgsim.lie.action import Point
+from lgsim.xla import control_flow
 
 Condition = Callable[[Float[Array, ""], Point, Any], Float[Array, ""]]
 """``condition(t, y, args)``: a scalar of the state's dtype, whose zero crossings are looked for."""
@@ -76,7 +77,7 @@ def locate_event(
     ]
 
     def value(index: Int[Array, ""], s: Float[Array, ""]) -> Float[Array, ""]:
-        return jax.lax.switch(index, conditions, s)
+        return control_flow.switch(index, conditions, s)
 
     zero, one = jnp.zeros_like(dt), jnp.ones_like(dt)
 
@@ -91,7 +92,7 @@ def locate_event(
             return jnp.where(same_side, middle, lower), jnp.where(same_side, upper, middle)
 
         bits = jnp.finfo(dt.dtype).nmant + 1
-        _, root = jax.lax.stop_gradient(jax.lax.fori_loop(0, bits, halve, (zero, one)))
+        _, root = jax.lax.stop_gradient(control_flow.fori_loop(0, bits, halve, (zero, one)))
         height, slope = jax.jvp(lambda s: value(index, s), (root,), (one,))
         height, slope = height - jax.lax.stop_gradient(height), jax.lax.stop_gradient(slope)
         return root - height / slope, jnp.sign(end) - jnp.sign(begin)

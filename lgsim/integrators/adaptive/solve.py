@@ -17,9 +17,10 @@ from lgsim.integrators.adaptive.controller import AlgebraController
 from lgsim.integrators.adaptive.events import DirectedCondition, Event, locate_event
 from lgsim.integrators.adaptive.solution import RESULTS, Solution
 from lgsim.integrators.adaptive.solver import AlgebraTerm, GroupSolver, LastStep
-from lgsim.integrators.method import Field, Method, Number, check_field, count, scalar, state
+from lgsim.integrators.method import Field, Method, Number, check_field, scalar, state
 from lgsim.lie.action import Action, Point
-from lgsim.xla import compiled
+from lgsim.support import check
+from lgsim.xla import compiled, control_flow
 
 
 def solve(
@@ -91,7 +92,7 @@ def solve(
         GroupSolver(method, action, dense=between),
         AlgebraController(step_controller(controller, rtol, atol, dtype), action),
         AlgebraTerm(field), y0, t0, t1, first, args, saved_times(save_at, save_steps, t0, t1), save_steps, dense,
-        check_events(events, t0, y0, args), count("max_steps", max_steps), check_adjoint(adjoint),
+        check_events(events, t0, y0, args), check.count("max_steps", max_steps), check_adjoint(adjoint),
     )  # fmt: skip
 
 
@@ -137,7 +138,7 @@ def _run(
             y = solver.method.step(solver.action, term.field, start, last.y, dt, args)[0]
             return solver.action.restore(term.field, y, args)
 
-        t, y, which = jax.lax.cond(
+        t, y, which = control_flow.cond(
             occurred,
             lambda: locate_event(events, partial_step, start, t, args),
             lambda: (t, y, jnp.zeros(len(events), bool)),

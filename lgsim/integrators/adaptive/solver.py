@@ -19,6 +19,7 @@ from lgsim.integrators.method import Field, Method
 from lgsim.integrators.rosenbrock_tableau import RosenbrockTableau
 from lgsim.integrators.tableau import ButcherTableau, CommutatorFreeTableau
 from lgsim.lie.action import Action, Point
+from lgsim.xla import control_flow
 
 Time = Float[Array, ""]
 Vector = Float[Array, " algebra"]
@@ -185,7 +186,7 @@ class GroupSolver(diffrax.AbstractAdaptiveSolver):
         y1 = self.action.restore(_own_field(terms), y1, args)
         before = cast(Array, solver_state.slope)
         if made_jump is not False:
-            before = jax.lax.cond(made_jump, lambda: field(t0, y0, args), lambda: before)
+            before = control_flow.cond(made_jump, lambda: field(t0, y0, args), lambda: before)
         after = field(t1, y1, args)
         info = {"y0": y0, "exponentials": exponentials, "slope0": dt * before, "slope1": dt * after}
         bump = quartic_bump(self.action, **info, slope_at=lambda s, y: dt * field(t0 + s * dt, y, args))

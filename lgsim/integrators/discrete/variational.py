@@ -26,6 +26,7 @@ from lgsim.integrators.newton import Newton
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import Element
 from lgsim.lie.matrix_forms import columns, transpose_apply
+from lgsim.xla import control_flow
 
 Vector = Float[Array, " dim"]
 Vectors = Float[Array, "count dim"]
@@ -133,7 +134,7 @@ class Variational(ImplicitMethod):
             end, gap, found = engine.advance(t + offset * dt, point, fraction * dt, args)
             return end, (gap, found)
 
-        y1, (gaps, found) = jax.lax.scan(substep, y, (fractions, jnp.cumsum(fractions) - fractions))
+        y1, (gaps, found) = control_flow.scan(substep, y, (fractions, jnp.cumsum(fractions) - fractions))
         return y1, jnp.max(gaps), found.reshape(found.shape[0] * found.shape[1], found.shape[2])
 
 

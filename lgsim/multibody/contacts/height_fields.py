@@ -11,6 +11,7 @@ from jax import Array, lax
 
 from lgsim.multibody.contacts.contact import Sized, Sizes, Surface
 from lgsim.spatial import Vec
+from lgsim.xla import control_flow
 
 SEARCHES = 5
 """Steps of Newton's method to the nearest point; two more follow, through which derivatives go."""
@@ -70,7 +71,7 @@ class HeightField(Surface):
             return tuple(x - jnp.clip(dx, -s, s) for x, dx, s in steps)  # pyright: ignore[reportReturnType]
 
         fixed, still = lax.stop_gradient((p, known))
-        x, y = lax.fori_loop(0, SEARCHES, search, (fixed.x, fixed.y))
+        x, y = control_flow.fori_loop(0, SEARCHES, search, (fixed.x, fixed.y))
         for _ in range(2):
             dx, dy = toward(p, known, (x, y))
             x, y = x - dx, y - dy

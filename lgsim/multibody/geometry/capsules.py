@@ -12,6 +12,7 @@ from jaxtyping import Float
 from lgsim.multibody.geometry.forms import Form, Segment
 from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.triangles import Mesh, arc, revolution
+from lgsim.support import check
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,7 @@ def fit_capsules(points: Any, count: int = 1) -> list[tuple[Capsule, Float[np.nd
         ValueError: there are no points, they are not finite or of another shape; the count is less than one.
     """
     array = checked_points("fit_capsules", points)
-    if count < 1:
-        raise ValueError(f"fit_capsules: count: expected at least 1, got {count}")
+    count = check.count("fit_capsules: count", count)
     axes = _principal(array)
     along = (array - array.mean(axis=0)) @ axes[:, 2]
     edges = np.linspace(along.min(), along.max(), count + 1)

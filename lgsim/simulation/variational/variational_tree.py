@@ -36,7 +36,7 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import acceleration, commanded_forces
 from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.variational.machine_method import MachineField, MachineMethod
-from lgsim.xla import save_in_checkpoint
+from lgsim.xla import control_flow, save_in_checkpoint
 
 TRIALS = 60
 """The most further iterations, with shorter changes where full ones do not lead nearer."""
@@ -240,7 +240,7 @@ class MomentumSteps(ImplicitMethod):
             (q, p), found = substep((q, p), jax.tree.map(lambda x: x[0], entries))
             guess, d, gap = (x[None] for x in found)
         else:
-            (q, p), (guess, d, gap) = jax.lax.scan(substep, (q, p), entries)
+            (q, p), (guess, d, gap) = control_flow.scan(substep, (q, p), entries)
         return jnp.concatenate([q, p, guess.ravel(), d.ravel()]), None, jnp.max(gap)
 
     def _advance(
@@ -315,14 +315,14 @@ def _search(
         found, _ = state
         one, moving = jnp.ones_like(found.change), jnp.zeros_like(found.change, bool)
         start = (found, found.d, jnp.zeros_like(found.d), nowhere, one, moving, jnp.zeros((), jnp.int32))
-        return jax.lax.while_loop(goes_on, step, start)[0], jnp.ones_like(moving)
+        return control_flow.while_loop(goes_on, step, start)[0], jnp.ones_like(moving)
 
     def unsolved(state: tuple) -> Array:
         found, searched = state
         return ~searched & ~(found.change <= tolerance)
 
     # a loop of one turn or none: where all is solved, which is nearly always, the search's own state is not even made
-    return jax.lax.while_loop(unsolved, search, (found, jnp.zeros_like(found.change, bool)))[0]
+    return control_flow.while_loop(unsolved, search, (found, jnp.zeros_like(found.change, bool)))[0]
 
 
 def _machine(field: Field, args: Any) -> tuple[tuple[Model, Any, Any], Any]:
