@@ -246,7 +246,7 @@ def test_the_four_bar_has_both_branches(loop):
     assert turned(found.q[0], exact[1]).max() < 1e-12
     assert turned(found.q[1], exact[0]).max() < 1e-12
     assert loop_branches(model, q, 1, jax.random.key(1), hold=("crank",)).q.shape == (1, len(take))
-    with pytest.raises(ValueError, match=r"count: expected a positive number of assemblies, got 0"):
+    with pytest.raises(ValueError, match=r"count: expected at least 1, got 0"):
         loop_branches(model, q, 0, jax.random.key(1))
     with pytest.raises(ValueError, match=r"some that JAX traces: how many assemblies there are"):
         jax.jit(lambda q: loop_branches(model, q, 1, jax.random.key(1)))(q)

@@ -45,6 +45,14 @@ FAULTS = {
 }
 
 
+@pytest.mark.parametrize("wrong", [None, "stiff", 1j, [None, 1.0], {}], ids=str)
+def test_what_is_no_number_is_named(model, wrong):
+    with pytest.raises(TypeError, match=r"damping: expected .* got "):
+        model.replace(damping=wrong)
+    with pytest.raises(TypeError, match=r"q: expected .* got "):
+        model.lock(["hinge"], wrong)
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_numbers_of_no_machine(model, fault):
     numbers, message = FAULTS[fault]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.programs import call, read, store
+from lgsim.programs import call, handlers, read, store
 from lgsim.programs import compiler as compilers
 from lgsim.programs.compiler import compiler
 from lgsim.xla import batch_last
@@ -80,8 +80,8 @@ def test_another_interface_of_xla(monkeypatch, fresh, tmp_path):
 @needs_llvm
 def test_a_text_that_llvm_refuses(monkeypatch, tmp_path):
     monkeypatch.setenv("LGSIM_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(call, "llvm_text", lambda *args: "define void @handler( {")
-    monkeypatch.setattr(call, "_registered", set())
+    monkeypatch.setattr(handlers, "llvm_text", lambda *args: "define void @handler( {")
+    monkeypatch.setattr(handlers, "_registered", {})
     with pytest.warns(RuntimeWarning, match="LLVM refuses a program"):
         assert "lgsim_" not in result(4)
     assert not list(tmp_path.glob("lgsim_*"))
@@ -108,8 +108,8 @@ def test_a_damaged_entry_is_written_anew(monkeypatch, tmp_path, damage, kind):
         changed = sound[:100] + bytes([sound[100] ^ 1]) + sound[101:]
         entry.write_bytes({"cut": sound[: len(sound) // 2], "empty": b"", "changed": changed}[damage])
     assert store.read_entry(entry.name) is None
-    monkeypatch.setattr(call, "_registered", set())
-    monkeypatch.setattr(call, "register_handler", lambda name, address: None)
+    monkeypatch.setattr(handlers, "_registered", {})
+    monkeypatch.setattr(handlers, "register_handler", lambda name, address: None)
     assert "lgsim_" in result(5, start)
     if damage != "a folder":
         assert entry.read_bytes() == sound
@@ -168,18 +168,22 @@ def test_processes_share_a_cache(tmp_path):
     for each in (first, second, third):
         np.testing.assert_allclose(each["found"], right, rtol=1e-13)
     assert third["made"] == 0 and third["hits"] > 0, third
-    assert sorted(path.name.split("_")[0] for path in (tmp_path / "programs").iterdir()) == ["lgsim", "program"]
+    assert sorted(path.name.split("_")[0] for path in (tmp_path / "programs").iterdir()) == [
+        "handler",
+        "lgsim",
+        "program",
+    ]
 
 
 @needs_llvm
 def test_equal_programs_are_compiled_once(monkeypatch, tmp_path):
     """Another function with the same statements, and another batch, is the same machine code."""
     monkeypatch.setenv("LGSIM_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(call, "_registered", set())
-    monkeypatch.setattr(call, "register_handler", lambda name, address: None)
+    monkeypatch.setattr(handlers, "_registered", {})
+    monkeypatch.setattr(handlers, "register_handler", lambda name, address: None)
     program = read(long, jnp.ones(3))
     for f in (long, lambda x: long(x + 0)):
         assert call.compile_program(read(f, jnp.ones(3)), (False,)) is not None
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.iterdir())) == 2  # machine code and what it was made of
     assert call.compile_program(program, (True,)) is not None  # one state is another code
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 4

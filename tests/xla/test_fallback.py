@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.programs import arrays, call, elementwise, store
+from lgsim.programs import arrays, call, elementwise, handlers, store
 from lgsim.programs.compiler import compiler
 from lgsim.programs.program import Program
 from lgsim.programs.read import _CONTROL, Reader
@@ -28,7 +28,7 @@ def fresh(monkeypatch, tmp_path):
     """Nothing is kept of former tests, neither programs nor what was told."""
     fallback._told.clear()
     monkeypatch.setenv("LGSIM_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(call, "_registered", set())
+    monkeypatch.setattr(handlers, "_registered", {})
     yield tmp_path
     fallback._told.clear()
 
@@ -92,6 +92,8 @@ def strange():
 
     found = jax_internals.define_primitive(
         "reduce_sum", impl=run, lowering=run, linear_transpose=back, batching_rule=batched, multiple_results=False,
+        batch_axes=None,
+        computes=False,
         abstract_eval=lambda x, **p: x.update(shape=x.shape[1:]),
     )  # fmt: skip
     return lambda x: found.bind(x, axes_of_tomorrow=(0,))
@@ -126,8 +128,8 @@ def test_a_rule_that_raises(make, name, fresh, monkeypatch):
 STEPS = {
     "counts of a scan": ("lgsim.programs.state_loops.loop_counts", AttributeError),
     "fingerprint": ("lgsim.programs.call.fingerprint", ZeroDivisionError),
-    "text of LLVM": ("lgsim.programs.call.llvm_text", IndexError),
-    "registering a function": ("lgsim.programs.call.register_handler", AttributeError),
+    "text of LLVM": ("lgsim.programs.handlers.llvm_text", IndexError),
+    "registering a function": ("lgsim.programs.handlers.register_handler", AttributeError),
     "call of a function": ("lgsim.programs.call.handler_call", TypeError),
 }
 
@@ -220,7 +222,7 @@ def test_a_broken_entry_of_the_cache(make, kind, fresh):
         code = store.read_entry(path.name)
         given = BROKEN[kind]
         store.write_entry(path.name, code[: len(code) // 2] if given == "cut" else given)
-    call._registered.clear()
+    handlers._registered.clear()
     jax.clear_caches()
     again = batch_last(lambda x: f(x)) if make is batch_last else straight_line(lambda x: f(x))  # nothing is kept of it
     assert compared(lambda f: again, f) == []
@@ -241,6 +243,6 @@ def test_broken_files_of_the_cache(kind, fresh):
             path.symlink_to(path)
         else:
             path.write_bytes(content[: len(content) // 2] if kind == "cut" else b"lgsim 1\n" + content)
-    call._registered.clear()
+    handlers._registered.clear()
     jax.clear_caches()
     assert compared(batch_last, f) == []

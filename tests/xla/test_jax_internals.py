@@ -116,6 +116,8 @@ def test_rules_of_a_primitive(monkeypatch):
     doubled = internals.define_primitive(
         "test_doubled", impl=double, abstract_eval=lambda *x: list(x), lowering=double,
         batching_rule=lambda x, axes: (doubled.bind(*x), list(axes)), jvp_rule=moved, transpose_rule=back,
+        batch_axes=None,
+        computes=False,
         dce_rule=keep,
     )  # fmt: skip
 

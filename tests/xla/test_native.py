@@ -1,5 +1,8 @@
 """A native formula and its derivatives of any order are those of the formula."""
 
+import subprocess
+import sys
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -132,3 +135,29 @@ def test_value_and_both_products_are_native_functions(dtype):
     )
     assert min(value, tangent, gradient) > 0
     assert "xla_cpu_small_call" not in jax.jit(core).lower(*args).as_text()
+
+
+CONSTANTS = """
+import jax, jax.numpy as jnp
+from lgsim.xla.hints import native_call
+
+times = native_call(lambda A, x: jax.lax.fori_loop(0, 1, lambda j, total: total + A[:, j] * x[j], jnp.zeros(2)))
+
+A = jnp.array([[1.0], [0.0]])
+
+def f(c):
+    z = jnp.zeros(1)
+    def step(state):
+        y, i, total = state
+        return jnp.where(i > 5, y + i, y * 0), i + 1, total + times(A, jnp.zeros(1))
+    last = jax.lax.while_loop(lambda state: state[1] < c, step, (z, 0.0, jnp.zeros(2)))
+    return last, jax.lax.cond(c > 2, lambda z: z + 1, lambda z: z, z)
+
+print(jax.jit(f)(3.0)[0][2])
+"""
+
+
+def test_constants_end_no_process():
+    """XLA knows the operand that is zero and keeps the other one: the call then had an operand that nothing used."""
+    done = subprocess.run([sys.executable, "-c", CONSTANTS], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.split() == ["[0.", "0.]"], done.stderr[-2000:]
