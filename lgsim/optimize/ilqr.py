@@ -444,7 +444,8 @@ class ILQR(IterativeSolver):
         expected = -length * (slope + length * policy.quadratic / 2)
         brought = s.cost - tried.trial.cost + weight * total * length
         share = jnp.clip(jnp.where(expected > 0, brought / jnp.where(expected > 0, expected, 1), 1), 0, 1)
-        change = jnp.where(length < 1, 1, jnp.maximum(1 / self.reg_decrease, 1 - (2 * share - 1) ** 3))
+        least_change = jnp.ones_like(share) / self.reg_decrease  # a Python float would be a float64 here
+        change = jnp.where(length < 1, 1, jnp.maximum(least_change, 1 - (2 * share - 1) ** 3))
         less = jnp.where(s.reg * change < self.reg_min, 0, s.reg * change)
         reg = jnp.where(better, less, jnp.maximum(s.reg * s.reg_growth, self.reg_restart))
         reg = jnp.where(flat | s.done, s.reg, reg)

@@ -142,13 +142,21 @@ def _change(problem: Problem, move: Moves, found: Solution) -> tuple[Array, Poin
         states = jax.vmap(problem.dynamics.action.move)(x, ys)
         return p.time(jnp.arange(p.horizon + 1)), states, us + u, p.cost(states, us + u)
 
+    def respond(move: Moves, bound_moves: Array, x0: Array, forcing: _Forcing) -> tuple[Array, Array]:
+        x, u = _response(model, bound_moves, x0, forcing)
+        if stiff is None:
+            return x, u
+        answer = lambda f: _response(model, bound_moves, x0, f)  # noqa: E731
+        return _conditions_kept(problem, stiff, move, ys, us, x, u, answer, forcing)
+
     x0 = _product_along(start, (problem,), (move,))
-    x, u = _response(model, bound_moves, x0, forcing)
-    if stiff is not None:
-        x, u = _conditions_kept(
-            problem, stiff, move, ys, us, x, u, lambda f: _response(model, bound_moves, x0, f), forcing
-        )
+    x, u = _linear_map(respond, move, bound_moves, x0, forcing)
     return _product_along(moved, (plain, jnp.zeros_like(x), jnp.zeros_like(u)), (move, x, u))
+
+
+def _linear_map(f: Callable[..., Any], *args: PyTree) -> PyTree:
+    """``f(*args)`` of a linear f, as its own derivative: JAX before 0.7 transposes only loops that its jvp made."""
+    return jax.jvp(f, jax.tree.map(jnp.zeros_like, args), args)[1]
 
 
 def _product_along(f: Callable[..., Any], primals: tuple, moves: tuple) -> PyTree:
