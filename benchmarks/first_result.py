@@ -72,7 +72,26 @@ problem = optimize.Problem(
 )
 jax.block_until_ready(optimize.solve(problem, solver=optimize.ILQR(max_iterations=20)).cost)
 """
-PROGRAMS = {"vjp": VJP, "gradient": GRADIENT, "solve": SOLVE}
+THIRD = """
+q, v, x = (each[0] for each in states)
+f = lambda q: lgsim.forward_dynamics(model, q, v, x)
+jax.block_until_ready(jax.jit(jax.jacfwd(jax.jacfwd(jax.jacfwd(f))))(q))
+"""
+NUMBERS = """
+q, v, x = states
+f = lambda model, q, v, x: jnp.sum(lgsim.forward_dynamics(model, q, v, x))
+jax.block_until_ready(jax.jit(jax.vmap(jax.grad(f, allow_int=True), (None, 0, 0, 0)))(model, q, v, x).inertias)
+"""
+POSTURE = """
+from lgsim import optimize
+def q(x):
+    target = jnp.array([0.4, 0.1, 0.5]) + x
+    return optimize.inverse_kinematics(model, "panda_hand", target, posture_weight=1e-2, max_iterations=30).q
+jax.block_until_ready(jax.jit(lambda x: (jax.jacfwd(q)(x), jax.jacrev(q)(x)))(jnp.zeros(3)))
+"""
+PROGRAMS = {
+    "vjp": VJP, "gradient": GRADIENT, "solve": SOLVE, "third": THIRD, "numbers": NUMBERS, "posture": POSTURE,
+}  # fmt: skip
 
 
 @contextmanager
@@ -146,6 +165,11 @@ def waits(report, folder):
         ("vjp, ANYmal", program("vjp", "ANYmal"), 5, None, True),
         ("vjp, Talos", program("vjp", "Talos"), 10, None, True),
         ("gradient of 200 steps, ANYmal, batch 64", program("gradient", "ANYmal"), 10, None, True),
+        ("third derivatives of forward dynamics, Panda", program("third", "Panda"), 8, None, False),
+        ("third derivatives, ANYmal", program("third", "ANYmal"), 20, None, False),
+        ("vmap(grad) by all numbers, Panda", program("numbers", "Panda"), 5, None, False),
+        ("vmap(grad) by all numbers, ANYmal", program("numbers", "ANYmal"), 12, None, False),
+        ("both Jacobians of inverse kinematics, Panda", program("posture", "Panda"), 8, None, False),
         ("first solve by iLQR, Panda", program("solve", "Panda"), 10, None, True),
         ("lgsim simulate, arm of 7 joints, 5 s", command("simulate", arm, "--duration", 5), 4, 2, True),
         ("lgsim optimize, reach", command("optimize", reach), 15, 5, True),

@@ -3,6 +3,7 @@ program. Of every public class by its fields, and of every public function that 
 """
 
 import dataclasses
+import gc
 import inspect
 
 import equinox as eqx
@@ -302,3 +303,19 @@ def test_a_law_that_was_not_there_is_another_program_once(lowered, model, name):
     lowered.clear()
     f(second), f(other)
     assert lowered == []
+
+
+@pytest.mark.slow  # twelve programs of a rollout
+def test_programs_of_functions_that_are_gone_are_let_go():
+    """Of a control that is a new lambda each time, ``jax.clear_caches`` leaves a few of JAX's own keys."""
+    model, q = lgsim.load_urdf(cart_pole()), jnp.zeros(2)
+
+    def kept(count):
+        for _ in range(count):
+            lgsim.rollout(model, q, q, dt=1e-3, steps=2, control=lambda t, q, v, model: -v)
+        jax.clear_caches()
+        gc.collect()
+        return len(gc.get_objects())
+
+    before = kept(2)
+    assert kept(10) - before < 10 * 100  # a program has thousands

@@ -20,16 +20,13 @@ def results(folder):
     q = np.load(folder / "q.npy")
     compiled = deserialize_and_load(*pickle.loads((folder / "compiled.pickle").read_bytes()))
     found = {"compiled": compiled(q).tolist()}
-    if (folder / "exported").exists():
-        found["exported"] = export.deserialize((folder / "exported").read_bytes()).call(q).tolist()
+    found["exported"] = export.deserialize((folder / "exported").read_bytes()).call(q).tolist()
     return found
 
 
 def main(folder, programs):
-    shown = {}
-    if (folder / "portable").exists():
-        call = export.deserialize((folder / "portable").read_bytes()).call
-        shown["portable"] = call(np.load(folder / "q.npy")).tolist()
+    call = export.deserialize((folder / "portable").read_bytes()).call
+    shown = {"portable": call(np.load(folder / "q.npy")).tolist()}
     assert not any(name.startswith("lgsim") for name in sys.modules)
     try:
         results(folder)

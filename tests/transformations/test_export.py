@@ -1,6 +1,5 @@
 """What is exported or compiled ahead of time runs in another process, in batches of any length."""
 
-import importlib
 import json
 import os
 import pickle
@@ -64,12 +63,8 @@ def test_another_process_runs_what_was_exported(tmp_path, cache, without_jax_cac
     exported = lgsim.export(f)(q)
     (tmp_path / "compiled.pickle").write_bytes(pickle.dumps(serialize(jax.jit(f).lower(q).compile())))
     np.save(tmp_path / "q.npy", q)
-    try:
-        importlib.import_module("flatbuffers")  # without it JAX writes nothing
-        (tmp_path / "exported").write_bytes(exported.serialize())
-        (tmp_path / "portable").write_bytes(lgsim.export(f, portable=True)(q).serialize())
-    except ImportError:
-        pass
+    (tmp_path / "exported").write_bytes(exported.serialize())
+    (tmp_path / "portable").write_bytes(lgsim.export(f, portable=True)(q).serialize())
     assert lgsim.save_programs(tmp_path / "programs", of=exported) == 1
 
     def process(programs, own_cache):
@@ -166,7 +161,6 @@ def test_checks_are_left_out_for_programs_only(model):
 
 def test_machines_and_motions_are_arguments_and_results(model):
     """Their static parts are read again as they were, and are no code."""
-    pytest.importorskip("flatbuffers", reason="JAX serializes exported functions with flatbuffers")
     every = trees.every_joint(seed=1, floating=True)
     motion = lgsim.simulate(model, states(1)[0], duration=0.02, dt=0.01)
 
