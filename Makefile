@@ -5,6 +5,7 @@ WORKERS ?= 2
 ARGS ?=
 ROBOT ?=
 PART ?= 1/1
+N ?= 20
 DIST ?=
 RECORD ?=
 
@@ -16,12 +17,12 @@ BENCHMARKS := $(filter-out benchmarks/harness.py benchmarks/robots.py,$(sort $(w
 
 # Tests compile far more than they compute: XLA's quick way on CPU makes them three times faster and changes no result
 # beyond round-off. README, notebooks' users and benchmarks run without these flags.
-test slow quick float32 exhaustive oldest newest lock: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
+test typed slow quick float32 exhaustive mutations oldest newest lock: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLBACKEND ?= Agg
 
-.PHONY: demo test slow quick float32 exhaustive oldest newest lock lint types wheel public-names docs docs-check bench-quick clean
+.PHONY: demo test typed slow quick float32 exhaustive mutations oldest newest lock lint types wheel public-names docs docs-check bench-quick clean
 
 # A machine's file in ROBOT takes the place of the arm that comes with lgsim.
 demo: $(READY)
@@ -29,6 +30,14 @@ demo: $(READY)
 
 test: $(READY)
 	$(RUN) -m pytest -n $(WORKERS) --dist worksteal -m "not slow" tests $(ARGS)
+
+# The same with shapes and dtypes of all arguments checked; all of it must call every public function. PART as below.
+typed: $(READY)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal --typed -m "not slow" --part $(PART) tests $(ARGS)
+
+# Whether the tests see a fault: N changes of single operators and constants, out of a list.
+mutations: $(READY)
+	$(RUN) -m tests.mutations $(N)
 
 # What takes seconds each, most of them to compile long programs; the notebooks. PART=1/2 runs the first half of them.
 slow: $(READY)

@@ -1,8 +1,9 @@
 """The settings under which every test runs.
 
-float64 is on, ranks and dtypes never promote silently, warnings are errors (pyproject.toml), and every annotated
-function of lgsim checks the shapes and dtypes it is given. `--float32` switches to the float32 lane: x64 mode off, as
-in a process that never touched JAX's settings, and only the tests that are marked `float32`.
+float64 is on, ranks and dtypes never promote silently, warnings are errors (pyproject.toml). With `--typed` every
+annotated function of lgsim checks the shapes and dtypes it is given, which takes a quarter of the time. `--float32`
+switches to the float32 lane: x64 mode off, as in a process that never touched JAX's settings, and only the tests that
+are marked `float32`.
 """
 
 import gc
@@ -18,11 +19,17 @@ import numpy as np
 import pytest
 from jaxtyping import install_import_hook
 
+from tests.typed import CALLED, uncalled
+
 CACHE = Path(__file__).parents[1] / ".cache" / "jax"
+LEFT, CALLS, NEVER = (pytest.StashKey() for _ in range(3))
 
 
 def pytest_addoption(parser):
     parser.addoption("--float32", action="store_true", help="run the float32 lane: x64 off, tests marked float32")
+    parser.addoption(
+        "--typed", action="store_true", help="check shapes and dtypes of all arguments of lgsim's functions"
+    )
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
     parser.addoption("--part", type=_part, default=(1, 1), metavar="K/N", help="run the K-th of N parts of the tests")
     parser.addoption(
@@ -50,8 +57,9 @@ def pytest_configure(config):
         jax.config.update("jax_compilation_cache_dir", str(CACHE))
         # small programs too: half of what compiles is a single operation that other files and the other worker need
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    # before the first import of lgsim, or its functions would stay unchecked
-    install_import_hook("lgsim", "beartype.beartype")
+    if config.getoption("--typed"):
+        # before the first import of lgsim, or its functions would stay unchecked
+        install_import_hook("lgsim", "tests.typed.check")
     # the same examples in every run; no deadline, because the first example compiles
     hypothesis.settings.register_profile("lgsim", derandomize=True, deadline=None, database=None)
     hypothesis.settings.load_profile("lgsim")
@@ -62,6 +70,37 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 10, 20)
+
+
+def pytest_sessionfinish(session):
+    """A worker tells the process that started it what it left out, and which functions it called."""
+    config = session.config
+    if (sent := getattr(config, "workeroutput", None)) is not None:
+        sent.update(left=config.stash.get(LEFT, {}), called=sorted(CALLED))
+    elif _whole_typed(config) and (never := uncalled(config.stash.get(CALLS, CALLED))):
+        config.stash[NEVER] = never
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    stash, sent = node.config.stash, getattr(node, "workeroutput", {})
+    stash[LEFT] = sent.get("left", {})
+    stash[CALLS] = stash.get(CALLS, set()) | set(sent.get("called", ()))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    left = config.stash.get(LEFT, {})
+    if config.option.markexpr == "not slow" and not config.getoption("--typed") and any(left.values()):
+        told = [f"{count} {mark} (make {mark})" for mark, count in left.items() if count]
+        terminalreporter.write_line(f"not run: {', '.join(told)}, types of arguments (make typed)")
+    if never := config.stash.get(NEVER, []):
+        terminalreporter.write_line(f"no test calls under --typed: {', '.join(never)}", red=True)
+
+
+def _whole_typed(config):
+    """Whether every test of make test was run with types."""
+    return config.getoption("--typed") and config.getoption("--part") == (1, 1) and config.args == ["tests"]
 
 
 def pytest_report_header(config):
@@ -75,7 +114,11 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("dtype", lane, ids=lambda dtype: dtype.__name__, indirect=True)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest's own, which looks at -m
 def pytest_collection_modifyitems(config, items):
+    _leave_repeats(items)
+    marks = ("slow", "exhaustive")
+    config.stash[LEFT] = {mark: sum(item.get_closest_marker(mark) is not None for item in items) for mark in marks}
     if config.getoption("--float32"):
         _deselect(config, items, lambda item: item.get_closest_marker("float32") is None)
     if not config.getoption("--exhaustive"):
@@ -92,6 +135,20 @@ def pytest_collection_modifyitems(config, items):
     if needs_gpu and jax.default_backend() == "cpu":
         for item in needs_gpu:
             item.add_marker(pytest.mark.skip(reason="JAX finds no accelerator"))
+
+
+def _leave_repeats(items):
+    """Mark as slow the cases of a claim that make test need not see: see the mark ``repeats``."""
+    seen = set()
+    for item in items:
+        mark = item.get_closest_marker("repeats")
+        if mark is None or item.get_closest_marker("slow") is not None:
+            continue
+        function = item.nodeid.partition("[")[0]
+        kept = item.callspec.id in mark.args if mark.args else function not in seen
+        seen.add(function)
+        if not kept:
+            item.add_marker(pytest.mark.slow)
 
 
 def _together(item):

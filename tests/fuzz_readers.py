@@ -30,7 +30,7 @@ import numpy as np
 import lgsim
 from lgsim import identify
 from lgsim.simulation import trajectory
-from tests import mutations
+from tests import file_variants
 from tests.valid_files import READERS, Reader
 
 SECONDS = 2.0
@@ -70,7 +70,7 @@ def attempt(name: str, reader: Reader, number: int, folder: Path) -> Fault | Non
     for file, content in reader.files.items():
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(mutations.mutate(file, content, f"{name} {number}") if file == target else content)
+        path.write_bytes(file_variants.mutate(file, content, f"{name} {number}") if file == target else content)
     took = np.inf
     for _ in range(2):
         start = time.process_time()

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("mcap")
 
 from tests import fuzz_readers, valid_files
-from tests.mutations import mutate
+from tests.file_variants import mutate
 
 FEW, MANY = 20, 500
 
