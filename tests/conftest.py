@@ -9,6 +9,7 @@ are marked `float32`.
 import gc
 import os
 import zlib
+from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
 
@@ -145,7 +146,7 @@ def _leave_repeats(items):
         if mark is None or item.get_closest_marker("slow") is not None:
             continue
         function = item.nodeid.partition("[")[0]
-        kept = item.callspec.id in mark.args if mark.args else function not in seen
+        kept = any(fnmatchcase(item.callspec.id, id) for id in mark.args) if mark.args else function not in seen
         seen.add(function)
         if not kept:
             item.add_marker(pytest.mark.slow)

@@ -114,6 +114,7 @@ def field(t, R, args):
 ARGS = {"t0": 0.3, "args": (1.0, {"x": 2.0})}
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("method", [lgsim.MK4, lgsim.SymplecticTheta(0.5, lgsim.Newton(4, 1e-9))], ids=["MK4", "theta"])
 def test_integrate(lowered, method):
     def call(given):
@@ -146,6 +147,7 @@ LAWS = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("law", LAWS)
 def test_simulate_and_rollout(lowered, model, law):
     tree = {"control": LAWS[law](model), "dt": 1e-3}
@@ -201,6 +203,7 @@ def test_solve(lowered, model, name):
     check_all(lowered, call, tree)
 
 
+@pytest.mark.slow
 def test_inverse_kinematics(lowered):
     arm = lgsim.load_urdf(lgsim.data.arm7())
     pose = lgsim.forward_kinematics(arm, jnp.full(7, 0.3))[-1]

@@ -40,6 +40,7 @@ def places(text):
     return {f"{module}.{name}" for name in described} | set(re.findall(r'<span id="([^"]+)">', text))
 
 
+@pytest.mark.slow
 def test_every_public_name_has_an_anchor(api):
     """Also a function that has its module's name, which tools that read text alone lose."""
     listed = {name: module for name, module in MODULES.items() if hasattr(module, "__all__")}

@@ -26,6 +26,7 @@ def test_twelve_short_scripts_are_on_the_page():
         assert len(script.read_text(encoding="utf-8").splitlines()) < replays.LINES, script.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

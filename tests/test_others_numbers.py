@@ -15,6 +15,7 @@ def page_row(line):
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("group", CASES)
 def test_values_are_the_published_ones_and_the_page_shows_them(group):
     found = group.compute()

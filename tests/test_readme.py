@@ -51,15 +51,12 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 # tests of their own look at what these leave
 OTHERS = {"docs/posterior.md", "docs/code_generation.md"}
 RUN = sorted({str(page.relative_to(ROOT)) for page in PAGES if blocks(page.read_text(encoding="utf-8"))} - OTHERS)
-LONG = {
-    "walk", "variational_trees", "control", "contact", "loops", "discrete_mechanics", "sharp_bits", "extend", "urdf",
-    "montecarlo", "identification", "manifolds", "computation",
-}  # fmt: skip
+FIRST = {"README.md", "docs/getting_started.md"}
 
 
 def case(name):
-    """What takes more than some seconds is slow."""
-    return pytest.param(name, marks=pytest.mark.slow) if Path(name).stem in LONG else name
+    """What a newcomer does not run first is slow."""
+    return name if name in FIRST else pytest.param(name, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("name", list(map(case, RUN)))

@@ -90,6 +90,7 @@ def test_dotted_names_of_pages_are_there():
     assert "`systems.biped_gains` has" in page("docs/control.md") and lgsim.systems.biped_gains
 
 
+@pytest.mark.slow
 def test_raw_gradients_of_quaternions():
     body = ball()
     place = body.retract(body.neutral(), jnp.array([0.0, 0.0, 0.0, 0.4, -0.2, 0.1], body.dtype))

@@ -112,7 +112,7 @@ class StoreMetadata:
         """The metadata of what a JSON file holds; any exception of Python where it is something else."""
         if set(plain) != {each.name for each in fields(cls)}:
             raise ValueError("other keys")
-        for name in ("study", "model", "backend"):
+        for name in ("study", "model", "backend", "format"):
             if not isinstance(plain[name], str):
                 raise ValueError(f"{name} is no text")
         if not all(isinstance(x, str) for x in plain["versions"].values()):

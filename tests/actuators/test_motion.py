@@ -111,6 +111,7 @@ def test_sampled_servo_in_a_simulation_is_checked_by_steps_that_its_period_is_a_
         simulate_adaptive(model, duration=0.5, actuators=drive, commands=jnp.array([0.8]))
 
 
+@pytest.mark.slow
 def test_commands_come_from_rows_from_a_control_or_both():
     """A servo of unlimited rate is the PD law of the controls; rows are held for a step each."""
     model, target = arm(), jnp.array([0.5, -0.2])

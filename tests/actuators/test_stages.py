@@ -134,6 +134,7 @@ def test_bristles_stick_and_slip_as_radau_says():
     np.testing.assert_allclose(out.actuator_states[:, 0], true[:, 2], atol=1e-8)
 
 
+@pytest.mark.slow
 def test_rotor_rattles_in_its_gap_as_radau_says():
     """A servo on the rotor of a pendulum with play, behind a gear: the gap, contact and gear by hand."""
     J, b, k, c, gap, w, N, kp, kd = 2e-3, 1e-3, 40.0, 0.02, 0.05, 0.005, 3.0, 2.0, 0.05

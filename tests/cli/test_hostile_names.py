@@ -143,6 +143,7 @@ def test_generate(machine, folder, language):
     assert r"m\nplanted\x9b.urdf" in (out / "README.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_simulate(machine, folder):
     out = folder / "simulated\nplanted.npz"
     shown = run("simulate", machine, "--duration", 0.02, "--dt", 0.01, "--v", "90,1", "--out", out, "--no-step-check")
@@ -153,6 +154,7 @@ def test_names_of_no_joint(machine):
     assert r"\x1b[31m" in refused("simulate", machine, "--q", "x\x1b[31m\nplanted=1")
 
 
+@pytest.mark.slow
 def test_plot_compare_convert(runs, folder):
     pytest.importorskip("matplotlib")
     picture = folder / "gap\nplanted.svg"

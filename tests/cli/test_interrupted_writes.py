@@ -135,6 +135,7 @@ def test_a_study_killed_at_ten_moments(place):
         begin()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [

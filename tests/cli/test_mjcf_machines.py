@@ -17,6 +17,7 @@ FLYERS = """<mujoco><worldbody>
 SHORT = ("--duration", "0.01", "--no-step-check")
 
 
+@pytest.mark.slow
 def test_a_machine_with_ties_that_are_no_loops_is_not_simulated_as_a_tree(tmp_path):
     file, out = tmp_path / "four.xml", tmp_path / "run.npz"
     file.write_text(FOUR_BAR.replace('<connect body1="b" body2="c" anchor=".3 0 0"/>', '<joint joint1="j1"/>'))

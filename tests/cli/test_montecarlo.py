@@ -72,6 +72,7 @@ def test_the_study_is_what_the_file_says(ran, files):
     assert 0.05 < np.mean(miss > 0.1) < 0.95 and q.std(axis=0).min() > 0.05
 
 
+@pytest.mark.slow
 def test_table_and_files(ran):
     result, store = ran
     text = " ".join(result.stdout.split())
@@ -109,6 +110,7 @@ def test_resume_wants_a_store(files, tmp_path):
         (tmp_path / "store").mkdir(exist_ok=True)
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_resume_come_to_the_same_files(ran, files, tmp_path, monkeypatch):
     """Ctrl-C after the third chunk; without --resume the store is refused, with it all files are as without a break."""
     from lgsim.cli import montecarlo
@@ -136,6 +138,7 @@ def test_ctrl_c_and_resume_come_to_the_same_files(ran, files, tmp_path, monkeypa
     assert content(store) == content(ran[1])
 
 
+@pytest.mark.slow
 def test_more_samples_and_another_seed(ran, files, tmp_path):
     """--samples extends; --seed is another study, which --resume refuses with both fingerprints."""
     store = tmp_path / "more"
@@ -152,6 +155,7 @@ def test_more_samples_and_another_seed(ran, files, tmp_path):
     assert content(store) == before
 
 
+@pytest.mark.slow
 def test_a_store_of_another_machine_or_version_is_refused(ran, files, write, tmp_path):
     heavier = (files / "arm.urdf").read_text().replace('<mass value="2.0"/>', '<mass value="2.5"/>')
     (files / "heavier.urdf").write_text(heavier)
@@ -327,6 +331,7 @@ def run_stiff(study, store, samples, *words):
     return result, np.asarray(drawn.values["model.inertias"])[:, :, 0]
 
 
+@pytest.mark.slow
 def test_an_answer_that_was_wrong_and_looked_right(tmp_path):
     """A stiff arm at 5 ms by MK4: finite, and a third of it fails; half the step says that none does. Exit code 3."""
     result, masses = run_stiff(STIFF, tmp_path / "coarse", 192)
@@ -438,6 +443,7 @@ def test_bad_studies(write):
     )
 
 
+@pytest.mark.slow
 def test_damaged_stores_are_one_line(ran, files, tmp_path):
     """Whatever is damaged: the report and the next run name the file."""
     store = tmp_path / "store"

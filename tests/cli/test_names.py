@@ -170,6 +170,7 @@ def test_a_motion_of_a_scenario(folder):
     shows(ran("simulate", path, "--out", folder / "scenario.npz").output, FILE)
 
 
+@pytest.mark.slow
 def test_compare_and_convert(folder, machine, run):
     other = folder / "other [b].npz"
     ran("simulate", machine, "--q", f"{ELBOW}=-0.1", "--duration", 0.3, "--dt", 0.001, "--out", other)

@@ -231,6 +231,7 @@ def test_examples_are_solved(name, tmp_path):
     assert name == "swing_up" or speeds.max() < 1 + 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["adam", pytest.param("lbfgs", marks=pytest.mark.exhaustive)])
 def test_other_solvers_and_a_run_as_the_guess(kind, solved, write, tmp_path):
     """Two iterations from the motion that was found find no worse one, but no optimum: it is said, and all is saved."""

@@ -92,6 +92,7 @@ def test_a_file_of_others_is_not_replaced(case, place, monkeypatch):
     assert {path: path.read_bytes() for path in place.iterdir()} == before
 
 
+@pytest.mark.repeats("simulate", "convert")
 @pytest.mark.parametrize("case", ["simulate", "convert", "plot", "view", "compare", "generate code"])
 def test_with_force_it_is(case, place, monkeypatch):
     """And so is then, without force, what the command itself wrote; a note says so."""
@@ -107,6 +108,7 @@ def test_with_force_it_is(case, place, monkeypatch):
     assert len(notes) == 1 and (name in notes[0] or "README.txt" in notes[0])
 
 
+@pytest.mark.slow
 def test_a_run_of_another_machine_is_kept(place, monkeypatch):
     monkeypatch.chdir(place)
     assert lgsim("simulate", "slider.xml", *SHORT, "--out", "run.npz").exit_code == 0

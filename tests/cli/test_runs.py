@@ -318,6 +318,7 @@ def test_growth_of_the_difference_of_chaotic_runs(run, tmp_path, gap, rate):
     )
 
 
+@pytest.mark.slow
 def test_figures_of_a_paper(run, tmp_path):
     """Some joints, as PDF with text that stays text, as wide as a column."""
     result = lgsim("plot", run, "--out", tmp_path, "--joints", "elbow", "--format", "pdf", "--width", 3.4)

@@ -89,6 +89,7 @@ def test_divergence_is_looked_into(files, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_drives_that_lag(files, tmp_path):
     """A cart whose drive follows a constant command: force, speed and file."""
     out, T, u = tmp_path / "run.npz", 0.2, 3.0
@@ -143,6 +144,7 @@ def test_adaptive_steps(files, tmp_path):
     assert (run.method, run.result) == ("MK54, rtol 1e-07, atol 1e-10", "") and np.isnan(run.dt)
 
 
+@pytest.mark.slow
 def test_float32_and_random(files, tmp_path):
     out = tmp_path / "single.npz"
     arguments = ("--duration", 0.004, "--dt", 0.001, "--float32", "--q", "random", "--seed", 3)

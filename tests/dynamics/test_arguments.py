@@ -74,6 +74,7 @@ def test_what_is_no_model_is_named(name, without_import_hook):
             called(OF_MODEL[name], value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_python_numbers_take_the_type_of_the_model(dtype, model, without_import_hook):
 

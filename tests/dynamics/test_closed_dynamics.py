@@ -26,6 +26,7 @@ def close(x, y, tolerance):
     assert np.abs(x - y).max() <= tolerance * max(np.abs(y).max(), 1e-3), np.abs(x - y).max() / np.abs(y).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_accelerations_and_forces_of_the_reference(name):
     model = machines.machine(name)
@@ -66,6 +67,7 @@ def dense(model, q, v, tau):
     return a0 + X @ f, f
 
 
+@pytest.mark.repeats("couplings")
 @pytest.mark.parametrize("name", [*KINDS, "four_bar", "ring_weld", "ring_hinge"])
 def test_it_solves_the_dense_system(name):
     model = model_of(name)
@@ -76,6 +78,7 @@ def test_it_solves_the_dense_system(name):
     close(lgsim.loop_forces(model, q, v, tau), f, 1e-7)
 
 
+@pytest.mark.repeats("couplings")
 @pytest.mark.parametrize("name", [*KINDS, "ring_hinge"])
 def test_the_jacobian_is_the_slope_of_the_residual_on_the_closed_set(name):
     model = model_of(name)
@@ -172,6 +175,7 @@ def test_a_mimic_joint_is_its_coupling():
     close(found[:4], lgsim.forward_dynamics(one, q, v, tau), 1e-12)
 
 
+@pytest.mark.slow
 def test_a_machine_with_both_mimic_joints_and_loops():
     model = machines.machine("ring_hinge")
     builder = lgsim.ModelBuilder()

@@ -30,6 +30,7 @@ MACHINES = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_mobility_is_that_of_dense_algebra(name):
     model = MACHINES[name]().replace(armature=0.05)
@@ -68,6 +69,7 @@ def test_rods_side_by_side_are_one_rod():
     assert np.abs(found[0] - found[1]).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_a_tie_to_a_body_without_mass_is_that_to_what_carries_it():
     q, v, tau = jnp.array([0.4, 0.9]), jnp.zeros(2), jnp.array([0.3, -0.2])
     a, same = (lgsim.forward_dynamics(pendulum(1, end), q, v, tau) for end in ("tip", "leaf"))

@@ -37,6 +37,7 @@ def in_world(model, q, wrenches):
     return np.concatenate([f, n + np.cross(T[:, :3, 3], f)], axis=1)
 
 
+@pytest.mark.slow
 @each_pair
 def test_without_losses_the_force_is_minus_the_slope_of_the_energy(kinds):
     model = pair(*kinds, ELASTIC)
@@ -48,6 +49,7 @@ def test_without_losses_the_force_is_minus_the_slope_of_the_energy(kinds):
     close(joint_forces(model, q, found.wrenches), -tangent_grad(lambda q: contact_energy(model, q), model, q), 1e-11)
 
 
+@pytest.mark.repeats
 @each_pair
 def test_action_is_reaction(kinds):
     model = pair(*kinds)
@@ -57,6 +59,7 @@ def test_action_is_reaction(kinds):
     np.testing.assert_allclose(both[0] + both[1], 0, atol=1e-12 * np.abs(both).max())
 
 
+@pytest.mark.repeats
 @each_pair
 def test_power_is_that_of_depth_rates_and_slips(kinds):
     """``P = sum -f_n d' + f_t . u``, rates by differences of depths, which know nothing of twists."""
@@ -261,6 +264,7 @@ def test_derivatives_are_finite_in_flight_at_touch_at_rest_and_without_slip(surf
         chex.assert_tree_all_finite((first(*at), second(*at)), custom_message=state)
 
 
+@pytest.mark.slow
 def test_no_direction_leads_out_of_a_center():
     builder = ModelBuilder().add_body("ball", "world", joints.Free(), mass=1.0, inertia=np.eye(3))
     model = builder.add_contact("c", "ball", contacts.sphere(0.1), contacts.round_surface(0.2), **LAW).build()
@@ -328,6 +332,7 @@ def test_follows_the_dtype(dtype):
     np.testing.assert_allclose(both[0] + both[1], 0, atol=20 * np.finfo(dtype).eps * np.abs(both).max())
 
 
+@pytest.mark.slow
 def test_a_shape_of_ones_own_is_one_class():
     """A ring of points: energy, balance and file need nothing but the class."""
     from dataclasses import dataclass

@@ -53,6 +53,7 @@ def test_equals_christoffel_symbols():
         close(coriolis_matrix(model, q, v), symbols @ v)
 
 
+@pytest.mark.slow
 def test_batch_is_one_by_one():
     model = trees.build(["spherical", "helical"], [-1, 0])
     q, v, _ = trees.state(model, batch=(2,))

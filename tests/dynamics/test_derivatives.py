@@ -77,6 +77,7 @@ def test_batches_are_single_states(name):
             assert largest(ours[i], np.asarray(wanted)) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_float32():
     model = trees.build(*trees.CASES["revolute tree"], dtype=jnp.float32)

@@ -58,6 +58,7 @@ def test_slopes_of_the_lagrangian(name):
     np.testing.assert_allclose(p1, D2, rtol=0, atol=2e-12 * np.abs(D2).max())
 
 
+@pytest.mark.slow
 def test_given_steps():
     """The first step of the reference: its momenta from both its ends."""
     name = "floating_tree"
@@ -94,6 +95,7 @@ def test_free_body_is_that_of_moser_and_veselov():
         np.testing.assert_allclose(p[:3], T[:3, :3].T @ (m * (ends[1] - ends[0]) / h), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_momentum_and_velocity_are_inverse():
     model = trees.build(("free", "revolute", "spherical"), (-1, 0, 1), armature=True)
     q, v, _ = trees.state(model, batch=(3,))

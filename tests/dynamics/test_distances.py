@@ -61,6 +61,7 @@ def peer(coal, solid):
     return coal.Convex.convexHull(points, True, "Qt")
 
 
+@pytest.mark.repeats("capsule-box", "box-hull")
 @pytest.mark.oracle
 @pytest.mark.parametrize("pair", FORMULAS + SEARCHED, ids="-".join)
 def test_distances_are_those_of_coal(pair):
@@ -164,6 +165,7 @@ def test_degenerate_pairs_have_finite_derivatives(searched):
         assert jnp.linalg.norm(slope) < 1 + 1e-9
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("pair", [("capsule", "capsule"), ("box", "hull")], ids="-".join)
 def test_single_precision_agrees_with_double(pair):
     q = starts(100, seed=5)

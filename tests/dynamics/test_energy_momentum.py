@@ -24,6 +24,7 @@ from tests.multibody import trees
 from tests.multibody.twin import Twin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", lanes(["floating chain"], ["two roots", "revolute chain", "screws", "groups", "floating", "one free body"])
 )
@@ -37,6 +38,7 @@ def test_momentum_equals_pinocchio(case):
     close(centroidal_momentum_rate(model, q, v, a), right.vector)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", lanes(["floating chain"], ["two roots", "screws", "one free body"]))
 def test_energy_and_center_equal_pinocchio(case):
     model = trees.build(*trees.CASES[case])  # the peer's kinetic energy has the armature of some joints only
@@ -72,6 +74,7 @@ def test_rate_of_the_matrix_equals_pinocchio(case):
 MACHINES = {"mimic": mimicking(), "screws": trees.build(*trees.CASES["screws"], armature=True)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", lanes(["mimic"], ["screws"]))
 def test_matrix_and_its_rate(name):
     """``h = A v``, ``h' = A a + A' v``, and A' is the derivative of A."""
@@ -85,6 +88,7 @@ def test_matrix_and_its_rate(name):
     close(rate, (ahead - behind) / (2 * step), 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", lanes(["floating chain"], ["revolute tree"]))
 def test_power_balance(case):
     """The power of the joint forces is the rate of the energy, and v'Mv/2 its kinetic part."""

@@ -36,6 +36,7 @@ MACHINES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", lanes(["mimic", "floating chain"], ["planar"]))
 def test_equation_of_motion_and_potential(name):
     """``tau(a) - M a - h = 0`` and ``g = dV/dq``."""
@@ -49,6 +50,7 @@ def test_equation_of_motion_and_potential(name):
     close(gravity_forces(model, q) @ v, power)
 
 
+@pytest.mark.slow
 def test_gravity_is_the_gradient_of_the_potential():
     model = trees.build(["spherical", "helical"], [-1, 0])
     q, *_ = trees.state(model)
@@ -56,6 +58,7 @@ def test_gravity_is_the_gradient_of_the_potential():
     close(gravity_forces(model, q), gradient)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [["planar", "helical", "spherical"], ["free", "prismatic"]])
 def test_passive_forces(kinds):
     """Springs pull down their energy, dampers against the velocity; spherical and free joints have none."""
@@ -72,6 +75,7 @@ def test_passive_forces(kinds):
     np.testing.assert_array_equal(passive_forces(model, q, still)[np.array(rotations)], 0)
 
 
+@pytest.mark.slow
 def test_dry_friction_and_stops():
     """Friction against the motion, of its full size at speed; a stop pushes back as its spring's energy says."""
     model = trees.build(["planar", "spherical", "revolute"], [-1, 0, 1])

@@ -82,6 +82,7 @@ def mimicking():
     return builder.build()
 
 
+@pytest.mark.slow
 def test_a_joint_that_mimics_is_a_reduction_of_coordinates():
     """Against the free machine under the constraint, ``G^T (M (G y + 0) + h) = tau``, with Pinocchio's M and h."""
     model = mimicking()

@@ -79,6 +79,7 @@ def test_capsules_on_frames():
         np.testing.assert_allclose(found, search(*ends) - pair[0].radius - pair[1].radius, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_derivative_along_a_motion():
     q, v, _ = trees.state(MODEL)
     f = jax.jit(lambda q: frame_distance(MODEL, q, PAIRS))

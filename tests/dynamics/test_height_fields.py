@@ -128,6 +128,7 @@ def test_curvature_is_continuous_over_nodes_and_the_border():
         assert np.abs(apart - left) > 1e-2, "and it changes within a cell"
 
 
+@pytest.mark.slow
 def test_points_far_above_rough_ground_do_not_touch_it():
     rough = np.random.default_rng(5).normal(size=(9, 8)) * 0.3
     model = stone(rough, radius=0.05)
@@ -152,6 +153,7 @@ def rover(heights):
     return builder.build()
 
 
+@pytest.mark.slow
 def test_contacts_share_the_heights_of_their_frame():
     """One leaf, whose gradient is that of differences; both contacts count in it."""
     heights = ground(5, 4)
@@ -220,6 +222,7 @@ def test_a_ball_rolls_in_a_bowl_and_keeps_its_energy():
     np.testing.assert_allclose(total, total[:, :1].repeat(11, 1), atol=1e-7)
 
 
+@pytest.mark.repeats
 @pytest.mark.float32
 def test_follows_the_dtype(dtype):
     model = stone(np.zeros((3, 4)), radius=0.1, dtype=dtype)

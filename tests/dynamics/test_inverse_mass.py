@@ -48,6 +48,7 @@ def test_batch_is_one_by_one():
         np.testing.assert_allclose(solved[i], whole[i] @ x[i], rtol=0, atol=1e-12 * np.abs(whole[i]).max())
 
 
+@pytest.mark.slow
 def test_derivative():
     """``d(M^-1 x) = -M^-1 dM M^-1 x``."""
     model = trees.build(["revolute", "helical", "prismatic"], [-1, 0, 0])
@@ -63,6 +64,7 @@ def test_wrong_length_names_the_argument():
         solve_mass_matrix(model, jnp.zeros(7), jnp.zeros(6))
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_float32():
     model = trees.build(*trees.CASES["revolute chain"], dtype=np.float32)

@@ -17,6 +17,7 @@ def pivots(M):
     return (np.array(minors[1:]) / np.array(minors[:-1]))[::-1]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kinds, parents", [
     (["revolute", "prismatic", "revolute", "helical"], [-1, 0, 1, 1]),
     (["free", "spherical", "planar"], [-1, 0, 0]),

@@ -13,6 +13,7 @@ from tests.dynamics.machines import cases, close, lanes, mimicking
 from tests.multibody import trees
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", cases(quick=["floating chain"]))
 def test_equal_pinocchio(case):
     model, twin, numbers = framed(case)
@@ -70,6 +71,7 @@ def test_prismatic_joint_with_an_offset_keeps_its_orientation():
     assert np.abs(change[1, :3, :3, 0]).max() > 0.1
 
 
+@pytest.mark.slow
 def test_quaternions_of_any_length_count_as_their_direction():
     """Regression: drake issue 10654, where poses and their Jacobians disagreed about quaternions that are not unit."""
     model = trees.build(["free", "spherical"], [-1, 0])

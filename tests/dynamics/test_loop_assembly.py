@@ -76,6 +76,7 @@ solve = jax.jit(close_loops, static_argnames="hold")
 # The nearest one.
 
 
+@pytest.mark.repeats("0.4-ball", "1.9-hinge", "1.9-ball", "-2.5-hinge", "-2.5-ball")
 @pytest.mark.parametrize("loop", ["hinge", "ball"])
 @pytest.mark.parametrize("theta", [0.4, 1.9, -2.5])
 def test_a_held_crank_gives_the_closed_form(loop, theta):
@@ -90,6 +91,7 @@ def test_a_held_crank_gives_the_closed_form(loop, theta):
         assert np.abs(found.gap).max() < 1e-14
 
 
+@pytest.mark.slow
 def test_a_rod_gives_the_closed_form():
     exact = closed_form(0.8, 1)
     found = solve(four_bar("rod"), jnp.array([0.8, exact[2] - 0.3]), hold=("crank",))
@@ -143,6 +145,7 @@ def test_velocities_go_along_the_curve():
     assert np.abs(held - 0.3 * tangent).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_half_turns_are_found_and_undone():
     """A hinge whose axes are opposite has no residual."""
     model = (
@@ -160,6 +163,7 @@ def test_half_turns_are_found_and_undone():
     assert abs(float(q[1] ** 2 + q[2] ** 2)) < 1e-20
 
 
+@pytest.mark.slow
 def test_folded_hinges_are_found_and_undone():
     builder = lgsim.ModelBuilder()
     builder.add_body("top", "world", Spherical(), mass=1.0, inertia=np.diag([0.1, 0.2, 0.3]))
@@ -183,6 +187,7 @@ def test_stretched_starts_are_left():
     assert min(signs) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_rod_that_is_too_short_is_told():
     short = 0.05
     model = (
@@ -210,6 +215,7 @@ def test_a_rod_that_is_too_short_is_told():
     assert close_loops(longer, jnp.array([0.3, 2.5])).verdict(longer).converged
 
 
+@pytest.mark.slow
 def test_couplings_are_closed():
     model = (
         lgsim.ModelBuilder()
@@ -236,6 +242,7 @@ def test_couplings_are_closed():
 # Branches.
 
 
+@pytest.mark.repeats("rod")
 @pytest.mark.parametrize("loop", ["hinge", "rod"])
 def test_the_four_bar_has_both_branches(loop):
     model, take = four_bar(loop), jnp.array([0, 2] if loop == "rod" else [0, 1, 2])
@@ -257,6 +264,7 @@ def test_the_four_bar_has_both_branches(loop):
 # Derivatives.
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_closed_form():
     def held(model, theta):
         return close_loops(model, jnp.stack([theta, *closed_form(0.7, 1)[1:]]), ("crank",)).q
@@ -296,6 +304,7 @@ def differences(f, x, h=1e-4):
     return np.stack(columns, axis=-1).reshape(*columns[0].shape, *x.shape)
 
 
+@pytest.mark.slow
 def test_derivatives_of_the_nearest_one_are_those_of_differences():
     """Start, masses and velocities of a machine that keeps a freedom."""
     model = four_bar()
@@ -342,6 +351,7 @@ def test_derivatives_on_groups_are_those_of_differences():
 # Many, and in float32.
 
 
+@pytest.mark.slow
 def test_a_batch_is_what_each_is():
     model = four_bar()
     starts = closed_form(0.5, 1)[None] + jnp.asarray(np.random.default_rng(3).uniform(-0.5, 0.5, (4, 3)))
@@ -358,6 +368,7 @@ def test_a_batch_is_what_each_is():
         many.verdict(model)
 
 
+@pytest.mark.slow
 def test_float32_closes_to_its_rounding():
     model = four_bar(dtype=jnp.float32)
     exact = closed_form(0.4, 1)
@@ -406,6 +417,7 @@ def arm_angles(arm, p):
     return np.array([middle - spread, middle + spread])
 
 
+@pytest.mark.repeats("p1")
 @pytest.mark.parametrize("p", [(0.0, 0.0, 0.0), (0.05, -0.03, 0.04)])
 def test_the_arms_of_a_delta_robot_are_those_of_the_closed_form(p):
     model = delta()
@@ -517,6 +529,7 @@ def test_the_sample_of_a_study_is_named():
         montecarlo.Study({"q0": montecarlo.Normal(q, 0.01 * jnp.ones(3))}, rollout, outputs=outputs, samples=8, seed=1)
 
 
+@pytest.mark.slow
 def test_locked_machines_are_refused():
     builder = lgsim.ModelBuilder()
     q = closed_form(0.4, 1)
@@ -536,6 +549,7 @@ def test_locked_machines_are_refused():
         lgsim.simulate(locked, q, duration=0.01, dt=0.001)
 
 
+@pytest.mark.slow
 def test_fixed_loops_close():
     builder = lgsim.ModelBuilder()
     builder.add_body("box", "world", Free(), mass=1.0, inertia=np.diag([0.1, 0.2, 0.3]))

@@ -59,6 +59,7 @@ def test_joints_that_mimic_equal_pinocchio():
     close(inverse_dynamics(model, q, v, a), pin.rnea(free, data, *(np.asarray(x) for x in (q, v, a))))
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_columns_are_inverse_dynamics_on_a_base_with_mimicry():
     builder = ModelBuilder()
@@ -78,6 +79,7 @@ def test_columns_are_inverse_dynamics_on_a_base_with_mimicry():
     close(mass_matrix(model, q), mass_by_columns(model, q))
 
 
+@pytest.mark.slow
 def test_far_from_the_worlds_origin():
     """Nothing depends on where the base is, to the last digit."""
     model = trees.build(*trees.CASES["floating"])
@@ -102,6 +104,7 @@ def test_massless_body_inside_a_tree():
     np.testing.assert_array_equal(M[3], [0, 0, 0, 0.5])
 
 
+@pytest.mark.slow
 def test_gradient_with_respect_to_an_inertia_is_symmetric():
     """Regression: warp issue 585, where the gradient of an inertia matrix was not symmetric."""
     model = trees.build(*trees.CASES["revolute tree"])
@@ -122,6 +125,7 @@ def test_gradient_with_respect_to_an_inertia_is_symmetric():
     close(jnp.sum(gradient * step), change / 2, 1e-9)
 
 
+@pytest.mark.slow
 def test_batches_of_states_and_models():
     """Regression: differentiable-robot-model issue 31, where all samples of a batch had the first one's inertia."""
     model = trees.build(*trees.CASES["revolute tree"], armature=True)

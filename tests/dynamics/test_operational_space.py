@@ -14,6 +14,7 @@ from tests.multibody import trees
 from tests.multibody.twin import Twin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", lanes(["revolute chain"], ["floating chain"]))
 def test_equation_of_motion_of_a_frame(case):
     model = trees.build(*trees.CASES[case])

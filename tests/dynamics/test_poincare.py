@@ -85,6 +85,7 @@ def test_disk_on_a_spherical_joint_is_euler():
     np.testing.assert_allclose(F, 0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_disk_on_a_universal_joint_is_lagrange():
     """(55) with the right signs."""
     model = disk(compound_joint(columns(Z, Y, X)))
@@ -141,6 +142,7 @@ def test_structure_coefficients_are_the_brackets_of_the_fields():
     close(model.velocity(q, along_x - along_y), expected, 1e-13)
 
 
+@pytest.mark.slow
 def test_batch_is_one_by_one():
     model = disk(compound_joint(columns(Z, Y, X)))
     q, p, _ = trees.state(model, batch=(2,))

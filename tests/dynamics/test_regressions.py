@@ -30,6 +30,7 @@ def derivatives():
     return jax.jit(forward_dynamics_derivatives)
 
 
+@pytest.mark.slow
 def test_massless_link_inside_a_tree(derivatives):
     """A link without mass or inertia that carries others (mujoco #1349, pinocchio #62): finite and right."""
     model = trees.build(["revolute"] * 4, [-1, 0, 1, 1])
@@ -106,6 +107,7 @@ def test_every_sample_of_a_batch_has_its_own_inertia(derivatives):
     assert np.ptp(values) > 0.1 * np.abs(values).max()
 
 
+@pytest.mark.slow
 def test_calls_do_not_add_up(derivatives):
     """Pinocchio #607: derivatives kept what the call before had left, here of another state and other wrenches."""
     model = trees.build(["free", "spherical", "revolute"], [-1, 0, 1])
@@ -117,6 +119,7 @@ def test_calls_do_not_add_up(derivatives):
         np.testing.assert_array_equal(again, before)
 
 
+@pytest.mark.slow
 def test_velocity_of_a_free_body_is_that_of_its_origin():
     """Newton #1350, #2206: with the center of mass elsewhere, twist, Jacobian and motion speak of the same point."""
     model = trees.build(["free"], [-1])

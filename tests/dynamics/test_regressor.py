@@ -44,6 +44,7 @@ def test_order_of_the_parameters():
     np.testing.assert_array_equal(Phi[:3, PARAMETERS.index("mx")], [0, 4, -2])  # w x e_x
 
 
+@pytest.mark.slow
 def test_is_the_derivative_by_the_parameters():
     """With joints that mimic, where the peer refuses; the armature stays outside."""
     model = mimicking()

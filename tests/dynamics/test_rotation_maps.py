@@ -13,6 +13,7 @@ INERTIA = jnp.array([[1.3, 0.2, -0.1], [0.2, 0.9, 0.15], [-0.1, 0.15, 0.6]])
 SYMMETRIC = Sym(*INERTIA[np.triu_indices(3)])
 
 
+@pytest.mark.repeats("1e-05-cayley", "1e-05-exp")
 @pytest.mark.parametrize("name", ROTATION_MAPS)
 @pytest.mark.parametrize("angle", [0.0, 1e-5, 0.3, 2.0])
 def test_spin_and_its_slope(name, angle):

@@ -63,6 +63,7 @@ WORLD = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1" pos="
  <contact><exclude body1="a" body2="c"/><pair geom1="gd" geom2="post"/></contact></mujoco>"""
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 def test_geoms_are_as_far_as_mujoco_says_and_meet_whom_they_meet_there():
     mujoco = pytest.importorskip("mujoco")
@@ -88,6 +89,7 @@ def test_geoms_are_as_far_as_mujoco_says_and_meet_whom_they_meet_there():
     assert inner - 0.05 < float(hill) <= inner + 1e-9
 
 
+@pytest.mark.repeats("binary.stl")
 @pytest.mark.parametrize("name", ["mesh.obj", "text.stl", "binary.stl"])
 def test_meshes_become_hulls_or_capsules_that_hold_them(tmp_path, name):
     write_mesh(tmp_path / name)

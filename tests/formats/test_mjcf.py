@@ -76,6 +76,7 @@ def close(ours, theirs, tolerance):
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * max(1, np.max(np.abs(theirs))))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("case", MOVING)
 def test_accelerations_are_those_of_mujoco(case):
     text = robot(MOVING[case])
@@ -89,6 +90,7 @@ def test_accelerations_are_those_of_mujoco(case):
     close(interop.mujoco.a_to(model, q, v, a), data.qacc, 1e-10)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("case", [case for case in MOVING if len(case) > 20])
 def test_poses_are_those_of_mujoco(case):
     text = robot(MOVING[case])

@@ -18,6 +18,7 @@ from tests.dynamics.machines import close
 from tests.formats.cassie import CASSIE, euler, pinocchio_of_cassie
 
 
+@pytest.mark.slow
 def test_cassie_equals_pinocchio():
     with pytest.warns(FileWarning, match="2 joints are a ball with damping, which is not represented, plugin 'Cassie"):
         model = lgsim.load_sdf(CASSIE)

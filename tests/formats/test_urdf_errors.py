@@ -473,6 +473,7 @@ def test_a_mutated_file_loads_or_says_why(text, floating, physical):
     _loads_or_says_why(text, floating_base=floating, physical=physical)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data())
 def test_a_file_with_characters_replaced_loads_or_says_why(data):

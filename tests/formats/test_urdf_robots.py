@@ -85,6 +85,7 @@ def test_has_the_joints_and_numbers_that_pinocchio_finds(name, floating):
         assert model.friction[here] == twin.pin.friction[there]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("name", "floating"),
     [case if case in FAST else pytest.param(*case, marks=pytest.mark.exhaustive) for case in CASES],

@@ -138,6 +138,7 @@ def test_float32_and_one_round(tmp_path):
     chex.assert_trees_all_equal(again.estimate, found.estimate)
 
 
+@pytest.mark.slow
 def test_other_parameters_records_and_estimators_do_not_go_on(torque_case, tmp_path):
     parameters, samples, estimator = torque_case
     path = tmp_path / "state.npz"

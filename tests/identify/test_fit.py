@@ -38,6 +38,7 @@ def test_values_come_with_deviations(found):
     assert found.message == "" and found.identifiability.rank == 4
 
 
+@pytest.mark.slow
 def test_residuals_are_the_noise(found):
     np.testing.assert_allclose(found.rmse(), 0.1, rtol=0.15)
     np.testing.assert_allclose(found.rmse(found.validation), 0.1, rtol=0.15)

@@ -22,6 +22,7 @@ def recorded():
         return panda.recorded(panda.stored("masses"))
 
 
+@pytest.mark.slow
 def test_rank_of_the_arms_inertias_is_43():
     """No mass alone is among the base parameters of an arm on a fixed base."""
     base = base_parameters(Parameters(panda_data.true_model(), Inertias()))
@@ -29,6 +30,7 @@ def test_rank_of_the_arms_inertias_is_43():
     assert not {f"m of panda_link{i}" for i in range(1, 8)} & set(base.names)
 
 
+@pytest.mark.slow
 def test_the_simulator_and_the_controller_keep_to_the_motion(recorded):
     raw, samples = recorded
     q, v, _ = jax.jit(panda.stored("masses"))(raw.time)

@@ -71,6 +71,7 @@ def up_to_a_constant(found, expected, tolerance=1e-9):
     np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=0, atol=tolerance * scale)
 
 
+@pytest.mark.slow
 def test_posterior_of_a_linear_problem_is_the_normal_distribution_in_closed_form():
     parameters, samples = linear(), records()
     density = log_density(PosteriorProblem(parameters, samples, TorqueFit(noise=DEVIATION)))

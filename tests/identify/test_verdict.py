@@ -83,6 +83,7 @@ def test_coordinates_of_mirrored_bodies_step_alike():
     np.testing.assert_allclose(pseudo(signs[1] * turned.straight(x, dx)), P + dP, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_outer_coordinates_move_bodies_as_those_of_the_prior():
     x = drawn(5, 1).at[1].set(-6.0)  # near a plane
     T = Inertias().outer_map(x)

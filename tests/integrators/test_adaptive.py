@@ -57,6 +57,7 @@ def rows(ys):
 # Tolerance.
 
 
+@pytest.mark.repeats
 @EVERY_METHOD
 def test_error_is_proportional_to_the_tolerance(name):
     """Against Jacobi's closed form, over four decades and more; the state stays on the group."""
@@ -79,6 +80,7 @@ def test_error_is_proportional_to_the_tolerance(name):
     assert np.all(errors < 50 * tolerances)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("name", "case"), [("MK54", "heavy top"), ("MK54", "pendulum"), ("CF43", "product"), ("CF32a", "pendulum")]
 )
@@ -91,6 +93,7 @@ def test_other_manifolds(name, case):
     assert np.abs(flat(found.y) - problem.final).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_three_bodies():
     """The chain of Park and Chung against scipy on its entries."""
     problem = three_body()
@@ -150,6 +153,7 @@ def test_float32(name):
 # Between the steps.
 
 
+@pytest.mark.repeats("CF32b")
 @EVERY_METHOD
 def test_dense_output_has_the_order_of_the_method(name):
     """Halved constant steps: the states between them are as good as those at their ends."""
@@ -211,6 +215,7 @@ class Turn(actions.Action):
         return lgsim.so3.exp(xi) @ y
 
 
+@pytest.mark.slow
 def test_an_action_with_one_verb():
     """A vector turned at a changing rate about a fixed axis, by methods that need only ``move``."""
     axis = jnp.array([0.0, 0.6, 0.8])
@@ -230,6 +235,7 @@ def test_an_action_with_one_verb():
     np.testing.assert_allclose(found.evaluate(times), exact, rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["MK54", "CF43"])
 def test_many_turns_in_one_step(name):
     """A constant spin is solved exactly, so steps grow over several turns; the way between is still known."""
@@ -250,6 +256,7 @@ def test_many_turns_in_one_step(name):
     np.testing.assert_allclose(ys[:, 1, 0], np.sin(5 * times), rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_orbits_are_kept():
     """The Casimirs of the coadjoint action, at saved points and between them."""
     problem = euler_poisson()
@@ -266,6 +273,7 @@ def test_orbits_are_kept():
 LINE = actions.Translation(1)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("field", "y0", "time"),
     [

@@ -69,6 +69,7 @@ def test_gradient_at_rest(controller):
         np.testing.assert_allclose(slope, 0.25 * np.eye(3), rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_direct_adjoint_knows_both_modes():
     def end(g):
         return solve(

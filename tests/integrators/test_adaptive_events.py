@@ -98,6 +98,7 @@ def test_two_events_in_one_step():
     np.testing.assert_array_equal(found.event, [False, True])
 
 
+@pytest.mark.slow
 def test_backwards_in_time():
     """From the bottom back to the point of release: conditions and fields see the user's own time."""
     g, t1 = jnp.ones(()), 0.7
@@ -111,6 +112,7 @@ def test_backwards_in_time():
     np.testing.assert_allclose(back.t, -0.25, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_new_numbers_compile_nothing():
     """Tolerances, times, states, parameters and the first step are data."""
     traced = []

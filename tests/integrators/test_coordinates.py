@@ -35,6 +35,7 @@ ORDERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "problem"),
     default(ORDERS, [("MK4SecondKind", "SE(3)"), ("MK4Cayley", "product"), ("MK4Cayley", "pendulum")]),
@@ -44,6 +45,7 @@ def test_order(name, problem):
     assert abs(measured_order(method, PROBLEMS[problem](), COUNTS[4]) - 4) < WINDOW
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", COORDINATE_METHODS)
 def test_order_of_a_left_translation(name):
     """The sign of the inverse differential that is right on one side only costs two orders."""
@@ -100,6 +102,7 @@ KINDS = {"Exponential": Exponential(), "Cayley": Cayley(), "SecondKind": SecondK
 FEW = [("SecondKind", place) for place in ("right quaternion", "product")] + [("Exponential", "left SE3")]
 
 
+@pytest.mark.repeats("Exponential-left SE3", "Cayley-coadjoint SE3", "Cayley-product", "SecondKind-product")
 @pytest.mark.parametrize(
     ("kind", "place"),
     default([(kind, place) for kind in KINDS for place in PLACES], [*(("Cayley", place) for place in PLACES), *FEW]),
@@ -121,6 +124,7 @@ def test_the_rate_gives_the_velocity(kind, place):
     chex.assert_trees_all_close(*both(sigma, xi), rtol=0, atol=1e-13)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("coordinates", [Cayley(), SecondKind()], ids=["cay", "2nd"])
 def test_a_power_is_a_product(coordinates):
     """Parts of several dimensions with a coupled field: laid out in two ways, the same steps."""
@@ -142,6 +146,7 @@ def test_a_power_is_a_product(coordinates):
     np.testing.assert_allclose(power, np.stack(product, axis=1), rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_states_stay_on_the_group():
     problem = problems.moving_frame()
     for method in COORDINATE_METHODS.values():
@@ -152,6 +157,7 @@ def test_states_stay_on_the_group():
         assert np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max() < 1e-13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", default(COORDINATE_METHODS, ("MK4Cayley",)))
 def test_derivatives(name):
     inputs = (jnp.zeros(6), gradients.ARGS, jnp.array(0.3), jnp.array(gradients.TIME / 5))

@@ -185,6 +185,7 @@ def test_a_rotation_beyond_pi_in_a_step_is_told():
         start(FREE_BODY, y0, on(lgsim.SO3), named.VariationalMidpoint, dt=1.1, args=lagrangians.INERTIA)
 
 
+@pytest.mark.slow
 def test_a_projected_start_is_taken():
     problem = pendulum()
     x, p = problem.initial

@@ -39,6 +39,7 @@ def test_the_invariants_keep_what_the_plain_midpoint_formula_loses():
     assert np.ptp(momenta, axis=0).max() < 1e-12 and np.ptp(energies) > 1e-3 * energies[0]
 
 
+@pytest.mark.slow
 def test_energy_and_momentum_with_constraints():
     problem = pendulum()
     run = lgsim.integrate(PLAIN, problem.action, problem.field, problem.initial, dt=0.05, steps=2000, args=problem.args)
@@ -47,6 +48,7 @@ def test_energy_and_momentum_with_constraints():
         assert np.abs(values - values[0]).max() < 1e-12 * max(1.0, np.abs(values).max()), name
 
 
+@pytest.mark.slow
 def test_order():
     def rate(t, y):
         r = np.linalg.norm(y[:3])
@@ -98,6 +100,7 @@ def test_what_hangs_at_rest_stays():
     assert bool(almost.result == lgsim.RESULTS.successful)
 
 
+@pytest.mark.slow
 def test_the_discrete_gradient():
     """D f . (w1 - w0) = f(w1) - f(w0), D f is the gradient where the points are equal, and symmetric."""
 

@@ -87,6 +87,7 @@ def constant_readings() -> Problem:
     )
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("name", ["MK4", "MK4TwoCommutators", "CF4"])
 def test_order_of_convergence(name, side):
@@ -94,6 +95,7 @@ def test_order_of_convergence(name, side):
     assert abs(measured_order(method, moving(side), COUNTS[4]) - 4) < WINDOW
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", ["CF3", "MK4", "MK6"])
 def test_constant_readings(name):
     method = lgsim.METHODS[name]
@@ -113,6 +115,7 @@ def test_the_reference_agrees_with_the_closed_form():
     np.testing.assert_allclose(end, problem.final, rtol=0, atol=4e-14)
 
 
+@pytest.mark.slow
 def test_the_error_of_an_inertial_unit_is_linear_in_its_logarithm():
     """Two motions under the same readings, g and exp(xi) g at the start, far apart: log of the error is exactly
     ``(nu + t c, rho + t nu + t^2 c/2, w)``, c = gravity x w, whatever the motion. Source: Barrau and Bonnabel 2017.

@@ -143,6 +143,7 @@ def test_gradient_at_rest(name, dtype):
         assert jnp.allclose(slope, 0.25 * jnp.eye(3, dtype=dtype), rtol=0, atol=2 * np.finfo(dtype).eps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["MK4", pytest.param("CF4", marks=EXHAUSTIVE)])
 def test_gradient_at_rest_for_unit_quaternions(name):
     def attitude(w):

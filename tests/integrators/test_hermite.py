@@ -16,6 +16,7 @@ SIDES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 def test_error_falls_with_the_fourth_power_and_the_fifth(side):
     """A pose whose twist depends on time and state; exact points by extrapolation in extended precision."""
@@ -53,6 +54,7 @@ def test_error_falls_with_the_fourth_power_and_the_fifth(side):
     assert np.all(np.log2(np.divide(errors[:-1], errors[1:])) > [3.7, 4.7])
 
 
+@pytest.mark.slow
 def test_velocities_at_the_ends():
     """Also of a way made of several exponentials, up to brackets of brackets, which vanish for nearly parallel ones."""
     action = actions.RightTranslation(lgsim.SE3)

@@ -39,6 +39,7 @@ ORDERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "problem"), default(ORDERS, ORDERS[:3]))
 def test_order(name, problem):
     method = IMPLICIT_METHODS[name]
@@ -77,6 +78,7 @@ def test_bad_tableaus():
         ImplicitMuntheKaas(lgsim.MKGauss4.tableau, coordinates=SecondKind())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", [Exponential(), pytest.param(Cayley(), marks=EXHAUSTIVE)], ids=["exp", "cay"])
 def test_a_step_back_undoes_a_step(coordinates):
     """Although the field depends on time, and at steps of a radian and more."""
@@ -119,6 +121,7 @@ def test_a_reversible_motion_keeps_its_energy_without_drift():
 # Stiffness.
 
 
+@pytest.mark.slow
 def test_stiff_damping_does_not_bound_the_step():
     """Damping 1e5 times faster than the step: the rates settle to the exact equilibrium, where MK4 overflows."""
     action, target = (

@@ -60,6 +60,7 @@ def test_saved_states_are_the_same_states():
     assert jnp.array_equal(every.ts[::3], some.ts)
 
 
+@pytest.mark.slow
 def test_error_estimate_is_the_largest_of_each_saved_interval():
     for method in (lgsim.MK54, lgsim.CF43):
         every, some = (
@@ -88,6 +89,7 @@ def test_result_tells_when_a_state_is_not_finite():
     assert "smaller dt" in lgsim.RESULTS[burst.result]
 
 
+@pytest.mark.repeats
 @pytest.mark.float32
 @pytest.mark.parametrize("name", ["MK4", "CF43", "CG3", "MK54", "MK4TwoCommutators"])
 def test_dtype_follows_the_state(name, dtype):
@@ -106,6 +108,7 @@ def test_batches_by_vmap_equal_one_by_one():
     chex.assert_trees_all_close(jax.vmap(end)(rates), one_by_one, rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_jit_changes_nothing():
     compiled = jax.jit(lambda dt: solve(dt=dt).ys)(0.1)
     with jax.disable_jit():
@@ -151,6 +154,7 @@ def equations(jaxpr):
                     yield from equations(inner)
 
 
+@pytest.mark.repeats("LieEuler", "MK4", "MK54", "CF4", "CF43", "CG3")
 @pytest.mark.parametrize("name", lgsim.METHODS)
 def test_no_loop_is_closed_to_reverse_mode(name):
     def end(y):

@@ -28,6 +28,7 @@ def cases():
     return default(every, [*turns, ("ROS3P", "SE(3)"), ("Rodas4", "heavy top")])
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("name", "problem"), cases())
 def test_order(name, problem):
     """All of these fields depend on time, on the state and on where it moves."""
@@ -64,6 +65,7 @@ def test_without_the_block_of_the_chart_order_three_falls_to_two():
     assert abs(measured_order(lgsim.ROS3P, broken, COUNTS[3]) - 2) < WINDOW
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LINEARLY_IMPLICIT_METHODS)
 def test_a_constant_twist_is_exact(name):
     action, twist = actions.RightTranslation(lgsim.SE3), jnp.array([0.3, -1.0, 2.0, 1.5, -0.5, 0.7])

@@ -49,6 +49,7 @@ def each_method_on_a_problem():
     return default([(name, problem) for name in lgsim.METHODS for problem in PROBLEMS], turns)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("name", "problem"), each_method_on_a_problem())
 @pytest.mark.quick
 def test_order_of_convergence(name, problem):
@@ -167,6 +168,7 @@ def test_errors_on_so3_equal_those_made_elsewhere(name):
     np.testing.assert_allclose(errors, ORDERS["errors"][name], rtol=1e-6, atol=4e-15)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", lgsim.METHODS)
 def test_integrate_takes_the_same_steps_as_a_plain_reading(name):
     """States of `integrate`, and the estimates of pairs, against numpy on SO(3)."""

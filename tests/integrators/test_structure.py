@@ -62,6 +62,7 @@ def check_constant_twist(method, dtype):
         assert np.max(solution.error_estimate) < 16 * eps
 
 
+@pytest.mark.repeats
 @EVERY_METHOD
 def test_constant_twist_is_integrated_exactly(name):
     check_constant_twist(lgsim.METHODS[name], np.float64)
@@ -152,6 +153,7 @@ def test_rotation_matrices_stay_orthogonal_in_float32(name):
 # Orbits of other actions.
 
 
+@pytest.mark.repeats
 @EVERY_METHOD
 def test_orbits_are_kept_to_rounding(name):
     """Casimirs of the coadjoint action and the tangent sphere, at steps far too large for the motion."""
@@ -340,6 +342,7 @@ def test_number_of_exponentials(name):
     assert sqrts(step, *arguments) - corrections == EXPONENTIALS[name] == method.tableau.exponentials
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", [name for name in EXPONENTIALS if not name.startswith("MK")])
 def test_number_of_exponentials_in_the_compiled_program(name):
     step, arguments = one_step(lgsim.METHODS[name])

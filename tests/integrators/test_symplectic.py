@@ -92,6 +92,7 @@ def composition(length):
     return run
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", SYMPLECTIC_METHODS)
 def test_order_on_the_cotangent_bundle_of_rotations(name):
     """All compositions by one program: substeps of no length at their end change nothing."""
@@ -124,6 +125,7 @@ def test_order_with_displacements_and_time(name):
     assert abs(found - method.order) < WINDOW
 
 
+@pytest.mark.slow
 def test_on_a_dual_algebra_theta_drops_out():
     euler, midpoint = (
         solve(SYMPLECTIC_METHODS[name], reduced_top(), 50).ys for name in ("SymplecticEuler", "SymplecticMidpoint")
@@ -151,6 +153,7 @@ def last(action, field, start, args=PULL):
     return jax.tree.map(lambda a: a[-1], ys)
 
 
+@pytest.mark.slow
 def test_one_space_of_several():
     """A product takes the same steps as its parts."""
     spaces = (actions.LeftTranslation(lgsim.Cotangent(lgsim.SO2)), actions.Coadjoint(lgsim.SO3))
@@ -274,6 +277,7 @@ def test_a_million_steps_show_no_trend():
     assert np.abs(mu[:, 2] - mu[0, 2]).max() < 1e-12 * np.linalg.norm(start[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", default(["SymplecticEuler", "SymplecticMidpoint"], ("SymplecticMidpoint",)))
 def test_momentum_about_gravity_and_energy_of_a_heavy_top(name):
     """6000 steps of 0.01 s, at 1.5 rad each: Celledoni et al. 2021, figure 3, with the inertia as printed."""
@@ -292,6 +296,7 @@ def test_momentum_about_gravity_and_energy_of_a_heavy_top(name):
     assert np.abs(axial / axial[0] - 1).max() < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", default(["SymplecticMidpoint", "SymplecticSuzuki4", "SymplecticVerlet"], ("SymplecticVerlet",))
 )
@@ -306,6 +311,7 @@ def test_a_symmetric_method_runs_back_to_the_start(name):
     np.testing.assert_allclose(last, flat(top().initial), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_adjoint_undoes_a_step_that_is_not_symmetric():
     method = SymplecticTheta(0.3)
     undo = Symplectic(method.tableau.adjoint)
@@ -319,6 +325,7 @@ def test_the_adjoint_undoes_a_step_that_is_not_symmetric():
     np.testing.assert_allclose(flat(y0), flat(top().initial), rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", default(["SymplecticMidpoint", "SymplecticTripleJump4"], ("SymplecticMidpoint",)))
 def test_coadjoint_orbits_are_kept(name):
     """Casimirs of se(3)* within the rounding of a step each, energies without drift.

@@ -122,6 +122,7 @@ def test_moser_veselov_solves_its_equation():
 # RATTLE, SHAKE and Verlet.
 
 
+@pytest.mark.slow
 def test_rattle_shake_and_verlet_have_the_same_positions():
     """SHAKE knows no velocity: x_(k+1) - 2 x_k + x_(k-1) = -h^2 (grad V + G(x_k)^T lambda)/m."""
     h, steps = 0.01, 60

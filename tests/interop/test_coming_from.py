@@ -302,6 +302,7 @@ def compare(machine, rows, rtol=RTOL):
             raise AssertionError(f"{name}: {error}") from None
 
 
+@pytest.mark.slow
 def test_rows_of_pinocchio_agree(machine):
     listed = {name for row in table("Pinocchio") for name in row[0]}
     assert set(PINOCCHIO) <= listed and len(PINOCCHIO) >= 30
@@ -384,6 +385,7 @@ MUJOCO = {
 }
 
 
+@pytest.mark.slow
 def test_rows_of_mujoco_agree(machine):
     listed = {name for row in table("MuJoCo and MJX") for name in row[0]}
     assert set(MUJOCO) <= listed
@@ -404,6 +406,7 @@ def blocks(section):
     return re.findall(r"```(?:py|python)\n(.*?)```", SECTIONS[section], re.DOTALL)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("section", "package", "tolerance"),
     [("Pinocchio", "pinocchio", 1e-10), ("MuJoCo and MJX", "mujoco", 1e-9), ("diffrax", "diffrax", 1e-8)],
@@ -420,6 +423,7 @@ def test_both_programs_give_the_same(section, package, tolerance):
         agree(theirs[name], ours[name], tolerance)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("section", ["Drake", "Crocoddyl"])
 def test_programs_of_lgsim_run(section):
     found = {"jax": jax, "jnp": jnp, "lgsim": lgsim}

@@ -33,6 +33,7 @@ def same(page, made):
     return words[0] == words[1] and np.max(np.abs(values[0] - values[1])) < 1.01e-3
 
 
+@pytest.mark.slow
 def test_page_shows_what_is_computed(found, monkeypatch):
     monkeypatch.setattr(compared, "numbers", lambda: found)
     page = compared.PAGE.read_text(encoding="utf-8")

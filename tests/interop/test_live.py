@@ -43,6 +43,7 @@ def urdf(count):
     return f"<robot name='r'>{links}{''.join(JOINT.format(*joint) for joint in JOINTS[:count])}</robot>"
 
 
+@pytest.mark.slow
 def test_accelerations_of_a_file_are_those_of_pinocchio():
     model, theirs = (
         load_urdf(text=urdf(4), floating_base=True),
@@ -67,6 +68,7 @@ def test_joints_that_mimic_have_numbers_in_pinocchio():
     close(tool.jacobian_from(model, q, J, order) @ v, J @ xv)
 
 
+@pytest.mark.slow
 def test_accelerations_of_groups_are_those_of_pinocchio():
     kinds = [kind for kind in CASES["groups"][0] if kind != "sphericalangles"]  # Pinocchio has no such joint
     model = build(kinds, CASES["groups"][1][: len(kinds)])
@@ -130,6 +132,7 @@ def test_accelerations_are_those_of_mujoco(pair):
     close(tool.a_to(model, q, v, forward_dynamics(model, q, v, tau)), data.qacc, 1e-11)
 
 
+@pytest.mark.slow
 def test_jacobians_frames_and_inertias_are_those_of_mujoco(pair):
     model, theirs = pair
     data, tool, (q, v, _) = mujoco.MjData(theirs), interop.mujoco, state(model)

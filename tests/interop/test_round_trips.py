@@ -61,6 +61,7 @@ def test_round_trips(tool, ordered, machines):
     close(tool.jacobian_from(model, q, tool.jacobian_to(model, q, J, order), order), J)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("tool", TOOLS)
 def test_power_and_derivatives_are_kept(tool, machines):
     model, order = machines[tool]

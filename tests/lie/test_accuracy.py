@@ -130,6 +130,7 @@ def test_no_rotation_part_at_all(module, dtype):
             check(module, name, u, [0.0], dtype, conditioned=False)
 
 
+@pytest.mark.repeats
 @pytest.mark.oracle
 @pytest.mark.float32
 @pytest.mark.parametrize("module", ["so3", "se3", "se2", "so2"])
@@ -197,6 +198,7 @@ def test_exp_inverts_log(module, dtype):
     assert np.all(error <= 2 * EPS * eps * np.max(np.abs(group), axis=axes)), (error / eps, angles)
 
 
+@pytest.mark.repeats
 @pytest.mark.float32
 @pytest.mark.parametrize("module", ["so3", "quaternion", "se3"])
 def test_log_at_pi_both_representatives(module, dtype):

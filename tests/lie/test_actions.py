@@ -138,6 +138,7 @@ def drawn(name, shape, dtype):
     return draw(102, shape, dtype), draw(202, shape, dtype), *vectors
 
 
+@pytest.mark.repeats("float64-left SO3", "float64-two of right SO3 x addition")
 @pytest.mark.float32
 @PER_ACTION
 def test_identities(name, dtype):
@@ -156,6 +157,7 @@ def test_identities(name, dtype):
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.repeats
 @SIMPLE
 def test_at_rest(name):
     """sigma = 0 and tiny steps: first and second derivatives of move and dexpinv are finite, both modes."""

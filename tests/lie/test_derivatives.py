@@ -126,6 +126,11 @@ def compare(computed, tensors, u, angle, dtype, label) -> list[str]:
     return messages
 
 
+# the others share their code or take 4 to 6 s
+@pytest.mark.repeats(
+    "float64-exp-s[oe]2-share", "float64-exp-se3-share", "float64-exp-quaternion-share", "float64-dexp-s[oe]2-share",
+    "float64-dexp-se3-share", "float64-dexpinv-s[oe]2-share", "float64-dexpinv-so3-share",
+)  # fmt: skip
 @pytest.mark.oracle
 @pytest.mark.float32
 @PER_SHARE
@@ -227,6 +232,7 @@ def test_actions_differentiate_like_the_matrices(module):
 # --- regressions: defects of other libraries, each by what it got wrong
 
 
+@pytest.mark.repeats
 @pytest.mark.float32
 def test_exp_derivative_zero_rotation_unit_translation(dtype):
     """The translation of exp(v, w) is v + w x v/2 + ... : its derivative in w at w = 0 is -hat(v)/2, not -hat(v).
@@ -249,6 +255,7 @@ def test_exp_derivative_zero_rotation_unit_translation(dtype):
     np.testing.assert_allclose(jacobian, np.eye(6), rtol=0, atol=16 * eps)
 
 
+@pytest.mark.repeats
 @pytest.mark.float32
 def test_no_nan_at_zero_velocity(dtype):
     """q exp(dt w): the derivative in w at w = 0 is dt/2 on the vector part (not 0: MJX 3.17; not NaN: brax 0.14).
@@ -312,6 +319,7 @@ def assert_identity_gradients_finite(module, dtype):
     np.testing.assert_allclose(along, weights, rtol=16 * float(np.finfo(dtype).eps))
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 @pytest.mark.parametrize("module", ["so3", "se3", "quaternion"])
 def test_log_at_pi_both_representatives(module, dtype):
@@ -341,6 +349,7 @@ def test_log_at_pi_both_representatives(module, dtype):
     chex.assert_tree_all_finite(raw)
 
 
+@pytest.mark.repeats
 @pytest.mark.float32
 @pytest.mark.parametrize("function", ["matrix_from_quaternion", "rotation_vector_from_quaternion"])
 def test_renormalizing_keeps_derivatives(function, dtype):

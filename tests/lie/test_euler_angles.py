@@ -83,6 +83,7 @@ def test_coordinates_of_the_second_kind_at_the_gimbal(sign):
         assert np.abs(product(EulerAxes.XYZ, np.asarray(u)) - R).max() <= ULPS * np.finfo(float).eps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [EulerAxes.XYZ, EulerAxes.ZYZ])
 def test_derivatives_beside_the_gimbal(axes):
     """Of angles made from a matrix made from angles: the identity, as far from the gimbal as its condition allows."""

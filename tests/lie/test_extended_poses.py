@@ -67,6 +67,7 @@ def exact(name, u):
     return getattr(ALGEBRA, name)(u)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.float32
 def test_within_8_eps_of_the_norm(dtype):
@@ -89,6 +90,7 @@ def test_within_8_eps_of_the_norm(dtype):
                 assert error <= EPS * eps * scale, (name, vector)
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.float32
 def test_near_two_pi_and_large_angles(dtype):
@@ -233,6 +235,7 @@ def test_derivatives_at_the_identity_are_finite(mode):
         chex.assert_tree_all_finite(jax.jit(mode(function))(at))
 
 
+@pytest.mark.slow
 def test_the_formulas_of_semidirect_are_the_closed_forms():
     """dexp and its inverse by differentiating the mean of the action."""
     u, v = (jnp.asarray(vectors(points.UP_TO_PI, np.float64, seed)) for seed in (10, 11))

@@ -37,6 +37,9 @@ FLOAT32_REPEATED = ("SO2", "SE23", "SO3 x R2", "T SO3", "T* SO3")
 # those that between them have a group of each module, a product and a semidirect product
 BATCHED = ("SO2", "SE2", "SO3", "SE3", "SE23", "UnitQuaternion", "Euclidean(3)", "SO3 x R2")
 PER_BATCHED = pytest.mark.parametrize("name", lanes(BATCHED, [n for n in STRUCTURES if n not in BATCHED]))
+# make test takes float64, and those that between them run the code of all
+FIRST = ("SO2", "SO3", "SE3", "SE23", "UnitQuaternion", "Euclidean(3)", "SO3 x R2", "T[*] SO3")
+REPEATS = pytest.mark.repeats(*(f"float64-{name}" for name in FIRST))
 COUNT = 4  # samples of each regime
 
 
@@ -117,6 +120,7 @@ def results(name, dtype):
     return {label: (difference(a, b, axes=1), a) for label, (a, b) in pairs.items()}
 
 
+@REPEATS
 @pytest.mark.float32
 @PER_GROUP
 def test_identities(name, dtype):
@@ -147,6 +151,7 @@ def assert_identities(name, dtype):
     assert not failures, "\n".join(failures)
 
 
+@REPEATS
 @pytest.mark.float32
 @PER_GROUP
 def test_distance_separates(name, dtype):
@@ -207,6 +212,7 @@ def test_batches_of_any_shape_are_a_loop(name):
     assert_a_loop(name, jax.jit(everything), everything, SHAPES)
 
 
+@pytest.mark.repeats
 @PER_BATCHED
 def test_a_compiled_batch_is_a_loop(name):
     """Leading axes (3, 1, 2) equal the loop over single elements."""
@@ -228,6 +234,7 @@ def assert_a_loop(name, single, everything, shapes):
         chex.assert_trees_all_close(batch, expected, rtol=4e-15, atol=4e-15)
 
 
+@pytest.mark.repeats("SO2", "Euclidean(3)", "SO3 x R2")
 @PER_BATCHED
 def test_leading_axes_broadcast(name):
     """Arguments whose leading axes differ, in size or in number, broadcast like NumPy's; vmap is the same."""
@@ -266,6 +273,7 @@ def test_leading_axes_broadcast(name):
         assert difference(found, expected) <= 16 * 2.2e-16, label
 
 
+@REPEATS
 @pytest.mark.float32
 @PER_GROUP
 def test_random_is_on_the_group(name, dtype, key):

@@ -132,6 +132,7 @@ def results(name, dtype):
     return {label: (difference(a, b, axes=1), a) for label, (a, b) in pairs.items()}
 
 
+@pytest.mark.repeats("float64-*")
 @pytest.mark.float32
 @PER_MODULE
 def test_identities(name, dtype):
@@ -242,6 +243,7 @@ def test_any_function_of_ad(name):
     )
 
 
+@pytest.mark.slow
 def test_ready_functions_of_ad():
     """The library's own three: Ad of exp, dexp, dexpinv."""
     structure = MODULES["se3"]

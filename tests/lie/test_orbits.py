@@ -46,6 +46,7 @@ def test_the_difference_leads_there(name):
     np.testing.assert_allclose(np.linalg.norm(there[..., -3:], axis=-1), angle, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_derivatives_at_equality():
     """Of the difference from a point to its neighbors: the identity on what moves the point."""
     action, y = TangentSphere(), points(2, 1)[0]

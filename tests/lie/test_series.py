@@ -86,6 +86,7 @@ def variants(name, index, orders=VARIANTS):
     return jax.jit(lambda x: [derivative(coefficient(name, index), m, mode)(x) for m, mode in orders])
 
 
+@pytest.mark.repeats
 @pytest.mark.oracle
 @pytest.mark.float32
 @PER_COEFFICIENT
@@ -105,6 +106,7 @@ def test_coefficient_and_derivatives_within_4_ulp(name, index, dtype):
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.repeats
 @pytest.mark.float32
 @PER_COEFFICIENT
 def test_no_jump_across_a_switch(name, index, dtype):
@@ -122,6 +124,7 @@ def test_no_jump_across_a_switch(name, index, dtype):
             assert_within(step - true_step, bound, left, f"jump of derivative {m}")
 
 
+@pytest.mark.repeats
 @pytest.mark.oracle
 @pytest.mark.float32
 @PER_COEFFICIENT

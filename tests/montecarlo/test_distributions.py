@@ -93,6 +93,7 @@ def test_bodies_about_a_body():
     np.testing.assert_allclose(perturb(jnp.asarray(U), jnp.zeros(10)), parameters, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_inertias_are_those_of_bodies():
     """All samples can exist, however wide; masses are log-normal; a point mass stays one, and nothing stays nothing."""
     model = lgsim.load_urdf(lgsim.data.arm7())

@@ -71,6 +71,7 @@ def test_a_sample_is_the_motion_that_rollout_gives(machine, whole):
     np.testing.assert_allclose(attitude.as_matrix(), R, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_replay(machine, whole):
     """The motion of one sample alone, with its model."""
@@ -95,6 +96,7 @@ def test_bits_do_not_depend_on_the_cut(machine, whole):
             np.testing.assert_array_equal(getattr(parts.moments(name), one), getattr(whole.moments(name), one))
 
 
+@pytest.mark.slow
 def test_other_numbers_are_not_compiled_again(machine):
     """Another seed, mean and number of samples run in the programs that are there."""
     distributions = {**machine.sampler.distributions, "v0": mc.Normal(jnp.ones(3), 0.5)}

@@ -320,6 +320,7 @@ def test_a_store_that_promises_many_chunks(study, store):
     assert mc.Results.open(study, store).samples == SAMPLES and time.perf_counter() - start < 20
 
 
+@pytest.mark.slow
 def test_flipped_bytes(study, store):
     """300 bytes in files of a store, one after another: what is read is right, or refused in one sentence."""
     chance, expected = np.random.default_rng(0), opened(study, store)

@@ -20,6 +20,7 @@ def study(outputs, **limits):
     return mc.run(mc.Study(varied, rollout, outputs, samples=64, tile=16))
 
 
+@pytest.mark.slow
 def test_the_worst_samples():
     """Entry by entry against NumPy on the stored columns; of the history all times count."""
     outputs = {"end": mc.outputs.final_q, "peak_speed": mc.outputs.peak_speed, "drive": mc.outputs.peak_torque}

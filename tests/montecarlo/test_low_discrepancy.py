@@ -47,6 +47,7 @@ def test_permutations():
         assert stats.chisquare(np.bincount(found[:, start], minlength=11)).pvalue > 0.01
 
 
+@pytest.mark.slow
 def test_even_points_reduce_the_error_of_a_mean():
     """Of a smooth sum: random 1/sqrt(N), Latin hypercube and Sobol far below."""
 
@@ -64,6 +65,7 @@ def test_even_points_reduce_the_error_of_a_mean():
     assert errors["sobol"] < errors["random"] / 5
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("sequence", [None, mc.LatinHypercube(), mc.Sobol()])
 def test_sample_depends_on_seed_and_index_alone(sequence):
     """Alone as in its tile, however many there are; another seed or index is another sample."""

@@ -54,6 +54,7 @@ def test_wind_on_a_frame_is_the_drag_of_the_air_that_passes():
     np.testing.assert_allclose(np.sum(wrenches * twists), force @ speed, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_body_drifts_into_the_wind():
     """Linear drag on a free point: ``v = w (1 - exp(-d t/m))``, through a study's rollout."""
     builder = lgsim.ModelBuilder(gravity=(0, 0, 0))

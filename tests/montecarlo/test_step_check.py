@@ -49,6 +49,7 @@ def exact(study):
     return np.stack([q * c + v / RATE * s, -q * RATE * s + v * c], axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     ["MK4", pytest.param("LieEuler", marks=pytest.mark.slow), pytest.param("MK3", marks=pytest.mark.slow),
@@ -132,6 +133,7 @@ def test_the_samples_that_are_run_again():
     assert not np.array_equal(step_check.plan(20_000, 64, 1, 1).halved, step_check.plan(20_000, 64, 2, 1).halved)
 
 
+@pytest.mark.slow
 def test_points_of_a_sequence_are_not_taken_in_a_lattice():
     """The samples run again cover the first coordinate evenly, which every 16th point of a Sobol sequence does not."""
     pytest.importorskip("scipy")
@@ -217,6 +219,7 @@ def test_attitudes_and_distances():
     assert found.outputs["attitude"].mean.error.max() < 1e-3 and found.outputs["pose"].mean.error.shape == (4, 4)
 
 
+@pytest.mark.slow
 def test_samples_that_diverge():
     """A pendulum with springs far too stiff for the step: diverged is one verdict, not resolved another."""
     model = studies.pendulum()
@@ -278,6 +281,7 @@ def test_weights():
     assert np.all(true <= 3 * found.mean.error) and np.all(found.mean.error < 0.1) and found.quantiles == {}
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_single_precision():
     """Rounding is part of the error: what is seen of it holds, and small steps do not go below it."""

@@ -81,6 +81,7 @@ def killed(path, kills, samples):
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [5, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.exhaustive])])
 def test_killed_and_resumed_it_comes_to_the_same_files(tmp_path, kills):
     """SIGKILL at random moments; what the resumed study leaves is equal byte for byte."""
@@ -185,6 +186,7 @@ def test_a_store_of_another_study_is_refused(store, other):
     assert files(store) == before
 
 
+@pytest.mark.slow
 def test_a_store_of_another_model_or_version_is_refused(tmp_path):
     model = studies.pendulum()
 

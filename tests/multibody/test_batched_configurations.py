@@ -35,6 +35,7 @@ def test_a_batch_is_its_states(batch):
         np.testing.assert_allclose(model.interpolate(jnp.asarray(a), jnp.asarray(b), 0.5), middle, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_batch_are_those_of_its_states():
     model = machine("body")
     q0, q1, _ = states(model, (3,))

@@ -53,6 +53,7 @@ def test_neutral_is_that_of_the_joints(model):
         np.testing.assert_array_equal(q[in_q], joint.neutral)
 
 
+@pytest.mark.slow
 def test_random_keeps_limits_shapes_and_seeds(key):
     builder = ModelBuilder()
     builder.add_body("a", "world", joints.Revolute(), lower=-0.1, upper=0.3, mass=1.0)
@@ -73,11 +74,13 @@ def test_random_keeps_limits_shapes_and_seeds(key):
     assert np.abs(q - np.asarray(model.random(jax.random.key(1), (50, 20)))).max() > 1
 
 
+@pytest.mark.slow
 def test_random_draws_joints_apart(model):
     q = np.asarray(jax.jit(lambda key: model.random(key, (300,)))(jax.random.key(2)))
     assert np.abs(np.corrcoef(q.T) - np.eye(model.nq)).max() < 0.3
 
 
+@pytest.mark.slow
 def test_retract_and_difference_equal_pinocchio(model, compiled):
     twin = Twin(model)
     q0, dv = some(model)
@@ -103,6 +106,7 @@ def test_steps_at_rest_and_ends_of_a_way(model, compiled):
         np.testing.assert_allclose(compiled.difference(a, b), dv / 2, rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_ways_take_an_array_of_parameters(model, compiled):
     """Five points on one way, and one point on each of three."""
     q0, dv = some(model, (3,))
@@ -127,6 +131,7 @@ def test_rate_and_velocity_are_inverse(model, compiled):
 VERBS = ("retract", "difference", "rate", "velocity")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_batches_are_single_states(model, verb):
     q, v = some(model, (2, 3))
@@ -194,6 +199,7 @@ def differences(f, model, q, step):
     return np.array([(f(moved(step * e)) - f(moved(-step * e))) / (2 * step) for e in np.eye(model.nv)])
 
 
+@pytest.mark.slow
 def test_tangent_derivatives_are_differences_on_the_manifold(small):
     q, _ = some(small)
     gradient = jax.jit(lambda q: tangent_grad(height, small, q))

@@ -92,6 +92,7 @@ def test_records_without_contacts_are_read():
         serialization.from_record(text.replace('"Sphere"', '"Cone"'), numbers)
 
 
+@pytest.mark.slow
 def test_saved_motions_keep_contacts(tmp_path):
     model = pair(contacts.Sphere, contacts.Plane)
     q, v = touching_state(model)
@@ -125,6 +126,7 @@ def test_contacts_that_can_do_nothing_any_more_go():
     assert one.add_frame("more", "hand").contact_names == ("touch",)
 
 
+@pytest.mark.slow
 def test_attached_machines_bring_their_contacts():
     """The tool's world becomes the frame that carries it; columns are as many as the widest contact needs."""
     rng = np.random.default_rng(4)
@@ -149,6 +151,7 @@ def test_attached_machines_bring_their_contacts():
         bare.attach(clash, "world")
 
 
+@pytest.mark.slow
 def test_numbers_are_differentiable_and_mapped():
     model = arm()
     q = jnp.zeros(3)

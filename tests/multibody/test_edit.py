@@ -41,6 +41,7 @@ def locked(model, names, q):
     return jax.jit(lambda model, q: model.lock(names, q))(model, q)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("case", lanes(["two roots", "floating chain"], ["screws", "groups", "floating"]))
 def test_locked_machines_equal_pinocchio(case):
     model = trees.build(*trees.CASES[case], armature=True)
@@ -212,6 +213,7 @@ def test_a_payload_is_a_body_on_a_fixed_joint():
 LEAVES = ("placements", "screws", "inertias", "mimic", "frames", "gravity")
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("case", ["mimics", "groups and screws"])
 def test_gradients_pass_through_lock(case):
     """By every number of the machine and by q, against differences."""
@@ -263,6 +265,7 @@ def test_locked_models_move_and_batch():
         close(found[i], right, 1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_float32_stays_float32():
     model = trees.build(["revolute", "prismatic"], [-1, 0], dtype=jnp.float32).add_frame("tool", "body1")

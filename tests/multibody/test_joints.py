@@ -122,6 +122,7 @@ def test_no_step_stays(joint):
     np.testing.assert_allclose(mapped(joint, "retract")(q, 0 * v), q, rtol=0, atol=1e-16)
 
 
+@pytest.mark.repeats
 @each(GROUPS)
 def test_half_a_turn(joint):
     """An angle of pi about each axis comes back as itself or as the opposite rotation, and leads to the same pose."""

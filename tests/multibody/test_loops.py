@@ -135,6 +135,7 @@ def test_residuals_are_zero_where_a_loop_is_closed_and_nowhere_near(kind, number
         assert float(far + turned) > 1e-9
 
 
+@pytest.mark.repeats
 @each(FRAMES)
 def test_rows_are_the_derivative_of_the_residual(kind, numbers):
     rng = np.random.default_rng(2)

@@ -54,6 +54,7 @@ def torque_as_wrenches(model, cut, joint, tau):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     lanes(
@@ -330,6 +331,7 @@ def test_errors(case):
         change()
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_float32_stays_float32():
     model = jax.tree.map(lambda x: x.astype(jnp.float32), machine("ring_weld"))

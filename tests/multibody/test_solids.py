@@ -53,6 +53,7 @@ def test_files_keep_each_kind(kind):
     assert drawn.vertices.shape[1] == 3 and drawn.faces.max() < len(drawn.vertices)
 
 
+@pytest.mark.slow
 def test_edited_machines_keep_their_solids():
     model, q = arm(), jnp.array([0.3, -0.4, 0.5])
     pairs = model.solid_pairs()

@@ -50,6 +50,7 @@ def test_the_mask(model):
     assert lgsim.trainable(finite).drives
 
 
+@pytest.mark.slow
 def test_without_it_limits_become_nan(model):
     assert nans(trained(optax.adamw(1e-3, weight_decay=0.1), model)) > 0
 
@@ -60,6 +61,7 @@ MASKED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", MASKED)
 def test_decay_leaves_infinite_limits(model, way):
     after = trained(MASKED[way](lgsim.trainable(model)), model)
@@ -69,6 +71,7 @@ def test_decay_leaves_infinite_limits(model, way):
     assert not np.array_equal(after.inertias, model.inertias)
 
 
+@pytest.mark.slow
 def test_what_masked_hands_on_can_be_stopped(model):
     mask = lgsim.trainable(model)
     others = jax.tree.map(lambda x: not x, mask)
@@ -78,6 +81,7 @@ def test_what_masked_hands_on_can_be_stopped(model):
     np.testing.assert_array_equal(trained(optimizer, model).drives, model.drives)
 
 
+@pytest.mark.slow
 def test_partition(model):
     numbers, rest = eqx.partition(model, lgsim.trainable(model))
     assert numbers.drives is None

@@ -94,6 +94,7 @@ def test_second_derivatives_where_they_have_a_minimum():
     np.testing.assert_allclose(found.K, plain.K, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_what_is_not_finite_is_named():
     problem = turn()
     ys, us = perturbed(problem, jax.random.key(5))

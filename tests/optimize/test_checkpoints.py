@@ -53,6 +53,7 @@ class Stop:
             raise self.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVERS)
 def test_interrupted_and_resumed_is_the_run_without_a_break(name, tmp_path):
     """Bit for bit, with the history; the rows that are shown are those of the history, each one once."""
@@ -117,6 +118,7 @@ def test_float32(tmp_path):
     equal(resumed, direct)
 
 
+@pytest.mark.slow
 def test_one_piece_and_many_agree():
     """The front door without progress compiles another program; numbers agree to rounding."""
     problem, few = problem_of("ilqr"), ILQR(max_iterations=3)

@@ -76,6 +76,7 @@ def test_a_bound_of_the_state_is_met_and_the_rest_is_optimal():
     assert np.all(multipliers[2:] > -1e-5)
 
 
+@pytest.mark.slow
 def test_a_condition_along_the_way_with_bounds_of_the_controls():
     """Equal pushes in pairs of two controls, of which the first is bounded."""
 
@@ -101,6 +102,7 @@ def test_conditions_that_contradict_each_other_are_told():
     assert float(result.violation) > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "optimizer, iterations, upper",
     [(optax.adam(0.05), 2000, 0.7), (optax.lbfgs(), 100, None)],

@@ -49,6 +49,7 @@ def derivatives(machine):
     return jax.jit(lambda y, u, y_next: Dynamics.linearized(dynamics, 0.0, y, u, y_next, None))(y, u, y_next)
 
 
+@pytest.mark.slow
 def test_the_step_is_semi_implicit(machine):
     """The change of v solves the equations of motion at (q, v), and q moves by the new v."""
     dynamics, y, _, u = machine
@@ -100,6 +101,7 @@ def test_the_factored_transition_multiplies_like_its_matrices(machine, derivativ
     chex.assert_trees_all_close(batch, right, rtol=0, atol=2e-11 * np.abs(F).max())
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_step(machine, derivatives):
     """About a next node that is far from the step, so that dexpinv is not 1; a joint of each kind of group."""
     dynamics, y, y_next, u = machine

@@ -74,6 +74,7 @@ def swung():
     return problem, solve(problem)
 
 
+@pytest.mark.slow
 def test_pendulum_swings_up_from_rest(swung):
     """The end is near the top, and the gradient that the solver reports is that of reverse mode through the motion."""
     problem, result = swung
@@ -99,6 +100,7 @@ def test_second_order_converges_faster_to_the_same(swung):
     assert slopes[-1] < 1e-2 * slopes[-2]
 
 
+@pytest.mark.slow
 def test_the_unit_of_the_cost_changes_nothing():
     """A cost 1024 times as large: the same iterations, to the last bit."""
     problem = swing(horizon=20)
@@ -113,6 +115,7 @@ def test_the_unit_of_the_cost_changes_nothing():
     np.testing.assert_array_equal(one.us, many.us)
 
 
+@pytest.mark.slow
 def test_bounded_controls_meet_the_conditions_of_an_optimum():
     problem = swing(lower=-5.0, upper=5.0)
     result = solve(problem, solver=ILQR(exact_hessian=True))
@@ -154,6 +157,7 @@ def test_slew_on_the_rotation_group(many):
     assert np.max(np.abs(whole_gradient(problem, results.us[0]))) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_batch_gives_what_each_problem_gives(many):
     problem, results = many
     alone = solve(problem)
@@ -184,6 +188,7 @@ def test_smoothness_by_the_rate_of_the_control():
     assert np.max(np.abs(whole_gradient(problem, result.us))) < 1e-6
 
 
+@pytest.mark.slow
 def test_what_is_not_finite_is_named():
     """A state that overflows, a cost and a derivative, with the node."""
     line = Translation(2)
@@ -220,6 +225,7 @@ class Spoilt(DiscreteDynamics):
         return G[:, :2], G[:, 2:], c
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("bound", [None, 1.0])
 @pytest.mark.parametrize(
     "name, entry",
@@ -257,6 +263,7 @@ def test_too_few_iterations_are_told():
     assert int(result.iterations) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_single_precision():
     result = solve(swing(dtype=jnp.float32), solver=ILQR(gradient_tolerance=5e-4))

@@ -71,6 +71,7 @@ def line(x, **changes):
 AT = jnp.array([1.0, 0.5, 0.2, 0.0, 1.0, 0.3, 1.0])
 
 
+@pytest.mark.slow
 def test_a_linear_problem():
     """By its start, target, weights and the mass in its dynamics."""
     compare(lambda x: flat(solve(line(x))), AT, jnp.eye(7), 1e-5, 1e-8)
@@ -143,6 +144,7 @@ def test_conditions_of_an_augmented_lagrangian():
     compare(found, at, jnp.eye(8), 1e-4, 1e-5, 1e-4)
 
 
+@pytest.mark.slow
 def test_the_gain_is_the_derivative_by_the_start():
     """The first control moves with the start by the feedback of the exact second-order model."""
     result = solve(line(AT))
@@ -150,6 +152,7 @@ def test_the_gain_is_the_derivative_by_the_start():
     np.testing.assert_allclose(slope, result.gains[0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_batch_has_the_derivatives_of_each():
     starts = jnp.array([[1.0, 0.5], [-0.3, 0.2]])
     slope = jax.jit(jax.grad(lambda y0: solve(line(jnp.concatenate([y0, AT[2:]]))).cost))

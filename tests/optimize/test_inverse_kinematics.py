@@ -59,6 +59,7 @@ def test_a_batch_of_positions_is_that_of_the_closed_form(batch):
     assert np.max(found.iterations) < 30
 
 
+@pytest.mark.slow
 def test_more_targets_than_run_side_by_side(batch):
     """Each gets its own answer, from whichever guess reaches it."""
     *_, found, q = batch

@@ -83,6 +83,7 @@ def test_the_model_has_the_gradient_and_hessian_of_the_whole_cost():
     np.testing.assert_allclose(by_costates.ravel(), wanted_gradient, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_gauss_newton_is_the_square_of_the_residuals_slope():
     problem = slew(horizon=1)
     action, y, u = problem.dynamics.action, problem.y0, jnp.array([0.4, -0.2, 0.9])

@@ -24,6 +24,7 @@ from tests.optimize.problems import ATTITUDE, PLANE, pendulum
 from tests.optimize.test_ilqr import linear_problem
 
 
+@pytest.mark.slow
 def test_a_linear_regulator_is_the_feedback_of_each_state():
     """Two iterations at any state give the optimum from there: the plan's first control is that of ``solve``."""
     problem = linear_problem()

@@ -71,6 +71,7 @@ def test_without_the_extra(monkeypatch):
         solve(linear_problem(7), solver=ShootingMinimizer())
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_is_told():
     """Too few iterations; a derivative that is not finite; no smooth minimum."""
     few = solve(linear_problem(), solver=ShootingMinimizer(max_iterations=3))

@@ -57,6 +57,7 @@ def test_it_can_be_looked_at(name, solved):
     assert motion.result == "" and np.all(np.isfinite(motion.q))
 
 
+@pytest.mark.slow
 def test_an_error_above_its_bound_or_not_a_number_is_told(solved):
     """A guess is no solution."""
     task, result = solved("pendulum")

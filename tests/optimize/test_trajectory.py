@@ -76,6 +76,7 @@ def test_the_error_of_a_plan(arm):
     assert not told.resolved and told.reason.endswith("take more substeps")
 
 
+@pytest.mark.slow
 def test_controls_that_are_states_drive_the_steps(arm):
     """The force of a step is the control after it has moved; a solver that did not converge is quoted."""
     problem = Problem(RateControlledDynamics(arm), (arm.state(), jnp.zeros(1)), horizon=4, running=cost)

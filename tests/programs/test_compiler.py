@@ -87,6 +87,7 @@ def test_a_text_that_llvm_refuses(monkeypatch, tmp_path):
     assert not list(tmp_path.glob("lgsim_*"))
 
 
+@pytest.mark.repeats
 @needs_llvm
 @pytest.mark.parametrize("damage", ["cut", "empty", "changed", "a folder", "another's"])
 @pytest.mark.parametrize("kind", ["lgsim", "program"])

@@ -101,6 +101,7 @@ def test_arrays_with_the_states_first(rows, tmp_path):
         np.testing.assert_allclose(got, want, rtol=1e-14, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.parametrize("kind", ("float64", "float32"))
 @pytest.mark.parametrize("seed", (0, 2))

@@ -98,6 +98,7 @@ def test_forward_dynamics_of_batches(batch, host):
     same(host, lambda *x: f(model, *x), *state, launches=0 if 0 in batch else 2 if batch and batch != (1,) else None)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_float32_and_models_that_differ(host):
     model = chain(np.float32)
@@ -141,6 +142,7 @@ def test_derivatives_and_steps(host):
     same(host, jax.vmap(found), *state)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("batch", [(), (5,), (2, 3)], ids=str)
 def test_a_rollout_without_outputs_between(batch, host):
@@ -157,6 +159,7 @@ def test_a_rollout_without_outputs_between(batch, host):
     same(host, f, *state, launches=2)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_rollout_of_machines_that_differ_from_one_state(host):
     """The carry is shared before the first step alone; each interval is a launch of the loop."""
@@ -185,6 +188,7 @@ def test_gradients_of_a_rollout_without_outputs_between(checkpoint, host):
     same(host, jax.vmap(jax.value_and_grad(end, (0, 1, 2))), *trees.state(model, batch=(5,)))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_loop_of_steps_that_give_something_is_left_to_xla(host):
     """Rows of torques are picked by the number of the step, an implicit method gives its residuals."""
@@ -224,6 +228,7 @@ def test_a_long_program_is_left_to_xla(host, monkeypatch):
         same(host, jax.vmap(lambda *x: forward(model, *x)), *trees.state(model, batch=(5,)), launches=0)
 
 
+@pytest.mark.repeats
 @needs_compiler
 @pytest.mark.parametrize("batch", [(), (5,)], ids=str)
 def test_a_rollout_of_a_long_step_is_left_to_xla(batch, host, monkeypatch):
@@ -264,6 +269,7 @@ class Refusing:
         return Compiled("// ptx", 255, self.spilled)
 
 
+@pytest.mark.repeats
 @needs_compiler
 @pytest.mark.parametrize("spilled, said", [(8193, "spills 8193 bytes a thread"), (None, "NVRTC_ERROR_INVALID_OPTION")])
 def test_a_kernel_that_spills_or_does_not_compile_is_left_to_xla(spilled, said, host, monkeypatch, tmp_path):

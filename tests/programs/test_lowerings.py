@@ -91,6 +91,7 @@ def test_other_quantities(name):
     same(jax.vmap(quantities), q, v, a, calls=5)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("batch", [(), (1,), (7,), (8,), (15,), (1000,), (0,)], ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_batches_of_each_size(batch, dtype):
@@ -100,6 +101,7 @@ def test_batches_of_each_size(batch, dtype):
     same(partial(forward_dynamics, model), q, v, tau, calls=int(0 not in batch))
 
 
+@pytest.mark.slow
 def test_a_batch_of_models():
     model = machine("chain")
     q, v, tau = trees.state(model, batch=(5,))
@@ -108,6 +110,7 @@ def test_a_batch_of_models():
     same(jax.vmap(forward_dynamics, (0, None, None, None)), models, q[0], v[0], tau[0])
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     "inner, outer", [((0, None, 0), (0, 0, None)), ((None, 0, 0), (1, 2, 0)), ((1, 0, 0), (0, 0, 0))]
 )
@@ -138,6 +141,7 @@ def test_second_order():
     same(jax.vmap(jax.jacrev(jax.grad(total))), q, v, tau, relative=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (3,)])
 def test_inside_loops_and_branches(batch):
     """With reverse mode through the loop, and a branch taken for some."""

@@ -59,6 +59,7 @@ def test_a_page(name):
     assert sum(data == printable(name) for data in reader.texts) >= 14
 
 
+@pytest.mark.slow
 def test_a_scene_has_a_plain_title():
     pytest.importorskip("viser")
     import numpy as np

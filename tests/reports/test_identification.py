@@ -91,6 +91,7 @@ def test_numbers_deviations_and_errors(swing, page):
 DAMPED = "damping of hinge, N m s/rad"
 
 
+@pytest.mark.slow
 def test_facts_remarks_and_parts(page):
     assert headings(page) == ["Summary", "Record", "Numbers", "Identifiability", "Residuals", "Files"]
     shown = facts(page)

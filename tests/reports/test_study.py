@@ -87,6 +87,7 @@ def test_the_page_says_what_the_samples_say(columns, page):
     assert [row for row in cells(page) if row[1:] == ["samples = 200"]]  # the file that was run
 
 
+@pytest.mark.slow
 def test_it_is_one_page_without_a_network(page):
     """Pictures and scenes are in it; nothing is asked for from anywhere."""
     assert headings(page) == [
@@ -226,6 +227,7 @@ def test_spread_of_each_number(pendulum):
                                [x.mean(), x.std(ddof=1), HALF * x.std(ddof=1) / 4], rtol=1e-12)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_steps_that_are_too_long(pendulum, still):
     """A red box says what is not resolved and what to do; where nobody looked, the page says so."""
     stiff = lgsim.controls.PD(jnp.zeros(1), 60.0, 120.0)

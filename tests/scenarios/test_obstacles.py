@@ -96,6 +96,7 @@ def machine(folder):
     ]).exclude([("upper", "ball")])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_scenario_has_obstacles_and_a_clearance(machine, write):
     scenario = load_scenario(write(REACH))
     model = scenario.machine.model

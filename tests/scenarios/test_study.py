@@ -19,6 +19,7 @@ from tests.scenarios.machines import ARM
 from tests.scenarios.studies import STUDY, by_hand, changed
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_a_study_is_the_one_made_by_hand(write, folder):
     """Every number, every function and every static field of the study; the failure apart, which is a module."""
@@ -115,6 +116,7 @@ LAWS = {
 }  # fmt: skip
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("law", LAWS)
 def test_laws_of_control(law, write):
     more, wanted = LAWS[law]
@@ -141,6 +143,7 @@ def test_other_outputs_sequences_and_numbers(write):
     np.testing.assert_array_equal(spread.high, [0.2, 0.2])
 
 
+@pytest.mark.slow
 def test_every_number_of_a_drive_has_a_key(write):
     """``low`` and ``high`` reach the number of that name in the machine."""
     lines = "\n".join(f"{name} = {{ low = {i}, high = {i + 1} }}" for i, name in enumerate(DRIVES))
@@ -269,6 +272,7 @@ def stored(folder, tmp_path_factory):
     return place / "store", scenario
 
 
+@pytest.mark.slow
 def test_a_store_is_opened_without_the_files_it_came_from(stored):
     store, scenario = stored
     (store.parent / "study.toml").rename(store.parent / "away.toml")

@@ -98,6 +98,7 @@ def test_it_is_the_filter_of_mujoco():
     close(out.drive_forces[-1], data.act, 1e-12)
 
 
+@pytest.mark.slow
 def test_without_a_time_constant_there_is_no_lag():
     """Exactly, also where another joint has one, and with feedback; with a short one nearly."""
     q0, v0, law = jnp.array([0.3, -0.4]), jnp.zeros(2), controls.PD(jnp.array([0.5, 0.2]), 20.0, 2.0)
@@ -117,6 +118,7 @@ def test_without_a_time_constant_there_is_no_lag():
     assert gaps[1] < 2e-2 and 1.6 < gaps[0] / gaps[1] < 2.4  # of first order in T
 
 
+@pytest.mark.slow
 def test_gradient_in_time_constants_and_in_the_forces_at_the_start():
     model = arm(actuator_time=[0.05])
     torques = jnp.asarray(np.random.default_rng(0).normal(size=(30, 2)))
@@ -164,6 +166,7 @@ def test_errors(without_import_hook):
         simulate(slide(actuator_time=1.0), duration=1.0, dt=0.1, tau0=jnp.zeros(2))
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_float32():
     model = trees.build(["free", "revolute"], [-1, 0], dtype=jnp.float32).replace(actuator_time=0.1)

@@ -15,6 +15,7 @@ INERTIA, MOMENT = 0.05 + 1.3 * 0.16, 1.3 * 9.81 * 0.4
 START = np.array([0.2])
 
 
+@pytest.mark.slow
 def test_a_stiff_machine_gets_a_stiff_method(tmp_path):
     model = stiff_pendulum(1e4)
     found = simulate(model, START, duration=0.5, dt=0.01, method=Automatic())
@@ -34,6 +35,7 @@ def test_a_slow_one_keeps_the_explicit_method():
     assert (found.method, found.remark) == ("MK4", "")
 
 
+@pytest.mark.slow
 def test_a_machine_that_becomes_stiff_on_its_way():
     """A pendulum falls into a place where its damper is 1e4 N m s, which MK4 does not bear at 10 ms."""
     model = stiff_pendulum(0.5, friction_speed=1.0).replace(friction=jnp.zeros(1))

@@ -113,6 +113,7 @@ def test_the_force_does_not_jump_at_half_a_turn(functions):
         assert all(np.isfinite(slope(jnp.asarray(q), model)).all() for q in near)
 
 
+@pytest.mark.slow
 def test_a_ball_that_hits_its_limits_keeps_its_energy():
     """Without dampers; with them it loses some."""
     v0 = jnp.array([6.0, -4.0, 9.0])

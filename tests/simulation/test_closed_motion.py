@@ -71,6 +71,7 @@ def test_ten_seconds_stay_closed(name):
     assert rate < 1e-12 * max(1, np.abs(motion.v).max())
 
 
+@pytest.mark.slow
 def test_energy_is_kept():
     model = machines.machine("four_bar_motion")
     motion = lgsim.rollout(model, *start(), dt=1e-3, steps=3000, save_every=100)

@@ -96,6 +96,7 @@ def shared():
     return eqx.filter_jit(lambda split, feet, maps, total: split(feet, maps, total))
 
 
+@pytest.mark.repeats("sole and points")
 @pytest.mark.parametrize("feet", FEET)
 def test_is_the_minimum_of_an_independent_solver(feet, shared):
     feet = FEET[feet]
@@ -126,6 +127,7 @@ def test_far_from_the_faces_it_is_the_least_norm_split(shared):
     close(shared(cones, feet, maps, total), controls.LeastNorm(arm=0.1)(feet, maps, total), 1e-8)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_met_is_told():
     """In the law: little is missing where the feet can give the wrench, and what they cannot give is named."""
     model = biped(ground=False)
@@ -169,6 +171,7 @@ def test_derivatives_of_first_and_second_order_are_those_of_the_minimum():
     close(hessian(x) @ move, (gradient(x + h * move) - gradient(x - h * move)) / (2 * h), 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_float32():
     feet = biped_feet(np.float32)

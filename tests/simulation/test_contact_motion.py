@@ -54,6 +54,7 @@ def test_a_box_falls_on_its_corners_as_the_oracle_says(method):
 DROPS = [row for row in ORACLE["drop"]["rows"] if row["e"] == 1.5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", DROPS, ids=lambda row: f"{row['h']} m")
 def test_apexes_and_their_derivatives(row):
     """Value to 1e-7, slopes by height, the logarithm of stiffness, and dissipation to 3e-4, at 0.25 ms."""
@@ -136,6 +137,7 @@ def test_creep_on_a_slope(row):
     np.testing.assert_allclose(v[1], 0, atol=1e-9)
 
 
+@pytest.mark.repeats("0.6")
 @pytest.mark.parametrize("friction", [0.2, 0.6])
 def test_a_ball_that_slides_ends_rolling_at_five_sevenths(friction):
     row = ORACLE["rolling"]["rows"][0]
@@ -148,6 +150,7 @@ def test_a_ball_that_slides_ends_rolling_at_five_sevenths(friction):
     np.testing.assert_allclose(np.linalg.norm(v[3:]) * radius, row["v"], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_bounce_without_dissipation_keeps_its_energy():
     model = drop(stiffness=1e4)
     run = lgsim.simulate(model, jnp.array([0.1]), duration=1.0, dt=1e-4, save_every=10, step_check=False)

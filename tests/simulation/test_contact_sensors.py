@@ -31,6 +31,7 @@ def resting():
     return jnp.array([0.4, -0.2, 0.05 - depth, 1, 0, 0, 0.0]), jnp.zeros(6)
 
 
+@pytest.mark.slow
 def test_a_block_at_rest_weighs_what_it_weighs():
     found = sensors.force_plate(block(), "sole", *resting())
     np.testing.assert_allclose(found.force, [0, 0, 2 * G], atol=1e-12)
@@ -61,6 +62,7 @@ def test_the_load_is_between_the_corners_that_carry_it():
     np.testing.assert_allclose(found.center, [0, right], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_plate_without_a_load_has_finite_slopes():
     model, v = block(), jnp.zeros(6)
     q = jnp.array([0.0, 0, 1.0, 1, 0, 0, 0])

@@ -48,6 +48,7 @@ def test_other_numbers_of_steps_compile_nothing(model, compilations):
     assert compilations() == before
 
 
+@pytest.mark.slow
 def test_the_first_steps_of_a_rollout(model):
     """One program for any number of steps up to the most; later rows are zero, forward derivatives are right."""
     zero = jnp.zeros(2)

@@ -23,6 +23,7 @@ def ball(**numbers):
     return lgsim.ModelBuilder().add_body("ball", "world", joints.Free(), **body).build()
 
 
+@pytest.mark.slow
 def test_the_height_after_free_fall_has_the_slope_one_in_the_initial_height():
     """Exactly, where the gradient of a falling ball was NaN (brax #387)."""
     model = ball()
@@ -50,6 +51,7 @@ def test_a_body_that_spins_about_x_stays_on_its_axis():
     np.testing.assert_allclose(out.q[:, 4], np.sin(3.5 * out.time), rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_a_ball_that_nothing_rubs_does_not_rotate():
     """It falls, slides and is pushed through its center, and turned all the same (warp #736)."""
     model = ball()
@@ -63,6 +65,7 @@ def test_a_ball_that_nothing_rubs_does_not_rotate():
     np.testing.assert_allclose(out.q[-1, :3], v0[:3] * t + 0.5 * pull * t**2, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_body_in_one_piece_moves_like_the_same_body_in_pieces():
     """Split at fixed joints it exploded (mujoco #3553): here on a base that tumbles, behind a joint."""
     rng = np.random.default_rng(0)
@@ -145,6 +148,7 @@ def scans(jaxpr, length):
                 yield from scans(getattr(inner, "jaxpr", inner), length)
 
 
+@pytest.mark.slow
 def test_a_rollout_carries_one_array_forward_and_one_back():
     """On CPU the cost of a step grows with the arrays in its carry (jax #40150), 3 x 3 ones are slow (jax #36799)."""
     model = trees.build(["free", "revolute", "spherical"], [-1, 0, 1])

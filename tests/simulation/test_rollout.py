@@ -86,6 +86,7 @@ def fine():
     return model, q0, v0, {dt: (out.q[-1], out.v[-1]) for dt, out in ends.items()}
 
 
+@pytest.mark.repeats("MK4TwoCommutators")
 @pytest.mark.parametrize("method", default(["MK4", "CF4", "CG3", "MK2", "MK4TwoCommutators"], ENGINES))
 def test_every_family_moves_every_joint(method, fine):
     """One step of each against small ones of MK4: an error of the method's order, not of a lower one."""
@@ -132,6 +133,7 @@ def test_a_damped_spring_is_its_closed_form():
     np.testing.assert_allclose(out.q[:, 0], right, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_gravity_compensation_holds_and_pd_pulls():
     model = trees.build(["revolute"] * 3, [-1, 0, 0])
     q0, _, _ = trees.state(model)
@@ -160,6 +162,7 @@ def test_a_motor_gives_what_its_line_allows():
     assert motor(0.0, jnp.zeros(1), jnp.array([9.0]), free) == 10.0
 
 
+@pytest.mark.slow
 def test_a_wrench_on_a_frame():
     """In axes of the world and of the frame its power is that of the frame's motion: M a changes by the Jacobian's
     transpose."""

@@ -134,6 +134,7 @@ def test_a_symmetric_body_precesses():
     assert motion.step_error.units == ("m",) * 3 + ("rad",) * 3 + ("m/s",) * 3 + ("rad/s",) * 3
 
 
+@pytest.mark.slow
 def test_a_driven_arm_with_steps_that_are_good_and_too_long(two_links):
     """The arm of a study that looked right: at 5 ms MK4 is beyond its stability, and the motion stays finite."""
     target, stiffness, damping = np.array([1.0, -0.5]), 40.0, 6.0
@@ -196,6 +197,7 @@ def test_rounding_is_part_of_the_error_in_single_precision(dt):
         assert motion.step_error.largest[0] > 1e-6  # a millionth of what its steps alone would leave
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [0, 1])
 def test_forces_of_each_step(two_links, more):
     """Rows that are held and nodes of straight lines, against MK8 at a sixteenth of the step with the same forces."""
@@ -342,6 +344,7 @@ def test_solutions_on_any_manifold():
         lgsim.solution_error(eqx.tree_at(lambda x: x.ts, run, run.ts[:1]), lgsim.MK4, flat, driven, dt=0.05, args=args)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rtol", [1e-4, pytest.param(1e-8, marks=pytest.mark.exhaustive)])
 def test_adaptive_steps(two_links, rtol):
     pytest.importorskip("diffrax")

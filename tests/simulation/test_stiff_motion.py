@@ -129,6 +129,7 @@ def stiff_pendulum(damping, friction_speed=0.01):
     return model.replace(friction=jnp.array([0.5]), friction_speed=jnp.array([friction_speed]))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("name", "bound"), [("ROS2", 3e-3), ("ROS3P", 2e-3), ("Rodas4", 2e-5), ("Rodas43", 2e-5)])
 def test_stiff_pendulum_against_radau(name, bound):
     """A damper of 1e4 N m s (rate 4e4 1/s) and dry friction, dt 10 ms, on its closed-form equation."""

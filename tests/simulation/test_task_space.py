@@ -73,6 +73,7 @@ def wanted(model, q, v):
     return M, h, [(R @ J[:3], push), (J[3:], turn), (np.eye(7), posture)]
 
 
+@pytest.mark.slow
 def test_is_the_least_acceleration_that_does_the_tasks():
     """Where all tasks can be done: the acceleration of least ``a . M a`` with ``J a = b``, by a linear system."""
     model, q, v = arm()
@@ -114,6 +115,7 @@ def test_a_posture_does_not_disturb_the_tool():
     assert np.abs(J @ moved).max() < 1e-3 * np.abs(moved).max() and np.abs(moved).max() > 10
 
 
+@pytest.mark.slow
 def test_singular_postures_are_finite_as_stated():
     """A stretched arm of two links: nothing along it, all but give across; derivatives are finite."""
     builder = ModelBuilder()

@@ -78,6 +78,7 @@ def test_a_step_is_that_of_the_motion(body, away, w):
 MAPS = ["quaternion", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cayley", "exp"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAPS)
 def test_starts_near_a_singularity(name):
     """Nearly all steps are solved, and rightly; 1e-9 from it rates of hinges leave 1e-7 of those of the body."""

@@ -21,6 +21,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.repeats("double_pendulum exp 0.04", "double_pendulum cayley 0.04", "double_pendulum quaternion 0.04")
 @pytest.mark.parametrize(("name", "run"), RUNS)
 def test_given_motions(name, run):
     model = reference.machine(name)
@@ -212,6 +213,7 @@ def test_rigid_body_is_rattle_on_its_mass_points():
     np.testing.assert_allclose(points @ R.T + q[:3], expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_motion_does_not_depend_on_frames():
     """The pose of the base in the world, and the axes of rows, change nothing but coordinates."""
     model = reference.machine("spherical_chain")
@@ -381,6 +383,7 @@ def test_batches_and_compilation():
         np.testing.assert_allclose(batch[k], end(q0, v[k], mass[k]), rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_float32():
     model = jax.tree.map(lambda x: x.astype(jnp.float32), reference.machine("double_pendulum"))

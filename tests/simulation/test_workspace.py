@@ -85,6 +85,7 @@ def dense(model, q, v, feet, forces, settling, other):
     return needed - J.T @ pressed, pressed, a
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["biped", pytest.param("quadruped", marks=pytest.mark.slow), "one foot"])
 def test_is_dense_inverse_dynamics(name):
     model, stance, feet = standing(name)
@@ -225,6 +226,7 @@ def test_gradients_by_every_leaf_and_maps_over_gains():
     close(several[1], eqx.tree_at(lambda law: law.spin, law, 14.0)(0.0, q, v, model), 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_float32():
     model = biped(np.float32, ground=False)
@@ -263,6 +265,7 @@ def test_biped_stands_after_a_push():
     assert np.abs(run.v[-1, :6]).max() < 5e-3 and abs(run.q[-1, 2] - q0[2]) < 1e-3
 
 
+@pytest.mark.slow
 def test_singular_legs_are_named():
     model = biped(ground=False)
     straight = biped_stance(model, bend=0.0)

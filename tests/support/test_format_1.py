@@ -98,6 +98,7 @@ def test_fingerprints_are_those_of_the_format(name):
     assert fingerprint_1(INPUTS[name]) == json.loads((FILES / "marks.json").read_text())[name]
 
 
+@pytest.mark.slow
 def test_the_names_of_today_are_names_of_classes():
     found = {
         node.name

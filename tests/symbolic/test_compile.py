@@ -45,6 +45,7 @@ def numeric(f, name, count):
     return numbers(f, model, states(model, count)[: len(parameters(f))])
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", MACHINES)
 def test_c_is_lgsim_at_random_states(name, tmp_path):
     model = MACHINES[name]()
@@ -70,6 +71,7 @@ def test_more_functions_in_c(f, name, tmp_path):
         assert distance(x, y) <= (1e-12 if f is lgsim.forward_dynamics_derivatives else 1e-14)
 
 
+@pytest.mark.slow
 def test_derivatives_and_a_step(tmp_path):
     def step(model, q, v, tau, dt):
         motion = rollout(model, q, v, dt=dt, steps=1, torques=tau)
@@ -220,6 +222,7 @@ def test_library_checks_its_arguments(tmp_path):
         library.thrice(np.zeros(2))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", ("cart-pole", "free body"))
 def test_casadi_and_its_jacobian(name):
     pytest.importorskip("casadi")

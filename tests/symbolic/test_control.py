@@ -92,6 +92,7 @@ def other(name):
     return builder.build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["spatial arm", "mimic", "plane", "ball by angles", "ball", "free base"])
 def test_equal_to_derivatives_of_numbers(name):
     """Of forward dynamics along the tangent, at configurations held by all joint forces, with dampers and springs."""
@@ -118,6 +119,7 @@ def test_equal_to_derivatives_of_numbers(name):
     np.testing.assert_allclose(B[n:], by_tau, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_affine_model_equal_to_numbers():
     model = other("spatial arm").replace(damping=0.25, stiffness=[0.0, 3.0, 5.0], rest=[0.0, 0.5, -0.25])
     found = control_affine(lgsim.symbolic.model(model, {}))
@@ -162,6 +164,7 @@ def test_many_joints_have_no_inverse_that_one_reads():
         control_affine(textbook.arm(4))
 
 
+@pytest.mark.slow
 def test_a_singular_mass_matrix_is_told():
     """A bar without inertia about its axis, turned about it: the arm of the paper as it stands upright."""
     arm = kwatny_blankenship.six_joint_arm()

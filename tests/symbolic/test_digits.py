@@ -18,6 +18,7 @@ ALGORITHMS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", trees.KINDS)
 def test_float64_is_right_to_rounding(kind):
     """Within 50 n roundings of the largest entry, n the degrees of freedom; numbers are the floats that they are."""
@@ -48,6 +49,7 @@ STRAIGHT = {
 }
 
 
+@pytest.mark.repeats("bias_forces", "centroidal_momentum_rate", "energy_regressor", "passive_forces", "spring_energy")
 @pytest.mark.parametrize("name", STRAIGHT)
 def test_every_primitive_has_a_rule(name):
     """Names of primitives change with JAX: a function that has one without a rule is an error that names it."""
@@ -81,6 +83,7 @@ CONSTRAINED = [
 ]
 
 
+@pytest.mark.repeats("linkage-loop_residual", "ball-contact_energy")
 @pytest.mark.parametrize(("machine", "f"), CONSTRAINED, ids=lambda x: x.__name__)
 def test_loops_and_contacts_have_rules_and_are_right_to_rounding(machine, f):
     model, q = machine()
@@ -92,6 +95,7 @@ def test_loops_and_contacts_have_rules_and_are_right_to_rounding(machine, f):
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-13 * max(1, np.abs(want).max(initial=0)))
 
 
+@pytest.mark.slow
 def test_a_rank_is_no_straight_line():
     model, q = linkage()
     with pytest.raises(symbolic.SymbolicError, match="no rule for the primitive svd"):

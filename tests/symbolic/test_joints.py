@@ -110,6 +110,7 @@ CHAINS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHAINS)
 def test_equal_to_the_maps_on_numbers(name):
     """At random coordinates; ``Gamma`` by parts, as one part of the numeric map is one simple joint."""

@@ -70,6 +70,7 @@ def numeric(name):
 COUNTS = {"planar 3R": 9, "spatial 3R": 15, "free body": 10, "slide and screw": None, "mimic": None}
 
 
+@pytest.mark.repeats("mimic")
 @pytest.mark.parametrize("name", COUNTS)
 def test_as_many_as_the_rank_of_numbers_and_the_same_torques(name):
     model = numeric(name)

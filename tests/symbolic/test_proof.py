@@ -65,6 +65,7 @@ def inverse(machine, q, v, a):
     return forward_dynamics(machine, q, v, inverse_dynamics(machine, q, v, a)) - a
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("machine", [machines.double_pendulum, machines.cart_pole, machines.three_joints])
 @pytest.mark.parametrize("identity", [skew, inverse_dynamics_by_parts])
 def test_identities_of_a_chart_hold(identity, machine):
@@ -73,6 +74,7 @@ def test_identities_of_a_chart_hold(identity, machine):
     assert "proved" in repr(proof)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("machine", [machines.three_joints, machines.with_mimic, machines.helical])
 def test_power_is_the_rate_of_the_energy(machine):
     assert symbolic.prove(power, machine())
@@ -89,6 +91,7 @@ def test_forces_are_linear_in_the_parameters():
     assert symbolic.prove(regressor, machines.three_joints())
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("machine", [machines.double_pendulum, machines.planar_arm, machines.spatial_arm])
 def test_square_factors_of_ploen_and_park(machine):
     assert symbolic.prove(factors, machine(), division=True)

@@ -43,6 +43,7 @@ def at(expression, names, values):
     return np.array(sympy.Matrix(expression).subs(point).evalf(30).tolist(), float)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("simplify", [True, False])
 @pytest.mark.parametrize(
     ("name", "machine", "q"),
@@ -109,6 +110,7 @@ def test_mass_matrix_of_the_arm_is_exact_small_and_quick():
     assert c.ring.expression(M[5, 5]) == sympy.Rational(931, 9600)
 
 
+@pytest.mark.slow
 def test_arm_of_six_joints_at_the_points_of_the_reference():
     arm = kwatny_blankenship.six_joint_arm()
     rates = [f"p{i}" for i in range(1, 7)]
@@ -125,6 +127,7 @@ def test_arm_of_six_joints_at_the_points_of_the_reference():
             np.testing.assert_allclose(at([energy], ARM, q).item(), float(point["PE_unit_g"]), rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_arm_with_a_ball_for_its_wrist():
     """The quaternion of Rx(t3) Rz(t2) Ry(t1); the two joints of the shoulder are no simple joint, and are left out."""
     arm = kwatny_blankenship.six_joint_arm_with_ball()
@@ -156,6 +159,7 @@ MACHINES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda f: f.__name__)
 def test_formulas_at_a_point_are_the_numbers(machine):
     made = machine()

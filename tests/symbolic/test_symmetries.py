@@ -84,6 +84,7 @@ COUNTS = {
 SLOW = ("free", "ball by angles")
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in COUNTS])
 def test_kept_by_motions_of_numbers(name):
     """A momentum's slope along forward dynamics is zero, with any force on the joints that may have one."""

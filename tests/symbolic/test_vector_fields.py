@@ -75,6 +75,7 @@ def test_feedback_of_the_cart_pole_moves_the_pole_as_asked(cart_pole):
     assert found.u[0].subs(x[1], sympy.pi / 2).has(sympy.zoo, sympy.oo, sympy.nan)
 
 
+@pytest.mark.slow
 def test_feedback_of_a_whole_arm():
     """All joints driven, angles as outputs: computed torque, defined everywhere."""
     model = control_affine(textbook.double_pendulum())
@@ -114,6 +115,7 @@ def test_ranks_of_known_systems():
     assert controllability_rank(A, [[0], [0], [1], [-1]]) == 2 and controllability_rank(A, [[0], [0], [1], [0]]) == 4
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("seed", range(3))
 def test_rank_is_that_of_brackets_themselves(seed):
     """The Taylor polynomials against brackets of expressions at a point."""

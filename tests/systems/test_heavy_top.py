@@ -92,6 +92,7 @@ def test_the_canonical_fields_belong_to_their_hamiltonians():
     check_hamiltonian(heavy_top_quadratic(), ((g, jnp.array([0.2, 0.6, -0.4])), mu))
 
 
+@pytest.mark.repeats
 @ALL
 def test_gradients(make):
     check_gradients(make(), make(angular_velocity=(0.0, 0.0, 0.0)))
@@ -117,6 +118,7 @@ def test_bad_numbers_are_named(make):
         make(weight_moment=(1.0, 2.0))
 
 
+@pytest.mark.repeats
 @pytest.mark.float32
 @ALL
 def test_problems_follow_the_dtype(make):

@@ -62,6 +62,7 @@ def run(problem, time, steps, method=lgsim.MK4):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DATA["cases"])
 def test_states_reach_the_reference(name):
     state = solve(two_quadrotors(**start(), **MADE[name]), DATA["t"], 200)
@@ -124,6 +125,7 @@ def on_the_formation(offset, drift):
     )
 
 
+@pytest.mark.slow
 def test_on_the_formation_the_load_is_a_damped_oscillator():
     """The links stay where they are asked to be, so e'' = -k_v e' - k_x e, exactly: all feed-forward terms count."""
     offset, drift = np.array([0.3, -0.4, 0.2]), np.array([0.1, 0.5, -0.2])

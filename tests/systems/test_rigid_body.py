@@ -60,6 +60,7 @@ def test_the_canonical_field_belongs_to_its_hamiltonian():
     check_hamiltonian(problem, (lgsim.so3.exp(jnp.array([0.4, -0.7, 0.3])), jnp.array([1.0, 0.5, -0.8])))
 
 
+@pytest.mark.repeats
 @ALL
 def test_gradients(make):
     check_gradients(make(), make(angular_velocity=(0.0, 0.0, 0.0)))
@@ -83,6 +84,7 @@ def test_bad_numbers_are_named():
         free_rigid_body(angular_velocity=(1.0, 2.0))
 
 
+@pytest.mark.repeats
 @pytest.mark.float32
 @ALL
 def test_problems_follow_the_dtype(make):

@@ -53,6 +53,7 @@ def dense(chain, q):
     return np.block(blocks), M
 
 
+@pytest.mark.repeats("planar1-spherical_pendulum", "generic2-spherical_pendulum")
 @BOTH
 @pytest.mark.parametrize("name", DATA)
 def test_both_forms_reach_the_reference(make, name):
@@ -98,6 +99,7 @@ def test_accelerations_solve_the_papers_dense_equations(rods):
         np.testing.assert_allclose(found, omega_dot, rtol=0, atol=1e-13 * np.abs(omega_dot).max())
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("rods", [1, 2, 7])
 def test_the_hamiltonian_field_belongs_to_the_dense_hamiltonian(rods):
     """H = 1/2 pi . R(q)^-1 pi + U with the dense matrix, differentiated: q' = H_pi x q, pi' = H_q x q + H_pi x pi."""
@@ -123,6 +125,7 @@ def test_the_hamiltonian_field_belongs_to_the_dense_hamiltonian(rods):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_both_forms_of_a_long_chain_agree():
     ends = [
         solve(generic(make, 20), 0.5, 200, drift=1e-9) for make in (spherical_pendulum, spherical_pendulum_hamiltonian)
@@ -149,6 +152,7 @@ def test_tridiagonal_systems():
         np.testing.assert_allclose(x, np.linalg.solve(A, b), rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 @BOTH
 def test_gradients(make):
     rest = generic(make, 3, angular_velocities=np.zeros((3, 3)))
@@ -179,6 +183,7 @@ def test_bad_starts_are_named():
             spherical_pendulum_hamiltonian(masses=masses)
 
 
+@pytest.mark.repeats
 @pytest.mark.float32
 @BOTH
 def test_problems_follow_the_dtype(make):

@@ -69,6 +69,7 @@ def test_invariants_at_the_start_have_their_closed_form(name):
     np.testing.assert_allclose(value, DATA["invariants"][name], rtol=0, atol=3e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.exhaustive) for s in (1, 2))])
 def test_generic_chain_keeps_energy_and_momenta(seed):
     """The spheres hide mistakes (isotropic inertia, axes through centers); a generic chain does not."""
@@ -81,6 +82,7 @@ def test_generic_chain_keeps_energy_and_momenta(seed):
         assert np.abs(values - values[0]).max() < 1e-11 * np.abs(values).max(), name
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("method", default(METHODS, ("CG3", "CF4", "MK4")))
 def test_drift_at_one_second_equals_the_printed_five_digits(method):
     """Tables VI, VII and VIII: every entry of every method at h = 1 and h = 0.1."""
@@ -140,6 +142,7 @@ def test_gradients_in_every_parameter():
         np.testing.assert_allclose(slope, difference, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_the_problem_follows_the_dtype():
     problem = three_body(jnp.float32)

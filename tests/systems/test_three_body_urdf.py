@@ -38,6 +38,7 @@ def invariants(model, q, v):
     }
 
 
+@pytest.mark.slow
 def test_the_file_is_the_machine_of_the_system(model):
     assert model.joint_names == ("root_joint", "second", "third")
 
@@ -80,6 +81,7 @@ def test_drift_at_one_second_equals_the_printed_five_digits(model, method):
             assert f"{drift:.4e}" == f"{float(table[method][column]):.4e}", (name, step)
 
 
+@pytest.mark.slow
 def test_motion_reaches_the_reference_state(model):
     q0, v0 = model.neutral(), jnp.zeros(8).at[6:].set(0.4)
     out = jax.jit(partial(lgsim.rollout, dt=0.1, steps=10, method=lgsim.MK8))(model, q0, v0)

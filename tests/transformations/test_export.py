@@ -105,6 +105,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_a_batch_of_any_length(model, f, without_import_hook):
     (b,) = export.symbolic_shape("b")
@@ -118,6 +119,7 @@ def test_a_batch_of_any_length(model, f, without_import_hook):
             np.testing.assert_allclose(made.call(q), mapped(q), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["forward dynamics", "scalars"])
 def test_operations_of_xla_only(model, name):
     """A program for every length that any process runs."""

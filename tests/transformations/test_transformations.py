@@ -67,6 +67,7 @@ def test_every_primitive_tells_jax_all_that_it_asks():
         assert not primitive.computes or primitive in error_checks, primitive
 
 
+@pytest.mark.slow
 def test_debug_nans_names_the_operation(model):
     q = jnp.zeros(model.nq)
     massless = model.replace(inertias=0 * model.inertias)
@@ -87,6 +88,7 @@ def test_checkify_sees_a_nan_that_a_primitive_makes(model):
     assert checked(model, q, q, q)[0].get() is None
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("of", ["q", "model"])
 def test_the_derivative_of_an_empty_batch_is_zero(model, of):
     empty = jnp.zeros((0, model.nq))
@@ -98,6 +100,7 @@ def test_the_derivative_of_an_empty_batch_is_zero(model, of):
     assert float(jax.grad(total)(1.0)) == float(jax.jvp(total, (1.0,), (1.0,))[1]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("derive", [lambda f: f, lambda f: lambda q: jax.jacrev(f)(q)], ids=["value", "gradient"])
 def test_a_batch_that_export_leaves_open(model, derive):
     """One program for every length, of operations of XLA alone."""

@@ -34,6 +34,7 @@ def free():
     return motions.of_a_free_body()
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 @pytest.mark.quick
 def test_each_joint_has_a_row_of_three(arm, tmp_path):

@@ -113,6 +113,7 @@ RAISING = {
 }
 
 
+@pytest.mark.repeats
 @both
 @pytest.mark.parametrize("name", RAISING)
 def test_a_rule_that_raises(make, name, fresh, monkeypatch):
@@ -134,6 +135,7 @@ STEPS = {
 }
 
 
+@pytest.mark.repeats("counts of a scan-batch_last", "text of LLVM-straight_line")
 @both
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_that_raises(make, name, fresh, monkeypatch):
@@ -147,6 +149,7 @@ def test_a_step_that_raises(make, name, fresh, monkeypatch):
     assert f"{kind.__name__}: of tomorrow" in text
 
 
+@pytest.mark.slow
 def test_dynamics_of_a_machine(fresh, monkeypatch):
     """Forward dynamics, its rule of derivation and sweeps included."""
 
@@ -210,6 +213,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.repeats
 @both
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_entry_of_the_cache(make, kind, fresh):
@@ -228,6 +232,7 @@ def test_a_broken_entry_of_the_cache(make, kind, fresh):
     assert compared(lambda f: again, f) == []
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", ["cut", "of another version", "a folder", "unreadable"])
 def test_broken_files_of_the_cache(kind, fresh):
     """Of programs and of object code."""

@@ -79,6 +79,7 @@ def higher_order(f):
     return lambda *args: {name: derivative(*args) for name, derivative in second.items()}
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("derivatives", [first_order, higher_order])
 def test_equals_plain_jax(derivatives, dtype):
     args = arguments(dtype)
@@ -99,6 +100,7 @@ AXES = [
 ]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("axes", AXES, ids=str)
 def test_batches(axes, dtype):
     """Shared arguments, other axes, a batch of batches; the gradient by a shared one is a sum."""

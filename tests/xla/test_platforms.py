@@ -38,6 +38,7 @@ def motion(model, q, v, tau):
     return lgsim.rollout(model, q, v, dt=jnp.asarray(0.01, q.dtype), steps=3, torques=tau).q
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "f", [forward, pytest.param(products, marks=pytest.mark.slow), pytest.param(motion, marks=pytest.mark.slow)]
 )

@@ -85,6 +85,7 @@ def logistic(y, k):
 STEPS, TIME = 20, 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [growth, native_with_derivatives(growth)], ids=["plain", "native"])
 @pytest.mark.parametrize(
     "checkpoint", [None, "step", pytest.param(7, marks=pytest.mark.exhaustive), "recursive"], ids=str

@@ -96,6 +96,7 @@ def test_records_mapped_over_are_each_fitted_as_alone(run, unknowns, many):
     assert np.max(np.abs((alone.x - X) / np.sqrt(np.diag(alone.covariance)))) < 4
 
 
+@pytest.mark.slow
 def test_rows_without_weight_do_not_count(many):
     """Also for the noise: they are as if the other rows were alone."""
     hidden, twice = many[0]["hidden"], many[0]["twice"]

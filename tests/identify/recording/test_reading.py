@@ -93,6 +93,7 @@ def test_what_a_recording_saves_is_read_without_a_map(robot, ending, tmp_path):
     assert len(read.report) == 0
 
 
+@pytest.mark.slow
 def test_a_trajectory_saved_as_csv_is_a_recording(tmp_path):
     motion = lgsim.simulate(arm(), np.zeros(7), duration=0.02, dt=1e-3)
     read = read_recording(motion.save(tmp_path / "run.csv"), arm(), checked=False)
