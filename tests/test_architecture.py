@@ -191,6 +191,7 @@ def test_import_changes_no_setting(tmp_path):
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.slow
 def test_traced_way_enters_few_files():
     """What a reader has to know to follow one solve by iLQR, and one sample of a study into a store."""
     # a process of its own, which has traced nothing before

@@ -39,6 +39,7 @@ def test_info_of_a_machine_with_a_file_of_loops(arms):
     assert "loops.toml:6: loop[1].frame_b: frame 'c': there is no such frame" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_simulate_and_scenarios_take_files_of_loops(arms):
     out = arms / "run.npz"
     words = ("--duration", "0.01", "--no-step-check", "--out", out)

@@ -64,6 +64,7 @@ finally:
 """
 
 
+@pytest.mark.repeats("words0")
 @pytest.mark.parametrize(
     "words",
     [

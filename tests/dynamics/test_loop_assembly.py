@@ -285,6 +285,7 @@ def test_derivatives_are_those_of_the_closed_form():
     assert np.abs(jax.jacrev(lambda x: held(with_lengths(x), theta))(lengths) - by_lengths).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_derivatives_of_velocities_are_those_of_the_closed_form():
     def held(theta):
         q = jnp.stack([theta, *closed_form(0.7, 1)[1:]])
@@ -417,6 +418,7 @@ def arm_angles(arm, p):
     return np.array([middle - spread, middle + spread])
 
 
+@pytest.mark.slow
 @pytest.mark.repeats("p1")
 @pytest.mark.parametrize("p", [(0.0, 0.0, 0.0), (0.05, -0.03, 0.04)])
 def test_the_arms_of_a_delta_robot_are_those_of_the_closed_form(p):

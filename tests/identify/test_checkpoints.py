@@ -97,6 +97,7 @@ def test_interrupted_in_every_iteration_and_resumed_it_is_the_same_fit(case, tmp
         chex.assert_trees_all_equal(fit(*case, checkpoint=path).estimate, found.estimate)
 
 
+@pytest.mark.slow
 def test_what_an_interrupted_fit_gives(torque_case, monkeypatch, tmp_path):
     """Before the first iteration the prior, after some the plant so far, with its residuals' noise."""
     calls = itertools.count()

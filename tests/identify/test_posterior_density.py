@@ -418,6 +418,7 @@ def test_numbers_without_a_proper_prior_have_none_to_draw():
     assert 0 <= np.min(drawn["damping of elbow, N m s/rad"]) and np.max(drawn["damping of elbow, N m s/rad"]) <= 1
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_named(without_import_hook):
     parameters, samples = linear(), records()
     with pytest.raises(TypeError, match=r"problem: expected a PosteriorProblem, got Parameters"):

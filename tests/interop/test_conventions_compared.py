@@ -41,6 +41,7 @@ def test_page_shows_what_is_computed(found, monkeypatch):
     assert not same(page.replace("-2.000", "-2.010"), page) and not same(page.replace("elbow", "wrist"), page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "tool"), [("Pinocchio", interop.pinocchio), ("MuJoCo", interop.mujoco)])
 def test_tools_find_the_same_on_their_own(name, tool, found, model):
     for i, state in enumerate(found["lgsim"]["states"]):

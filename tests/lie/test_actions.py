@@ -157,6 +157,7 @@ def test_identities(name, dtype):
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.slow
 @pytest.mark.repeats
 @SIMPLE
 def test_at_rest(name):

@@ -129,7 +129,7 @@ def compare(computed, tensors, u, angle, dtype, label) -> list[str]:
 # the others share their code or take 4 to 6 s
 @pytest.mark.repeats(
     "float64-exp-s[oe]2-share", "float64-exp-se3-share", "float64-exp-quaternion-share", "float64-dexp-s[oe]2-share",
-    "float64-dexp-se3-share", "float64-dexpinv-s[oe]2-share", "float64-dexpinv-so3-share",
+    "float64-dexpinv-s[oe]2-share", "float64-dexpinv-so3-share",
 )  # fmt: skip
 @pytest.mark.oracle
 @pytest.mark.float32

@@ -93,6 +93,7 @@ def test_retract_and_difference_equal_pinocchio(model, compiled):
     np.testing.assert_allclose(back, dv, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_steps_at_rest_and_ends_of_a_way(model, compiled):
     q0, dv = some(model)
     q1 = compiled.retract(q0, dv)
@@ -225,6 +226,7 @@ def height_along(small):
     return jax.jit(jax.vmap(lambda q, dv: height(small.retract(q, dv)), (None, 0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["random", "neutral"])
 def test_tangent_hessian(small, hessian, height_along, where):
     """In exponential coordinates: symmetric, and along each direction the second difference."""

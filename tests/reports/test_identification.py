@@ -107,6 +107,7 @@ def test_facts_remarks_and_parts(page):
     assert "base parameter" in page
 
 
+@pytest.mark.slow
 def test_the_fit_alone(swing):
     """Without the record there is no section about it, and the axis of time counts samples."""
     found, record = swing

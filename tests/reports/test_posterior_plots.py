@@ -30,6 +30,7 @@ def draws():
     return PosteriorDraws(density, found.draw(jax.random.key(0), (2, 400)))
 
 
+@pytest.mark.slow
 def test_panels_show_each_number_and_each_pair(draws):
     damping = "damping of elbow, N m s/rad"
     figure = reports.posterior_figure(draws, truth={damping: 0.25})

@@ -97,6 +97,7 @@ def test_it_is_one_page_without_a_network(page):
     assert page.count("<iframe srcdoc=") == (1 if find_spec("viser") else 0)
 
 
+@pytest.mark.slow
 def test_the_worst_by_another_output(store, still):
     """An output of several numbers counts by its distance from the mean."""
     with pytest.warns(UserWarning, match="the report plays no motions"):

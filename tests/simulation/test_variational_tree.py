@@ -86,6 +86,7 @@ def energies(model, q, v):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("steps", "motions"), [(2000, 1), pytest.param(100_000, 12, marks=pytest.mark.slow)])
 def test_momenta_and_energy_of_free_flight(steps, motions):
     """1e5 steps of 10 ms: momenta to 1e-12 of themselves, energy without a trend.

@@ -85,7 +85,6 @@ def dense(model, q, v, feet, forces, settling, other):
     return needed - J.T @ pressed, pressed, a
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["biped", pytest.param("quadruped", marks=pytest.mark.slow), "one foot"])
 def test_is_dense_inverse_dynamics(name):
     model, stance, feet = standing(name)
@@ -143,6 +142,7 @@ def test_errors_obey_the_gains(kind):
     close(law(0.0, q, still, model), law(0.0, q.at[3:7].multiply(-1.0), still, model), 1e-12)
 
 
+@pytest.mark.slow
 def test_target_that_moves_is_followed():
     """On the target's own motion the feedback gives the target's acceleration, of the point and of the attitude."""
     model, stance, feet = standing("biped")

@@ -165,6 +165,7 @@ def test_the_load_follows_the_parabola(tracked):
     assert np.abs(np.sum(q[..., :3] * q[..., 3:], axis=-1)).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_attitudes_follow_their_own_law(tracked):
     """R_e = R_d^T R obeys J e_O' = -k_R e_R - k_O e_O, R_e' = R_e hat(e_O), whatever the load does: with scipy."""
     problem, solution = tracked

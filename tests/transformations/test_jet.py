@@ -16,6 +16,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.repeats("poses")
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_terms_are_derivatives_along_a_polynomial(f):

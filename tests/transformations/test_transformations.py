@@ -46,6 +46,7 @@ def check(function, transformations):
     assert not wrong, wrong
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("function", ["forward_dynamics", "four_bar", "rollout"])
 def test_transformations_that_stand_for_all(function):
     check(function, SMALL)

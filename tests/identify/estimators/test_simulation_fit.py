@@ -102,6 +102,7 @@ def test_deviations_are_those_of_many_records(many):
     np.testing.assert_allclose(x.std(axis=0, ddof=1), expected, rtol=0.35)
 
 
+@pytest.mark.slow
 def test_gaps_in_the_records_cost_little(many):
     np.testing.assert_allclose(values(one_of(many, SEEDS + 1)), TRUE, rtol=1e-5, atol=1e-6)
 

@@ -132,6 +132,7 @@ def test_numbers_that_signals_are_not_affine_in_are_recovered(run):
     np.testing.assert_allclose(found.model.gravity[0], wanted.model.gravity[0], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_compressed_and_streamed_records_say_the_same(unknowns, many):
     noise, taken = jnp.array([0.7, 0.3]), jnp.asarray(3.0)
 

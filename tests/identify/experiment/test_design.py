@@ -144,6 +144,7 @@ def test_what_no_motion_shows_and_a_prior_decides(problem):
     assert len(shares) == 14 and set(shares) == {1.0}
 
 
+@pytest.mark.slow
 def test_motion_is_saved_for_replay(found, tmp_path):
     replay = found.trajectory(rate=100.0, periods=1.5)
     assert len(replay) == 601 and replay.time[-1] == 6.0
