@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import re
 import threading
 import warnings
@@ -23,8 +24,11 @@ from lgsim.xla import ffi_headers
 LEAST_LLVM = 20
 """The LLVM from which on the text of ``targets/llvm.py`` can be read."""
 
-EFFORT = 1
-"""LLVM's level when it makes machine code; what it could find before that the program's builder has found."""
+EFFORT = int(os.environ.get("LGSIM_LLVM_EFFORT", "1"))
+"""LLVM's level when it makes machine code; what it could find before that the program's builder has found.
+
+With 0 it takes a tenth of the time and the code runs two to three times slower, as suits tests.
+"""
 
 
 class Compiler:
