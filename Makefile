@@ -21,6 +21,10 @@ test typed slow quick float32 exhaustive mutations oldest newest lock: export XL
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLBACKEND ?= Agg
+# Tests start dozens of processes, each of which would otherwise compile all modules again where an environment forbids
+# Python to write what it compiled.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/bytecode
 
 .PHONY: demo test typed slow quick float32 exhaustive mutations oldest newest lock lint types wheel public-names docs docs-check bench-quick clean
 

@@ -23,8 +23,6 @@ from jaxtyping import install_import_hook
 from tests.typed import CALLED, uncalled
 
 CACHE = Path(__file__).parents[1] / ".cache" / "jax"
-ROOM = 4 * 2**30
-"""Bytes of memory from which on a worker lets go of its programs."""
 LEFT, CALLS, NEVER = (pytest.StashKey() for _ in range(3))
 
 
@@ -51,7 +49,6 @@ def _part(text):
 def pytest_configure(config):
     os.environ.setdefault("MPLBACKEND", "Agg")
     os.environ.setdefault("LGSIM_CACHE_DIR", str(CACHE.parent / "programs"))
-    os.environ.setdefault("LGSIM_LLVM_EFFORT", "0")
     jax.config.update("jax_enable_x64", not config.getoption("--float32"))
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -176,10 +173,9 @@ def _deselect(config, items, unwanted):
 
 @pytest.fixture(scope="module", autouse=True)
 def _room():
-    """Compiled programs serve the files that follow, until a worker holds gigabytes of them."""
+    """Compiled programs go with the file that needed them: a worker would otherwise hold gigabytes of them."""
     yield
-    if _resident() > ROOM:
-        jax.clear_caches()
+    jax.clear_caches()
 
 
 @pytest.fixture
@@ -201,14 +197,6 @@ def without_import_hook():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", before)
-
-
-def _resident():
-    """The bytes of memory that this process holds; infinitely many where the system does not say."""
-    try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return float("inf")
 
 
 def _names_dtype_itself(metafunc):

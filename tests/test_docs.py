@@ -56,6 +56,7 @@ def test_every_public_name_has_an_anchor(api):
     assert len(found) > 1300
 
 
+@pytest.mark.slow
 def test_the_index_has_every_module_by_its_task(api):
     text = (api / "index.rst").read_text(encoding="utf-8")
     assert set(re.findall(r":doc:`(lgsim[\w.]*)`", text)) == set(MODULES)

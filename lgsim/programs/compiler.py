@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 import re
 import threading
 import warnings
@@ -24,11 +23,8 @@ from lgsim.xla import ffi_headers
 LEAST_LLVM = 20
 """The LLVM from which on the text of ``targets/llvm.py`` can be read."""
 
-EFFORT = int(os.environ.get("LGSIM_LLVM_EFFORT", "1"))
-"""LLVM's level when it makes machine code; what it could find before that the program's builder has found.
-
-With 0 it takes a tenth of the time and the code runs two to three times slower, as suits tests.
-"""
+EFFORT = 1
+"""LLVM's level when it makes machine code; what it could find before that the program's builder has found."""
 
 
 class Compiler:

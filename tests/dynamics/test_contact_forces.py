@@ -307,6 +307,7 @@ def test_several_contacts_on_a_body_add_up():
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_batches_are_single_states():
     model = pair(contacts.Box, contacts.Plane)
     states = [touching_state(model, seed=seed) for seed in range(3)]
@@ -321,6 +322,7 @@ def test_batches_are_single_states():
     close(scaled[1], contact_forces(model.replace(contacts=array[1]), *states[0]).wrenches)
 
 
+@pytest.mark.repeats("float64")
 @pytest.mark.float32
 def test_follows_the_dtype(dtype):
     model = pair(contacts.Capsule, contacts.RoundSurface, dtype=dtype)

@@ -23,6 +23,7 @@ def search(p1, d1, p2, d2):
     return np.sqrt(min(runs))
 
 
+@pytest.mark.slow
 def test_random_segments():
     rng = np.random.default_rng(0)
     for length in (0.3, 1.0, 3.0):

@@ -52,6 +52,7 @@ def at(model, x, y, z):
     return jnp.broadcast_to(model.neutral(), (*where.shape[:-1], 7)).at[..., :3].set(where)
 
 
+@pytest.mark.slow
 def test_the_surface_is_the_natural_spline_of_scipy():
     """Points on it have the depth zero, and its normals are those of scipy's derivatives."""
     heights, rng = ground(), np.random.default_rng(1)
@@ -73,6 +74,7 @@ def test_far_from_the_border_every_spline_is_the_same():
     np.testing.assert_allclose(contact_points(model, at(model, *place, other)).depth, 0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_distance_is_that_of_the_nearest_point():
     """By scipy's search over scipy's spline, on either side of the surface."""
     heights, rng = ground(), np.random.default_rng(2)
@@ -91,6 +93,7 @@ def test_the_distance_is_that_of_the_nearest_point():
         np.testing.assert_allclose(found.depth[i, 0], 0.03 - distance, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [(0.13, -0.21), (3.0, -2.0)], ids=["on the grid", "beyond it"])
 def test_a_slope_of_heights_is_a_plane(place):
     """All that a plane on a frame does, force for force, on the grid and where it goes on straight."""

@@ -29,6 +29,7 @@ def test_equal_pinocchio(case):
     close(rates[:, :3] + jnp.cross(twists[:, 3:], twists[:, :3]), classical)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", lanes(["mimics"], ["floating chain"]))
 def test_derivatives_of_each_other(name):
     """``T' = T hat(V)`` and ``V' = A``, also where joints mimic."""
@@ -46,6 +47,7 @@ def test_derivatives_of_each_other(name):
     close(frame_accelerations(model, q, v, a), rates)
 
 
+@pytest.mark.slow
 def test_batches_are_single_states():
     model, *_ = framed("two roots")
     q, v, a = trees.state(model, batch=(2, 3))

@@ -98,6 +98,7 @@ def test_a_rod_gives_the_closed_form():
     assert turned(found.q, exact[jnp.array([0, 2])]).max() < 1e-13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_nearest_one_has_the_least_distance_of_the_curve(seed):
     model = four_bar()

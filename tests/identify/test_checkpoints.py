@@ -121,6 +121,7 @@ def test_what_an_interrupted_fit_gives(torque_case, monkeypatch, tmp_path):
     assert all(np.isfinite(list(later.deviations.values())))
 
 
+@pytest.mark.slow
 def test_what_progress_raises_goes_through(torque_case, tmp_path):
     path, more = tmp_path / "state.npz", []
     with pytest.raises(ZeroDivisionError):

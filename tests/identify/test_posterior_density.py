@@ -178,6 +178,7 @@ def test_a_bounded_number_keeps_its_prior(bounds):
     assert mean == pytest.approx(first / total, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_chart_of_bounds_is_one_to_one_with_its_jacobian():
     chart = IntervalChart(jnp.array([-jnp.inf, -1.0, -jnp.inf, -1.0]), jnp.array([jnp.inf, jnp.inf, 2.0, 2.0]))
     for scale in (0.1, 1.0, 5.0):

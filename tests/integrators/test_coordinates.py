@@ -180,6 +180,7 @@ def test_gradient_at_rest(name):
         np.testing.assert_allclose(slope, 0.25 * np.eye(3), rtol=0, atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 @pytest.mark.parametrize("name", COORDINATE_METHODS)
 def test_dtype_follows_the_state(name, dtype):

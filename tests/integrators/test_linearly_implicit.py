@@ -59,6 +59,7 @@ class WithoutChart:
         return Linearization(value, rate, lambda r: jnp.linalg.solve(system, r))
 
 
+@pytest.mark.slow
 def test_without_the_block_of_the_chart_order_three_falls_to_two():
     case = problems.moving_frame()
     broken = replace(case, field=WithoutChart(case.field))
@@ -150,6 +151,7 @@ def test_an_action_that_lacks_dexpinv():
         lgsim.integrate(lgsim.Rodas4, Bare(), lambda t, y, args: -y, jnp.ones(3), dt=0.1, steps=1)
 
 
+@pytest.mark.slow
 def test_float32_and_backwards():
     action = actions.RightTranslation(lgsim.SO3)
 

@@ -548,6 +548,7 @@ def test_dtype_follows_the_state(dtype):
     assert spun.ys[0].dtype == np.dtype(dtype)
 
 
+@pytest.mark.slow
 def test_new_numbers_compile_nothing_again():
     traces = []
 

@@ -90,6 +90,7 @@ PER_MODULE = pytest.mark.parametrize("module", points.MODULES)
 PER_MATRIX = pytest.mark.parametrize("name", MATRICES)
 
 
+@pytest.mark.repeats("float64-*")
 @pytest.mark.oracle
 @pytest.mark.float32
 @PER_MODULE
@@ -100,6 +101,7 @@ def test_within_8_eps_of_the_norm(module, name, dtype):
     check(module, name, *points.twists(module, angles, dtype, switches=switches), dtype, conditioned=False)
 
 
+@pytest.mark.repeats("float64-*")
 @pytest.mark.oracle
 @pytest.mark.float32
 @PER_MODULE
@@ -111,6 +113,7 @@ def test_near_two_pi_grows_with_the_condition_number_only(module, name, dtype):
     check(module, name, u, angles, dtype, conditioned=name == "dexpinv")
 
 
+@pytest.mark.repeats("float64-*")
 @pytest.mark.oracle
 @pytest.mark.float32
 @PER_MODULE
@@ -241,6 +244,7 @@ def test_a_quaternion_and_its_negative_have_one_logarithm(dtype):
     np.testing.assert_allclose(functions.log(-q), u, rtol=0, atol=32 * eps)
 
 
+@pytest.mark.repeats("float64-*")
 @pytest.mark.oracle
 @pytest.mark.float32
 @pytest.mark.parametrize("row", range(9))

@@ -138,7 +138,7 @@ def drawn(name, shape, dtype):
     return draw(102, shape, dtype), draw(202, shape, dtype), *vectors
 
 
-@pytest.mark.repeats("float64-left SO3", "float64-two of right SO3 x addition")
+@pytest.mark.repeats
 @pytest.mark.float32
 @PER_ACTION
 def test_identities(name, dtype):
@@ -193,6 +193,7 @@ def test_distance(name):
         chex.assert_tree_all_finite(gradient)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operations", lanes(["compiled"], ["one by one"]))
 @PER_ACTION
 def test_batches_of_any_shape_are_a_loop(name, operations):
@@ -232,6 +233,7 @@ def test_a_body_twist_is_a_right_translation(dtype):
     assert difference(left.bracket(xi, eta), SE3.bracket(xi, eta)) <= 8 * eps
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_coadjoint_orbits(dtype):
     """g . mu = Ad*_{g^-1} mu keeps |mu| on so(3)*, and |f|^2, f . n on se(3)* (mu = (f, n), linear first)."""

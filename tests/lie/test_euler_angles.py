@@ -42,6 +42,7 @@ def samples(axes):
     return np.concatenate([np.array(found), far])
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 @pytest.mark.parametrize("axes", EulerAxes)
 def test_the_matrix_comes_back(axes):

@@ -109,6 +109,7 @@ def test_near_two_pi_and_large_angles(dtype):
             assert np.max(np.abs(oracle.error(found[name][i], coefficients[0]))) <= EPS * eps * scale, (name, vector)
 
 
+@pytest.mark.repeats("float64")
 @pytest.mark.oracle
 @pytest.mark.float32
 def test_log(dtype):

@@ -208,6 +208,7 @@ def test_a_number_that_nothing_turns_is_a_product():
         assert difference(found[name], right[name]) < 1e-14, name
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("group", [SE23, Tangent(SO3)], ids=["SE23", "T SO3"])
 def test_duals_over_different_leading_axes(group):
     """Those that no group of arrays gives: one element for many momenta, and many for many; a wrong length is told."""

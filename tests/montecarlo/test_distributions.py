@@ -40,6 +40,7 @@ def test_covariance_of_a_normal():
         np.testing.assert_allclose(J @ J.T, wanted, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["model", "SE3", "quaternion"])
 def test_gaussian_on_the_tangent_space(name):
     """The chart about the mean gives back ``R z``, so the covariance there is the one asked for."""

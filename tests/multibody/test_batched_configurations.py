@@ -24,6 +24,7 @@ def states(model, batch):
     return q, model.retract(q, second), second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (3,), (2, 3)], ids=str)
 def test_a_batch_is_its_states(batch):
     model = machine("body")

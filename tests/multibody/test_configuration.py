@@ -165,6 +165,7 @@ def test_joints_that_mimic_have_no_numbers():
     np.testing.assert_array_equal(model.retract(q, q), 2 * q)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_float32():
     model = trees.build(["free", "spherical", "helical"], [-1, 0, 1], dtype=jnp.float32)

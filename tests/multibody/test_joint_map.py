@@ -97,6 +97,7 @@ SIMPLE = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", SIMPLE)
 def test_simple_joint_has_constant_columns(name):
     H, kind = SIMPLE[name]

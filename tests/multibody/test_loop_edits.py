@@ -152,6 +152,7 @@ def test_numbers_of_loops_are_leaves():
     assert many.shape == (5, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 def test_float32_stays_float32():
     model = jax.tree.map(lambda x: x.astype(jnp.float32), every_kind())

@@ -97,6 +97,7 @@ def test_interrupted_in_every_iteration(tmp_path, monkeypatch):
         equal(solve(problem, solver=solver, checkpoint=path), direct)
 
 
+@pytest.mark.slow
 def test_what_progress_raises_goes_through(tmp_path):
     """What was done before it is kept."""
     problem, solver, path = problem_of("ilqr"), SOLVERS["ilqr"], tmp_path / "state.npz"

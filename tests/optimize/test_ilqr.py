@@ -240,6 +240,7 @@ def test_the_derivative_of_a_step_that_is_not_finite_is_named(name, entry, bound
     assert np.all(np.isfinite(result.us)) and np.all(np.isfinite(result.gains))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node", [0, 3])
 def test_the_hessian_that_is_not_finite_is_named(node):
     """The first one that the sweep meets, where values and gradients are finite."""

@@ -152,6 +152,7 @@ LEFT_TO_XLA = {
 }
 
 
+@pytest.mark.repeats("float64-*")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_is_what_xla_makes_of_it(name, dtype):
     def f(x):

@@ -154,6 +154,7 @@ def by_hand(name):
     return problem, AugmentedLagrangian(solver), jnp.broadcast_to(gravity_forces(model, jnp.asarray(q)), (steps, 7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", data.SCENARIOS)
 def test_shipped_scenarios_are_the_problems_made_by_hand(name):
     """Every number, every static field and the structure of problem, solver and guess."""

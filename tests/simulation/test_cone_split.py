@@ -119,6 +119,7 @@ def test_is_the_stated_point_of_the_central_path(shared):
         np.testing.assert_allclose(found, peer(feet, maps, total, split, barrier=True), atol=2e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_far_from_the_faces_it_is_the_least_norm_split(shared):
     feet = biped_feet()
     maps, inside = on_body(feet), jnp.array([2.0, 1.0, 320.0, 3.0, -8.0, 0.5])

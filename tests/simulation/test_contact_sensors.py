@@ -72,6 +72,7 @@ def test_a_plate_without_a_load_has_finite_slopes():
     chex.assert_tree_all_finite(slopes)
 
 
+@pytest.mark.slow
 def test_several_contacts_add_up_and_batches_keep_their_shape():
     model = block()
     (q, _), v = resting(), jnp.array([0.3, -0.1, -0.2, 0.5, 0.4, 0.3])

@@ -121,6 +121,7 @@ def test_a_step_is_compiled_once_when_its_end_is_the_next_start():
     assert not any(x.weak_type for x in jax.tree.leaves(rollout(model, q, v, dt=0.01, steps=1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["friction", "damping"])
 def test_friction_and_damping_have_a_gradient(name):
     """It was zero (mujoco #1344): compared with central differences."""

@@ -21,7 +21,7 @@ RUNS = [
 ]
 
 
-@pytest.mark.repeats("double_pendulum exp 0.04", "double_pendulum cayley 0.04", "double_pendulum quaternion 0.04")
+@pytest.mark.repeats
 @pytest.mark.parametrize(("name", "run"), RUNS)
 def test_given_motions(name, run):
     model = reference.machine(name)
@@ -115,6 +115,7 @@ def test_momenta_and_energy_of_free_flight(steps, motions):
     assert abs(np.mean(trends)) < (1e-6 if steps == 100_000 else 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_step_back_undoes_a_step(order):
     model = floating(armature=True)

@@ -37,6 +37,7 @@ def test_the_pendulum_is_that_of_angular_velocities():
     np.testing.assert_allclose(end[0].reshape(2, 3), np.cumsum(q, axis=0), rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_multipliers_are_the_forces_in_the_rods():
     """At rest and hanging the rods carry the weights below them, by their lengths."""
     problem = double_spherical_pendulum_constrained(

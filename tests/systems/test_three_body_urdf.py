@@ -149,6 +149,7 @@ def whole():
     return [*elements, joint("hinge", "continuous", "piece0", "flail", place, own.as_euler("xyz"))]
 
 
+@pytest.mark.slow
 def test_a_body_and_the_same_body_in_fixed_pieces_move_alike():
     flail = link("flail", 0.8, (0.0, 0.05, -0.3), np.diag([0.02, 0.02, 0.004]))
     models = [

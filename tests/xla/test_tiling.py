@@ -26,6 +26,7 @@ def equal(found, right):
     chex.assert_trees_all_close(found, right, rtol=1e-15)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("length", [1, 3, 4, 5, 8, 11])
 def test_equals_vmap(length):
     """Below a tile, one tile, one more, whole tiles, and a rest."""

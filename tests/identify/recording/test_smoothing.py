@@ -240,6 +240,7 @@ def test_rotations_too_far_apart():
         smooth(Recording(single(lgsim.joints.Spherical()), TIME[:200], q), Spline(0.1))
 
 
+@pytest.mark.slow
 def test_float32_models_are_welcome():
     model = jax.tree.map(lambda x: x.astype(jnp.float32), single(lgsim.joints.Free()))
     q = np.tile([0.0, 0, 0, 1, 0, 0, 0], (100, 1))
