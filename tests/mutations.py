@@ -164,14 +164,14 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def killer(there: Path, mutant: Mutant, tests: list[str], workers: int = 0) -> str | None:
+def killer(there: Path, mutant: Mutant, tests: list[str], workers: int = 0, marks: str = "not slow") -> str | None:
     """The test that fails first in a copy with this change; None where all pass."""
     path = there / mutant.file
     before = path.read_bytes()
     lines = before.split(b"\n")
     lines[mutant.line - 1] = mutant.becomes.encode()
     path.write_bytes(b"\n".join(lines))
-    words = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-m", "not slow", "-p", "no:cacheprovider"]
+    words = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-m", marks, "-p", "no:cacheprovider"]
     words += ["-n", str(workers), "--dist", "worksteal"] if workers else []
     try:
         done = subprocess.run(
