@@ -25,6 +25,8 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tests" / "data" / "mutants.jsonl"
 OPERATORS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.Pow: ("**", "*")}
@@ -171,7 +173,7 @@ def killer(there: Path, mutant: Mutant, tests: list[str], workers: int = 0, mark
     lines = before.split(b"\n")
     lines[mutant.line - 1] = mutant.becomes.encode()
     path.write_bytes(b"\n".join(lines))
-    words = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-m", marks, "-p", "no:cacheprovider"]
+    words = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-m", marks]
     words += ["-n", str(workers), "--dist", "worksteal"] if workers else []
     try:
         done = subprocess.run(
@@ -182,12 +184,12 @@ def killer(there: Path, mutant: Mutant, tests: list[str], workers: int = 0, mark
         return "it did not end"
     finally:
         path.write_bytes(before)
-    if done.returncode == 0:
+    if done.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return None
     for line in done.stdout.splitlines():
         if line.startswith(("FAILED ", "ERROR ")):
             return line.split(" ", 1)[1].split(" - ")[0]
-    return f"status {done.returncode}"
+    raise RuntimeError(f"pytest does not run (status {done.returncode}):\n{done.stdout}{done.stderr}")
 
 
 def rings(mutant: Mutant) -> list[list[str]]:

@@ -155,6 +155,7 @@ def test_simulate_and_rollout(lowered, model, law):
     check_all(lowered, lambda x: lgsim.rollout(model, START, REST, steps=4, **x), {"t0": 0.5, **tree})
 
 
+@pytest.mark.slow
 def test_simulate_adaptive(lowered, model):
     tree = {"control": controls.PD(REST, 5.0, 1.0), "duration": 0.1, "dt_out": 0.05, "rtol": 1e-6, "atol": 1e-8}
     check_all(lowered, lambda x: lgsim.simulate_adaptive(model, START, **x), tree)

@@ -212,6 +212,7 @@ def test_notebooks_that_fail_are_named(tmp_path, monkeypatch):
     assert [file.name.split(".")[0] for file in (tmp_path / "kept").iterdir()] == ["b"]
 
 
+@pytest.mark.slow
 def test_figures_of_a_notebook_are_on_its_page(tmp_path, monkeypatch):
     """Whatever backend the environment asks for: with Agg, as in make, a figure would be a line of text."""
     monkeypatch.setenv("MPLBACKEND", "Agg")

@@ -65,6 +65,7 @@ def test_the_surface_is_the_natural_spline_of_scipy():
     np.testing.assert_allclose(found.normal[:, 0], normal, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_far_from_the_border_every_spline_is_the_same():
     x, y = np.arange(41) - 20.0, np.arange(37) - 18.0
     heights = np.random.default_rng(3).normal(size=(41, 37)) * 0.02

@@ -172,6 +172,7 @@ def test_refused(torque_case, simulation_case):
         jax.eval_shape(lambda samples: fit(unknown, samples, progress=print).estimate, torque_case[1])
 
 
+@pytest.mark.slow
 def test_fits_are_saved_with_their_plant(torque_case, tmp_path):
     found = fit(*torque_case, progress=id)
     path = found.save(tmp_path / "fit.npz")

@@ -67,6 +67,7 @@ def test_order():
     assert abs(np.log2(errors[0] / errors[1]) - 2) < 0.1
 
 
+@pytest.mark.slow
 def test_a_step_back_undoes_a_step():
     there = lgsim.integrate(INVARIANT, SPACE, SPRING, SPRING_START, dt=0.05, steps=5)
     end = jax.tree.map(lambda leaf: leaf[-1], there.ys)

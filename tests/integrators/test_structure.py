@@ -68,6 +68,7 @@ def test_constant_twist_is_integrated_exactly(name):
     check_constant_twist(lgsim.METHODS[name], np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.float32
 @pytest.mark.parametrize("name", SINGLE)
 def test_constant_twist_is_integrated_exactly_in_float32(name):

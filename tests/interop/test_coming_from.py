@@ -393,6 +393,7 @@ def test_rows_of_mujoco_agree(machine):
     compare(machine, MUJOCO, RTOL if int(mujoco.__version__.split(".")[0]) >= 4 else 2e-6)
 
 
+@pytest.mark.slow
 def test_free_bodies_of_mujoco_move_straight_as_the_page_says(machine):
     """`mj_integratePos` is `Model.retract` for an arm, and not for a free body."""
     theirs, dv = machine.mjd.qpos.copy(), interop.mujoco.v_to(machine.model, machine.q, machine.dv)
@@ -406,6 +407,7 @@ def blocks(section):
     return re.findall(r"```(?:py|python)\n(.*?)```", SECTIONS[section], re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.repeats
 @pytest.mark.parametrize(
     ("section", "package", "tolerance"),

@@ -8,7 +8,7 @@ import pytest
 from lgsim import interop
 from tests.interop import conventions_compared as compared
 
-pytestmark = pytest.mark.oracle
+pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,6 @@ def same(page, made):
     return words[0] == words[1] and np.max(np.abs(values[0] - values[1])) < 1.01e-3
 
 
-@pytest.mark.slow
 def test_page_shows_what_is_computed(found, monkeypatch):
     monkeypatch.setattr(compared, "numbers", lambda: found)
     page = compared.PAGE.read_text(encoding="utf-8")
@@ -41,7 +40,6 @@ def test_page_shows_what_is_computed(found, monkeypatch):
     assert not same(page.replace("-2.000", "-2.010"), page) and not same(page.replace("elbow", "wrist"), page)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "tool"), [("Pinocchio", interop.pinocchio), ("MuJoCo", interop.mujoco)])
 def test_tools_find_the_same_on_their_own(name, tool, found, model):
     for i, state in enumerate(found["lgsim"]["states"]):

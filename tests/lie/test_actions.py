@@ -176,6 +176,7 @@ def test_at_rest(name):
         chex.assert_tree_all_finite(derivatives(jnp.full(dim, size)), custom_message=str(size))
 
 
+@pytest.mark.slow
 @PER_ACTION
 def test_distance(name):
     """Zero at equality and only there; its gradient there is finite in both modes."""

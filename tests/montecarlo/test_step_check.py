@@ -82,6 +82,7 @@ def test_the_error_holds(method):
         assert found.resolved == all(np.all(x.error <= x.limit) for _, x in each.statistics())
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_resolved_and_not():
     """What is printed, what is kept, and that the step that is advised resolves the study."""

@@ -213,6 +213,7 @@ def test_a_payload_is_a_body_on_a_fixed_joint():
 LEAVES = ("placements", "screws", "inertias", "mimic", "frames", "gravity")
 
 
+@pytest.mark.slow
 @pytest.mark.repeats
 @pytest.mark.parametrize("case", ["mimics", "groups and screws"])
 def test_gradients_pass_through_lock(case):

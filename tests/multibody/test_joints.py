@@ -175,6 +175,7 @@ def test_the_pose_moves_with_the_rows(joint):
     np.testing.assert_allclose(twist, right, rtol=0, atol=1e-14)
 
 
+@pytest.mark.repeats("free")
 @each(MOVING)
 def test_bias_is_what_a_chain_of_the_rows_lacks(joint):
     """Of the chain ``exp(s_1 x_1) ... exp(s_n x_n)`` with ``x' = v, x'' = y`` at x = 0, the twist's rate is

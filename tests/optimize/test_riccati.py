@@ -118,6 +118,7 @@ def test_box_minimum_against_scipy():
         np.testing.assert_allclose(found[i], best.x, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_bounds_that_no_control_meets_change_nothing():
     lq = random_problem()
     wide = (jnp.full((H, M), -1e3), jnp.full((H, M), 1e3))

@@ -220,6 +220,7 @@ def test_a_short_program_is_left_to_xla(host):
     same(host, jax.vmap(batch_last(lambda x: jnp.sin(x) * x)), jnp.arange(12.0).reshape(3, 4), launches=0)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_long_program_is_left_to_xla(host, monkeypatch):
     monkeypatch.setattr(cuda_call, "MOST", 10)

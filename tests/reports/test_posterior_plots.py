@@ -50,6 +50,7 @@ def test_panels_show_each_number_and_each_pair(draws):
     assert len(axes[2, 2].get_legend_handles_labels()[1]) == 2
 
 
+@pytest.mark.slow
 def test_names_are_drawn_as_they_are(draws, tmp_path, monkeypatch):
     own, joint = draws.values, r"sh$\frac$x $y$ [b] {x} %s"
     renamed = {name.replace("elbow", joint): x for name, x in own.items()}

@@ -110,6 +110,7 @@ def test_a_scenario_has_obstacles_and_a_clearance(machine, write):
     assert isinstance(exact.solver, AugmentedLagrangian) and isinstance(exact.problem.constraints[0], Clearance)
 
 
+@pytest.mark.slow
 def test_errors_of_a_clearance_are_what_it_lacks(machine, write):
     scenario = load_scenario(write(REACH.replace("margin = 0.05", "margin = 0.5")))
     ys = jnp.zeros((5, 4)).at[:, 0].set(jnp.linspace(0, 0.5, 5))

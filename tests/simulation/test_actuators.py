@@ -49,6 +49,7 @@ def test_a_step_of_the_command_is_followed_by_an_exponential():
     assert 0.05 < t < 0.5 and abs(place) < 1e-8 and "the joint 'cart' is 0 m" in adaptive.result
 
 
+@pytest.mark.slow
 def test_the_forces_that_lag_are_kept_in_files_and_between_states(tmp_path):
     """tau of the trajectory is what the drives give, not the commands; a motion goes on from its last row."""
     model, command, options = slide(actuator_time=0.2), jnp.array([6.0]), {"dt": 0.01}

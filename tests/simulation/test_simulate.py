@@ -159,6 +159,7 @@ def test_divergence_is_told_and_what_was_computed_is_kept():
     assert step == len(out)  # the first one that is lost
 
 
+@pytest.mark.repeats("float64")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_joint_without_inertia_is_named_and_no_smaller_step(dtype):
     """A link without mass at the tip; with an armature it moves."""

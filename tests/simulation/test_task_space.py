@@ -86,7 +86,7 @@ def test_is_the_least_acceleration_that_does_the_tasks():
     assert max(np.abs(missing).max() for missing in found.missing) < 1e-9 * np.abs(b).max()
 
 
-@pytest.mark.repeats
+@pytest.mark.slow
 @pytest.mark.parametrize("give", [1e-4, 0.3])
 def test_priorities_are_those_of_dense_null_spaces(give):
     model, q, v = arm()

@@ -152,7 +152,6 @@ def test_tridiagonal_systems():
         np.testing.assert_allclose(x, np.linalg.solve(A, b), rtol=0, atol=1e-14)
 
 
-@pytest.mark.slow
 @BOTH
 def test_gradients(make):
     rest = generic(make, 3, angular_velocities=np.zeros((3, 3)))
@@ -183,6 +182,7 @@ def test_bad_starts_are_named():
             spherical_pendulum_hamiltonian(masses=masses)
 
 
+@pytest.mark.slow
 @pytest.mark.repeats
 @pytest.mark.float32
 @BOTH

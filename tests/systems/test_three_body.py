@@ -98,6 +98,7 @@ def test_drift_at_one_second_equals_the_printed_five_digits(method):
             assert f"{drift:.4e}" == f"{float(table[method][column]):.4e}", (name, step)
 
 
+@pytest.mark.slow
 def test_base_turns_at_a_constant_rate_about_the_first_joint():
     """That axis passes through the center of an isotropic body, so nothing can turn the base about it."""
     problem = three_body(twist=LONG_RUN_TWIST)
