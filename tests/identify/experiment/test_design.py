@@ -82,6 +82,14 @@ def random_motions(problem):
     return np.asarray(draw(jax.random.split(jax.random.key(7), 20)))
 
 
+def test_a_clearance_is_a_limit_of_the_distance(problem, random_motions):
+    """At the whole of each limit its row is the lack of distance, in units of 0.1 m."""
+    row = problem.constraint_rows(random_motions[0], jnp.asarray(1.0))["clearance"]
+    q, _, _ = problem.series.motion(random_motions[0], problem.times())
+    apart = lgsim.dynamics.frame_distance(problem.parameters.plant.model, q, [WALL])
+    np.testing.assert_allclose(row, (0.02 - apart) / 0.1, atol=1e-12)
+
+
 def test_gradient_is_that_of_finite_differences(problem, random_motions):
     c, step = random_motions[0], np.random.default_rng(4).normal(size=random_motions[0].shape)
     value = jax.jit(jax.value_and_grad(problem.criterion_value))
