@@ -37,7 +37,7 @@ test: $(READY)
 
 # The same with shapes and dtypes of all arguments checked; all of it must call every public function. PART as below.
 typed: $(READY)
-	$(RUN) -m pytest -n $(WORKERS) --dist worksteal --typed -m "not slow" --part $(PART) tests $(ARGS)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal --typed -m "typed or not slow" --part $(PART) tests $(ARGS)
 
 # Whether the tests see a fault: N changes of single operators and constants, out of a list.
 mutations: $(READY)

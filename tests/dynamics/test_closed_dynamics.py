@@ -27,6 +27,7 @@ def close(x, y, tolerance):
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 @pytest.mark.parametrize("name", LARGE)
 def test_accelerations_and_forces_of_the_reference(name):
     model = machines.machine(name)

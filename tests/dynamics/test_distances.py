@@ -84,6 +84,7 @@ def test_distances_are_those_of_coal(pair):
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 @pytest.mark.parametrize("pair", [("capsule", "box"), ("box", "hull"), pytest.param(
     ("capsule", "capsule"), marks=pytest.mark.exhaustive)], ids="-".join)  # fmt: skip
 def test_derivatives_are_those_of_differences(pair):

@@ -28,6 +28,7 @@ def case():
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 def test_velocity_forces(case):
     """(12), and the recursion (6)-(9) as a whole, against inverse dynamics."""
     model, q, v, a, m = case
@@ -42,6 +43,7 @@ def test_velocity_forces(case):
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 def test_the_tip(case):
     """(14), and a wrench on the tip in (8)."""
     model, q, v, _, m = case

@@ -329,6 +329,7 @@ def test_the_symplectic_form_is_kept_with_constraints(name):
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 def test_noethers_momentum_is_constant():
     """About gravity of a heavy top, and of the pendulum, over 2000 steps."""
     problem = heavy_top()

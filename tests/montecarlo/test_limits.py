@@ -21,6 +21,7 @@ def study(outputs, **limits):
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 def test_the_worst_samples():
     """Entry by entry against NumPy on the stored columns; of the history all times count."""
     outputs = {"end": mc.outputs.final_q, "peak_speed": mc.outputs.peak_speed, "drive": mc.outputs.peak_torque}

@@ -228,6 +228,7 @@ def height_along(small):
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 @pytest.mark.parametrize("where", ["random", "neutral"])
 def test_tangent_hessian(small, hessian, height_along, where):
     """In exponential coordinates: symmetric, and along each direction the second difference."""

@@ -131,6 +131,7 @@ def test_error_is_proportional_to_the_tolerance():
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 @pytest.mark.float32
 @pytest.mark.parametrize("dtype", [np.float32])
 def test_falling_weight_meets_the_first_of_four_events(dtype):

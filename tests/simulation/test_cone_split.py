@@ -129,6 +129,7 @@ def test_far_from_the_faces_it_is_the_least_norm_split(shared):
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 def test_what_cannot_be_met_is_told():
     """In the law: little is missing where the feet can give the wrench, and what they cannot give is named."""
     model = biped(ground=False)

@@ -23,6 +23,7 @@ G = 9.81
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 def test_touch_and_leave_are_where_free_fall_says():
     """The time of the fall, and after the bounce the speed of the apex."""
     row = next(row for row in ORACLE["drop"]["rows"] if row["e"] == 1.5 and row["h"] == 0.4)

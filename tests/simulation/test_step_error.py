@@ -306,6 +306,7 @@ def test_a_mistaken_order_is_seen():
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 def test_solutions_on_any_manifold():
     """A turn whose axis moves, a vector with a damper, backwards in time, and inputs of each step."""
     action, R = lgsim.actions.RightTranslation(lgsim.SO3), jnp.eye(3)

@@ -61,6 +61,12 @@ def test_equations_are_those_that_sympy_makes_of_the_lagrangian(name, machine, q
     assert same(made.F, expected["G"])
 
 
+def test_kinetic_energy_is_the_form_of_the_matrix():
+    found = symbolic.kinetic_energy(machines.cart_pole(), q=["x", "theta"], p=["v1", "v2"])
+    v = sympy.Matrix(sympy.symbols("v1 v2", real=True))
+    assert sympy.simplify(found - (v.T * parsed(LAGRANGE["cart_pole"]["M"]) * v)[0] / 2) == 0
+
+
 def test_formulas_print_as_in_a_book():
     found = symbolic.lagrange(machines.double_pendulum())
     m1, m2, c1, c2, length, g, q1, q2 = sympy.symbols("m1 m2 c1 c2 l g q1 q2", real=True)
@@ -128,6 +134,7 @@ def test_arm_of_six_joints_at_the_points_of_the_reference():
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 def test_arm_with_a_ball_for_its_wrist():
     """The quaternion of Rx(t3) Rz(t2) Ry(t1); the two joints of the shoulder are no simple joint, and are left out."""
     arm = kwatny_blankenship.six_joint_arm_with_ball()

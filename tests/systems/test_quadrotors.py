@@ -24,7 +24,7 @@ from lgsim.systems.quadrotor_control import (
     track_by_forces,
     tracking_gains,
 )
-from lgsim.systems.quadrotors import state_rates
+from lgsim.systems.quadrotors import linear_momentum, state_rates
 from tests.systems.checks import check_gradients, floats, solve
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "quadrotors.json").read_text())
@@ -87,6 +87,16 @@ def test_energy_at_the_start():
     problem = two_quadrotors(**start())
     energy = problem.invariants["energy"](problem.initial, problem.args)
     np.testing.assert_allclose(energy, DATA["cases"]["none"]["energy_0"], rtol=1e-15)
+
+
+def test_momentum_of_a_formation_that_does_not_turn():
+    """That of all masses at the load's velocity."""
+    problem = resting(velocity=np.array([0.3, -0.2, 0.5]))
+    vehicles = problem.args[0]
+    mass = float(vehicles.load_mass + np.sum(vehicles.masses))
+    np.testing.assert_allclose(
+        linear_momentum(problem.initial, vehicles), mass * np.array([0.3, -0.2, 0.5]), rtol=1e-14
+    )
 
 
 def test_thrusts_push_along_the_third_axes():
@@ -166,6 +176,7 @@ def test_the_load_follows_the_parabola(tracked):
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 def test_attitudes_follow_their_own_law(tracked):
     """R_e = R_d^T R obeys J e_O' = -k_R e_R - k_O e_O, R_e' = R_e hat(e_O), whatever the load does: with scipy."""
     problem, solution = tracked
@@ -204,6 +215,7 @@ def test_gradients(name):
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 @pytest.mark.parametrize("control", [track_by_forces, pytest.param(track, marks=pytest.mark.exhaustive)])
 def test_gradients_of_controlled_flight(control):
     """By gains, path and formation as well."""

@@ -153,6 +153,7 @@ def test_what_no_motion_shows_and_a_prior_decides(problem):
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 def test_motion_is_saved_for_replay(found, tmp_path):
     replay = found.trajectory(rate=100.0, periods=1.5)
     assert len(replay) == 601 and replay.time[-1] == 6.0
