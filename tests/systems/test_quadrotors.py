@@ -63,6 +63,7 @@ def run(problem, time, steps, method=lgsim.MK4):
 
 
 @pytest.mark.slow
+@pytest.mark.typed
 @pytest.mark.parametrize("name", DATA["cases"])
 def test_states_reach_the_reference(name):
     state = solve(two_quadrotors(**start(), **MADE[name]), DATA["t"], 200)

@@ -208,7 +208,7 @@ def _places(tree: Topology, part: slice) -> np.ndarray:
 
 def _chosen(slopes: Array, places: np.ndarray) -> Array:
     """Entries of the slopes at places of ``_places``, zero at place 0."""
-    flat = slopes.reshape(-1, *slopes.shape[2:])
+    flat = slopes.reshape(slopes.shape[0] * slopes.shape[1], *slopes.shape[2:])
     return jnp.concatenate([jnp.zeros_like(flat[:1]), flat])[places]
 
 
