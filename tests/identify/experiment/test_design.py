@@ -84,8 +84,9 @@ def random_motions(problem):
 
 def test_a_clearance_is_a_limit_of_the_distance(problem, random_motions):
     """At the whole of each limit its row is the lack of distance, in units of 0.1 m."""
-    row = problem.constraint_rows(random_motions[0], jnp.asarray(1.0))["clearance"]
-    q, _, _ = problem.series.motion(random_motions[0], problem.times())
+    coefficients = jnp.asarray(random_motions[0])
+    row = problem.constraint_rows(coefficients, jnp.asarray(1.0))["clearance"]
+    q, _, _ = problem.series.motion(coefficients, problem.times())
     apart = lgsim.dynamics.frame_distance(problem.parameters.plant.model, q, [WALL])
     np.testing.assert_allclose(row, (0.02 - apart) / 0.1, atol=1e-12)
 
