@@ -117,7 +117,8 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(tryfirst=True)  # before pytest's own, which looks at -m
 def pytest_collection_modifyitems(config, items):
-    _leave_repeats(items)
+    whole = not config.getoption("--float32") and not any("::" in argument for argument in config.args)
+    _leave_repeats(items, whole)
     marks = ("slow", "exhaustive")
     config.stash[LEFT] = {mark: sum(item.get_closest_marker(mark) is not None for item in items) for mark in marks}
     if config.getoption("--float32"):
@@ -138,18 +139,29 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason="JAX finds no accelerator"))
 
 
-def _leave_repeats(items):
-    """Mark as slow the cases of a claim that make test need not see: see the mark ``repeats``."""
-    seen = set()
+def _leave_repeats(items, all_cases):
+    """Mark as slow the cases of a claim that make test need not see: see the mark ``repeats``.
+
+    Where all cases were collected, a name that is that of none is refused: its claim would leave make test unseen.
+    """
+    seen, missed = set(), set()
     for item in items:
         mark = item.get_closest_marker("repeats")
         if mark is None or item.get_closest_marker("slow") is not None:
             continue
         function = item.nodeid.partition("[")[0]
-        kept = any(fnmatchcase(item.callspec.id, id) for id in mark.args) if mark.args else function not in seen
-        seen.add(function)
-        if not kept:
+        named = [id for id in mark.args if fnmatchcase(item.callspec.id, id)]
+        if function not in seen:
+            missed |= {(function, id) for id in mark.args}
+        missed -= {(function, id) for id in named}
+        if not (named or (not mark.args and function not in seen)):
             item.add_marker(pytest.mark.slow)
+        seen.add(function)
+    if missed and all_cases:
+        lines = "\n".join(
+            f"{function}: the mark 'repeats' names '{id}', which is no case" for function, id in sorted(missed)
+        )
+        raise pytest.UsageError(lines)
 
 
 def _together(item):

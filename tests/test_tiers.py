@@ -34,8 +34,15 @@ def items(function, ids, mark):
 )
 def test_cases_that_repeat_a_claim_are_slow(mark, kept):
     every = items("test_x", ["a-1", "a-2", "b-1", "c"], mark)
-    conftest._leave_repeats(every)
+    conftest._leave_repeats(every, all_cases=True)
     assert [item.callspec.id for item in every if "slow" not in item.marks] == kept
+
+
+def test_a_case_that_is_kept_exists():
+    every = items("test_x", ["a-1", "a-2"], pytest.mark.repeats("a-1", "b-*"))
+    with pytest.raises(pytest.UsageError, match="test_x: the mark 'repeats' names 'b-\\*', which is no case"):
+        conftest._leave_repeats(every, all_cases=True)
+    conftest._leave_repeats(items("test_x", ["a-1"], pytest.mark.repeats("b")), all_cases=False)
 
 
 SAMPLE = """\

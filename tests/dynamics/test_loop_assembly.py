@@ -420,7 +420,6 @@ def arm_angles(arm, p):
 
 
 @pytest.mark.slow
-@pytest.mark.repeats("p1")
 @pytest.mark.parametrize("p", [(0.0, 0.0, 0.0), (0.05, -0.03, 0.04)])
 def test_the_arms_of_a_delta_robot_are_those_of_the_closed_form(p):
     model = delta()

@@ -90,7 +90,6 @@ def test_geoms_are_as_far_as_mujoco_says_and_meet_whom_they_meet_there():
 
 
 @pytest.mark.slow
-@pytest.mark.repeats("binary.stl")
 @pytest.mark.parametrize("name", ["mesh.obj", "text.stl", "binary.stl"])
 def test_meshes_become_hulls_or_capsules_that_hold_them(tmp_path, name):
     write_mesh(tmp_path / name)

@@ -408,7 +408,6 @@ def blocks(section):
 
 
 @pytest.mark.slow
-@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("section", "package", "tolerance"),
     [("Pinocchio", "pinocchio", 1e-10), ("MuJoCo and MJX", "mujoco", 1e-9), ("diffrax", "diffrax", 1e-8)],

@@ -158,7 +158,6 @@ def test_identities(name, dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.repeats
 @SIMPLE
 def test_at_rest(name):
     """sigma = 0 and tiny steps: first and second derivatives of move and dexpinv are finite, both modes."""

@@ -233,7 +233,6 @@ def test_actions_differentiate_like_the_matrices(module):
 
 
 @pytest.mark.slow
-@pytest.mark.repeats
 @pytest.mark.float32
 def test_exp_derivative_zero_rotation_unit_translation(dtype):
     """The translation of exp(v, w) is v + w x v/2 + ... : its derivative in w at w = 0 is -hat(v)/2, not -hat(v).

@@ -214,7 +214,6 @@ LEAVES = ("placements", "screws", "inertias", "mimic", "frames", "gravity")
 
 
 @pytest.mark.slow
-@pytest.mark.repeats
 @pytest.mark.parametrize("case", ["mimics", "groups and screws"])
 def test_gradients_pass_through_lock(case):
     """By every number of the machine and by q, against differences."""

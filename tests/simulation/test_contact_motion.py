@@ -138,7 +138,6 @@ def test_creep_on_a_slope(row):
 
 
 @pytest.mark.slow
-@pytest.mark.repeats("0.6")
 @pytest.mark.parametrize("friction", [0.2, 0.6])
 def test_a_ball_that_slides_ends_rolling_at_five_sevenths(friction):
     row = ORACLE["rolling"]["rows"][0]

@@ -183,7 +183,6 @@ def test_bad_starts_are_named():
 
 
 @pytest.mark.slow
-@pytest.mark.repeats
 @pytest.mark.float32
 @BOTH
 def test_problems_follow_the_dtype(make):

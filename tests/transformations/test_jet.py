@@ -17,7 +17,6 @@ FUNCTIONS = {
 
 
 @pytest.mark.slow
-@pytest.mark.repeats("poses")
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_terms_are_derivatives_along_a_polynomial(f):
     model = trees.build(["revolute", "prismatic"], [-1, 0], seed=3)
