@@ -95,7 +95,8 @@ $(LOCKED): requirements.lock
 	    { echo "lgsim needs Python 3.11 or later; name one with: make PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV) || { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	    $(PYTHON) -m pip --python $(RUN) install pip; }
-	$(RUN) -m pip install --quiet -r requirements.lock
+	$(RUN) -m pip install --quiet --no-compile -r requirements.lock
+	@$(RUN) -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib || true  # pip compiles on one core
 	@touch $@
 
 $(READY): $(LOCKED) pyproject.toml
