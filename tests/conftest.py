@@ -8,6 +8,7 @@ are marked `float32`.
 
 import gc
 import os
+import threading
 import zlib
 from fnmatch import fnmatchcase
 from importlib.metadata import version
@@ -52,6 +53,7 @@ def pytest_configure(config):
     jax.config.update("jax_enable_x64", not config.getoption("--float32"))
     jax.config.update("jax_numpy_rank_promotion", "raise")
     jax.config.update("jax_numpy_dtype_promotion", "strict")
+    _keep_context()
     if tuple(map(int, version("jaxlib").split(".")[:3])) < (0, 8, 0):
         jax.config.update("jax_enable_compilation_cache", False)  # as lgsim.cli.files says
     elif not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
@@ -64,6 +66,20 @@ def pytest_configure(config):
     # the same examples in every run; no deadline, because the first example compiles
     hypothesis.settings.register_profile("lgsim", derandomize=True, deadline=None, database=None)
     hypothesis.settings.load_profile("lgsim")
+
+
+def _keep_context():
+    """One context of MLIR a thread: JAX makes one for each program, which takes a tenth of the time of all tests."""
+    mlir = jax._src.interpreters.mlir
+    if make := getattr(mlir, "make_ir_context", None):
+        kept = threading.local()
+
+        def context():
+            if not hasattr(kept, "context"):
+                kept.context = make()
+            return kept.context
+
+        mlir.make_ir_context = context
 
 
 def pytest_collection_finish():

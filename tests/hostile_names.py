@@ -12,7 +12,7 @@ HOSTILE = (
     # lines
     "a\nplanted", "a\r\nplanted()", "a\rplanted", "a\n\nplanted:\n", "a\u2028planted", "a\u2029planted", "a\x85planted",
     "a\x0b\x0cplanted",
-    # strings and comments of Python and Julia, templates, shells
+    # strings and comments of Python, templates, shells
     'a"""\nplanted()\n"""', "a'''\nplanted()\n'''", 'a"; planted(); "', "a'; planted(); '", "${planted}", "#{planted}",
     "$(planted())", "=# planted() #=", "`planted`", "%s%n{planted}", "a\\u000aplanted",
     # pages

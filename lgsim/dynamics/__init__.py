@@ -20,7 +20,6 @@ from lgsim.dynamics.forward_dynamics import (
     forward_dynamics,
     forward_dynamics_derivatives,
 )
-from lgsim.dynamics.frame_distance import Capsule, frame_distance, sphere
 from lgsim.dynamics.global_operators import tip_operator, velocity_operators
 from lgsim.dynamics.inverse_dynamics import (
     InverseDynamicsDerivatives,
@@ -58,7 +57,6 @@ __all__ = [
     "CLOSE_RESULTS",
     "ROTATION_MAPS",
     "ActuatedForces",
-    "Capsule",
     "ClosestPoints",
     "Closure",
     "ContactAdvice",
@@ -92,7 +90,6 @@ __all__ = [
     "forward_dynamics_derivatives",
     "forward_kinematics",
     "frame_accelerations",
-    "frame_distance",
     "frame_jacobian",
     "frame_jacobian_rate",
     "frame_twists",
@@ -115,7 +112,6 @@ __all__ = [
     "poincare_equations",
     "potential_energy",
     "solve_mass_matrix",
-    "sphere",
     "spring_energy",
     "square_factors",
     "suggest_contact",

@@ -26,9 +26,7 @@ five ``Outcome``s, ``Fit.intervals`` are honest at bounds.
 
 - From joint forces, ``TorqueSamples``: ``TorqueFit``, and ``LinearFit`` of base parameters;
 - from anything that sensors give, ``SensorRecords`` of a ``Channel`` for each ``Sensor`` (``PositionSensor``,
-  ``VelocitySensor``, ``FramePoseSensor``, ``ImuSensor``): ``SimulationFit``, by ``StructuredGaussNewton`` or
-  ``OptimistixLeastSquares``;
-- for large data: ``StochasticFit``;
+  ``VelocitySensor``, ``FramePoseSensor``, ``ImuSensor``): ``SimulationFit``;
 - with a ``Loss``: ``SquaredLoss``, or ``Huber`` and ``Cauchy`` for outliers; ``RESULTS`` says how the iterations ended;
 - ``identifiability`` and ``whiteness`` judge what was found.
 
@@ -56,14 +54,11 @@ from lgsim.identify.estimators import (
     ImuSensor,
     LinearFit,
     Loss,
-    OptimistixLeastSquares,
     PositionSensor,
     Sensor,
     SensorRecords,
     SimulationFit,
     SquaredLoss,
-    StochasticFit,
-    StructuredGaussNewton,
     TorqueFit,
     TorqueSamples,
     VelocitySensor,
@@ -189,7 +184,6 @@ __all__ = [
     "Masses",
     "NoiseModel",
     "OptimalExcitation",
-    "OptimistixLeastSquares",
     "Outcome",
     "Parameters",
     "PhysicalPrior",
@@ -215,10 +209,8 @@ __all__ = [
     "Spline",
     "SquaredLoss",
     "StandardParameters",
-    "StochasticFit",
     "Stribeck",
     "StribeckSpeed",
-    "StructuredGaussNewton",
     "TorqueFit",
     "TorqueOffset",
     "TorqueSamples",

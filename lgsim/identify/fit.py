@@ -37,7 +37,6 @@ from lgsim.identify.verdict import bounds_met, fit_verdict, outer_estimate
 from lgsim.multibody.model import Model
 from lgsim.simulation.simulate import method_name
 from lgsim.support.checkpoint import Checkpoint
-from lgsim.support.checkpoint_format_1 import fingerprint_1
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import write_whole
 from lgsim.support.fingerprint import fingerprint
@@ -314,9 +313,7 @@ def _run_in_chunks(
         )
     given, kept = (parameters, samples, estimator), None
     if path is not None:
-        kept = Checkpoint(
-            path, fingerprint(*given), owner="problem, record or estimator", marks_1=lambda: [fingerprint_1(*given)]
-        )
+        kept = Checkpoint(path, fingerprint(*given), owner="problem, record or estimator")
     rounds = _prepared(estimator, parameters, samples)
     rows: list[Iteration] = []
 

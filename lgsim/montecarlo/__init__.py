@@ -10,7 +10,7 @@ into a store that survives any interruption, and gives ``Results``.
   gives ``Sample`` i from the seed and i alone.
 - What happens: a ``Rollout`` of a machine gives each ``SampledMotion``, or any function of the sample's values.
 - What is kept: functions of the motion, such as those of ``outputs``, ``FinalPose``, ``FinalPosition``,
-  ``FinalAttitude``, ``FinalDistance``, ``LargestDistance``, ``MinimumClearance``, ``Subsampled``; failures such as
+  ``FinalAttitude``, ``FinalDistance``, ``LargestDistance``, ``LeastClearance``, ``Subsampled``; failures such as
   ``OutOfBounds``; until all samples are there, or a mean is known well enough: ``StopAtConfidence``.
 - Running: ``run`` in this process; ``ray_cluster`` on a Ray cluster; ``multihost`` on several hosts by
   ``jax.distributed``. Another scheduler takes ``Engine(study).chunk(start, stop)`` as its task, pure and repeatable
@@ -47,7 +47,6 @@ from lgsim.montecarlo.outputs import (
     FinalPosition,
     LargestDistance,
     LeastClearance,
-    MinimumClearance,
     OutOfBounds,
     Subsampled,
 )
@@ -83,7 +82,6 @@ __all__ = [
     "LinearCovariance",
     "LogNormal",
     "MassDispersion",
-    "MinimumClearance",
     "Moments",
     "Normal",
     "OrnsteinUhlenbeck",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,7 +12,6 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Shaped
 
 from lgsim.dynamics.distances.distance import distance
-from lgsim.dynamics.frame_distance import Capsule, frame_distance
 from lgsim.dynamics.kinematics import forward_kinematics, frame_index
 from lgsim.lie import conversions
 from lgsim.lie.group import norm
@@ -38,20 +37,6 @@ def peak_torque(motion: SampledMotion) -> Float[Array, " nv"]:
 def peak_speed(motion: SampledMotion) -> Float[Array, " nv"]:
     """The largest ``|v|`` of each degree of freedom at the saved states, rad/s or m/s."""
     return jnp.max(jnp.abs(motion.v), axis=0)
-
-
-class MinimumClearance(eqx.Module):
-    """The smallest distance of each pair of capsules at the saved states, m; see ``frame_distance``.
-
-    Attributes:
-        pairs: Pairs of ``lgsim.dynamics.Capsule``.
-    """
-
-    pairs: Sequence[tuple[Capsule, Capsule]]
-
-    def __call__(self, motion: SampledMotion) -> Float[Array, " pairs"]:
-        """The smallest distances, m."""
-        return jnp.min(frame_distance(motion.model, motion.q, self.pairs), axis=0)
 
 
 class LeastClearance(eqx.Module):

@@ -20,7 +20,6 @@ from lgsim.optimize.implicit_derivative import solution
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start
 from lgsim.support.checkpoint import Checkpoint
-from lgsim.support.checkpoint_format_1 import VERSIONS, fingerprint_1
 from lgsim.support.chunks import paced, run_in_chunks
 from lgsim.support.fingerprint import fingerprint
 from lgsim.xla import compiled, opened, strongly_typed
@@ -123,12 +122,7 @@ def _run_in_chunks(
         raise TypeError("progress, checkpoint: expected a problem of numbers; inside of jit and vmap leave both out")
     given, kept = (problem, us, ys, solver), None
     if path is not None:
-        kept = Checkpoint(
-            path,
-            fingerprint(*given),
-            owner="problem, guess or solver",
-            marks_1=lambda: [fingerprint_1(*given, version) for version in VERSIONS],
-        )
+        kept = Checkpoint(path, fingerprint(*given), owner="problem, guess or solver")
     state, interrupted = run_in_chunks(
         _begin(problem, us, ys, solver),
         paced(lambda state, iterations: _advance(problem, state, solver, jnp.array(iterations))),

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.dynamics import Capsule
 from lgsim.montecarlo import SampledMotion, outputs
 from lgsim.multibody import Model
 from lgsim.scenarios.tasks import named_solids
@@ -42,7 +41,7 @@ def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
     Raises:
         ScenarioError: with file, line and key.
     """
-    table.only("keep", "attitudes", "positions", HISTORY, "distance", "clearance", "least_clearance")
+    table.only("keep", "attitudes", "positions", HISTORY, "distance", "least_clearance")
     found: dict[str, Output] = {}
     for i, name in enumerate(table.of("keep", list, ["final_q", "final_v"])):
         if name not in STATES:
@@ -57,7 +56,7 @@ def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
         if count > saved:
             raise table.fault(HISTORY, f"expected at most {saved}, the states that are kept, got {count}")
         found[HISTORY] = outputs.Subsampled(count)
-    for key, make in (("distance", _distance), ("clearance", _clearance), ("least_clearance", _least_clearance)):
+    for key, make in (("distance", _distance), ("least_clearance", _least_clearance)):
         for each in table.tables(key):
             name = each.text("name")
             if not name or name in found:
@@ -113,21 +112,6 @@ def _distance(table: Table, model: Model) -> Output:
     frame = _frame(table, model, table.text("frame"), "frame")
     point = jnp.asarray(table.vector("point", 3), model.dtype)
     return DISTANCES[table.choice("when", tuple(DISTANCES), "end")](frame, point)
-
-
-def _clearance(table: Table, model: Model) -> Output:
-    """The smallest distance of two capsules, m."""
-    table.only("name", "first", "second")
-    pair = []
-    for key in ("first", "second"):
-        table.need(key)
-        part = table.table(key).only("frame", "start", "end", "radius")
-        frame = _frame(part, model, part.text("frame"), "frame") if "frame" in part else None
-        start = np.zeros(3) if (given := part.vector("start", 3)) is None else given
-        end = start if (given := part.vector("end", 3)) is None else given
-        radius = part.number("radius", 0.0, least=0.0)
-        pair.append(Capsule(frame, *(jnp.asarray(x, model.dtype) for x in (start, end, radius))))
-    return outputs.MinimumClearance([(pair[0], pair[1])])
 
 
 def _least_clearance(table: Table, model: Model) -> Output:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import tempfile
 import time
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +20,7 @@ from lgsim.support.reading.npz import open_npz
 
 State = TypeVar("State")
 
-FORMAT, FORMAT_1 = "lgsim checkpoint 2", "lgsim solver 1"
+FORMAT = "lgsim checkpoint 1"
 EVERY = 5.0
 """Seconds between two writes."""
 
@@ -37,24 +36,15 @@ class Checkpoint:
         path: The file; it need not exist, but its folder does.
         mark: The ``fingerprint`` of all that a state belongs to.
         owner: What that is, for messages: "problem, guess or solver".
-        marks_1: The marks that the same work has in files of the first format, called where such a file is read.
         every: Time between two writes while the work goes on, s.
 
     Raises:
         CheckpointError: the path is a folder, or no file can be written beside it.
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        mark: str,
-        *,
-        owner: str = "problem",
-        marks_1: Callable[[], Iterable[str]] = tuple,
-        every: float = EVERY,
-    ) -> None:
+    def __init__(self, path: str | Path, mark: str, *, owner: str = "problem", every: float = EVERY) -> None:
         self.path = Path(path)
-        self._mark, self._owner, self._marks_1, self._every = mark, owner, marks_1, every
+        self._mark, self._owner, self._every = mark, owner, every
         self._written = time.perf_counter()
         if self.path.exists() and not self.path.is_file():
             kind = "a folder" if self.path.is_dir() else "a pipe or a device"
@@ -128,14 +118,14 @@ class Checkpoint:
 
     def _check(self, kind: str, mark: str, version: str = "") -> None:
         """Raise where a file with this heading keeps no state of this work."""
-        if kind not in (FORMAT, FORMAT_1):
+        if kind != FORMAT:
             raise KeyError(kind)
-        if kind == FORMAT and version != own_version():
+        if version != own_version():
             raise CheckpointError(
                 f"{self.path}: this checkpoint is of another version of lgsim ({version}, not {own_version()}); take "
                 "another name, or remove the file to start anew"
             )
-        if mark != self._mark if kind == FORMAT else mark not in set(self._marks_1()):
+        if mark != self._mark:
             raise CheckpointError(
                 f"{self.path}: this checkpoint is of another {self._owner} (fingerprint {mark}, expected "
                 f"{self._mark}); take another name, or remove the file to start anew"

@@ -44,7 +44,7 @@ def test_c_compiles_and_computes(files, tmp_path):
     assert "2 degrees of freedom" in result.stderr and "cc -std=c99" in (out / "README.txt").read_text()
 
 
-@pytest.mark.parametrize(("language", "end"), (("julia", ".jl"), ("numpy", ".py"), ("casadi", ".casadi")))
+@pytest.mark.parametrize(("language", "end"), (("numpy", ".py"), ("casadi", ".casadi")))
 def test_other_languages(files, tmp_path, language, end):
     if language == "casadi":
         pytest.importorskip("casadi")

@@ -131,7 +131,7 @@ def test_the_help_of_a_simulation_has_the_numbers_of_the_code():
     ("words", "names"),
     [
         (("simulate", "--method", "nix"), ("LieEuler", "variational4")),
-        (("generate", "--language", "nix"), ("julia", "casadi")),
+        (("generate", "--language", "nix"), ("numpy", "casadi")),
         (("montecarlo", "--example", "nix"), ("hover", "arm")),
     ],
     ids=" ".join,

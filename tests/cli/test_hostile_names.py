@@ -132,7 +132,7 @@ def test_info_of_loops(machine, folder):
     refused("info", machine, "--loops", path)
 
 
-@pytest.mark.parametrize("language", ("c", "julia", "numpy", "casadi"))
+@pytest.mark.parametrize("language", ("c", "numpy", "casadi"))
 def test_generate(machine, folder, language):
     if language == "casadi":
         pytest.importorskip("casadi")

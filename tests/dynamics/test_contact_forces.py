@@ -8,7 +8,7 @@ import pytest
 
 import lgsim
 from lgsim.dynamics.contacts.contact_forces import contact_energy, contact_forces, contact_points
-from lgsim.dynamics.frame_distance import Capsule, frame_distance
+from lgsim.dynamics.distances.distance import distance
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.kinematics import forward_kinematics, frame_twists
 from lgsim.multibody import ModelBuilder, ModelError, contacts, joints, tangent_grad
@@ -194,20 +194,20 @@ def test_a_contact_never_pulls():
 
 
 @pytest.mark.slow
-def test_capsules_are_as_far_as_frame_distance_says():
+def test_capsules_are_as_deep_as_their_distance_says():
     """Another implementation of segments; pairs cross, lie end to end, and are parallel."""
     rng = np.random.default_rng(2)
     model = pair(contacts.Capsule, contacts.RoundSurface)
     own = model.contact_numbers("touch")
     depth = jax.jit(lambda q: contact_points(model, q).depth)
-    segments = []
-    for frame, prefix in (("hand frame", ""), ("ball frame", "surface_")):
-        half = 0.5 * own[prefix + "length"]
-        end = jnp.array([0, 0, 1.0]) * half
-        segments.append(Capsule(frame, -end, end, own[prefix + "radius"]))
+    solids = [("first", "hand frame", ""), ("second", "ball frame", "surface_")]
+    solids = model.add_solids(
+        [(name, frame, lgsim.geometry.Capsule(own[prefix + "radius"], own[prefix + "length"]), None)
+         for name, frame, prefix in solids]
+    )  # fmt: skip
     for seed in range(20):
         q = model.random(jax.random.key(seed)).at[:3].multiply(0.1).at[7:10].multiply(0.1)
-        np.testing.assert_allclose(depth(q)[0], -frame_distance(model, q, [tuple(segments)])[0], atol=1e-12)
+        np.testing.assert_allclose(depth(q)[0], -distance(solids, q, "first", "second"), atol=1e-12)
     side = ModelBuilder().add_body("rod", "world", joints.Free(), mass=1.0, inertia=np.eye(3))
     side.add_contact("c", "rod", contacts.capsule(0.1, 0.4), contacts.round_surface(0.2, 0.6), stiffness=1.0)
     parallel = side.build()

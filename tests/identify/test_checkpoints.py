@@ -16,7 +16,6 @@ from lgsim.identify import (  # fmt: skip
     JointParameter,
     LinearFit,
     Masses,
-    OptimistixLeastSquares,
     Parameters,
     Plant,
     PositionSensor,
@@ -155,15 +154,12 @@ def test_other_parameters_records_and_estimators_do_not_go_on(torque_case, tmp_p
             fit(*other, checkpoint=path)
 
 
-def test_refused(torque_case, simulation_case):
+def test_refused(torque_case):
     unknown = Parameters(arms.planar(), StandardParameters())
     base = base_parameters(unknown)
     assert isinstance(base, BaseParameters)
     with pytest.raises(TypeError, match="estimator: LinearFit runs in one piece; without progress and checkpoint it"):
         fit(unknown, torque_case[1], LinearFit(base), progress=print)
-    whole = SimulationFit(minimizer=OptimistixLeastSquares(), window_steps=20)
-    with pytest.raises(TypeError, match="minimizer: OptimistixLeastSquares runs in one piece; without"):
-        fit(Parameters(pendulum(), Masses()), simulation_case[1], whole, progress=print)
     with pytest.raises(TypeError, match="samples: expected"):
         fit(unknown, 3, progress=print)
     with pytest.raises(CheckpointError, match="there is no such folder"):

@@ -203,14 +203,15 @@ def test_truth_values_and_whole_numbers():
 def test_attitudes_and_distances():
     """A quaternion whose sign jumps is no error; poses, peaks and least distances are numbers as all others."""
     model = studies.ball()
-    model = model.replace(gravity=jnp.zeros(3))
-    capsules = (lgsim.dynamics.Capsule("ball", jnp.array([0.0, 0.0, 0.3]), jnp.array([0.0, 0.0, 0.3]), 0.01),
-                lgsim.dynamics.Capsule(None, jnp.array([0.3, 0.0, 0.1]), jnp.array([0.3, 0.0, 0.1]), 0.01))  # fmt: skip
+    model = model.replace(gravity=jnp.zeros(3)).add_solids(
+        [(name, frame, lgsim.geometry.Sphere(0.01), lgsim.SE3.exp(jnp.array([*place, 0, 0, 0.0])))
+         for name, frame, place in (("knob", "ball", [0, 0, 0.3]), ("post", "world", [0.3, 0, 0.1]))]
+    )  # fmt: skip
     rollout = mc.Rollout(model, v0=[0.2, 0.1, math.pi / 0.24], dt=0.01, steps=STEPS, save_every=4)
     study = mc.Study(
         {"v0": mc.Normal(rollout.v0, 0.05)}, rollout,
         {"attitude": mc.FinalAttitude("ball"), "pose": mc.FinalPose("ball"), "speed": mc.outputs.peak_speed,
-         "clearance": mc.MinimumClearance([capsules])}, samples=100, tile=16,
+         "clearance": mc.LeastClearance((("knob",), ("post",)))}, samples=100, tile=16,
     )  # fmt: skip
     results = mc.run(study)
     w = results.column("attitude")[:, 0]

@@ -1,7 +1,4 @@
-"""C, NumPy and Julia: every operation of a program's tables against numpy, on one state and in batches."""
-
-import operator
-import re
+"""C and NumPy: every operation of a program's tables against numpy, on one state and in batches."""
 
 import jax
 import numpy as np
@@ -11,7 +8,7 @@ from lgsim.programs import read
 from lgsim.programs.operations import OPS
 from lgsim.programs.program import Builder, fold
 from lgsim.programs.read import SINE_AND_COSINE
-from lgsim.programs.targets import C, Described, Interface, Julia, NumPy, c, julia, numpy
+from lgsim.programs.targets import C, Described, Interface, NumPy, c, numpy
 from lgsim.symbolic import shared_library
 
 BINARY = ("add", "sub", "mul", "div", "rem", "max", "min", "eq", "ne", "lt", "le", "gt", "ge", "atan2", "pow")
@@ -73,7 +70,6 @@ def test_every_operation_has_a_text():
     """But bits, which only the target LLVM has, and what C leaves open."""
     assert set(OPS) - set(c.OPERATORS) == {"bitcast", "shift_right_logical"}
     assert set(OPS) - set(numpy.OPERATORS) == {"bitcast", "shift_right_logical"}
-    assert set(OPS) - set(julia.OPERATORS) == {"bitcast"}
 
 
 def run_numpy(interface, *args):
@@ -91,64 +87,15 @@ def test_operation_in_numpy(op):
     np.testing.assert_array_equal(run_numpy(interface, *batch), np.broadcast_to(want, (3, 4)))
 
 
-class OneBased:
-    """An array as Julia indexes it."""
-
-    def __init__(self, array):
-        self.array = np.array(array)
-
-    def __getitem__(self, place):
-        return self.array[tuple(np.subtract(place, 1)) if isinstance(place, tuple) else place - 1]
-
-    def __setitem__(self, place, value):
-        self.array[tuple(np.subtract(place, 1)) if isinstance(place, tuple) else place - 1] = value
-
-
-JULIA = {
-    "ifelse": lambda condition, x, y: x if condition else y, "xor": operator.xor, "rem": np.fmod, "round": np.rint,
-    "sign": np.sign, "signbit": np.signbit, "max": np.maximum, "min": np.minimum, "abs": np.abs,
-    "trunc": lambda kind, x: kind(x), "Int64": np.int64, "Bool": bool, "asin": np.arcsin, "acos": np.arccos,
-    "atan": lambda *x: np.arctan2(*x) if len(x) == 2 else np.arctan(*x), "asinh": np.arcsinh, "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    **{f: getattr(np, f) for f in (
-        "sqrt", "floor", "ceil", "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1", "log", "log1p",
-        "cbrt",
-    )},
-}  # fmt: skip
-"""Functions of Julia in numpy: an interpreter of the few words that the text has, by the manual of Julia."""
-
-
-def run_julia(interface, *args):
-    """What the text for Julia computes, read by its own rules."""
-    text = Julia()(interface).source
-    head, *lines = [line for line in text.splitlines() if not line.startswith("#")]
-    names = re.fullmatch(rf"function {interface.name}!\((.*)\)", head)[1].split(", ")
-    out = [OneBased(np.zeros(port.shape, port.kind)) for port in interface.program.outputs]
-    space = {**JULIA, **dict(zip(names, [*out, *map(OneBased, args)], strict=True))}
-    for line in lines:
-        if line.strip() in ("return nothing", "end"):
-            continue
-        line = re.sub(r"!(?!=)", "not ", line.strip()).replace("^", "**")
-        exec(line, {}, space) if re.match(r"t\d+ =", line) else exec(line, space)
-    return out[0].array
-
-
-@pytest.mark.parametrize("op", OPERATIONS)
-def test_operation_in_julia(op):
-    interface, args, want = single_operation(op)
-    np.testing.assert_allclose(run_julia(interface, *args), want, rtol=1e-15)
-
-
 WRONG = {"add": "{0} - {1}", "sub": "{0} + {1}", "mul": "-({0} * {1})", "neg": "+{0}", "div": "{0} * {1}"}
 
 
 @pytest.mark.parametrize("op", WRONG)
 def test_wrong_sign_is_caught(op, tmp_path, monkeypatch):
-    for table in (c.OPERATORS, numpy.OPERATORS, julia.OPERATORS):
+    for table in (c.OPERATORS, numpy.OPERATORS):
         monkeypatch.setitem(table, op, WRONG[op])
     interface, args, want = single_operation(op)
-    for got in (run_numpy(interface, *args), run_julia(interface, *args)):
-        assert np.abs(got - want).max() > 0.1
+    assert np.abs(run_numpy(interface, *args) - want).max() > 0.1
     with pytest.raises(AssertionError, match=op):
         check_c([op], tmp_path, "float64")
 
@@ -164,8 +111,6 @@ def test_arrays_of_many_axes_are_in_row_major_order(tmp_path):
     for value, other, want in zip(got, run_numpy(interface, x, s), f(x, s), strict=True):
         np.testing.assert_array_equal(value, want)
         np.testing.assert_array_equal(other, want)
-    text = Julia()(interface).source
-    assert "function f!(y, z, x, s)" in text and re.search(r"y\[2, 1\] = t\d+", text) and "x[1, 3]" in text
 
 
 @pytest.mark.parametrize("kind", ("float64", "float32"))

@@ -125,19 +125,14 @@ def test_laws_of_control(law, write):
     assert eqx.tree_equal(load_study(write(text)).study.rollout.control, wanted)
 
 
-def test_other_outputs_sequences_and_numbers(write):
-    """A clearance of two capsules, a Sobol sequence, a number of the machine by joint, and one by low and high."""
-    clearance = '{ name = "gap", first = { frame = "tip", radius = 0.1 }, second = { end = [1, 0, 0] } }'
+def test_other_sequences_and_numbers(write):
+    """A Sobol sequence, a number of the machine by joint, and one by low and high."""
     text = changed(
-        ("history = 3", f"clearance = {clearance}"),
         ("tile = 16", 'sequence = "sobol"'),
         ("gravity = { std = [0, 0, 0.2] }", "damping = { low = { elbow = 0.1 }, high = 0.2 }"),
     )  # fmt: skip
     study = load_study(write(text)).study
     assert type(study.sampler.points).__name__ == "SobolPoints"
-    ((first, second),) = study.outputs["gap"].pairs
-    assert (first.frame, float(first.radius), second.frame) == ("tip", 0.1, None)
-    np.testing.assert_array_equal(second.end, [1, 0, 0])
     spread = study.sampler.distributions["model.damping"]
     np.testing.assert_array_equal(spread.low, [0.0, 0.1])
     np.testing.assert_array_equal(spread.high, [0.2, 0.2])

@@ -1,7 +1,6 @@
 """Files of each format, as the first version wrote them: they are read with the numbers that they were given.
 
 `python -m tests.support.test_saved_files FOLDER` writes them with the lgsim of today, for a new version of a format.
-`tests/support/test_format_1.py` has a store, checkpoints and a trajectory of before.
 """
 
 import json

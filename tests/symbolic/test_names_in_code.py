@@ -14,7 +14,7 @@ from lgsim.symbolic import compile, shared_library, targets
 from tests.hostile_names import HOSTILE, JOINED
 
 PLAIN = [f"name{i}" for i in range(len(HOSTILE))]
-TARGETS = {"c": targets.C(), "cuda": Cuda(), "julia": targets.Julia(), "numpy": targets.NumPy()}
+TARGETS = {"c": targets.C(), "cuda": Cuda(), "numpy": targets.NumPy()}
 
 
 def first(model, q):
@@ -79,16 +79,6 @@ def test_a_library_has_no_other_function(made, flags, tmp_path):
     library = shared_library([code for code, _ in made["c"]], tmp_path, flags)
     assert not hasattr(library.library, "planted")
     assert library.first(np.arange(float(len(machine(PLAIN).neutral()))) + 1.5) == 3.0
-
-
-def test_julia_has_comments_and_code_alone(made):
-    """By Julia's rule: ``#`` begins a comment up to the end of the line; no other text differs."""
-    for code, plain in made["julia"]:
-        lines, others = (
-            [line for line in text.split("\n") if not line.startswith("#")] for text in (code.source, plain.source)
-        )
-        assert lines == others
-        assert not any(line.startswith("#=") for line in code.source.split("\n"))
 
 
 def test_python_has_a_docstring_and_code_alone(made):

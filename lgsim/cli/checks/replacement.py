@@ -118,7 +118,7 @@ def _fit(path: Path) -> str | None:
 
 
 def _checkpoint(path: Path) -> str | None:
-    return "" if _npz_header(path).startswith(("lgsim checkpoint ", "lgsim solver ")) else None
+    return "" if _npz_header(path).startswith("lgsim checkpoint ") else None
 
 
 def _joints(header: str, form: str) -> str | None:

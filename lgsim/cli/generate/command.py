@@ -20,7 +20,7 @@ FUNCTIONS = (
     "inverse_dynamics", "forward_dynamics", "mass_matrix", "bias_forces", "gravity_forces", "forward_kinematics",
     "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "step",
 )  # fmt: skip
-LANGUAGES = ("c", "julia", "numpy", "casadi")
+LANGUAGES = ("c", "numpy", "casadi")
 
 
 class NextState(NamedTuple):
@@ -88,7 +88,7 @@ def _write(file: Path, model: Model, names: list[str], language: str, out: Path,
     from lgsim.support.packages import own_version
     from lgsim.symbolic import compile, targets
 
-    target = {"c": targets.C, "julia": targets.Julia, "numpy": targets.NumPy, "casadi": targets.Casadi}[language]()
+    target = {"c": targets.C, "numpy": targets.NumPy, "casadi": targets.Casadi}[language]()
     progress, start = console(error=True), time.perf_counter()
     progress.print(f"{file}: {counted(model.nv, 'degree')} of freedom, {counted(len(names), 'function')}")
     contents: dict[str, bytes] = {}

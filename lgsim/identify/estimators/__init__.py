@@ -3,12 +3,10 @@
 from lgsim.identify.estimators.estimator import Estimate, Estimator
 from lgsim.identify.estimators.linear_fit import LinearFit
 from lgsim.identify.estimators.loss import Cauchy, Huber, Loss, SquaredLoss
-from lgsim.identify.estimators.minimizers import Minimizer, OptimistixLeastSquares, StructuredGaussNewton
 from lgsim.identify.estimators.records import Channel, SensorRecords
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.sensors import FramePoseSensor, ImuSensor, PositionSensor, Sensor, VelocitySensor
 from lgsim.identify.estimators.simulation_fit import SimulationFit
-from lgsim.identify.estimators.stochastic_fit import StochasticFit
 from lgsim.identify.estimators.torque_delay import torque_delay
 from lgsim.identify.estimators.torque_fit import TorqueFit
 from lgsim.identify.estimators.uncertainty import Identifiability, identifiability, whiteness
@@ -24,15 +22,11 @@ __all__ = [
     "ImuSensor",
     "LinearFit",
     "Loss",
-    "Minimizer",
-    "OptimistixLeastSquares",
     "PositionSensor",
     "Sensor",
     "SensorRecords",
     "SimulationFit",
     "SquaredLoss",
-    "StochasticFit",
-    "StructuredGaussNewton",
     "TorqueFit",
     "TorqueSamples",
     "VelocitySensor",

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
 from lgsim.identify.estimators.estimator import (
@@ -17,11 +18,8 @@ from lgsim.identify.estimators.estimator import (
     FitRounds,
     Resimulation,
     StepwiseEstimator,
-    SummedCost,
-    SummedCostEstimator,
 )
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
-from lgsim.identify.estimators.minimizers import Minimizer, StructuredGaussNewton
 from lgsim.identify.estimators.multiple_shooting import (
     Shooting,
     ShootingNormalEquations,
@@ -29,10 +27,9 @@ from lgsim.identify.estimators.multiple_shooting import (
     plant_space,
     window_jacobian,
     window_residuals,
-    windows_cost,
 )
 from lgsim.identify.estimators.records import SensorRecords, Windows, cut_windows
-from lgsim.identify.estimators.structured_descent import eliminate, state_sensitivities
+from lgsim.identify.estimators.structured_descent import eliminate, state_sensitivities, structured_descent
 from lgsim.identify.estimators.uncertainty import covariance
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import NumbersLike
@@ -46,7 +43,7 @@ Carry = tuple[Float[Array, " p"], Float[Array, "windows state"], Float[Array, " 
 """Between rounds: x, first states, factors of the sensors' deviations, and those of the round before."""
 
 
-class SimulationFit(SummedCostEstimator, StepwiseEstimator):
+class SimulationFit(StepwiseEstimator):
     """Weighted nonlinear least squares of simulated readings in the coordinates of any blocks and the first states.
 
     The records are cut into windows. The unknowns are the coordinates x of the plant and the first state s_w of each
@@ -70,7 +67,8 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
         loss: The loss of the squared residuals of the sensors.
         method: The method of integration.
         guess_halfwidth: Number of nodes on either side from whose positions first guesses of the states are made.
-        minimizer: ``StructuredGaussNewton()``, or ``OptimistixLeastSquares()``.
+        max_iterations: Largest number of iterations of each round.
+        tolerance: As of ``LevenbergMarquardt``; by default a thousandth of a residual's square.
         tile: Number of windows whose Jacobians are in memory at once; None: all.
 
     Source: Bock 1983, Recent advances in parameter identification techniques for O.D.E., for multiple shooting.
@@ -84,7 +82,8 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
     loss: Loss = SquaredLoss()
     method: Method = MK4
     guess_halfwidth: int = eqx.field(static=True, default=5)
-    minimizer: Minimizer = StructuredGaussNewton()
+    max_iterations: int = eqx.field(static=True, default=30)
+    tolerance: ArrayLike | None = None
     tile: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
@@ -95,7 +94,6 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
         if not isinstance(samples, SensorRecords):
             kind = type(samples).__name__
             raise TypeError(f"samples: expected SensorRecords, got {kind}; SensorRecords.from_recording makes them")
-        self.minimizer.check(parameters)
         return samples.broadcast(parameters.plant.model).count_readings()
 
     def run(self, parameters: Parameters, samples: SensorRecords) -> Estimate:
@@ -145,7 +143,7 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
         ]:
             x, starts, factor = carry
             now = scale_deviations(rounds[0]._replace(gap_deviations=gap), factor)
-            found = self.minimizer.find(now, windows, x, starts, bounds)
+            found = self.descent(now, windows, bounds).find(x, starts)
             again = factor * column_rms(found.normal) if self.estimate_noise else factor
             return (found.x, found.rest, again), (found, factor)
 
@@ -153,19 +151,20 @@ class SimulationFit(SummedCostEstimator, StepwiseEstimator):
         _, (every, factors) = control_flow.scan(once, (x, starts, jnp.ones(columns, x.dtype)), gaps)
         return concatenate_rounds(every), factors[-1]
 
-    def in_rounds(self, parameters: Parameters, samples: SensorRecords) -> FitRounds:
-        if not isinstance(self.minimizer, StructuredGaussNewton):
-            kind = type(self.minimizer).__name__
-            raise TypeError(f"minimizer: {kind} runs in one piece; without progress and checkpoint it can be taken")
-        windows, rounds = self.prepare(parameters, samples)
-        return GapRounds(self, self.minimizer, windows, rounds[0], jnp.stack([s.gap_deviations for s in rounds]))
+    def descent(
+        self, shooting: Shooting, windows: Windows, bounds: tuple[Float[Array, " p"], Float[Array, " p"]]
+    ) -> LevenbergMarquardt:
+        """The iterations of one round, in which the states are eliminated."""
+        space = plant_space(shooting.parameters.plant)
+        count = sum(w.size for w in windows.weights.values())
+        return structured_descent(
+            lambda x, s: linearize(shooting, windows, x, s), space.move, *bounds, self.max_iterations,
+            2e-3 / count if self.tolerance is None else self.tolerance,
+        )  # fmt: skip
 
-    def pieces(self, parameters: Parameters, samples: SensorRecords) -> SummedCost:
+    def in_rounds(self, parameters: Parameters, samples: SensorRecords) -> FitRounds:
         windows, rounds = self.prepare(parameters, samples)
-        space = plant_space(parameters.plant)
-        x = jnp.zeros(parameters.size, parameters.dtype)
-        tangents = jnp.zeros((len(windows.start), space.dim), parameters.dtype)
-        return WindowCosts(start=(x, tangents), shooting=rounds[0], windows=windows)
+        return GapRounds(self, windows, rounds[0], jnp.stack([s.gap_deviations for s in rounds]))
 
     def columns(self, parameters: Parameters, samples: SensorRecords) -> list[str]:
         model = parameters.plant.model
@@ -225,14 +224,12 @@ class GapRounds(FitRounds):
 
     Attributes:
         fit: The estimator.
-        minimizer: Its minimizer.
         windows: The windows of the records.
         shooting: The problem of the first round.
         gaps: Standard deviations of the gaps of each round (rounds, n).
     """
 
     fit: SimulationFit
-    minimizer: StructuredGaussNewton
     windows: Windows
     shooting: Shooting
     gaps: Float[Array, "rounds n"]
@@ -249,7 +246,7 @@ class GapRounds(FitRounds):
 
     def descent(self, carry: Carry, number: Int[Array, ""]) -> LevenbergMarquardt:
         now = scale_deviations(self.shooting._replace(gap_deviations=self.gaps[number]), carry[2])
-        return self.minimizer.descent(now, self.windows, self.shooting.parameters.bounds())
+        return self.fit.descent(now, self.windows, self.shooting.parameters.bounds())
 
     def begin(self, carry: Carry, number: Int[Array, ""]) -> tuple[LevenbergMarquardt, State]:
         descent = self.descent(carry, number)
@@ -262,51 +259,6 @@ class GapRounds(FitRounds):
 
     def conclude(self, carry: Carry, found: Solution) -> Estimate:
         return simulation_estimate(concatenate_rounds(found), carry[3] * column_deviations(self.shooting))
-
-
-class WindowCosts(SummedCost):
-    """The cost of each window with its gap to the one after it; unknowns are x and tangents of the first states.
-
-    Attributes:
-        shooting: The problem.
-        windows: The windows of the records.
-        start: Coordinates of the prior and tangents at the guesses, all zero.
-    """
-
-    shooting: Shooting
-    windows: Windows
-    start: tuple[Array, ...]
-
-    @property
-    def count(self) -> int:
-        return len(self.windows.start)
-
-    def cost(self, unknowns: tuple[Array, ...], chosen: Int[Array, " k"]) -> Float[Array, ""]:
-        x, tangents = unknowns
-        after = jnp.where(chosen + 1 < self.count, chosen + 1, 0)
-        own, following = (self.starts(tangents, at) for at in (chosen, after))
-        part = jax.tree.map(lambda a: a[chosen], self.windows)
-        return windows_cost(self.shooting, part, x, own, following)
-
-    def starts(self, tangents: Float[Array, "windows n"], at: Int[Array, " k"]) -> Float[Array, "k state"]:
-        """First states of the windows at some indices, for tangents of all of them at their guesses."""
-        moves = 1 - self.windows.first if self.shooting.known_start else jnp.ones_like(self.windows.first)
-        space = plant_space(self.shooting.parameters.plant)
-        return jax.vmap(space.move)(tangents[at] * moves[at][:, None], self.windows.start[at])
-
-    def conclude(
-        self,
-        unknowns: tuple[Array, ...],
-        costs: Float[Array, " iterations"],
-        path: Float[Array, "iterations p"],
-        result: RESULTS,
-    ) -> Estimate:
-        x, tangents = unknowns
-        starts = self.starts(tangents, jnp.arange(self.count))
-        linear = linearize(self.shooting, self.windows, x, starts)
-        steps, held = jnp.array(len(costs)), jnp.zeros(x.shape, bool)
-        end = Solution(x, starts, linear, held, costs, path, steps, result)
-        return simulation_estimate(end, column_deviations(self.shooting))
 
 
 def concatenate_rounds(rounds: Solution) -> Solution:

@@ -18,8 +18,6 @@ from lgsim.identify.estimators.estimator import (
     Estimator,
     FitRounds,
     StepwiseEstimator,
-    SummedCost,
-    SummedCostEstimator,
 )
 from lgsim.identify.estimators.loss import Loss, SquaredLoss
 from lgsim.identify.estimators.samples import TorqueSamples
@@ -72,7 +70,7 @@ class TorqueEstimator(Estimator):
         return out.reshape(-1, out.shape[-1])[: len(samples)]
 
 
-class TorqueFit(TorqueEstimator, SummedCostEstimator, StepwiseEstimator):
+class TorqueFit(TorqueEstimator, StepwiseEstimator):
     """Weighted nonlinear least squares of the joint forces in the coordinates of any blocks.
 
     ``min_x 1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2) + 1/2 |prior_residuals(x)|^2``,
@@ -109,14 +107,6 @@ class TorqueFit(TorqueEstimator, SummedCostEstimator, StepwiseEstimator):
         objective = torque_objective(parameters, samples, self.loss)
         noise = initial_noise(self.noise, samples)
         return NoiseRounds(self, parameters, objective, parameters.bounds(), noise, tolerance)
-
-    def pieces(self, parameters: Parameters, samples: TorqueSamples) -> SummedCost:
-        x = jnp.zeros(parameters.size, parameters.dtype)
-        objective = torque_objective(parameters, samples, self.loss)
-        noise = initial_noise(self.noise, samples)
-        if self.noise is None:
-            noise = objective.residual_deviations(x, noise, jnp.zeros((), x.dtype))
-        return SampleCosts(start=(x,), fit=self, parameters=parameters, samples=samples, noise=noise)
 
 
 class NoiseRounds(FitRounds):
@@ -176,48 +166,6 @@ class NoiseRounds(FitRounds):
 
     def conclude(self, carry: tuple[Float[Array, " p"], Float[Array, " nv"]], found: Solution) -> Estimate:
         return torque_estimate(self.parameters, self.objective, *carry, self.fit.lags, concatenate_rounds(found))
-
-
-class SampleCosts(SummedCost):
-    """The cost of each sample, for standard deviations that the residuals of the prior set where none are given.
-
-    Attributes:
-        fit: The estimator whose cost it is.
-        parameters: The unknowns.
-        samples: The records.
-        noise: Standard deviations of the signals (nv,).
-        start: The coordinates of the prior, alone.
-    """
-
-    fit: TorqueFit
-    parameters: Parameters
-    samples: TorqueSamples
-    noise: Float[Array, " nv"]
-    start: tuple[Array, ...]
-
-    @property
-    def count(self) -> int:
-        return len(self.samples)
-
-    def cost(self, unknowns: tuple[Array, ...], chosen: Int[Array, " k"]) -> Float[Array, ""]:
-        batch: TorqueSamples = jax.tree.map(lambda a: a[chosen], self.samples)
-        s = (torque_residuals(self.parameters, unknowns[0], batch) / self.noise[None]) ** 2
-        return jnp.sum(batch.weight * self.fit.loss.cost(s)) / 2
-
-    def conclude(
-        self,
-        unknowns: tuple[Array, ...],
-        costs: Float[Array, " iterations"],
-        path: Float[Array, "iterations p"],
-        result: RESULTS,
-    ) -> Estimate:
-        x, objective = unknowns[0], torque_objective(self.parameters, self.samples, self.fit.loss)
-        free = jnp.ones(x.shape, bool)
-        given = self.fit.noise is not None
-        noise = self.noise if given else estimate_noise(self.parameters, objective, x, self.noise, free)
-        normal = objective.normal_equations(x, noise)
-        end = Solution(x, None, normal, ~free, costs, path, jnp.array(len(costs)), result)
-        return torque_estimate(self.parameters, objective, x, noise, self.fit.lags, end)
 
 
 def concatenate_rounds(rounds: Solution) -> Solution:

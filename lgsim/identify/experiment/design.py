@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Key
 
-from lgsim.dynamics.frame_distance import Capsule, frame_distance
+from lgsim.dynamics.distances.distance import distance
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.torque_objective import torque_residual_jacobian
 from lgsim.identify.estimators.uncertainty import identifiability
@@ -55,7 +54,7 @@ class ExcitationLimits(eqx.Module):
         velocity: Largest |v|, rad/s or m/s.
         acceleration: Largest |a|, rad/s^2 or m/s^2.
         effort: Largest joint force, N m or N, of the prior plant.
-        pairs: Capsules that must stay apart, as of ``lgsim.frame_distance``.
+        pairs: Names of solids that must stay apart and names of the others, see ``lgsim.distance``; static.
         clearance: The distance that they must keep, m.
     """
 
@@ -64,7 +63,7 @@ class ExcitationLimits(eqx.Module):
     velocity: NumbersLike | None = None
     acceleration: NumbersLike = np.inf
     effort: NumbersLike | None = None
-    pairs: Sequence[tuple[Capsule, Capsule]] = ()
+    pairs: tuple[tuple[str, ...], tuple[str, ...]] | None = eqx.field(static=True, default=None)
     clearance: ArrayLike = 0.0
 
     def joint_limits(self, model: Model) -> dict[str, Float[Array, " nv"]]:
@@ -237,8 +236,8 @@ class ExcitationProblem(eqx.Module):
             "lower": q - limit["lower"], "upper": limit["upper"] - q, "velocity": limit["velocity"] - jnp.abs(v),
             "acceleration": limit["acceleration"] - jnp.abs(a), "effort": limit["effort"] - jnp.abs(tau),
         }  # fmt: skip
-        if self.limits.pairs:
-            out["clearance"] = frame_distance(plant.model, q, self.limits.pairs) - self.limits.clearance
+        if self.limits.pairs is not None:
+            out["clearance"] = distance(plant.model, q, *self.limits.pairs) - self.limits.clearance
         return out
 
     def constraints(
@@ -259,8 +258,8 @@ class ExcitationProblem(eqx.Module):
         sizes = {"velocity": v, "acceleration": a, "effort": plant.joint_forces(q, v, a)}
         rows = {"upper": upper, "lower": lower}
         rows |= {name: jnp.abs(x) / limit[name] - fraction for name, x in sizes.items()}
-        if self.limits.pairs:
-            gap = frame_distance(plant.model, q, self.limits.pairs) - self.limits.clearance
+        if self.limits.pairs is not None:
+            gap = distance(plant.model, q, *self.limits.pairs) - self.limits.clearance
             # a length that makes meters a number like the others
             rows["clearance"] = (1 - fraction) - gap / 0.1
         return rows

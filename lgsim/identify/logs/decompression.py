@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
-
 from lgsim.support.packages import package
 
 
@@ -23,17 +21,11 @@ def unzstd(data: bytes, most: int) -> bytes:
     return zstd.ZstdDecompressor().decompress(data, max_output_size=most)
 
 
-def unzstd_cut(data: bytes, most: int) -> bytes:
-    """The bytes of a frame that is cut, as many as there are and ``most`` at most."""
-    with package("zstandard", "logs").ZstdDecompressor().stream_reader(BytesIO(data)) as reader:
-        return reader.read(most)
-
-
-def unlz4(data: bytes, most: int, whole: bool = True) -> bytes:
-    """The bytes of a frame of lz4, of one that is not whole those that there are.
+def unlz4(data: bytes, most: int) -> bytes:
+    """The bytes of a whole frame of lz4, ``most`` at most.
 
     Raises:
-        ValueError: it has more than ``most``, or a whole frame ends too early.
+        ValueError: it has more than ``most``, or ends too early.
         ModuleNotFoundError: lz4 is missing.
         Exception: it is damaged: lz4's own error.
     """
@@ -41,6 +33,6 @@ def unlz4(data: bytes, most: int, whole: bool = True) -> bytes:
     out = frame.decompress(data, max_length=most + 1)
     if len(out) > most:
         raise ValueError(f"more than {most} bytes")
-    if whole and not frame.eof:
+    if not frame.eof:
         raise ValueError("the frame is not whole")
     return out

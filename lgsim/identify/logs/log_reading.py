@@ -326,9 +326,9 @@ def _damage_findings(path: Path, gathered: _Gathered) -> list[Finding]:
 
 def _nothing(gathered: _Gathered, model: Model, findings: list[Finding]) -> str:
     """Why a log gives no positions, in words."""
+    damaged = f"; {findings[0].seen}; {findings[0].done}" if findings else ""
     if not gathered.channels:
-        what = f"; {findings[0].seen}" if findings else ""
-        return f"expected an MCAP file or a ROS 2 bag with topics, got none that can be read{what}"
+        return f"expected an MCAP file or a ROS 2 bag with topics, got none that can be read{damaged}"
     joints = [name for name, part in model.v_slices.items() if part.stop > part.start]
     readable = {n: c for n, c in gathered.channels.items() if c.type in MESSAGE_TYPES}
     if not readable:
@@ -336,7 +336,6 @@ def _nothing(gathered: _Gathered, model: Model, findings: list[Finding]) -> str:
         return f"expected a topic of sensor_msgs/msg/JointState or another type that is read, got {kinds}"
     names = list(dict.fromkeys(n for s in gathered.streams for n in log_columns.first_joints(s.labels)))
     if not names:
-        damaged = f"; {findings[0].seen}" if findings else ""
         return f"expected messages with positions on {listed(list(readable))}, got none{damaged}"
     return (
         f"expected positions of {listed(joints)}, got messages of {listed(names)}; a map can rename them:"

@@ -1,12 +1,11 @@
-"""MCAP files, chunk by chunk, as far as they can be read: https://mcap.dev/spec.
+"""MCAP files, chunk by chunk: https://mcap.dev/spec.
 
 A file that is whole is read by the index at its end, so that chunks without a wanted topic are skipped. Without the
-index its records are walked through; behind a damage the walk goes on at the next chunk whose header can be one.
+index its records are read from the first one on, up to where the file is cut or damaged.
 """
 
 from __future__ import annotations
 
-import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from lgsim.identify.logs.decompression import unlz4, unzstd, unzstd_cut
+from lgsim.identify.logs.decompression import unlz4, unzstd
 from lgsim.identify.logs.raw_messages import Channel, Damage, RawMessage, Wanted, type_name
 from lgsim.support.packages import package
 from lgsim.support.reading.size_limits import FileSizeError, check_size
@@ -30,9 +29,6 @@ _CHUNK_HEAD = struct.Struct("<QQQII")  # first and last time, size, checksum, le
 _MESSAGE_HEAD = struct.Struct("<HIQQ")  # channel, sequence, log time, publish time
 _LARGEST = 2**31  # bytes of a chunk: a larger one is a damaged length
 _MOST_UNPACKED = 100  # times the size of the file: what its chunks may have together whatever the limit is
-_NOT_LONG = 3600 * 10**9  # ns after the last message: what a message behind a damage is
-_LONGEST_HEAD = 64  # bytes that tell what a record is
-_WINDOW = 2**20  # bytes looked through at a time for the next chunk
 _FAULTS = (ValueError, struct.error, IndexError, KeyError, OverflowError, MemoryError, EOFError, RuntimeError)
 
 
@@ -66,7 +62,6 @@ class McapFile:
         self.path, self._wanted = path, wanted
         self._schemas: dict[int, Any] = {}
         self._channels: dict[int, tuple[Channel, bool]] = {}
-        self._last_time: int | None = None
         self._size, self._unpacked = path.stat().st_size, 0
 
     def messages(self) -> Iterator[RawMessage | Damage]:
@@ -122,7 +117,7 @@ class McapFile:
             data = file.read(chunk.length)
             if _FRAME.unpack_from(data) != (_CHUNK, chunk.length - _FRAME.size):
                 yield Damage(f"byte {chunk.start}", "the head of a chunk is damaged")
-            yield from self._chunk(data[_FRAME.size :], chunk.start, whole=True)
+            yield from self._chunk(data[_FRAME.size :], chunk.start)
 
     def _is_wanted(self, channel: int) -> bool:
         """Whether a channel is to be read; an unknown one might."""
@@ -142,19 +137,11 @@ class McapFile:
                 break
             fits = length <= end - at - _FRAME.size and (opcode in _KNOWN or opcode >= _PRIVATE)
             if not fits or (opcode == _CHUNK and length > _LARGEST):
-                after = self._next_record(file, at + 1, end)
-                until = end if after is None else after
-                if opcode == _CHUNK and _FRAME.size <= until - at <= _LARGEST:
-                    yield from self._chunk(file.read(until - at - _FRAME.size), at, whole=False)
-                if after is None:
-                    what = f"a record is cut or damaged; the {end - at} bytes from there on are left out"
-                    yield Damage(f"byte {at}", what, True)
-                    return
-                yield Damage(f"byte {at}", f"a record is damaged; reading goes on at byte {after}")
-                at = after
-                continue
+                what = f"a record is cut or damaged; the {end - at} bytes from there on are left out: `mcap recover`"
+                yield Damage(f"byte {at}", f"{what} of the MCAP tools writes a whole file of what can be read", True)
+                return
             if opcode == _CHUNK:
-                yield from self._chunk(file.read(length), at, whole=True)
+                yield from self._chunk(file.read(length), at)
             elif opcode in (_SCHEMA, _CHANNEL, _MESSAGE):
                 yield from self._record(opcode, file.read(length), at)
             at += _FRAME.size + length
@@ -163,41 +150,15 @@ class McapFile:
         elif broken:
             yield Damage(f"byte {at}", "the index at the end of the file is damaged; the messages were read without it")
 
-    def _next_record(self, file: IO[bytes], start: int, end: int) -> int | None:
-        """The place of the next record from `start` on that can be a chunk, or a message of a channel that is known."""
-        position = file.tell()
-        for base in range(start, end, _WINDOW):
-            file.seek(base)
-            data = file.read(min(_WINDOW + _LONGEST_HEAD, end - base))
-            for found in re.finditer(b"[\x05\x06]", data[:_WINDOW]):
-                at = found.start()
-                head, room = data[at : at + _LONGEST_HEAD], end - base - at
-                if _is_chunk(head, room) if head[0] == _CHUNK else self._is_message(head, room):
-                    file.seek(position)
-                    return base + at
-        file.seek(position)
-        return None
-
-    def _is_message(self, head: bytes, room: int) -> bool:
-        """Whether a record with this beginning can be a message of at most `room` bytes, soon after the last one."""
-        if self._last_time is None or len(head) < _FRAME.size + _MESSAGE_HEAD.size:
-            return False
-        length = _FRAME.unpack_from(head)[1]
-        number, _, log_time, _ = _MESSAGE_HEAD.unpack_from(head, _FRAME.size)
-        fits = _MESSAGE_HEAD.size < length <= min(room - _FRAME.size, _LARGEST)
-        return fits and number in self._channels and 0 <= log_time - self._last_time < _NOT_LONG
-
     # records
 
-    def _chunk(self, content: bytes, at: int, whole: bool) -> Iterator[RawMessage | Damage]:
-        """The messages of a chunk, of one that is cut as many as there are."""
+    def _chunk(self, content: bytes, at: int) -> Iterator[RawMessage | Damage]:
+        """The messages of a chunk."""
         where = f"byte {at}"
         try:
             _, _, size, crc, letters = _CHUNK_HEAD.unpack_from(content)
             name = content[_CHUNK_HEAD.size : _CHUNK_HEAD.size + letters].decode() if letters < 16 else "?"
             data = content[_CHUNK_HEAD.size + letters + 8 :]
-            if not whole:
-                data = data[: struct.unpack_from("<Q", content, _CHUNK_HEAD.size + letters)[0]]
             if size > _LARGEST:
                 raise ValueError(f"a chunk of {size} bytes")
             if name:
@@ -208,13 +169,13 @@ class McapFile:
             yield Damage(where, f"the head of a chunk is damaged ({_short(error)}); its messages are left out")
             return
         try:
-            records = _decompressed(name, data, size, whole)
+            records = _decompressed(name, data, size)
         except ModuleNotFoundError:
             raise
         except Exception as error:  # each package of a compression has errors of its own
             yield Damage(where, f"a chunk cannot be decompressed ({_short(error)}); its messages are left out")
             return
-        if whole and crc and zlib.crc32(records) != crc:
+        if crc and zlib.crc32(records) != crc:
             if name:  # one wrong bit of compressed bytes spoils many numbers
                 yield Damage(where, "the checksum of a chunk is wrong; its messages are left out")
                 return
@@ -223,7 +184,7 @@ class McapFile:
         for opcode, inner, offset in _frames(records):
             done = offset + _FRAME.size + len(inner)
             yield from self._record(opcode, inner, at, offset)
-        if whole and done < len(records):
+        if done < len(records):
             yield Damage(f"{where}, +{done} in the chunk", "a record is damaged; the rest of the chunk is left out")
 
     def _count(self, size: int) -> None:
@@ -248,7 +209,6 @@ class McapFile:
                 if number not in self._channels:
                     yield Damage(where, f"a message of a channel that is not known, {number}; it is left out")
                 elif self._channels[number][1]:
-                    self._last_time = log_time
                     yield RawMessage(self._channels[number][0], log_time, content[_MESSAGE_HEAD.size :], where)
         except (*_FAULTS, self._errors.McapError) as error:
             yield Damage(where, f"a record is damaged ({_short(error)}); it is left out")
@@ -284,38 +244,20 @@ def _frames(data: bytes) -> Iterator[tuple[int, bytes, int]]:
         at += _FRAME.size + length
 
 
-def _decompressed(name: str, data: bytes, size: int, whole: bool) -> bytes:
-    """The records of a chunk; of one that is not whole those that there are.
+def _decompressed(name: str, data: bytes, size: int) -> bytes:
+    """The records of a chunk.
 
     Raises:
         ValueError: the compression has no such name, or there are more than ``size`` bytes.
         ModuleNotFoundError: its package is missing.
     """
     if name == "zstd":
-        return unzstd(data, size) if whole else unzstd_cut(data, size)
+        return unzstd(data, size)
     if name == "lz4":
-        return unlz4(data, size, whole)
+        return unlz4(data, size)
     if name:
         raise ValueError(f"a compression {name!r}")
     return data
-
-
-def _is_chunk(head: bytes, room: int) -> bool:
-    """Whether a record with this beginning can be a chunk of at most `room` bytes."""
-    if len(head) < _FRAME.size + _CHUNK_HEAD.size + 8:
-        return False
-    length = _FRAME.unpack_from(head)[1]
-    if not 40 <= length <= room - _FRAME.size:
-        return False
-    first, last, size, _, letters = _CHUNK_HEAD.unpack_from(head, _FRAME.size)
-    place = _FRAME.size + _CHUNK_HEAD.size
-    if letters not in (0, 3, 4) or first > last or size > _LARGEST:
-        return False
-    name = head[place : place + letters]
-    count = head[place + letters : place + letters + 8]
-    if len(count) < 8 or name not in (b"", b"lz4", b"zstd"):
-        return False
-    return struct.unpack("<Q", count)[0] == length - _CHUNK_HEAD.size - letters - 8
 
 
 def _short(error: BaseException) -> str:

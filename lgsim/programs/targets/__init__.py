@@ -5,8 +5,7 @@
 from lgsim.programs.targets.c import C
 from lgsim.programs.targets.casadi import Casadi
 from lgsim.programs.targets.cuda import Cuda
-from lgsim.programs.targets.julia import Julia
 from lgsim.programs.targets.numpy import NumPy
 from lgsim.programs.targets.source import Code, Described, Interface
 
-__all__ = ["C", "Casadi", "Code", "Cuda", "Described", "Interface", "Julia", "NumPy"]
+__all__ = ["C", "Casadi", "Code", "Cuda", "Described", "Interface", "NumPy"]

@@ -10,7 +10,6 @@ import pytest
 
 import lgsim
 from lgsim.identify import RESULTS
-from lgsim.identify.estimators.minimizers import OptimistixLeastSquares, StructuredGaussNewton
 from lgsim.identify.estimators.multiple_shooting import linearize, window_jacobian, window_residuals
 from lgsim.identify.estimators.records import Channel, SensorRecords
 from lgsim.identify.estimators.sensors import FramePoseSensor, ImuSensor, PositionSensor, VelocitySensor
@@ -27,7 +26,7 @@ from tests.identify.machines import BODY, body, body_motion, pendulum, pendulum_
 DT, STEPS, SEEDS = 2.5e-3, 400, 40
 NOISE = 1e-3
 TRUE = np.array([1.2, 0.05, 0.05])
-FIT = SimulationFit(window_steps=80, minimizer=StructuredGaussNewton(tolerance=1e-13))
+FIT = SimulationFit(window_steps=80, tolerance=1e-13)
 
 
 def unknowns(**damping):
@@ -107,19 +106,6 @@ def test_gaps_in_the_records_cost_little(many):
     np.testing.assert_allclose(values(one_of(many, SEEDS + 1)), TRUE, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_optimistix_finds_the_same_minimum(noisy):
-    """Its Levenberg-Marquardt method behind the same interface; it says that it keeps no bounds."""
-    pytest.importorskip("optimistix")
-    other = eqx.tree_at(lambda f: f.minimizer, FIT, OptimistixLeastSquares())
-    with pytest.raises(ValueError, match="Optimistix keeps no bounds, but damping of upper has some"):
-        fit(unknowns(), noisy.samples, other)
-    found = eqx.filter_jit(other.run)(unknowns(lower=-np.inf), noisy.samples)
-    assert bool(found.result == RESULTS.successful)
-    shift = np.asarray(found.x - noisy.estimate.x) / np.sqrt(np.diag(noisy.estimate.covariance))
-    np.testing.assert_allclose(shift, 0, atol=1e-2)
-
-
 @pytest.fixture(scope="module")
 def floating():
     """(records of the body's pose, its twist) with the wrenches on it."""
@@ -133,7 +119,7 @@ def floating():
 def test_all_inertia_of_a_floating_body(floating):
     """Ten numbers on SE(3) from poses and known wrenches alone, data by Newton's and Euler's equations."""
     prior = body(mass=1.5, center=np.zeros(3), inertia=0.1 * np.eye(3))
-    estimator = SimulationFit(window_steps=20, minimizer=StructuredGaussNewton(tolerance=1e-13))
+    estimator = SimulationFit(window_steps=20, tolerance=1e-13)
     found = fit(Parameters(prior, Inertias(prior_deviation=None)), floating, estimator)
     m, c = BODY["mass"], BODY["center"]
     inertia = BODY["inertia"] + m * (c @ c * np.eye(3) - np.outer(c, c))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.dynamics.frame_distance import Capsule, sphere
 from lgsim.identify.experiment.criteria import AbsoluteNoise, AOptimal, DOptimal, EOptimal, RelativeNoise
 from lgsim.identify.experiment.design import ExcitationLimits, ExcitationProblem, design_excitation
 from lgsim.identify.experiment.fourier import Fourier
@@ -19,13 +18,25 @@ from lgsim.support.verdict import Outcome
 from tests.identify import arms
 
 SERIES = Fourier(period=4.0, harmonics=4)
-WALL = (sphere(None, [0.5, 0.0, 0.4], 0.15), Capsule("fore", [0.0, 0, 0], [0, 0, 0.3], 0.05))
+
+
+def translation(*p):
+    T = np.eye(4)
+    T[:3, 3] = p
+    return T
+
+
+PAIR = (("ball",), ("bone",))
+SOLIDS = [
+    ("ball", "world", lgsim.geometry.Sphere(0.15), translation(0.5, 0.0, 0.4)),
+    ("bone", "fore", lgsim.geometry.Capsule(0.05, 0.3), translation(0.0, 0.0, 0.15)),
+]
 
 
 @pytest.fixture(scope="module")
 def problem():
-    p = Parameters(arms.planar(damping=0.2), [StandardParameters(), JointParameter("damping")])
-    limits = ExcitationLimits(acceleration=[20.0, 30.0], pairs=[WALL], clearance=0.02)
+    p = Parameters(arms.planar(damping=0.2).add_solids(SOLIDS), [StandardParameters(), JointParameter("damping")])
+    limits = ExcitationLimits(acceleration=[20.0, 30.0], pairs=PAIR, clearance=0.02)
     return ExcitationProblem(p, SERIES, limits, noise=AbsoluteNoise([0.5, 0.2]))
 
 
@@ -87,7 +98,7 @@ def test_a_clearance_is_a_limit_of_the_distance(problem, random_motions):
     coefficients = jnp.asarray(random_motions[0])
     row = problem.constraint_rows(coefficients, jnp.asarray(1.0))["clearance"]
     q, _, _ = problem.series.motion(coefficients, problem.times())
-    apart = lgsim.dynamics.frame_distance(problem.parameters.plant.model, q, [WALL])
+    apart = lgsim.distance(problem.parameters.plant.model, q, *PAIR)
     np.testing.assert_allclose(row, (0.02 - apart) / 0.1, atol=1e-12)
 
 

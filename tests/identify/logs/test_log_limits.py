@@ -16,7 +16,7 @@ from mcap.writer import Writer as McapWriter
 
 from lgsim.identify import read_recording
 from lgsim.identify.logs import sqlite_bags
-from lgsim.identify.logs.decompression import unlz4, unzstd, unzstd_cut
+from lgsim.identify.logs.decompression import unlz4, unzstd
 from lgsim.support.reading.size_limits import VARIABLE, FileSizeError
 from tests.identify.logs import bags
 from tests.identify.recording.motions import arm, clean
@@ -72,13 +72,11 @@ def test_bags_that_are_more_than_tables(statements, name, what, bag, tmp_path):
 
 
 def test_a_bag_whose_queries_take_too_long_is_read_in_part(bag, tmp_path, monkeypatch):
-    """Without its key each query looks at all rows."""
     path = changed(tmp_path / "x.db3", bag)
     whole = read_recording(path, arm(), checked=False)
     monkeypatch.setattr(sqlite_bags, "_LEAST_WORK", 0)
     monkeypatch.setattr(sqlite_bags, "_WORK", 0)
     monkeypatch.setattr(sqlite_bags, "_STEPS", 500)
-    monkeypatch.setattr(sqlite_bags, "_ROWS", 10)
     read = read_recording(path, arm(), checked=False)
     assert 0 < len(read) < len(whole) == 100
     (finding,) = (f for f in read.report if f.kind == "truncated file")
@@ -142,7 +140,6 @@ def test_frames_that_have_more_than_they_may_take_no_memory():
     for call in (lambda: unzstd(frames[0], 1000), lambda: unzstd(frames[1], 1000), lambda: unlz4(packed, 1000)):
         with pytest.raises((ValueError, zstandard.ZstdError)):
             call()
-    assert len(unzstd_cut(frames[1], 1000)) == 1000
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 5_000_000
@@ -153,6 +150,5 @@ def test_frames_come_back_as_they_were():
     assert unzstd(zstandard.ZstdCompressor().compress(data), len(data)) == data
     assert unlz4(lz4.frame.compress(data), len(data)) == data
     cut = lz4.frame.compress(data * 50)[:-200]
-    assert (data * 50).startswith(unlz4(cut, len(data) * 50, whole=False))
     with pytest.raises(ValueError, match="not whole"):
         unlz4(cut, len(data) * 50)
