@@ -85,7 +85,8 @@ def dense(model, q, v, feet, forces, settling, other):
     return needed - J.T @ pressed, pressed, a
 
 
-@pytest.mark.parametrize("name", ["biped", pytest.param("quadruped", marks=pytest.mark.slow), "one foot"])
+@pytest.mark.repeats("one foot")
+@pytest.mark.parametrize("name", ["biped", "quadruped", "one foot"])
 def test_is_dense_inverse_dynamics(name):
     model, stance, feet = standing(name)
     law = controls.Workspace.from_model(model, stance, feet, settling=3.0, **GAINS)
