@@ -75,6 +75,8 @@ def _keep_context():
         kept = threading.local()
 
         def context():
+            if mlir.ir.Context.current is not None:  # a program is made while another one is
+                return make()
             if not hasattr(kept, "context"):
                 kept.context = make()
             return kept.context
