@@ -1,6 +1,6 @@
 """The public names of lgsim, and their record.
 
-    python -m tests.public_record        writes tests/data/public_names.txt anew
+python -m tests.public_record        writes tests/data/public_names.txt anew
 """
 
 import importlib

@@ -290,15 +290,14 @@ def test_whole_numbers_in_fields_for_numbers():
     assert Own(True).a is True and Own(None).a is None
 
 
-@pytest.mark.parametrize("name", ["stribeck", "actuator_time"])
-def test_a_law_that_was_not_there_is_another_program_once(lowered, model, name):
-    """Friction of Stribeck and lags of drives: the first nonzero one adds equations; another number adds none."""
+def test_a_law_that_was_not_there_is_another_program_once(lowered, model):
+    """Friction of Stribeck: the first nonzero one adds equations; another number adds none."""
 
     @jax.jit
     def f(model):
         return lgsim.forward_dynamics(model, START, REST + 0.1, REST)
 
-    first, second = (model.replace(**{name: jnp.full(2, x)}) for x in (0.1, 0.2))
+    first, second = (model.replace(stribeck=jnp.full(2, x)) for x in (0.1, 0.2))
     other = model.replace(damping=2 * model.damping)
     f(model)
     lowered.clear()

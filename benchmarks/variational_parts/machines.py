@@ -68,7 +68,7 @@ def free(model):
     """The model without drives, friction, dampers and stops; without gravity where it floats."""
     none = jnp.zeros(model.nv)
     model = model.replace(
-        damping=none, friction=none, stribeck=none, limit_stiffness=none, limit_damping=none, actuator_time=none,
+        damping=none, friction=none, stribeck=none, limit_stiffness=none, limit_damping=none,
         lower=none - jnp.inf, upper=none + jnp.inf,
     )  # fmt: skip
     return model.replace(gravity=jnp.zeros(3)) if model.topology.floats else model

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import lgsim
+from lgsim.actuators import Actuators, Lag, Transmission
 from lgsim.lie import so3
 from lgsim.multibody.joint import Row
-from lgsim.simulation.equations_of_motion import equations_of_motion, initial_state, state_space
+from lgsim.simulation.actuated_control import ActuatedControl
+from lgsim.simulation.equations_of_motion import Control, equations_of_motion, initial_state, state_space
 
 KINDS = {
     "compound": lgsim.joints.Compound((Row(True, 2), Row(False, 0), Row(True, 1))),
@@ -95,7 +97,7 @@ class Answer(NamedTuple):
     model: lgsim.Model
     q: np.ndarray
     v: np.ndarray
-    control: lgsim.controls.PD | None
+    control: Control | None
     duration: float
     dt: float
     tolerance: float
@@ -113,6 +115,9 @@ def draw(topology, rng, rates):
             jnp.asarray(_configuration(model, rng, 0.5), model.dtype), jnp.asarray(stiffness, model.dtype),
             jnp.asarray(stiffness * _wide(rng, 0.03, 0.5), model.dtype),
         )  # fmt: skip
+    if topology.drives == "lag":
+        lag = Lag(jnp.asarray([_wide(rng, 0.005, 0.2) for _ in range(model.nv)], model.dtype))
+        control = ActuatedControl(Actuators(Transmission.of_joints(model), lag), control)
     eigenvalues = np.abs(np.linalg.eigvals(np.asarray(rates(model, jnp.asarray(q, model.dtype),
                                                            jnp.asarray(v, model.dtype), control), float)))  # fmt: skip
     fastest = max(eigenvalues.max(), np.abs(v).max(), 0.5)
@@ -132,7 +137,7 @@ def field_rates(topology):
 
     @jax.jit
     def jacobian(model, q, v, control):
-        space, y = state_space(model), initial_state(model, q, v, None)
+        space, y = state_space(model, control), initial_state(model, q, v, control)
 
         def field(x):
             return equations_of_motion(jnp.zeros((), y.dtype), space.move(x, y), ((model, control, None), None))
@@ -166,8 +171,6 @@ def _machine(topology, rng):
             numbers["damping"] = _wide(rng, 0.01, 10)
         if springs and kind not in ("free", "spherical"):
             numbers |= {"stiffness": _wide(rng, 1, 300), "rest": rng.uniform(-0.5, 0.5)}
-        if topology.drives == "lag":
-            numbers["actuator_time"] = _wide(rng, 0.005, 0.2)
         axes = {1: _rotation(rng)[0], 2: _rotation(rng)[:2]}.get(len(joint.rows))
         builder.add_body(
             f"body{i}", "world" if parent < 0 else f"body{parent}", joint, placement=pose,

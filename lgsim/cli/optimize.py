@@ -59,7 +59,7 @@ def run_optimization(asked: OptimizationRequest) -> Exit:
     visuals = pictures.visuals(wanted.machine.path) if asked.html else None
     files.remark(wanted.machine.report, wanted.machine.floating_base)
     problem, solver = wanted.problem, wanted.solver
-    q0, v0, _ = split_state(wanted.machine.model, problem.y0)
+    q0, v0 = split_state(wanted.machine.model, problem.y0)
     starts.check_inertia(asked.scenario, wanted.machine.model, q0)
     starts.remark(wanted.machine.model, q0, v0)
     most = solver.iteration_limit

@@ -233,24 +233,32 @@ class StateWatch(Watch):
 
 
 def _machine(asked: SimulationRequest) -> tuple[Model, Report | None]:
-    """The machine with the lags of its drives, and what was found in its file."""
-    import jax.numpy as jnp
-
+    """The machine, and what was found in its file."""
     from lgsim.cli import files
-    from lgsim.scenarios import states
 
-    gravity = _gravity(asked.gravity)
-    model, report = files.read_machine(
-        asked.file, floating_base=asked.floating_base, gravity=gravity, float32=asked.float32,
+    return files.read_machine(
+        asked.file, floating_base=asked.floating_base, gravity=_gravity(asked.gravity), float32=asked.float32,
         ignore_equalities=asked.ignore_equalities, loops=asked.loops,
     )  # fmt: skip
-    if asked.actuator_time is None:
-        return model, report
+
+
+def _lagging_drives(asked: SimulationRequest, model: Model, torque: Float[ndarray, " nv"]) -> dict[str, Any]:
+    """Joint forces that follow their commands with lags, as arguments of ``simulate``."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    from lgsim.actuators import Actuators, Lag, Transmission
+    from lgsim.scenarios import states
+
     with bad_input("--actuator-time: "):
         lag = states.velocities(asked.actuator_time, model)
     if (lag < 0).any():
         raise BadInput(f"--actuator-time: expected seconds of zero or more, got {lag.min():g}")
-    return model.replace(actuator_time=jnp.asarray(lag)), report
+    slow, one = lag > 0, np.eye(model.nv, dtype=model.dtype)
+    if not slow.any():
+        return {"torques": torque if torque.any() else None}
+    drives = Actuators(Transmission(one[slow]), Lag(jnp.asarray(lag[slow]))) + Actuators(Transmission(one[~slow]))
+    return {"actuators": drives, "commands": np.concatenate([torque[slow], torque[~slow]])}
 
 
 def _actuators(asked: SimulationRequest, model: Model, torque: Float[ndarray, " nv"]) -> dict[str, Any]:
@@ -260,6 +268,10 @@ def _actuators(asked: SimulationRequest, model: Model, torque: Float[ndarray, " 
     from lgsim.formats import load_actuators
     from lgsim.scenarios import states
 
+    if asked.actuator_time is not None:
+        if asked.ctrl is not None:
+            raise BadInput("--actuator-time: the file's actuators have lags of their own; leave out --ctrl")
+        return _lagging_drives(asked, model, torque)
     if asked.ctrl is None:
         return {"torques": torque if torque.any() else None}
     if torque.any():
@@ -303,14 +315,14 @@ def _method(asked: SimulationRequest) -> str:
 
 
 def _check_states(method: Any, start: _Start) -> None:
-    """Raise BadInput where drives or actuators have states that the method does not take."""
+    """Raise BadInput where actuators have states that the method does not take."""
     from lgsim.simulation.actuated_control import actuated
     from lgsim.simulation.equations_of_motion import initial_state
     from lgsim.simulation.variational.machine_method import MachineMethod
 
     if isinstance(method, MachineMethod):
         control = actuated(start.model, start.drives.get("actuators"), None)
-        state = initial_state(start.model, start.q, start.v, None, control)
+        state = initial_state(start.model, start.q, start.v, control)
         with bad_input("--"):
             method.check_machine(start.model, state.size)
 

@@ -58,7 +58,7 @@ class StepError:
 
     Attributes:
         error: The estimate at the saved states, in the components of an algebra vector, (times, dim): for a machine
-            those of the configuration (nv), of the velocity (nv) and of the forces of drives that lag. Infinite where
+            those of the configuration (nv), of the velocity (nv) and of the states of actuators. Infinite where
             nothing is known.
         size: What the motion does in each component, by which its errors are measured, (dim,).
         names: The name of each component.

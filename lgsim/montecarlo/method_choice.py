@@ -48,7 +48,7 @@ def choose_method(study: Study, choice: Automatic) -> tuple[Study, str]:
         run = runs[i]
         motion = simulate(
             run.model, run.q0, run.v0, duration=run.steps * abs(float(run.dt)), dt=abs(float(run.dt)), method=choice,
-            torques=run.torques, control=run.control, wrenches=run.wrenches, tau0=run.tau0, actuators=run.actuators,
+            torques=run.torques, control=run.control, wrenches=run.wrenches, actuators=run.actuators,
             commands=run.commands, actuator_state=run.actuator_state, step_check=False,
         )  # fmt: skip
         if motion.remark:
@@ -58,7 +58,7 @@ def choose_method(study: Study, choice: Automatic) -> tuple[Study, str]:
 
 def _rate(run: Rollout) -> float:
     """The fastest rate at the start of a motion, 1/s; zero where the control cannot be differentiated."""
-    state = np.asarray(initial_state(run.model, run.q0, run.v0, run.tau0, run.drive, run.actuator_state))
+    state = np.asarray(initial_state(run.model, run.q0, run.v0, run.drive, run.actuator_state))
     try:
         return fastest_rate(run.model, float(run.t0), state, control=run.drive, wrenches=run.wrenches)
     except (TypeError, ValueError, NotImplementedError):

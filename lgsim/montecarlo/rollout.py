@@ -40,7 +40,7 @@ from lgsim.support.check import unknown_name
 from lgsim.support.packages import own_version
 from lgsim.xla import compiled, control_flow
 
-_ROLLOUT_NUMBERS = ("q0", "v0", "tau0", "torques", "commands", "actuator_state", "control", "wrenches", "t0", "dt")
+_ROLLOUT_NUMBERS = ("q0", "v0", "torques", "commands", "actuator_state", "control", "wrenches", "t0", "dt")
 _MODEL_NUMBERS = ("placements", "screws", "axes", "pitches", "inertias", *DRIVES, "mimic", "frames", "gravity", "loops",
                   "solids", "solid_poses", "grids")  # fmt: skip
 
@@ -66,7 +66,7 @@ class SampledMotion(NamedTuple):
 class Rollout(eqx.Module):
     """A machine from a start for a number of steps, as ``lgsim.rollout``; any of its numbers can be a sample's.
 
-    A distribution's name is the path of what it replaces: ``q0``, ``v0``, ``tau0``, ``torques``, ``t0``, ``dt``; of the
+    A distribution's name is the path of what it replaces: ``q0``, ``v0``, ``torques``, ``t0``, ``dt``; of the
     model ``model.inertias``, ``model.damping``, ``model.gravity`` and all that ``Model.replace`` takes; of controls and
     wrenches that are modules ``control.stiffness``, ``wrenches.gusts`` and so on; of actuators
     ``actuators.stages.0.ratio``, the stages by their numbers.
@@ -80,7 +80,6 @@ class Rollout(eqx.Module):
         torques: Joint forces, N m or N: see ``lgsim.rollout``.
         control: Feedback law, see ``lgsim.rollout``.
         wrenches: External wrenches, see ``lgsim.rollout``.
-        tau0: Forces at the start of drives that lag, (nv,), N m or N; by default zero.
         actuators: What makes the joint forces of commands, see ``lgsim.rollout``.
         commands: Commands of the actuators, see ``lgsim.rollout``.
         actuator_state: States of the actuators at the start; by default as ``lgsim.rollout`` has them.
@@ -99,7 +98,6 @@ class Rollout(eqx.Module):
     torques: Float[Array, "*rows nv"] | None
     control: Control | None
     wrenches: Wrenches | None
-    tau0: Float[Array, " nv"] | None
     actuators: Actuators | ActuatorSum | None
     commands: Float[Array, "*rows _"] | None
     actuator_state: Float[Array, " _"] | None
@@ -119,7 +117,6 @@ class Rollout(eqx.Module):
         torques: Numbers | None = None,
         control: Control | None = None,
         wrenches: Wrenches | None = None,
-        tau0: Numbers | None = None,
         actuators: Actuators | ActuatorSum | None = None,
         commands: Numbers | None = None,
         actuator_state: Numbers | None = None,
@@ -129,15 +126,15 @@ class Rollout(eqx.Module):
     ) -> None:
         steps, save_every = verify.count("steps", steps), verify.count("save_every", save_every)
         check_model(model)
-        given = {"q0": q0, "v0": v0, "torques": torques, "tau0": tau0, "commands": commands}
-        q0, v0, torques, tau0, commands, actuator_state = (
+        given = {"q0": q0, "v0": v0, "torques": torques, "commands": commands}
+        q0, v0, torques, commands, actuator_state = (
             None if x is None else verify.floating(name, x, dtype=model.dtype)
             for name, x in {**given, "actuator_state": actuator_state}.items()
         )
         self.actuators, self.control = actuators, control
         if actuators is not None or commands is not None:
             given_commands(actuators, torques, commands)
-        state = initial_state(model, q0, v0, tau0, self._drive(model), actuator_state)
+        state = initial_state(model, q0, v0, self._drive(model), actuator_state)
         if isinstance(method, MachineMethod):
             method.check_machine(model, state.size)
         self.model, self.steps, self.method, self.save_every = model, steps, method, save_every
@@ -145,7 +142,7 @@ class Rollout(eqx.Module):
         self.v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
         self.torques = torques
         self.dt, self.t0 = jnp.asarray(dt, model.dtype), jnp.asarray(t0, model.dtype)
-        self.wrenches, self.tau0 = wrenches, tau0
+        self.wrenches = wrenches
         self.commands, self.actuator_state = commands, actuator_state
         self.substeps = None
 
@@ -207,7 +204,7 @@ class Rollout(eqx.Module):
         if run.substeps is None:
             motion = rollout(
                 run.model, run.q0, run.v0, dt=run.dt, steps=run.steps, torques=run.torques, control=run.control,
-                wrenches=run.wrenches, tau0=run.tau0, actuators=run.actuators, commands=run.commands,
+                wrenches=run.wrenches, actuators=run.actuators, commands=run.commands,
                 actuator_state=run.actuator_state, method=run.method, t0=run.t0, save_every=run.save_every,
                 checkpoint=None,
             )  # fmt: skip
@@ -271,7 +268,7 @@ def _measured_starts(run: Rollout, values: dict[str, PyTree]) -> MeasuredLoops:
 def _substepped(run: Rollout, substeps: Int[Array, ""]) -> StateHistory:
     """``lgsim.rollout`` with a number of substeps that the program takes as an operand."""
     drive = run.drive
-    y0 = initial_state(run.model, run.q0, run.v0, run.tau0, drive, run.actuator_state)
+    y0 = initial_state(run.model, run.q0, run.v0, drive, run.actuator_state)
     rows = run.torques if run.actuators is None else run.commands
     segments = torque_segments(run.model, rows, run.steps, run.t0, run.dt, drive)
     space, machine = state_space(run.model, drive), (run.model, drive, run.wrenches)

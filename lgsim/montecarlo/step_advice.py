@@ -124,8 +124,6 @@ def fastest_mode(run: Rollout, states: Float[np.ndarray, "states nq_nv"]) -> Uns
     """
     if method_name(run.method) not in METHODS:
         return None
-    if run.model.topology.lags:
-        states = np.concatenate([states, np.zeros((len(states), run.model.nv))], axis=1)
     drive = run.drive
     if run.actuators is not None and run.actuators.states:
         start, end = run.model.nq, run.model.nq + run.model.nv

@@ -95,10 +95,9 @@ class ModelBuilder:
                 friction of such a joint are added to those of the joint that it follows; its spring and limits count
                 for nothing.
             **numbers: ``armature damping friction stiffness rest lower upper velocity_limit effort_limit friction_speed
-                limit_stiffness limit_damping actuator_time stribeck stribeck_speed``, a number or one for each
-                degree of freedom; see ``Model``. Dry friction is smooth below a speed of 0.1 rad/s or m/s, and
-                limits have no stops, unless these say otherwise. Of a spherical joint ``upper`` is (swing, angle,
-                twist), see ``passive_forces``.
+                limit_stiffness limit_damping stribeck stribeck_speed``, a number or one for each degree of freedom; see
+                ``Model``. Dry friction is smooth below a speed of 0.1 rad/s or m/s, and limits have no stops, unless
+                these say otherwise. Of a spherical joint ``upper`` is (swing, angle, twist), see ``passive_forces``.
 
         Raises:
             ModelError: a name is taken, an axis is zero, a shape is wrong, a number is not finite, the mass is
@@ -129,8 +128,6 @@ class ModelBuilder:
         for key in ("friction_speed", "stribeck_speed"):
             if key in given and np.any(given[key] <= 0):
                 raise ModelError(f"{what}: expected a positive {key}, got {given[key]}")
-        if "actuator_time" in given and np.any(given["actuator_time"] < 0):
-            raise ModelError(f"{what}: expected an actuator_time of zero or more, got {given['actuator_time']}")
         if "lower" in given or "upper" in given:
             if np.any(dofs["lower"] > dofs["upper"]):
                 raise ModelError(f"{what}: expected lower <= upper, got {dofs['lower']} and {dofs['upper']}")
@@ -319,7 +316,7 @@ class ModelBuilder:
         with np.errstate(over="ignore"):
             for key in ("placements", "inertias", "frames", "mimic"):
                 _finite(f"{key} of the model as {dtype}", numbers[key].astype(dtype), numbers[key].shape)
-        topology = topology.lagging(numbers["actuator_time"]).sticking(numbers["stribeck"])
+        topology = topology.sticking(numbers["stribeck"])
         # at once, where jnp.asarray compiles a program for each shape
         return jax.device_put(Model.of(topology, **{key: value.astype(dtype) for key, value in numbers.items()}))
 

@@ -21,7 +21,6 @@ USUAL = {
     "friction_speed": 0.1,
     "limit_stiffness": 0.0,
     "limit_damping": 0.0,
-    "actuator_time": 0.0,
     "stribeck": 0.0,
     "stribeck_speed": 0.1,
 }

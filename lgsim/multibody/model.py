@@ -152,19 +152,14 @@ class Model(ValueEquality):
         return self.drives[:, 11]
 
     @property
-    def actuator_time(self) -> Array:
-        """Time constant T of the drives, (nv,), s: forces follow commands by ``T tau' = command - tau``; 0: at once."""
-        return self.drives[:, 12]
-
-    @property
     def stribeck(self) -> Array:
         """Breakaway friction less dry friction, (nv,), N m or N: what dry friction has more at small speeds."""
-        return self.drives[:, 13]
+        return self.drives[:, 12]
 
     @property
     def stribeck_speed(self) -> Array:
         """The speed at which that part has fallen to 1/e, (nv,), rad/s or m/s."""
-        return self.drives[:, 14]
+        return self.drives[:, 13]
 
     @property
     def nq(self) -> int:
@@ -342,14 +337,10 @@ class Model(ValueEquality):
                     check_rows(self.topology.contacts, given["contacts"])
                 solid_checks.check_solid_numbers(self.topology, given)
         tree = self.topology
-        if "actuator_time" in given:
-            tree = tree.lagging(given["actuator_time"])
         if "stribeck" in given:
             tree = tree.sticking(given["stribeck"])
         if "drives" in given and not isinstance(given["drives"], Tracer) and hasattr(given["drives"], "dtype"):
-            drives = given["drives"]
-            tree = tree.lagging(drives[..., DRIVES.index("actuator_time")])
-            tree = tree.sticking(drives[..., DRIVES.index("stribeck")])
+            tree = tree.sticking(given["drives"][..., DRIVES.index("stribeck")])
         for names in _PARTS:
             if set(names) & set(given):
                 given = {name: getattr(self, name) for name in names} | given

@@ -20,7 +20,7 @@ from lgsim.multibody.contacts.sizes import height_slices
 from lgsim.multibody.topology import ModelError, Topology
 from lgsim.support.check import FLOATS
 
-NOT_NEGATIVE = ("armature", "damping", "friction", "limit_stiffness", "limit_damping", "actuator_time")
+NOT_NEGATIVE = ("armature", "damping", "friction", "limit_stiffness", "limit_damping")
 """Finite numbers of degrees of freedom that are zero or more."""
 LIMITS = ("velocity_limit", "effort_limit")
 """Numbers of degrees of freedom that are zero or more, infinite for none."""

@@ -35,8 +35,7 @@ def check_topology(tree: Topology) -> None:
         _require(good, "mimics", "a joint that moves by itself", other)
     for body in tree.frame_bodies:
         _require(_is_count(body, WORLD, n), "frame_bodies", "a body", body)
-    for name in ("lags", "stribeck"):
-        _require(isinstance(getattr(tree, name), bool), name, "true or false", getattr(tree, name))
+    _require(isinstance(tree.stribeck, bool), "stribeck", "true or false", tree.stribeck)
     for joint in tree.joints:
         _check_joint(joint)
     known = {ROOT, *tree.body_names, *tree.frame_names}

@@ -28,7 +28,7 @@ from lgsim.multibody.loops import CLOSING, JointTie, Loop, loop_checks
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
 from lgsim.support.messages import unknown_name
 
-ACTING = ("armature", "damping", "friction", "stiffness", "limit_stiffness", "actuator_time", "stribeck")
+ACTING = ("armature", "damping", "friction", "stiffness", "limit_stiffness", "stribeck")
 """What a joint of the tree may have and a loop cannot."""
 MARK = "uncut"
 

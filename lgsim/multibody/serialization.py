@@ -16,7 +16,6 @@ from lgsim.multibody.contacts import Contact
 from lgsim.multibody.contacts.sizes import grids
 from lgsim.multibody.geometry import Solid
 from lgsim.multibody.joint import Joint, Row
-from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.joints import JOINTS
 from lgsim.multibody.loops import KINDS, Loop, LoopKind
 from lgsim.multibody.model import DRIVES, Model
@@ -73,10 +72,6 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
             found |= {name: jnp.asarray(numbers[name]) for name in ("solids", "solid_poses")}
         if any(solid.geometry.sample_count for solid in tree.solids):
             found["grids"] = jnp.asarray(numbers["grids"])
-        # columns that records of older versions lack are what a builder takes where nothing is given
-        lacking = jnp.asarray([USUAL[name] for name in DRIVES[found["drives"].shape[1] :]], found["drives"].dtype)
-        more = jnp.broadcast_to(lacking, (len(found["drives"]), lacking.size))
-        found["drives"] = jnp.concatenate([found["drives"], more], axis=1)
         check_shapes(tree, found, len(DRIVES))
         return Model(tree, **found)
     except Exception as error:  # a damaged record makes json, numpy and classes of joints raise almost anything

@@ -40,7 +40,6 @@ class Topology:
         mimics: The joint that joint i follows, ``q_i = k q_j + b``, or None.
         frame_names: Names of frames fixed to bodies; the bodies' own frames are not among them.
         frame_bodies: The body of each frame, ``WORLD`` for one that does not move.
-        lags: Whether a drive follows its command with a lag, so that a motion has the drives' forces as states too.
         stribeck: Whether dry friction has a Stribeck part, which costs an exponential for each degree of freedom.
         loops: What ties frames or joints beyond the tree, see ``lgsim.multibody.loops``.
         contacts: What touches what.
@@ -55,7 +54,6 @@ class Topology:
     mimics: tuple[int | None, ...]
     frame_names: tuple[str, ...] = ()
     frame_bodies: tuple[int, ...] = ()
-    lags: bool = False
     stribeck: bool = field(default=False, repr=False)  # as texts of it were before
     loops: tuple[Any, ...] = field(default=(), metadata=RARE)
     contacts: tuple[Contact, ...] = field(default=(), metadata=RARE)
@@ -70,10 +68,6 @@ class Topology:
     def sticking(self, stribeck: Any) -> Topology:
         """The same with such Stribeck friction; numbers that are being traced count as other than zero."""
         return replace(self, stribeck=isinstance(stribeck, Tracer) or bool(np.any(np.asarray(stribeck) != 0)))
-
-    def lagging(self, actuator_time: Any) -> Topology:
-        """The same with drives of those time constants; numbers that are being traced count as positive."""
-        return replace(self, lags=isinstance(actuator_time, Tracer) or bool(np.any(np.asarray(actuator_time) > 0)))
 
     @property
     def bodies(self) -> int:

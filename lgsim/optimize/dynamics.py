@@ -271,8 +271,7 @@ class FieldDynamics(Dynamics):
 class Machine(Dynamics):
     """A machine driven by joint forces S u that are constant over each step: ``M(q) v' + h(q, v) = S u + passive``.
 
-    The state is the array (q, v), followed by the forces of drives that lag where the model has any, and the states of
-    actuators where these make the joint forces of commands u.
+    The state is the array (q, v), followed by the states of actuators where these make the joint forces of commands u.
 
     Raises:
         TypeError: model is no ``lgsim.Model``.
@@ -323,16 +322,16 @@ class Machine(Dynamics):
     def state(self, q: Any = None, v: Any = None) -> Float[Array, " n"]:
         """The state of a configuration q (nq,), by default neutral, and a velocity v (nv,), by default zero.
 
-        Drives that lag give no force in it, and actuators are without signals.
+        Actuators are without signals in it.
         """
         q = self.model.neutral() if q is None else jnp.asarray(q, self.model.dtype)
         v = jnp.zeros(self.model.nv, self.model.dtype) if v is None else jnp.asarray(v, self.model.dtype)
-        return initial_state(self.model, q, v, None, self.drive)
+        return initial_state(self.model, q, v, self.drive)
 
     def check_start(self, y0: Point) -> None:
         super().check_start(y0)
         if self.model.topology.loops:
-            check_start(self.model, *split_state(self.model, y0)[:2])
+            check_start(self.model, *split_state(self.model, y0))
 
     def forces(self, u: Float[Array, " m"]) -> Float[Array, " nv"]:
         """The joint forces S u, N m or N."""

@@ -32,7 +32,7 @@ class SymplecticEulerDynamics(Machine):
     in a search than ``MultibodyDynamics`` with a method of fourth order, at an error that grows with dt.
 
     Attributes:
-        model: The machine, without drives that lag; all its numbers may be differentiated.
+        model: The machine; all its numbers may be differentiated.
         dt: Time between nodes, s.
         selection: The matrix S (nv, controls) from controls to joint forces; None where all joints are driven.
 
@@ -54,10 +54,6 @@ class SymplecticEulerDynamics(Machine):
         if isinstance(self.model, Model):
             refuse_loops(
                 self.model.topology, "SymplecticEulerDynamics", "its steps would open them", "take MultibodyDynamics"
-            )
-        if isinstance(self.model, Model) and self.model.topology.lags:
-            raise ValueError(
-                "model: some of its drives lag (actuator_time), which MultibodyDynamics takes into account"
             )
         if isinstance(self.model, Model) and self.model.topology.contacts:
             raise ValueError(

@@ -36,8 +36,8 @@ def to_trajectory(problem: Problem, solution: Solution) -> Trajectory:
     u = jnp.concatenate([us, us[-1:]])
     tau = u if machine.selection is None else u @ machine.selection.T
     model = machine.model
-    q, v, z = split_state(model, ys)
-    forces = drives(model, machine.drive, tau, solution.ts, q, v, z, actuator_part(model, ys))
+    q, v = split_state(model, ys)
+    forces = drives(model, machine.drive, tau, solution.ts, q, v, actuator_part(model, ys))
     time, q, v, forces = (np.asarray(x) for x in (solution.ts, q, v, forces))
     name, step = machine.method_name, float(machine.own_step)
     return Trajectory(model, time, q, v, forces, name, step, solution.message, own_version())

@@ -1,13 +1,11 @@
 """The equations of motion of a machine under all that drives it, as a field that the integrators take.
 
-The state is y = (q, v, z, w), one array: the configuration, the velocity, the forces z of drives that lag, and the
-states w of actuators. It obeys
+The state is y = (q, v, w), one array: the configuration, the velocity and the states w of actuators. It obeys
 
-    q' = v,    M(q) v' + h(q, v) = tau + passive_forces(q, v) + J^T F,    T z' = c - z,    w' = g(q, v, w, u),
+    q' = v,    M(q) v' + h(q, v) = tau + passive_forces(q, v) + J^T F,    w' = g(q, v, w, u),
 
-F being external wrenches and those of the machine's contacts, ``contact_forces``; with tau = z where a drive lags by
-T > 0, and tau = c where it does not; c is the command of the drives, or the force c(q, v, w, u) of actuators under
-commands u.
+F being external wrenches and those of the machine's contacts, ``contact_forces``; tau are the given joint forces and
+those of a control, or the forces tau(q, v, w, u) of actuators under commands u.
 """
 
 from __future__ import annotations
@@ -54,23 +52,20 @@ _WITH_STATES = (ActuatedControl, Actuators, ActuatorSum)
 
 
 def state_space(model: Model, drive: Any = None) -> StateSpace:
-    """The space of a machine's states (q, v, z, w), w those of a control's actuators or of ``Actuators``."""
-    own = model.nv if model.topology.lags else 0
-    return StateSpace(model.topology, own + (drive.states if isinstance(drive, _WITH_STATES) else 0))
+    """The space of a machine's states (q, v, w), w those of a control's actuators or of ``Actuators``."""
+    return StateSpace(model.topology, drive.states if isinstance(drive, _WITH_STATES) else 0)
 
 
 def split_state(
     model: Model, y: Float[Array, "*batch state"]
-) -> tuple[Float[Array, "*batch nq"], Float[Array, "*batch nv"], Float[Array, "*batch nv"] | None]:
-    """The parts (q, v, forces of drives that lag) of states (..., state); the last is None where no drive lags."""
-    end = model.nq + model.nv
-    z = y[..., end : end + model.nv] if model.topology.lags else None
-    return y[..., : model.nq], y[..., model.nq : end], z
+) -> tuple[Float[Array, "*batch nq"], Float[Array, "*batch nv"]]:
+    """The parts (q, v) of states (..., state)."""
+    return y[..., : model.nq], y[..., model.nq : model.nq + model.nv]
 
 
 def actuator_part(model: Model, y: Float[Array, "*batch state"]) -> Float[Array, "*batch states"] | None:
     """The actuators' states of states (..., state); None where there are none."""
-    end = model.nq + model.nv * (2 if model.topology.lags else 1)
+    end = model.nq + model.nv
     return y[..., end:] if y.shape[-1] > end else None
 
 
@@ -78,24 +73,22 @@ def initial_state(
     model: Model,
     q0: ArrayLike | None,
     v0: ArrayLike | None,
-    tau0: ArrayLike | None,
     drive: Any = None,
     actuator_state: ArrayLike | None = None,
 ) -> Float[Array, " state"]:
-    """The state of a configuration, velocities, forces of drives that lag and actuators, checked.
+    """The state of a configuration, velocities and actuators, checked.
 
     Args:
         model: The machine.
         q0: Configuration (nq,); None for the neutral one.
         v0: Velocity (nv,), rad/s or m/s; None for zero.
-        tau0: Forces of drives that lag (nv,), N m or N; None for zero.
         drive: A control, an ``ActuatedControl`` or ``Actuators``.
         actuator_state: States of the actuators; None for those of actuators without signals.
 
     Raises:
         TypeError: dtypes differ from the model's, or the model is none.
-        ValueError: a shape is wrong, loops are open, torn or lock the machine, or forces or states are given where
-            nothing has them.
+        ValueError: a shape is wrong, loops are open, torn or lock the machine, or states are given where nothing has
+            them.
     """
     check_model(model)
     q0 = model.neutral() if q0 is None else q0
@@ -105,11 +98,6 @@ def initial_state(
         check_quaternions(model.topology, "q0", state[0])
     if model.topology.loops:
         check_start(model, *state)
-    if model.topology.lags:
-        tau0 = jnp.zeros(model.nv, model.dtype) if tau0 is None else tau0
-        state.append(_state_part(model, "tau0", tau0, model.nv))
-    elif tau0 is not None:
-        raise ValueError("tau0: no drive of the model lags, so that their forces have no start; give an actuator_time")
     count = drive.states if isinstance(drive, _WITH_STATES) else 0
     if count:
         actuators = drive.actuators if isinstance(drive, ActuatedControl) else drive
@@ -197,7 +185,7 @@ def torque_segments(
     return TorqueSegment(t0 + jnp.arange(steps, dtype=tau.dtype) * dt, tau[:steps], slope)
 
 
-def commanded_forces(
+def drive_forces(
     model: Model,
     control: Control | None,
     given: Float[Array, " n"] | None,
@@ -206,7 +194,7 @@ def commanded_forces(
     v: Float[Array, " nv"],
     w: Float[Array, " states"] | None = None,
 ) -> tuple[Float[Array, " nv"], Float[Array, " states"] | None]:
-    """(the command of the drives (nv,), N m or N, the rates of the actuators' states w).
+    """(the joint forces (nv,), N m or N, the rates of the actuators' states w).
 
     Given torques plus the control's, zero without either; with actuators what these make of given commands and the
     control's.
@@ -221,28 +209,6 @@ def commanded_forces(
     return tau + control_output(control(t, q, v, model), model.nv, model.dtype, "joint forces", "nv"), None
 
 
-def actuator_dynamics(
-    model: Model, command: Float[Array, " nv"], drive_forces: Float[Array, " nv"] | None
-) -> tuple[Float[Array, " nv"], Float[Array, " nv"] | None]:
-    """The joint forces of drives that follow a command by ``T tau' = command - tau``, and their rate.
-
-    Args:
-        model: The machine, T being its ``actuator_time``, s; T = 0 gives the command itself.
-        command: The commanded forces (nv,), N m or N.
-        drive_forces: The drives' forces as states of the motion (nv,), of those without a lag any numbers; None where
-            no drive of the machine lags.
-
-    Returns:
-        The joint forces (nv,), N m or N, and the rate of ``drive_forces`` (nv,), N m/s or N/s, zero for drives without
-        a lag; None where no drive lags.
-    """
-    if drive_forces is None:
-        return command, None
-    lags = model.actuator_time > 0
-    rate = (command - drive_forces) / jnp.where(lags, model.actuator_time, 1)
-    return jnp.where(lags, drive_forces, command), jnp.where(lags, rate, 0)
-
-
 @compiled
 def drives(
     model: Model,
@@ -251,7 +217,6 @@ def drives(
     t: Float[Array, " n"],
     q: Float[Array, "n nq"],
     v: Float[Array, "n nv"],
-    z: Float[Array, "n nv"] | None,
     w: Float[Array, "n states"] | None = None,
 ) -> Float[Array, "n nv"]:
     """The drives' joint forces at many states, N m or N.
@@ -263,14 +228,13 @@ def drives(
         t: Times, s.
         q: Configurations.
         v: Velocities, rad/s or m/s.
-        z: Forces of the drives that lag, N m or N; None where none does.
         w: States of the actuators; None without any.
     """
 
-    def force(torques: Array | None, t: Array, q: Array, v: Array, z: Array | None, w: Array | None) -> Array:
-        return actuator_dynamics(model, commanded_forces(model, control, torques, t, q, v, w)[0], z)[0]
+    def force(torques: Array | None, t: Array, q: Array, v: Array, w: Array | None) -> Array:
+        return drive_forces(model, control, torques, t, q, v, w)[0]
 
-    given = (torques, t, q, v, z, w)
+    given = (torques, t, q, v, w)
     return jax.vmap(force, tuple(None if x is None else 0 for x in given))(*given)
 
 
@@ -327,20 +291,19 @@ def acceleration(
 
 
 def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_dynamics) -> Float[Array, " algebra"]:
-    """The field of a motion, the algebra vector (v, v', tau' of drives that lag, rates of actuators) of ``StateSpace``.
+    """The field of a motion, the algebra vector (v, v', rates of actuators) of ``StateSpace``.
 
     Args:
         t: Time, s.
-        y: State (q, v, tau of drives that lag).
+        y: State (q, v, w).
         args: ((model, control, wrenches), segment) with the ``TorqueSegment`` of joint forces or None.
         solve: The forward dynamics, see ``acceleration``.
     """
     (model, control, wrenches), segment = args
-    q, v, z = split_state(model, y)
+    q, v = split_state(model, y)
     given = None if segment is None else segment.at(t)
-    command, actuator_rate = commanded_forces(model, control, given, t, q, v, actuator_part(model, y))
-    tau, rate = actuator_dynamics(model, command, z)
-    slope = [v, acceleration(model, tau, wrenches, t, q, v, solve), rate, actuator_rate]
+    tau, rate = drive_forces(model, control, given, t, q, v, actuator_part(model, y))
+    slope = [v, acceleration(model, tau, wrenches, t, q, v, solve), rate]
     return jnp.concatenate([part for part in slope if part is not None])
 
 
@@ -350,7 +313,7 @@ def sample_actuators(t: Float[Array, ""], y: State, dt: Float[Array, ""], args: 
     w = actuator_part(model, y)
     if w is None or not isinstance(control, ActuatedControl):
         return y
-    q, v, _ = split_state(model, y)
+    q, v = split_state(model, y)
     command = control.command(None if segment is None else segment.at(t), t, q, v, model)
     now = control.actuators.sample(model, q, v, w, command, dt)
     return jnp.concatenate([y[: y.size - w.size], now])

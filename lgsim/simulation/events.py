@@ -46,7 +46,7 @@ class ThresholdEvent(eqx.Module):
     def __call__(self, t: Number, y: Float[Array, " state"], args: Any) -> Float[Array, ""]:
         """The quantity less the value, (), in its unit; ``args`` are those of ``equations_of_motion``."""
         (model, *_), _ = args
-        q, v, _ = split_state(model, y)
+        q, v = split_state(model, y)
         return self.quantity(t, q, v, model) - self.value.astype(y.dtype)
 
     def __str__(self) -> str:

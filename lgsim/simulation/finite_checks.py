@@ -168,11 +168,9 @@ def _owner_of_state(tree: Topology, at: tuple[int, ...]) -> str:
     i = at[-1]
     if i < tree.nq:
         return f", configuration{_owner_of_q(tree, (i,))}"
-    end = tree.nq + tree.nv * (2 if tree.lags else 1)
-    if i >= end:
-        return f", state {i - end} of the actuators"
-    what = ", velocity" if i < tree.nq + tree.nv else ", force of the drive"
-    return what + _owner_of_v(tree, ((i - tree.nq) % tree.nv,))
+    if i >= tree.nq + tree.nv:
+        return f", state {i - tree.nq - tree.nv} of the actuators"
+    return ", velocity" + _owner_of_v(tree, (i - tree.nq,))
 
 
 def _owner_of_saved(tree: Topology, at: tuple[int, ...]) -> str:

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from lgsim.dynamics.contacts.contact_forces import contact_wrenches
 from lgsim.dynamics.contacts.contact_slopes import contact_slopes
@@ -28,9 +28,8 @@ from lgsim.simulation.equations_of_motion import (
     Control,
     State,
     Wrenches,
-    actuator_dynamics,
     actuator_part,
-    commanded_forces,
+    drive_forces,
     equations_of_motion,
     sample_actuators,
     settle_actuators,
@@ -49,13 +48,13 @@ class ActuatorSlopes(NamedTuple):
         rate: g (k,).
         slopes: Its derivatives along the tangent at q, by v and by time: (k, nv), (k, nv), (k,).
         own: Its derivative by w (k, k).
-        command: The derivative of the drives' command by w (nv, k).
+        forces: The derivative of the drives' forces by w (nv, k).
     """
 
     rate: Array
     slopes: tuple[Array, Array, Array]
     own: Array
-    command: Array
+    forces: Array
 
 
 class ForceSlopes(NamedTuple):
@@ -64,21 +63,17 @@ class ForceSlopes(NamedTuple):
     Where forces act joint by joint, the diagonals (nv,) stand for the matrices (nv, nv).
 
     Attributes:
-        command: The command of the drives (nv,), N m or N.
-        command_slopes: Its derivatives (nv, nv), (nv, nv), (nv,).
+        drive_slopes: Derivatives of the drives' forces (nv, nv), (nv, nv), (nv,).
         tau: The joint forces of drives and of the machine's own dampers, springs, friction and stops (nv,).
         passive_slopes: The derivatives of the latter, (nv, nv) and (nv, nv).
-        drive_rate: The rate of the forces of drives that lag (nv,), None where none does.
         wrenches: Wrenches on the bodies (bodies, 6), those of contacts included, or None.
-        wrench_slopes: What their derivatives are worth in the joints, as ``command_slopes``; zero without wrenches.
+        wrench_slopes: What their derivatives are worth in the joints, as ``drive_slopes``; zero without wrenches.
         actuators: Of actuators with states, else None.
     """
 
-    command: Array
-    command_slopes: tuple[Array, Array, Array]
+    drive_slopes: tuple[Array, Array, Array]
     tau: Array
     passive_slopes: tuple[Array, Array]
-    drive_rate: Array | None
     wrenches: Array | None
     wrench_slopes: tuple[Array, Array, Array]
     actuators: ActuatorSlopes | None
@@ -89,47 +84,45 @@ def force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = Fal
 
     Args:
         t: Time, s.
-        y: State (q, v, tau of drives that lag).
+        y: State (q, v, w).
         args: As those of ``equations_of_motion``.
         by_joints: Whether there are no wrenches and no contacts, and each joint's force depends on its own joint alone.
     """
     (model, control, wrenches), segment = args
-    q, v, z = split_state(model, y)
+    q, v = split_state(model, y)
     zero = jnp.zeros_like(v)
-
     w = actuator_part(model, y)
 
-    def command(t: Array, dq: Array, dv: Array, dw: Array | None) -> tuple[Array, Array | None]:
+    def drives(t: Array, dq: Array, dv: Array, dw: Array | None) -> tuple[Array, Array | None]:
         given = None if segment is None else segment.at(t)
         now = w if w is None or dw is None else w + dw
-        return commanded_forces(model, control, given, t, model.retract(q, dq), v + dv, now)
+        return drive_forces(model, control, given, t, model.retract(q, dq), v + dv, now)
 
     def diagonal(f: Callable[[Array], Array]) -> Array:
         return jax.jvp(f, (zero,), (jnp.ones_like(v),))[1]
 
     dw = None if w is None else jnp.zeros_like(w)
-    (given, own_rate), (by_time, own_by_time) = jax.jvp(lambda t: command(t, zero, zero, dw), (t,), (jnp.ones_like(t),))
+    (given, own_rate), (by_time, own_by_time) = jax.jvp(lambda t: drives(t, zero, zero, dw), (t,), (jnp.ones_like(t),))
     none = zero if by_joints else jnp.zeros((model.nv, model.nv), v.dtype)
     by_q, by_v, external, worth, actuators = none, none, None, (none, none, zero), None
     if by_joints:
         passive = (
             diagonal(lambda x: passive_forces(model, q + x, v)), diagonal(lambda x: passive_forces(model, q, v + x))
         )  # fmt: skip
-        by_q = diagonal(lambda x: command(t, x, zero, dw)[0])
-        by_v = diagonal(lambda x: command(t, zero, x, dw)[0])
+        by_q = diagonal(lambda x: drives(t, x, zero, dw)[0])
+        by_v = diagonal(lambda x: drives(t, zero, x, dw)[0])
     else:
         passive = passive_derivatives(model, q, v)
         if control is not None:
-            by_q, own_by_q = jax.jacfwd(lambda x: command(t, x, zero, dw))(zero)
-            by_v, own_by_v = jax.jacfwd(lambda x: command(t, zero, x, dw))(zero)
+            by_q, own_by_q = jax.jacfwd(lambda x: drives(t, x, zero, dw))(zero)
+            by_v, own_by_v = jax.jacfwd(lambda x: drives(t, zero, x, dw))(zero)
             if w is not None:
-                by_w, own = jax.jacfwd(command, 3)(t, zero, zero, dw)
+                by_w, own = jax.jacfwd(drives, 3)(t, zero, zero, dw)
                 actuators = ActuatorSlopes(own_rate, (own_by_q, own_by_v, own_by_time), own, by_w)
         if wrenches is not None or model.topology.contacts:
             external, worth = _worth(model, wrenches, t, q, v)
-    tau, drive_rate = actuator_dynamics(model, given, z)
-    total = tau + passive_forces(model, q, v)
-    return ForceSlopes(given, (by_q, by_v, by_time), total, passive, drive_rate, external, worth, actuators)
+    total = given + passive_forces(model, q, v)
+    return ForceSlopes((by_q, by_v, by_time), total, passive, external, worth, actuators)
 
 
 class MotionField(eqx.Module):
@@ -152,35 +145,27 @@ class MotionField(eqx.Module):
     def linearize(self, action: Action, t: Float[Array, ""], y: State, args: Any, s: Float[Array, ""]) -> Linearization:
         """The field at (t, y), and ``(1 - s J)^-1`` with its Jacobian J in the chart of the step.
 
-        With drives that lag by T the command c enters the joint forces by ``s / (T + s)`` of its derivatives, and
-        ``T / (T + s)`` of the right side of the drives' forces acts beside it: their rows are eliminated first. Before
-        these, those of actuators are: ``(1 - s g_w) w = r_w + s (g_q x + g_v y)``. Large machines whose forces act
-        joint by joint are solved in O(n). Of machines with loops the dense
-        Jacobian is taken.
+        The rows of actuators are eliminated first: ``(1 - s g_w) w = r_w + s (g_q x + g_v y)``. Large machines whose
+        forces act joint by joint are solved in O(n). Of machines with loops the dense Jacobian is taken.
         """
         (model, control, wrenches), _ = args
         if model.topology.loops:
             return linearize(action, equations_of_motion, t, y, args, s)
-        q, v, z = split_state(model, y)
-        nv, zero, end = model.nv, jnp.zeros_like(v), model.nv * (2 if z is None else 3)
+        q, v = split_state(model, y)
+        nv, zero, end = model.nv, jnp.zeros_like(v), 2 * model.nv
         large = nv > SMALL and wrenches is None and not model.topology.contacts and _by_joints(control)
         large = large and applies(model.topology)
         forces = force_slopes(t, y, args, large)
-        (by_q, by_v, command_rate), own = forces.command_slopes, forces.actuators
-        system_of_own, to_command = None, None
+        (by_q, by_v, by_time), own = forces.drive_slopes, forces.actuators
+        system_of_own, to_forces = None, None
         if own is not None:
             system_of_own = jax.scipy.linalg.lu_factor(jnp.eye(own.rate.size, dtype=v.dtype) - s * own.own)
-            to_command = jax.scipy.linalg.lu_solve(system_of_own, own.command.T, trans=1).T
-            by_q, by_v = (c + s * to_command @ g for c, g in zip((by_q, by_v), own.slopes[:2], strict=True))
-        lags, inverse_lag, share = jnp.zeros_like(v, bool), zero, jnp.ones_like(v)
-        if z is not None:
-            lags, inverse_lag = _inverse_lags(model)
-            share = s / (model.actuator_time + s)
-        scale = share if large else share[:, None]
+            to_forces = jax.scipy.linalg.lu_solve(system_of_own, own.forces.T, trans=1).T
+            by_q, by_v = (c + s * to_forces @ g for c, g in zip((by_q, by_v), own.slopes[:2], strict=True))
         slopes = (
-            forces.passive_slopes[0] + scale * by_q + forces.wrench_slopes[0],
-            forces.passive_slopes[1] + scale * by_v + forces.wrench_slopes[1],
-            jnp.where(lags, 0, command_rate) + forces.wrench_slopes[2],
+            forces.passive_slopes[0] + by_q + forces.wrench_slopes[0],
+            forces.passive_slopes[1] + by_v + forces.wrench_slopes[1],
+            by_time + forces.wrench_slopes[2],
         )
         if large:
             tree = tree_system(model, q, v, forces.tau, slopes, s)
@@ -189,19 +174,13 @@ class MotionField(eqx.Module):
             step = step_system(model, q, v, forces.tau, forces.wrenches, slopes, s)
             a, rate, solve = step.acceleration, step.acceleration_rate, partial(solve_step, model.topology, step, s)
         values, rates = [v, a], [zero, rate]
-        if forces.drive_rate is not None:
-            values, rates = [*values, forces.drive_rate], [*rates, command_rate * inverse_lag]
         if own is not None:
             values, rates = [*values, own.rate], [*rates, own.slopes[2]]
 
         def resolvent(r: Float[Array, " algebra"]) -> Float[Array, " algebra"]:
-            from_drives = zero if z is None else jnp.where(lags, (1 - share) * r[2 * nv : 3 * nv], 0)
-            from_own = zero if to_command is None else to_command @ r[end:]
-            x, w = solve(r[:nv], r[nv : 2 * nv], from_drives + share * from_own)
+            from_own = zero if to_forces is None else to_forces @ r[end:]
+            x, w = solve(r[:nv], r[nv:end], from_own)
             found = [x, w]
-            if z is not None:
-                change = by_q * x + by_v * w if large else jnp.sum(by_q * x[None] + by_v * w[None], axis=1)
-                found.append(jnp.where(lags, from_drives + share * (change + from_own), r[2 * nv : 3 * nv]))
             if own is not None:
                 pushed = r[end:] + s * (own.slopes[0] @ x + own.slopes[1] @ w)
                 found.append(jax.scipy.linalg.lu_solve(system_of_own, pushed))
@@ -223,45 +202,31 @@ def motion_jacobian(
 ) -> tuple[Float[Array, "algebra algebra"], Float[Array, "nv nv"], ForceSlopes]:
     """(J, M^-1, forces): the Jacobian of the equations of motion in the chart at (t, y), its eigenvalues the rates.
 
-    ``J = [[-ad_v/2, 1, 0], [M^-1 B_q, M^-1 B_v, M^-1 L], [c_q / T, c_v / T, -1/T]]``, L being 1 where a drive lags by T
-    and c the command, with a row and a column more for actuators; ``args`` as those of ``equations_of_motion``.
+    ``J = [[-ad_v/2, 1], [M^-1 B_q, M^-1 B_v]]``, with a row and a column more for the states of actuators; ``args`` as
+    those of ``equations_of_motion``.
     """
     (model, _, _), _ = args
-    q, v, z = split_state(model, y)
+    q, v = split_state(model, y)
     forces = force_slopes(t, y, args)
     a = forward_dynamics_derivatives(model, q, v, forces.tau, forces.wrenches)
-    lags, inverse_lag = _inverse_lags(model)
-    direct = jnp.where(lags, 0, 1).astype(v.dtype)[:, None]
     by_q, by_v = (
-        own + a.dtau @ (passive + direct * command + worth)
-        for own, passive, command, worth in zip(
-            (a.dq, a.dv), forces.passive_slopes, forces.command_slopes[:2], forces.wrench_slopes[:2], strict=True
+        own + a.dtau @ (passive + drives + worth)
+        for own, passive, drives, worth in zip(
+            (a.dq, a.dv), forces.passive_slopes, forces.drive_slopes[:2], forces.wrench_slopes[:2], strict=True
         )
     )
     one, blocks = jnp.eye(model.nv, dtype=v.dtype), block_diagonal.of_ad(model.topology, _ONE_AND_HALF, v)
     chart = block_diagonal.applied(model.topology, blocks, one) - one
-    rows, rates = [[chart, one], [by_q, by_v]], inverse_lag[:, None]
-    if z is not None:
-        rows[0].append(jnp.zeros_like(one))
-        rows[1].append(jnp.where(lags[None], a.dtau, 0))
-        rows.append([rates * forces.command_slopes[0], rates * forces.command_slopes[1], -jnp.diag(inverse_lag)])
+    rows = [[chart, one], [by_q, by_v]]
     if forces.actuators is not None:
         own = forces.actuators
-        rows[0].append(jnp.zeros_like(own.command))
-        rows[1].append(a.dtau @ (direct * own.command))
-        if z is not None:
-            rows[2].append(rates * own.command)
-        rows.append([*own.slopes[:2], *([] if z is None else [jnp.zeros_like(own.command.T)]), own.own])
+        rows[0].append(jnp.zeros_like(own.forces))
+        rows[1].append(a.dtau @ own.forces)
+        rows.append([*own.slopes[:2], own.own])
     return jnp.block(rows), a.dtau, forces
 
 
 _ONE_AND_HALF = AdFunction.from_taylor([1.0, 0.5])
-
-
-def _inverse_lags(model: Model) -> tuple[Bool[Array, " nv"], Float[Array, " nv"]]:
-    """(whether a drive lags, 1/T where it does, else 0)."""
-    lags = model.actuator_time > 0
-    return lags, jnp.where(lags, 1 / jnp.where(lags, model.actuator_time, 1), 0)
 
 
 def _worth(

@@ -25,9 +25,8 @@ from lgsim.simulation.equations_of_motion import (
     State,
     TorqueSegment,
     Wrenches,
-    actuator_dynamics,
     actuator_part,
-    commanded_forces,
+    drive_forces,
     external_wrenches,
     initial_state,
     sample_actuators,
@@ -60,8 +59,6 @@ class StateHistory(NamedTuple):
         time: Times of the saved states, s, (saved,), the first one t0.
         q: Configurations (saved, nq), the first one q0.
         v: Velocities (saved, nv), rad/s or m/s; of groups and a floating base in the child's frame.
-        drive_forces: Forces of the drives that lag (saved, nv), N m or N, those of the others being what they were at
-            t0; None where no drive of the machine lags.
         actuator_states: States of the actuators (saved, states); None where none has any.
         residuals: Of an implicit method the largest relative residual of its equations since the state saved before,
             (saved,), the first one 0; None of any other.
@@ -70,14 +67,13 @@ class StateHistory(NamedTuple):
     time: Float[Array, "*batch saved"]
     q: Float[Array, "*batch saved nq"]
     v: Float[Array, "*batch saved nv"]
-    drive_forces: Float[Array, "*batch saved nv"] | None = None
     actuator_states: Float[Array, "*batch saved states"] | None = None
     residuals: Float[Array, "*batch saved"] | None = None
 
     @property
-    def state_parts(self) -> tuple[Any, Any, Any, Any]:
-        """(q, v, drive_forces, actuator_states), of which a state is made in this order; None for one that it lacks."""
-        return self.q, self.v, self.drive_forces, self.actuator_states
+    def state_parts(self) -> tuple[Any, Any, Any]:
+        """(q, v, actuator_states), of which a state is made in this order; None for one that it lacks."""
+        return self.q, self.v, self.actuator_states
 
 
 def rollout(
@@ -90,7 +86,6 @@ def rollout(
     torques: Float[Array, "*rows nv"] | None = None,
     control: Control | None = None,
     wrenches: Wrenches | None = None,
-    tau0: Float[Array, " nv"] | None = None,
     actuators: Actuators | ActuatorSum | None = None,
     commands: Float[Array, "*rows _"] | None = None,
     actuator_state: Float[Array, " _"] | None = None,
@@ -106,13 +101,12 @@ def rollout(
     over any argument with ``jax.vmap`` or ``lgsim.tiled_vmap``, differentiate it in either mode and to any order in
     anything that is an array. The time to compile does not grow with the number of steps, but another number of steps
     or of saved states compiles again, since they are shapes: see ``checkpoint`` for one program of many of them. New
-    numbers, arrays or Python floats, never compile again; the first ``stribeck`` or ``actuator_time`` of a model that
-    is not zero does, since it adds equations.
+    numbers, arrays or Python floats, never compile again; the first ``stribeck`` of a model that is not zero does,
+    since it adds equations.
 
     Args:
         model: The machine; dampers, springs, dry friction, stops and contacts are its own, see ``passive_forces`` and
-            ``contact_forces``. Where an ``actuator_time`` T is not zero, torques and control are commands:
-            ``T tau' = command - tau``. Explicit methods need a step of at most about 2 T.
+            ``contact_forces``.
         q0: Configuration at t0.
         v0: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
         dt: Step, s; negative ones run backwards.
@@ -123,7 +117,6 @@ def rollout(
             function that JAX can trace. It is evaluated at every stage of the method.
         wrenches: ``wrenches(t, q, v, model)`` gives external wrenches (bodies, 6) in the bodies' frames, e.g.
             ``lgsim.controls.FrameWrench``.
-        tau0: Forces at t0 of drives that lag, by default zero.
         actuators: What makes the joint forces of commands, from ``lgsim.actuators``; ``control`` then gives commands.
         commands: Commands (n,) of the actuators, all the time, for each step or at nodes as ``torques``.
         actuator_state: The actuators' states at t0, by default ``actuators.start(model, q0, v0)``.
@@ -136,7 +129,7 @@ def rollout(
             reverse mode the first gradient that is not. Without it nothing is left of this in the program.
 
     Returns:
-        StateHistory(time, q, v, drive_forces, actuator_states, residuals).
+        StateHistory(time, q, v, actuator_states, residuals).
 
     Raises:
         TypeError: dtypes differ from the model's, or an argument is of the wrong kind.
@@ -150,7 +143,7 @@ def rollout(
     check_model(model)
     # without these simulate has its own start, a rollout has none
     q0, v0 = (verify.floating(name, x, dtype=model.dtype) for name, x in (("q0", q0), ("v0", v0)))
-    y0 = initial_state(model, q0, v0, tau0, control, actuator_state)
+    y0 = initial_state(model, q0, v0, control, actuator_state)
     segments = torque_segments(model, torques, steps, t0, dt, control)
     if not check:
         return integrate_motion(model, y0, dt, steps, segments, control, wrenches, method, t0, save_every, checkpoint)
@@ -263,7 +256,7 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
 
     Args:
         t: Time, s.
-        y: State (q, v, tau of drives that lag).
+        y: State (q, v, w).
         args: (((model, control, wrenches), steady segment or None), (number of the step, segment of the step or None)).
 
     Raises:
@@ -283,7 +276,7 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
 
     probed_model = check_model_gradient_finite(model, step, t)
     y = probe("a stage of the method", "state", "state", y)
-    q, v, z = split_state(model, y)
+    q, v = split_state(model, y)
     segment = segment if steady is None else steady
     torques = None if segment is None else segment.at(t)
     kind, word = ("commands", "command") if isinstance(control, ActuatedControl) else ("v", "torque")
@@ -293,8 +286,7 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     if isinstance(control, ActuatedControl):
         held = ActuatedControl(control.actuators, held)
     here = probed_state("the drives")
-    command, own_rate = commanded_forces(probed_model, held, torques, t, *here, actuator_part(model, y))
-    tau, rate = actuator_dynamics(probed_model, command, z)
+    tau, rate = drive_forces(probed_model, held, torques, t, *here, actuator_part(model, y))
     passive = passive_forces(probed_model, *probed_state("the passive forces"))
     external = evaluate(wrenches, "the wrenches")
     given = None if external is None else lambda *_: external
@@ -308,10 +300,10 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
         "contacts": ("contacts", model.contacts), "heights": ("heights", model.heights),
         "state": ("state", y), f"given {word}": (kind, torques),
         f"{'force' if kind == 'v' else word} of the control": (kind, own),
-        "rate of the actuators' states": ("actuators", own_rate), "force of the drive": ("v", tau),
-        "rate of the drive's force": ("v", rate), "passive force": ("v", passive),
+        "rate of the actuators' states": ("actuators", rate), "force of the drive": ("v", tau),
+        "passive force": ("v", passive),
         "external wrench": ("wrenches", external), "wrench of the contacts": ("wrenches", acting if contacts else None),
         "acceleration": ("v", a),
     }  # fmt: skip
     check_finite(step, t, *((CheckedQuantity(tree, f"the {name}", kind), x) for name, (kind, x) in quantities.items()))
-    return jnp.concatenate([part for part in (v, a, rate, own_rate) if part is not None])
+    return jnp.concatenate([part for part in (v, a, rate) if part is not None])

@@ -65,7 +65,6 @@ def simulate(
     torques: Float[ArrayLike, "*rows nv"] | None = None,
     control: Control | None = None,
     wrenches: Wrenches | None = None,
-    tau0: Float[ArrayLike, " nv"] | None = None,
     actuators: Actuators | ActuatorSum | None = None,
     commands: Float[ArrayLike, "*rows _"] | None = None,
     actuator_state: Float[ArrayLike, " _"] | None = None,
@@ -90,7 +89,6 @@ def simulate(
         torques: Joint forces, see ``rollout``.
         control: A control law, see ``rollout``.
         wrenches: Wrenches on bodies, see ``rollout``.
-        tau0: Forces of drives that lag at the start, see ``rollout``.
         actuators: What makes joint forces of commands, see ``rollout``.
         commands: The actuators' commands, see ``rollout``.
         actuator_state: The actuators' states at the start, see ``rollout``.
@@ -115,7 +113,7 @@ def simulate(
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}: expected a positive number of seconds, got {value}")
     control = actuated(model, actuators, control)
-    y0 = initial_state(model, q0, v0, tau0, control, actuator_state)
+    y0 = initial_state(model, q0, v0, control, actuator_state)
     check_start_depth(model, y0[: model.nq])
     steps = max(1, round(duration / dt / save_every)) * save_every
     rows = torque_segments(model, given_commands(actuators, torques, commands), steps, 0.0, dt, control)
@@ -149,11 +147,10 @@ def _run(
 ) -> Run:  # fmt: skip
     """The motion from y0; if it is watched, up to the first chunk with a rate that the method does not bear."""
     model = fixed.model
-    lags = model.topology.lags
-    parts: Any = np.split(y0[None], np.cumsum([model.nq, model.nv, model.nv * lags]), axis=1)
+    parts: Any = np.split(y0[None], np.cumsum([model.nq, model.nv]), axis=1)
     time: Any = np.zeros(1, model.dtype)
-    q, v, z, w = parts
-    first = StateHistory(time, q, v, z if lags else None, w if w.size else None)
+    q, v, w = parts
+    first = StateHistory(time, q, v, w if w.size else None)
     forces = _forces(model, fixed.control, fixed.rows, np.zeros(1, int), first)
     pieces = _Pieces([first], [first], [forces])
     state, interrupted = run_in_chunks(
@@ -300,8 +297,7 @@ def _finite(
         return motion, ""
     first = int(np.argmax(bad))
     step = done + (first + 1) * fixed.every
-    force = None if motion.drive_forces is None else np.asarray(motion.drive_forces[first])
-    joint = worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]), force)
+    joint = worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]))
     # no step is small enough for a mass matrix that cannot be solved
     before = np.concatenate([start[None], joined_state(_slice(motion, slice(first)))])
     advice = describe_missing_inertia(model, jnp.asarray(before[-1, : model.nq])) or _singular(fixed, before[0], done)
@@ -375,11 +371,10 @@ def worst_joint(
     model: Model,
     q: Float[np.ndarray, " nq"],
     v: Float[np.ndarray, " nv"],
-    z: Float[np.ndarray, " nv"] | None = None,
 ) -> str:
-    """The name of the first joint whose velocity v, or else configuration q or drive's force z, is not finite."""
-    for array, slices in ((v, model.v_slices), (q, model.q_slices), (z, model.v_slices)):
+    """The name of the first joint whose velocity v, or else configuration q, is not finite."""
+    for array, slices in ((v, model.v_slices), (q, model.q_slices)):
         for name, part in slices.items():
-            if array is not None and not np.isfinite(array[part]).all():
+            if not np.isfinite(array[part]).all():
                 return name
     return model.joint_names[0]

@@ -62,7 +62,6 @@ def simulate_adaptive(
     control: Control | None = None,
     torques: Float[ArrayLike, " nv"] | None = None,
     wrenches: Wrenches | None = None,
-    tau0: Float[ArrayLike, " nv"] | None = None,
     actuators: Actuators | ActuatorSum | None = None,
     commands: Float[ArrayLike, " _"] | None = None,
     actuator_state: Float[ArrayLike, " _"] | None = None,
@@ -93,7 +92,6 @@ def simulate_adaptive(
         control: See ``rollout``; it should be smooth, each jump costs many steps.
         torques: Joint forces (nv,) all the time, N m or N; by default none.
         wrenches: As ``control``.
-        tau0: Forces at the start of drives that lag (nv,), N m or N, by default zero.
         actuators: See ``rollout``; without clocks of their own.
         commands: Commands (n,) of the actuators, all the time.
         actuator_state: See ``rollout``.
@@ -130,7 +128,7 @@ def simulate_adaptive(
             "actuators: some have clocks or bounds that act at steps of a fixed length; simulate takes such steps"
         )
     control = actuated(model, actuators, control)
-    y0 = initial_state(model, q0, v0, tau0, control, actuator_state)
+    y0 = initial_state(model, q0, v0, control, actuator_state)
     check_start_depth(model, y0[: model.nq])
     row = _constant(model, given_commands(actuators, torques, commands), control)
     events = (events,) if isinstance(events, adaptive.Event) else tuple(events)
@@ -162,9 +160,9 @@ def _trajectory(
 ) -> Trajectory:  # fmt: skip
     """The trajectory of saved states, with the drives' forces; chosen were the method, rtol and atol."""
     method, rtol, atol = chosen
-    q, v, z = split_state(model, jnp.asarray(states))
+    q, v = split_state(model, jnp.asarray(states))
     sequence = None if row is None else jnp.broadcast_to(row.force, (len(v), row.force.size))
-    tau = drives(model, control, sequence, jnp.asarray(time), q, v, z, actuator_part(model, jnp.asarray(states)))
+    tau = drives(model, control, sequence, jnp.asarray(time), q, v, actuator_part(model, jnp.asarray(states)))
     q, v, tau = (np.asarray(x) for x in (q, v, tau))
     name = f"{method_name(method)}, rtol {rtol:g}, atol {atol:g}"
     return Trajectory(model, time, q, v, tau, name, float("nan"), result, own_version(), error)
@@ -186,7 +184,7 @@ class _SimulationState(NamedTuple):
 
     Attributes:
         t: Time that was reached, s.
-        y: State (q, v, forces of drives that lag) at that time.
+        y: State (q, v, w) at that time.
         saved: Number of states saved.
         chunks: Number of pieces of the motion computed, the first state included.
         steps: Number of steps done, rejected ones included.

@@ -30,7 +30,7 @@ class StateSpace(Action):
 
     Attributes:
         topology: The topology of the machine.
-        further: The length of z, such as the number of forces of drives that lag.
+        further: The length of z, the number of states of actuators.
     """
 
     topology: Topology = eqx.field(static=True)

@@ -98,7 +98,7 @@ def unstable_mode(
         method: The method.
         model: The machine.
         times: The times of the states, s.
-        states: States (q, v, forces of drives that lag), at most some ``STATES`` of which are used.
+        states: States (q, v, w), at most some ``STATES`` of which are used.
         dt: The step, s.
         control: See ``rollout``.
         wrenches: See ``rollout``.
@@ -202,7 +202,7 @@ def _modes(
 
     def at(t: Float[Array, ""], y: State) -> _Modes:
         jacobian, inverse_mass, forces = motion_jacobian(t, y, args)
-        control_slopes, passive_slopes = forces.command_slopes[:2], forces.passive_slopes
+        control_slopes, passive_slopes = forces.drive_slopes[:2], forces.passive_slopes
         return _Modes(
             jacobian,
             jnp.abs(jnp.diag(inverse_mass)),  # in a singularity rounding may take the sign of what is nearly infinite
@@ -241,12 +241,6 @@ def _cause(model: Model, data: _Modes, mode: complex) -> tuple[str, str]:
     vector: Complex[np.ndarray, " algebra"] = vectors[:, np.argmin(np.abs(values - mode))]
     nv = model.nv
     moves = _moves(vector[nv : 2 * nv], np.asarray(data.inverse_inertia))
-    drives = np.abs(vector[2 * nv : 3 * nv]) if model.topology.lags else np.zeros(0)
-    if drives.size:
-        i = int(np.argmax(drives))
-        lag = float(model.actuator_time[i])
-        if abs(mode * lag + 1) < 0.3:
-            return _joint_of(model, i), f"a drive that lags by {lag:.2g} s"
     i = int(np.argmax(moves))
     turns = _turns(model)[i]
     inertia = f"{1 / data.inverse_inertia[i]:.2g} {'kg m^2' if turns else 'kg'}"

@@ -1,11 +1,11 @@
 """Studies by the variational method: the ends of samples in closed form, and what a study file asks for."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import lgsim
 from lgsim import montecarlo as mc
+from lgsim.actuators import Actuators, Lag, Transmission
 from lgsim.scenarios import ScenarioError, load_study
 from tests.montecarlo.test_step_check import RATE, STEPS, exact, oscillator, swinging
 
@@ -27,9 +27,10 @@ def test_samples_of_an_oscillator():
 
 
 def test_drives_with_states_are_refused():
-    model = oscillator().replace(actuator_time=jnp.array([0.1]))
-    with pytest.raises(ValueError, match=r"method: variational takes machines whose drives .* set actuator_time to 0"):
-        mc.Rollout(model, dt=0.01, steps=2, method=lgsim.VariationalTree())
+    model = oscillator()
+    drives = Actuators(Transmission.of_joints(model), Lag(0.1))
+    with pytest.raises(ValueError, match=r"method: variational takes machines whose actuators have no states"):
+        mc.Rollout(model, dt=0.01, steps=2, method=lgsim.VariationalTree(), actuators=drives)
 
 
 STUDY = """

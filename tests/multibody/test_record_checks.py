@@ -55,7 +55,7 @@ CHECKED = "TypeCheckError"
         (("body_names", 1), 5, "body_names: expected names, got 5"),
         (("frame_bodies", 0), 3, "frame_bodies: expected a body, got 3"),
         (("frame_names",), [], "frame_bodies: expected 0 entries"),
-        (("lags",), "yes", "lags: expected true or false, got yes"),
+        (("stribeck",), "yes", "stribeck: expected true or false, got yes"),
         (("loops", 0, "a"), "nowhere", "loop 'rod': expected ends of the machine"),
         (("contacts", 0, "frame"), "nowhere", "contact 'touch': expected frames of the machine"),
         (("contacts", 0, "surface", "nodes"), [-5, 4], "contact 'touch': expected counts"),

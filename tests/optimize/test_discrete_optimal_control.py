@@ -14,6 +14,7 @@ import pytest
 import lgsim
 from lgsim import VariationalTree, data, joints
 from lgsim.actions import Translation
+from lgsim.actuators import Actuators, Lag, Transmission
 from lgsim.optimize import (
     ILQR,
     RESULTS,
@@ -361,6 +362,7 @@ def test_what_it_does_not_take():
         dynamics = FieldDynamics(Translation(2), lambda t, y, u, args: y + u, 2, 0.1, method)
         Problem(dynamics, jnp.zeros(2), horizon=2, running=ControlEffort())
     model = arm(lgsim.MK4).dynamics.model
-    lagging = MultibodyDynamics(model.replace(actuator_time=jnp.full(2, 0.1)), 0.1, method)
-    with pytest.raises(ValueError, match=r"no states of their own.*actuator_time"):
+    lag = Actuators(Transmission.of_joints(model), Lag(0.1))
+    lagging = MultibodyDynamics(model, 0.1, method, actuators=lag)
+    with pytest.raises(ValueError, match=r"actuators have no states of their own"):
         Problem(lagging, lagging.state(), horizon=2, running=ControlEffort())

@@ -2,7 +2,6 @@
 
 import json
 from functools import partial
-from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import lgsim
+from lgsim.actuators import Actuators, Lag, Transmission
 from lgsim.integrators.linearly_implicit import linearize
 from lgsim.simulation import controls, rollout
 from lgsim.simulation.equations_of_motion import equations_of_motion, state_space
@@ -26,12 +26,10 @@ MACHINES = {
 }
 
 
-def machine(name, lags=False):
+def machine(name):
     model = trees.build(*MACHINES[name], seed=3, armature=True)
     nv = model.nv
     numbers = {"damping": jnp.linspace(0.1, 1, nv), "friction": jnp.full(nv, 0.3), "friction_speed": jnp.full(nv, 0.2)}
-    if lags:
-        numbers["actuator_time"] = jnp.where(jnp.arange(nv) % 2 == 0, 0.05, 0.0)
     return model.replace(**numbers)
 
 
@@ -48,9 +46,8 @@ def push(t, q, v, model):
 
 
 def start(model):
-    """A state (q, v, forces of drives that lag)."""
-    q, v, z = trees.state(model)
-    return jnp.concatenate([q, v, z] if (model.actuator_time > 0).any() else [q, v])
+    """A state (q, v)."""
+    return jnp.concatenate(trees.state(model)[:2])
 
 
 def check_system(model, y, forces):
@@ -71,12 +68,10 @@ def check_system(model, y, forces):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "lags"), default(list(product(MACHINES, [False, True])), [("floating", False), ("groups", True)])
-)
-def test_its_own_linear_system_is_that_of_the_equations(name, lags):
+@pytest.mark.parametrize("name", default(list(MACHINES), ["floating", "groups"]))
+def test_its_own_linear_system_is_that_of_the_equations(name):
     """Against dense LU of the Jacobian by forward mode, which contains that of dexpinv."""
-    model = machine(name, lags)
+    model = machine(name)
     check_system(model, start(model), (model, control, push))
 
 
@@ -104,9 +99,8 @@ TREES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lags", [False, True])
 @pytest.mark.parametrize("name", TREES)
-def test_the_recursion_solves_the_same_system(name, lags, monkeypatch):
+def test_the_recursion_solves_the_same_system(name, monkeypatch):
     """In O(n) where forces act joint by joint, against dense LU of the Jacobian by forward mode."""
     monkeypatch.setattr("lgsim.simulation.motion_field.SMALL", 0)
     model = trees.build(*TREES[name], seed=4, armature=True)
@@ -114,7 +108,6 @@ def test_the_recursion_solves_the_same_system(name, lags, monkeypatch):
     model = model.replace(
         damping=jnp.linspace(0.1, 1, nv), friction=jnp.full(nv, 0.3), friction_speed=jnp.full(nv, 0.2),
         stiffness=jnp.linspace(1, 30, nv), rest=jnp.full(nv, 0.2),
-        actuator_time=jnp.where(jnp.arange(nv) % 2 == 0, 0.05, 0.0) if lags else jnp.zeros(nv),
     )  # fmt: skip
     law = controls.PD(lambda t: (0.3 * jnp.sin(t) * jnp.ones(nv), jnp.cos(t) * jnp.ones(nv), jnp.zeros(nv)), 20.0, 3.0)
     assert (law + law).by_joints and not (law + controls.GravityCompensation()).by_joints
@@ -154,14 +147,14 @@ def test_stiff_pendulum_against_radau(name, bound):
 
 def test_drives_and_dampers_at_a_million():
     """Lags of 10 ns and a damper of 1e6 rates a step: the motion is that of drives without a lag."""
-    model = stiff_pendulum(1e7).replace(actuator_time=jnp.array([1e-8]))
-    torque = jnp.array([1e7])
+    model, torque = stiff_pendulum(1e7), jnp.array([1e7])
     motion = rollout(
-        model, jnp.zeros(1), jnp.zeros(1), dt=0.01, steps=100, torques=torque, tau0=torque, method=lgsim.Rodas4
-    )
+        model, jnp.zeros(1), jnp.zeros(1), dt=0.01, steps=100, commands=torque, actuator_state=torque,
+        actuators=Actuators(Transmission.of_joints(model), Lag(1e-8)), method=lgsim.Rodas4,
+    )  # fmt: skip
     np.testing.assert_allclose(motion.q[-1], 1.0, rtol=2e-6)
     np.testing.assert_allclose(motion.v[50:], 1.0, rtol=2e-6)
-    np.testing.assert_allclose(motion.drive_forces[50:], 1e7, rtol=1e-9)
+    np.testing.assert_allclose(motion.actuator_states[50:], 1e7, rtol=1e-9)
 
 
 @pytest.mark.slow

@@ -19,10 +19,9 @@ INERTIA = 0.05 + 1.3 * 0.16
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lags", [False, True])
 @pytest.mark.parametrize("name", MACHINES)
-def test_jacobian_is_the_derivative_in_the_chart(name, lags):
-    model = machine(name, lags)
+def test_jacobian_is_the_derivative_in_the_chart(name):
+    model = machine(name)
     y, action, t = start(model), state_space(model), jnp.asarray(0.3)
     args = (model, control, push), None
 
@@ -76,7 +75,6 @@ CASES = {
     "stiffness 1e+05 on 0.26 kg m^2": (
         stiff_pendulum(0.0).replace(stiffness=jnp.array([1e5])), None, np.sqrt(1e5 / INERTIA)
     ),
-    "a drive that lags by 0.0001 s": (stiff_pendulum(0.0).replace(actuator_time=jnp.array([1e-4])), None, 1e4),
 }  # fmt: skip
 
 
@@ -84,7 +82,7 @@ CASES = {
 def test_rate_joint_and_cause(cause):
     """The closed form of the pendulum's rates; moving fast does not hide dry friction, which is steepest at rest."""
     model, gains, rate = CASES[cause]
-    state = np.array([[0.2, 2.0, 0.0]])[:, : 3 if model.topology.lags else 2]
+    state = np.array([[0.2, 2.0]])
 
     def drive(t, q, v, model):
         return -gains[0] * q - gains[1] * v

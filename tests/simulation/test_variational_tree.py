@@ -526,8 +526,9 @@ def test_what_it_does_not_take():
         VariationalTree("log")
     with pytest.raises(ValueError, match=r"iterations: expected at least 2"):
         VariationalTree(newton=lgsim.Newton(1))
-    with pytest.raises(ValueError, match=r"drives and actuators have no states.*actuator_time"):
-        lgsim.rollout(model.replace(actuator_time=jnp.full(2, 0.1)), q0, v0, dt=0.01, steps=2, method=VariationalTree())
+    drives = lgsim.actuators.Actuators(lgsim.actuators.Transmission.of_joints(model), lgsim.actuators.Lag(0.1))
+    with pytest.raises(ValueError, match=r"actuators have no states of their own, and here they have 2; take MK4"):
+        lgsim.rollout(model, q0, v0, dt=0.01, steps=2, method=VariationalTree(), actuators=drives)
     with pytest.raises(ValueError, match=r"dt: expected a step that is not zero"):
         lgsim.rollout(model, q0, v0, dt=0.0, steps=2, method=VariationalTree())
     ring = loop_machines.every_kind()

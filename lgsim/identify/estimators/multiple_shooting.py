@@ -25,7 +25,6 @@ from lgsim.integrators.method import Method
 from lgsim.simulation.actuated_control import actuated, sampled_method
 from lgsim.simulation.equations_of_motion import (
     TorqueSegment,
-    actuator_dynamics,
     actuator_part,
     external_wrenches,
     sample_actuators,
@@ -43,8 +42,7 @@ Inputs = tuple[Float[Array, "*steps _"], Float[Array, "*steps bodies 6"] | None]
 class Shooting(NamedTuple):
     """The problem of multiple shooting, apart from the windows of the records.
 
-    The states of a window's start are (state,): q, v, the joint forces of drives that lag and the states of actuators;
-    their tangents (n,).
+    The states of a window's start are (state,): q, v and the states of actuators; their tangents (n,).
 
     Attributes:
         parameters: The unknowns of the plant.
@@ -75,7 +73,7 @@ class Shooting(NamedTuple):
 
 
 def plant_space(plant: Plant) -> StateSpace:
-    """The space of a plant's states: q, v, the joint forces of drives that lag, the states of actuators."""
+    """The space of a plant's states: q, v and the states of actuators."""
     return state_space(plant.model, plant.actuators)
 
 
@@ -110,22 +108,21 @@ class ShootingNormalEquations(NamedTuple):
 def equations_of_motion(
     t: Float[Array, ""], y: Float[Array, " state"], args: tuple[Plant, Inputs]
 ) -> Float[Array, " n"]:
-    """(v, v', tau' of drives that lag, rates of actuators) of a plant in a state y under (signals, wrenches)."""
+    """(v, v', rates of actuators) of a plant in a state y under (signals, wrenches)."""
     plant, (signals, wrenches) = args
     model = plant.model
-    q, v, z = split_state(model, y)
-    own_rate = None
+    q, v = split_state(model, y)
+    rate = None
     if plant.actuators is None:
-        command = plant.scale * signals - plant.offset
+        tau = plant.scale * signals - plant.offset
     else:
         w = actuator_part(model, y)
         states = jnp.zeros(0, y.dtype) if w is None else w
-        command, own_rate = plant.actuators.respond(model, q, v, states, signals)
-    tau, rate = actuator_dynamics(model, command, z)
+        tau, rate = plant.actuators.respond(model, q, v, states, signals)
     given = None if wrenches is None else lambda *_: wrenches
     pushes = external_wrenches(model, given, t, q, v)
     a = forward_dynamics_by_jacobians(model, q, v, tau + passive_forces(model, q, v), pushes)
-    return jnp.concatenate([part for part in (v, a, rate, own_rate) if part is not None])
+    return jnp.concatenate([part for part in (v, a, rate) if part is not None])
 
 
 class PlantField(eqx.Module):
@@ -248,7 +245,7 @@ def window_residuals(
     ys, signals = simulate_window(shooting, plant, window, y0, substeps)
     perfect = not isinstance(plant, InstrumentedPlant)
     own = with_instruments(plant)
-    q, v, _ = split_state(model, ys)
+    q, v = split_state(model, ys)
     needs_acceleration = any(c.sensor.ACCELERATION for c in shooting.channels.values()) or bool(own.delays)
     a = None
     if needs_acceleration:

@@ -216,7 +216,7 @@ class Windows(NamedTuple):
     """Records in windows of equal length, those of all data sets in one row.
 
     Attributes:
-        start: Guesses of the first states (windows, state): q, v, joint forces of drives that lag, states of actuators.
+        start: Guesses of the first states (windows, state): q, v, states of actuators.
         signals: Signals of the drives, or commands, (windows, MAX_DELAY_STEPS + steps, n), the first rows from before
             the window.
         wrenches: External wrenches (windows, steps, bodies, 6), or None.
@@ -265,11 +265,11 @@ def cut_windows(records: SensorRecords, plant: Plant, steps: int | None, halfwid
     signals = _inputs(records, plant, (sets, total))
     ends = np.tile(np.arange(count), sets)
     start = guess_states(records, model, at[:, 0], halfwidth).reshape(sets * count, -1)
-    further = [jnp.zeros((sets * count, model.nv if model.topology.lags else 0), model.dtype)]
     if plant.actuators is not None:
-        further.append(jax.vmap(partial(plant.actuators.start, model))(start[:, : model.nq], start[:, model.nq :]))
+        own = jax.vmap(partial(plant.actuators.start, model))(start[:, : model.nq], start[:, model.nq :])
+        start = jnp.concatenate([start, own], axis=-1)
     return Windows(
-        jnp.concatenate([start, *further], axis=-1),
+        start,
         cut(signals, during),
         None if records.wrenches is None else cut(records.wrenches, during[:, MAX_DELAY_STEPS:]),
         {name: cut(c.values, at) for name, c in records.channels.items()},

@@ -20,7 +20,7 @@ from lgsim.multibody.model import DRIVES, Model
 
 UNITS = {
     "armature": "kg m^2", "damping": "N m s/rad", "friction": "N m", "stiffness": "N m/rad", "rest": "rad",
-    "friction_speed": "rad/s", "limit_stiffness": "N m/rad", "limit_damping": "N m s/rad^2", "actuator_time": "s",
+    "friction_speed": "rad/s", "limit_stiffness": "N m/rad", "limit_damping": "N m s/rad^2",
     "stribeck": "N m", "stribeck_speed": "rad/s",
 }  # fmt: skip
 """Units of the numbers of a joint that turns."""

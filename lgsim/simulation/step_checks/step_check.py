@@ -20,7 +20,7 @@ from lgsim.simulation.fixed_steps import FixedSteps
 from lgsim.simulation.rollout import Drive, StateHistory
 from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.step_checks.step_advice import advice
-from lgsim.simulation.trajectory import tau_names, v_names
+from lgsim.simulation.trajectory import v_names
 
 NODES = 64
 """Nodes at which motions are compared, at least, where a motion has so many steps."""
@@ -99,16 +99,15 @@ def motion_scale(model: Model, states: Float[np.ndarray, "nodes state"], drive: 
     size[tree.nv :] = further
     magnitude = np.concatenate([np.full(tree.nv, np.abs(states[:, : tree.nq]).max(initial=1.0)), further])
     turns = np.array([row.turns for i, joint in enumerate(tree.joints) if tree.mimics[i] is None for row in joint.rows])
-    mechanical = tree.nv * (3 if tree.lags else 2)
+    mechanical = 2 * tree.nv
     for first in range(0, mechanical, tree.nv):
         for part in (turns, ~turns):
             block = np.arange(first, first + tree.nv)[part]
             size[block] = max(size[block].max(initial=0.0), RESTS * eps)
             magnitude[block] = magnitude[block].max(initial=0.0)
     size[mechanical:] = np.maximum(size[mechanical:], RESTS * eps)
-    named = [("q", v_names(model)), ("v", v_names(model)), ("tau", tau_names(model))][: mechanical // tree.nv]
-    names = [f"{kind} {name[: name.rindex(' [')]}" for kind, some in named for name in some]
-    units = [name[name.rindex("[") + 1 : -1] for _, some in named for name in some]
+    names = [f"{kind} {name[: name.rindex(' [')]}" for kind in ("q", "v") for name in v_names(model)]
+    units = [name[name.rindex("[") + 1 : -1] for name in v_names(model)] * 2
     units[: tree.nv] = np.where(turns, "rad", "m").tolist()
     names += [f"state {i} of the actuators" for i in range(space.dim - mechanical)]
     units += [""] * (space.dim - mechanical)

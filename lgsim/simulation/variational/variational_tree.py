@@ -33,7 +33,7 @@ from lgsim.integrators.newton import Newton
 from lgsim.lie.action import Action
 from lgsim.multibody.loops.refusal import refuse_loops
 from lgsim.multibody.model import Model
-from lgsim.simulation.equations_of_motion import acceleration, commanded_forces
+from lgsim.simulation.equations_of_motion import acceleration, drive_forces
 from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.variational.machine_method import MachineField, MachineMethod
 from lgsim.xla import control_flow, save_in_checkpoint
@@ -134,7 +134,7 @@ class VariationalTree(MachineMethod, ImplicitMethod):
         return StateSpace(model.topology, 2 * len(self.tableau.substeps) * model.nv)
 
     def check_machine(self, model: Model, size: int) -> None:
-        """Raise ValueError if the machine has loops or contacts, or states of drives or actuators."""
+        """Raise ValueError if the machine has loops or contacts, or states of actuators."""
         if model.topology.contacts:
             raise ValueError(
                 f"method: {self.name} takes machines without contacts, and here is {model.contact_names[0]!r}; take"
@@ -143,15 +143,15 @@ class VariationalTree(MachineMethod, ImplicitMethod):
         refuse_loops(model.topology, f"{self.name}", "its steps would open them", "take MK4, which restores them")
         if size != model.nq + model.nv:
             raise ValueError(
-                f"method: {self.name} takes machines whose drives and actuators have no states of their own, and here "
-                f"they have {size - model.nq - model.nv}; set actuator_time to 0, or take MK4 or Rodas4"
+                f"method: {self.name} takes machines whose actuators have no states of their own, and here they have "
+                f"{size - model.nq - model.nv}; take MK4 or Rodas4"
             )
 
     def start(self, model: Model, y: Float[Array, " state"], dt: Float[Array, ""]) -> Float[Array, " own"]:
         """(q, M v, guesses ``h v``) of (q, v).
 
         Raises:
-            ValueError: the machine has contacts, or states of drives or actuators.
+            ValueError: the machine has contacts, or states of actuators.
         """
         self.check_machine(model, y.size)
         q, v = y[: model.nq], y[model.nq :]
@@ -353,10 +353,10 @@ def _half_way(
         return jnp.zeros_like(p) if given is None else given
     v = velocity_of_momentum(model, q, p)
     now = None if segment is None else segment.at(t)
-    tau, _ = commanded_forces(model, control, now, t, q, v)
+    tau, _ = drive_forces(model, control, now, t, q, v)
     a = acceleration(model, tau, wrenches, t, q, v)
     q, v = model.retract(q, 0.5 * h * v), v + 0.5 * h * a
-    tau, _ = commanded_forces(model, control, given, middle, q, v)
+    tau, _ = drive_forces(model, control, given, middle, q, v)
     if wrenches is None:
         return tau
     rest, still = jnp.zeros_like(v), model.replace(gravity=jnp.zeros_like(model.gravity))
