@@ -1,236 +1,124 @@
 # The public names and where they are: each is imported when it is used first.
-from lgsim import (
-    actions,
-    actuators,
-    data,
-    dynamics,
-    identify,
-    montecarlo,
-    optimize,
-    programs,
-    reports,
-    scenarios,
-    symbolic,
-    systems,
-    view,
-)
-from lgsim.dynamics import (
-    actuated_inverse_dynamics,
-    bias_forces,
-    center_of_mass,
-    centroidal_momentum,
-    centroidal_momentum_matrix,
-    close_loops,
-    closest_points,
-    contact_energy,
-    contact_forces,
-    contact_points,
-    discrete_momenta,
-    distance,
-    distance_jacobian,
-    forward_dynamics,
-    forward_dynamics_derivatives,
-    forward_kinematics,
-    frame_jacobian,
-    generalized_momentum,
-    gravity_forces,
-    inverse_dynamics,
-    inverse_dynamics_derivatives,
-    kinetic_energy,
-    loop_branches,
-    loop_forces,
-    loop_jacobian,
-    loop_rank,
-    loop_residual,
-    mass_matrix,
-    passive_forces,
-    potential_energy,
-    suggest_contact,
-    torque_regressor,
-    velocity_of_momentum,
-)
-from lgsim.formats import load_actuators, load_mjcf, load_sdf, load_urdf
-from lgsim.integrators import (
-    COORDINATE_METHODS,
-    IMPLICIT_METHODS,
-    LINEARLY_IMPLICIT_METHODS,
-    METHODS,
-    RESULTS,
-    SYMPLECTIC_METHODS,
-    VARIATIONAL_METHODS,
-    BodyMomentumHamiltonian,
-    DiscreteMechanics,
-    EnergyMomentum,
-    HamiltonianField,
-    LiePoissonField,
-    Method,
-    MoserVeselov,
-    Newton,
-    Solution,
-    StepError,
-    SymplecticTheta,
-    Variational,
-    discrete_momentum_map,
-    integrate,
-    methods,
-    solution_error,
-)
+from lgsim import actions as actions
+from lgsim import actuators as actuators
+from lgsim import data as data
+from lgsim import dynamics as dynamics
+from lgsim import identify as identify
+from lgsim import montecarlo as montecarlo
+from lgsim import optimize as optimize
+from lgsim import programs as programs
+from lgsim import reports as reports
+from lgsim import scenarios as scenarios
+from lgsim import symbolic as symbolic
+from lgsim import systems as systems
+from lgsim import view as view
+from lgsim.dynamics import actuated_inverse_dynamics as actuated_inverse_dynamics
+from lgsim.dynamics import bias_forces as bias_forces
+from lgsim.dynamics import center_of_mass as center_of_mass
+from lgsim.dynamics import centroidal_momentum as centroidal_momentum
+from lgsim.dynamics import centroidal_momentum_matrix as centroidal_momentum_matrix
+from lgsim.dynamics import close_loops as close_loops
+from lgsim.dynamics import closest_points as closest_points
+from lgsim.dynamics import contact_energy as contact_energy
+from lgsim.dynamics import contact_forces as contact_forces
+from lgsim.dynamics import contact_points as contact_points
+from lgsim.dynamics import discrete_momenta as discrete_momenta
+from lgsim.dynamics import distance as distance
+from lgsim.dynamics import distance_jacobian as distance_jacobian
+from lgsim.dynamics import forward_dynamics as forward_dynamics
+from lgsim.dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
+from lgsim.dynamics import forward_kinematics as forward_kinematics
+from lgsim.dynamics import frame_jacobian as frame_jacobian
+from lgsim.dynamics import generalized_momentum as generalized_momentum
+from lgsim.dynamics import gravity_forces as gravity_forces
+from lgsim.dynamics import inverse_dynamics as inverse_dynamics
+from lgsim.dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
+from lgsim.dynamics import kinetic_energy as kinetic_energy
+from lgsim.dynamics import loop_branches as loop_branches
+from lgsim.dynamics import loop_forces as loop_forces
+from lgsim.dynamics import loop_jacobian as loop_jacobian
+from lgsim.dynamics import loop_rank as loop_rank
+from lgsim.dynamics import loop_residual as loop_residual
+from lgsim.dynamics import mass_matrix as mass_matrix
+from lgsim.dynamics import passive_forces as passive_forces
+from lgsim.dynamics import potential_energy as potential_energy
+from lgsim.dynamics import suggest_contact as suggest_contact
+from lgsim.dynamics import torque_regressor as torque_regressor
+from lgsim.dynamics import velocity_of_momentum as velocity_of_momentum
+from lgsim.formats import load_actuators as load_actuators
+from lgsim.formats import load_mjcf as load_mjcf
+from lgsim.formats import load_sdf as load_sdf
+from lgsim.formats import load_urdf as load_urdf
+from lgsim.integrators import COORDINATE_METHODS as COORDINATE_METHODS
+from lgsim.integrators import IMPLICIT_METHODS as IMPLICIT_METHODS
+from lgsim.integrators import LINEARLY_IMPLICIT_METHODS as LINEARLY_IMPLICIT_METHODS
+from lgsim.integrators import METHODS as METHODS
+from lgsim.integrators import RESULTS as RESULTS
+from lgsim.integrators import SYMPLECTIC_METHODS as SYMPLECTIC_METHODS
+from lgsim.integrators import VARIATIONAL_METHODS as VARIATIONAL_METHODS
+from lgsim.integrators import BodyMomentumHamiltonian as BodyMomentumHamiltonian
+from lgsim.integrators import DiscreteMechanics as DiscreteMechanics
+from lgsim.integrators import EnergyMomentum as EnergyMomentum
+from lgsim.integrators import HamiltonianField as HamiltonianField
+from lgsim.integrators import LiePoissonField as LiePoissonField
+from lgsim.integrators import Method as Method
+from lgsim.integrators import MoserVeselov as MoserVeselov
+from lgsim.integrators import Newton as Newton
+from lgsim.integrators import Solution as Solution
+from lgsim.integrators import StepError as StepError
+from lgsim.integrators import SymplecticTheta as SymplecticTheta
+from lgsim.integrators import Variational as Variational
+from lgsim.integrators import discrete_momentum_map as discrete_momentum_map
+from lgsim.integrators import integrate as integrate
+from lgsim.integrators import methods as methods
+from lgsim.integrators import solution_error as solution_error
 from lgsim.integrators.methods import *  # noqa: F403
-from lgsim.lie import conversions, quaternion, se2, se3, so2, so3
-from lgsim.lie.extended_pose import SE23
-from lgsim.lie.group import SE2, SE3, SO2, SO3, Euclidean, LieGroup, UnitQuaternion
-from lgsim.lie.product import Cotangent, Product, Tangent
-from lgsim.multibody import (
-    Model,
-    ModelBuilder,
-    ModelError,
-    contacts,
-    geometry,
-    joints,
-    tangent_grad,
-    tangent_hessian,
-    tangent_jacobian,
-    trainable,
-)
-from lgsim.programs.export import export
-from lgsim.programs.handlers import load_programs, save_programs
-from lgsim.simulation import (
-    Automatic,
-    StateHistory,
-    Trajectory,
-    VariationalTree,
-    controls,
-    events,
-    rollout,
-    sensors,
-    simulate,
-    simulate_adaptive,
-    with_stops,
-)
-from lgsim.xla import LoweringWarning, compiling_for, cuda_kernels, llvm_lowering, tiled_vmap, xla_options
+from lgsim.lie import conversions as conversions
+from lgsim.lie import quaternion as quaternion
+from lgsim.lie import se2 as se2
+from lgsim.lie import se3 as se3
+from lgsim.lie import so2 as so2
+from lgsim.lie import so3 as so3
+from lgsim.lie.extended_pose import SE23 as SE23
+from lgsim.lie.group import SE2 as SE2
+from lgsim.lie.group import SE3 as SE3
+from lgsim.lie.group import SO2 as SO2
+from lgsim.lie.group import SO3 as SO3
+from lgsim.lie.group import Euclidean as Euclidean
+from lgsim.lie.group import LieGroup as LieGroup
+from lgsim.lie.group import UnitQuaternion as UnitQuaternion
+from lgsim.lie.product import Cotangent as Cotangent
+from lgsim.lie.product import Product as Product
+from lgsim.lie.product import Tangent as Tangent
+from lgsim.multibody import Model as Model
+from lgsim.multibody import ModelBuilder as ModelBuilder
+from lgsim.multibody import ModelError as ModelError
+from lgsim.multibody import contacts as contacts
+from lgsim.multibody import geometry as geometry
+from lgsim.multibody import joints as joints
+from lgsim.multibody import tangent_grad as tangent_grad
+from lgsim.multibody import tangent_hessian as tangent_hessian
+from lgsim.multibody import tangent_jacobian as tangent_jacobian
+from lgsim.multibody import trainable as trainable
+from lgsim.programs.export import export as export
+from lgsim.programs.handlers import load_programs as load_programs
+from lgsim.programs.handlers import save_programs as save_programs
+from lgsim.simulation import Automatic as Automatic
+from lgsim.simulation import StateHistory as StateHistory
+from lgsim.simulation import Trajectory as Trajectory
+from lgsim.simulation import VariationalTree as VariationalTree
+from lgsim.simulation import controls as controls
+from lgsim.simulation import events as events
+from lgsim.simulation import rollout as rollout
+from lgsim.simulation import sensors as sensors
+from lgsim.simulation import simulate as simulate
+from lgsim.simulation import simulate_adaptive as simulate_adaptive
+from lgsim.simulation import with_stops as with_stops
+from lgsim.xla import LoweringWarning as LoweringWarning
+from lgsim.xla import compiling_for as compiling_for
+from lgsim.xla import cuda_kernels as cuda_kernels
+from lgsim.xla import llvm_lowering as llvm_lowering
+from lgsim.xla import tiled_vmap as tiled_vmap
+from lgsim.xla import xla_options as xla_options
 
 __version__: str
-
-__all__ = [
-    "COORDINATE_METHODS",
-    "IMPLICIT_METHODS",
-    "LINEARLY_IMPLICIT_METHODS",
-    "METHODS",
-    "RESULTS",
-    "SE2",
-    "SE3",
-    "SE23",
-    "SO2",
-    "SO3",
-    "SYMPLECTIC_METHODS",
-    "VARIATIONAL_METHODS",
-    "Automatic",
-    "BodyMomentumHamiltonian",
-    "Cotangent",
-    "DiscreteMechanics",
-    "EnergyMomentum",
-    "Euclidean",
-    "HamiltonianField",
-    "LieGroup",
-    "LiePoissonField",
-    "LoweringWarning",
-    "Method",
-    "Model",
-    "ModelBuilder",
-    "ModelError",
-    "MoserVeselov",
-    "Newton",
-    "Product",
-    "Solution",
-    "StateHistory",
-    "StepError",
-    "SymplecticTheta",
-    "Tangent",
-    "Trajectory",
-    "UnitQuaternion",
-    "Variational",
-    "VariationalTree",
-    "__version__",
-    "actions",
-    "actuated_inverse_dynamics",
-    "actuators",
-    "bias_forces",
-    "center_of_mass",
-    "centroidal_momentum",
-    "centroidal_momentum_matrix",
-    "close_loops",
-    "closest_points",
-    "compiling_for",
-    "contact_energy",
-    "contact_forces",
-    "contact_points",
-    "contacts",
-    "controls",
-    "conversions",
-    "cuda_kernels",
-    "data",
-    "discrete_momenta",
-    "discrete_momentum_map",
-    "distance",
-    "distance_jacobian",
-    "dynamics",
-    "events",
-    "export",
-    "forward_dynamics",
-    "forward_dynamics_derivatives",
-    "forward_kinematics",
-    "frame_jacobian",
-    "generalized_momentum",
-    "geometry",
-    "gravity_forces",
-    "identify",
-    "integrate",
-    "inverse_dynamics",
-    "inverse_dynamics_derivatives",
-    "joints",
-    "kinetic_energy",
-    "llvm_lowering",
-    "load_actuators",
-    "load_mjcf",
-    "load_programs",
-    "load_sdf",
-    "load_urdf",
-    "loop_branches",
-    "loop_forces",
-    "loop_jacobian",
-    "loop_rank",
-    "loop_residual",
-    "mass_matrix",
-    "montecarlo",
-    "optimize",
-    "passive_forces",
-    "potential_energy",
-    "programs",
-    "quaternion",
-    "reports",
-    "rollout",
-    "save_programs",
-    "scenarios",
-    "se2",
-    "se3",
-    "sensors",
-    "simulate",
-    "simulate_adaptive",
-    "so2",
-    "so3",
-    "solution_error",
-    "suggest_contact",
-    "symbolic",
-    "systems",
-    "tangent_grad",
-    "tangent_hessian",
-    "tangent_jacobian",
-    "tiled_vmap",
-    "torque_regressor",
-    "trainable",
-    "velocity_of_momentum",
-    "view",
-    "with_stops",
-    "xla_options",
-]
-__all__ += methods.__all__

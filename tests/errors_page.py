@@ -11,7 +11,7 @@ import equinox as eqx
 from lgsim.cli.exit_status import Exit
 from lgsim.cli.identify import reason_of
 from lgsim.support.verdict import Outcome, Verdict
-from tests.public_record import modules
+from tests.public_record import listed, modules
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, COMMAND = DOCS / "errors.md", DOCS / "command.md"
@@ -21,7 +21,7 @@ def public() -> dict[str, type]:
     """Every public class by its shortest path, once."""
     found: dict[int, tuple[str, type]] = {}
     for home, module in sorted(modules().items(), key=lambda pair: pair[0].count(".")):
-        for name in getattr(module, "__all__", ()):
+        for name in listed(module):
             value = getattr(module, name)
             if inspect.isclass(value):
                 found.setdefault(id(value), (f"{home}.{name}", value))

@@ -3,6 +3,7 @@
 python -m tests.public_record        writes tests/data/public_names.txt anew
 """
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -16,15 +17,15 @@ RECORD = ROOT / "tests" / "data" / "public_names.txt"
 
 
 def modules() -> dict[str, types.ModuleType]:
-    """Modules with a list ``__all__``, and those that such a list names."""
+    """Modules that list public names, and those among these names."""
     found = {"lgsim": lgsim}
     for each in pkgutil.walk_packages(lgsim.__path__, "lgsim."):
         if not any(part.startswith("_") for part in each.name.split(".")):
             module = importlib.import_module(each.name)
-            if hasattr(module, "__all__"):
+            if listed(module):
                 found[each.name] = module
     for module in list(found.values()):
-        for name in module.__all__:
+        for name in listed(module):
             value = getattr(module, name)
             if inspect.ismodule(value) and value.__name__.startswith("lgsim"):
                 found.setdefault(value.__name__, value)
@@ -32,11 +33,25 @@ def modules() -> dict[str, types.ModuleType]:
 
 
 def names(module: types.ModuleType) -> list[str]:
-    """The public names of a module: those of its list, else its own."""
+    """The public names of a module: those that it lists, else its own."""
+    own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    return listed(module) or [
+        name for name, value in own.items() if getattr(value, "__module__", None) == module.__name__
+    ]
+
+
+def listed(module: types.ModuleType) -> list[str]:
+    """The names of a list ``__all__``, or those that a door imports as themselves, ``from x import y as y``.
+
+    A door is a package, or a module that defines nothing.
+    """
     if hasattr(module, "__all__"):
         return list(module.__all__)
-    own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
-    return [name for name, value in own.items() if getattr(value, "__module__", None) == module.__name__]
+    body = ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body
+    if not hasattr(module, "__path__") and not all(isinstance(x, ast.Expr | ast.Import | ast.ImportFrom) for x in body):
+        return []
+    found = [name for node in body if isinstance(node, ast.ImportFrom) for name in node.names]
+    return [name.name for name in found if name.name == name.asname]
 
 
 def lines() -> list[str]:

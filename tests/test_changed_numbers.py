@@ -19,7 +19,7 @@ from lgsim.data import cart_pole
 from lgsim.integrators import adaptive
 from lgsim.xla import compiled, number_field, with_arrays
 from tests.identify import arms
-from tests.public_record import modules
+from tests.public_record import listed, modules
 
 ROTATION = lgsim.actions.RightTranslation(lgsim.SO3)
 START = jnp.array([0.1, 2.0])
@@ -46,7 +46,7 @@ READ = {"Trajectory", "Recording", "Inertia"}
 def public_classes():
     found = {}
     for module in modules().values():
-        for name in getattr(module, "__all__", ()):
+        for name in listed(module):
             value = getattr(module, name)
             if inspect.isclass(value) and dataclasses.is_dataclass(value) and value.__module__.startswith("lgsim."):
                 found[value.__name__] = value

@@ -21,6 +21,8 @@ import site_check  # noqa: E402
 import sources  # noqa: E402
 import usages  # noqa: E402
 
+from tests.public_record import listed  # noqa: E402
+
 MODULES = sources.public_modules()
 
 
@@ -43,11 +45,10 @@ def places(text):
 @pytest.mark.slow
 def test_every_public_name_has_an_anchor(api):
     """Also a function that has its module's name, which tools that read text alone lose."""
-    listed = {name: module for name, module in MODULES.items() if hasattr(module, "__all__")}
     wanted = {
         f"{name}.{each}"
-        for name, module in listed.items()
-        for each in module.__all__
+        for name, module in MODULES.items()
+        for each in listed(module)
         if not inspect.ismodule(getattr(module, each))
     }
     found = set().union(*(places(page.read_text(encoding="utf-8")) for page in api.glob("lgsim*.rst")))

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.public_record import ROOT, modules
+from tests.public_record import ROOT, listed, modules
 
 pytest.importorskip("pyright", reason="needs pyright")
 
@@ -17,7 +17,7 @@ def records():
     """Public dataclasses of lgsim that can be made, each by its first path."""
     found = {}
     for home, module in modules().items():
-        for name in getattr(module, "__all__", ()):
+        for name in listed(module):
             value = getattr(module, name)
             ours = inspect.isclass(value) and value.__module__.split(".")[0] == "lgsim"
             if ours and dataclasses.is_dataclass(value) and not inspect.isabstract(value):

@@ -1,122 +1,67 @@
 """Algorithms of multibody dynamics, one a file; none knows a joint by name."""
 
-from lgsim.dynamics.contacts.contact_advice import ContactAdvice, suggest_contact
-from lgsim.dynamics.contacts.contact_forces import (
-    ContactForces,
-    ContactPoints,
-    contact_energy,
-    contact_forces,
-    contact_points,
-)
-from lgsim.dynamics.coriolis import coriolis_matrix
-from lgsim.dynamics.discrete.discrete_momenta import discrete_momenta, generalized_momentum, velocity_of_momentum
-from lgsim.dynamics.discrete.rotation_maps import ROTATION_MAPS, RotationMap
-from lgsim.dynamics.distances.distance import ClosestPoints, closest_points, distance, distance_jacobian
-from lgsim.dynamics.energy import kinetic_energy, potential_energy, spring_energy
-from lgsim.dynamics.factorization import change_frames, global_matrices, square_factors
-from lgsim.dynamics.forces import bias_forces, gravity_forces
-from lgsim.dynamics.forward_dynamics import (
-    ForwardDynamicsDerivatives,
-    forward_dynamics,
-    forward_dynamics_derivatives,
-)
-from lgsim.dynamics.global_operators import tip_operator, velocity_operators
-from lgsim.dynamics.inverse_dynamics import (
-    InverseDynamicsDerivatives,
-    inverse_dynamics,
-    inverse_dynamics_derivatives,
-)
-from lgsim.dynamics.inverse_mass import inverse_mass_matrix, solve_mass_matrix
-from lgsim.dynamics.jacobians import Reference, frame_jacobian, frame_jacobian_rate
-from lgsim.dynamics.kinematics import forward_kinematics, frame_accelerations, frame_twists
-from lgsim.dynamics.loops.assembly import CLOSE_RESULTS, Closure, close_loops, loop_branches
-from lgsim.dynamics.loops.loop_functions import (
-    ActuatedForces,
-    actuated_inverse_dynamics,
-    loop_forces,
-    loop_jacobian,
-    loop_rank,
-    loop_residual,
-)
-from lgsim.dynamics.mass_matrix import mass_matrix
-from lgsim.dynamics.momentum import (
-    center_of_mass,
-    center_of_mass_jacobian,
-    center_of_mass_velocity,
-    centroidal_momentum,
-    centroidal_momentum_matrix,
-    centroidal_momentum_matrix_rate,
-    centroidal_momentum_rate,
-)
-from lgsim.dynamics.operational_space import operational_space
-from lgsim.dynamics.passive_forces import passive_forces
-from lgsim.dynamics.poincare import poincare_equations
-from lgsim.dynamics.regressor import energy_regressor, momentum_regressor, torque_regressor
-
-__all__ = [
-    "CLOSE_RESULTS",
-    "ROTATION_MAPS",
-    "ActuatedForces",
-    "ClosestPoints",
-    "Closure",
-    "ContactAdvice",
-    "ContactForces",
-    "ContactPoints",
-    "ForwardDynamicsDerivatives",
-    "InverseDynamicsDerivatives",
-    "Reference",
-    "RotationMap",
-    "actuated_inverse_dynamics",
-    "bias_forces",
-    "center_of_mass",
-    "center_of_mass_jacobian",
-    "center_of_mass_velocity",
-    "centroidal_momentum",
-    "centroidal_momentum_matrix",
-    "centroidal_momentum_matrix_rate",
-    "centroidal_momentum_rate",
-    "change_frames",
-    "close_loops",
-    "closest_points",
-    "contact_energy",
-    "contact_forces",
-    "contact_points",
-    "coriolis_matrix",
-    "discrete_momenta",
-    "distance",
-    "distance_jacobian",
-    "energy_regressor",
-    "forward_dynamics",
-    "forward_dynamics_derivatives",
-    "forward_kinematics",
-    "frame_accelerations",
-    "frame_jacobian",
-    "frame_jacobian_rate",
-    "frame_twists",
-    "generalized_momentum",
-    "global_matrices",
-    "gravity_forces",
-    "inverse_dynamics",
-    "inverse_dynamics_derivatives",
-    "inverse_mass_matrix",
-    "kinetic_energy",
-    "loop_branches",
-    "loop_forces",
-    "loop_jacobian",
-    "loop_rank",
-    "loop_residual",
-    "mass_matrix",
-    "momentum_regressor",
-    "operational_space",
-    "passive_forces",
-    "poincare_equations",
-    "potential_energy",
-    "solve_mass_matrix",
-    "spring_energy",
-    "square_factors",
-    "suggest_contact",
-    "tip_operator",
-    "torque_regressor",
-    "velocity_of_momentum",
-    "velocity_operators",
-]  # fmt: skip
+from lgsim.dynamics.contacts.contact_advice import ContactAdvice as ContactAdvice
+from lgsim.dynamics.contacts.contact_advice import suggest_contact as suggest_contact
+from lgsim.dynamics.contacts.contact_forces import ContactForces as ContactForces
+from lgsim.dynamics.contacts.contact_forces import ContactPoints as ContactPoints
+from lgsim.dynamics.contacts.contact_forces import contact_energy as contact_energy
+from lgsim.dynamics.contacts.contact_forces import contact_forces as contact_forces
+from lgsim.dynamics.contacts.contact_forces import contact_points as contact_points
+from lgsim.dynamics.coriolis import coriolis_matrix as coriolis_matrix
+from lgsim.dynamics.discrete.discrete_momenta import discrete_momenta as discrete_momenta
+from lgsim.dynamics.discrete.discrete_momenta import generalized_momentum as generalized_momentum
+from lgsim.dynamics.discrete.discrete_momenta import velocity_of_momentum as velocity_of_momentum
+from lgsim.dynamics.discrete.rotation_maps import ROTATION_MAPS as ROTATION_MAPS
+from lgsim.dynamics.discrete.rotation_maps import RotationMap as RotationMap
+from lgsim.dynamics.distances.distance import ClosestPoints as ClosestPoints
+from lgsim.dynamics.distances.distance import closest_points as closest_points
+from lgsim.dynamics.distances.distance import distance as distance
+from lgsim.dynamics.distances.distance import distance_jacobian as distance_jacobian
+from lgsim.dynamics.energy import kinetic_energy as kinetic_energy
+from lgsim.dynamics.energy import potential_energy as potential_energy
+from lgsim.dynamics.energy import spring_energy as spring_energy
+from lgsim.dynamics.factorization import change_frames as change_frames
+from lgsim.dynamics.factorization import global_matrices as global_matrices
+from lgsim.dynamics.factorization import square_factors as square_factors
+from lgsim.dynamics.forces import bias_forces as bias_forces
+from lgsim.dynamics.forces import gravity_forces as gravity_forces
+from lgsim.dynamics.forward_dynamics import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
+from lgsim.dynamics.forward_dynamics import forward_dynamics as forward_dynamics
+from lgsim.dynamics.forward_dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
+from lgsim.dynamics.global_operators import tip_operator as tip_operator
+from lgsim.dynamics.global_operators import velocity_operators as velocity_operators
+from lgsim.dynamics.inverse_dynamics import InverseDynamicsDerivatives as InverseDynamicsDerivatives
+from lgsim.dynamics.inverse_dynamics import inverse_dynamics as inverse_dynamics
+from lgsim.dynamics.inverse_dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
+from lgsim.dynamics.inverse_mass import inverse_mass_matrix as inverse_mass_matrix
+from lgsim.dynamics.inverse_mass import solve_mass_matrix as solve_mass_matrix
+from lgsim.dynamics.jacobians import Reference as Reference
+from lgsim.dynamics.jacobians import frame_jacobian as frame_jacobian
+from lgsim.dynamics.jacobians import frame_jacobian_rate as frame_jacobian_rate
+from lgsim.dynamics.kinematics import forward_kinematics as forward_kinematics
+from lgsim.dynamics.kinematics import frame_accelerations as frame_accelerations
+from lgsim.dynamics.kinematics import frame_twists as frame_twists
+from lgsim.dynamics.loops.assembly import CLOSE_RESULTS as CLOSE_RESULTS
+from lgsim.dynamics.loops.assembly import Closure as Closure
+from lgsim.dynamics.loops.assembly import close_loops as close_loops
+from lgsim.dynamics.loops.assembly import loop_branches as loop_branches
+from lgsim.dynamics.loops.loop_functions import ActuatedForces as ActuatedForces
+from lgsim.dynamics.loops.loop_functions import actuated_inverse_dynamics as actuated_inverse_dynamics
+from lgsim.dynamics.loops.loop_functions import loop_forces as loop_forces
+from lgsim.dynamics.loops.loop_functions import loop_jacobian as loop_jacobian
+from lgsim.dynamics.loops.loop_functions import loop_rank as loop_rank
+from lgsim.dynamics.loops.loop_functions import loop_residual as loop_residual
+from lgsim.dynamics.mass_matrix import mass_matrix as mass_matrix
+from lgsim.dynamics.momentum import center_of_mass as center_of_mass
+from lgsim.dynamics.momentum import center_of_mass_jacobian as center_of_mass_jacobian
+from lgsim.dynamics.momentum import center_of_mass_velocity as center_of_mass_velocity
+from lgsim.dynamics.momentum import centroidal_momentum as centroidal_momentum
+from lgsim.dynamics.momentum import centroidal_momentum_matrix as centroidal_momentum_matrix
+from lgsim.dynamics.momentum import centroidal_momentum_matrix_rate as centroidal_momentum_matrix_rate
+from lgsim.dynamics.momentum import centroidal_momentum_rate as centroidal_momentum_rate
+from lgsim.dynamics.operational_space import operational_space as operational_space
+from lgsim.dynamics.passive_forces import passive_forces as passive_forces
+from lgsim.dynamics.poincare import poincare_equations as poincare_equations
+from lgsim.dynamics.regressor import energy_regressor as energy_regressor
+from lgsim.dynamics.regressor import momentum_regressor as momentum_regressor
+from lgsim.dynamics.regressor import torque_regressor as torque_regressor

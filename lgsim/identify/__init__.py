@@ -43,194 +43,94 @@ Experiments (``lgsim.identify.experiment``): ``design_excitation`` solves an ``E
 ``AOptimal`` or ``EOptimal`` under ``AbsoluteNoise`` or ``RelativeNoise``.
 """
 
-from lgsim.identify.estimators import (
-    Cauchy,
-    Channel,
-    Estimate,
-    Estimator,
-    FramePoseSensor,
-    Huber,
-    Identifiability,
-    ImuSensor,
-    LinearFit,
-    Loss,
-    PositionSensor,
-    Sensor,
-    SensorRecords,
-    SimulationFit,
-    SquaredLoss,
-    TorqueFit,
-    TorqueSamples,
-    VelocitySensor,
-    identifiability,
-    torque_delay,
-    whiteness,
-)
-from lgsim.identify.estimators.estimator import RESULTS, Iteration
-from lgsim.identify.experiment import (
-    AbsoluteNoise,
-    AOptimal,
-    DOptimal,
-    EOptimal,
-    ExcitationLimits,
-    ExcitationProblem,
-    Fourier,
-    OptimalExcitation,
-    RelativeNoise,
-    design_excitation,
-)
-from lgsim.identify.fit import Fit, fit, load_plant
-from lgsim.identify.posterior import (
-    HalfNormalNoise,
-    InverseGammaNoise,
-    KnownNoise,
-    LaplaceApproximation,
-    LogDensity,
-    NoiseModel,
-    PhysicalPrior,
-    PosteriorDraws,
-    PosteriorProblem,
-    SerialCorrelation,
-    laplace_approximation,
-    log_density,
-)
-from lgsim.identify.recording import (
-    Butterworth,
-    Finding,
-    Recording,
-    RecordingMapError,
-    Report,
-    Smoother,
-    Spline,
-    check_recording,
-    estimate_delay,
-    join_recordings,
-    read_recording,
-    shift_signal,
-    smooth,
-)
-from lgsim.identify.step_error import FitStepError
-from lgsim.identify.unknowns import (
-    ActuatorParameter,
-    BaseParameters,
-    Block,
-    CentersOfMass,
-    ContactParameter,
-    GravityDirection,
-    Inertias,
-    InputDelay,
-    InstrumentedPlant,
-    JointParameter,
-    Masses,
-    Parameters,
-    Placements,
-    Plant,
-    Prior,
-    SensorBias,
-    SensorDelay,
-    SharedBlock,
-    SignalScale,
-    StandardParameters,
-    Stribeck,
-    StribeckSpeed,
-    TorqueOffset,
-    TotalMass,
-    actuator_parameters,
-    base_parameters,
-)
-from lgsim.support.checkpoint import CheckpointError
-from lgsim.support.verdict import Outcome, Verdict
-
-__all__ = [
-    "RESULTS",
-    "AOptimal",
-    "AbsoluteNoise",
-    "ActuatorParameter",
-    "BaseParameters",
-    "Block",
-    "Butterworth",
-    "Cauchy",
-    "CentersOfMass",
-    "Channel",
-    "CheckpointError",
-    "ContactParameter",
-    "DOptimal",
-    "EOptimal",
-    "Estimate",
-    "Estimator",
-    "ExcitationLimits",
-    "ExcitationProblem",
-    "Finding",
-    "Fit",
-    "FitStepError",
-    "Fourier",
-    "FramePoseSensor",
-    "GravityDirection",
-    "HalfNormalNoise",
-    "Huber",
-    "Identifiability",
-    "ImuSensor",
-    "Inertias",
-    "InputDelay",
-    "InstrumentedPlant",
-    "InverseGammaNoise",
-    "Iteration",
-    "JointParameter",
-    "KnownNoise",
-    "LaplaceApproximation",
-    "LinearFit",
-    "LogDensity",
-    "Loss",
-    "Masses",
-    "NoiseModel",
-    "OptimalExcitation",
-    "Outcome",
-    "Parameters",
-    "PhysicalPrior",
-    "Placements",
-    "Plant",
-    "PositionSensor",
-    "PosteriorDraws",
-    "PosteriorProblem",
-    "Prior",
-    "Recording",
-    "RecordingMapError",
-    "RelativeNoise",
-    "Report",
-    "Sensor",
-    "SensorBias",
-    "SensorDelay",
-    "SensorRecords",
-    "SerialCorrelation",
-    "SharedBlock",
-    "SignalScale",
-    "SimulationFit",
-    "Smoother",
-    "Spline",
-    "SquaredLoss",
-    "StandardParameters",
-    "Stribeck",
-    "StribeckSpeed",
-    "TorqueFit",
-    "TorqueOffset",
-    "TorqueSamples",
-    "TotalMass",
-    "VelocitySensor",
-    "Verdict",
-    "actuator_parameters",
-    "base_parameters",
-    "check_recording",
-    "design_excitation",
-    "estimate_delay",
-    "fit",
-    "identifiability",
-    "join_recordings",
-    "laplace_approximation",
-    "load_plant",
-    "log_density",
-    "read_recording",
-    "shift_signal",
-    "smooth",
-    "torque_delay",
-    "whiteness",
-]
+from lgsim.identify.estimators import Cauchy as Cauchy
+from lgsim.identify.estimators import Channel as Channel
+from lgsim.identify.estimators import Estimate as Estimate
+from lgsim.identify.estimators import Estimator as Estimator
+from lgsim.identify.estimators import FramePoseSensor as FramePoseSensor
+from lgsim.identify.estimators import Huber as Huber
+from lgsim.identify.estimators import Identifiability as Identifiability
+from lgsim.identify.estimators import ImuSensor as ImuSensor
+from lgsim.identify.estimators import LinearFit as LinearFit
+from lgsim.identify.estimators import Loss as Loss
+from lgsim.identify.estimators import PositionSensor as PositionSensor
+from lgsim.identify.estimators import Sensor as Sensor
+from lgsim.identify.estimators import SensorRecords as SensorRecords
+from lgsim.identify.estimators import SimulationFit as SimulationFit
+from lgsim.identify.estimators import SquaredLoss as SquaredLoss
+from lgsim.identify.estimators import TorqueFit as TorqueFit
+from lgsim.identify.estimators import TorqueSamples as TorqueSamples
+from lgsim.identify.estimators import VelocitySensor as VelocitySensor
+from lgsim.identify.estimators import identifiability as identifiability
+from lgsim.identify.estimators import torque_delay as torque_delay
+from lgsim.identify.estimators import whiteness as whiteness
+from lgsim.identify.estimators.estimator import RESULTS as RESULTS
+from lgsim.identify.estimators.estimator import Iteration as Iteration
+from lgsim.identify.experiment import AbsoluteNoise as AbsoluteNoise
+from lgsim.identify.experiment import AOptimal as AOptimal
+from lgsim.identify.experiment import DOptimal as DOptimal
+from lgsim.identify.experiment import EOptimal as EOptimal
+from lgsim.identify.experiment import ExcitationLimits as ExcitationLimits
+from lgsim.identify.experiment import ExcitationProblem as ExcitationProblem
+from lgsim.identify.experiment import Fourier as Fourier
+from lgsim.identify.experiment import OptimalExcitation as OptimalExcitation
+from lgsim.identify.experiment import RelativeNoise as RelativeNoise
+from lgsim.identify.experiment import design_excitation as design_excitation
+from lgsim.identify.fit import Fit as Fit
+from lgsim.identify.fit import fit as fit
+from lgsim.identify.fit import load_plant as load_plant
+from lgsim.identify.posterior import HalfNormalNoise as HalfNormalNoise
+from lgsim.identify.posterior import InverseGammaNoise as InverseGammaNoise
+from lgsim.identify.posterior import KnownNoise as KnownNoise
+from lgsim.identify.posterior import LaplaceApproximation as LaplaceApproximation
+from lgsim.identify.posterior import LogDensity as LogDensity
+from lgsim.identify.posterior import NoiseModel as NoiseModel
+from lgsim.identify.posterior import PhysicalPrior as PhysicalPrior
+from lgsim.identify.posterior import PosteriorDraws as PosteriorDraws
+from lgsim.identify.posterior import PosteriorProblem as PosteriorProblem
+from lgsim.identify.posterior import SerialCorrelation as SerialCorrelation
+from lgsim.identify.posterior import laplace_approximation as laplace_approximation
+from lgsim.identify.posterior import log_density as log_density
+from lgsim.identify.recording import Butterworth as Butterworth
+from lgsim.identify.recording import Finding as Finding
+from lgsim.identify.recording import Recording as Recording
+from lgsim.identify.recording import RecordingMapError as RecordingMapError
+from lgsim.identify.recording import Report as Report
+from lgsim.identify.recording import Smoother as Smoother
+from lgsim.identify.recording import Spline as Spline
+from lgsim.identify.recording import check_recording as check_recording
+from lgsim.identify.recording import estimate_delay as estimate_delay
+from lgsim.identify.recording import join_recordings as join_recordings
+from lgsim.identify.recording import read_recording as read_recording
+from lgsim.identify.recording import shift_signal as shift_signal
+from lgsim.identify.recording import smooth as smooth
+from lgsim.identify.step_error import FitStepError as FitStepError
+from lgsim.identify.unknowns import ActuatorParameter as ActuatorParameter
+from lgsim.identify.unknowns import BaseParameters as BaseParameters
+from lgsim.identify.unknowns import Block as Block
+from lgsim.identify.unknowns import CentersOfMass as CentersOfMass
+from lgsim.identify.unknowns import ContactParameter as ContactParameter
+from lgsim.identify.unknowns import GravityDirection as GravityDirection
+from lgsim.identify.unknowns import Inertias as Inertias
+from lgsim.identify.unknowns import InputDelay as InputDelay
+from lgsim.identify.unknowns import InstrumentedPlant as InstrumentedPlant
+from lgsim.identify.unknowns import JointParameter as JointParameter
+from lgsim.identify.unknowns import Masses as Masses
+from lgsim.identify.unknowns import Parameters as Parameters
+from lgsim.identify.unknowns import Placements as Placements
+from lgsim.identify.unknowns import Plant as Plant
+from lgsim.identify.unknowns import Prior as Prior
+from lgsim.identify.unknowns import SensorBias as SensorBias
+from lgsim.identify.unknowns import SensorDelay as SensorDelay
+from lgsim.identify.unknowns import SharedBlock as SharedBlock
+from lgsim.identify.unknowns import SignalScale as SignalScale
+from lgsim.identify.unknowns import StandardParameters as StandardParameters
+from lgsim.identify.unknowns import Stribeck as Stribeck
+from lgsim.identify.unknowns import StribeckSpeed as StribeckSpeed
+from lgsim.identify.unknowns import TorqueOffset as TorqueOffset
+from lgsim.identify.unknowns import TotalMass as TotalMass
+from lgsim.identify.unknowns import actuator_parameters as actuator_parameters
+from lgsim.identify.unknowns import base_parameters as base_parameters
+from lgsim.support.checkpoint import CheckpointError as CheckpointError
+from lgsim.support.verdict import Outcome as Outcome
+from lgsim.support.verdict import Verdict as Verdict

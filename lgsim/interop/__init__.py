@@ -3,6 +3,6 @@
 ``lgsim.interop.pinocchio``, ``mujoco`` and ``drake`` have the same functions. None of the tools need be installed.
 """
 
-from lgsim.interop import drake, mujoco, pinocchio
-
-__all__ = ["drake", "mujoco", "pinocchio"]
+from lgsim.interop import drake as drake
+from lgsim.interop import mujoco as mujoco
+from lgsim.interop import pinocchio as pinocchio

@@ -26,98 +26,63 @@ into a store that survives any interruption, and gives ``Results``.
   ``linear_covariance`` (``LinearCovariance``).
 """
 
-from lgsim.montecarlo import multihost, outputs, ray_cluster
-from lgsim.montecarlo.body_distributions import InertiaDispersion, MassDispersion, PoseDispersion
-from lgsim.montecarlo.distributions import (
-    Distribution,
-    FunctionDistribution,
-    Haar,
-    LogNormal,
-    Normal,
-    TangentNormal,
-    Uniform,
-)
-from lgsim.montecarlo.engine import Engine, check_steps, collect, open_store, run, run_chunk
-from lgsim.montecarlo.linear_covariance import LinearCovariance, linear_covariance
-from lgsim.montecarlo.low_discrepancy import LatinHypercube, Sobol
-from lgsim.montecarlo.outputs import (
-    FinalAttitude,
-    FinalDistance,
-    FinalPose,
-    FinalPosition,
-    LargestDistance,
-    LeastClearance,
-    OutOfBounds,
-    Subsampled,
-)
-from lgsim.montecarlo.processes import OrnsteinUhlenbeck, Wind
-from lgsim.montecarlo.results import Failures, Histogram, Moments, Results, RunningStatistics
-from lgsim.montecarlo.rollout import Rollout, SampledMotion
-from lgsim.montecarlo.sobol_indices import SobolIndices, sobol_indices, sobol_study
-from lgsim.montecarlo.spaces import ConfigurationSpace, GroupSpace, IntrinsicMoments, Space, VectorSpace
-from lgsim.montecarlo.step_error import OutputStepError, StatisticStepError, StudyStepError, VerdictStepError
-from lgsim.montecarlo.store import Chunk, Store, StoreMetadata
-from lgsim.montecarlo.study import ImportanceTilt, Sample, Sampler, StopAtConfidence, Study
-
-__all__ = [
-    "Chunk",
-    "ConfigurationSpace",
-    "Distribution",
-    "Engine",
-    "Failures",
-    "FinalAttitude",
-    "FinalDistance",
-    "FinalPose",
-    "FinalPosition",
-    "FunctionDistribution",
-    "GroupSpace",
-    "Haar",
-    "Histogram",
-    "ImportanceTilt",
-    "InertiaDispersion",
-    "IntrinsicMoments",
-    "LargestDistance",
-    "LatinHypercube",
-    "LeastClearance",
-    "LinearCovariance",
-    "LogNormal",
-    "MassDispersion",
-    "Moments",
-    "Normal",
-    "OrnsteinUhlenbeck",
-    "OutOfBounds",
-    "OutputStepError",
-    "PoseDispersion",
-    "Results",
-    "Rollout",
-    "RunningStatistics",
-    "Sample",
-    "SampledMotion",
-    "Sampler",
-    "Sobol",
-    "SobolIndices",
-    "Space",
-    "StatisticStepError",
-    "StopAtConfidence",
-    "Store",
-    "StoreMetadata",
-    "Study",
-    "StudyStepError",
-    "Subsampled",
-    "TangentNormal",
-    "Uniform",
-    "VectorSpace",
-    "VerdictStepError",
-    "Wind",
-    "check_steps",
-    "collect",
-    "linear_covariance",
-    "multihost",
-    "open_store",
-    "outputs",
-    "ray_cluster",
-    "run",
-    "run_chunk",
-    "sobol_indices",
-    "sobol_study",
-]
+from lgsim.montecarlo import multihost as multihost
+from lgsim.montecarlo import outputs as outputs
+from lgsim.montecarlo import ray_cluster as ray_cluster
+from lgsim.montecarlo.body_distributions import InertiaDispersion as InertiaDispersion
+from lgsim.montecarlo.body_distributions import MassDispersion as MassDispersion
+from lgsim.montecarlo.body_distributions import PoseDispersion as PoseDispersion
+from lgsim.montecarlo.distributions import Distribution as Distribution
+from lgsim.montecarlo.distributions import FunctionDistribution as FunctionDistribution
+from lgsim.montecarlo.distributions import Haar as Haar
+from lgsim.montecarlo.distributions import LogNormal as LogNormal
+from lgsim.montecarlo.distributions import Normal as Normal
+from lgsim.montecarlo.distributions import TangentNormal as TangentNormal
+from lgsim.montecarlo.distributions import Uniform as Uniform
+from lgsim.montecarlo.engine import Engine as Engine
+from lgsim.montecarlo.engine import check_steps as check_steps
+from lgsim.montecarlo.engine import collect as collect
+from lgsim.montecarlo.engine import open_store as open_store
+from lgsim.montecarlo.engine import run as run
+from lgsim.montecarlo.engine import run_chunk as run_chunk
+from lgsim.montecarlo.linear_covariance import LinearCovariance as LinearCovariance
+from lgsim.montecarlo.linear_covariance import linear_covariance as linear_covariance
+from lgsim.montecarlo.low_discrepancy import LatinHypercube as LatinHypercube
+from lgsim.montecarlo.low_discrepancy import Sobol as Sobol
+from lgsim.montecarlo.outputs import FinalAttitude as FinalAttitude
+from lgsim.montecarlo.outputs import FinalDistance as FinalDistance
+from lgsim.montecarlo.outputs import FinalPose as FinalPose
+from lgsim.montecarlo.outputs import FinalPosition as FinalPosition
+from lgsim.montecarlo.outputs import LargestDistance as LargestDistance
+from lgsim.montecarlo.outputs import LeastClearance as LeastClearance
+from lgsim.montecarlo.outputs import OutOfBounds as OutOfBounds
+from lgsim.montecarlo.outputs import Subsampled as Subsampled
+from lgsim.montecarlo.processes import OrnsteinUhlenbeck as OrnsteinUhlenbeck
+from lgsim.montecarlo.processes import Wind as Wind
+from lgsim.montecarlo.results import Failures as Failures
+from lgsim.montecarlo.results import Histogram as Histogram
+from lgsim.montecarlo.results import Moments as Moments
+from lgsim.montecarlo.results import Results as Results
+from lgsim.montecarlo.results import RunningStatistics as RunningStatistics
+from lgsim.montecarlo.rollout import Rollout as Rollout
+from lgsim.montecarlo.rollout import SampledMotion as SampledMotion
+from lgsim.montecarlo.sobol_indices import SobolIndices as SobolIndices
+from lgsim.montecarlo.sobol_indices import sobol_indices as sobol_indices
+from lgsim.montecarlo.sobol_indices import sobol_study as sobol_study
+from lgsim.montecarlo.spaces import ConfigurationSpace as ConfigurationSpace
+from lgsim.montecarlo.spaces import GroupSpace as GroupSpace
+from lgsim.montecarlo.spaces import IntrinsicMoments as IntrinsicMoments
+from lgsim.montecarlo.spaces import Space as Space
+from lgsim.montecarlo.spaces import VectorSpace as VectorSpace
+from lgsim.montecarlo.step_error import OutputStepError as OutputStepError
+from lgsim.montecarlo.step_error import StatisticStepError as StatisticStepError
+from lgsim.montecarlo.step_error import StudyStepError as StudyStepError
+from lgsim.montecarlo.step_error import VerdictStepError as VerdictStepError
+from lgsim.montecarlo.store import Chunk as Chunk
+from lgsim.montecarlo.store import Store as Store
+from lgsim.montecarlo.store import StoreMetadata as StoreMetadata
+from lgsim.montecarlo.study import ImportanceTilt as ImportanceTilt
+from lgsim.montecarlo.study import Sample as Sample
+from lgsim.montecarlo.study import Sampler as Sampler
+from lgsim.montecarlo.study import StopAtConfidence as StopAtConfidence
+from lgsim.montecarlo.study import Study as Study

@@ -12,99 +12,61 @@ or a least-squares search: the unknowns that it found with all that is known of 
 of an enumeration ``RESULTS``, whose text says how the search ended and what to do.
 """
 
-from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian
-from lgsim.optimize.clearance import Clearance, ObstacleCost, SelfCollision
-from lgsim.optimize.constraints import Constraint, EndConstraint, PathConstraint, StateBounds, joint_limits
-from lgsim.optimize.cost import Cost, FunctionCost, LeastSquares, Residual
-from lgsim.optimize.direct_shooting import DirectShooting, ShootingLeastSquares, ShootingMinimizer
-from lgsim.optimize.dynamics import DiscreteDynamics, Dynamics, FieldDynamics, MultibodyDynamics, RateControlledDynamics
-from lgsim.optimize.euler_dynamics import SymplecticEulerDynamics
-from lgsim.optimize.ilqr import ILQR
-from lgsim.optimize.inverse_kinematics import (
-    INVERSE_KINEMATICS_RESULTS,
-    InverseKinematicsSolution,
-    inverse_kinematics,
-)
-from lgsim.optimize.linear_quadratic import LinearQuadratic, Policy, linearize, riccati, rollout_policy
-from lgsim.optimize.mpc import MPCController, MPCState, mpc
-from lgsim.optimize.parallel_riccati import parallel_riccati, parallel_rollout_policy
-from lgsim.optimize.plan_error import plan_error
-from lgsim.optimize.problem import Problem
-from lgsim.optimize.solve import Iteration, solve
-from lgsim.optimize.solver import RESULTS, History, IterativeSolver, Solution, Solver
-from lgsim.optimize.standard_costs import (
-    CenterOfMass,
-    ControlEffort,
-    FrameAttitude,
-    FramePath,
-    FramePose,
-    FramePosePath,
-    FramePosition,
-    GeodesicDistance,
-    JointVelocity,
-    Posture,
-    StateDistance,
-)
-from lgsim.optimize.trajectory import to_trajectory
-from lgsim.support.checkpoint import CheckpointError
-
-__all__ = [
-    "ILQR",
-    "INVERSE_KINEMATICS_RESULTS",
-    "RESULTS",
-    "AugmentedLagrangian",
-    "CenterOfMass",
-    "CheckpointError",
-    "Clearance",
-    "Constraint",
-    "ControlEffort",
-    "Cost",
-    "DirectShooting",
-    "DiscreteDynamics",
-    "Dynamics",
-    "EndConstraint",
-    "FieldDynamics",
-    "FrameAttitude",
-    "FramePath",
-    "FramePose",
-    "FramePosePath",
-    "FramePosition",
-    "FunctionCost",
-    "GeodesicDistance",
-    "History",
-    "InverseKinematicsSolution",
-    "Iteration",
-    "IterativeSolver",
-    "JointVelocity",
-    "LeastSquares",
-    "LinearQuadratic",
-    "MPCController",
-    "MPCState",
-    "MultibodyDynamics",
-    "ObstacleCost",
-    "PathConstraint",
-    "Policy",
-    "Posture",
-    "Problem",
-    "RateControlledDynamics",
-    "Residual",
-    "SelfCollision",
-    "ShootingLeastSquares",
-    "ShootingMinimizer",
-    "Solution",
-    "Solver",
-    "StateBounds",
-    "StateDistance",
-    "SymplecticEulerDynamics",
-    "inverse_kinematics",
-    "joint_limits",
-    "linearize",
-    "mpc",
-    "parallel_riccati",
-    "parallel_rollout_policy",
-    "plan_error",
-    "riccati",
-    "rollout_policy",
-    "solve",
-    "to_trajectory",
-]
+from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian
+from lgsim.optimize.clearance import Clearance as Clearance
+from lgsim.optimize.clearance import ObstacleCost as ObstacleCost
+from lgsim.optimize.clearance import SelfCollision as SelfCollision
+from lgsim.optimize.constraints import Constraint as Constraint
+from lgsim.optimize.constraints import EndConstraint as EndConstraint
+from lgsim.optimize.constraints import PathConstraint as PathConstraint
+from lgsim.optimize.constraints import StateBounds as StateBounds
+from lgsim.optimize.constraints import joint_limits as joint_limits
+from lgsim.optimize.cost import Cost as Cost
+from lgsim.optimize.cost import FunctionCost as FunctionCost
+from lgsim.optimize.cost import LeastSquares as LeastSquares
+from lgsim.optimize.cost import Residual as Residual
+from lgsim.optimize.direct_shooting import DirectShooting as DirectShooting
+from lgsim.optimize.direct_shooting import ShootingLeastSquares as ShootingLeastSquares
+from lgsim.optimize.direct_shooting import ShootingMinimizer as ShootingMinimizer
+from lgsim.optimize.dynamics import DiscreteDynamics as DiscreteDynamics
+from lgsim.optimize.dynamics import Dynamics as Dynamics
+from lgsim.optimize.dynamics import FieldDynamics as FieldDynamics
+from lgsim.optimize.dynamics import MultibodyDynamics as MultibodyDynamics
+from lgsim.optimize.dynamics import RateControlledDynamics as RateControlledDynamics
+from lgsim.optimize.euler_dynamics import SymplecticEulerDynamics as SymplecticEulerDynamics
+from lgsim.optimize.ilqr import ILQR as ILQR
+from lgsim.optimize.inverse_kinematics import INVERSE_KINEMATICS_RESULTS as INVERSE_KINEMATICS_RESULTS
+from lgsim.optimize.inverse_kinematics import InverseKinematicsSolution as InverseKinematicsSolution
+from lgsim.optimize.inverse_kinematics import inverse_kinematics as inverse_kinematics
+from lgsim.optimize.linear_quadratic import LinearQuadratic as LinearQuadratic
+from lgsim.optimize.linear_quadratic import Policy as Policy
+from lgsim.optimize.linear_quadratic import linearize as linearize
+from lgsim.optimize.linear_quadratic import riccati as riccati
+from lgsim.optimize.linear_quadratic import rollout_policy as rollout_policy
+from lgsim.optimize.mpc import MPCController as MPCController
+from lgsim.optimize.mpc import MPCState as MPCState
+from lgsim.optimize.mpc import mpc as mpc
+from lgsim.optimize.parallel_riccati import parallel_riccati as parallel_riccati
+from lgsim.optimize.parallel_riccati import parallel_rollout_policy as parallel_rollout_policy
+from lgsim.optimize.plan_error import plan_error as plan_error
+from lgsim.optimize.problem import Problem as Problem
+from lgsim.optimize.solve import Iteration as Iteration
+from lgsim.optimize.solve import solve as solve
+from lgsim.optimize.solver import RESULTS as RESULTS
+from lgsim.optimize.solver import History as History
+from lgsim.optimize.solver import IterativeSolver as IterativeSolver
+from lgsim.optimize.solver import Solution as Solution
+from lgsim.optimize.solver import Solver as Solver
+from lgsim.optimize.standard_costs import CenterOfMass as CenterOfMass
+from lgsim.optimize.standard_costs import ControlEffort as ControlEffort
+from lgsim.optimize.standard_costs import FrameAttitude as FrameAttitude
+from lgsim.optimize.standard_costs import FramePath as FramePath
+from lgsim.optimize.standard_costs import FramePose as FramePose
+from lgsim.optimize.standard_costs import FramePosePath as FramePosePath
+from lgsim.optimize.standard_costs import FramePosition as FramePosition
+from lgsim.optimize.standard_costs import GeodesicDistance as GeodesicDistance
+from lgsim.optimize.standard_costs import JointVelocity as JointVelocity
+from lgsim.optimize.standard_costs import Posture as Posture
+from lgsim.optimize.standard_costs import StateDistance as StateDistance
+from lgsim.optimize.trajectory import to_trajectory as to_trajectory
+from lgsim.support.checkpoint import CheckpointError as CheckpointError

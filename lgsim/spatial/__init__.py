@@ -5,28 +5,22 @@ both: every formula is written once, for one state, and ``jax.vmap`` (or fields 
 each component is its own array. Nothing here knows about groups, bodies or time.
 """
 
-from lgsim.spatial.algebra import Mat, Motion, Transform, Vec, sincos, sincos_of_twice
-from lgsim.spatial.inertia import Articulated, Force, Inertia, Sym, cross_dual, to_child, to_parent
-from lgsim.spatial.packing import components, pack, rows, unpack, unpack_matrix, unpack_transform
-
-__all__ = [
-    "Articulated",
-    "Force",
-    "Inertia",
-    "Mat",
-    "Motion",
-    "Sym",
-    "Transform",
-    "Vec",
-    "components",
-    "cross_dual",
-    "pack",
-    "rows",
-    "sincos",
-    "sincos_of_twice",
-    "to_child",
-    "to_parent",
-    "unpack",
-    "unpack_matrix",
-    "unpack_transform",
-]
+from lgsim.spatial.algebra import Mat as Mat
+from lgsim.spatial.algebra import Motion as Motion
+from lgsim.spatial.algebra import Transform as Transform
+from lgsim.spatial.algebra import Vec as Vec
+from lgsim.spatial.algebra import sincos as sincos
+from lgsim.spatial.algebra import sincos_of_twice as sincos_of_twice
+from lgsim.spatial.inertia import Articulated as Articulated
+from lgsim.spatial.inertia import Force as Force
+from lgsim.spatial.inertia import Inertia as Inertia
+from lgsim.spatial.inertia import Sym as Sym
+from lgsim.spatial.inertia import cross_dual as cross_dual
+from lgsim.spatial.inertia import to_child as to_child
+from lgsim.spatial.inertia import to_parent as to_parent
+from lgsim.spatial.packing import components as components
+from lgsim.spatial.packing import pack as pack
+from lgsim.spatial.packing import rows as rows
+from lgsim.spatial.packing import unpack as unpack
+from lgsim.spatial.packing import unpack_matrix as unpack_matrix
+from lgsim.spatial.packing import unpack_transform as unpack_transform

@@ -15,10 +15,10 @@ from typing import Any
 def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a package whose names are imported from elsewhere when they are used first.
 
-    The stub beside the package's file holds statements ``from module import name`` and the list ``__all__``; type
-    checkers read the same. After ``from module import *`` the names in that module's ``__all__`` belong to the package
-    too, and to its ``__all__``; that module is imported only for a name that stands nowhere else. All modules in the
-    package are attributes of it too.
+    The stub beside the package's file holds statements ``from module import name as name``; type checkers read the
+    same. ``__all__`` lists these names and what the stub declares. After ``from module import *`` the names in that
+    module's ``__all__`` belong to the package too, and to its ``__all__``; that module is imported only for a name that
+    stands nowhere else. All modules in the package are attributes of it too.
 
     Args:
         package: The package's ``__name__``.
@@ -34,8 +34,9 @@ def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
                     stars.append(str(statement.module))
                 else:
                     modules[name.name] = str(statement.module)
-        elif isinstance(statement, ast.Assign):
-            listed += ast.literal_eval(statement.value)
+                    listed.append(name.name)
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            listed.append(statement.target.id)
 
     def all_names() -> list[str]:
         return [*listed, *(name for module in stars for name in import_module(module).__all__)]

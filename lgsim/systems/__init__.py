@@ -5,71 +5,40 @@ The controls of the quadrotors and their commands are in `quadrotor_control`, th
 `quadrotors`; the disk and the arm of a paper on symbolic models are in `kwatny_blankenship`.
 """
 
-from lgsim.systems import kwatny_blankenship, quadrotor_control, quadrotors
-from lgsim.systems.biped import BipedGains, biped, biped_feet, biped_gains, biped_stance
+from lgsim.systems import kwatny_blankenship as kwatny_blankenship
+from lgsim.systems import quadrotor_control as quadrotor_control
+from lgsim.systems import quadrotors as quadrotors
+from lgsim.systems.biped import BipedGains as BipedGains
+from lgsim.systems.biped import biped as biped
+from lgsim.systems.biped import biped_feet as biped_feet
+from lgsim.systems.biped import biped_gains as biped_gains
+from lgsim.systems.biped import biped_stance as biped_stance
 from lgsim.systems.constrained_vectors import (
-    double_spherical_pendulum_constrained,
-    free_rigid_body_quaternion,
-    turns_about_vertical,
+    double_spherical_pendulum_constrained as double_spherical_pendulum_constrained,
 )
-from lgsim.systems.heavy_top import (
-    BRULS_CARDONA_TOP,
-    CELLEDONI_TOP,
-    HeavyTop,
-    euler_poisson,
-    heavy_top,
-    heavy_top_cotangent,
-    heavy_top_quadratic,
-)
-from lgsim.systems.initial_value_problem import InitialValueProblem
-from lgsim.systems.quadrotor_control import TrackingGains, tracking_gains, two_quadrotors_tracking
-from lgsim.systems.quadrotors import QuadrotorParameters, two_quadrotors
-from lgsim.systems.rigid_body import free_rigid_body, free_rigid_body_cotangent, free_rigid_body_momentum
-from lgsim.systems.spherical_pendulum import (
-    PendulumParameters,
-    double_spherical_pendulum,
-    generic_start,
-    pendulum_accelerations,
-    planar_start,
-    spherical_pendulum,
-    spherical_pendulum_hamiltonian,
-)
-from lgsim.systems.three_body import three_body
-
-__all__ = [
-    "BRULS_CARDONA_TOP",
-    "CELLEDONI_TOP",
-    "BipedGains",
-    "HeavyTop",
-    "InitialValueProblem",
-    "PendulumParameters",
-    "QuadrotorParameters",
-    "TrackingGains",
-    "biped",
-    "biped_feet",
-    "biped_gains",
-    "biped_stance",
-    "double_spherical_pendulum",
-    "double_spherical_pendulum_constrained",
-    "euler_poisson",
-    "free_rigid_body",
-    "free_rigid_body_cotangent",
-    "free_rigid_body_momentum",
-    "free_rigid_body_quaternion",
-    "generic_start",
-    "heavy_top",
-    "heavy_top_cotangent",
-    "heavy_top_quadratic",
-    "kwatny_blankenship",
-    "pendulum_accelerations",
-    "planar_start",
-    "quadrotor_control",
-    "quadrotors",
-    "spherical_pendulum",
-    "spherical_pendulum_hamiltonian",
-    "three_body",
-    "tracking_gains",
-    "turns_about_vertical",
-    "two_quadrotors",
-    "two_quadrotors_tracking",
-]
+from lgsim.systems.constrained_vectors import free_rigid_body_quaternion as free_rigid_body_quaternion
+from lgsim.systems.constrained_vectors import turns_about_vertical as turns_about_vertical
+from lgsim.systems.heavy_top import BRULS_CARDONA_TOP as BRULS_CARDONA_TOP
+from lgsim.systems.heavy_top import CELLEDONI_TOP as CELLEDONI_TOP
+from lgsim.systems.heavy_top import HeavyTop as HeavyTop
+from lgsim.systems.heavy_top import euler_poisson as euler_poisson
+from lgsim.systems.heavy_top import heavy_top as heavy_top
+from lgsim.systems.heavy_top import heavy_top_cotangent as heavy_top_cotangent
+from lgsim.systems.heavy_top import heavy_top_quadratic as heavy_top_quadratic
+from lgsim.systems.initial_value_problem import InitialValueProblem as InitialValueProblem
+from lgsim.systems.quadrotor_control import TrackingGains as TrackingGains
+from lgsim.systems.quadrotor_control import tracking_gains as tracking_gains
+from lgsim.systems.quadrotor_control import two_quadrotors_tracking as two_quadrotors_tracking
+from lgsim.systems.quadrotors import QuadrotorParameters as QuadrotorParameters
+from lgsim.systems.quadrotors import two_quadrotors as two_quadrotors
+from lgsim.systems.rigid_body import free_rigid_body as free_rigid_body
+from lgsim.systems.rigid_body import free_rigid_body_cotangent as free_rigid_body_cotangent
+from lgsim.systems.rigid_body import free_rigid_body_momentum as free_rigid_body_momentum
+from lgsim.systems.spherical_pendulum import PendulumParameters as PendulumParameters
+from lgsim.systems.spherical_pendulum import double_spherical_pendulum as double_spherical_pendulum
+from lgsim.systems.spherical_pendulum import generic_start as generic_start
+from lgsim.systems.spherical_pendulum import pendulum_accelerations as pendulum_accelerations
+from lgsim.systems.spherical_pendulum import planar_start as planar_start
+from lgsim.systems.spherical_pendulum import spherical_pendulum as spherical_pendulum
+from lgsim.systems.spherical_pendulum import spherical_pendulum_hamiltonian as spherical_pendulum_hamiltonian
+from lgsim.systems.three_body import three_body as three_body

@@ -3,86 +3,48 @@
 What is written here changes how fast a program runs and what reverse mode keeps, never a result.
 """
 
-from lgsim.support.batch_compiler import register_batch_compiler, register_loop_compiler
-from lgsim.xla.batching import (
-    batch_last,
-    change_along,
-    linear_last,
-    native_derivative,
-    native_with_derivatives,
-    still,
-)
-from lgsim.xla.closures import opened
-from lgsim.xla.compilation import compiled, compiled_fast, number_field, strongly_typed, with_arrays
-from lgsim.xla.compilers import CUDA_SWITCH, SWITCHES, CompiledBatch, ReadProgram, cuda_kernels, llvm_lowering
-from lgsim.xla.expansion import expansion
-from lgsim.xla.exported_nodes import export_codes, export_module, export_node, export_tuple
-from lgsim.xla.fallback import LoweringWarning
-from lgsim.xla.foreign import (
-    KERNEL_LAUNCH,
-    cuda_kernel_call,
-    ffi_headers,
-    handler_call,
-    launches_kernels,
-    register_handler,
-)
-from lgsim.xla.hints import (
-    compiling_for,
-    fusion_barrier,
-    native_call,
-    save_in_checkpoint,
-    save_marked_values,
-    traced_platform,
-    xla_options,
-)
-from lgsim.xla.loops import scan_last, where_last, while_last
-from lgsim.xla.straight_line import straight_line, straight_line_loop
-from lgsim.xla.tiling import tiled_vmap
-
-__all__ = [
-    "CUDA_SWITCH",
-    "KERNEL_LAUNCH",
-    "SWITCHES",
-    "CompiledBatch",
-    "LoweringWarning",
-    "ReadProgram",
-    "batch_last",
-    "change_along",
-    "compiled",
-    "compiled_fast",
-    "compiling_for",
-    "cuda_kernel_call",
-    "cuda_kernels",
-    "expansion",
-    "export_codes",
-    "export_module",
-    "export_node",
-    "export_tuple",
-    "ffi_headers",
-    "fusion_barrier",
-    "handler_call",
-    "launches_kernels",
-    "linear_last",
-    "llvm_lowering",
-    "native_call",
-    "native_derivative",
-    "native_with_derivatives",
-    "number_field",
-    "opened",
-    "register_batch_compiler",
-    "register_handler",
-    "register_loop_compiler",
-    "save_in_checkpoint",
-    "save_marked_values",
-    "scan_last",
-    "still",
-    "straight_line",
-    "straight_line_loop",
-    "strongly_typed",
-    "tiled_vmap",
-    "traced_platform",
-    "where_last",
-    "while_last",
-    "with_arrays",
-    "xla_options",
-]
+from lgsim.support.batch_compiler import register_batch_compiler as register_batch_compiler
+from lgsim.support.batch_compiler import register_loop_compiler as register_loop_compiler
+from lgsim.xla.batching import batch_last as batch_last
+from lgsim.xla.batching import change_along as change_along
+from lgsim.xla.batching import linear_last as linear_last
+from lgsim.xla.batching import native_derivative as native_derivative
+from lgsim.xla.batching import native_with_derivatives as native_with_derivatives
+from lgsim.xla.batching import still as still
+from lgsim.xla.closures import opened as opened
+from lgsim.xla.compilation import compiled as compiled
+from lgsim.xla.compilation import compiled_fast as compiled_fast
+from lgsim.xla.compilation import number_field as number_field
+from lgsim.xla.compilation import strongly_typed as strongly_typed
+from lgsim.xla.compilation import with_arrays as with_arrays
+from lgsim.xla.compilers import CUDA_SWITCH as CUDA_SWITCH
+from lgsim.xla.compilers import SWITCHES as SWITCHES
+from lgsim.xla.compilers import CompiledBatch as CompiledBatch
+from lgsim.xla.compilers import ReadProgram as ReadProgram
+from lgsim.xla.compilers import cuda_kernels as cuda_kernels
+from lgsim.xla.compilers import llvm_lowering as llvm_lowering
+from lgsim.xla.expansion import expansion as expansion
+from lgsim.xla.exported_nodes import export_codes as export_codes
+from lgsim.xla.exported_nodes import export_module as export_module
+from lgsim.xla.exported_nodes import export_node as export_node
+from lgsim.xla.exported_nodes import export_tuple as export_tuple
+from lgsim.xla.fallback import LoweringWarning as LoweringWarning
+from lgsim.xla.foreign import KERNEL_LAUNCH as KERNEL_LAUNCH
+from lgsim.xla.foreign import cuda_kernel_call as cuda_kernel_call
+from lgsim.xla.foreign import ffi_headers as ffi_headers
+from lgsim.xla.foreign import handler_call as handler_call
+from lgsim.xla.foreign import launches_kernels as launches_kernels
+from lgsim.xla.foreign import register_handler as register_handler
+from lgsim.xla.hints import compiling_for as compiling_for
+from lgsim.xla.hints import fusion_barrier as fusion_barrier
+from lgsim.xla.hints import native_call as native_call
+from lgsim.xla.hints import save_in_checkpoint as save_in_checkpoint
+from lgsim.xla.hints import save_marked_values as save_marked_values
+from lgsim.xla.hints import traced_platform as traced_platform
+from lgsim.xla.hints import xla_options as xla_options
+from lgsim.xla.loops import scan_last as scan_last
+from lgsim.xla.loops import where_last as where_last
+from lgsim.xla.loops import while_last as while_last
+from lgsim.xla.straight_line import straight_line as straight_line
+from lgsim.xla.straight_line import straight_line_loop as straight_line_loop
+from lgsim.xla.tiling import tiled_vmap as tiled_vmap

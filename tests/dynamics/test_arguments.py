@@ -9,6 +9,7 @@ import pytest
 
 import lgsim
 from lgsim import dynamics
+from tests.public_record import listed
 
 ARRAYS = {"q", "v", "a", "tau", "x", "p", "q0", "q1", "v0", "dv", "dq"}
 FRAME = "tip"
@@ -35,7 +36,7 @@ def takes_a_state(f):
     return inspect.isfunction(f) and ARRAYS & set(required(f)) and set(required(f)) <= known
 
 
-OF_MODEL = {n: getattr(m, n) for m in (dynamics, lgsim) for n in m.__all__ if takes_a_state(getattr(m, n))}
+OF_MODEL = {n: getattr(m, n) for m in (dynamics, lgsim) for n in listed(m) if takes_a_state(getattr(m, n))}
 METHODS = {f"Model.{n}": getattr(lgsim.Model, n) for n in ("retract", "difference", "interpolate", "rate", "velocity")}
 CASES = {
     f"{name} {argument}": (f, argument)

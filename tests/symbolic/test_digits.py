@@ -9,6 +9,7 @@ import pytest
 from lgsim import dynamics, symbolic
 from tests.dynamics import contact_machines, test_loop_assembly
 from tests.multibody import trees
+from tests.public_record import listed
 from tests.symbolic import machines
 
 pytest.importorskip("mpmath")
@@ -44,7 +45,7 @@ def entries(f):
 
 STRAIGHT = {
     name: entries(f)
-    for name in dynamics.__all__
+    for name in listed(dynamics)
     if inspect.isfunction(f := getattr(dynamics, name)) and not name.startswith(OTHERS) and entries(f) is not None
 }
 

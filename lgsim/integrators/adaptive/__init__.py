@@ -30,20 +30,12 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
-from lgsim.integrators.adaptive.controller import AlgebraController, ElementaryController
-from lgsim.integrators.adaptive.events import Event
-from lgsim.integrators.adaptive.solution import RESULTS, Solution
-from lgsim.integrators.adaptive.solve import solve
-from lgsim.integrators.adaptive.solver import AlgebraInterpolation, AlgebraTerm, GroupSolver
-
-__all__ = [
-    "RESULTS",
-    "AlgebraController",
-    "AlgebraInterpolation",
-    "AlgebraTerm",
-    "ElementaryController",
-    "Event",
-    "GroupSolver",
-    "Solution",
-    "solve",
-]
+from lgsim.integrators.adaptive.controller import AlgebraController as AlgebraController
+from lgsim.integrators.adaptive.controller import ElementaryController as ElementaryController
+from lgsim.integrators.adaptive.events import Event as Event
+from lgsim.integrators.adaptive.solution import RESULTS as RESULTS
+from lgsim.integrators.adaptive.solution import Solution as Solution
+from lgsim.integrators.adaptive.solve import solve as solve
+from lgsim.integrators.adaptive.solver import AlgebraInterpolation as AlgebraInterpolation
+from lgsim.integrators.adaptive.solver import AlgebraTerm as AlgebraTerm
+from lgsim.integrators.adaptive.solver import GroupSolver as GroupSolver

@@ -1,31 +1,17 @@
 """Solids of machines and scenes: for distances, contacts and pictures, one kind a file."""
 
-from lgsim.multibody.geometry.boxes import Box
-from lgsim.multibody.geometry.capsules import Capsule, fit_capsules
-from lgsim.multibody.geometry.convex_hulls import ConvexHull, convex_hull, sag
-from lgsim.multibody.geometry.cylinders import Cylinder
-from lgsim.multibody.geometry.distance_grids import DistanceGrid, distance_grid
-from lgsim.multibody.geometry.ellipsoids import Ellipsoid
-from lgsim.multibody.geometry.geometry import Geometry
-from lgsim.multibody.geometry.half_spaces import HalfSpace
-from lgsim.multibody.geometry.solid import Solid
-from lgsim.multibody.geometry.spheres import Sphere
-from lgsim.multibody.geometry.triangles import Mesh
-
-__all__ = [
-    "Box",
-    "Capsule",
-    "ConvexHull",
-    "Cylinder",
-    "DistanceGrid",
-    "Ellipsoid",
-    "Geometry",
-    "HalfSpace",
-    "Mesh",
-    "Solid",
-    "Sphere",
-    "convex_hull",
-    "distance_grid",
-    "fit_capsules",
-    "sag",
-]
+from lgsim.multibody.geometry.boxes import Box as Box
+from lgsim.multibody.geometry.capsules import Capsule as Capsule
+from lgsim.multibody.geometry.capsules import fit_capsules as fit_capsules
+from lgsim.multibody.geometry.convex_hulls import ConvexHull as ConvexHull
+from lgsim.multibody.geometry.convex_hulls import convex_hull as convex_hull
+from lgsim.multibody.geometry.convex_hulls import sag as sag
+from lgsim.multibody.geometry.cylinders import Cylinder as Cylinder
+from lgsim.multibody.geometry.distance_grids import DistanceGrid as DistanceGrid
+from lgsim.multibody.geometry.distance_grids import distance_grid as distance_grid
+from lgsim.multibody.geometry.ellipsoids import Ellipsoid as Ellipsoid
+from lgsim.multibody.geometry.geometry import Geometry as Geometry
+from lgsim.multibody.geometry.half_spaces import HalfSpace as HalfSpace
+from lgsim.multibody.geometry.solid import Solid as Solid
+from lgsim.multibody.geometry.spheres import Sphere as Sphere
+from lgsim.multibody.geometry.triangles import Mesh as Mesh

@@ -2,10 +2,10 @@
 ``Interface`` and gives ``Code``, or what its language has in its place.
 """
 
-from lgsim.programs.targets.c import C
-from lgsim.programs.targets.casadi import Casadi
-from lgsim.programs.targets.cuda import Cuda
-from lgsim.programs.targets.numpy import NumPy
-from lgsim.programs.targets.source import Code, Described, Interface
-
-__all__ = ["C", "Casadi", "Code", "Cuda", "Described", "Interface", "NumPy"]
+from lgsim.programs.targets.c import C as C
+from lgsim.programs.targets.casadi import Casadi as Casadi
+from lgsim.programs.targets.cuda import Cuda as Cuda
+from lgsim.programs.targets.numpy import NumPy as NumPy
+from lgsim.programs.targets.source import Code as Code
+from lgsim.programs.targets.source import Described as Described
+from lgsim.programs.targets.source import Interface as Interface

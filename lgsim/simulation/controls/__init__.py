@@ -13,45 +13,27 @@ leaves, so that they can be differentiated, mapped and changed without compiling
 - ``FrameWrench`` and sums of wrenches push it.
 """
 
-from lgsim.dynamics.workspace.feet import FlatFoot, Foot, PointFoot
-from lgsim.simulation.controls.control_laws import (
-    PD,
-    ComputedTorque,
-    ControlLaw,
-    ControlSum,
-    FrameWrench,
-    GravityCompensation,
-    Hover,
-    MotorLimits,
-)
-from lgsim.simulation.controls.task_space import TaskForces, TaskSpace
-from lgsim.simulation.controls.tasks import FramePlace, FrameTurn, Posture, Task, TaskMotion
-from lgsim.simulation.controls.workspace import CentroidalFeedback, Workspace, WorkspaceForces
-from lgsim.simulation.controls.wrench_split import ConeSplit, LeastNorm, WrenchSplit
-
-__all__ = [
-    "PD",
-    "CentroidalFeedback",
-    "ComputedTorque",
-    "ConeSplit",
-    "ControlLaw",
-    "ControlSum",
-    "FlatFoot",
-    "Foot",
-    "FramePlace",
-    "FrameTurn",
-    "FrameWrench",
-    "GravityCompensation",
-    "Hover",
-    "LeastNorm",
-    "MotorLimits",
-    "PointFoot",
-    "Posture",
-    "Task",
-    "TaskForces",
-    "TaskMotion",
-    "TaskSpace",
-    "Workspace",
-    "WorkspaceForces",
-    "WrenchSplit",
-]
+from lgsim.dynamics.workspace.feet import FlatFoot as FlatFoot
+from lgsim.dynamics.workspace.feet import Foot as Foot
+from lgsim.dynamics.workspace.feet import PointFoot as PointFoot
+from lgsim.simulation.controls.control_laws import PD as PD
+from lgsim.simulation.controls.control_laws import ComputedTorque as ComputedTorque
+from lgsim.simulation.controls.control_laws import ControlLaw as ControlLaw
+from lgsim.simulation.controls.control_laws import ControlSum as ControlSum
+from lgsim.simulation.controls.control_laws import FrameWrench as FrameWrench
+from lgsim.simulation.controls.control_laws import GravityCompensation as GravityCompensation
+from lgsim.simulation.controls.control_laws import Hover as Hover
+from lgsim.simulation.controls.control_laws import MotorLimits as MotorLimits
+from lgsim.simulation.controls.task_space import TaskForces as TaskForces
+from lgsim.simulation.controls.task_space import TaskSpace as TaskSpace
+from lgsim.simulation.controls.tasks import FramePlace as FramePlace
+from lgsim.simulation.controls.tasks import FrameTurn as FrameTurn
+from lgsim.simulation.controls.tasks import Posture as Posture
+from lgsim.simulation.controls.tasks import Task as Task
+from lgsim.simulation.controls.tasks import TaskMotion as TaskMotion
+from lgsim.simulation.controls.workspace import CentroidalFeedback as CentroidalFeedback
+from lgsim.simulation.controls.workspace import Workspace as Workspace
+from lgsim.simulation.controls.workspace import WorkspaceForces as WorkspaceForces
+from lgsim.simulation.controls.wrench_split import ConeSplit as ConeSplit
+from lgsim.simulation.controls.wrench_split import LeastNorm as LeastNorm
+from lgsim.simulation.controls.wrench_split import WrenchSplit as WrenchSplit
