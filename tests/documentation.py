@@ -23,7 +23,10 @@ def undocumented(trees: Trees, origins: Origins) -> Iterator[str]:
 
 
 def misdescribed(trees: Trees) -> Iterator[str]:
-    """One line for each docstring whose section of arguments is not those of the signature, one entry for each."""
+    """One line for each docstring that describes an argument that is none, or several in one entry, or out of order.
+
+    An argument whose name and type say all needs no entry.
+    """
     for name, tree in trees.items():
         for parent in ast.walk(tree):
             for node in ast.iter_child_nodes(parent):
@@ -40,7 +43,7 @@ def _compared(name, node, section, wanted):
     several = [each for each in found or () if "," in each]
     if several:
         yield f"{name}:{node.lineno}: {node.name}: one line each for {several[0]}"
-    elif found is not None and wanted is not None and found != wanted:
+    elif found is not None and wanted is not None and found != [each for each in wanted if each in found]:
         yield f"{name}:{node.lineno}: {node.name} describes {', '.join(found)} and takes {', '.join(wanted)}"
 
 

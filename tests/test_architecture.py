@@ -80,10 +80,10 @@ FAULTS = {
         '"""SO(2)."""\ndef log(g, h):\n    """Log.\n\n    Args:\n        g, h: Two.\n    """\n',
         "so2.py:2: log: one line each for g, h",
     ),
-    "an argument that is not described": (
+    "an entry that is no argument": (
         "lie/so2.py",
-        '"""SO(2)."""\ndef log(g, *, h):\n    """Log.\n\n    Args:\n        g: One.\n    """\n',
-        "so2.py:2: log describes g and takes g, h",
+        '"""SO(2)."""\ndef log(g, *, h):\n    """Log.\n\n    Args:\n        k: One.\n    """\n',
+        "so2.py:2: log describes k and takes g, h",
     ),
     "attributes described together": (
         "lie/so2.py",

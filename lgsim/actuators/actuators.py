@@ -79,7 +79,6 @@ class Actuators(eqx.Module):
         """(joint forces (nv,) N m or N, rates of the states).
 
         Args:
-            model: The machine.
             q: Configuration (nq,).
             v: Velocity (nv,), rad/s or m/s.
             states: The states of the actuators.
@@ -138,11 +137,7 @@ class Actuators(eqx.Module):
 
 
 class ActuatorSum(eqx.Module):
-    """Several actuators of one machine, whose joint forces add up; commands and states one after another.
-
-    Attributes:
-        terms: The actuators.
-    """
+    """Several actuators of one machine, whose joint forces add up; commands and states one after another."""
 
     terms: tuple[Actuators, ...]
 

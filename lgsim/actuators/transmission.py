@@ -45,7 +45,6 @@ class Transmission(eqx.Module):
         """The transmission to some joints of a model.
 
         Args:
-            model: The machine.
             joints: Names of joints, all but a floating base by default; of a joint with several degrees of freedom all.
             coupling: (n, k) for their k degrees of freedom; by default one actuator for each.
 

@@ -34,7 +34,6 @@ class Row(NamedTuple):
 
     Attributes:
         what: The quantity: q, v or energy.
-        size: The difference.
         unit: The unit of the difference.
         time: The time of the difference, s.
         joint: The joint with the difference; "" where it belongs to the machine.

@@ -14,11 +14,7 @@ class Stop(Exception):
     """The command ends here with this line.
 
     Args:
-        text: The line.
         reason: The reason, which has the exit status; None for that of the class.
-
-    Attributes:
-        reason: The reason.
     """
 
     reason = Exit.FAILED

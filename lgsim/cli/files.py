@@ -182,7 +182,6 @@ def save_run(motion: Trajectory, path: Path, machine: Path | None = None) -> Pat
     """Save a run; where that fails, keep it in another place as ``.npz``, whose name the error has.
 
     Args:
-        motion: The run.
         path: Where it should go.
         machine: The file of its machine, which goes into an ``.mcap`` file where it is a URDF.
 

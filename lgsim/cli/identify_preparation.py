@@ -141,7 +141,6 @@ def prepared(recording: Recording, given: RecordingMap, simulated: bool, held_ou
 
     Args:
         recording: The record without delays.
-        given: The map.
         simulated: Whether the estimator simulates.
         held_out: The share of the record that is held out.
 

@@ -19,7 +19,6 @@ class SampleWatch(ProgressBar):
     """``progress`` of a study: it shows a bar, measures, and ends the study between two chunks on Ctrl-C.
 
     Args:
-        study: The study.
         known: Samples that are in the store already.
     """
 

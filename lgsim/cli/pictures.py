@@ -89,7 +89,6 @@ def save_plots(
     """Write the plots of a run as files ``stem-*.png``.
 
     Args:
-        motion: The run.
         folder: The folder of the files.
         stem: The beginning of their names.
         phases: The joints whose phase portrait is drawn too.
@@ -137,7 +136,6 @@ def motion_outputs(model: Model, run: Path, plot: bool, scene: bool) -> list[Out
     """The files that a motion is written to, by ``--out``, ``--plot`` and ``--html``.
 
     Args:
-        model: The machine.
         run: The file of the motion.
         plot: Whether there are plots.
         scene: Whether there is a scene.

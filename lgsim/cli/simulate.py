@@ -165,7 +165,6 @@ class _Start(NamedTuple):
     """A machine, where it begins, and what drives it.
 
     Attributes:
-        model: The machine.
         report: What is odd in its file.
         q: Configuration.
         v: Velocity, rad/s or m/s.

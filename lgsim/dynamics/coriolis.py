@@ -22,7 +22,6 @@ def coriolis_matrix(
     ``C(v) w - C(w) v = M [v, w]``.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity.
 

@@ -23,7 +23,6 @@ def kinetic_energy(
     """The kinetic energy ``sum_i V_i^T I_i V_i / 2 + armature v^2 / 2``, which is ``v^T M(q) v / 2``.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
 
@@ -43,7 +42,6 @@ def potential_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array,
     Springs have their own, ``spring_energy``.
 
     Args:
-        model: The machine.
         q: Configuration.
 
     Returns:
@@ -64,7 +62,6 @@ def spring_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*
     as ``passive_forces`` has them.
 
     Args:
-        model: The machine.
         q: Configuration.
 
     Returns:

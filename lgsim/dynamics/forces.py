@@ -25,7 +25,6 @@ def bias_forces(
     Coriolis, centrifugal and gravity forces; springs, damping and dry friction are no part of it.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
 
@@ -45,7 +44,6 @@ def gravity_forces(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "
     """The joint forces that hold the machine against gravity: ``g(q) = dV/dq``, V being ``potential_energy``.
 
     Args:
-        model: The machine.
         q: Configuration.
 
     Returns:

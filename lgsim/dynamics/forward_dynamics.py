@@ -78,7 +78,6 @@ def forward_dynamics_derivatives(
     ``dq[i, j]`` is the derivative of v'_i along the tangent, as for ``inverse_dynamics_derivatives``.
 
     Args:
-        model: The machine.
         q: Configuration, as for ``forward_dynamics``.
         v: Velocity.
         tau: Joint forces.

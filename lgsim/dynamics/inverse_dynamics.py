@@ -39,7 +39,6 @@ def inverse_dynamics(
     ``F_i = I A_i - ad_{V_i}^T I V_i + sum Ad^-T F_j``, ``tau_i = S^T F_i``; the armature adds to the diagonal of M.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
         a: Its time derivative, number by number.
@@ -119,10 +118,8 @@ def inverse_dynamics_derivatives(
     by s at 0, at fixed v and a. Wrenches stay fixed in the bodies' frames.
 
     Args:
-        model: The machine.
         q: Configuration, as for ``inverse_dynamics``.
         v: Velocity.
-        a: Its derivative.
         wrenches: External wrenches in the bodies' frames.
 
     Raises:

@@ -20,7 +20,6 @@ def solve_mass_matrix(
     By the articulated-body recursion, O(n); where a joint mimics another one by the reduced mass matrix.
 
     Args:
-        model: The machine.
         q: Configuration.
         x: Joint forces or momenta; of groups and a floating base in the child's frame.
 
@@ -40,7 +39,6 @@ def inverse_mass_matrix(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Ar
     """``M(q)^-1``, symmetric: its columns are the accelerations that unit forces give.
 
     Args:
-        model: The machine.
         q: Configuration.
 
     Raises:

@@ -40,7 +40,6 @@ def frame_jacobian(
     """The Jacobian of a frame: its twist is ``V = J(q) v``; column j is ``Ad_{T_f^-1 T_j} S_j``.
 
     Args:
-        model: The machine.
         q: Configuration.
         frame: Name of the frame, or its place in ``model.frame_names``; static.
         reference: Where and in which axes the twist is expressed; static.
@@ -70,7 +69,6 @@ def frame_jacobian_rate(
     """The time derivative of ``frame_jacobian`` while the machine moves with v: the frame's ``V' = J a + J' v``.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
         frame: Name of the frame, or its place in ``model.frame_names``; static.

@@ -68,7 +68,6 @@ def joints_without_inertia(model: Model, q: ArrayLike) -> tuple[str, ...]:
     A joint that others mimic is named only where they feel none either.
 
     Args:
-        model: The machine.
         q: Configuration (nq,).
 
     Returns:
@@ -88,7 +87,6 @@ def describe_missing_inertia(model: Model, q: ArrayLike) -> str:
     It says where this is so only in this configuration, as of links without mass between axes that meet in one line.
 
     Args:
-        model: The machine.
         q: Configuration (nq,).
     """
     joints = joints_without_inertia(model, q)

@@ -24,7 +24,6 @@ def forward_kinematics(model: Model, q: Float[Array, "*batch nq"]) -> Float[Arra
     """The poses of all frames in the world: ``T_i = T_parent M_i exp(S_i q_i)``.
 
     Args:
-        model: The machine.
         q: Configuration.
 
     Returns:
@@ -46,7 +45,6 @@ def frame_twists(
     """The body twists of all frames: ``V_i = Ad_{T_pi}^-1 V_p + S_i v_i``.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
 
@@ -72,7 +70,6 @@ def frame_accelerations(
     origin as a point of the world, in the frame's axes, is ``A.v + w x v``.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
         a: Its time derivative, number by number.

@@ -26,7 +26,6 @@ def mass_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*ba
     mimic, the matrix is that of the coordinates that are left, ``G^T M G``. It is exactly symmetric.
 
     Args:
-        model: The machine.
         q: Configuration.
 
     Returns:

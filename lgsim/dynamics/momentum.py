@@ -23,7 +23,6 @@ def center_of_mass(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "
     """The center of mass in the world, ``c = sum_i m_i c_i / sum_i m_i``.
 
     Args:
-        model: The machine.
         q: Configuration.
 
     Returns:
@@ -42,7 +41,6 @@ def center_of_mass_velocity(
     """The velocity of the center of mass in the world: linear momentum over mass.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
 
@@ -60,7 +58,6 @@ def center_of_mass_jacobian(model: Model, q: Float[Array, "*batch nq"]) -> Float
     """The Jacobian of the center of mass: ``c' = J(q) v``.
 
     Args:
-        model: The machine.
         q: Configuration.
 
     Returns:
@@ -81,7 +78,6 @@ def centroidal_momentum(
     The armature, which has no place in space, is no part of it.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
 
@@ -106,7 +102,6 @@ def centroidal_momentum_rate(
     flight the only one: then the rate is ``(m g, 0)``.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
         a: Its time derivative, number by number.
@@ -127,7 +122,6 @@ def centroidal_momentum_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Fl
     Column j is the momentum ``I_j S_j`` of all that joint j carries, as one rigid body that moves at its rate 1.
 
     Args:
-        model: The machine.
         q: Configuration.
 
     Returns:
@@ -148,7 +142,6 @@ def centroidal_momentum_matrix_rate(
     """The time derivative of ``centroidal_momentum_matrix`` while the machine moves with v.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
 

@@ -39,7 +39,6 @@ def operational_space(
     With joint forces ``tau = J^T F`` the frame's twist obeys it, and so it does under an external wrench F at tau = 0.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity.
         frame: Name of the frame, or its place in ``model.frame_names``; static.

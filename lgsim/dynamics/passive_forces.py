@@ -31,7 +31,6 @@ def passive_forces(
     angle and twist, see ``Model.upper``; a free joint has none.
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
 

@@ -37,7 +37,6 @@ def poincare_equations(model: Model, q: Float[Array, "*#batch nq"], p: Float[Arr
     coordinates and left-invariant for groups, so that the c are constants: ``structure_coefficients``.
 
     Args:
-        model: The machine.
         q: Configuration.
         p: Quasi-velocities.
 

@@ -57,7 +57,6 @@ def step_system(
     """The system of steps with ``s = h gamma`` from the state (q, v).
 
     Args:
-        model: The machine.
         q: Configuration (nq,).
         v: Velocity (nv,), rad/s or m/s.
         tau: All joint forces (nv,), N m or N.

@@ -73,7 +73,6 @@ def tree_system(
     """The system of steps with ``s = h gamma`` from the state (q, v) of a machine for which ``applies`` holds.
 
     Args:
-        model: The machine.
         q: Configuration (nq,).
         v: Velocity (nv,), rad/s or m/s.
         tau: All joint forces (nv,), N m or N.

@@ -27,7 +27,6 @@ def load_actuators(model: Model, path: str | os.PathLike[str] | None = None, *, 
 
     Args:
         model: The model of the file, as ``load_mjcf`` or ``load_urdf`` gives it.
-        path: The file.
         text: The XML itself instead of a path.
 
     Raises:
@@ -51,7 +50,6 @@ def read_actuators(
 
     Args:
         model: The model of the file.
-        path: The file.
         text: The XML itself instead of a path.
 
     Raises:

@@ -57,7 +57,6 @@ def add_loops(model: Model, path: str | os.PathLike[str]) -> Model:
     A placement makes a frame "<name>.a" or "<name>.b".
 
     Args:
-        model: The machine.
         path: The TOML file.
 
     Raises:

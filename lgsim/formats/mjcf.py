@@ -63,7 +63,6 @@ def load_mjcf(
     and ``solimp`` are not read.
 
     Args:
-        path: The file.
         text: The MJCF itself instead of a path; files that it names are sought in the working directory.
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: Whether a machine whose bodies or joints are tied by ``<equality>`` is read without loops.
@@ -122,7 +121,6 @@ def read_mjcf(
     Line 0 in the report is an element that MuJoCo gives no line for, such as one of an included file.
 
     Args:
-        path: The file.
         text: The MJCF itself instead of a path.
         dtype: float32 or float64; None for JAX's default float.
         ignore_equalities: See ``load_mjcf``.

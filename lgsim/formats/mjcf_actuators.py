@@ -33,7 +33,6 @@ def read_mjcf_actuators(
 
     Args:
         model: The model of the file, of ``load_mjcf``.
-        path: The file.
         text: The MJCF itself instead of a path.
 
     Returns:

@@ -50,7 +50,6 @@ def add_equality(file: CompiledFile, i: int, builder: ModelBuilder, name: str, f
 
     Args:
         file: The compiled file.
-        i: The equality.
         builder: What the loop is added to.
         name: The name of the loop.
         frames: Names for the frames that it ties, on its first and its second body.

@@ -90,7 +90,6 @@ class _Count:
         Args:
             file: Name of the file.
             content: What is in it.
-            folder: Its folder.
             within: The paths of the models within which it is, the innermost last.
             times: How many copies the file's elements have.
 

@@ -67,7 +67,6 @@ def load_sdf(
     represented, such as plugins, is in the report of ``read_sdf``.
 
     Args:
-        path: The file.
         text: The XML itself instead of a path.
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
         dtype: float32 or float64; None for JAX's default float.
@@ -119,7 +118,6 @@ def read_sdf(
     """(model, report): ``load_sdf`` with what was odd in the file; it gives no warnings.
 
     Args:
-        path: The file.
         text: The XML itself instead of a path.
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
         dtype: float32 or float64; None for JAX's default float.

@@ -84,7 +84,6 @@ class SdfJoint:
         parent: Name of the link or frame that carries it.
         child: Name of the link or frame that it moves.
         ends: The elements <parent> and <child>.
-        axes: Its axes.
         pitch: Advance of a screw, m/rad.
     """
 

@@ -58,7 +58,6 @@ def load_urdf(
     which nothing stops, see ``lgsim.with_stops``. Meshes are not opened.
 
     Args:
-        path: The file.
         floating_base: Whether the root link moves freely, by the joint ``root_joint``; else it is fixed to the world.
         text: The XML itself instead of a path.
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.
@@ -130,7 +129,6 @@ def read_urdf(
     """(model, report): ``load_urdf`` with what was odd in the file; it gives no warnings.
 
     Args:
-        path: The file.
         floating_base: Whether the root link moves freely.
         text: The XML itself instead of a path.
         gravity: Acceleration of free fall in world axes, (3,), m/s^2.

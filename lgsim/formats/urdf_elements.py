@@ -57,7 +57,6 @@ class Mimic:
 
     Attributes:
         joint: Name of the joint that is followed.
-        multiplier: The factor.
         offset: The offset, rad or m.
         element: The element of the file.
     """

@@ -77,7 +77,6 @@ def _check_mimic(robot: Robot, joint: Connection, sound: set[str]) -> None:
     """Checks that a chain of joints that mimic ends at a joint with one coordinate of its own.
 
     Args:
-        robot: The robot.
         joint: The joint from which the chain begins.
         sound: Joints whose chains were checked before; this one's are added.
     """

@@ -25,7 +25,6 @@ def to_bytes(kind: str, about: Mapping[str, Any], model: Model, arrays: Mapping[
     Args:
         kind: What it holds and in which version, such as "lgsim recording 1".
         about: The other entries of the header, plain values for JSON.
-        model: The machine.
         arrays: Arrays by name.
     """
     topology, numbers = to_record(model)
@@ -47,7 +46,6 @@ def read(
     """What ``build(about, model, arrays)`` makes of a file's header, model and arrays.
 
     Args:
-        path: The file.
         kind: As it was given to ``to_bytes``.
         what: What was expected, for the message.
         build: Makes the content; what it raises is a fault of the file.

@@ -29,7 +29,6 @@ class FitStepError:
 
     Attributes:
         method: Name of the method.
-        order: Its order.
         dt: The step, s.
         columns: Names of the signals.
         error: Root mean square of the error of each signal within a window, (columns,), in the records' units.
@@ -97,11 +96,9 @@ def fit_step_error(
 
     Args:
         name: Name of the method.
-        order: Its order.
         dt: The step, s.
         columns: Names of the signals.
         found: The motion with dt, dt/2 and dt/4.
-        estimate: The estimate.
         scale: The size of the largest number of the states, whose rounding counts.
     """
     weights = np.asarray(found[0].weights, float)

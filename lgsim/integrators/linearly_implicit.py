@@ -65,8 +65,6 @@ def linearize(
     Args:
         action: How the algebra moves the state.
         field: ``field(t, y, args)``, the algebra vector (action.dim,).
-        t: The time.
-        y: The state.
         args: Anything the field needs.
         s: The time s of the resolvent ``(1 - s J)^-1``.
     """

@@ -210,7 +210,6 @@ def by_shorter_steps(
 
     Args:
         line: The motion's nodes.
-        scale: Its sizes.
         claimed: The order of the method.
         shorter: Between the motion and the one with shorter steps.
         ratio: dt over those steps.
@@ -234,7 +233,6 @@ def by_longer_steps(line: Timeline, scale: Scale, claimed: int, coarse: Gaps, co
 
     Args:
         line: The motion's nodes.
-        scale: Its sizes.
         claimed: The order of the method.
         coarse: Between the motion and the one with steps of 2 dt.
         coarser: Between that one and the one with steps of 4 dt.
@@ -260,7 +258,6 @@ def estimate(
 
     Args:
         line: The motion's nodes.
-        scale: Its sizes.
         claimed: The order of the method.
         advance: See ``step_grids.Advance``.
         difference: See ``step_grids.Difference``.
@@ -292,7 +289,6 @@ def parting_rate(line: Timeline, scale: Scale, neighbors: Gaps, apart: float) ->
 
     Args:
         line: The motion's nodes.
-        scale: Its sizes.
         neighbors: Between the motion and one from a start that is ``apart`` times the sizes away.
         apart: That distance.
 
@@ -313,9 +309,7 @@ def verdict(
 
     Args:
         line: The motion's nodes.
-        scale: Its sizes.
         claimed: The order of the method.
-        found: The estimate.
         neighbor_rate: Gives ``parting_rate``, where it is needed.
     """
     places, rest = (found.error / scale.size)[:, : scale.places], (found.error / scale.size)[:, scale.places :]
@@ -351,7 +345,6 @@ def by_tolerances(
 
     Args:
         line: The motion's nodes.
-        scale: Its sizes.
         factor: The ratio of two tolerances that follow one another.
         loose: Between the motion and the one whose tolerance is ``factor`` times larger.
         looser: Between that one and the next one.

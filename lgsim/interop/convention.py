@@ -167,12 +167,10 @@ class Convention:
         """The sum of ``f(joint, q, x)`` over the tool's joints of each source, x in lgsim's form.
 
         Args:
-            model: The machine.
             q: Configuration of lgsim.
             x: Velocities or forces of the tool.
             order: The tool's order of the joints.
             sources_only: Whether joints that mimic are left out.
-            f: The function.
         """
         parts = self._joints(model, order, jnp.asarray(x).dtype)
         length = parts[-1].v_theirs.stop if parts else 0

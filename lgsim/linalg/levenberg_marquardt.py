@@ -81,7 +81,6 @@ class DampingRule(Protocol):
         """(whether a step is accepted, the next mu, the next growth).
 
         Args:
-            mu: The damping.
             growth: The factor by which it grows next.
             before: The cost before the step.
             after: The cost after it.
@@ -276,7 +275,6 @@ class State(NamedTuple):
         normal: The normal equations at the best point, as the search's ``normal`` gives them.
         first: The cost at the start.
         scales: The largest diagonals of the Hessian so far.
-        mu: The damping.
         growth: The factor by which it grows next.
         done: Whether nothing is left to do.
         costs: See ``Solution``.

@@ -64,7 +64,6 @@ def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
     hypercube.
 
     Args:
-        study: The study.
         programs: The programs that it runs on a tile, traced.
     """
     digest = hashlib.sha256(f"tile {study.tile} bound {study.bound!r}".encode())
@@ -112,7 +111,6 @@ class Engine:
     Each device computes whole tiles, by the program that one device alone would run.
 
     Attributes:
-        study: The study.
         devices: The devices of this process that compute.
     """
 
@@ -120,7 +118,6 @@ class Engine:
         """An engine.
 
         Args:
-            study: The study.
             devices: Devices of this process, by default all of JAX's default kind.
         """
         self.study = study = with_arrays(study)  # another number of an output is no other program
@@ -292,7 +289,6 @@ def run_chunk(study: Study, start: int, stop: int, devices: Sequence[Device] | N
     A worker that runs many chunks makes one ``Engine`` and calls its ``chunk``, which says what is raised.
 
     Args:
-        study: The study.
         start: A multiple of ``study.tile``.
         stop: The sample after the last one.
         devices: See ``Engine``.
@@ -335,7 +331,6 @@ def run(
     are returned.
 
     Args:
-        study: The study.
         store: Folder for the results; without one they stay in memory, 8 bytes for each number.
         resume: Whether to go on with a store that exists, also with more samples than it was made for.
         chunk: Number of samples computed between two writes, a multiple of the tile on all devices; by default what
@@ -391,7 +386,6 @@ def check_steps(engine: Engine, results: Results) -> StudyStepError | None:
 
     Args:
         engine: Engine of the study.
-        results: Its results.
 
     Returns:
         The errors; None where the rollout is a function, whose steps nobody knows, or the study is not finished.
@@ -486,7 +480,6 @@ def collect(study: Study, store: Store, progress: Progress | None = None) -> Res
     """The results of a store that has all chunks, or as many as the study's rule to stop asks for; it is then finished.
 
     Args:
-        study: The study.
         store: Store of the study.
         progress: See ``run``.
 
@@ -529,7 +522,6 @@ def _run_chunks(
     """The results of the chunks, one after another, until the study stops.
 
     Args:
-        study: The study.
         store: The store that holds the chunks; None where they stay in memory.
         chunk: ``chunk(index)`` gives the samples from ``index * size`` on.
         size: Number of samples in a chunk.

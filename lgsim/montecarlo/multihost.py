@@ -42,7 +42,6 @@ def run(
     of one kind and number.
 
     Args:
-        study: The study.
         store: See ``lgsim.montecarlo.run``; it is the first host's.
         resume: See ``lgsim.montecarlo.run``; the first host's counts.
         chunk: See ``lgsim.montecarlo.run``; the first host's counts.

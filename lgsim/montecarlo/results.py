@@ -137,7 +137,6 @@ class RunningStatistics:
     of the chunks. Samples that diverged are counted and enter no moments.
 
     Attributes:
-        study: The study.
         samples: Number of samples so far.
         diverged: Number of those that diverged.
         stopped: Whether the study's rule to stop was met.
@@ -208,7 +207,6 @@ def stored_quantiles(
     """Quantiles of an output over the first samples that did not diverge, by a t-digest of pyarrow.
 
     Args:
-        store: The store.
         name: Name of the output, of shape (*shape).
         levels: The levels, between 0 and 1.
         samples: Number of samples that count.

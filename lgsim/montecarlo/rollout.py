@@ -72,7 +72,6 @@ class Rollout(eqx.Module):
     ``actuators.stages.0.ratio``, the stages by their numbers.
 
     Attributes:
-        model: The machine.
         q0: Configuration at the start, (nq,), by default neutral.
         v0: Velocity at the start, (nv,), by default zero.
         dt: Step, s.

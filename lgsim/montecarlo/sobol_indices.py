@@ -38,11 +38,7 @@ class SobolIndices(NamedTuple):
 
 
 class LatentPair(Distribution):
-    """Two independent samples of a distribution's standard normal numbers, as a value.
-
-    Attributes:
-        distribution: The distribution.
-    """
+    """Two independent samples of a distribution's standard normal numbers, as a value."""
 
     distribution: Distribution
 
@@ -67,7 +63,6 @@ class PickFreeze(eqx.Module):
     """The outputs of a study at A, at B, and for each distribution at A with that one from B.
 
     Attributes:
-        study: The study.
         names: The names of the outputs.
     """
 

@@ -100,7 +100,6 @@ def pick(results: Results, samples: Int[np.ndarray, " k"]) -> Columns:
     """The columns of some samples of a study.
 
     Args:
-        results: The results.
         samples: Numbers of samples, in order.
     """
     found: dict[str, list[np.ndarray]] = {}
@@ -168,8 +167,6 @@ def _rounding(m: Moments, kind: np.dtype, stepped: Rollout) -> float | None:
 
     Args:
         m: The moments of the output.
-        kind: Its dtype.
-        stepped: The rollout.
     """
     if not jnp.issubdtype(kind, jnp.inexact):
         return None
@@ -391,7 +388,6 @@ def _crossing(rule: OutOfBounds, pairs: _Pairs, size: Float[np.ndarray, "k m"]) 
     """The expected share of samples that errors of a size carry over a bound: their density there times the mean size.
 
     Args:
-        rule: The bounds.
         pairs: The output that they are of.
         size: The sizes of the errors.
     """

@@ -96,7 +96,6 @@ class StudyStepError:
 
     Attributes:
         method: Name of the method.
-        order: Its order.
         dt: The step, s.
         samples: Number of samples of the study.
         halved: Number of samples that were run again with dt/2.

@@ -157,12 +157,7 @@ def _words(value: str | dict[str, str]) -> str:
 
 
 class Store:
-    """The chunks of a study in a folder.
-
-    Attributes:
-        path: The folder.
-        metadata: The metadata.
-    """
+    """The chunks of a study in a folder."""
 
     def __init__(self, path: str | Path) -> None:
         """The store in a folder.
@@ -348,7 +343,6 @@ class Store:
 
         Args:
             name: Its path within the store.
-            content: Its content.
 
         Raises:
             ValueError: there is a link of that name.
@@ -426,7 +420,6 @@ def _decode(file: Path, bounds: tuple[int, int], columns: dict[str, tuple[str, t
     """The chunk of a parquet file.
 
     Args:
-        file: The file.
         bounds: Its first sample, and the one after its last; a study that was extended has fewer in its last chunk.
         columns: The dtype and the shape of each column.
 
@@ -459,7 +452,6 @@ def _table(arrow: ModuleType, content: IO[bytes], width: int, most: int) -> Any:
 
     Args:
         arrow: pyarrow.
-        content: The file.
         width: The number of columns.
         most: The largest number of rows.
 

@@ -36,8 +36,6 @@ def check_numbers(topology: Topology, numbers: dict[str, Array], columns: Sequen
     """Check numbers of a machine by their names in ``Model``, those that are known.
 
     Args:
-        topology: The machine.
-        numbers: The numbers.
         columns: The names of the columns of ``drives``.
 
     Raises:

@@ -39,7 +39,6 @@ class Ring(NamedTuple):
     Attributes:
         joint: The joint that becomes the loop.
         loop: The loop that becomes a joint.
-        kind: Its joint.
         path: The bodies that are hung anew, from the loop's end up to the joint's body.
         stay: The name of the loop's frame that stays where it is, and carries the new joint.
         move: The name of its other frame, on the first body of the path.

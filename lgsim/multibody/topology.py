@@ -34,7 +34,6 @@ class Topology:
 
     Attributes:
         joints: What moves body i.
-        joint_names: Its name.
         body_names: The name of body i.
         parents: The body that carries body i, ``WORLD`` for a root.
         mimics: The joint that joint i follows, ``q_i = k q_j + b``, or None.

@@ -144,7 +144,6 @@ def joint_limits(model: Model, velocities: bool = True) -> StateBounds:
     that is not given, is none.
 
     Args:
-        model: The machine.
         velocities: Whether speeds are bounded too, by ``model.velocity_limit``, rad/s or m/s.
 
     Raises:

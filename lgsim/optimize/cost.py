@@ -50,8 +50,6 @@ class Cost(eqx.Module):
         Args:
             action: How tangent vectors move states.
             t: Time of the node, as in ``value``.
-            y: Its state.
-            u: Its control.
             args: As in ``value``.
             exact: Whether the Hessian is that of the cost; else a subclass may leave parts of it out.
         """
@@ -195,11 +193,7 @@ class LeastSquares(Residual):
 
 
 class Sum(Cost):
-    """The sum of costs; without any it is zero.
-
-    Attributes:
-        costs: The costs.
-    """
+    """The sum of costs; without any it is zero."""
 
     costs: tuple[Cost, ...]
 
@@ -220,12 +214,7 @@ class Sum(Cost):
 
 
 class Scaled(Cost):
-    """A cost times a number.
-
-    Attributes:
-        cost: The cost.
-        factor: The number.
-    """
+    """A cost times a number."""
 
     cost: Cost
     factor: Any

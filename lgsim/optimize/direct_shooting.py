@@ -115,7 +115,6 @@ def shooting_solution(
     """The solution of a solver that knows the controls alone.
 
     Args:
-        problem: The problem.
         us: The controls found.
         gradient: Largest entry of the gradient.
         history: The record of the iterations.

@@ -89,7 +89,6 @@ def backward_pass(
     """The policy of the linear-quadratic problem about a trajectory, which is made as it is solved.
 
     Args:
-        problem: The problem.
         ys: States with the leading axis H + 1; they need not follow each other.
         us: Controls.
         regularization: Number that, times the mean of R's diagonal, is added to Quu.
@@ -214,9 +213,7 @@ def forward_pass(
     """The trajectory under ``u + length k + K difference(y, y_new)``, whose gaps are ``1 - length`` of the old ones.
 
     Args:
-        problem: The problem.
         ys: The states of the trajectory.
-        us: Its controls.
         policy: The feedback, and the gaps of the steps.
         length: Length of the step, from 0 to 1.
 
@@ -473,8 +470,6 @@ class _State(NamedTuple):
         i: Number of iterations done.
         done: Whether nothing is left to do.
         ys: The states of the best trajectory.
-        us: Its controls.
-        cost: Its cost.
         gradient: As in ``Solution``.
         feasibility: As in ``Solution``.
         gains: As in ``Solution``.

@@ -50,10 +50,8 @@ def solution(problem: Problem, us: Float[Array, "horizon m"], ys: Point | None, 
     do not move. Higher derivatives are not those of the solution.
 
     Args:
-        problem: The problem.
         us: The guess of the controls, as for ``Solver.run``.
         ys: The guess of the states.
-        solver: The solver.
 
     Raises:
         ValueError: while differentiating, a function of the problem closes over a number that is differentiated.
@@ -112,7 +110,6 @@ class _Model(NamedTuple):
     """The linear-quadratic model at a solution, and its Riccati solution in the free controls.
 
     Attributes:
-        lq: The model.
         K: Feedback (H, m, n).
         Vxx: Hessians of the costs to go (H + 1, n, n).
         inverse: Pseudoinverse of Quu in the free controls (H, m, m).

@@ -81,7 +81,6 @@ class InverseKinematicsSolution(NamedTuple):
         motion); at the limits of named joints; or failed, with the error that is left.
 
         Args:
-            model: The machine.
             index: Which target of a batch.
 
         Raises:
@@ -131,7 +130,6 @@ class PoseResiduals(eqx.Module):
     """The residuals of frames at targets, and of the distance from a posture.
 
     Attributes:
-        model: The machine.
         weights: Weight of the squares of each frame's residual.
         posture: Configuration (nq,).
         posture_weight: Weight of the squares of the distance from it.
@@ -232,7 +230,6 @@ def search_targets(
     """The last state for each target from the first guess that meets it, or else from the best one.
 
     Args:
-        task: The residuals.
         targets: The targets, with a leading axis.
         guesses: Configurations to start from.
         options: The options of the searches.
@@ -388,7 +385,6 @@ def inverse_kinematics(
     not those of the solution.
 
     Args:
-        model: The machine.
         frame: Name of the frame, or its place in ``model.frame_names``; or several.
         target: A pose (*batch, 4, 4) or a position (*batch, 3) in the world, m; for several frames a list of them.
         q0: Where to start, by default neutral put within the limits; several rows are tried until one meets

@@ -106,7 +106,6 @@ def linearize(
     """(the linear-quadratic problem about a trajectory, multipliers of its steps, see ``costates``).
 
     Args:
-        problem: The problem.
         ys: States with the leading axis H + 1; they need not follow each other.
         us: Controls.
         exact: Exact second derivatives of costs that are squares instead of Gauss-Newton's.
@@ -242,7 +241,6 @@ def backward_step(
 
     Args:
         ahead: The cost to go of the next node.
-        node: The step.
         regularization: Number that, times the mean of R's diagonal, is added to Quu.
     """
     return _backward_step(ahead, node, regularization, None)
@@ -349,7 +347,6 @@ def riccati(lq: LinearQuadratic, bounds: Bounds | None = None) -> Policy:
     """The solution of a linear-quadratic problem, one step after the other from the end.
 
     Args:
-        lq: The problem.
         bounds: Bounds of u between which zero lies; see ``bounded_backward_step``.
     """
 

@@ -30,7 +30,6 @@ class StateDistance(StateResidual):
 
     Attributes:
         action: How tangent vectors move states, such as ``problem.dynamics.action``.
-        target: A state.
         weight: One number or (action.dim,).
     """
 
@@ -108,7 +107,6 @@ class Posture(StateResidual):
     """The tangent vector (nv,) from a target configuration to that of a machine; rad or m.
 
     Attributes:
-        model: The machine.
         target: Configuration (nq,).
         weight: One number or (nv,).
     """
@@ -129,7 +127,6 @@ class JointVelocity(StateResidual):
     """The velocity (nv,) of a machine, or its gap to a target; rad/s or m/s.
 
     Attributes:
-        model: The machine.
         weight: One number or (nv,).
         target: One number or (nv,).
     """
@@ -150,7 +147,6 @@ class FramePose(StateResidual):
     """The twist from a target pose to that of a frame, ``r = log(target^-1 T(q))`` (6,), linear first; m and rad.
 
     Attributes:
-        model: The machine.
         frame: Name of the frame, or its place in ``model.frame_names``.
         target: Pose (4, 4) in the world, m.
         weight: One number or (6,).
@@ -182,7 +178,6 @@ class FrameAttitude(StateResidual):
     """The rotation vector (3,) from a target attitude to that of a frame, in the target's axes; rad.
 
     Attributes:
-        model: The machine.
         frame: Name of the frame, or its place in ``model.frame_names``.
         target: Rotation matrix (3, 3) from the frame's axes to the world's.
         weight: One number or (3,).
@@ -204,7 +199,6 @@ class FramePosition(StateResidual):
     """The vector (3,) from a target point to a frame's origin, in the world; m.
 
     Attributes:
-        model: The machine.
         frame: Name of the frame, or its place in ``model.frame_names``.
         target: Point (3,) in the world, m.
         weight: One number or (3,).
@@ -228,7 +222,6 @@ class FramePath(StateResidual):
     Between its points the path is straight; before the first and after the last one it rests.
 
     Attributes:
-        model: The machine.
         frame: Name of the frame, or its place in ``model.frame_names``.
         times: Times of the path's points (points,), s, rising.
         points: Points (points, 3) in the world, m.
@@ -256,7 +249,6 @@ class FramePosePath(StateResidual):
     Between its poses the path is a screw motion; before the first and after the last one it rests.
 
     Attributes:
-        model: The machine.
         frame: Name of the frame, or its place in ``model.frame_names``.
         times: Times of the path's poses (poses,), s, rising.
         poses: Poses (poses, 4, 4) in the world, m.
@@ -285,7 +277,6 @@ class CenterOfMass(StateResidual):
     """The vector (3,) from a target point to a machine's center of mass, in the world; m.
 
     Attributes:
-        model: The machine.
         target: Point (3,) in the world, m.
         weight: One number or (3,).
     """

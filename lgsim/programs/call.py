@@ -107,7 +107,6 @@ def compile_program(program: Program, shared: tuple[bool, ...]) -> CompiledBatch
     """What LLVM makes of a program, or None where there is nothing to compute, no LLVM, or it fails (a warning).
 
     Args:
-        program: The program.
         shared: Of each of its inputs, whether all states of a batch share it.
     """
     llvm = compiler()
@@ -142,7 +141,6 @@ class _Call:
         """The results (*own, states) of leaves (*own,), those that are shared, or (*own, states).
 
         Args:
-            leaves: The leaves.
             states: The number of states, an integer or what ``jax.export`` leaves open.
         """
         out = [jnp.zeros((*shape, states), dtype) for dtype, shape in self.kinds]

@@ -90,7 +90,6 @@ class _Read:
     """A program that becomes a kernel, or a step whose loop does.
 
     Args:
-        program: The program.
         carried: How many of its arguments, the first ones, a step carries on; 0 of what is no step. Its leaves are
             those of the other arguments, and then these.
         steps: The number of steps.

@@ -20,7 +20,6 @@ def evaluate(
     """The outputs of a program, as arrays of the arithmetic's numbers.
 
     Args:
-        program: The program.
         *args: The inputs, arrays of the shapes of the program's inputs, with numbers of any kind as entries.
         operations: The arithmetic: what an operation of ``operations.OPS`` is, such as ``python_operations(mpmath)``;
             by default that of numpy's floats, each rounded as the program's kinds say.

@@ -77,7 +77,6 @@ def registered_name(handler: Handler, llvm: Compiler) -> str:
     """The name by which XLA's programs call a handler, which is compiled and made known where it is not yet.
 
     Args:
-        handler: The handler.
         llvm: What compiles it.
 
     Raises:

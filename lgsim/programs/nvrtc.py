@@ -25,7 +25,6 @@ class Compiled(NamedTuple):
     """A kernel.
 
     Attributes:
-        ptx: Its PTX.
         registers: Those of a thread.
         spilled: Bytes of a thread's numbers that are written to memory for want of registers.
     """
@@ -52,7 +51,6 @@ class Nvrtc:
         """The text of one kernel, compiled; registers and what is spilled are those of the assembler inside of NVRTC.
 
         Args:
-            source: The text.
             capability: Ten times the compute capability of the card.
 
         Raises:

@@ -68,7 +68,6 @@ class Program(NamedTuple):
         inputs: The inputs, whose entries are the values 0, 1, ...
         statements: The statements in an order in which they can run; the i-th one is the value ``entries + i``.
         constants: Kind and value of the constants; the i-th one is the value ``-1 - i``.
-        outputs: The outputs.
     """
 
     inputs: tuple[Port, ...]

@@ -14,7 +14,6 @@ def hoisted(program: Program, shared: Sequence[bool]) -> tuple[Program, Program]
     each kind of numbers. The second one has the inputs of the whole, and after them those arrays.
 
     Args:
-        program: The program.
         shared: Of each of its inputs, whether all states share it.
     """
     entries = program.entries

@@ -52,7 +52,6 @@ def read_file(path: Path, refused: Callable[[os.stat_result], Any] = lambda foun
     """What an entry holds, or None where it is damaged, of another name, or no regular file.
 
     Args:
-        path: The entry.
         refused: Whether a file of this status is not read.
 
     Raises:
@@ -92,7 +91,6 @@ def private_folder(place: Path, variable: str = "LGSIM_CACHE_DIR") -> bool:
     """Make a folder of the user's alone; whether it is one, else the user is warned, once.
 
     Args:
-        place: The folder.
         variable: The environment variable that names another one, for the warning.
 
     Raises:

@@ -21,7 +21,6 @@ class SpreadRow(NamedTuple):
     Attributes:
         output: The name of the output.
         entry: The place of the number in the output, flattened; None where the output is one number.
-        mean: The mean.
         half_width: Half of the interval of confidence of the mean.
         std: The standard deviation.
         low: The smallest value.

@@ -66,7 +66,6 @@ def record(recording: Recording, motion: Recording | None, names: Sequence[str],
     """Plot the record of each joint, samples that do not count in red, and the smooth curve that was fitted.
 
     Args:
-        recording: The record.
         motion: The part of it that was fitted, on smooth curves; None for no curves.
         names: A name for each degree of freedom.
         units: The unit of each degree of freedom.
@@ -126,7 +125,6 @@ def residuals(
     """Plot recorded and computed signals, and beside them their differences.
 
     Args:
-        fit: The fit.
         time: The time of each row of the residuals, s, or its number.
         names: The names of the columns.
         units: The units of the columns.
@@ -176,7 +174,6 @@ def whiteness(fit: Fit, names: Sequence[str]) -> Figure:
     """Plot the autocorrelations of the residuals; white noise stays in the band at 95 of 100 lags.
 
     Args:
-        fit: The fit.
         names: The names of the columns of the residuals.
 
     Raises:

@@ -89,7 +89,6 @@ class Page:
     All texts are plain texts: marks of HTML in them are shown as they are. A page loads nothing from anywhere.
 
     Args:
-        title: The title.
         subtitle: A line below the title.
         foot: A line at the end, such as the program that made the page.
     """
@@ -164,7 +163,6 @@ class Page:
         """Add a figure of matplotlib as a picture within the page.
 
         Args:
-            figure: The figure.
             caption: A line below the figure.
             dpi: The number of dots per inch of the picture.
         """

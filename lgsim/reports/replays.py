@@ -36,7 +36,6 @@ def add_replay(page: Page, motion: Trajectory, name: str, shapes: Shapes | None)
     """Add a motion to a page, with a scale of time that shows it in at most ``LONGEST`` seconds.
 
     Args:
-        page: The page.
         motion: The motion, whose configurations are finite.
         name: The name of the motion, the begin of its caption.
         shapes: The machine's shapes; None for rods between the joints.
@@ -51,7 +50,6 @@ def finite_part(motion: Trajectory, bound: float = math.inf) -> Trajectory:
     """The states of a motion before the first one that is not finite, or that has a number of size ``bound`` or more.
 
     Args:
-        motion: The motion.
         bound: The bound of configurations and velocities, in SI units.
     """
     with np.errstate(invalid="ignore"):
@@ -67,7 +65,6 @@ def machine_shapes(file: Path | None, model: Model) -> Shapes | None:
 
     Args:
         file: The file, or None.
-        model: The machine.
     """
     if file is None or not file.is_file() or first_tag(file) == "mujoco":
         return None

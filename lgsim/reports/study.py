@@ -386,7 +386,6 @@ def label(results: Results, name: str, entry: int | None) -> str | None:
     """The name of a number of an output, with its joint and unit where these are known.
 
     Args:
-        results: The results.
         name: The name of the output.
         entry: The place of the number in the output, flattened; None where the output is one number.
 

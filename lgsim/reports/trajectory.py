@@ -95,7 +95,6 @@ def add_limits(page: Page, motion: Trajectory) -> None:
     """Add a table of the positions, speeds and forces of all degrees of freedom, and the limits that they use.
 
     Args:
-        page: The page.
         motion: The motion, whose numbers are finite.
     """
     rows: list[list[Cell]] = []

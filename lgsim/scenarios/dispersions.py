@@ -45,7 +45,6 @@ class Nominal(NamedTuple):
     """The numbers of a machine or of its start as they are without dispersion.
 
     Attributes:
-        value: The numbers.
         slices: The places of their parts by name, or None where they have no names.
         signed: Whether they may be negative.
         said: The noun for them in messages.
@@ -220,8 +219,6 @@ def _spread(
     """The value of a key in the shape of the nominal numbers: one number for all, a list, or numbers by name.
 
     Args:
-        table: The table.
-        key: The key.
         own: The nominal numbers.
         start: The values of what has no name in the table; zero by default.
         signed: Whether the values may be negative; those of ``mean`` always may.

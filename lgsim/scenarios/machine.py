@@ -41,7 +41,6 @@ class MachineFile(NamedTuple):
 
     Attributes:
         path: The URDF, SDF or MJCF file, as an absolute path.
-        model: The machine.
         report: The oddities of the file; None where the model was not read from it.
         floating_base: Whether the root link of a URDF file moves freely.
     """
@@ -66,7 +65,6 @@ def read_machine(
     """Read a machine from a URDF, SDF or MJCF file; the first element tells which it is.
 
     Args:
-        path: The file.
         floating_base: Whether the root link of a URDF file moves freely.
         gravity: The acceleration of free fall in world axes, (3,), m/s^2; None for that of the file.
         dtype: float32 or float64; None for JAX's default float.
@@ -141,7 +139,6 @@ def with_stops_of(table: Table, machine: MachineFile, dt: float) -> MachineFile:
 
     Args:
         table: The table ``[machine]``.
-        machine: The machine.
         dt: The step, s, which the stops are soft enough for.
 
     Raises:

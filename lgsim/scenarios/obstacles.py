@@ -63,7 +63,6 @@ def with_obstacles(table: Table, model: Model) -> Model:
 
     Args:
         table: The table ``[machine]``.
-        model: The machine.
 
     Raises:
         ScenarioError: with file, line and key.

@@ -66,9 +66,6 @@ def load_scenario(path: str | PathLike[str]) -> Scenario:
 
     All faults of the file are found before anything is compiled. Relative names of files in it are beside it.
 
-    Args:
-        path: The file.
-
     Returns:
         The problem with its solver and its guess; numbers have JAX's default float.
 

@@ -34,8 +34,6 @@ def read_outputs(table: Table, model: Model, saved: int) -> dict[str, Output]:
     """The outputs of ``[outputs]`` by name.
 
     Args:
-        table: The table.
-        model: The machine.
         saved: The number of states of a motion that are kept.
 
     Raises:

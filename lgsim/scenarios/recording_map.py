@@ -42,7 +42,6 @@ class RecordingMap(NamedTuple):
         deviations: First guesses of the standard deviations of "q", rad or m, and "v", rad/s or m/s.
         scale: The joint force for each unit of a drive's signal (nv,), N m/A or 1.
         priors: What else is known of the machine.
-        root: The file.
     """
 
     columns: dict[str, object]
@@ -60,7 +59,6 @@ class RecordingMap(NamedTuple):
 
         Args:
             path: The recording: .csv, .parquet, .npz, .mcap, .db3, the folder of a bag or of a LeRobot data set.
-            model: The machine.
 
         Raises:
             ScenarioError: the map says of a column what cannot be.
@@ -106,7 +104,6 @@ def load_recording_map(path: str | PathLike[str] | None, model: Model) -> Record
 
     Args:
         path: The file; None for the map that says nothing, which reads columns with clear names.
-        model: The machine.
 
     Returns:
         The columns, delays, smoothing, sensors, drives, priors and unknowns.

@@ -18,8 +18,6 @@ def configuration(text: str | None, model: Model, seed: int) -> Float[np.ndarray
     """The configuration of "0.1,0.2", "elbow=0.2" or "random"; with None the neutral one. Quaternions get the norm one.
 
     Args:
-        text: The words.
-        model: The machine.
         seed: The seed of a random configuration.
 
     Raises:

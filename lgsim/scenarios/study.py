@@ -80,7 +80,6 @@ def load_study(
     All faults of the file are found before anything is compiled. Relative names of files in it are beside it.
 
     Args:
-        path: The file.
         samples: The number of samples; None for that of the file.
         seed: The seed; None for that of the file.
         model: The machine, where it is known already; the file of the machine is then not read.
@@ -160,9 +159,6 @@ def load_motion(path: str | PathLike[str]) -> MotionScenario:
 
     The grammar is that of studies, whose other tables may be there and are not read, so that a study can be tried once
     as it is without dispersions.
-
-    Args:
-        path: The file.
 
     Raises:
         ScenarioError: a ValueError with file, line and key of what is wrong.

@@ -25,7 +25,6 @@ class StoredStudy(NamedTuple):
     """A study with the samples in its store.
 
     Attributes:
-        path: The store.
         scenario: The study, its machine and what a report shows of it.
         results: The samples and their statistics.
         text: The content of the study file.
@@ -41,7 +40,6 @@ def describe_study(store: Store, scenario: StudyScenario, text: bytes) -> None:
     """Write the study file and the machine into a store.
 
     Args:
-        store: The store.
         scenario: The study of the store.
         text: The content of the study file.
 
@@ -62,9 +60,6 @@ def open_study(path: str | PathLike[str]) -> StoredStudy:
     """Open a store that ``lgsim montecarlo`` made, whether its study is done or not.
 
     The files of the study and of the machine may be gone; a path of the machine that is there no more is kept.
-
-    Args:
-        path: The folder.
 
     Returns:
         The study and its samples.

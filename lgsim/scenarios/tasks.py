@@ -44,7 +44,6 @@ class Setting(NamedTuple):
     """The parts of a scenario that its tasks depend on.
 
     Attributes:
-        model: The machine.
         duration: The duration of the motion, s.
         limited: Whether the joints stay within the limits of their positions.
     """
@@ -309,7 +308,6 @@ def longest(model: Model, frame: str, limited: bool) -> tuple[Float[np.ndarray, 
     """The ball about a machine's base that a frame cannot leave.
 
     Args:
-        model: The machine.
         frame: The name of the frame.
         limited: Whether joints that slide stay within their limits.
 

@@ -16,7 +16,6 @@ def read_time_steps(table: Table, count: str) -> tuple[float, int]:
     """The step, s, and the number of steps of a table with the key ``dt`` and either ``duration`` or a number of steps.
 
     Args:
-        table: The table.
         count: The key of the number of steps, one of ``COUNTS``.
 
     Raises:

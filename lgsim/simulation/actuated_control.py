@@ -21,7 +21,6 @@ class ActuatedControl(eqx.Module):
     """Actuators with what commands them, in the place that a control has in a simulation.
 
     Attributes:
-        actuators: The actuators.
         control: ``control(t, q, v, model)``, commands (n,) that are added to given ones, or None.
     """
 
@@ -53,7 +52,6 @@ def control_output(value: Any, length: int, dtype: Any, what: str, meaning: str)
 
     Args:
         value: It.
-        length: Its length.
         dtype: Its dtype, that of the model.
         what: What it is, in words, such as "joint forces".
         meaning: What the length is, in words, such as "nv".

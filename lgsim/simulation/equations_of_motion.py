@@ -79,7 +79,6 @@ def initial_state(
     """The state of a configuration, velocities and actuators, checked.
 
     Args:
-        model: The machine.
         q0: Configuration (nq,); None for the neutral one.
         v0: Velocity (nv,), rad/s or m/s; None for zero.
         drive: A control, an ``ActuatedControl`` or ``Actuators``.
@@ -153,7 +152,6 @@ def torque_segments(
     """Joint forces or commands as ``rollout`` takes them, as one segment for all the time or one for each step.
 
     Args:
-        model: The machine.
         torques: N m or N, (nv,) all the time, (steps, nv) constant over each step, (steps + 1, nv) nodes of straight
             lines, or None.
         steps: Number of steps.
@@ -222,7 +220,6 @@ def drives(
     """The drives' joint forces at many states, N m or N.
 
     Args:
-        model: The machine.
         control: See ``rollout``.
         torques: Joint forces that are added to the control's, N m or N, or commands of actuators; None for zero.
         t: Times, s.
@@ -247,7 +244,6 @@ def external_wrenches(
     """All wrenches on the bodies, in their frames, N and N m: the given ones and those of the machine's contacts.
 
     Args:
-        model: The machine.
         wrenches: ``wrenches(t, q, v, model)``, (bodies, 6), or None.
         t: Time, s.
         q: Configuration (nq,).
@@ -275,7 +271,6 @@ def acceleration(
     """The derivative of v under the drives' forces, the model's own dampers, springs and contacts, and wrenches.
 
     Args:
-        model: The machine.
         tau: The drives' forces (nv,), N m or N.
         wrenches: ``wrenches(t, q, v, model)``, (bodies, 6) in the bodies' frames, N and N m, or None.
         t: Time, s.

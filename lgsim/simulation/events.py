@@ -127,7 +127,6 @@ def joint_reaches(model: Model, joint: str, value: Number, *, rising: bool | Non
     """The event that the coordinate of a joint reaches a value, ``q_i = value``; angles are not wrapped.
 
     Args:
-        model: The machine.
         joint: Name of a joint of one coordinate: revolute, continuous, prismatic or helical.
         value: The value of the coordinate, rad or m.
         rising: True for crossings upwards only, False for downwards only, None for both.
@@ -156,7 +155,6 @@ def height_reaches(model: Model, frame: str | int, value: Number, *, rising: boo
     """The event that the origin of a frame reaches a height in the world, ``p_z = value``.
 
     Args:
-        model: The machine.
         frame: Name or place in ``model.frame_names``.
         value: The height, m.
         rising: True for crossings upwards only, False for downwards only, None for both.
@@ -177,7 +175,6 @@ def touches(model: Model, contact: str) -> eqx.Module:
     """The event that a contact begins: the first of its points reaches the surface.
 
     Args:
-        model: The machine.
         contact: Name of a contact.
 
     Returns:
@@ -194,7 +191,6 @@ def leaves(model: Model, contact: str) -> eqx.Module:
     """The event that a contact ends: the last of its points leaves the surface.
 
     Args:
-        model: The machine.
         contact: Name of a contact.
 
     Returns:

@@ -24,11 +24,9 @@ class FixedSteps:
     """What a motion is computed from, but for its start.
 
     Attributes:
-        model: The machine.
         control: See ``rollout``.
         wrenches: See ``rollout``.
         rows: Joint forces or commands, all the time the same or of each step; None for none.
-        method: The method.
         dt: Step, s.
         chunk: Number of steps between two looks at the motion.
         every: Number of steps from one node, a state that is looked at, to the next; a divisor of ``chunk``.

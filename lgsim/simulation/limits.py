@@ -86,7 +86,6 @@ def limit_parts(
     """The part of its limit that each degree of freedom uses in each state; see ``LimitParts``.
 
     Args:
-        model: The machine.
         q: Configurations (times, nq); None for none.
         v: Velocities (times, nv), rad/s or m/s; None for none.
         tau: Joint forces of the drives (times, nv), N m or N; None for none.
@@ -107,7 +106,6 @@ def limit_uses(
     Numbers that are not finite count for nothing.
 
     Args:
-        model: The machine.
         q: Configurations (times, nq); None for none.
         v: Velocities (times, nv), rad/s or m/s; None for none.
         tau: Joint forces of the drives (times, nv), N m or N; None for none.
@@ -161,7 +159,6 @@ def start_warnings(
     no limits and is more than two turns.
 
     Args:
-        model: The machine.
         q: Configuration (nq,).
         v: Velocity (nv,), rad/s or m/s.
         tau: Joint forces that are given (nv,), N m or N.

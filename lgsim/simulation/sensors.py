@@ -49,7 +49,6 @@ def encoders(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
     """The readings of joint encoders: the number of each degree of freedom, 0 for spherical and free joints.
 
     Args:
-        model: The machine.
         q: Configuration (nq,).
 
     Returns:
@@ -68,7 +67,6 @@ def imu(
     """The readings of an accelerometer and a gyroscope at the origin of a frame, ``f = R^T (p'' - g)`` and w.
 
     Args:
-        model: The machine.
         frame: Name of the frame, or its place in ``model.frame_names``.
         q: Configuration (..., nq).
         v: Velocity (..., nv), rad/s or m/s.
@@ -94,7 +92,6 @@ def frame_pose(model: Model, frame: str | int, q: Float[Array, "*batch nq"]) -> 
     """The pose of a frame in the world, as a motion capture system gives it.
 
     Args:
-        model: The machine.
         frame: Name of the frame, or its place in ``model.frame_names``.
         q: Configuration (..., nq).
 
@@ -113,7 +110,6 @@ def frame_twist(
     """The body twist (v, w) of a frame, in its own axes, m/s and rad/s.
 
     Args:
-        model: The machine.
         frame: Name of the frame, or its place in ``model.frame_names``.
         q: Configuration (..., nq).
         v: Velocity (..., nv), rad/s or m/s.
@@ -140,7 +136,6 @@ def force_plate(
     and the center of pressure is ``(-n_y, n_x) / f_z``.
 
     Args:
-        model: The machine.
         contacts: Name of a contact, or names of several, such as those of all feet.
         q: Configuration (..., nq).
         v: Velocity (..., nv), rad/s or m/s.
@@ -182,7 +177,6 @@ def foot_switch(
     derivatives exist where contacts begin and end.
 
     Args:
-        model: The machine.
         contacts: Name of a contact, or names of several under one switch.
         q: Configuration (..., nq).
         v: Velocity (..., nv), rad/s or m/s.

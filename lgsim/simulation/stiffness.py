@@ -95,8 +95,6 @@ def unstable_mode(
     Each state is looked at twice, also with its velocities at zero, where dry friction is steepest.
 
     Args:
-        method: The method.
-        model: The machine.
         times: The times of the states, s.
         states: States (q, v, w), at most some ``STATES`` of which are used.
         dt: The step, s.

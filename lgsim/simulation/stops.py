@@ -43,7 +43,6 @@ def with_stops(model: Model, contact_time: float = CONTACT_TIME) -> Model:
     A range of length zero is no limit, a joint that mimics has none of its own, a floating base neither.
 
     Args:
-        model: The machine.
         contact_time: Time of a bounce, s; at least some ten steps of an explicit method.
 
     Raises:

@@ -55,7 +55,6 @@ class Trajectory:
     """A motion of one machine at the times that were saved; arrays of numpy.
 
     Attributes:
-        model: The machine.
         time: Times of the saved states, s, (n,).
         q: Configurations (n, nq).
         v: Velocities (n, nv), rad/s or m/s; of groups and a floating base in the child's frame.

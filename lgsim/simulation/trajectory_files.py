@@ -40,8 +40,6 @@ def save(motion: Any, path: Path, description: str | Path | None = None) -> Path
     """Write a trajectory, whole or not at all, in the format of the path's ending.
 
     Args:
-        motion: The trajectory.
-        path: The file.
         description: The machine's URDF file for ``.mcap``; None for none.
 
     Raises:

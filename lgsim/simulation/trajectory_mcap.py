@@ -68,7 +68,6 @@ def save(motion: Any, path: Path, description: str = "") -> Path:
 
     Args:
         motion: A ``Trajectory``.
-        path: The file.
         description: The text of the machine's URDF file; "" for none.
 
     Raises:

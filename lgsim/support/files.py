@@ -26,8 +26,6 @@ def write_whole(path: Path, content: bytes, *, links: bool = True) -> None:
     """Write a file so that a reader finds the old one or the new one, never a part; see ``whole_file``.
 
     Args:
-        path: The file.
-        content: Its content.
         links: Whether a link is followed and a device or a pipe written into.
 
     Raises:
@@ -46,7 +44,6 @@ def whole_file(path: Path, *, links: bool = True) -> Iterator[IO[bytes]]:
     it is written. A device, a pipe or an open file such as /dev/stdout is written into.
 
     Args:
-        path: The file.
         links: Whether a link is followed and a device or a pipe written into.
 
     Raises:
@@ -142,7 +139,6 @@ def open_regular(path: Path, *, links: bool = True) -> IO[bytes]:
     """A file opened to be read, if it is a regular one: a pipe would be waited for, a device may have no end.
 
     Args:
-        path: The file.
         links: Whether a link is followed.
 
     Raises:
@@ -178,7 +174,6 @@ def read_json(path: Path, *, links: bool = True) -> Any:
     """The content of a JSON file.
 
     Args:
-        path: The file.
         links: Whether a link is followed.
 
     Raises:

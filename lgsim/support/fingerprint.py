@@ -34,7 +34,6 @@ def _digest(value: Any, known: dict[int, tuple[Any, bytes]]) -> bytes:
     """The digest of a value, from those of its parts.
 
     Args:
-        value: The value.
         known: (value, digest) of values by their ids; the values are held, so that no id is used again.
     """
     if id(value) not in known:

@@ -11,7 +11,6 @@ class ScenarioError(ValueError):
     """A file that asks for what lgsim cannot do; its text is one line, ``file:line: key: expected ..., got ...``.
 
     Attributes:
-        file: The file.
         line: The line, counted from 1; None where the fault is the file as a whole.
         key: The key as it is written in the file, such as "reach[1].position", the tables of an array counted from 1;
             "" where the fault belongs to no key.

@@ -21,7 +21,6 @@ class Token(NamedTuple):
 
     Attributes:
         kind: The group of ``TOKEN`` that matched, or "end".
-        text: The characters.
         line: The line of the first character, counted from 1.
     """
 

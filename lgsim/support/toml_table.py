@@ -45,7 +45,6 @@ class Table:
     """A table of a file. Each method that reads a key raises ``ScenarioError`` where the value is not what it expects.
 
     Attributes:
-        document: The file.
         path: The keys that lead to the table.
         values: The content of the table as ``tomllib`` gives it.
     """
@@ -61,7 +60,6 @@ class Table:
 
         Args:
             key: The key, or None.
-            message: The fault.
             inner: Further keys and numbers of entries within the value.
         """
         path = (*self.path, *(() if key is None else (key,)), *inner)
@@ -174,7 +172,6 @@ class Table:
         """Return numbers by joint, ``{ elbow = 0.5, ball = [1, 0, 0] }``, or of all joints as one list.
 
         Args:
-            key: The key.
             slices: The place of each joint's numbers.
             start: The numbers of joints that are not named.
 

@@ -44,7 +44,6 @@ def compile(
     Args:
         f: A function of a model and arrays of one state, of lgsim or your own, that JAX traces: such as
             ``lgsim.inverse_dynamics`` or ``lgsim.forward_dynamics_derivatives``.
-        model: The machine.
         target: An object of ``lgsim.symbolic.targets``: by default ``targets.C()``.
         name: The name of the function in the code, by default that of ``f``.
         shapes: Shapes of arguments by their names; those of q, v, a, tau, dt and t are known. The arguments of ``f``

@@ -45,7 +45,6 @@ def coordinates(
     """Symbols for the coordinates of a machine.
 
     Args:
-        machine: The machine.
         q: Names or symbols of the configuration's coordinates; by default q1, q2, ...
         *vectors: Names or symbols of the entries of a velocity or an acceleration each, or the letter of all.
         ring: The kind of ring.

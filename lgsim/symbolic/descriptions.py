@@ -75,8 +75,6 @@ def function_results(f: Callable, model: Model, shape: Any) -> tuple[Described, 
     """The results of a function, by what is known of it or by the names of its fields.
 
     Args:
-        f: The function.
-        model: The machine.
         shape: The structure of its result.
     """
     if f is forward_kinematics:

@@ -24,7 +24,6 @@ class Undecided(NamedTuple):
     """The answer to a question about a symbol, which nobody may need.
 
     Attributes:
-        question: The comparison.
         where: The function and line of lgsim that asks.
     """
 
@@ -37,9 +36,6 @@ class Entries(Builder):
     """Carries statements out: a value is an entry of the arithmetic, or negative where it is an ordinary number.
 
     What the reader of programs simplifies, and that equal statements are one, holds here as well.
-
-    Args:
-        arithmetic: The arithmetic.
     """
 
     def __init__(self, arithmetic: Arithmetic) -> None:

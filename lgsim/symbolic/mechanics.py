@@ -136,7 +136,6 @@ class Mechanics:
         """The independent functions of some symbols in a polynomial of the ring, each with its coefficient.
 
         Args:
-            x: The polynomial.
             moving: Names of the symbols that the functions are of; coefficients are polynomials of all others.
         """
         entry = self.ring.entry(sympy.sympify(x))
@@ -173,7 +172,6 @@ def mechanics(model: Model, names: Sequence[str] | None, rates: Sequence[str] | 
     """The equations of a machine.
 
     Args:
-        model: The machine.
         names: Names of the coordinates, by default q1, q2, ...
         rates: Names of the velocities, by default v1, v2, ...; accelerations are a1, a2, ...
 

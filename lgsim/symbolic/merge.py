@@ -17,12 +17,7 @@ _RULES = (  # cosine of the sum and the difference, sine of them: (first pair, s
 
 
 def merged(ring: Trigonometric, x: Any) -> Any:
-    """An entry of the ring as an expression of sympy with as few terms as pairs of angles allow.
-
-    Args:
-        ring: The ring.
-        x: The entry.
-    """
+    """An entry of the ring as an expression of sympy with as few terms as pairs of angles allow."""
     entry = x if isinstance(x, Polynomial) else ring.constant(x)
     terms = {_factors(ring, monomial): coefficient for monomial, coefficient in entry.p.terms()}
     done: set[frozenset] = set()

@@ -36,7 +36,6 @@ def model(machine: Model, values: Mapping[str, Any] | None = None) -> Model:
     within four roundings of, and otherwise for its own value.
 
     Args:
-        machine: The machine.
         values: What replaces a number, by its address: a name, an expression of sympy or a number. Addresses are
             ``mass.BODY``; ``center.BODY.x``, the center of mass, and ``inertia.BODY.xy``, about it; one of the ten
             parameters about the body's frame, ``parameters.BODY.mx``, see ``lgsim.multibody.inertia``;

@@ -142,7 +142,6 @@ def end_effector(machine: Model, frame: str, q: Sequence[Any] | None = None, sim
     """The pose of a frame in the world as a formula, a matrix (4, 4) of sympy.
 
     Args:
-        machine: The machine.
         frame: Name of the frame or of a body.
         q: As of ``poincare``.
         simplify: As of ``poincare``.
@@ -166,7 +165,6 @@ def potential(machine: Model, q: Sequence[Any] | None = None, simplify: bool = T
     """The potential energy of gravity as a formula.
 
     Args:
-        machine: The machine.
         q: As of ``poincare``.
         simplify: As of ``poincare``.
 
@@ -183,7 +181,6 @@ def kinetic_energy(
     """The kinetic energy as a formula.
 
     Args:
-        machine: The machine.
         q: As of ``poincare``.
         p: As of ``poincare``.
         simplify: As of ``poincare``.

@@ -23,7 +23,6 @@ class SharedLibrary:
     """Functions of a shared library; ``library.name(*arguments)`` gives the result or a tuple of results.
 
     Args:
-        path: The file.
         codes: What it was made of.
     """
 

@@ -98,7 +98,6 @@ def biped_stance(model: Model, bend: float = 0.5, depth: float = 8e-4) -> Float[
     """The configuration (nq,) in which the biped stands with bent knees, the central body upright.
 
     Args:
-        model: The biped.
         bend: Angle of the thighs and shanks against the vertical, rad.
         depth: Of the soles in the ground, m.
     """

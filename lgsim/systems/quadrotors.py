@@ -179,7 +179,6 @@ def state_rates(y: State, vehicles: QuadrotorParameters, inputs: Inputs | None) 
     """The rates of a state under forces and moments.
 
     Args:
-        y: The state.
         vehicles: The numbers of the quadrotors.
         inputs: Forces in the world (n, 3), N, and moments in the body frames (n, 3), N m; None for none.
 

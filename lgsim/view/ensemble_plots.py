@@ -151,7 +151,6 @@ def fans(
     Attitudes are shown as rotation vectors about their mean at each time, in body axes.
 
     Args:
-        model: The machine.
         time: Times of the states, s.
         states: q and v of the samples beside each other.
         marked: Motions of single samples, drawn as dashed lines.

@@ -22,7 +22,6 @@ def read_mjcf_visuals(path: str | os.PathLike[str] | None = None, *, text: str |
     heights.
 
     Args:
-        path: The file.
         text: The MJCF itself instead of a path.
 
     Returns:

@@ -78,7 +78,6 @@ def series(motion: MotionLike, name: str, width: int) -> Float[np.ndarray, "N wi
     """An attribute of a motion, checked.
 
     Args:
-        motion: The motion.
         name: Name of the attribute, such as "q".
         width: Length of its rows.
 
@@ -96,7 +95,6 @@ def frame_poses(motion: MotionLike, time: Float[np.ndarray, " times"]) -> FrameP
     """The poses of all frames at some times, on the shortest way between the motion's configurations.
 
     Args:
-        motion: The motion.
         time: Times within the motion's own, s.
 
     Raises:

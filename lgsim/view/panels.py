@@ -47,7 +47,6 @@ def panels(model: Model, joints: Sequence[str] | None = None) -> list[Panel]:
     """The panels of a machine, in the order of its joints.
 
     Args:
-        model: The machine.
         joints: Names of the joints to show; None for all.
 
     Raises:

@@ -166,7 +166,6 @@ def keep_noise_flat(ax: Axes, scale: float, noise: float = FLAT, shown: float = 
     """Let vertical axes on which only noise is to be seen show a good part of a scale.
 
     Args:
-        ax: The axes.
         scale: The size of such numbers.
         noise: The share of the scale below which changes are noise.
         shown: The share of the scale that is shown then.

@@ -26,7 +26,6 @@ def skeleton(model: Model, inertias: bool = True) -> dict[str, list[Shape]]:
     of mass and inertia.
 
     Args:
-        model: The machine.
         inertias: Whether to draw the ellipsoids.
 
     Returns:

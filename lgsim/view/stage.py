@@ -172,7 +172,6 @@ class Stage:
 
         Args:
             server: The server whose scene it is.
-            model: The machine.
             visuals: The shapes to draw.
             poses: The poses of the frames that the camera and the floor are chosen for.
             options: What else is drawn, and how.

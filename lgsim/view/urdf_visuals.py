@@ -31,7 +31,6 @@ def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None
     with one ``FileWarning`` that counts it.
 
     Args:
-        path: The file.
         text: The XML itself instead of a path.
 
     Returns:

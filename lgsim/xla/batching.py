@@ -453,7 +453,6 @@ def in_batches(
     Args:
         levels: The batches, the innermost first.
         jaxpr: The program of one entry.
-        consts: Its constants.
         kinds: ``kinds(flags)`` picks, from the flags of a level, those of the constants and of the arguments.
     """
 
@@ -479,7 +478,6 @@ def levels_primitive(
     Its own parameter ``levels`` says which leaves each batch has, and not how many entries: a device may have a part.
 
     Args:
-        name: Its name.
         run: What it computes.
         shapes: (shape, dtype) of what that returns for leaves of these shapes, found without tracing it.
         lowerings: What stands for ``run`` on platforms, None for all others.

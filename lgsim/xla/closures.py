@@ -43,8 +43,6 @@ class _Frame:
     """A function, and the contents of its closure and its defaults: leaves in which None stands for a traced number.
 
     Args:
-        plain: The function.
-        rest: The leaves.
         shape: Structure of the leaves, (contents of the closure, defaults, keyword defaults).
     """
 

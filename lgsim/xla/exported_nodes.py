@@ -22,7 +22,6 @@ def export_node(
     """Register a class of pytrees, whose leaves and static part are known.
 
     Args:
-        kind: The class.
         name: Its name in files.
         to_text: What is written of the static part that its flattening gives.
         of_text: The static part from what was written; any error where it is none.

@@ -28,7 +28,6 @@ def attempt(f: Callable[..., Result | None], *args: Any) -> Result | None:
 
     Args:
         f: What reads or compiles a program; None where XLA is to do it.
-        *args: Its arguments.
 
     Raises:
         Warning: where warnings are errors.
@@ -57,7 +56,6 @@ def note_primitive(error: Exception, name: str) -> None:
     """Note in an error of which primitive it comes, unless that is known.
 
     Args:
-        error: The error.
         name: The name of the primitive.
     """
     if not getattr(error, "__notes__", ()):

@@ -75,7 +75,6 @@ def cuda_kernel_call(
 
     Args:
         name: Name of the kernel.
-        ptx: Its PTX.
         block: Threads of a block, a multiple of 32.
         capability: Ten times the compute capability.
         states: The number of states, a thread each.

@@ -246,7 +246,6 @@ def define_primitive(
     """A primitive with its rules, as JAX 0.6.2 to 0.12.0 takes them.
 
     Args:
-        name: Its name.
         impl: Its values outside of any trace.
         abstract_eval: Shapes and dtypes of its results; that they differ between the devices of a ``shard_map`` where
             operands do is said here.
@@ -300,8 +299,6 @@ def register_lowering(
     batch axes is lowered to what it is on all platforms then.
 
     Args:
-        primitive: The primitive.
-        run: The function.
         platform: The platform, None for all that have no lowering of their own.
         alone: Whether ``run`` is traced as the program of one device, which knows of no ``shard_map`` around it.
     """

@@ -35,7 +35,6 @@ class Output(NamedTuple):
 
     Attributes:
         option: The word that names it, for messages.
-        path: The file.
         kind: What it will hold, a key of ``KINDS``.
         subject: The names of the machine's joints, or the study's fingerprint; empty where it does not matter.
     """
@@ -52,7 +51,6 @@ def check_replaced(outputs: Iterable[Output], force: bool) -> None:
     A file without content, a device and a pipe have nothing to lose.
 
     Args:
-        outputs: The files.
         force: Whether the user allows it.
 
     Raises:

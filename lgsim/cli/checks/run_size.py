@@ -62,7 +62,6 @@ def run_size(model: Model, steps: int, save_every: int, adaptive: bool, trial: C
     """What a simulation needs; where its steps are many, the first ones are computed and timed.
 
     Args:
-        model: The machine.
         steps: The number of steps, or of states of a simulation with adaptive steps.
         save_every: Steps from one state that is kept to the next.
         adaptive: Whether the steps are adaptive.

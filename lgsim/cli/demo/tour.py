@@ -32,7 +32,6 @@ class Tour(eqx.Module):
     """A target that goes from posture to posture at rest, along the tangent of each: ``target(t)`` of a control.
 
     Attributes:
-        model: The machine.
         postures: Where each leg begins, (legs, nq).
         ways: Where it leads, along the tangent, (legs, nv), rad or m.
         time: Seconds of each leg.

@@ -68,7 +68,6 @@ def page(machine: str, language: str, rows: Sequence[tuple[str, int, str]], name
         machine: The machine's file.
         language: Such as ``c``.
         rows: Of each function its name, its operations and what it is.
-        names: The files.
         version: The version of lgsim.
     """
     lines = [

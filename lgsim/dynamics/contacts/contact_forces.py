@@ -96,7 +96,6 @@ def contact_points(model: Model, q: Float[Array, "*batch nq"]) -> ContactPoints:
     """The points at which contacts act, whether they touch or not.
 
     Args:
-        model: The machine.
         q: Configuration.
 
     Raises:
@@ -111,7 +110,6 @@ def contact_energy(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "
     """The energy of the contacts' springs, ``sum stiffness d^(exponent + 1) / (exponent + 1)``; 0 without contacts.
 
     Args:
-        model: The machine.
         q: Configuration.
 
     Returns:

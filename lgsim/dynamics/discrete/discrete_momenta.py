@@ -58,7 +58,6 @@ def discrete_momenta(
     L_d; dampers, springs, friction and stops are not. No body may turn by half a turn or more in the step.
 
     Args:
-        model: The machine.
         q0: Configuration at the start of the step.
         q1: Configuration at its end.
         dt: The step, s.
@@ -102,7 +101,6 @@ def generalized_momentum(
     """``p = M(q) v``, the momentum of each degree of freedom, O(n).
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
 

@@ -222,7 +222,6 @@ def end_columns(tree: Topology, d: Array, moved: Motion) -> Motion:
     Those of a joint that is a group are its screws there times ``dexp(-d)``, which its chart brings in.
 
     Args:
-        tree: The topology.
         d: The displacement of each degree of freedom.
         moved: The screws at t_(k+1), ``Ad_E S``.
     """

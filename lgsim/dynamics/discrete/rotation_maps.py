@@ -46,7 +46,6 @@ class RotationMap:
     """A discrete rotation vector, with what the discrete momentum takes of it.
 
     Attributes:
-        name: Its name.
         vector: ``vector(s, x)``, the discrete rotation vector phi (rad) of a unit quaternion.
         change: ``change(s, phi)``, the matrix K of ``dphi = K psi``, psi being a rotation that follows that of the
             step, in fixed axes.

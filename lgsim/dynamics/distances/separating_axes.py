@@ -47,7 +47,6 @@ class _Best(NamedTuple):
     """The direction with the largest separation so far.
 
     Attributes:
-        apart: The separation.
         sign: The side of it, 1 or -1.
         kind: What it is.
         first: Its constants in the frame of the first core.

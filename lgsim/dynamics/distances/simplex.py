@@ -26,7 +26,6 @@ class _Simplex(NamedTuple):
     """Points w = a - b of the difference of two polytopes, four places (4,).
 
     Attributes:
-        w: The points.
         first: The corners of the first polytope.
         second: The corners of the second polytope.
         share: Weights of the point that is nearest to the origin; zero where a place is free.
@@ -43,8 +42,6 @@ class _State(NamedTuple):
 
     Attributes:
         simplex: The simplex that holds it.
-        near: The point.
-        square: Its square.
         size: The largest square of a point so far.
         over: Whether the search has ended.
         steps: How many were made.

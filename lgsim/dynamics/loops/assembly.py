@@ -77,7 +77,6 @@ class Closure(NamedTuple):
         """How one search ended, with the loop that stays open the most and its gap; outside of ``jit``.
 
         Args:
-            model: The machine.
             index: Which configuration of a batch.
 
         Raises:
@@ -120,7 +119,6 @@ def close_loops(
     by a hinge do, a change that would tear them counts as the nearest one that does not.
 
     Args:
-        model: The machine.
         q: Where to start.
         hold: Names of joints that stay where q has them, and whose velocities stay.
         v: Velocity, rad/s or m/s, for which the nearest one along the closed set is given, in the metric M(q*).
@@ -144,7 +142,6 @@ def loop_branches(model: Model, q: Any, count: int, key: Array, hold: Sequence[s
     from random starts, so that a rare one may be missing.
 
     Args:
-        model: The machine.
         q: Where held joints stand, (nq,), and from where distances are taken.
         count: The largest number of assemblies.
         key: Key of the random starts.

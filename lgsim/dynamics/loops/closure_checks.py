@@ -59,7 +59,6 @@ def check_closed(model: Model, q: Any, v: Any = None) -> None:
     """Check that a state lies on the closed set; none inside of ``jit``, none of a machine without loops.
 
     Args:
-        model: The machine.
         q: Configuration (nq,).
         v: Velocity (nv,), rad/s or m/s; None for zero. One that is traced is not looked at.
 

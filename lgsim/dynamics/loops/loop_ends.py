@@ -28,7 +28,6 @@ class KindEnds:
     """Where the loops of one kind are: static data of a topology.
 
     Attributes:
-        kind: The kind.
         loops: The places of its loops in ``Topology.loops``, g of them.
         rows: The places of their rows (kind.rows, g).
     """

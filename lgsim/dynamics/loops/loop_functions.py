@@ -81,7 +81,6 @@ def loop_rank(model: Model, q: Float[Array, "*batch nq"]) -> Int[Array, "*batch"
     The rank of ``J M^-1 J'``, eigenvalues below the root of the unit of rounding, times the largest one, taken as zero.
 
     Args:
-        model: The machine.
         q: Configuration, closed.
 
     Raises:
@@ -103,7 +102,6 @@ def loop_forces(
     The force of a row acts on b by ``T f`` in b's axes at b's origin, and on a by the opposite wrench at that place.
 
     Args:
-        model: The machine.
         q: Configuration, as for ``forward_dynamics``.
         v: Velocity.
         tau: Joint forces.
@@ -133,7 +131,6 @@ def actuated_inverse_dynamics(
     Where driven joints share what one of them could do, the torques are those of least norm; then so are the forces.
 
     Args:
-        model: The machine.
         q: Closed configuration.
         v: Velocity along the loops.
         a: Its derivative, which keeps them closed.

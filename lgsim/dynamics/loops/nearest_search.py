@@ -51,7 +51,6 @@ class Found(NamedTuple):
     """What a search found.
 
     Attributes:
-        q: The configuration.
         closed: Whether its loops are closed.
         nearest: Whether nothing along the closed set lowers the distance any more.
         iterations: Number of iterations done.
@@ -152,7 +151,6 @@ def nearest_closed(
     """The closed configuration nearest to q0 that is found from a start.
 
     Args:
-        model: The machine.
         q0: Where the distance is taken from.
         start: Where the search begins; joints that are held are there as at q0.
         M: The mass matrix at q0, the metric.

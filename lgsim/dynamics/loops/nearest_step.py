@@ -30,9 +30,7 @@ class Metric(NamedTuple):
     """The distance from the start at a configuration.
 
     Attributes:
-        M: The metric.
         slope: That of half the square of the distance.
-        hessian: Its Hessian.
         free: 1 for degrees of freedom that move, 0 for those that are held.
     """
 

@@ -40,8 +40,6 @@ def shares(tree: Topology, ends: Ends, S: Motion, gain: Force) -> Array:
     """What every row of the tree (k) takes of every loop's row (m): w, (k, m, *batch).
 
     Args:
-        tree: The machine.
-        ends: Its loops.
         S: The screws of its rows (k, *batch).
         gain: ``U d`` of its rows (k, *batch).
     """

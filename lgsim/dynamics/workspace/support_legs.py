@@ -21,7 +21,6 @@ class SupportLegs:
     """The legs of a machine that stands: chains of bodies from the central one, body 0, to each foot's.
 
     Attributes:
-        tree: The machine.
         frames: Of each foot the place of its frame in ``model.frame_names``.
         chains: Of each foot its bodies, from the foot's inward; the central body is in none.
     """

@@ -122,11 +122,9 @@ def workspace_dynamics(
     """The equation of motion of the central body of a machine whose feet are fixed, O(n).
 
     Args:
-        model: The machine.
         q: Configuration.
         v: Velocity.
         legs: ``support_legs(model.topology, frames of the feet)``.
-        feet: The feet.
         foot_accelerations: What the twists of the feet do in the directions that they hold, (feet, 6), in their axes.
         other: Accelerations (nv,) of the joints that lead to no foot; those of others do not count.
 

@@ -41,7 +41,6 @@ def add_file_contacts(
     solid is off its link's frame, the contact has a frame "<contact> collision".
 
     Args:
-        model: The machine.
         solids: The solids by the name of their link, or by one of their own.
         names: Names of links, or a mapping from them to numbers of the law that differ from ``law``.
         law: What ``Model.add_contact`` takes beside the shape: ``stiffness`` and so on, ``surface`` and ``against``;
@@ -79,7 +78,6 @@ def touching(solid: FileSolid, most: int) -> tuple[Sized, str]:
     """(what touches of a solid, what that lacks of it).
 
     Args:
-        solid: The solid.
         most: The number of vertices of a mesh that are kept.
 
     Raises:

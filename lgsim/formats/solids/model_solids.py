@@ -40,7 +40,6 @@ def add_file_solids(
     stand for a mesh each is "<solid>.0" and so on.
 
     Args:
-        model: The machine.
         solids: The solids by the name of their link, or by one of their own.
         names: True for all, or names, or a mapping from them to what of ``meshes`` differs.
         meshes: ``{"vertices": n}``: the convex hull of n vertices, 20 by default, with the radius that takes in what is

@@ -198,9 +198,6 @@ def simulate_window(
     """(states at the nodes of one window from its first state, signals that drive each step).
 
     Args:
-        shooting: The problem.
-        plant: The plant.
-        window: The window.
         y0: Its first state.
         substeps: Number of steps of the method within each step, an operand of the program; None for one.
     """
@@ -307,8 +304,6 @@ def gap_vectors(
     """``window_gap`` of all windows in standard deviations, zero where it does not count.
 
     Args:
-        shooting: The problem.
-        windows: The windows.
         motions: Their motions.
         starts: Their first states.
         following: First states of the windows after them.
@@ -347,8 +342,6 @@ def window_jacobian(
     """(derivatives of residuals, of ``window_gap``, residuals, gap) by (x, tangent of y0), p + n unknowns.
 
     Args:
-        shooting: The problem.
-        window: The window.
         x: Coordinates.
         y0: First state of this window.
         y1: First state of the next window.
@@ -380,8 +373,6 @@ def linearize(
     """Normal equations at coordinates x and first states, by forward mode over both, in one batch of all windows.
 
     Args:
-        shooting: The problem.
-        windows: The windows.
         x: Coordinates.
         starts: First states of the windows.
         substeps: See ``simulate_window``.
@@ -450,9 +441,7 @@ def start_prior_terms(
     """(cost, gradient, Hessian) of the prior about the first state of a data set, zero for other windows.
 
     Args:
-        shooting: The problem.
         deviations: Standard deviations of the first state about its guess.
-        guess: The guess.
         start: The first state.
         first: 1 where the window starts a data set, else 0.
     """

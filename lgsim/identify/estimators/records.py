@@ -52,7 +52,6 @@ class Channel(eqx.Module):
         """The channel with arrays of full shape and a leading axis of data sets.
 
         Args:
-            model: The machine.
             name: The channel's name, for messages.
 
         Raises:
@@ -300,8 +299,6 @@ def guess_states(
 
     Args:
         records: Records that ``broadcast`` gave.
-        model: The machine.
-        at: The nodes.
         halfwidth: Number of nodes on either side that a parabola goes through.
     """
     if records.states is not None:

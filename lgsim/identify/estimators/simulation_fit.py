@@ -223,7 +223,6 @@ class GapRounds(FitRounds):
     """Rounds with gaps of other sizes, which carry ``Carry``.
 
     Attributes:
-        fit: The estimator.
         windows: The windows of the records.
         shooting: The problem of the first round.
         gaps: Standard deviations of the gaps of each round (rounds, n).

@@ -27,7 +27,6 @@ def torque_delay(recording: Recording, plant: Plant, max_delay: float = 0.2) -> 
 
     Args:
         recording: A recording without NaN, such as ``check_recording`` gives; its longest segment counts.
-        plant: The machine.
         max_delay: The largest |d| to look at, s.
 
     Returns:

@@ -113,8 +113,6 @@ class NoiseRounds(FitRounds):
     """Rounds after each of which the noise is estimated anew, unless it is given; they carry (x, noise).
 
     Attributes:
-        fit: The estimator.
-        parameters: The unknowns.
         objective: The objective of the records.
         bounds: Lower and upper bounds of x.
         noise: Standard deviations of the signals (nv,) in the first round.
@@ -199,7 +197,6 @@ def estimate_noise(
     """Standard deviations of the residuals at x, for the number of unknowns that the records decide.
 
     Args:
-        parameters: The unknowns.
         objective: The objective of the records.
         x: Coordinates.
         noise: Standard deviations so far.

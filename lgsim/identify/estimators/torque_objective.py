@@ -28,7 +28,6 @@ class TorqueObjective(eqx.Module):
     ``1/2 sum_t sum_j w_tj rho(r_tj^2 / noise_j^2)``, ``r = signals(q, v, a; x) - recorded``, without priors.
 
     Attributes:
-        parameters: The unknowns.
         tiles: The records, by ``TorqueSamples.tiles``.
         loss: The loss of the squared residuals.
     """

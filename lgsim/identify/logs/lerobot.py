@@ -77,7 +77,6 @@ def read_lerobot(
 
     Args:
         path: The folder of the data set, or one of its parquet files.
-        model: The machine.
         topics: What a map says of features.
         columns: What a map says of columns.
         episode: The episode; None for all of them, one after the other.

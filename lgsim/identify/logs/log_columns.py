@@ -27,7 +27,6 @@ class TopicFault(ValueError):
     """A map says of a topic what cannot be.
 
     Attributes:
-        topic: The topic.
         key: The key of its table that is wrong; "" for all of it.
         reason: What is wrong.
     """
@@ -41,7 +40,6 @@ class Topic(NamedTuple):
     """What a map says of a topic.
 
     Attributes:
-        name: The topic.
         named: Whether the map names it.
         ignored: Whether it is not to be read.
         joint: The joint whose pose or state its messages are, where they name none; "" for none.
@@ -70,7 +68,6 @@ def read_topics(given: Mapping[str, Any], model: Model) -> dict[str, Topic]:
 
     Args:
         given: By topic a table, or "ignore".
-        model: The machine.
 
     Raises:
         TopicFault: a table is wrong.
@@ -119,7 +116,6 @@ def slot_of(label: str, frame: str, channel: Channel, topic: Topic, model: Model
         frame: The frame that the message names.
         channel: The channel of the message.
         topic: What a map says of its topic.
-        model: The machine.
     """
     owner, _, field = label.rpartition("/")
     if owner in _SENSORS:

@@ -52,7 +52,6 @@ class McapFile:
     """The messages of an MCAP file.
 
     Args:
-        path: The file.
         wanted: Which channels to read.
     """
 

@@ -29,7 +29,6 @@ class Numbers(NamedTuple):
     Attributes:
         stamp: The time of its header, ns; None where it has none.
         key: What the labels of the numbers depend on.
-        values: The numbers.
         frame: The frame whose motion it is, or that of its header.
     """
 

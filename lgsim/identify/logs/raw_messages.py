@@ -10,7 +10,6 @@ class Channel(NamedTuple):
     """Messages of one topic.
 
     Attributes:
-        topic: Its name.
         type: The type of its messages, such as "sensor_msgs/msg/JointState".
         encoding: How they are stored: "cdr", "ros1", ...
         schema: The language of the definition: "ros2msg", "ros2idl", "ros1msg", or "" for none.
@@ -30,7 +29,6 @@ class RawMessage(NamedTuple):
     Attributes:
         channel: What it is a message of.
         log_time: The time at which it was recorded, ns.
-        data: Its bytes.
         where: Its place in the file.
     """
 

@@ -28,7 +28,6 @@ class SqliteBag:
     """The messages of one file of a bag.
 
     Args:
-        path: The file.
         wanted: Which channels to read.
     """
 

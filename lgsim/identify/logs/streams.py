@@ -23,7 +23,6 @@ class Stream:
     """Numbers of one topic with the same labels, in the order in which they were recorded.
 
     Attributes:
-        topic: The topic.
         labels: What each number is.
         rank: That of the topic's type: of two streams with one quantity the lower rank gives it.
         shift: What is added to its times where the clock of recording was set back (n,), ns; None for nothing.
@@ -179,7 +178,6 @@ def resample(
     Args:
         time: The times that are asked for, s.
         clock: The times of the stream, s.
-        values: Its numbers.
         quaternions: The columns of each quaternion, which keeps its sign from one message to the next and its norm.
     """
     known = np.isfinite(clock)

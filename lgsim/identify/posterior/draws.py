@@ -26,7 +26,6 @@ class PosteriorDraws:
     """Draws that a sampler made of a ``LogDensity``.
 
     Attributes:
-        density: The density.
         z: The draws (..., size), of chains or in one row.
     """
 

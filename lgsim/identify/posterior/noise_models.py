@@ -41,7 +41,6 @@ class RobustSums(ResidualSums):
     Attributes:
         residuals: Residuals (sets, n, columns), finite everywhere.
         weights: Their weights.
-        loss: The loss.
     """
 
     residuals: Float[Array, "sets n columns"]

@@ -69,11 +69,7 @@ class PreparedRecords(eqx.Module):
 
 
 class TorqueResiduals(PreparedRecords):
-    """Residuals of joint forces, from all samples at each evaluation.
-
-    Attributes:
-        samples: The records.
-    """
+    """Residuals of joint forces, from all samples at each evaluation."""
 
     samples: TorqueSamples
 

@@ -128,7 +128,6 @@ def read_recording(
         path: The file or folder. Of an ``.npz`` file columns are one-dimensional arrays, or those of a two-dimensional
             array if there is an array ``joint_names``; without it ``q``, ``v``, ``a``, ``tau`` and ``current`` are
             taken in the model's order.
-        model: The machine.
         map: A map, or the path of a TOML file that is one.
         checked: Whether ``check_recording`` mends the recording; else it is as the file has it, NaN where a number is
             missing.

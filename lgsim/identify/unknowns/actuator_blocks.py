@@ -110,11 +110,7 @@ class ActuatorParameter(Block):
 
 
 def actuator_parameters(actuators: Actuators | ActuatorSum) -> list[str]:
-    """The paths of all numbers of actuators, for ``ActuatorParameter``, e.g. "stages.0.stiffness".
-
-    Args:
-        actuators: The actuators.
-    """
+    """The paths of all numbers of actuators, for ``ActuatorParameter``, e.g. "stages.0.stiffness"."""
     return [path for path in _paths(actuators, "") if path]
 
 

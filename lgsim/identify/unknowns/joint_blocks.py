@@ -135,11 +135,7 @@ class JointParameter(JointBlock):
 
 
 class SignalBlock(JointBlock):
-    """Unknown numbers of the recorded signals: a field of ``Plant``.
-
-    Attributes:
-        FIELD: Its name.
-    """
+    """Unknown numbers of the recorded signals: a field of ``Plant``."""
 
     FIELD: ClassVar[str] = ""
 

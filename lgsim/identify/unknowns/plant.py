@@ -37,7 +37,6 @@ class Plant(eqx.Module):
     among them. Where actuators make it, what is recorded are their commands.
 
     Attributes:
-        model: The machine.
         scale: Joint force for each unit of the signal (nv,), N m or N: gear ratio times motor constant; 1 for torques.
         offset: What the signal shows beside the joint force (nv,), N m or N.
         actuators: What makes joint forces of recorded commands, from ``lgsim.actuators``; None: signals are recorded.

@@ -124,7 +124,6 @@ class Contact:
     """One contact of a machine; static.
 
     Attributes:
-        name: Its name.
         frame: Name of the frame of its shape, a body's or one fixed to a body or the world.
         shape: What touches.
         surface: What is touched.

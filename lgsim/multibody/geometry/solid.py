@@ -16,7 +16,6 @@ class Solid:
     """One solid of a machine; static.
 
     Attributes:
-        name: Its name.
         frame: Name of the frame that carries it: a body, a frame fixed to a body or to the world, or "world".
         geometry: What it is, without numbers.
     """

@@ -25,7 +25,6 @@ class Described(NamedTuple):
 
     Attributes:
         solid: What is static of it.
-        sizes: Its sizes.
         pose: In its frame, (4, 4).
         samples: What it has beside sizes, (k,), or None.
     """

@@ -136,7 +136,6 @@ class Loop:
     """A loop of a machine.
 
     Attributes:
-        name: Its name.
         a: Name of the frame, or of the joint, against which the other end moves; "world" is a frame too.
         b: Name of the other frame or joint.
         kind: What ties them.

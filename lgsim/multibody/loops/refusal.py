@@ -10,7 +10,6 @@ def refuse_loops(tree: Topology, what: str, why: str, instead: str) -> None:
     """Refuse a machine with loops.
 
     Args:
-        tree: The machine.
         what: Who refuses it.
         why: What would be wrong.
         instead: What to take.

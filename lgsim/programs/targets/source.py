@@ -79,7 +79,6 @@ class Code(NamedTuple):
 
     Attributes:
         name: The name of the function.
-        source: The text.
         header: What other files include to call it; empty where the language has no such files.
         suffix: How the name of the file of the text ends, such as ``.c``.
         interface: What the text says.
@@ -153,7 +152,6 @@ def expression(
     """The text of a statement's right side.
 
     Args:
-        statement: The statement.
         given: Kind of its first operand.
         operands: Their texts.
         operators: By operation a pattern with ``{0}``, ``{1}``, ``{2}`` for operands, or several: the first one for

@@ -59,7 +59,6 @@ class ControlLaw(eqx.Module):
             t: Time, s.
             q: Configuration (nq,).
             v: Velocity (nv,), rad/s or m/s.
-            model: The machine.
 
         Returns:
             Joint forces (nv,), N m or N.

@@ -53,7 +53,6 @@ class Task(eqx.Module):
             t: Time, s.
             q: Configuration (nq,).
             v: Velocity (nv,).
-            model: The machine.
 
         Raises:
             ValueError: there is no such frame.

@@ -28,7 +28,6 @@ class WrenchSplit(eqx.Module):
         """The wrenches of the ground on the feet.
 
         Args:
-            feet: The feet.
             on_body: Of each foot the map from a wrench in its frame to one on the central body; columns of numbers
                 that it cannot press are zero.
             total: The wrench on the central body that all must give, N and N m.

@@ -26,7 +26,6 @@ def advice(
     """What to do about a motion that is not resolved, in words.
 
     Args:
-        model: The machine.
         method: The method that was taken.
         dt: Its step, s.
         every: Number of steps from one node to the next.

@@ -42,7 +42,6 @@ def check_tolerance(
     It is found from 10 and 100 times the tolerance, and where these do not show that proportion from a third of it.
 
     Args:
-        model: The machine.
         again: See ``Again``.
         y0: The state at the start.
         time: Times of the saved states, s.

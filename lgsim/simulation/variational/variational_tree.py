@@ -185,11 +185,7 @@ class VariationalTree(MachineMethod, ImplicitMethod):
 
 
 class MomentumSteps(ImplicitMethod):
-    """The steps of a ``VariationalTree`` on its own states.
-
-    Attributes:
-        tree: The method.
-    """
+    """The steps of a ``VariationalTree`` on its own states."""
 
     tree: VariationalTree
 

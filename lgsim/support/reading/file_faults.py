@@ -23,7 +23,6 @@ def file_faults(path: str | PathLike[str], expected: str, *passed: type[Exceptio
     errors count as faults of the file, but those of its format or size, those of the system, and a missing package.
 
     Args:
-        path: The file.
         expected: What was expected, such as "a trajectory that lgsim wrote".
         passed: Further errors that are raised as they are.
 

@@ -84,7 +84,6 @@ def open_npz(path: str | PathLike[str], expected: str, *passed: type[Exception])
     """The arrays of an archive, within a block of ``file_faults``.
 
     Args:
-        path: The file.
         expected: What was expected, such as "a trajectory that lgsim wrote", for the message.
         passed: Further errors that are raised as they are.
 

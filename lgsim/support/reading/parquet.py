@@ -22,7 +22,6 @@ def open_parquet(
     Texts count with what they take encoded, so read columns of texts as ``encoded``.
 
     Args:
-        path: The file.
         columns: The columns that will be read; None for all.
         encoded: Columns of texts to read as dictionaries, where a text that is repeated is there once.
 

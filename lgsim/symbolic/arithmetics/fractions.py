@@ -42,8 +42,6 @@ class Quotient:
     """A fraction of two polynomials without a common factor that sympy finds.
 
     Args:
-        ring: The arithmetic.
-        p: The numerator.
         below: The denominator, not zero.
     """
 

@@ -216,7 +216,6 @@ class Polynomial:
     """An entry of the ring, in normal form: ``==`` decides equality.
 
     Args:
-        ring: The arithmetic.
         p: The polynomial of sympy.
     """
 

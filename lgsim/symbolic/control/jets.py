@@ -15,7 +15,6 @@ class Jets:
     """Taylor polynomials of some order about a random rational point at which sines and cosines are rational too.
 
     Args:
-        x: The coordinates.
         order: The degree up to which polynomials are kept.
         seed: Of the point. Symbols that are no coordinates are random rationals.
     """
