@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -21,7 +21,7 @@ from lgsim.multibody.joint_numbers import DRIVES, stored
 from lgsim.multibody.joint_slices import JointSlices
 from lgsim.multibody.loops import Coupling, Loop, Rod, loop_checks
 from lgsim.multibody.number_checks import check_numbers, check_types
-from lgsim.multibody.topology import RARE, ROOT, ModelError, Topology
+from lgsim.multibody.topology import ROOT, ModelError, Topology
 from lgsim.support import check
 from lgsim.support.messages import unknown_name
 from lgsim.support.value_equality import ValueEquality
@@ -65,12 +65,12 @@ class Model(ValueEquality):
     mimic: Any
     frames: Any
     gravity: Any
-    loops: Any = field(default=None, metadata=RARE)
-    contacts: Any = field(default=None, metadata=RARE)
-    heights: Any = field(default=None, metadata=RARE)
-    solids: Any = field(default=None, metadata=RARE)
-    solid_poses: Any = field(default=None, metadata=RARE)
-    grids: Any = field(default=None, metadata=RARE)
+    loops: Any = None
+    contacts: Any = None
+    heights: Any = None
+    solids: Any = None
+    solid_poses: Any = None
+    grids: Any = None
 
     @classmethod
     def of(cls, topology: Topology, **numbers: Any) -> Model:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from typing import Any
 
 import jax
@@ -38,15 +38,9 @@ def to_record(model: Model) -> tuple[str, dict[str, np.ndarray]]:
 def topology_text(tree: Topology) -> str:
     """A topology as JSON."""
     plain = {field.name: getattr(tree, field.name) for field in fields(Topology)}
-    for name in ("stribeck", "loops", "contacts", "solids", "exclusions"):
-        if not plain[name]:
-            del plain[name]  # as in records of versions that did not know it
-    if tree.loops:
-        plain["loops"] = [{**vars(loop), "kind": _plain_kind(loop.kind)} for loop in tree.loops]
-    if tree.contacts:
-        plain["contacts"] = [contact.plain() for contact in tree.contacts]
-    if tree.solids:
-        plain["solids"] = [solid.plain() for solid in tree.solids]
+    plain["loops"] = [{**vars(loop), "kind": _plain_kind(loop.kind)} for loop in tree.loops]
+    plain["contacts"] = [contact.plain() for contact in tree.contacts]
+    plain["solids"] = [solid.plain() for solid in tree.solids]
     plain["joints"] = [_plain_joint(joint) for joint in tree.joints]
     return json.dumps(plain)
 
@@ -60,7 +54,7 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
     """
     try:
         tree = _topology(text)
-        wanted = [f.name for f in fields(Model) if f.name != "topology" and not f.metadata.get("rare")]
+        wanted = [f.name for f in fields(Model) if f.name != "topology" and f.default is MISSING]
         found = {name: jnp.asarray(numbers[name]) for name in wanted}
         if tree.loop_number_starts[-1]:
             found["loops"] = jnp.asarray(numbers["loops"])
@@ -83,10 +77,10 @@ def _topology(text: str) -> Topology:
     """The topology that ``topology_text`` wrote; almost any error where it did not."""
     plain = json.loads(text)
     joints = tuple(_joint(dict(joint)) for joint in plain.pop("joints"))
-    plain["loops"] = [Loop(**{**loop, "kind": _kind(dict(loop["kind"]))}) for loop in plain.get("loops", [])]
-    plain["contacts"] = [Contact.of_plain(contact) for contact in plain.get("contacts", [])]
-    plain["solids"] = [Solid.of_plain(solid) for solid in plain.get("solids", [])]
-    plain["exclusions"] = [tuple(pair) for pair in plain.get("exclusions", [])]
+    plain["loops"] = [Loop(**{**loop, "kind": _kind(dict(loop["kind"]))}) for loop in plain["loops"]]
+    plain["contacts"] = [Contact.of_plain(contact) for contact in plain["contacts"]]
+    plain["solids"] = [Solid.of_plain(solid) for solid in plain["solids"]]
+    plain["exclusions"] = [tuple(pair) for pair in plain["exclusions"]]
     rest: dict[str, Any] = {k: tuple(x) if isinstance(x, list) else x for k, x in plain.items()}
     tree = Topology(joints, **rest)
     check_topology(tree)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +17,6 @@ from lgsim.multibody.joint import GroupJoint, Joint
 class ModelError(ValueError):
     """A machine that cannot be: the message names the body or joint, what was expected and what came."""
 
-
-RARE = {"rare": True}
-"""Marks fields that few machines have: texts and fingerprints of the others are as they were without them."""
 
 WORLD = -1
 """The parent of a root."""
@@ -53,16 +50,11 @@ class Topology:
     mimics: tuple[int | None, ...]
     frame_names: tuple[str, ...] = ()
     frame_bodies: tuple[int, ...] = ()
-    stribeck: bool = field(default=False, repr=False)  # as texts of it were before
-    loops: tuple[Any, ...] = field(default=(), metadata=RARE)
-    contacts: tuple[Contact, ...] = field(default=(), metadata=RARE)
-    solids: tuple[Solid, ...] = field(default=(), metadata=RARE)
-    exclusions: tuple[tuple[str, str], ...] = field(default=(), metadata=RARE)
-
-    def __repr__(self) -> str:
-        """Fields by name; what few machines have only where it is there, as texts of others were before."""
-        shown = [(f, getattr(self, f.name)) for f in fields(self) if f.repr]
-        return f"Topology({', '.join(f'{f.name}={x!r}' for f, x in shown if x or not f.metadata)})"
+    stribeck: bool = False
+    loops: tuple[Any, ...] = ()
+    contacts: tuple[Contact, ...] = ()
+    solids: tuple[Solid, ...] = ()
+    exclusions: tuple[tuple[str, str], ...] = ()
 
     def sticking(self, stribeck: Any) -> Topology:
         """The same with such Stribeck friction; numbers that are being traced count as other than zero."""

@@ -85,17 +85,9 @@ def _parts(value: Any) -> list[Any]:
         return list(value)
     names: Iterable[str] = sorted(getattr(value, "__dict__", ()))
     if dataclasses.is_dataclass(value):
-        names = (
-            field.name for field in dataclasses.fields(value) if hasattr(value, field.name) and _counts(field, value)
-        )
+        names = (field.name for field in dataclasses.fields(value) if hasattr(value, field.name))
     found = [part for name in names for part in (name, getattr(value, name))]
     return found or [ADDRESS.sub("", repr(value))]
-
-
-def _counts(field: dataclasses.Field[Any], value: Any) -> bool:
-    """Whether a field is part of what a value is: rare ones only where they are other than they usually are."""
-    found = getattr(value, field.name)
-    return not (field.metadata.get("rare") and type(found) is type(field.default) and found == field.default)
 
 
 def _closure(function: FunctionType) -> list[Any]:

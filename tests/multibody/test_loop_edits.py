@@ -174,18 +174,6 @@ def test_records_and_pickles(make):
     assert ("loops" in numbers) == (model.loops is not None)
 
 
-def test_records_of_machines_without_loops_are_as_they_were():
-    """Texts and fingerprints of a version that knew no loops."""
-    model = (
-        ModelBuilder(dtype=jnp.float32).add_body("a", "world", joints.Revolute(), mass=1.0, inertia=np.eye(3)).build()
-    )
-    text, numbers = to_record(model)
-    assert "loops" not in text and "loops" not in numbers and "loops" not in repr(model.topology)
-    assert fingerprint(model) == "f904b8893dddb1f0"
-    assert fingerprint_of_anything(model) == "352a4f4d5e0308d3"
-    assert from_record(text, numbers).loops is None
-
-
 def test_fingerprints_tell_loops_apart():
     model = every_kind()
     other = replace(model, loops=model.loops.at[0].set(0.8))
