@@ -59,7 +59,7 @@ if __name__ == "__main__":
     with engine.open_store(made, "store") as store:
         ray_cluster.fill(made, store, step_check=False)
 """,
-    "optimize": PROBLEM + "optimize.solve(problem, solver=optimize.ShootingLeastSquares())",
+    "optimize": PROBLEM + "optimize.solve(problem, solver=optimize.ShootingMinimizer())",
     "mjcf": "lgsim.load_mjcf(text='<mujoco><worldbody><body><joint/><geom size=\"1\"/></body></worldbody></mujoco>')",
     "symbolic": "from lgsim import symbolic\nsymbolic.linearize(symbolic.model(arm))",
     "casadi": "from lgsim import symbolic\nsymbolic.compile(lgsim.mass_matrix, arm, symbolic.targets.Casadi())",

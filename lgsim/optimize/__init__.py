@@ -2,10 +2,9 @@
 
 A ``Problem`` is data: dynamics, horizon, costs, a start, bounds and constraints. ``solve`` takes it to a locally
 optimal trajectory by a solver: ``ILQR`` (iterative LQR and differential dynamic programming, from controls or from
-states with gaps), ``DirectShooting`` (any optimizer of optax), ``ShootingMinimizer`` and ``ShootingLeastSquares``
-(optimistix), or ``AugmentedLagrangian`` around any of them for general constraints. All work in tangent coordinates,
-under ``jax.jit`` and ``jax.vmap``. ``mpc`` solves again and again from where a machine is; ``inverse_kinematics``
-finds configurations.
+states with gaps), ``DirectShooting`` (any optimizer of optax), ``ShootingMinimizer`` (any of optimistix), or
+``AugmentedLagrangian`` around any of them for general constraints. All work in tangent coordinates, under ``jax.jit``
+and ``jax.vmap``. ``mpc`` solves again and again from where a machine is; ``inverse_kinematics`` finds configurations.
 
 What a solver returns is a ``Solution`` (of inverse kinematics an ``InverseKinematicsSolution``), as from an integrator
 or a least-squares search: the unknowns that it found with all that is known of them. Its field ``result`` is a member
@@ -26,7 +25,6 @@ from lgsim.optimize.cost import FunctionCost as FunctionCost
 from lgsim.optimize.cost import LeastSquares as LeastSquares
 from lgsim.optimize.cost import Residual as Residual
 from lgsim.optimize.direct_shooting import DirectShooting as DirectShooting
-from lgsim.optimize.direct_shooting import ShootingLeastSquares as ShootingLeastSquares
 from lgsim.optimize.direct_shooting import ShootingMinimizer as ShootingMinimizer
 from lgsim.optimize.dynamics import DiscreteDynamics as DiscreteDynamics
 from lgsim.optimize.dynamics import Dynamics as Dynamics

@@ -1,6 +1,5 @@
 """Direct shooting: the controls as one vector of unknowns for any first-order optimizer."""
 
-from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -147,23 +146,30 @@ def shooting_solution(
     )
 
 
-class _Shooting(Solver):
-    """The iterations of both solvers, through the interface ``init, step, terminate`` of optimistix.
+class ShootingMinimizer(Solver):
+    """Any minimizer or least-squares solver of optimistix on the controls; the states follow by the dynamics.
 
-    A row of the history is one evaluation at a trial point, with step 0 where it was rejected.
+    Without bounds of the controls: ``ILQR`` and ``DirectShooting`` keep them. A guess of states is not used. The
+    problem must have JAX's default precision, in which optimistix works. For a least-squares solver all costs must be
+    residuals or sums of them, and the Jacobian is dense, (all residuals, all controls): for short horizons. A row of
+    the history is one evaluation at a trial point, with step 0 where it was rejected.
+
+    Attributes:
+        minimizer: Such as ``optimistix.BFGS(rtol=1e-8, atol=1e-8)`` or ``optimistix.LevenbergMarquardt(...)``, whose
+            tolerances end the iterations too; by default L-BFGS.
+        max_iterations: Largest number of evaluations.
+        gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``.
+
+    Raises:
+        ModuleNotFoundError: optimistix is missing, the extra ``optimize``.
+        ValueError: the problem has bounds of the controls.
+        TypeError: a least-squares solver is given and a cost is no sum of squares, or the problem's dtype is not JAX's
+            default one.
     """
 
-    minimizer: eqx.AbstractVar[Any]
-    max_iterations: eqx.AbstractVar[int]
-    gradient_tolerance: eqx.AbstractVar[float | None]
-
-    @abstractmethod
-    def target(self, problem: Problem) -> Target:
-        """The function that the minimizer lowers."""
-
-    @abstractmethod
-    def default_minimizer(self, optimistix: Any, **tolerances: float) -> Any:
-        """The minimizer where none was chosen."""
+    minimizer: Any = None
+    max_iterations: int = eqx.field(static=True, default=500)
+    gradient_tolerance: float | None = None
 
     def run(self, problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> Solution:
         optimistix = package("optimistix", "optimize", "solver: this one")
@@ -179,83 +185,30 @@ class _Shooting(Solver):
             )
         tolerance = tolerance_of(self.gradient_tolerance, 0.4, problem.dtype)
         rounding = 10.0 ** (-0.9 * np.finfo(problem.dtype).precision)
-        method = self.minimizer
-        if method is None:
-            method = self.default_minimizer(optimistix, rtol=rounding, atol=rounding)
+        method = optimistix.LBFGS(rtol=rounding, atol=rounding) if self.minimizer is None else self.minimizer
+        squares = isinstance(method, optimistix.AbstractLeastSquaresSolver)
+        target = _residuals(problem) if squares else lambda us, _: (problem.cost(problem.rollout(us), us), None)
         # optimistix mixes types and ranks of its own
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-            return _minimize(problem, us, method, self.target(problem), self.max_iterations, tolerance)
+            return _minimize(problem, us, method, target, self.max_iterations, tolerance)
 
 
-class ShootingMinimizer(_Shooting):
-    """Any minimizer of optimistix on the controls, by default L-BFGS; the states follow by the dynamics.
+def _residuals(problem: Problem) -> Target:
+    """All residuals of the costs as one vector, for given controls."""
+    end, ks = problem.end_cost(), jnp.arange(problem.horizon)
 
-    Without bounds of the controls: ``ILQR`` and ``DirectShooting`` keep them. A guess of states is not used. The
-    problem must have JAX's default precision, in which optimistix works.
+    def rows(us: Array, _: Any) -> tuple[Array, None]:
+        ys = problem.rollout(us)
+        before, last = jax.tree.map(lambda y: y[:-1], ys), jax.tree.map(lambda y: y[-1], ys)
 
-    Attributes:
-        minimizer: The minimizer, such as ``optimistix.BFGS(rtol=1e-8, atol=1e-8)``, whose tolerances end the iterations
-            too.
-        max_iterations: Largest number of evaluations.
-        gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``.
+        def node(k: Array, y: Point, u: Array) -> Array:
+            return problem.node_cost(k).rows(problem.time(k), y, u, problem.args)
 
-    Raises:
-        ModuleNotFoundError: optimistix is missing, the extra ``optimize``.
-        ValueError: the problem has bounds of the controls.
-        TypeError: its dtype is not JAX's default one.
-    """
+        on_path = jax.vmap(node)(ks, before, us)
+        at_end = end.rows(problem.time(problem.horizon), last, None, problem.args)
+        return jnp.concatenate([on_path.ravel(), at_end]), None
 
-    minimizer: Any = None
-    max_iterations: int = eqx.field(static=True, default=500)
-    gradient_tolerance: float | None = None
-
-    def target(self, problem: Problem) -> Target:
-        return lambda us, _: (problem.cost(problem.rollout(us), us), None)
-
-    def default_minimizer(self, optimistix: Any, **tolerances: float) -> Any:
-        return optimistix.LBFGS(**tolerances)
-
-
-class ShootingLeastSquares(_Shooting):
-    """Any least-squares solver of optimistix on the controls, by default Levenberg-Marquardt's.
-
-    All costs must be residuals or sums of them. The Jacobian is dense, (all residuals, all controls): for short
-    horizons. Otherwise like ``ShootingMinimizer``.
-
-    Attributes:
-        minimizer: The solver, such as ``optimistix.GaussNewton(rtol=1e-8, atol=1e-8)``, whose tolerances end the
-            iterations too.
-        max_iterations: Largest number of evaluations.
-        gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``.
-
-    Raises:
-        ModuleNotFoundError: optimistix is missing, the extra ``optimize``.
-        TypeError: a cost is no sum of squares, or the problem's dtype is not JAX's default one.
-        ValueError: the problem has bounds of the controls.
-    """
-
-    minimizer: Any = None
-    max_iterations: int = eqx.field(static=True, default=200)
-    gradient_tolerance: float | None = None
-
-    def target(self, problem: Problem) -> Target:
-        end, ks = problem.end_cost(), jnp.arange(problem.horizon)
-
-        def rows(us: Array, _: Any) -> tuple[Array, None]:
-            ys = problem.rollout(us)
-            before, last = jax.tree.map(lambda y: y[:-1], ys), jax.tree.map(lambda y: y[-1], ys)
-
-            def node(k: Array, y: Point, u: Array) -> Array:
-                return problem.node_cost(k).rows(problem.time(k), y, u, problem.args)
-
-            on_path = jax.vmap(node)(ks, before, us)
-            at_end = end.rows(problem.time(problem.horizon), last, None, problem.args)
-            return jnp.concatenate([on_path.ravel(), at_end]), None
-
-        return rows
-
-    def default_minimizer(self, optimistix: Any, **tolerances: float) -> Any:
-        return optimistix.LevenbergMarquardt(**tolerances)
+    return rows
 
 
 def _minimize(

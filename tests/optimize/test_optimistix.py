@@ -15,7 +15,6 @@ from lgsim.optimize import (
     DiscreteDynamics,
     LeastSquares,
     Problem,
-    ShootingLeastSquares,
     ShootingMinimizer,
     StateDistance,
     solve,
@@ -23,14 +22,16 @@ from lgsim.optimize import (
 from tests.optimize.problems import swing
 from tests.optimize.test_ilqr import linear_problem
 
+SQUARES = optimistix.LevenbergMarquardt(rtol=1e-13, atol=1e-13)
+
 
 @pytest.mark.parametrize(
     "solver",
     [
         ShootingMinimizer(),
         ShootingMinimizer(optimistix.BFGS(rtol=1e-12, atol=1e-12)),
-        ShootingLeastSquares(),
-        ShootingLeastSquares(optimistix.GaussNewton(rtol=1e-12, atol=1e-12)),
+        ShootingMinimizer(SQUARES),
+        ShootingMinimizer(optimistix.GaussNewton(rtol=1e-12, atol=1e-12)),
     ],
     ids=["L-BFGS", "BFGS", "Levenberg-Marquardt", "Gauss-Newton"],
 )
@@ -50,7 +51,7 @@ def test_a_linear_problem_has_one_optimum(solver):
 
 @pytest.mark.slow
 def test_pendulum_swings_up_by_least_squares():
-    result = solve(swing(horizon=30), solver=ShootingLeastSquares())
+    result = solve(swing(horizon=30), solver=ShootingMinimizer(SQUARES))
     assert result.message == ""
     assert abs(float(result.ys[-1, 0]) - np.pi) < 0.05
 
@@ -62,7 +63,7 @@ def test_what_they_refuse():
     with pytest.raises(
         TypeError, match="expected a sum of squares such as ControlEffort or LeastSquares, got EndFunction"
     ):
-        solve(bent, solver=ShootingLeastSquares())
+        solve(bent, solver=ShootingMinimizer(SQUARES))
 
 
 def test_without_the_extra(monkeypatch):
@@ -97,7 +98,7 @@ def test_single_precision():
         running=ControlEffort() + LeastSquares(lambda t, y, u, args: y),
         terminal=StateDistance(Translation(1), 0 * one),
     )
-    for solver in (ShootingMinimizer(), ShootingLeastSquares()):
+    for solver in (ShootingMinimizer(), ShootingMinimizer(SQUARES)):
         if jax.config.jax_enable_x64:
             with pytest.raises(TypeError, match="default precision, which is float64, and the problem is of float32"):
                 solve(problem, solver=solver)
