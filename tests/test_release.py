@@ -11,8 +11,6 @@ import lgsim
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_the_version_stands_once():
@@ -32,31 +30,6 @@ def test_pythons_of_the_classifiers_are_allowed_and_tested():
     text = (ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8")
     assert f" {named[-1]}\n" in text and f" {named[0]}\n" in text
     assert re.search(r"python: \[(.*)\]", text)[1] == ", ".join(f'"{version}"' for version in named[1:-1])
-
-
-def test_the_citation_is_of_this_project():
-    lines = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
-    plain = dict(line.split(": ", 1) for line in lines if re.match(r"[a-z-]+: ", line))
-    assert plain["cff-version"] == "1.2.0" and plain["type"] == "software" and plain["license"] == PROJECT["license"]
-    assert plain["title"].strip('"').startswith("lgsim: ") and plain["message"]
-    authors = lines[lines.index("authors:") + 1]
-    assert authors == f"  - name: {PROJECT['authors'][0]['name']}"
-
-
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_workflows_run_what_anyone_can_run(path):
-    """A workflow has no commands of its own; what it may write is an identity for trusted publishing."""
-    text = path.read_text(encoding="utf-8")
-    for command in re.findall(r"\brun: *(.*)", text):
-        made = re.fullmatch(r"make ([a-z-]+)( DIST=dist)?", command)
-        target = made and rf"^([a-z]+ )*{made[1]}[: ]"
-        assert command == ".ci/run" or (made and re.search(target, MAKEFILE, re.MULTILINE)), command
-    assert set(re.findall(r"^ *([a-z-]+): write", text, re.MULTILINE)) <= {"id-token"}
-    assert "permissions:\n  contents: read\n" in text and "secrets." not in text
-
-
-def test_workflows_are_there():
-    assert {path.stem for path in WORKFLOWS} >= {"checks", "release"}
 
 
 def test_no_registry_s_host_is_written():

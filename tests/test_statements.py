@@ -212,11 +212,6 @@ def test_integrators_are_counted():
     assert said == [str(total)]
 
 
-def test_registers_are_all_named():
-    text = page("CONTRIBUTING.md")
-    assert [name for name in REGISTERS if f"`{name}`" not in text] == []
-
-
 def test_files_that_notebooks_name_are_there():
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         for file in re.findall(r"`(lgsim/[\w/.]+)`", page(f"notebooks/{path.name}")):
@@ -288,30 +283,3 @@ def test_names_of_the_first_page_are_those_of_its_machine():
     text = page("docs/index.md")
     for name, file in re.findall(r"(\w+) = lgsim\.load_urdf\(lgsim\.data\.(\w+)\(\)\)", text):
         assert (name, file) == ("cart_pole", "cart_pole")
-
-
-def test_gravity_of_the_leap_is_said():
-    script = (DOCS / "gallery" / "leaping_quadruped.py").read_text(encoding="utf-8")
-    (down,) = re.findall(r"gravity=np.array\(\[0, 0, -([\d.]+)\]\)", script)
-    for text in (script.splitlines()[0], page("docs/gallery.md")):
-        assert f"where gravity is {float(down):g} m/s^2" in text
-
-
-def test_moments_of_a_still():
-    script = (DOCS / "replays.py").read_text(encoding="utf-8")
-    (number,) = set(re.findall(r"np\.linspace\([^()]*(?:\([^()]*\)[^()]*)*, (\d+)\)", script))
-    assert f"the bodies at {WORDS[int(number)]} moments" in page("docs/gallery.md")
-
-
-@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/walk.md"])
-def test_pictures_are_named_by_what_they_show(name):
-    """The demo is a motion that a law of control leads; these two are of an arm that is let go."""
-    for text, picture in re.findall(r"!\[([^\]]*)\]\(\S*?(demo_\w+)\.png\)", page(name)):
-        assert "demo" not in text
-        assert {"demo_scene": "with the path of its flange", "demo_energy": "let go without friction"}[picture] in text
-
-
-def test_spelling_and_doubled_words():
-    for name, text in pages().items():
-        assert not re.search(r"\b(centi|milli|kilo)?metres?\b", text), name
-        assert not re.search(r"\b(is|the|of|and|in|to) \1\b", text), name
