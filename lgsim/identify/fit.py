@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Bool, Float, Int
 
 from lgsim.identify import model_files
@@ -36,6 +35,7 @@ from lgsim.identify.unknowns.plant import Plant
 from lgsim.identify.verdict import bounds_met, fit_verdict, outer_estimate
 from lgsim.multibody.model import Model
 from lgsim.simulation.simulate import method_name
+from lgsim.support.check import is_traced
 from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.chunks import run_in_chunks
 from lgsim.support.files import write_whole
@@ -270,7 +270,7 @@ def fit(
     """
     estimator = JOINT_FORCES if estimator is None else estimator
     in_chunks = progress is not None or checkpoint is not None
-    if in_chunks and any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((parameters, samples, estimator))):
+    if in_chunks and is_traced(parameters, samples, estimator):
         raise TypeError("progress, checkpoint: expected records of numbers; inside of jit and vmap leave both out")
     checked(parameters, samples, estimator, validation)
     if in_chunks:

@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int, PyTree, Shaped
 
@@ -25,6 +24,7 @@ from lgsim.integrators.method import Field, Method, Number, scalar, state
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
 from lgsim.support import check
+from lgsim.support.check import is_traced
 from lgsim.xla import (
     compiled,
     control_flow,
@@ -135,7 +135,7 @@ def integrate(
     if steps % save_every:
         raise ValueError(f"save_every: expected a divisor of steps = {steps}, got {save_every}")
     dt, t0 = scalar("dt", dt, dtype), scalar("t0", t0, dtype)
-    if not isinstance(dt, Tracer) and float(dt) == 0:
+    if not is_traced(dt) and float(dt) == 0:
         raise ValueError("dt: expected a step that is not zero, got 0")
     lengths = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(inputs)}
     if inputs is not None and lengths != {(steps,)}:
@@ -144,7 +144,7 @@ def integrate(
     method.check_problem(action, field, t0, y0, first_args)
     loop = checkpoint_policy(checkpoint)
     solution = _run(method, action, field, y0, t0, dt, steps, args, inputs, save_every, loop)
-    if throw and solution.residuals is not None and not isinstance(solution.residuals, Tracer):
+    if throw and solution.residuals is not None and not is_traced(solution.residuals):
         _raise_unless_solved(method, solution.residuals, t0, dt)
     return solution
 

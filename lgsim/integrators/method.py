@@ -13,13 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import DTypeLike
 from jaxtyping import Float, Real
 
 from lgsim.integrators.newton import Newton
 from lgsim.lie.action import Action, Point
 from lgsim.support import check
+from lgsim.support.check import is_traced
 from lgsim.support.full_repr import is_full
 
 Number = int | float | np.integer | np.floating | Real[np.ndarray, ""] | Real[Array, ""]
@@ -209,7 +209,7 @@ def scalar(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
         ValueError: it is not a single number, or it is known and not finite.
     """
     check.number(name, value)
-    if not isinstance(value, Tracer) and not math.isfinite(float(value)):
+    if not is_traced(value) and not math.isfinite(float(value)):
         raise ValueError(f"{name}: expected a finite number, got {float(value)}")
     return jnp.asarray(value).astype(dtype)
 

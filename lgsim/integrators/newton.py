@@ -13,11 +13,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.core import Tracer
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from lgsim.lie.action import Point
+from lgsim.support.check import is_traced
 from lgsim.xla import control_flow
 
 
@@ -39,7 +39,7 @@ class Newton(eqx.Module):
     def __check_init__(self) -> None:
         if self.iterations < 2:
             raise ValueError(f"iterations: expected at least 2, got {self.iterations}")
-        if self.tolerance is not None and not isinstance(self.tolerance, Tracer) and not self.tolerance > 0:
+        if self.tolerance is not None and not is_traced(self.tolerance) and not self.tolerance > 0:
             raise ValueError(f"tolerance: expected a positive number or None, got {self.tolerance}")
 
     def largest_residual(self, dtype: DTypeLike) -> float | Float[Array, ""]:

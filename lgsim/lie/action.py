@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
 from lgsim.lie import quaternion, se3, so3
 from lgsim.lie.group import SE3, SO3, Element, Euclidean, LieGroup, UnitQuaternion, defects_of_parts, join, norm, split
 from lgsim.support import check
+from lgsim.support.check import is_traced
 
 Point = Any
 """A point of the manifold: an array, or a tuple of points."""
@@ -119,7 +119,7 @@ class Action(eqx.Module):
             ValueError: a condition on a point fails; the message says which, by how much, and offers the projection.
         """
         leaves = jax.tree.leaves(y)
-        if any(isinstance(leaf, Tracer) for leaf in leaves):
+        if is_traced(leaves):
             return
         gaps = self.defects(jax.tree.map(np.asarray, y))
         limit = 10.0 ** (-0.5 * min(np.finfo(leaf.dtype).precision for leaf in leaves))

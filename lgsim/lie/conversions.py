@@ -11,7 +11,6 @@ from enum import Enum
 
 import jax.numpy as jnp
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float
 
 from lgsim.lie import quaternion, so3
@@ -19,6 +18,7 @@ from lgsim.lie.quaternion import Quaternion
 from lgsim.lie.so3_components import quaternion as _largest_component
 from lgsim.spatial import unpack_matrix
 from lgsim.support import check
+from lgsim.support.check import is_traced
 
 
 class EulerAxes(Enum):
@@ -43,7 +43,7 @@ class EulerAxes(Enum):
 
 def _nonzero(q: Array) -> Array:
     q = check.floating("q", q, 4)
-    if not isinstance(q, Tracer) and bool(jnp.any(jnp.all(q == 0, axis=-1))):
+    if not is_traced(q) and bool(jnp.any(jnp.all(q == 0, axis=-1))):
         raise ValueError(
             "q: expected quaternions of non-zero norm, got one that is all zeros; it stands for no rotation"
         )

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
 from lgsim.lie import se3
 from lgsim.multibody import inertia as ten
@@ -23,6 +22,7 @@ from lgsim.multibody.loops import Coupling, Loop, loop_checks
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
 from lgsim.spatial import Transform, pack
 from lgsim.support import check
+from lgsim.support.check import is_traced
 
 BODIES = ("placements", "inertias", "mimic")
 ROWS = ("screws",)
@@ -170,7 +170,7 @@ def add_loop(model: Parts, loop: Loop, own: Sequence[Any]) -> Parts:
     dtype = numbers["placements"].dtype
     new = [x for x in (numbers["loops"], *(jnp.reshape(jnp.asarray(x, dtype), 1) for x in own)) if x is not None]
     joined = jnp.concatenate(new) if new else None
-    known = joined is not None and not isinstance(joined, Tracer)
+    known = joined is not None and not is_traced(joined)
     # lengths that JAX traces are not known: one passes as a number that can be
     values = np.asarray(joined) if known else np.ones(topology.loop_number_starts[-1])
     loop_checks.check_loops(topology, values)
@@ -204,7 +204,7 @@ def add_payload(model: Parts, frame: str, parameters: Any) -> Parts:
     if body == WORLD:
         raise ModelError(f"payload on frame {frame!r}: expected a frame that a body carries, this one is on the world")
     values = checked_array(f"payload on frame {frame!r}: parameters", parameters, (10,), inertias.dtype)
-    fault = None if isinstance(values, Tracer) else ten.defect(np.asarray(parameters, float))
+    fault = None if is_traced(values) else ten.defect(np.asarray(parameters, float))
     if fault:
         raise ModelError(f"payload on frame {frame!r} {fault}")
     return model.changed(inertias=inertias.at[body].add(transformed(values, T)))
@@ -313,7 +313,7 @@ def checked_array(what: str, value: Any, shape: tuple[int, ...], dtype: Any) -> 
     array = check.cast(what, value, dtype)
     if array.shape != shape:
         raise ModelError(f"{what}: expected shape {shape}, got {array.shape}")
-    if not isinstance(array, Tracer) and not np.all(np.isfinite(array)):
+    if not is_traced(array) and not np.all(np.isfinite(array)):
         raise ModelError(f"{what}: expected finite numbers, got {array.tolist()}")
     return array
 

@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.core import Tracer
 
 from lgsim.multibody import configuration, edit, ring_cut
 from lgsim.multibody.contacts import plane, sizes
@@ -23,6 +22,7 @@ from lgsim.multibody.loops import Coupling, Loop, Rod, loop_checks
 from lgsim.multibody.number_checks import check_numbers, check_types
 from lgsim.multibody.topology import ROOT, ModelError, Topology
 from lgsim.support import check
+from lgsim.support.check import is_traced
 from lgsim.support.messages import unknown_name
 from lgsim.support.value_equality import ValueEquality
 
@@ -331,15 +331,15 @@ class Model(ValueEquality):
         if hasattr(self.inertias, "dtype"):  # else it holds the axes of jax.vmap in place of numbers
             given = {name: self._fitting(name, value) for name, value in numbers.items()}
             ends = {name: getattr(self, name) for name in ("lower", "upper") if {"lower", "upper"} & set(given)}
-            if not all(isinstance(x, Tracer) for x in given.values()):
+            if not all(is_traced(x) for x in given.values()):
                 check_numbers(self.topology, ends | given, DRIVES)
-                if given.get("contacts") is not None and not isinstance(given["contacts"], Tracer):
+                if given.get("contacts") is not None and not is_traced(given["contacts"]):
                     check_rows(self.topology.contacts, given["contacts"])
                 solid_checks.check_solid_numbers(self.topology, given)
         tree = self.topology
         if "stribeck" in given:
             tree = tree.sticking(given["stribeck"])
-        if "drives" in given and not isinstance(given["drives"], Tracer) and hasattr(given["drives"], "dtype"):
+        if "drives" in given and not is_traced(given["drives"]) and hasattr(given["drives"], "dtype"):
             tree = tree.sticking(given["drives"][..., DRIVES.index("stribeck")])
         for names in _PARTS:
             if set(names) & set(given):

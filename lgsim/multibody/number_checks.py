@@ -12,13 +12,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.dtypes import float0
 from jaxtyping import Float
 
 from lgsim.multibody.contacts.sizes import height_slices
 from lgsim.multibody.topology import ModelError, Topology
-from lgsim.support.check import FLOATS
+from lgsim.support.check import FLOATS, is_traced
 
 NOT_NEGATIVE = ("armature", "damping", "friction", "limit_stiffness", "limit_damping")
 """Finite numbers of degrees of freedom that are zero or more."""
@@ -41,7 +40,7 @@ def check_numbers(topology: Topology, numbers: dict[str, Array], columns: Sequen
     Raises:
         ModelError: a machine cannot have one; the message names it and its joint, body or frame.
     """
-    known = {name: np.asarray(x) for name, x in numbers.items() if name not in _APART and not isinstance(x, Tracer)}
+    known = {name: np.asarray(x) for name, x in numbers.items() if name not in _APART and not is_traced(x)}
     if "drives" in known:
         drives = known.pop("drives")
         known |= {name: drives[..., i] for i, name in enumerate(columns)}
@@ -84,7 +83,7 @@ def check_quaternions(topology: Topology, name: str, q: Any) -> None:
     Raises:
         ValueError: one is not; the message names the argument ``name`` and the joint.
     """
-    if isinstance(q, Tracer):
+    if is_traced(q):
         return
     values = np.asarray(q)
     for joint, kind in enumerate(topology.joints):

@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
 from lgsim.lie import se3
 from lgsim.multibody import configuration, edit
@@ -26,6 +25,7 @@ from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.joints import Compound, Fixed
 from lgsim.multibody.loops import CLOSING, JointTie, Loop, loop_checks
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
+from lgsim.support.check import is_traced
 from lgsim.support.messages import unknown_name
 
 ACTING = ("armature", "damping", "friction", "stiffness", "limit_stiffness", "stribeck")
@@ -201,7 +201,7 @@ def _check_turned(tree: Topology, numbers: Any, joint: int) -> None:
 def _acting(tree: Topology, numbers: Any, joint: int, names: Sequence[str]) -> list[str]:
     """Those of a joint's numbers that are other than usual, where they are known."""
     drives = numbers["drives"]
-    if isinstance(drives, Tracer) or tree.mimics[joint] is not None:
+    if is_traced(drives) or tree.mimics[joint] is not None:
         return []
     columns, own = list(USUAL), np.asarray(drives)[tree.v_slice(joint)]
     return [name for name in names if np.any(own[:, columns.index(name)] != own.dtype.type(USUAL[name]))]

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jax.core import Tracer
 
 from lgsim.multibody.contacts.contact import Contact
 from lgsim.multibody.geometry.solid import Solid
 from lgsim.multibody.joint import GroupJoint, Joint
+from lgsim.support.check import is_traced
 
 
 class ModelError(ValueError):
@@ -58,7 +58,7 @@ class Topology:
 
     def sticking(self, stribeck: Any) -> Topology:
         """The same with such Stribeck friction; numbers that are being traced count as other than zero."""
-        return replace(self, stribeck=isinstance(stribeck, Tracer) or bool(np.any(np.asarray(stribeck) != 0)))
+        return replace(self, stribeck=is_traced(stribeck) or bool(np.any(np.asarray(stribeck) != 0)))
 
     @property
     def bodies(self) -> int:

@@ -9,7 +9,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float
 
 from lgsim.dynamics.distances.distance import checked_pairs, distance, distance_jacobian
@@ -21,6 +20,7 @@ from lgsim.multibody.topology import WORLD, ModelError
 from lgsim.optimize.constraints import Constraint
 from lgsim.optimize.cost import Control, StateResidual, check_weight
 from lgsim.simulation.state_space import StateSpace
+from lgsim.support.check import is_traced
 from lgsim.xla import number_field
 
 Pairs = tuple[tuple[str, ...], tuple[str, ...]]
@@ -210,5 +210,5 @@ def check_clearance(owner: str, model: Model, margin: Any, pairs: Pairs) -> None
             f"{owner}: margin: expected one number or one for each of {len(pairs[0])} pairs, got shape"
             f" {np.shape(margin)}"
         )
-    if not isinstance(margin, Tracer) and not np.all(np.isfinite(np.asarray(margin))):
+    if not is_traced(margin) and not np.all(np.isfinite(np.asarray(margin))):
         raise ValueError(f"{owner}: margin: expected finite numbers, m, got {margin}")

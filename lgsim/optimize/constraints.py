@@ -8,7 +8,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
@@ -16,6 +15,7 @@ from lgsim.integrators.method import Number
 from lgsim.lie.action import Point
 from lgsim.multibody.model import Model
 from lgsim.optimize.cost import Control, Cost, Residual, Sum
+from lgsim.support.check import is_traced
 from lgsim.xla import export_module
 
 
@@ -115,7 +115,7 @@ class StateBounds(Constraint):
 
     def __check_init__(self):
         check_order("state bounds", self.lower, self.upper)
-        if not isinstance(self.lower, Tracer) and not np.all(np.isfinite(self.lower) & np.isfinite(self.upper)):
+        if not is_traced(self.lower) and not np.all(np.isfinite(self.lower) & np.isfinite(self.upper)):
             raise ValueError("state bounds: expected finite numbers; choose the bounded ones by coordinates")
 
     def value(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
@@ -168,7 +168,7 @@ def joint_limits(model: Model, velocities: bool = True) -> StateBounds:
 
 def check_order(name: str, lower: ArrayLike, upper: ArrayLike) -> None:
     """Raise ValueError where a lower bound lies above its upper one; inside ``jit`` nothing happens."""
-    if isinstance(lower, Tracer) or isinstance(upper, Tracer):
+    if is_traced(lower, upper):
         return
     low, high = np.broadcast_arrays(np.asarray(lower), np.asarray(upper))
     bad = np.flatnonzero(~(low <= high))

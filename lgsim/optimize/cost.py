@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float
 
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Point
 from lgsim.linalg import dense
 from lgsim.linalg.dense import product, times
+from lgsim.support.check import is_traced
 from lgsim.xla import batch_last, number_field
 
 Control = Float[Array, " nu"] | None
@@ -295,5 +295,5 @@ def zero_tangent(action: Action, y: Point, u: Control) -> Float[Array, " n"]:
 
 def check_weight(owner: str, weight: Any) -> None:
     """Raise ValueError where a weight is negative or not finite; inside ``jit`` nothing happens."""
-    if not isinstance(weight, Tracer) and not bool(np.all(np.isfinite(weight) & (np.asarray(weight) >= 0))):
+    if not is_traced(weight) and not bool(np.all(np.isfinite(weight) & (np.asarray(weight) >= 0))):
         raise ValueError(f"weight: {owner} expected finite numbers that are not negative, got {weight}")

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import DTypeLike
 from jaxtyping import Float, Int
 
@@ -20,6 +19,7 @@ from lgsim.optimize.constraints import Constraint, Penalties, check_order
 from lgsim.optimize.cost import Cost, Quadratic, as_cost
 from lgsim.optimize.dynamics import Dynamics
 from lgsim.support import check
+from lgsim.support.check import is_traced
 from lgsim.xla import control_flow
 
 
@@ -201,7 +201,7 @@ def _bound(name: str, value: Any, fill: float, shape: tuple[int, ...], dtype: DT
 
 def _any_finite(bound: Float[Array, " nu"]) -> bool:
     """Whether a control has this bound, as far as can be known while tracing."""
-    return isinstance(bound, Tracer) or bool(np.any(np.isfinite(bound)))
+    return is_traced(bound) or bool(np.any(np.isfinite(bound)))
 
 
 def _check_shapes(problem: Problem) -> None:
@@ -233,7 +233,7 @@ def _check_shapes(problem: Problem) -> None:
 
 def _check_start(problem: Problem) -> None:
     """Raise where y0 breaks a bound of the state, which no control can mend."""
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((problem.y0, problem.constraints))):
+    if is_traced(problem.y0, problem.constraints):
         return
     problem.dynamics.check_start(problem.y0)
     for i, c in enumerate(problem.constraints):

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float, Int
 
 from lgsim.lie.action import Point
@@ -19,6 +18,7 @@ from lgsim.optimize.ilqr import ILQR
 from lgsim.optimize.implicit_derivative import solution
 from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import RESULTS, IterativeSolver, Solution, Solver, start
+from lgsim.support.check import is_traced
 from lgsim.support.checkpoint import Checkpoint
 from lgsim.support.chunks import paced, run_in_chunks
 from lgsim.support.fingerprint import fingerprint
@@ -118,7 +118,7 @@ def _run_in_chunks(
         raise TypeError(
             f"solver: {type(solver).__name__} runs in one piece; without progress and checkpoint it can be taken"
         )
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((problem, us, ys, solver))):
+    if is_traced(problem, us, ys, solver):
         raise TypeError("progress, checkpoint: expected a problem of numbers; inside of jit and vmap leave both out")
     given, kept = (problem, us, ys, solver), None
     if path is not None:

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import DTypeLike
 from jaxtyping import Float, Int
 
@@ -18,6 +17,7 @@ from lgsim.lie.action import Point
 from lgsim.optimize.constraints import Penalties
 from lgsim.optimize.problem import Problem
 from lgsim.support import check
+from lgsim.support.check import is_traced
 from lgsim.support.verdict import Outcome, Verdict
 from lgsim.xla import compiled, export_codes, export_module, while_last
 from lgsim.xla.closures import opened
@@ -284,12 +284,12 @@ def _states(problem: Problem, ys: Any) -> Point:
 def _check_costs(problem: Problem, us: Float[Array, "horizon nu"], ys: Point | None) -> None:
     """Raise where a cost is not finite at the first node of the guess, or at its last one if that is given."""
     given = opened((problem, us, ys))
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(eqx.filter(given, eqx.is_array))):
+    if is_traced(eqx.filter(given, eqx.is_array)):
         return
     first = problem.y0
     last = first if ys is None else jax.tree.map(lambda y: y[-1], ys)
     for name, value in zip(("running", "terminal"), _node_costs(problem, first, last, us[0]), strict=True):
-        if not isinstance(value, Tracer) and not np.isfinite(value):
+        if not is_traced(value) and not np.isfinite(value):
             where = "y0" if name == "running" or ys is None else "the last state of the guess"
             raise ValueError(
                 f"{name}: the cost is {float(value)} at {where}"

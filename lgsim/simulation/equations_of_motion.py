@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
@@ -31,6 +30,7 @@ from lgsim.multibody.number_checks import check_quaternions
 from lgsim.simulation.actuated_control import ActuatedControl, control_output
 from lgsim.simulation.state_space import StateSpace
 from lgsim.support import check as verify
+from lgsim.support.check import is_traced
 from lgsim.xla import compiled
 
 Configuration = Float[Array, " nq"]
@@ -93,7 +93,7 @@ def initial_state(
     q0 = model.neutral() if q0 is None else q0
     v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else v0
     state = [_state_part(model, "q0", q0, model.nq), _state_part(model, "v0", v0, model.nv)]
-    if not isinstance(state[0], Tracer):
+    if not is_traced(state[0]):
         check_quaternions(model.topology, "q0", state[0])
     if model.topology.loops:
         check_start(model, *state)

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float, Int, Shaped
 
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.multibody.topology import Topology
+from lgsim.support.check import is_traced
 from lgsim.xla.gradient_probe import probe_gradient
 
 
@@ -55,7 +55,7 @@ def check_finite(
             end of the text of JAX's own error.
     """
     names, arrays = zip(*((name, array) for name, array in quantities if array is not None), strict=True)
-    if any(isinstance(array, Tracer) for array in arrays):
+    if is_traced(arrays):
         jax.debug.callback(partial(_check_values, names), step, t, *arrays)
     else:
         _check_values(names, step, t, *arrays)

@@ -9,7 +9,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float, Int
 
 from lgsim.actuators.actuators import Actuators, ActuatorSum
@@ -45,6 +44,7 @@ from lgsim.simulation.finite_checks import (
 from lgsim.simulation.motion_field import MOTION_FIELD
 from lgsim.simulation.variational.machine_method import MachineMethod
 from lgsim.support import check as verify
+from lgsim.support.check import is_traced
 from lgsim.xla import export_tuple
 
 Drive = Control | None
@@ -151,7 +151,7 @@ def rollout(
         motion = integrate_checked_motion(
             model, y0, dt, steps, segments, control, wrenches, method, t0, save_every, checkpoint
         )
-        if not isinstance(motion.q, Tracer):
+        if not is_traced(motion.q):
             jax.block_until_ready(motion)
             jax.effects_barrier()
         return motion

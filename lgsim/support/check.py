@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, dtypes
+from jax.core import Tracer
 from jax.errors import JAXTypeError
 from jax.typing import DTypeLike
 
@@ -134,6 +136,11 @@ def arguments(dtype: DTypeLike | None = None, /, **named: tuple[Any, tuple[int, 
         shapes = ", ".join(f"{name} has {shape}" for name, shape in batches.items())
         raise ValueError(f"{' and '.join(arrays)}: leading axes must broadcast, but {shapes}") from None
     return tuple(a.reshape((1,) * (rank - len(batches[name])) + a.shape) for name, a in arrays.items())
+
+
+def is_traced(*values: Any) -> bool:
+    """Whether a number of these pytrees is being traced, so that its value is unknown."""
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values))
 
 
 def number(name: str, value: Any) -> None:

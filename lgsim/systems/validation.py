@@ -8,13 +8,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.lie.action import Action, LeftTranslation
 from lgsim.lie.group import SO3
 from lgsim.support import check
+from lgsim.support.check import is_traced
 
 Dtype = jnp.dtype | type
 Numbers = Sequence[Any] | ArrayLike
@@ -41,7 +41,7 @@ def positive(name: str, value: Numbers, dtype: Dtype | None, *shape: int) -> Flo
         ValueError: the shape is another one, or a number is not above zero.
     """
     array = numbers(name, value, dtype, *shape)
-    if not isinstance(array, Tracer) and not np.all(np.asarray(array) > 0):
+    if not is_traced(array) and not np.all(np.asarray(array) > 0):
         raise ValueError(f"{name}: expected numbers above zero, got {np.asarray(array)}")
     return array
 
@@ -65,7 +65,7 @@ def direction(name: str, value: Numbers, dtype: Dtype | None) -> Float[Array, " 
         ValueError: its norm is not 1; the message says by how much.
     """
     array = numbers(name, value, dtype, 3)
-    if not isinstance(array, Tracer):
+    if not is_traced(array):
         gap = abs(float(np.linalg.norm(np.asarray(array))) - 1)
         limit = 10.0 ** (-0.5 * np.finfo(array.dtype).precision)
         if not gap <= limit:

@@ -26,7 +26,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
@@ -42,6 +41,7 @@ from lgsim.multibody import configuration
 from lgsim.multibody.model import Model, check_model
 from lgsim.spatial import Force, Motion, Vec
 from lgsim.support import check
+from lgsim.support.check import is_traced
 from lgsim.xla import fusion_barrier, native_derivative, native_with_derivatives
 
 
@@ -90,7 +90,7 @@ def step_length(dt: Float[ArrayLike, "*one"], dtype: jnp.dtype) -> Float[Array, 
         ValueError: it is zero, not finite or no single number.
     """
     check.number("dt", dt)
-    if not isinstance(dt, Tracer) and not (np.isfinite(np.asarray(dt)) and np.asarray(dt)):
+    if not is_traced(dt) and not (np.isfinite(np.asarray(dt)) and np.asarray(dt)):
         raise ValueError(f"dt: expected a finite step that is not zero, got {dt} s")
     return jnp.asarray(dt, dtype)
 

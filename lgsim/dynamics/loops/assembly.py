@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float, Int
 
 from lgsim.dynamics import validation
@@ -31,6 +30,7 @@ from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.multibody import configuration
 from lgsim.multibody.model import Model, check_model
 from lgsim.support import check
+from lgsim.support.check import is_traced
 from lgsim.support.verdict import Outcome, Verdict
 from lgsim.xla import change_along, still
 
@@ -158,7 +158,7 @@ def loop_branches(model: Model, q: Any, count: int, key: Array, hold: Sequence[s
     """
     held = _held(model, "loop_branches", hold)
     count = check.count("count", count)
-    if any(isinstance(x, Tracer) for x in jax.tree.leaves((model, q, key))):
+    if is_traced(model, q, key):
         raise ValueError(
             "loop_branches: expected known numbers, got some that JAX traces: how many assemblies there are depends on "
             "them; call it outside of jit and vmap, and close_loops from what it finds inside"

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float
 
 from lgsim.dynamics.loops.loop_functions import loop_rows
@@ -16,6 +15,7 @@ from lgsim.dynamics.loops.loop_gaps import described, loop_gaps, sizes
 from lgsim.dynamics.loops.loop_units import turning
 from lgsim.dynamics.loops.nearest_step import loop_misfits, machine_length
 from lgsim.multibody.model import Model
+from lgsim.support.check import is_traced
 from lgsim.support.messages import listed
 
 CLOSED = {"float64": 1e-6, "float32": 1e-4}
@@ -65,8 +65,8 @@ def check_closed(model: Model, q: Any, v: Any = None) -> None:
     Raises:
         ValueError: as ``check_measured``.
     """
-    if model.topology.loops and not any(isinstance(x, Tracer) for x in jax.tree.leaves((model, q))):
-        v = None if isinstance(v, Tracer) else v
+    if model.topology.loops and not is_traced(model, q):
+        v = None if is_traced(v) else v
         with jax.ensure_compile_time_eval():
             check_measured(model, measured_loops(model, q, v))
 
@@ -120,7 +120,7 @@ def check_mobile(model: Model, q: Any) -> None:
     Raises:
         ValueError: they forbid as many motions as it has degrees of freedom.
     """
-    if not model.topology.loops or any(isinstance(x, Tracer) for x in jax.tree.leaves((model, q))):
+    if not model.topology.loops or is_traced(model, q):
         return
     rank = independent_rows(model, q)
     if rank == model.nv:

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
@@ -20,6 +19,7 @@ from lgsim.identify.recording.recording import Recording
 from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.identify.unknowns.sensor_plant import MAX_DELAY_STEPS
 from lgsim.multibody.model import Model
+from lgsim.support.check import is_traced
 
 
 class Channel(eqx.Module):
@@ -74,7 +74,7 @@ class Channel(eqx.Module):
         weight, deviation = jnp.broadcast_to(weight, (*rows, size)), jnp.broadcast_to(deviation, (size,))
         if len(rows) == 1:
             values, weight = values[None], weight[None]
-        if not any(isinstance(x, Tracer) for x in (values, weight, deviation)):
+        if not is_traced(values, weight, deviation):
             used = np.any(np.asarray(weight) > 0, axis=-1)
             fine = np.all(np.isfinite(np.asarray(values)).reshape(*used.shape, -1), axis=-1)
             if np.any(~fine):

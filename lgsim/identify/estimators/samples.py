@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.identify.recording.recording import Recording
 from lgsim.identify.unknowns.plant import NumbersLike
 from lgsim.multibody.model import Model
+from lgsim.support.check import is_traced
 
 
 class TorqueSamples(eqx.Module):
@@ -102,7 +102,7 @@ class TorqueSamples(eqx.Module):
                 raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
             if array.dtype != model.dtype:
                 raise TypeError(f"{name}: expected {model.dtype}, the dtype of the model, got {array.dtype}")
-            if not isinstance(array, Tracer):
+            if not is_traced(array):
                 rows = np.isfinite(array).reshape(*array.shape[: array.ndim - len(shape) + 1], -1)
                 used = np.any(np.asarray(self.weight) > 0, axis=-1)
                 bad = np.flatnonzero((~rows.all(axis=-1) & used).ravel())

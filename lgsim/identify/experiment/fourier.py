@@ -8,12 +8,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from lgsim.multibody.joint import GroupJoint
 from lgsim.multibody.model import Model
+from lgsim.support.check import is_traced
 from lgsim.support.packages import package
 
 
@@ -38,7 +38,7 @@ class Fourier(eqx.Module):
     harmonics: int = eqx.field(static=True, default=5)
 
     def __check_init__(self) -> None:
-        if not isinstance(self.period, Tracer) and not self.period > 0:
+        if not is_traced(self.period) and not self.period > 0:
             raise ValueError(f"period: expected a positive time in s, got {self.period}")
         if self.harmonics < 3:
             raise ValueError(f"harmonics: expected at least 3, so that a rest is possible, got {self.harmonics}")

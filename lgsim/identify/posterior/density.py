@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Bool, Float, Key
 
 from lgsim.identify.estimators.simulation_fit import SimulationFit
@@ -27,6 +26,7 @@ from lgsim.identify.posterior.serial_correlation import SerialCorrelation
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
+from lgsim.support.check import is_traced
 from lgsim.xla import compiled
 
 
@@ -241,7 +241,7 @@ def log_density(problem: PosteriorProblem) -> LogDensity:
             f"problem: expected a PosteriorProblem, got {type(problem).__name__}; PosteriorProblem.from_fit(fit) makes"
             " one"
         )
-    if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(problem)):
+    if not is_traced(problem):
         problem.check()
     return _prepare(problem)
 

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Bool, Float, Int, Key
 
 from lgsim.identify.estimators.uncertainty import undetermined
 from lgsim.identify.posterior.density import LogDensity
+from lgsim.support.check import is_traced
 from lgsim.xla import compiled, control_flow
 
 TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
@@ -87,7 +87,7 @@ def laplace_approximation(
     if tolerance is None:
         tolerance = TOLERANCES[first.dtype.name]
     found, H, finite = _search(density, first, max_iterations, jnp.asarray(tolerance, first.dtype))
-    if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((density, first))):
+    if not is_traced(density, first):
         if not bool(finite):
             raise ValueError("start: the density is not finite there; give another one")
         lost = _undetermined(density, H)

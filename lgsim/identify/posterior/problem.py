@@ -9,7 +9,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float
 
 from lgsim.identify.estimators.estimator import Estimator
@@ -21,6 +20,7 @@ from lgsim.identify.posterior.noise_models import InverseGammaNoise, KnownNoise,
 from lgsim.identify.posterior.physical_prior import PhysicalPrior
 from lgsim.identify.posterior.serial_correlation import SerialCorrelation
 from lgsim.identify.unknowns.parameters import Parameters
+from lgsim.support.check import is_traced
 
 if TYPE_CHECKING:
     from lgsim.identify.fit import Fit
@@ -125,7 +125,7 @@ class PosteriorProblem(eqx.Module):
         """
         self.estimator.check(self.parameters, self.samples)
         lower, upper = self.parameters.bounds()
-        if isinstance(lower, Tracer) or isinstance(upper, Tracer):
+        if is_traced(lower, upper):
             return
         for name, low, high in zip(self.parameters.names, np.asarray(lower), np.asarray(upper), strict=True):
             if not low < high:

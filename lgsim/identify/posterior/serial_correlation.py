@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import DTypeLike
 from jaxtyping import Float, Int, Key
 
 from lgsim.identify.unknowns.plant import NumbersLike
+from lgsim.support.check import is_traced
 from lgsim.xla import control_flow
 
 
@@ -36,7 +36,7 @@ class SerialCorrelation(eqx.Module):
     starts: tuple[int, ...] = eqx.field(static=True, default=())
 
     def __check_init__(self) -> None:
-        if self.coefficient is not None and not isinstance(self.coefficient, Tracer):
+        if self.coefficient is not None and not is_traced(self.coefficient):
             if not bool(np.all(np.abs(np.asarray(self.coefficient)) < 1)):
                 raise ValueError(f"coefficient: expected numbers between -1 and 1, got {self.coefficient}")
 

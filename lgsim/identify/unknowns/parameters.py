@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
 from lgsim.identify.unknowns.body_blocks import Block
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
+from lgsim.support.check import is_traced
 
 
 class Prior(eqx.Module):
@@ -177,7 +177,7 @@ class Parameters(eqx.Module):
             for side, bound in zip(sides, block.bounds(self.plant), strict=True):
                 side.append(jnp.broadcast_to(jnp.asarray(bound, self.dtype), (size,)))
         lower, upper = (jnp.concatenate(side) for side in sides)
-        if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
+        if not is_traced(lower, upper):
             for name, low, high in zip(self.names, *map(np.asarray, (lower, upper)), strict=True):
                 if not low <= 0 <= high:
                     raise ValueError(f"blocks: the prior of {name} is outside of its bounds by {max(low, -high):.3g}")

@@ -11,7 +11,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
@@ -19,6 +18,7 @@ from lgsim.integrators.adaptive.events import Event
 from lgsim.integrators.method import Method, Number, scalar
 from lgsim.integrators.methods import LINEARLY_IMPLICIT_METHODS, METHODS
 from lgsim.lie.action import Action, Point
+from lgsim.support.check import is_traced
 
 UNITS = 4
 """Rounding units below which a step's error, which is a sum of a few rounded numbers, means nothing."""
@@ -69,7 +69,7 @@ def saved_times(
     times = jnp.asarray(save_at).astype(t0.dtype)
     if times.ndim != 1 or not times.size:
         raise ValueError(f"save_at: expected times of shape (n,), got shape {times.shape}")
-    if not any(isinstance(a, Tracer) for a in (times, t0, t1)):
+    if not is_traced(times, t0, t1):
         gaps = np.diff([float(t0), *np.asarray(times, float), float(t1)])
         if not (np.all(gaps >= 0) or np.all(gaps <= 0)):
             raise ValueError(f"save_at: expected times in order from t0 = {t0} to t1 = {t1}, got {np.asarray(times)}")
@@ -107,7 +107,7 @@ def step_controller(
     """
     if controller is None:
         relative, absolute = _tolerance("rtol", rtol, dtype), _tolerance("atol", atol, dtype)
-        if not isinstance(relative, Tracer) and not isinstance(absolute, Tracer):
+        if not is_traced(relative, absolute):
             least = smallest_tolerance(dtype)
             if float(relative) + float(absolute) < least:
                 raise ValueError(
@@ -135,7 +135,7 @@ def smallest_tolerance(dtype: DTypeLike) -> float:
 def _tolerance(name: str, value: Number, dtype: jnp.dtype) -> Float[Array, ""]:
     """``value`` as one positive number of the dtype, the argument that errors call ``name``."""
     tolerance = scalar(name, value, dtype)
-    if not isinstance(tolerance, Tracer) and not float(tolerance) > 0:
+    if not is_traced(tolerance) and not float(tolerance) > 0:
         raise ValueError(f"{name}: expected a positive tolerance, got {float(tolerance)}")
     return tolerance
 

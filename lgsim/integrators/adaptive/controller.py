@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Bool, Float, Int, PyTree
 
 from lgsim.lie.action import Action, Point
 from lgsim.lie.group import norm
+from lgsim.support.check import is_traced
 from lgsim.xla import number_field
 
 Scalar = int | float | Float[Array, ""] | Float[np.ndarray, ""]
@@ -134,7 +134,7 @@ class ElementaryController(diffrax.AbstractStepSizeController):
     grow: float = number_field(10.0)
 
     def __check_init__(self) -> None:
-        if not isinstance(self.tolerance, Tracer) and not float(self.tolerance) > 0:
+        if not is_traced(self.tolerance) and not float(self.tolerance) > 0:
             raise ValueError(f"tolerance: expected a positive number, got {float(self.tolerance)}")
         if not 0 < self.safety < 1:
             raise ValueError(f"safety: expected a number between 0 and 1, got {self.safety}")

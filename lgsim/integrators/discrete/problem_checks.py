@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float
 
 from lgsim.integrators.discrete.mechanics import DiscreteMechanics, State
@@ -16,6 +15,7 @@ from lgsim.integrators.method import Field
 from lgsim.lie.action import Action, LeftTranslation
 from lgsim.lie.group import LieGroup
 from lgsim.lie.product import Cotangent
+from lgsim.support.check import is_traced
 
 
 def cotangent_group(action: Action, who: str) -> LieGroup:
@@ -52,7 +52,7 @@ def check_mechanics(field: Field, action: Action, name: str) -> DiscreteMechanic
 
 def known(*trees: Any) -> bool:
     """Whether all arrays are known, as they are not under a trace."""
-    return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
+    return not is_traced(trees)
 
 
 def check_start(mechanics: DiscreteMechanics, t0: Float[Array, ""], y0: State, args: Any, *, tangent: bool) -> None:

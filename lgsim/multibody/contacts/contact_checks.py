@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jax.core import Tracer
 
 from lgsim.multibody.contacts.contact import LAW, OPTIONS, USUAL_LAW, Contact, Shape, Sized, Surface
 from lgsim.multibody.contacts.sizes import grids, height_slices
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
+from lgsim.support.check import is_traced
 from lgsim.support.messages import unknown_name
 
 SMOOTH = 1.5
@@ -87,7 +87,7 @@ def new_heights(known: Sequence[Contact], heights: Any, contact: Contact, given:
     if place is None:
         return np.ravel(given)
     same = grids(known)[contact.against] == contact.surface.grid
-    if not same or not (isinstance(heights, Tracer) or np.allclose(heights[place], np.ravel(given), rtol=1e-6, atol=0)):
+    if not same or not (is_traced(heights) or np.allclose(heights[place], np.ravel(given), rtol=1e-6, atol=0)):
         raise ModelError(
             f"contact {contact.name!r}: surface: expected the one height field of the frame {contact.against!r}, got"
             " another one; give the same heights, or a frame of its own"

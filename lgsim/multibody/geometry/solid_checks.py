@@ -7,13 +7,13 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from jax.core import Tracer
 
 from lgsim.multibody.contacts.contact_checks import carrier
 from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.solid import Solid
 from lgsim.multibody.number_checks import not_rigid
 from lgsim.multibody.topology import WORLD, ModelError, Topology
+from lgsim.support.check import is_traced
 from lgsim.support.messages import unknown_name
 
 LEAVES = ("solids", "solid_poses", "grids")
@@ -81,7 +81,7 @@ def check_solid_numbers(tree: Topology, given: Mapping[str, Any]) -> None:
     Raises:
         ModelError: no solid has such a number.
     """
-    known = {name: np.asarray(x) for name, x in given.items() if name in LEAVES and not isinstance(x, Tracer)}
+    known = {name: np.asarray(x) for name, x in given.items() if name in LEAVES and not is_traced(x)}
     if "solids" in known:
         array = known["solids"]
         for rows in array.reshape(-1, *array.shape[-2:]):
@@ -97,7 +97,7 @@ def check_solid_numbers(tree: Topology, given: Mapping[str, Any]) -> None:
 def _check_sizes(solid: Solid, sizes: Iterable[Any]) -> None:
     kind = solid.geometry
     for name, value in zip(kind.sizes, sizes, strict=True):
-        if isinstance(value, Tracer):
+        if is_traced(value):
             continue
         right = value > 0 if name in kind.positive else value >= 0
         if not (right and np.isfinite(value)):
@@ -106,7 +106,7 @@ def _check_sizes(solid: Solid, sizes: Iterable[Any]) -> None:
 
 
 def _check_pose(solid: Solid, pose: Any) -> None:
-    if not isinstance(pose, Tracer) and np.any(not_rigid(np.asarray(pose, float).reshape(-1, 4, 4))):
+    if not is_traced(pose) and np.any(not_rigid(np.asarray(pose, float).reshape(-1, 4, 4))):
         raise ModelError(
             f"solid {solid.name!r}: pose: expected a homogeneous matrix (4, 4) of a rotation and a position, got"
             f" {np.asarray(pose).tolist()}"

@@ -8,17 +8,17 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from lgsim.multibody.geometry.solid import Solid, width
 from lgsim.multibody.geometry.solid_checks import LEAVES, Described, check_frames, place_of
 from lgsim.multibody.topology import ROOT, ModelError, Topology
+from lgsim.support.check import is_traced
 from lgsim.support.messages import unknown_name
 
 
 def numbers_of(solids: Sequence[Described], dtype: Any) -> dict[str, Any]:
     """The leaves of solids: of numpy where all their numbers are known."""
-    traced = any(isinstance(x, Tracer) for each in solids for x in (*each.sizes, each.pose))
+    traced = any(is_traced(x) for each in solids for x in (*each.sizes, each.pose))
     library: Any = jnp if traced else np
     columns = width([each.solid for each in solids])
     rows = [[*each.sizes, *(0.0,) * (columns - len(each.sizes))] for each in solids]

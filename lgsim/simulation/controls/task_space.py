@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float
 
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
@@ -20,6 +19,7 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
 from lgsim.simulation.controls.control_laws import Configuration, ControlLaw, Force, Velocity
 from lgsim.simulation.controls.tasks import Task
+from lgsim.support.check import is_traced
 
 
 class TaskForces(NamedTuple):
@@ -128,5 +128,5 @@ class TaskSpace(ControlLaw):
         for task in self.tasks:
             if not isinstance(task, Task):
                 raise TypeError(f"tasks: expected FramePlace, FrameTurn, Posture or another Task, got {task!r}")
-        if not isinstance(self.give, Tracer) and not np.all(np.asarray(self.give) >= 0):
+        if not is_traced(self.give) and not np.all(np.asarray(self.give) >= 0):
             raise ValueError(f"give: expected a number of at least 0, got {self.give}")

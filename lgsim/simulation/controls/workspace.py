@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
@@ -27,6 +26,7 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
 from lgsim.simulation.controls.control_laws import Configuration, ControlLaw, Force, Gain, Velocity
 from lgsim.simulation.controls.wrench_split import LeastNorm, WrenchSplit
+from lgsim.support.check import is_traced
 from lgsim.xla import number_field
 
 Pose = Float[Array, " 7"]
@@ -228,7 +228,7 @@ class Workspace(ControlLaw):
         zero = jnp.zeros(model.nv, model.dtype)
         still = jnp.zeros((len(self.feet), 6), model.dtype)
         dynamics = workspace_dynamics(model, jnp.asarray(q, model.dtype), zero, legs, self.feet, still, zero)
-        if isinstance(dynamics.bias, Tracer):
+        if is_traced(dynamics.bias):
             return
         for foot, reach in zip(self.feet, np.asarray(dynamics.reach), strict=True):
             _, sizes, directions = np.linalg.svd(reach.T)
@@ -333,7 +333,7 @@ def _check_gain(name: str, gain: Gain) -> None:
     Raises:
         ValueError: it is not symmetric and positive definite.
     """
-    if isinstance(gain, Tracer):
+    if is_traced(gain):
         return
     value = np.asarray(gain, float)
     if value.shape not in ((), (3,), (3, 3)):

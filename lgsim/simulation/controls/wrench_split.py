@@ -9,11 +9,11 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 from jaxtyping import Float
 
 from lgsim.dynamics.workspace.feet import Foot
 from lgsim.linalg.cone_qp import ConeQP, cone_minimum
+from lgsim.support.check import is_traced
 
 Number = int | float | Float[np.ndarray, "..."] | Float[Array, "..."]
 
@@ -135,5 +135,5 @@ def _check_positive(name: str, number: Number) -> None:
     Raises:
         ValueError: it is not positive.
     """
-    if not isinstance(number, Tracer) and not np.all(np.asarray(number) > 0):
+    if not is_traced(number) and not np.all(np.asarray(number) > 0):
         raise ValueError(f"{name}: expected a positive number, got {number}")
