@@ -23,7 +23,7 @@ NEAR = 0.01
 """The largest distance, in steps of the run, of two times that are the same but for round-off."""
 LEAST = 20
 """The fewest times by which growth is judged."""
-DECADES = 3.0
+_DECADES = 3.0
 """The least growth that is called exponential, as a power of ten."""
 UNEXPLAINED = 0.1
 """The largest share of the variation of a logarithm that a line may leave."""
@@ -146,7 +146,7 @@ def growth(time: Float[ndarray, " n"], gap: Float[ndarray, " n"]) -> Growth | No
         return None
     part = (rising > 10 * rising[rising > 0][0]) & (rising < rising[-1] / 10)
     # the first times of all grow by powers: what is exponential still is later on
-    if part.sum() < LEAST or np.ptp(np.log10(rising[part])) < DECADES:
+    if part.sum() < LEAST or np.ptp(np.log10(rising[part])) < _DECADES:
         return None
     t, y = time[part], np.log10(rising[part])
     fits = [np.polyfit(x, y, 1, full=True) for x in (t, np.log(t - time[0] + (time[1] - time[0])))]

@@ -58,12 +58,12 @@ def bad_input(what: str = "") -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        if of_a_file(error):
+        if _of_a_file(error):
             raise
         raise BadInput(f"{what}{one_line(error)}") from error
 
 
-def of_a_file(error: Exception) -> bool:
+def _of_a_file(error: Exception) -> bool:
     """Whether an error names the file that is wrong, and so is one line for the user as it stands."""
     # without lgsim's numerics where no error was raised
     from lgsim.formats import FileError
@@ -78,4 +78,4 @@ def stop_of(error: Exception) -> Stop | None:
         return error
     if isinstance(error, ModuleNotFoundError) and "pip install 'lgsim[" in str(error):
         return Stop(one_line(error))
-    return BadInput(one_line(error)) if of_a_file(error) else None
+    return BadInput(one_line(error)) if _of_a_file(error) else None

@@ -61,7 +61,7 @@ class IdentificationRequest(NamedTuple):
         return listed([str(path) for path in self.motions])
 
 
-def run_identification(asked: IdentificationRequest) -> Exit:
+def _run_identification(asked: IdentificationRequest) -> Exit:
     """Read, fit, save, show a table, and return why it ended.
 
     Raises:
@@ -430,4 +430,4 @@ def identify(
         machine, tuple(motion), map, fit, method, held_out, lags, force, floating_base, out, report, write, plot, check,
         restart, not no_step_check,
     )  # fmt: skip
-    raise typer.Exit(run_identification(asked).status)
+    raise typer.Exit(_run_identification(asked).status)

@@ -39,7 +39,7 @@ class StudyRequest(NamedTuple):
     step_check: bool
 
 
-def run_study(asked: StudyRequest) -> Exit:
+def _run_study(asked: StudyRequest) -> Exit:
     """Run the study into its store, show a table, and return why it ended.
 
     Raises:
@@ -289,7 +289,7 @@ def run(
     if study is None:
         raise BadInput("STUDY: expected a TOML file; lgsim montecarlo --example hover > study.toml makes one")
     request = StudyRequest(study, out, samples, seed, engine is Computer.ray, address, resume, check, not no_step_check)
-    raise typer.Exit(run_study(request).status)
+    raise typer.Exit(_run_study(request).status)
 
 
 def _study_of(results: Results) -> str:

@@ -34,7 +34,7 @@ class SampleWatch(ProgressBar):
             total=study.samples,
             fields=["rate", "left", "estimate"],
         )
-        self.study, self.known, self.shown = study, known, shown_output(study)
+        self.study, self.known, self.shown = study, known, _shown_output(study)
         self._marks: list[tuple[float, int]] = []
 
     def __call__(self, running: RunningStatistics) -> None:
@@ -92,7 +92,7 @@ class SampleWatch(ProgressBar):
         return (self._marks[-1][0] if self._marks else time.perf_counter()) - self._start
 
 
-def shown_output(study: Study) -> str:
+def _shown_output(study: Study) -> str:
     """The name of the shown output: that of the rule to stop, else a failure, else the smallest output."""
     from lgsim.montecarlo.study import FAILED
 

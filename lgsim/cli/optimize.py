@@ -34,7 +34,7 @@ class OptimizationRequest(NamedTuple):
     force: bool
 
 
-def run_optimization(asked: OptimizationRequest) -> Exit:
+def _run_optimization(asked: OptimizationRequest) -> Exit:
     """Solve, save, show a table, and return why it ended.
 
     Raises:
@@ -185,4 +185,4 @@ def optimize(
     if scenario is None:
         raise BadInput("SCENARIO: expected a TOML file; lgsim optimize --example reach > reach.toml makes one")
     request = OptimizationRequest(scenario, out, plot, html, check, restart, force)
-    raise typer.Exit(run_optimization(request).status)
+    raise typer.Exit(_run_optimization(request).status)

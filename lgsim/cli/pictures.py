@@ -40,7 +40,7 @@ def check_plots() -> None:
     needs("matplotlib", "plot", "a plot")
 
 
-def check_scenes() -> None:
+def _check_scenes() -> None:
     """Ends the command where scenes cannot be made.
 
     Raises:
@@ -56,7 +56,7 @@ def visuals(file: Path | None) -> Shapes | None:
         FileError: the file cannot be read.
         Stop: a package is missing.
     """
-    check_scenes()
+    _check_scenes()
     if file is None:
         return None
     if first_tag(file) == "mujoco":
@@ -150,12 +150,12 @@ def save_figure(figure: Any, path: Path, dpi: int = 200) -> None:
     """Write a figure of matplotlib, whole or not at all, as one of ``FORMATS`` by its ending."""
     ending = path.suffix.removeprefix(".")
     about = {"Software" if ending == "png" else "Creator": PLOT_MARK}
-    with whole_file(path) as file, editable_text(), warnings_as_notes():
+    with whole_file(path) as file, _editable_text(), warnings_as_notes():
         figure.savefig(file, dpi=dpi, format=ending, metadata=about)
 
 
 @contextmanager
-def editable_text() -> Iterator[None]:
+def _editable_text() -> Iterator[None]:
     """Within the block, text in PDF and SVG files stays text: publishers refuse matplotlib's own Type 3 fonts."""
     rc_context = package("matplotlib", "plot").rc_context
     with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
@@ -175,7 +175,7 @@ def save_html(shown: Trajectory | Model, path: Path, shapes: Shapes | None, **op
         BadInput: the run and the shapes do not fit.
         Stop: viser is missing.
     """
-    check_scenes()
+    _check_scenes()
     motion = _still(shown) if isinstance(shown, Model) else shown
     with bad_input():
         to_html(motion, path, shapes, title=path.stem, **options)
@@ -189,7 +189,7 @@ def show(shown: Trajectory | Model, shapes: Shapes | None, port: int, **options:
         BadInput: the run and the shapes do not fit.
         Stop: viser is missing.
     """
-    check_scenes()
+    _check_scenes()
     with bad_input():
         scene = live(shown, shapes, port=port, **options)
     # what runs until Ctrl-C ends with it as it should

@@ -34,10 +34,10 @@ AUTOMATIC = "auto"
 TOLERANCE, ABSOLUTE = 1e-6, 1e-3
 """The default tolerance of adaptive steps, and the share of a tolerance that is absolute."""
 
-MOST_ADAPTIVE = 10_000_000
+_MOST_ADAPTIVE = 10_000_000
 """The number of adaptive steps that only a motion that cannot go on takes."""
 
-MOST_SAVED = 1e8
+_MOST_SAVED = 1e8
 """The number of states that a motion may hold in memory."""
 
 
@@ -72,7 +72,7 @@ class SimulationRequest(NamedTuple):
     force: bool
 
 
-def run_simulation(asked: SimulationRequest) -> Exit:
+def _run_simulation(asked: SimulationRequest) -> Exit:
     """Simulate, save, show a table, and return why it ended.
 
     Raises:
@@ -131,7 +131,7 @@ def run_simulation(asked: SimulationRequest) -> Exit:
             motion = simulation.simulate_adaptive(
                 model, q, v, duration=asked.duration, rtol=tolerance, atol=ABSOLUTE * tolerance,
                 method=simulation.MOTION_METHODS[name],
-                dt_out=asked.dt * asked.save_every, max_steps=MOST_ADAPTIVE, step_check=asked.step_check,
+                dt_out=asked.dt * asked.save_every, max_steps=_MOST_ADAPTIVE, step_check=asked.step_check,
                 progress=watch, **drives,
             )  # fmt: skip
         else:
@@ -153,7 +153,7 @@ def run_simulation(asked: SimulationRequest) -> Exit:
     return Exit.DONE if motion.step_error is None or motion.step_error.resolved else Exit.NOT_RESOLVED
 
 
-WORDS_OF_FILE = {
+_WORDS_OF_FILE = {
     "q": None, "v": None, "torque": None, "ctrl": None, "actuator_time": None, "duration": 5.0, "dt": 1e-3,
     "method": None, "gravity": None, "floating_base": False, "ignore_equalities": False, "loops": None,
     "save_every": 1, "float32": False, "seed": 0, "stops": False,
@@ -209,7 +209,7 @@ def _planned(asked: SimulationRequest) -> tuple[SimulationRequest, MotionScenari
 
     files.configure_jax()
     files.keep_compiled()
-    for word, usual in WORDS_OF_FILE.items():
+    for word, usual in _WORDS_OF_FILE.items():
         if getattr(asked, word) != usual:
             option = f"--{word.replace('_', '-')}"
             raise BadInput(f"{option}: not with {asked.file}, which says what moves and how; write it there")
@@ -376,8 +376,8 @@ def _steps(asked: SimulationRequest) -> int:
         )
     if asked.adaptive:
         states_saved = max(1, round(share / asked.save_every))
-        if not states_saved < MOST_SAVED:
-            raise BadInput(f"--dt: expected less than {MOST_SAVED:.0e} saved states, got {states_saved:.0e}")
+        if not states_saved < _MOST_SAVED:
+            raise BadInput(f"--dt: expected less than {_MOST_SAVED:.0e} saved states, got {states_saved:.0e}")
         return states_saved
     return max(1, round(share / asked.save_every)) * asked.save_every
 
@@ -402,9 +402,9 @@ def _show(motion: Trajectory, watch: Watch, made: list[Path], stops: bool) -> No
         note("position limits of a file do not act by themselves; --stops makes them stops")
 
 
-LAG = '"0.05,0.05", or by joint: "elbow=0.05"'
-CTRL = '"0.5,-1", or by name: "elbow=-1"'
-STEP_CHECK = (
+_LAG = '"0.05,0.05", or by joint: "elbow=0.05"'
+_CTRL = '"0.5,-1", or by name: "elbow=-1"'
+_STEP_CHECK = (
     "Do not estimate the error of the steps, in about a third of the time. An estimate of more than"
     f" {100 * RESOLVED:g} % of the motion is not resolved."
 )
@@ -428,10 +428,10 @@ def simulate(
     torque: Annotated[str | None, typer.Option(help=f"Joint forces all the time: {STATE}; else none.")] = None,
     ctrl: Annotated[
         str | None,
-        typer.Option(help=f"Commands of the file's actuators all the time, which then drive the machine: {CTRL}."),
+        typer.Option(help=f"Commands of the file's actuators all the time, which then drive the machine: {_CTRL}."),
     ] = None,
     actuator_time: Annotated[
-        str | None, typer.Option(help=f"Lag of the drives behind their commands, seconds: {LAG}; else none.")
+        str | None, typer.Option(help=f"Lag of the drives behind their commands, seconds: {_LAG}; else none.")
     ] = None,
     duration: Annotated[float, typer.Option(help="Seconds.")] = 5.0,
     dt: Annotated[float, typer.Option(help="Step, seconds; with --adaptive the time between saved states.")] = 1e-3,
@@ -474,7 +474,7 @@ def simulate(
     check: Annotated[
         bool, typer.Option("--check", help="Where the motion diverges, say which quantity was the first to.")
     ] = False,
-    no_step_check: Annotated[bool, typer.Option("--no-step-check", help=STEP_CHECK)] = False,
+    no_step_check: Annotated[bool, typer.Option("--no-step-check", help=_STEP_CHECK)] = False,
     stops: Annotated[
         bool,
         typer.Option("--stops", help="The position limits act as stops, soft enough for the step: 20 ms a bounce."),
@@ -495,4 +495,4 @@ def simulate(
         ignore_equalities, loops, out, plot, html, save_every, float32, seed, check, not no_step_check, stops, yes,
         force,
     )  # fmt: skip
-    raise typer.Exit(run_simulation(request).status)
+    raise typer.Exit(_run_simulation(request).status)

@@ -109,7 +109,7 @@ def printable_warnings() -> Iterator[None]:
         warnings.formatwarning = before
 
 
-def flowing(text: str) -> str:
+def _flowing(text: str) -> str:
     """A text whose paragraphs are one line each, which the terminal breaks where it ends."""
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
@@ -121,7 +121,7 @@ def _written(command: TyperCommand | TyperGroup) -> None:
     for owner, name in ((command, "help"), (command, "epilog"), *((each, "help") for each in command.params)):
         text = getattr(owner, name, None)
         if text:
-            setattr(owner, name, literal(flowing(text)))
+            setattr(owner, name, literal(_flowing(text)))
 
 
 class Command(TyperCommand):

@@ -41,7 +41,7 @@ def composite(model: Model, m: mc.Machine) -> Composite:
         axes = Transform(here.R, origin)
         here = Transform(here.R, -origin)
     world = world_poses(model, m, here)
-    screws = fusion_barrier(space_screws(m, world))
+    screws = fusion_barrier(_space_screws(m, world))
 
     def inward(children: Inertia, x: tuple) -> tuple[Inertia, Force]:
         inertia, T, S = x
@@ -56,7 +56,7 @@ def composite(model: Model, m: mc.Machine) -> Composite:
     return Composite(screws, momenta, total, axes)
 
 
-def space_screws(m: mc.Machine, world: Transform) -> Motion:
+def _space_screws(m: mc.Machine, world: Transform) -> Motion:
     """The screw of each row in the frame of the poses ``world``, about its origin: ``(b z + p x a z, a z)``."""
     z = Vec(world.R.r0.z, world.R.r1.z, world.R.r2.z)
     w = z * m.a

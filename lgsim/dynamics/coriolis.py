@@ -42,11 +42,11 @@ def _core(model: Model, q: Array, v: Array) -> Array:
     V = J @ v
     momenta = (I @ V[..., None])[..., 0]
     ad = se3.ad(V)
-    B = 0.5 * (carried_by(momenta) - ad.mT @ I - I @ ad)
+    B = 0.5 * (_carried_by(momenta) - ad.mT @ I - I @ ad)
     return jnp.sum(J.mT @ (I @ matrix_form.jacobian_rates(model, machine, v) + B @ J), axis=0)
 
 
-def carried_by(F: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6 6"]:
+def _carried_by(F: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6 6"]:
     """The skew matrix that takes a motion V to the rate ``(w x f, w x n + v x f)`` of a wrench F that V carries."""
     f, n = so3.hat(F[..., :3]), so3.hat(F[..., 3:])
     top = jnp.concatenate([jnp.zeros_like(f), -f], axis=-1)

@@ -133,7 +133,7 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     else:
         a = save_in_checkpoint(tree_acceleration(*primals))
     dq, dv, dtau = (jnp.zeros_like(a) if still(x) else x for x in (dq, dv, dtau))
-    change = by_parameters(primals, a, d_model, d_wrenches)
+    change = _by_parameters(primals, a, d_model, d_wrenches)
     push = dtau if change is None else dtau - change
     if tree.has_mimic:
         return a, W @ (push - by_q @ dq - by_v @ dv)
@@ -153,7 +153,7 @@ def acceleration(model: Model, q: Array, v: Array, tau: Array, wrenches: Array |
     return tree_acceleration(model, q, v, tau, wrenches)
 
 
-def by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Array | None:
+def _by_parameters(primals: tuple, a: Array, d_model: Any, d_wrenches: Any) -> Array | None:
     """The change of inverse dynamics at fixed (q, v, v') with the model's numbers and the external wrenches; None where
     none of them moves.
     """
@@ -211,7 +211,7 @@ def _rule_by_jacobians(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     model, q, v, tau, wrenches = primals
     d_model, dq, dv, dtau, d_wrenches = tangents
     a, by_q, by_v, by_tau = forward_dynamics_derivatives(model, q, v, tau, wrenches)
-    change = by_parameters(primals, a, d_model, d_wrenches)
+    change = _by_parameters(primals, a, d_model, d_wrenches)
     push = None if still(dtau) else dtau
     if change is not None:
         push = -change if push is None else push - change

@@ -49,13 +49,13 @@ class Gyro(NamedTuple):
         return V.w * _trace(self.P) - self.P.transpose_apply(V.w) + self.p.cross(V.v)
 
 
-def of_body(inertia: Inertia, T: Transform, V: Motion) -> tuple[Inertia, Gyro]:
+def _of_body(inertia: Inertia, T: Transform, V: Motion) -> tuple[Inertia, Gyro]:
     """Moments of a body whose frame has the pose T and whose motion is V, in the frame of both."""
     moved = fusion_barrier(inertia.transformed(T))
-    return moved, of_inertia(moved, V)
+    return moved, _of_inertia(moved, V)
 
 
-def of_inertia(inertia: Inertia, V: Motion) -> Gyro:
+def _of_inertia(inertia: Inertia, V: Motion) -> Gyro:
     """The Gyro of an inertia that moves with V, both in one frame: ``r' = v + w x r``."""
     I, h = inertia.I, inertia.h  # noqa: E741
     half = 0.5 * (I.xx + I.yy + I.zz)
@@ -107,7 +107,7 @@ def freeze(model: Model, q: Array, v: Array, wrenches: Array | None) -> Frozen:
     V = order(tree).down(fusion_barrier(S * row.speeds(model, v)))
     own = V if not tree.groups else row.select(V, tree.row_unit[1])
     parent = _before(tree, V, S, row.speeds(model, v)) if tree.groups else V
-    inertia, gyro = of_body(row.row_inertias(tree, rows, row.inertias(model)), T, V)
+    inertia, gyro = _of_body(row.row_inertias(tree, rows, row.inertias(model)), T, V)
     external = None
     if wrenches is not None:
         F = Force(row.vector(wrenches), row.vector(wrenches, 3))

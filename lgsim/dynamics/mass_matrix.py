@@ -43,10 +43,10 @@ def mass_matrix(model: Model, q: Float[Array, "*batch nq"]) -> Float[Array, "*ba
 
 @batch_last
 def _core(model: Model, q: Array) -> Array:
-    return composite_mass_matrix(model, q)
+    return _composite_mass_matrix(model, q)
 
 
-def composite_mass_matrix(model: Model, q: Array) -> Array:
+def _composite_mass_matrix(model: Model, q: Array) -> Array:
     """M (nv, nv, *batch) of q (nq, *batch)."""
     (q,) = full(model, q)
     m = mc.machine(model, q)

@@ -42,7 +42,7 @@ def bodies(model: Model, q: Array) -> Bodies:
     tree = model.topology
     rows = row.rows(model)
     relative = row.poses(model, rows, q)
-    poses = in_trees(tree, relative)
+    poses = _in_trees(tree, relative)
     screws = se3.Ad_action(homogeneous(poses), own_screws(rows))
     placed = homogeneous(row.body_transforms(tree, rows, poses))
     root = np.argmax(tree.carried, axis=1)  # the first body that carries a body is the root of its tree
@@ -53,7 +53,7 @@ def bodies(model: Model, q: Array) -> Bodies:
     return Bodies(placed, origins, screws, _jacobians(model, screws), inertias)
 
 
-def in_trees(tree: Topology, relative: Transform) -> Transform:
+def _in_trees(tree: Topology, relative: Transform) -> Transform:
     """The poses of the rows in the frames of their trees, from those in the rows that carry them."""
     away = np.array(tree.row_parent != WORLD)
     relative = Transform(relative.R, Vec(*(jnp.where(away, p, jnp.zeros_like(p)) for p in relative.p)))

@@ -253,23 +253,23 @@ def _momentum_rate(model: Model, q: Array, v: Array, a: Array) -> Array:
 
 @batch_last
 def _matrix(model: Model, q: Array) -> Array:
-    return momentum_matrix(model, q)
+    return _momentum_matrix(model, q)
 
 
 @batch_last
 def _jacobian(model: Model, q: Array) -> Array:
     (q,) = full(model, q)
     mass, _ = mass_moment(model, mc.machine(model, q))
-    return momentum_matrix(model, q)[:3] * (1 / mass)[None, None]
+    return _momentum_matrix(model, q)[:3] * (1 / mass)[None, None]
 
 
 @batch_last
 def _matrix_along(model: Model, q: Array, dq: Array) -> Array:
     q, dq = full(model, q, dq)
-    return jax.jvp(lambda q: momentum_matrix(model, q), (q,), (dq,))[1]
+    return jax.jvp(lambda q: _momentum_matrix(model, q), (q,), (dq,))[1]
 
 
-def momentum_matrix(model: Model, q: Array) -> Array:
+def _momentum_matrix(model: Model, q: Array) -> Array:
     """A (6, nv, *batch) of q (nq, *batch)."""
     (q,) = full(model, q)
     m = mc.machine(model, q)

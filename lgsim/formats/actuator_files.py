@@ -13,7 +13,7 @@ from lgsim.formats.report import Finding
 from lgsim.formats.xml import Element, FileError, read
 from lgsim.multibody.model import Model
 
-KNOWN = ("SimpleTransmission", "DifferentialTransmission")
+_KNOWN = ("SimpleTransmission", "DifferentialTransmission")
 """The ends of the types of <transmission> that are read."""
 
 
@@ -79,10 +79,10 @@ def _transmission(element: Element, model: Model) -> dict[str, np.ndarray] | str
     kind = element.child("type")
     given = element.text("type") if kind is None else (kind.node.text or "")
     name = (given or "").strip().split("/")[-1]
-    if name not in KNOWN:
-        return f"is not represented: its type is {(given or '').strip()!r}, none of {' and '.join(KNOWN)}"
+    if name not in _KNOWN:
+        return f"is not represented: its type is {(given or '').strip()!r}, none of {' and '.join(_KNOWN)}"
     joints, motors = _parts(element, "joint"), _parts(element, "actuator")
-    if (len(joints), len(motors)) != ((1, 1) if name == KNOWN[0] else (2, 2)):
+    if (len(joints), len(motors)) != ((1, 1) if name == _KNOWN[0] else (2, 2)):
         return f"is not represented: a {name} of {len(motors)} actuators and {len(joints)} joints"
     places = []
     for part in joints:
@@ -95,7 +95,7 @@ def _transmission(element: Element, model: Model) -> dict[str, np.ndarray] | str
         places.append(own.start)
     at_joints, at_motors = ([_reduction(part) for part in parts] for parts in (joints, motors))
     rows = np.zeros((len(motors), model.nv))
-    if name == KNOWN[0]:
+    if name == _KNOWN[0]:
         rows[0, places[0]] = at_joints[0] * at_motors[0]
     else:
         # motors turn by the sum and by the difference of the joints

@@ -31,8 +31,8 @@ JOINTS: Mapping[str, Callable[[], Joint]] = {
 }
 """The joint of each word; hinge, ball and weld are other words of three."""
 
-ENDS = ("frame_a", "frame_b")
-COUPLED = ("joint_a", "joint_b", "coefficients")
+_ENDS = ("frame_a", "frame_b")
+_COUPLED = ("joint_a", "joint_b", "coefficients")
 
 
 def add_loops(model: Model, path: str | os.PathLike[str]) -> Model:
@@ -79,15 +79,15 @@ def _added(model: Model, entry: Table) -> Model:
     entry.need("name")
     name = entry.text("name", "")
     if "coefficients" in entry:
-        entry.only("name", *COUPLED)
-        (joint_a, joint_b), values = (_needed(entry, key) for key in COUPLED[:2]), entry.vector("coefficients")
+        entry.only("name", *_COUPLED)
+        (joint_a, joint_b), values = (_needed(entry, key) for key in _COUPLED[:2]), entry.vector("coefficients")
         assert values is not None
         return model.add_coupling(name, joint_a, joint_b, values.tolist())
-    entry.only("name", *ENDS, "placement_a", "placement_b", "joint", "length")
+    entry.only("name", *_ENDS, "placement_a", "placement_b", "joint", "length")
     if ("joint" in entry) == ("length" in entry):
         raise entry.fault(None, "expected one of joint, length and coefficients")
     frames = []
-    for key, mark in zip(ENDS, "ab", strict=True):
+    for key, mark in zip(_ENDS, "ab", strict=True):
         frame = _needed(entry, key)
         if f"placement_{mark}" in entry:
             with entry.at(key):

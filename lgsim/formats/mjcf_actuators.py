@@ -15,7 +15,7 @@ from lgsim.formats.mjcf_joints import BALL, FREE, SPEEDS, joint_chain
 from lgsim.formats.report import Finding
 from lgsim.multibody.model import Model
 
-NOT_REPRESENTED = "is not represented"
+_NOT_REPRESENTED = "is not represented"
 
 
 def read_mjcf_actuators(
@@ -72,19 +72,19 @@ def _fault(file: CompiledFile, i: int) -> str:
     }
     for what, (kind, fine) in known.items():
         if kind not in map(int, fine):
-            return f"{NOT_REPRESENTED}: its {what} is none of those that are read"
+            return f"{_NOT_REPRESENTED}: its {what} is none of those that are read"
     if _entry(model, "actuator_plugin", i, -1) >= 0 or _entry(model, "actuator_ctrlnum", i, 1) != 1:
-        return f"{NOT_REPRESENTED}: it is a plugin or has several commands"
+        return f"{_NOT_REPRESENTED}: it is a plugin or has several commands"
     if dyn != int(kinds.mjtDyn.mjDYN_NONE) and _entry(model, "actuator_actearly", i, 0):
-        return f"{NOT_REPRESENTED}: its force takes the activation of the next step (actearly)"
+        return f"{_NOT_REPRESENTED}: its force takes the activation of the next step (actearly)"
     if int(getattr(model.opt, "disableactuator", 0)) >> int(model.actuator_group[i]) & 1:
-        return f"{NOT_REPRESENTED}: its group is disabled"
+        return f"{_NOT_REPRESENTED}: its group is disabled"
     if _entry(model, "actuator_actnum", i, 0) > 1 or np.any(_entry(model, "actuator_delay", i, 0)):
-        return f"{NOT_REPRESENTED}: it has a delay or several activations"
+        return f"{_NOT_REPRESENTED}: it has a delay or several activations"
     if np.any(_entry(model, "actuator_damping", i, 0)) or np.any(_entry(model, "actuator_armature", i, 0)):
-        return f"{NOT_REPRESENTED}: it has damping or armature of its own"
+        return f"{_NOT_REPRESENTED}: it has damping or armature of its own"
     if int(dyn) in map(int, _states_of(kinds)[:2]) and not model.actuator_dynprm[i, 0] > 0:
-        return f"{NOT_REPRESENTED}: its filter has no time constant"
+        return f"{_NOT_REPRESENTED}: its filter has no time constant"
     return _fault_of_transmission(file, i, bool(_uses_length(file, i)))
 
 
@@ -95,23 +95,23 @@ def _fault_of_transmission(file: CompiledFile, i: int, uses_length: bool) -> str
     if kind in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT)):
         joint = int(model.jnt_type[target])
         if joint in (FREE, BALL) and uses_length:
-            return f"{NOT_REPRESENTED}: its force depends on the position of a joint with a quaternion"
+            return f"{_NOT_REPRESENTED}: its force depends on the position of a joint with a quaternion"
         if joint == FREE and (np.any(model.actuator_gear[i, :3]) or kind != int(kinds.mjTRN_JOINT)):
-            return f"{NOT_REPRESENTED}: it pushes a free joint along the world's axes"
+            return f"{_NOT_REPRESENTED}: it pushes a free joint along the world's axes"
         if joint == BALL and kind != int(kinds.mjTRN_JOINT):
-            return f"{NOT_REPRESENTED}: it turns a ball about the parent's axes"
+            return f"{_NOT_REPRESENTED}: it turns a ball about the parent's axes"
         return ""
     if kind == int(kinds.mjTRN_TENDON):
         first, count = int(model.tendon_adr[target]), int(model.tendon_num[target])
         wraps = model.wrap_type[first : first + count]
         if np.all(wraps == int(file.mujoco.mjtWrap.mjWRAP_JOINT)):
             return ""
-        return f"{NOT_REPRESENTED}: its tendon is a spatial one"
+        return f"{_NOT_REPRESENTED}: its tendon is a spatial one"
     if kind == int(kinds.mjTRN_SITE):
         if int(model.actuator_trnid[i, 1]) < 0:
-            return f"{NOT_REPRESENTED}: its force depends on a length that a site does not have" if uses_length else ""
-        return f"{NOT_REPRESENTED}: it acts between two sites"
-    return f"{NOT_REPRESENTED}: its transmission is none of joint, fixed tendon and site"
+            return f"{_NOT_REPRESENTED}: its force depends on a length that a site does not have" if uses_length else ""
+        return f"{_NOT_REPRESENTED}: it acts between two sites"
+    return f"{_NOT_REPRESENTED}: its transmission is none of joint, fixed tendon and site"
 
 
 def _states_of(mujoco: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from lgsim.multibody.joints import Fixed, Spherical
 CONNECT, WELD, JOINT = range(3)
 """MuJoCo's types of equalities that are loops, by ``MjModel.eq_type``."""
 
-UPRIGHT = (1.0, 0.0, 0.0, 0.0)
+_UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 """The quaternion of no rotation."""
 
 LEFT_OUT = "solref, solimp and torquescale are not read: the loop is closed exactly"
@@ -66,7 +66,7 @@ def add_equality(file: CompiledFile, i: int, builder: ModelBuilder, name: str, f
     if kind == JOINT:
         a, b = int(model.eq_obj2id[i]), int(model.eq_obj1id[i])
         references = [float(model.qpos0[model.jnt_qposadr[j]]) for j in (a, b)]
-        coefficients = shifted_polynomial(data[:5], *references)
+        coefficients = _shifted_polynomial(data[:5], *references)
         builder.add_coupling(name, file.names["joint"][a], file.names["joint"][b], coefficients)
         return
     ends = [int(model.eq_obj1id[i]), int(model.eq_obj2id[i])]
@@ -76,9 +76,9 @@ def add_equality(file: CompiledFile, i: int, builder: ModelBuilder, name: str, f
     else:
         bodies = ends
         if kind == CONNECT:
-            poses = [pose(data[:3], UPRIGHT), pose(data[3:6], UPRIGHT)]
+            poses = [pose(data[:3], _UPRIGHT), pose(data[3:6], _UPRIGHT)]
         else:
-            poses = [pose(data[3:6], data[6:10]), pose(data[:3], UPRIGHT)]
+            poses = [pose(data[3:6], data[6:10]), pose(data[:3], _UPRIGHT)]
     for frame, body, T in zip(frames, bodies, poses, strict=True):
         builder.add_frame(frame, file.names["body"][body], T)
     builder.add_loop(name, *frames, Spherical() if kind == CONNECT else Fixed())
@@ -96,7 +96,9 @@ def remarks(file: CompiledFile, read: bool) -> Iterator[Finding]:
             yield file.dropped("equality", i, "is not represented")
 
 
-def shifted_polynomial(c: Float[np.ndarray, " 5"], reference: float, other_reference: float) -> Float[np.ndarray, " k"]:
+def _shifted_polynomial(
+    c: Float[np.ndarray, " 5"], reference: float, other_reference: float
+) -> Float[np.ndarray, " k"]:
     """The coefficients of ``r + c(x - s)`` in powers of x, of the reference s of x and r of the value."""
     polynomial: Any = np.polynomial.Polynomial(c)(np.polynomial.Polynomial([-reference, 1.0]))
     out = np.array(polynomial.coef) + other_reference * (np.arange(len(polynomial.coef)) == 0)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from lgsim.formats.xml import FileError
 from lgsim.support.reading.size_limits import VARIABLE, limit_of, size_limit
 
-MAX_ELEMENTS = "LGSIM_MAX_BODIES", 50_000
+_MAX_ELEMENTS = "LGSIM_MAX_BODIES", 50_000
 """The environment variable for the number of elements that copies and grids may have, and its usual value."""
 
 _DEEPEST = 50
@@ -82,7 +82,7 @@ class _Count:
         self._copies, self._bytes = 0, 0
         self._models: dict[str, int] = {}
         self._included: set[Path] = set()
-        self._most, self._most_bytes = limit_of(*MAX_ELEMENTS), size_limit()
+        self._most, self._most_bytes = limit_of(*_MAX_ELEMENTS), size_limit()
 
     def add(self, file: str, content: bytes, folder: Path, within: list[Path], times: int) -> None:
         """Counts a file.
@@ -117,7 +117,7 @@ class _Count:
                     file,
                     start.line,
                     f"<{start.tag}>: expected copies and grids of at most {self._most} elements, got"
-                    f" {self._copies:.4g}; if the file is right, set {MAX_ELEMENTS[0]} to more",
+                    f" {self._copies:.4g}; if the file is right, set {_MAX_ELEMENTS[0]} to more",
                 )
             self._add_bytes(file, start)
             if start.tag == "include":

@@ -14,7 +14,7 @@ from lgsim.formats.xml import Element, is_bound, is_size
 from lgsim.multibody import joints
 from lgsim.multibody.joint import Joint
 
-VERSIONS = ("1.6", "1.7", "1.8", "1.9", "1.10", "1.11")
+_VERSIONS = ("1.6", "1.7", "1.8", "1.9", "1.10", "1.11")
 
 TYPES: dict[str, Joint] = {
     "revolute": joints.Revolute(),
@@ -30,7 +30,7 @@ TYPES: dict[str, Joint] = {
 MODEL = "__model__"
 """The name of the model's own frame."""
 
-UNLIMITED = 1e16
+_UNLIMITED = 1e16
 """Limits from there on stand for none."""
 
 QUIET = frozenset({"visual", "collision", "sensor", "light", "self_collide", "allow_auto_disable", "enable_wind"})
@@ -133,9 +133,9 @@ def sdf_model(file: str, root: Element) -> SdfModel:
         hint = {"robot": ": a URDF file, which lgsim.load_urdf reads", "mujoco": ": an MJCF file, see lgsim.load_mjcf"}
         raise root.error(f"expected <sdf>, the root of an SDF file, got <{root.tag}>{hint.get(root.tag, '')}")
     version = root.text("version")
-    if version not in VERSIONS:
+    if version not in _VERSIONS:
         shown = "none" if version is None else repr(version)
-        raise root.error(f"version: expected one of {', '.join(VERSIONS)}, got {shown}")
+        raise root.error(f"version: expected one of {', '.join(_VERSIONS)}, got {shown}")
     worlds, models = root.children("world"), root.children("model")
     if worlds:
         raise worlds[0].error("expected a <model>, got a world; put the model into a file of its own")
@@ -298,11 +298,11 @@ def _limits(axis: Element, out: SdfModel) -> dict[str, float]:
     values = {tag: x.value(is_bound) for tag, x in given.items() if x is not None and x.words}
     out.ignored.extend(limit.unread())
     lower, upper = values.get("lower", -math.inf), values.get("upper", math.inf)
-    lower, upper = (-math.inf if lower <= -UNLIMITED else lower), (math.inf if upper >= UNLIMITED else upper)
+    lower, upper = (-math.inf if lower <= -_UNLIMITED else lower), (math.inf if upper >= _UNLIMITED else upper)
     if lower > upper:
         raise limit.error(f"expected lower <= upper, got {lower:g} and {upper:g}")
     # a negative one stands for none
-    sizes = {f"{tag}_limit": values[tag] for tag in ("effort", "velocity") if 0 <= values.get(tag, -1) < UNLIMITED}
+    sizes = {f"{tag}_limit": values[tag] for tag in ("effort", "velocity") if 0 <= values.get(tag, -1) < _UNLIMITED}
     return {"lower": lower, "upper": upper} | sizes
 
 

@@ -29,7 +29,7 @@ TYPES: dict[str, Joint] = {
 QUIET = frozenset({"transmission", "gazebo", "visual", "collision", "material"})
 """Tags of elements that say nothing about the motion."""
 
-MACRO = "xacro"
+_MACRO = "xacro"
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,11 @@ def robot(file: str, root: Element) -> Robot:
     if root.tag != "robot":
         raise root.error(f"expected <robot>, the root of a URDF file, got <{root.tag}>")
     for node in root.node.iter("{*}*"):
-        if MACRO not in node.tag:
+        if _MACRO not in node.tag:
             continue
         prefix, _, local = str(node.tag).rpartition("}")
-        if MACRO in prefix or local.startswith(f"{MACRO}:"):
-            raise Element(file, node, f"<{node.prefix or MACRO}:{local.rpartition(':')[2]}>").error(
+        if _MACRO in prefix or local.startswith(f"{_MACRO}:"):
+            raise Element(file, node, f"<{node.prefix or _MACRO}:{local.rpartition(':')[2]}>").error(
                 "expected URDF, got a macro; expand the file first, e.g. xacro robot.xacro > robot.urdf"
             )
     out = Robot(root, {}, {}, [], [])

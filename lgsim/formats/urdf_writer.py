@@ -19,10 +19,10 @@ from lgsim.multibody.inertia import PLACES, defect
 from lgsim.multibody.model import DRIVES, Model
 from lgsim.support.files import write_whole
 
-PROLOGUE = re.compile(r"(?:\ufeff|\s|<\?.*?\?>|<!--.*?-->|<![^-\[>]*(?:\[.*?\])?\s*>)*", re.DOTALL)
+_PROLOGUE = re.compile(r"(?:\ufeff|\s|<\?.*?\?>|<!--.*?-->|<![^-\[>]*(?:\[.*?\])?\s*>)*", re.DOTALL)
 """The text before a root element: declaration, comments, document type."""
 
-DYNAMICS = ("damping", "friction")
+_DYNAMICS = ("damping", "friction")
 """The numbers of a drive that a URDF file holds."""
 
 
@@ -81,7 +81,7 @@ def _content(tree: etree._ElementTree, before: bytes) -> bytes:
     encoding = tree.docinfo.encoding or "UTF-8"
     root = tree.getroot()
     pieces = [etree.tostring(node, encoding="unicode") for node in (root, *root.itersiblings())]
-    prologue = PROLOGUE.match(before.decode(encoding))
+    prologue = _PROLOGUE.match(before.decode(encoding))
     return ((prologue[0] if prologue else "") + "\n".join(pieces).rstrip() + "\n").encode(encoding)
 
 
@@ -154,7 +154,7 @@ class _Writer:
                     old, new = (float(m.drives[k, column]) for m in (self.before, self.model))
                     if old == new:
                         continue
-                    if what in DYNAMICS and part.stop - part.start == 1 and np.isfinite(new):
+                    if what in _DYNAMICS and part.stop - part.start == 1 and np.isfinite(new):
                         _child(self.joints[name], "dynamics").set(what, _text_of(new))
                     else:
                         changed.setdefault(what, []).append(f"{name} {new!r}")

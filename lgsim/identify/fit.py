@@ -46,7 +46,7 @@ from lgsim.xla import compiled, compiled_fast, strongly_typed
 JOINT_FORCES, ROUNDING = TorqueFit(), 1e-12
 SMALL = 500_000
 """The number of numbers in records up to which programs that read them a few times are compiled fast."""
-NORMAL_95 = 1.959963984540054
+_NORMAL_95 = 1.959963984540054
 """Deviations that the middle 95 % of a normal distribution reach to either side."""
 
 
@@ -133,7 +133,7 @@ class Fit:
         out = {}
         for name, value in self.values.items():
             low, high = limits.get(name, (-np.inf, np.inf))
-            reach = NORMAL_95 * self.deviations[name]
+            reach = _NORMAL_95 * self.deviations[name]
             out[name] = max(value - reach, min(low, value)), min(value + reach, max(high, value))
         return out
 

@@ -15,7 +15,7 @@ from lgsim.linalg.richardson import convergence
 
 ROUNDING = 32.0
 """Rounding units of the largest number of the states that count as rounding."""
-SMALL_SHIFT = 1e-6
+_SMALL_SHIFT = 1e-6
 """Deviations that count as no move, whatever their order."""
 LARGEST_FACTOR = 1000
 """A step that would have to be so many times shorter is none to advise."""
@@ -113,7 +113,7 @@ def fit_step_error(
     with np.errstate(divide="ignore", invalid="ignore"):
         # a number that bounds hold or that no record shows does not move
         shifts = [np.where(deviation > 0, move / deviation, 0.0) for move in moves]
-    unknowns = convergence(shifts[0], shifts[1], order, SMALL_SHIFT)
+    unknowns = convergence(shifts[0], shifts[1], order, _SMALL_SHIFT)
     shift = float(np.max(unknowns.factor * shifts[0], initial=0.0))
     return FitStepError(
         name, order, dt, tuple(columns), signals.factor * sizes[0], noise, math.inf if math.isnan(shift) else shift,

@@ -69,7 +69,7 @@ class CoordinateMap(NamedTuple):
     inverse_differential: Callable[[Vector, Vector], Vector]
 
 
-def product_map(factors: Sequence[CoordinateMap], dims: Sequence[int]) -> CoordinateMap:
+def _product_map(factors: Sequence[CoordinateMap], dims: Sequence[int]) -> CoordinateMap:
     """The coordinates of a product of actions, from those of its factors, whose algebras have dimensions ``dims``."""
 
     def move(sigma: Vector, y: Point) -> Point:
@@ -82,7 +82,7 @@ def product_map(factors: Sequence[CoordinateMap], dims: Sequence[int]) -> Coordi
     return CoordinateMap(move, inverse_differential)
 
 
-def power_map(factor: CoordinateMap, power: Power) -> CoordinateMap:
+def _power_map(factor: CoordinateMap, power: Power) -> CoordinateMap:
     """The coordinates of a power of one action, from those of the action."""
     inverse_differential = jax.vmap(factor.inverse_differential)
     return CoordinateMap(
@@ -122,15 +122,15 @@ class SecondKind(Coordinates):
 
     def move(self, action: Action, sigma: Vector, y: Point) -> Point:
         """The point ``phi(sigma) . y``; the last factor acts first."""
-        return second_kind_map(action).move(sigma, y)
+        return _second_kind_map(action).move(sigma, y)
 
     def inverse_differential(self, action: Action, sigma: Vector, xi: Vector) -> Vector:
         """The rate of sigma (action.dim,) from one linear system for each factor of a product."""
-        return second_kind_map(action).inverse_differential(sigma, xi)
+        return _second_kind_map(action).inverse_differential(sigma, xi)
 
 
 @singledispatch
-def second_kind_map(action: Action) -> CoordinateMap:
+def _second_kind_map(action: Action) -> CoordinateMap:
     """Coordinates of the second kind on an action.
 
     The rate s of sigma solves ``sum_i s_i Ad_(exp(sigma_1 e_1) ... exp(sigma_(i-1) e_(i-1))) e_i = xi``.
@@ -160,14 +160,14 @@ def second_kind_map(action: Action) -> CoordinateMap:
     return CoordinateMap(move, inverse_differential)
 
 
-@second_kind_map.register
+@_second_kind_map.register
 def _(action: Product) -> CoordinateMap:
-    return product_map([second_kind_map(each) for each in action.actions], action.dims)
+    return _product_map([_second_kind_map(each) for each in action.actions], action.dims)
 
 
-@second_kind_map.register
+@_second_kind_map.register
 def _(action: Power) -> CoordinateMap:
-    return power_map(second_kind_map(action.action), action)
+    return _power_map(_second_kind_map(action.action), action)
 
 
 def _multiply(a: Matrix, b: Matrix) -> Matrix:
@@ -187,15 +187,15 @@ class Cayley(Coordinates):
 
     def check(self, action: Action) -> None:
         """Raise TypeError if the action has no Cayley map."""
-        cayley_map(action)
+        _cayley_map(action)
 
     def move(self, action: Action, sigma: Vector, y: Point) -> Point:
         """The point ``cay(sigma) . y``."""
-        return cayley_map(action).move(sigma, y)
+        return _cayley_map(action).move(sigma, y)
 
     def inverse_differential(self, action: Action, sigma: Vector, xi: Vector) -> Vector:
         """``dcayinv_sigma(xi)`` in closed form, (action.dim,)."""
-        return cayley_map(action).inverse_differential(sigma, xi)
+        return _cayley_map(action).inverse_differential(sigma, xi)
 
 
 class GroupCayley(NamedTuple):
@@ -268,7 +268,7 @@ def _(group: GroupProduct) -> GroupCayley:
 
 
 @singledispatch
-def cayley_map(action: Action) -> CoordinateMap:
+def _cayley_map(action: Action) -> CoordinateMap:
     """The Cayley map of an action, from the verbs ``cay`` and ``dcayinv`` where the action defines them.
 
     Raises:
@@ -283,13 +283,13 @@ def cayley_map(action: Action) -> CoordinateMap:
     return CoordinateMap(cay, dcayinv)
 
 
-@cayley_map.register
+@_cayley_map.register
 def _(action: LeftTranslation) -> CoordinateMap:
     group, cayley = action.group, group_cayley(action.group)
     return CoordinateMap(lambda sigma, y: group.compose(cayley.cay(sigma), y), cayley.dcayinv)
 
 
-@cayley_map.register
+@_cayley_map.register
 def _(action: RightTranslation) -> CoordinateMap:
     group, cayley = action.group, group_cayley(action.group)
     # cay(-sigma) is the inverse of cay(sigma), so the body form is the space form at -sigma, as for exp
@@ -298,13 +298,13 @@ def _(action: RightTranslation) -> CoordinateMap:
     )
 
 
-@cayley_map.register
+@_cayley_map.register
 def _(action: Coadjoint) -> CoordinateMap:
     group, cayley = action.group, group_cayley(action.group)
     return CoordinateMap(lambda sigma, y: group.Ad_dual_action(cayley.cay(-sigma), y), cayley.dcayinv)
 
 
-@cayley_map.register
+@_cayley_map.register
 def _(action: TangentSphere) -> CoordinateMap:
     cayley = group_cayley(SE3)
 
@@ -316,11 +316,11 @@ def _(action: TangentSphere) -> CoordinateMap:
     return CoordinateMap(move, cayley.dcayinv)
 
 
-@cayley_map.register
+@_cayley_map.register
 def _(action: Product) -> CoordinateMap:
-    return product_map([cayley_map(each) for each in action.actions], action.dims)
+    return _product_map([_cayley_map(each) for each in action.actions], action.dims)
 
 
-@cayley_map.register
+@_cayley_map.register
 def _(action: Power) -> CoordinateMap:
-    return power_map(cayley_map(action.action), action)
+    return _power_map(_cayley_map(action.action), action)

@@ -142,7 +142,7 @@ def integrate(
         raise ValueError(f"inputs: expected arrays with a leading axis of {steps} steps, got {sorted(lengths)}")
     first_args = args if inputs is None else (args, jax.tree.map(lambda x: jnp.asarray(x)[0], inputs))
     method.check_problem(action, field, t0, y0, first_args)
-    loop = checkpoint_policy(checkpoint)
+    loop = _checkpoint_policy(checkpoint)
     solution = _run(method, action, field, y0, t0, dt, steps, args, inputs, save_every, loop)
     if throw and solution.residuals is not None and not is_traced(solution.residuals):
         _raise_unless_solved(method, solution.residuals, t0, dt)
@@ -211,7 +211,7 @@ def _run(
     if save_every == 1:
         _, (ys, errors, residuals) = loop(saved_step, y0, saved)
     else:
-        _, (ys, errors, residuals) = store_all(saved_interval, y0, saved)
+        _, (ys, errors, residuals) = _store_all(saved_interval, y0, saved)
     ys = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), y0, ys)
     ts = t0 + (save_every * jnp.arange(saved + 1)).astype(dt.dtype) * dt
     finite = jnp.array(True)
@@ -250,7 +250,7 @@ class FirstSteps(eqx.Module):
     count: Int[ArrayLike, ""]
 
     def __call__(self, body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
-        """Run the loop; arguments and result are those of ``store_all``."""
+        """Run the loop; arguments and result are those of ``_store_all``."""
         shapes = jax.eval_shape(body, carry, jax.ShapeDtypeStruct((), jnp.arange(0).dtype))[1]
         outputs = jax.tree.map(lambda s: jnp.zeros((length, *s.shape), s.dtype), shapes)
 
@@ -265,12 +265,12 @@ Checkpoint = str | int | FirstSteps | None
 """What reverse mode keeps of a loop, or how many steps of it are taken, see ``integrate``."""
 
 
-def checkpoint_policy(checkpoint: Checkpoint) -> Loop:
+def _checkpoint_policy(checkpoint: Checkpoint) -> Loop:
     """The loop of a ``checkpoint`` argument.
 
     Args:
-        checkpoint: None for ``store_all``, "step" for ``store_steps``, an integer k for ``StoreEvery(k)``, "recursive"
-            for ``store_recursively``; ``FirstSteps`` is one itself.
+        checkpoint: None for ``_store_all``, "step" for ``_store_steps``, an integer k for ``StoreEvery(k)``,
+            "recursive" for ``_store_recursively``; ``FirstSteps`` is one itself.
 
     Returns:
         The loop, equal for equal arguments, so that it can be static in a compiled function.
@@ -280,7 +280,7 @@ def checkpoint_policy(checkpoint: Checkpoint) -> Loop:
     """
     if isinstance(checkpoint, FirstSteps):
         return checkpoint
-    named: dict[Any, Loop] = {None: store_all, "step": store_steps, "recursive": store_recursively}
+    named: dict[Any, Loop] = {None: _store_all, "step": _store_steps, "recursive": _store_recursively}
     if isinstance(checkpoint, int) and not isinstance(checkpoint, bool) and checkpoint >= 1:
         return StoreEvery(checkpoint)
     if checkpoint in named:
@@ -288,7 +288,7 @@ def checkpoint_policy(checkpoint: Checkpoint) -> Loop:
     raise ValueError(f'checkpoint: expected None, "step", "recursive" or a positive integer, got {checkpoint!r}')
 
 
-def store_all(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
+def _store_all(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
     """Run a loop that keeps every intermediate value: no evaluation twice, memory of length times the work of a step.
 
     Args:
@@ -302,11 +302,11 @@ def store_all(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Car
     return control_flow.scan(body, carry, jnp.arange(length))
 
 
-def store_steps(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
+def _store_steps(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
     """Run a loop that keeps the carry at every step and evaluates each step again backwards; memory of length carries.
 
     What the field marks with ``save_in_checkpoint`` is kept as well and not evaluated again. Arguments and result are
-    those of ``store_all``.
+    those of ``_store_all``.
     """
     return control_flow.scan(_remat_step(body), carry, jnp.arange(length))
 
@@ -323,13 +323,13 @@ class StoreEvery:
     block: int
 
     def __call__(self, body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
-        """Run the loop; arguments and result are those of ``store_all``."""
+        """Run the loop; arguments and result are those of ``_store_all``."""
         return _nest(body, carry, length, [math.ceil(length / self.block), min(self.block, length)])
 
 
-def store_recursively(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
+def _store_recursively(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Carry, Output]:
     """Run a loop with checkpoints within checkpoints: memory of about 8 log_8(length) carries, log_8(length) more
-    evaluations. Arguments and result are those of ``store_all``.
+    evaluations. Arguments and result are those of ``_store_all``.
     """
     levels = max(1, math.ceil(math.log(length, 8)))
     factors, rest = [], length

@@ -34,16 +34,16 @@ HEAD = 128
 FLOORS = 30.0
 """A distance of two motions below so many times what rounding leaves at least may be rounding alone."""
 
-PROPORTION = 0.5
+_PROPORTION = 0.5
 """The smallest power of the tolerance that the error of adaptive steps is taken to fall with, instead of 1."""
 
-GROWN = 1e3
+_GROWN = 1e3
 """The growth of a small distance from which on it counts as exponential."""
 
 FASTEST = 0.2
 """The largest rate of a motion of the machine, times the step; what grows faster is a fault of the method."""
 
-ORDER_GAP = 0.7
+_ORDER_GAP = 0.7
 """How far an observed order may be from the method's for an error that longer steps tell."""
 
 
@@ -181,7 +181,7 @@ def rounding(line: Timeline, scale: Scale) -> Float[np.ndarray, "blocks dim"]:
     return scale.eps * np.sqrt(line.steps)[:, None] * scale.magnitude
 
 
-def observed_order(longer: Float[np.ndarray, " n"], shorter: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def _observed_order(longer: Float[np.ndarray, " n"], shorter: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """The order p of ``longer = 2^p shorter``; NaN where either is no finite positive number."""
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.log2(longer / shorter)
@@ -220,7 +220,7 @@ def by_shorter_steps(
     seen = np.nan
     if longer is not None and ratio == 2:
         before = line.recent(longer)
-        found = observed_order(share(before, scale), share(gap, scale))
+        found = _observed_order(share(before, scale), share(gap, scale))
         linear = (share(before, scale) < 0.1) & (share(gap, scale) > FLOORS * share(floor, scale)) & ~np.isnan(found)
         order = np.where(linear, np.clip(found, 1, claimed), order)
         seen = _typical(found, share(gap, scale), linear)
@@ -228,7 +228,7 @@ def by_shorter_steps(
     return Estimate(np.maximum(error, floor), seen, True)
 
 
-def by_longer_steps(line: Timeline, scale: Scale, claimed: int, coarse: Gaps, coarser: Gaps) -> Estimate:
+def _by_longer_steps(line: Timeline, scale: Scale, claimed: int, coarse: Gaps, coarser: Gaps) -> Estimate:
     """The error from motions with steps of 2 dt and 4 dt, which is sure where these show the method's order.
 
     Args:
@@ -239,8 +239,8 @@ def by_longer_steps(line: Timeline, scale: Scale, claimed: int, coarse: Gaps, co
     """
     gap, before, floor = line.recent(coarse), line.recent(coarser), rounding(line, scale)
     D, least = share(gap, scale), FLOORS * share(floor, scale)
-    found = observed_order(share(before, scale), D)
-    fits = (np.abs(found - claimed) < ORDER_GAP) & (D < 0.1)
+    found = _observed_order(share(before, scale), D)
+    fits = (np.abs(found - claimed) < _ORDER_GAP) & (D < 0.1)
     counts = (D >= 0.1 * D.max()) & (D > least)
     order = np.where(np.isnan(found), 1.0, np.clip(found, 0.5, claimed))[:, None]
     error = np.maximum(gap / (2**order - 1), np.minimum(gap, FLOORS * floor))
@@ -273,7 +273,7 @@ def estimate(
     found = Estimate(np.zeros((line.blocks, len(size))), float("nan"), False)
     if coarse.whole:
         coarser, _ = compare(advance, difference, twice, (1, 4), size, every=2)
-        found = by_longer_steps(line, scale, claimed, coarse, coarser)
+        found = _by_longer_steps(line, scale, claimed, coarse, coarser)
     if not found.sure:
         fine, _ = compare(advance, difference, states, (6, 5), size)
         found = by_shorter_steps(line, scale, claimed, fine, 6 / 5, None)
@@ -297,7 +297,7 @@ def parting_rate(line: Timeline, scale: Scale, neighbors: Gaps, apart: float) ->
     """
     distance = (neighbors.gap / scale.size).max(axis=1, initial=0.0)
     linear = np.isfinite(distance) & (distance > 0) & np.logical_and.accumulate(~(distance > 0.1))
-    if linear.sum() < 3 or not distance[linear].max() >= apart * min(GROWN, 0.05 / apart):
+    if linear.sum() < 3 or not distance[linear].max() >= apart * min(_GROWN, 0.05 / apart):
         return float("nan")
     return float(np.polyfit(line.node_time[neighbors.node[linear] - 1], np.log(distance[linear]), 1)[0])
 
@@ -352,14 +352,14 @@ def by_tolerances(
     """
     floor = rounding(line, scale)
     if tight is not None:
-        return Estimate(np.maximum(line.recent(tight) / (1 - factor**-PROPORTION), floor), float("nan"), True)
+        return Estimate(np.maximum(line.recent(tight) / (1 - factor**-_PROPORTION), floor), float("nan"), True)
     assert loose is not None and looser is not None
     gap, before = line.recent(loose), line.recent(looser)
     D = share(gap, scale)
-    found = observed_order(share(before, scale), D) / np.log2(factor)
-    fits = (np.abs(found - 1) < PROPORTION) & (D < 0.1)
+    found = _observed_order(share(before, scale), D) / np.log2(factor)
+    fits = (np.abs(found - 1) < _PROPORTION) & (D < 0.1)
     counts = (D >= 0.1 * D.max()) & (D > FLOORS * share(floor, scale))
-    power = np.where(np.isnan(found), PROPORTION, np.clip(found, PROPORTION, 1))[:, None]
+    power = np.where(np.isnan(found), _PROPORTION, np.clip(found, _PROPORTION, 1))[:, None]
     error = np.maximum(gap / (factor**power - 1), np.minimum(gap, FLOORS * floor))
     return Estimate(np.maximum(error, floor), _typical(found, D, counts & fits), bool(np.all(fits[counts])))
 

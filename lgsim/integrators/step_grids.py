@@ -22,7 +22,7 @@ there, by steps b/a times as long as those of the motion; from node to node it i
 Difference = Callable[[Point, Point], Float[np.ndarray, "count dim"]]
 """``difference(y0, y1)``: the algebra vectors (count, dim) between states (count, ...)."""
 
-PARTED = 0.5
+_PARTED = 0.5
 """The share of a motion's size from which on two motions say nothing about one another."""
 
 
@@ -94,7 +94,7 @@ def compare(
                 jax.tree.map(lambda x, k=there: x[k], states), jax.tree.map(lambda x, k=which: x[k], found)
             )
             gap = np.abs(np.asarray(gap, float)[: len(here)])
-            whole = bool(np.all(gap <= PARTED * scale))  # not where something is not a number
+            whole = bool(np.all(gap <= _PARTED * scale))  # not where something is not a number
         nodes.append(node)
         gaps.append(gap)
         y, done = jax.tree.map(lambda x: jnp.asarray(x[-1]), found), done + count

@@ -30,7 +30,7 @@ from lgsim.integrators.order_conditions import (
 ORDER_TOLERANCE = 1e-12
 
 # Rounding units: a coefficient or a node is at most this many correctly rounded operations away from its exact value.
-ROUNDINGS = 4
+_ROUNDINGS = 4
 
 
 def floats(name: str, what: str, values: Sequence[float], length: int) -> tuple[float, ...]:
@@ -48,7 +48,7 @@ def floats(name: str, what: str, values: Sequence[float], length: int) -> tuple[
 
 def _check_sum(name: str, what: str, values: Sequence[float], total: float, symbol: str) -> None:
     """Raise unless the values add up to `total` within the rounding of each of them."""
-    bound = ROUNDINGS * np.finfo(np.float64).eps * (math.fsum(map(abs, values)) + abs(total))
+    bound = _ROUNDINGS * np.finfo(np.float64).eps * (math.fsum(map(abs, values)) + abs(total))
     added = math.fsum(values)
     if abs(added - total) > bound:
         raise ValueError(f"{name}: {what} adds up to {added:.16g}, but {symbol} = {total:.16g}")
@@ -210,7 +210,7 @@ class ImplicitTableau:
     def symmetric(self) -> bool:
         """Whether the method is its own adjoint: ``a_(s-1-i, s-1-j) + a_ij = b_j`` and b reads the same backwards."""
         a, b = np.array(self.a), np.array(self.b)
-        bound = ROUNDINGS * np.finfo(np.float64).eps
+        bound = _ROUNDINGS * np.finfo(np.float64).eps
         return bool(np.all(abs(a[::-1, ::-1] + a - b) <= bound) and np.all(abs(b[::-1] - b) <= bound))
 
 

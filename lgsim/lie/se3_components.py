@@ -36,10 +36,10 @@ def log(T: Transform) -> Motion:
 def _(primals: tuple[Transform], tangents: tuple[Transform]) -> tuple[Motion, Motion]:
     (T,), (dT,) = primals, tangents
     u = log(T)
-    return u, on_motion(DEXPINV_OF_LOG, -u, body_twist(T, dT))
+    return u, on_motion(DEXPINV_OF_LOG, -u, _body_twist(T, dT))
 
 
-def body_twist(T: Transform, dT: Transform) -> Motion:
+def _body_twist(T: Transform, dT: Transform) -> Motion:
     """``vee(T^-1 dT)``, with the skew part of ``R^T dR`` (Park and Chung eq. (33))."""
     return Motion(T.R.transpose_apply(dT.p), (T.R.T @ dT.R).vee_skew())
 

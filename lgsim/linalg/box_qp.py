@@ -20,7 +20,7 @@ SolveFree = Callable[[Array, Array, Array], Array]
 
 ITERATIONS = 32
 """Largest number of Newton steps; each one is a full step on the free entries, and few are needed."""
-HALVINGS = 12
+_HALVINGS = 12
 """Largest number of times that a step is halved."""
 ARMIJO = 0.1
 """Share of the decrease by the slope that a step must bring."""
@@ -73,13 +73,13 @@ def box_minimum(
         def shorten(s: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             length, halved, long = s
             length, halved = jnp.where(long, length / 2, length), jnp.where(long, halved + 1, halved)
-            return length, halved, long & too_long(length) & (halved < HALVINGS)
+            return length, halved, long & too_long(length) & (halved < _HALVINGS)
 
         one = jnp.ones_like(now)
         first = (one, jnp.zeros(now.shape, int), too_long(one))
         length, halved, _ = control_flow.while_loop(lambda s: jnp.any(s[2]), shorten, first)
         trial = jnp.clip(u + length[None] * direction, lower, upper)
-        found = halved < HALVINGS
+        found = halved < _HALVINGS
         moved = jnp.where((going & found)[None], trial, u)
         # a full step that meets no new bound is the minimum
         changed = _any(free_at(moved, slope_at(moved)) != free)

@@ -28,7 +28,7 @@ ITERATIONS = 30
 """Number of interior-point steps; ten are needed, and twenty where b lies far outside of what can be met."""
 SHARE = 0.1
 """Share of the gap that a step leaves where it is not cut."""
-TO_THE_EDGE = 0.99
+_TO_THE_EDGE = 0.99
 """Share of the way to the nearest inequality that a step may go."""
 
 
@@ -154,7 +154,7 @@ def _over_blocks(x: Array, own: int) -> Array:
 def _length(s: _State, move: _State) -> Float[Array, "*batch"]:
     """The share of a step that keeps multipliers and inequalities positive, at most 1."""
     most = jnp.minimum(_room(s.force, move.force), _room(s.c, move.c))
-    return jnp.minimum(TO_THE_EDGE * most, jnp.ones_like(most))
+    return jnp.minimum(_TO_THE_EDGE * most, jnp.ones_like(most))
 
 
 def _room(x: Array, dx: Array) -> Float[Array, "*batch"]:

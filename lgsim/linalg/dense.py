@@ -21,7 +21,7 @@ from lgsim.xla import batch_last, control_flow, fusion_barrier, linear_last
 Rows = TypeVar("Rows")
 Others = TypeVar("Others")
 
-TERMS = 8
+_TERMS = 8
 """Terms of a sum that are added in one pass of a loop: with fewer the sum is moved more often, with more the code gets
 slow."""
 
@@ -48,8 +48,8 @@ def masked(mask: Bool[np.ndarray, "n m"], array: Num[Array, "n m *batch"]) -> Nu
 
 
 def summed(count: int, term: Callable[[Any], Array], start: Array) -> Array:
-    """``start + term(0) + ... + term(count - 1)``, at most ``TERMS`` terms in one pass of a loop."""
-    step = count // -(-count // TERMS) if count else 1
+    """``start + term(0) + ... + term(count - 1)``, at most ``_TERMS`` terms in one pass of a loop."""
+    step = count // -(-count // _TERMS) if count else 1
     loops = count // step
 
     def add(i: Any, total: Array) -> Array:
@@ -60,7 +60,7 @@ def summed(count: int, term: Callable[[Any], Array], start: Array) -> Array:
 
 
 def sum_rows(x: Num[Array, " n *rest"]) -> Num[Array, "*rest"]:
-    """The sum over the first axis, ``TERMS`` rows at a time."""
+    """The sum over the first axis, ``_TERMS`` rows at a time."""
     return summed(len(x), lambda i: x[i], jnp.zeros_like(x[0]))
 
 
@@ -186,14 +186,14 @@ What lies above the diagonal is neither made nor moved: a cost to go is by far t
 """
 
 
-def block_slices(sizes: Sequence[int]) -> list[slice]:
+def _block_slices(sizes: Sequence[int]) -> list[slice]:
     """The index ranges of blocks of these lengths, one after the other."""
     return [slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))]
 
 
 def to_blocks(A: Float[Array, "n n *batch"], sizes: Sequence[int]) -> SymmetricBlocks:
     """The lower blocks of a symmetric matrix; n is the sum of the sizes or more."""
-    at = block_slices(sizes)
+    at = _block_slices(sizes)
     return tuple(tuple(A[at[i], at[j]] for j in range(i + 1)) for i in range(len(at)))
 
 
@@ -225,4 +225,4 @@ def add_symmetric_product(
 
 def _slices_of(V: SymmetricBlocks) -> list[slice]:
     """The index ranges of the blocks of a matrix."""
-    return block_slices([len(row[0]) for row in V])
+    return _block_slices([len(row[0]) for row in V])

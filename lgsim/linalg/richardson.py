@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-LEAST_RATIO = 1.25
+_LEAST_RATIO = 1.25
 """Differences that shrink by less when the step is halved show no convergence."""
-OFF_ORDER = 3.0
+_OFF_ORDER = 3.0
 """Factor of errors whose order is more than one below the method's."""
-UNKNOWN_FACTOR = 2.0
+_UNKNOWN_FACTOR = 2.0
 """The error over the difference where no order is seen: that of order one."""
 
 
@@ -32,7 +32,7 @@ class Convergence(NamedTuple):
     def unknown(cls, count: int) -> Convergence:
         """That of numbers of which only h and h/2 are known, or which are no continuous ones."""
         nothing = np.full(count, np.nan)
-        return cls(nothing, np.full(count, UNKNOWN_FACTOR), nothing)
+        return cls(nothing, np.full(count, _UNKNOWN_FACTOR), nothing)
 
 
 def convergence(
@@ -56,8 +56,8 @@ def convergence(
         ratio = np.where(second > 0, first / second, np.inf)
         seen = np.log2(ratio)
     # without convergence the error is not bounded by any difference: that of the larger one, with some reserve
-    lost = LEAST_RATIO / (LEAST_RATIO - 1) / np.clip(ratio, 0.05, 1)
-    tame = np.clip(ratio, LEAST_RATIO, max(2.0**order, LEAST_RATIO))
-    factor = np.where(ratio < LEAST_RATIO, lost, tame / (tame - 1))
-    factor = np.where(rounding, UNKNOWN_FACTOR, factor * np.where(seen < order - 1, OFF_ORDER, 1.0))
+    lost = _LEAST_RATIO / (_LEAST_RATIO - 1) / np.clip(ratio, 0.05, 1)
+    tame = np.clip(ratio, _LEAST_RATIO, max(2.0**order, _LEAST_RATIO))
+    factor = np.where(ratio < _LEAST_RATIO, lost, tame / (tame - 1))
+    factor = np.where(rounding, _UNKNOWN_FACTOR, factor * np.where(seen < order - 1, _OFF_ORDER, 1.0))
     return Convergence(np.where(rounding, np.nan, seen), factor, np.where(rounding, np.nan, ratio))

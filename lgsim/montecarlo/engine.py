@@ -151,7 +151,7 @@ class Engine:
         """The number of samples, whole tiles on all devices, whose results take a small part of the memory."""
         kinds = self.study.columns().values()
         each = sum(kind.size * kind.dtype.itemsize for kind in kinds)
-        most = min(_LARGEST_CHUNK, physical_memory() // (_MEMORY_SHARE * each))
+        most = min(_LARGEST_CHUNK, _physical_memory() // (_MEMORY_SHARE * each))
         return max(1, most // self.width) * self.width
 
     def chunk(self, start: int, stop: int) -> Chunk:
@@ -296,7 +296,7 @@ def run_chunk(study: Study, start: int, stop: int, devices: Sequence[Device] | N
     return Engine(study, devices).chunk(start, stop)
 
 
-def physical_memory() -> int:
+def _physical_memory() -> int:
     """The memory of this machine, bytes; 8 GiB where the system does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -307,7 +307,7 @@ def physical_memory() -> int:
 def device_memory(device: Device) -> int:
     """The memory of a device, bytes; of a CPU that of the machine."""
     stats = device.memory_stats() or {}
-    return stats.get("bytes_limit", physical_memory())
+    return stats.get("bytes_limit", _physical_memory())
 
 
 Progress = Callable[[RunningStatistics], object]

@@ -15,7 +15,7 @@ from lgsim.simulation.stiffness import Automatic, fastest_rate
 SAMPLES = 16
 """The number of samples whose rates at the start are compared."""
 
-MOTIONS = 3
+_MOTIONS = 3
 """The number of the fastest of them whose motion is looked at."""
 
 NEAR = 0.3
@@ -43,7 +43,7 @@ def choose_method(study: Study, choice: Automatic) -> tuple[Study, str]:
         for i in range(min(SAMPLES, study.samples))
     ]
     rates = [_rate(run) for run in runs]
-    near = [i for i in np.argsort(rates)[::-1][:MOTIONS] if rates[i] * abs(float(runs[i].dt)) > NEAR]
+    near = [i for i in np.argsort(rates)[::-1][:_MOTIONS] if rates[i] * abs(float(runs[i].dt)) > NEAR]
     for i in near:
         run = runs[i]
         motion = simulate(

@@ -20,9 +20,9 @@ from lgsim.montecarlo.store import Chunk, Store, StoreMetadata
 from lgsim.montecarlo.study import Study
 from lgsim.support.packages import package
 
-TASKS_PER_CPU = 2
+_TASKS_PER_CPU = 2
 """Tasks for each CPU of the cluster that are handed to Ray at once: none idles, and results do not pile up."""
-COPIED_VARIABLES = ("XLA_FLAGS", "JAX_PLATFORMS")
+_COPIED_VARIABLES = ("XLA_FLAGS", "JAX_PLATFORMS")
 """Variables of the environment that workers get as they are here: on some of them the last bits depend."""
 
 _engines: dict[tuple[str, int], Engine] = {}
@@ -81,7 +81,7 @@ def fill(
                         progress(running)
                 if running.stopped or index == store.chunks:
                     break
-                most = TASKS_PER_CPU * max(1, int(ray.cluster_resources().get("CPU", 1)))
+                most = _TASKS_PER_CPU * max(1, int(ray.cluster_resources().get("CPU", 1)))
                 while len(pending) < most and (k := next(missing, None)) is not None:
                     pending[task.remote(shared, *store.bounds(k))] = k
                 done, _ = ray.wait(list(pending), num_returns=1)
@@ -123,7 +123,7 @@ def _cancel_on_exit(ray: Any, pending: Mapping[Any, int]) -> Iterator[None]:
 
 def _worker_environment() -> dict[str, str]:
     """The variables of the environment by which a worker computes the same."""
-    found = {name: os.environ[name] for name in COPIED_VARIABLES if name in os.environ}
+    found = {name: os.environ[name] for name in _COPIED_VARIABLES if name in os.environ}
     settings = jax.config.values
     if settings["jax_compilation_cache_dir"] is not None:
         found["JAX_COMPILATION_CACHE_DIR"] = settings["jax_compilation_cache_dir"]

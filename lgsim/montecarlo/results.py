@@ -201,7 +201,7 @@ _DELTA = 1000
 """Centroids of the digest: the error in the level is about ``q (1 - q) / 1000``."""
 
 
-def stored_quantiles(
+def _stored_quantiles(
     store: Store, name: str, levels: Float[np.ndarray, " levels"], samples: int
 ) -> Float[np.ndarray, " levels *shape"]:
     """Quantiles of an output over the first samples that did not diverge, by a t-digest of pyarrow.
@@ -396,7 +396,7 @@ class Results:
             raise ValueError("quantiles: of a tilted study they are not estimated; take failures or a histogram")
         self._known(name)
         if isinstance(self.source, Store):
-            return stored_quantiles(self.source, name, q, self.samples)
+            return _stored_quantiles(self.source, name, q, self.samples)
         return np.quantile(np.concatenate([values for values, _ in self._good(name)]), q, axis=0)
 
     def histogram(self, name: str, bins: int | Sequence[float] = 50) -> Histogram:

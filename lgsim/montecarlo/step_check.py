@@ -40,11 +40,11 @@ MOST, LEAST, FEW = 2**14, 32, 8
 """Samples with dt/2 at most, and at least where that takes about a second; so many of them for each one with dt/4."""
 LIGHT = 10**7
 """Steps of degrees of freedom that are about a second's work: a check of a tile is worth it however small the study."""
-UNKNOWN_INTERVAL = 0.05
+_UNKNOWN_INTERVAL = 0.05
 """Where a single sample has no statistical interval, this part of its size stands in."""
 ROUNDING = 4.0
 """Rounding units, times the root of the number of steps, below which differences are those of rounding."""
-NEAREST = 5
+_NEAREST = 5
 """So many samples nearest to a bound tell how dense they are there."""
 
 
@@ -300,7 +300,7 @@ def _output_error(
         if not len(a):
             error = np.full(value.shape, np.nan)
         largest = np.max(np.abs([m.low, m.high]), initial=0.0)
-        interval = np.where(np.isnan(interval), UNKNOWN_INTERVAL * largest, interval)
+        interval = np.where(np.isnan(interval), _UNKNOWN_INTERVAL * largest, interval)
         limit = np.maximum(np.maximum(interval, DIGITS * np.abs(np.nan_to_num(value))), floor or 0.0)
         seen = error != 0
         if len(a) and pairs.left > 0:
@@ -398,7 +398,7 @@ def _crossing(rule: OutOfBounds, pairs: _Pairs, size: Float[np.ndarray, "k m"]) 
             if not np.isfinite(bound):
                 continue
             gap = np.abs(pairs.own[:, j] - bound)
-            wide = np.sort(gap)[min(len(gap), NEAREST) - 1]
+            wide = np.sort(gap)[min(len(gap), _NEAREST) - 1]
             near = float(np.mean(pairs.weights * (gap <= wide)))
             total += near * float(np.mean(size[:, j])) / (2 * wide) if wide > 0 else near
     return total

@@ -19,7 +19,7 @@ from lgsim.multibody.contacts.sizes import height_slices
 from lgsim.multibody.topology import ModelError, Topology
 from lgsim.support.check import FLOATS, is_traced
 
-NOT_NEGATIVE = ("armature", "damping", "friction", "limit_stiffness", "limit_damping")
+_NOT_NEGATIVE = ("armature", "damping", "friction", "limit_stiffness", "limit_damping")
 """Finite numbers of degrees of freedom that are zero or more."""
 LIMITS = ("velocity_limit", "effort_limit")
 """Numbers of degrees of freedom that are zero or more, infinite for none."""
@@ -117,7 +117,7 @@ def not_rigid(T: Float[np.ndarray, "*many 4 4"]) -> np.ndarray:
 
 
 FAULTS: dict[str, Callable[[np.ndarray], Any]] = {
-    **dict.fromkeys(NOT_NEGATIVE, _negative),
+    **dict.fromkeys(_NOT_NEGATIVE, _negative),
     **dict.fromkeys(LIMITS, lambda x: ~(x >= 0)),
     "friction_speed": lambda x: ~(np.isfinite(x) & (x > 0)),
     "lower": np.isnan,
@@ -131,7 +131,7 @@ FAULTS: dict[str, Callable[[np.ndarray], Any]] = {
 """For each name the function that marks numbers that cannot be; those of other names are finite."""
 
 EXPECTED = {
-    **dict.fromkeys(NOT_NEGATIVE, "a finite number of zero or more"),
+    **dict.fromkeys(_NOT_NEGATIVE, "a finite number of zero or more"),
     **dict.fromkeys(LIMITS, "a number of zero or more, infinite for none"),
     "friction_speed": "a positive number",
     "lower": "a number, infinite for none",

@@ -32,10 +32,10 @@ def to_record(model: Model) -> tuple[str, dict[str, np.ndarray]]:
     """(the topology as JSON, the numbers by name): all that ``from_record`` needs."""
     named = {f.name: getattr(model, f.name) for f in fields(Model) if f.name != "topology"}
     numbers = {name: np.asarray(x) for name, x in named.items() if x is not None}
-    return topology_text(model.topology), numbers
+    return _topology_text(model.topology), numbers
 
 
-def topology_text(tree: Topology) -> str:
+def _topology_text(tree: Topology) -> str:
     """A topology as JSON."""
     plain = {field.name: getattr(tree, field.name) for field in fields(Topology)}
     plain["loops"] = [{**vars(loop), "kind": _plain_kind(loop.kind)} for loop in tree.loops]
@@ -74,7 +74,7 @@ def from_record(text: str, numbers: Mapping[str, Any]) -> Model:
 
 
 def _topology(text: str) -> Topology:
-    """The topology that ``topology_text`` wrote; almost any error where it did not."""
+    """The topology that ``_topology_text`` wrote; almost any error where it did not."""
     plain = json.loads(text)
     joints = tuple(_joint(dict(joint)) for joint in plain.pop("joints"))
     plain["loops"] = [Loop(**{**loop, "kind": _kind(dict(loop["kind"]))}) for loop in plain["loops"]]
@@ -91,7 +91,7 @@ def _static_topology(text: str) -> Topology:
     """The topology of an exported function's model.
 
     Raises:
-        ModelError: the text is none that ``topology_text`` wrote.
+        ModelError: the text is none that ``_topology_text`` wrote.
     """
     try:
         return _topology(text)
@@ -132,6 +132,6 @@ def _joint(plain: dict[str, Any]) -> Joint:
 
 
 export_node(
-    Model, "lgsim.Model", lambda static: topology_text(static[0]), _static_topology,
+    Model, "lgsim.Model", lambda static: _topology_text(static[0]), _static_topology,
     lambda tree, *numbers: Model(tree, *numbers),
 )  # fmt: skip

@@ -60,7 +60,7 @@ class ClearanceCost(StateResidual):
 
     def __check_init__(self) -> None:
         check_weight(type(self).__name__, self.weight)
-        check_clearance(type(self).__name__, self.model, self.margin, self.solid_pairs)
+        _check_clearance(type(self).__name__, self.model, self.margin, self.solid_pairs)
 
     @property
     @abstractmethod
@@ -104,7 +104,7 @@ class ObstacleCost(ClearanceCost):
 
     @property
     def solid_pairs(self) -> Pairs:
-        return pairs_with_world(self.model) if self.pairs is None else self.pairs
+        return _pairs_with_world(self.model) if self.pairs is None else self.pairs
 
 
 class SelfCollision(ClearanceCost):
@@ -128,7 +128,7 @@ class SelfCollision(ClearanceCost):
 
     @property
     def solid_pairs(self) -> Pairs:
-        return pairs_that_move(self.model) if self.pairs is None else self.pairs
+        return _pairs_that_move(self.model) if self.pairs is None else self.pairs
 
 
 class Clearance(Constraint):
@@ -154,7 +154,7 @@ class Clearance(Constraint):
     at_end: bool = eqx.field(static=True, default=True, init=False)
 
     def __check_init__(self) -> None:
-        check_clearance("Clearance", self.model, self.margin, self.solid_pairs)
+        _check_clearance("Clearance", self.model, self.margin, self.solid_pairs)
 
     @property
     def solid_pairs(self) -> Pairs:
@@ -176,12 +176,12 @@ def shortfall(model: Model, margin: Any, pairs: Pairs, q: Float[Array, " nq"]) -
     return jnp.maximum(jnp.asarray(margin, d.dtype) - d, 0)
 
 
-def pairs_with_world(model: Model) -> Pairs:
+def _pairs_with_world(model: Model) -> Pairs:
     """The pairs of ``model.solid_pairs()`` of which one solid is fixed to the world."""
     return _of(model, lambda moving: not all(moving))
 
 
-def pairs_that_move(model: Model) -> Pairs:
+def _pairs_that_move(model: Model) -> Pairs:
     """The pairs of ``model.solid_pairs()`` both of which are on bodies that move."""
     return _of(model, all)
 
@@ -193,7 +193,7 @@ def _of(model: Model, chosen: Any) -> Pairs:
     return tuple(a for a, _ in kept), tuple(b for _, b in kept)
 
 
-def check_clearance(owner: str, model: Model, margin: Any, pairs: Pairs) -> None:
+def _check_clearance(owner: str, model: Model, margin: Any, pairs: Pairs) -> None:
     """Check a margin and pairs.
 
     Raises:

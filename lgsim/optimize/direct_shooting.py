@@ -58,7 +58,7 @@ class DirectShooting(IterativeSolver):
 
     def finish(self, problem: Problem, s: "_State") -> Solution:
         small = s.gradient <= tolerance_of(self.gradient_tolerance, 0.4, problem.dtype)
-        return shooting_solution(problem, s.us, s.gradient, s.history, s.i, small, s.done)
+        return _shooting_solution(problem, s.us, s.gradient, s.history, s.i, small, s.done)
 
     def iterate(self, problem: Problem, s: "_State") -> "_State":
         tolerance = tolerance_of(self.gradient_tolerance, 0.4, problem.dtype)
@@ -102,7 +102,7 @@ class _State(NamedTuple):
     history: History
 
 
-def shooting_solution(
+def _shooting_solution(
     problem: Problem,
     us: Float[Array, "horizon nu"],
     gradient: Float[Array, ""],
@@ -253,6 +253,6 @@ def _minimize(
     first = (jnp.array(0), us, *slope_at(us), moving, history, yes, no)
     i, us, _, slope, _, history, finite, done = control_flow.while_loop(going, iterate, first)
     size = jnp.max(jnp.abs(slope))
-    solution = shooting_solution(problem, us, size, history, i, size <= tolerance, done)
+    solution = _shooting_solution(problem, us, size, history, i, size <= tolerance, done)
     stalled = done & finite & (size > tolerance)
     return eqx.tree_at(lambda s: s.result, solution, RESULTS.where(stalled, RESULTS.stalled, solution.result))

@@ -202,7 +202,7 @@ class Dynamics(eqx.Module):
 
         By forward mode through the step; a subclass that has its derivatives at hand gives them here.
         """
-        return linearize_in_chart(self.action, lambda y, u: self.step(t, y, u, args), y, u, y_next)
+        return _linearize_in_chart(self.action, lambda y, u: self.step(t, y, u, args), y, u, y_next)
 
     def transition(
         self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
@@ -212,7 +212,7 @@ class Dynamics(eqx.Module):
         return Dense(A, B), c
 
 
-def linearize_in_chart(
+def _linearize_in_chart(
     action: Action, step: Callable[[Point, Array], Point], y: Point, u: Float[Array, " m"], y_next: Point
 ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
     """(A, B, c) of ``difference(y_next, step(move(dx, y), u + du)) = A dx + B du + c``, by forward mode."""
@@ -414,7 +414,7 @@ class MultibodyDynamics(Machine):
         self, t: Number, y: Point, u: Float[Array, " m"], y_next: Point, args: Any
     ) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"]]:
         """(A, B, c) from the Jacobians of the forward dynamics in closed form, at each of the method's evaluations."""
-        return linearize_in_chart(self.action, lambda y, u: self._by(_FIELD_BY_JACOBIANS, t, y, u), y, u, y_next)
+        return _linearize_in_chart(self.action, lambda y, u: self._by(_FIELD_BY_JACOBIANS, t, y, u), y, u, y_next)
 
     def _by(self, field: Any, t: Number, y: Point, u: Float[Array, " m"]) -> Point:
         """The next state by a field of the machine's accelerations."""

@@ -45,9 +45,9 @@ from lgsim.xla import number_field, scan_last, where_last, while_last
 
 ARMIJO = 1e-4
 """Share of the expected decrease that a step must bring."""
-SHORTER = 0.25
+_SHORTER = 0.25
 """Length of a step in parts of the one that was tried before."""
-MERIT_SHARE = 0.5
+_MERIT_SHARE = 0.5
 """Share of the gaps' weight that is above the least one with which a step descends."""
 ROUNDING = 4
 """Units in the last decimal place by which rounding may raise the cost of a good step."""
@@ -207,7 +207,7 @@ class LineSearch(NamedTuple):
     accepted: Bool[Array, ""]
 
 
-def forward_pass(
+def _forward_pass(
     problem: Problem, ys: Point, us: Float[Array, "horizon m"], policy: BackwardPass, length: Float[Array, ""]
 ) -> Trial:
     """The trajectory under ``u + length k + K difference(y, y_new)``, whose gaps are ``1 - length`` of the old ones.
@@ -234,7 +234,7 @@ def forward_pass(
     return Trial(states, controls, problem.cost(states, controls))
 
 
-def line_search(
+def _line_search(
     problem: Problem,
     ys: Point,
     us: Float[Array, "horizon m"],
@@ -248,10 +248,10 @@ def line_search(
     """The step, shortened until ``merit = cost + weight * sum |gaps|`` falls enough.
 
     Args:
-        problem: As for ``forward_pass``.
-        ys: As for ``forward_pass``.
-        us: As for ``forward_pass``.
-        policy: As for ``forward_pass``.
+        problem: As for ``_forward_pass``.
+        ys: As for ``_forward_pass``.
+        us: As for ``_forward_pass``.
+        policy: As for ``_forward_pass``.
         cost: Cost of the trajectory.
         slope: Derivative of the merit by the length at zero, negative.
         weight: Weight of the gaps.
@@ -261,7 +261,7 @@ def line_search(
     total = jnp.sum(jnp.abs(policy.gaps))
 
     def attempt(length: Array) -> tuple[Trial, Array]:
-        tried = forward_pass(problem, ys, us, policy, length)
+        tried = _forward_pass(problem, ys, us, policy, length)
         merit = tried.cost + weight * (1 - length) * total
         # a trial that is not finite fails every comparison
         enough = merit <= cost + weight * total + ARMIJO * length * slope + slack
@@ -276,7 +276,7 @@ def line_search(
 
     def shorten(state: tuple[Array, Array, Trial, Array]) -> tuple[Array, Array, Trial, Array]:
         tried, length, _, _ = state
-        length = jnp.where(tried == 0, length, SHORTER * length)
+        length = jnp.where(tried == 0, length, _SHORTER * length)
         return (tried + 1, length, *attempt(length))
 
     first = (jnp.array(0), jnp.ones((), us.dtype), Trial(ys, us, cost), jnp.array(False))
@@ -424,7 +424,7 @@ class ILQR(IterativeSolver):
         """The step along the policy, or more regularization where none is accepted; nothing where all is done."""
         total = jnp.sum(jnp.abs(policy.gaps))
         need = policy.linear + jnp.maximum(policy.quadratic, 0) / 2
-        least = jnp.where((need > 0) & (total > 0), need / ((1 - MERIT_SHARE) * jnp.where(total > 0, total, 1)), 0)
+        least = jnp.where((need > 0) & (total > 0), need / ((1 - _MERIT_SHARE) * jnp.where(total > 0, total, 1)), 0)
         weight = jnp.maximum(s.weight, least)
         slope = policy.linear - weight * total
         enough = tolerance_of(self.decrease_tolerance, 0.9, problem.dtype)
@@ -435,7 +435,7 @@ class ILQR(IterativeSolver):
 
         # one problem alone need not try what it does not take
         trials = jnp.where(s.done | ~descends, 0, self.line_search_steps)
-        tried = line_search(problem, s.ys, s.us, policy, s.cost, slope, weight, slack, trials)
+        tried = _line_search(problem, s.ys, s.us, policy, s.cost, slope, weight, slack, trials)
         better = tried.accepted
         length = jnp.where(better, tried.length, 0)
         expected = -length * (slope + length * policy.quadratic / 2)

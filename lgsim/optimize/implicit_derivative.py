@@ -27,9 +27,9 @@ from lgsim.optimize.problem import Problem
 from lgsim.optimize.solver import Solution, Solver
 from lgsim.xla import control_flow
 
-STIFFER = 1e3
+_STIFFER = 1e3
 """Penalty of the derivative by that of the search: how far each sweep brings the conditions' derivative to zero."""
-SWEEPS = 4
+_SWEEPS = 4
 """Number of sweeps of the method of multipliers."""
 
 Moves = PyTree
@@ -126,7 +126,7 @@ def _change(problem: Problem, move: Moves, found: Solution) -> tuple[Array, Poin
     ys, us = found.ys, found.us
     plain, stiff = problem, None
     if found.multipliers is not None:
-        stiff = eqx.tree_at(lambda m: m.weight, found.multipliers, found.multipliers.weight * STIFFER)
+        stiff = eqx.tree_at(lambda m: m.weight, found.multipliers, found.multipliers.weight * _STIFFER)
         problem = with_penalties(problem, stiff)
     lq, forcing = _model(problem, move, ys, us)
     free, bound_moves = _at_bounds(problem, move, us, lq.r)
@@ -333,5 +333,5 @@ def _conditions_kept(
         more = forcing._replace(slope=forcing.slope + slope, end=forcing.end + end)
         return (pull, *respond(more)), None
 
-    (_, x, u), _ = control_flow.scan(sweep, (jax.tree.map(jnp.zeros_like, multipliers), x, u), None, length=SWEEPS)
+    (_, x, u), _ = control_flow.scan(sweep, (jax.tree.map(jnp.zeros_like, multipliers), x, u), None, length=_SWEEPS)
     return x, u

@@ -26,7 +26,7 @@ from lgsim.support.messages import counted
 from lgsim.support.verdict import Outcome, Verdict, first_names
 from lgsim.xla import compiled, control_flow, export_codes, export_tuple
 
-OPEN = 1e-3
+_OPEN = 1e-3
 """The share of a joint's motion from which it is said to be open."""
 
 LANES = 256
@@ -100,7 +100,7 @@ class InverseKinematicsSolution(NamedTuple):
             said = f"failed: {why} Target {worst} of {len(error)} is missed by {error[worst]:.3g}{close}{held}"
             return Verdict(Outcome.FAILED, said, bounds)
         slack = chosen(self.slack)
-        loose = [name for name, part in model.v_slices.items() if np.any(slack[part] > OPEN)]
+        loose = [name for name, part in model.v_slices.items() if np.any(slack[part] > _OPEN)]
         parts = ["converged"]
         if bounds:
             parts[0] += f" at {counted(len(bounds), 'limit')} ({first_names(bounds)})"
@@ -224,7 +224,7 @@ class _Lanes(NamedTuple):
     guess: Int[Array, " targets"]
 
 
-def search_targets(
+def _search_targets(
     task: PoseResiduals, targets: Targets, guesses: Float[Array, "guesses nq"], options: SearchOptions
 ) -> IterationState:
     """The last state for each target from the first guess that meets it, or else from the best one.
@@ -448,7 +448,7 @@ def _search(
     task: PoseResiduals, targets: Targets, guesses: Float[Array, "guesses nq"], options: SearchOptions
 ) -> InverseKinematicsSolution:
     """The solutions for targets with one leading axis, compiled, with their derivatives."""
-    best = search_targets(*_stopped((task, targets, guesses, options)))
+    best = _search_targets(*_stopped((task, targets, guesses, options)))
     codes = INVERSE_KINEMATICS_RESULTS
 
     def solution(targets: Targets, s: IterationState) -> InverseKinematicsSolution:

@@ -25,7 +25,7 @@ from lgsim.xla import CompiledBatch, ReadProgram, handler_call
 MOST = 100_000
 """Longer programs are left to XLA, whose time to compile grows less with the length."""
 
-ENTRIES = 5_000
+_ENTRIES = 5_000
 """Programs of more arguments and results are left to XLA: LLVM's time to compile grows faster than their number."""
 
 LEAST = 100
@@ -48,7 +48,7 @@ def compile_batch(closed: Any) -> ReadProgram | None:
     if program is None:
         return None
     entries = program.entries + sum(len(port.values) for port in program.outputs)
-    if entries > ENTRIES or len(program.statements) < max(LEAST, entries):
+    if entries > _ENTRIES or len(program.statements) < max(LEAST, entries):
         return None
     return _Read(program)
 

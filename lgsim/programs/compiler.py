@@ -20,7 +20,7 @@ from lgsim.programs.store import read_entry, write_entry
 from lgsim.programs.targets.llvm import VERSION
 from lgsim.xla import ffi_headers
 
-LEAST_LLVM = 20
+_LEAST_LLVM = 20
 """The LLVM from which on the text of ``targets/llvm.py`` can be read."""
 
 EFFORT = 1
@@ -107,8 +107,8 @@ def compiler() -> Compiler | None:
     try:
         package = importlib.import_module("llvmlite")
         llvm = importlib.import_module("llvmlite.binding")
-        if llvm.llvm_version_info[0] < LEAST_LLVM:
-            raise RuntimeError(f"its LLVM is {llvm.llvm_version_info[0]}, not at least {LEAST_LLVM}")
+        if llvm.llvm_version_info[0] < _LEAST_LLVM:
+            raise RuntimeError(f"its LLVM is {llvm.llvm_version_info[0]}, not at least {_LEAST_LLVM}")
         return Compiler(llvm, package.__version__, _api())
     except ImportError:
         return None

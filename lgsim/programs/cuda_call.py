@@ -29,7 +29,7 @@ MOST = 30_000
 PORTS = 500
 """Programs of more arguments and results are left to XLA: a kernel has 4 kB of parameters."""
 
-SPILLED = 8192
+_SPILLED = 8192
 """Kernels that spill more bytes of a thread to memory are left to XLA, which moves about as much."""
 
 ROWS = 64
@@ -182,7 +182,7 @@ class _Kernel:
         steps: Above 0 the program is a step, and this many are taken.
 
     Raises:
-        RuntimeError, NotImplementedError: as ``compiled_kernel``, or it spills more than ``SPILLED``.
+        RuntimeError, NotImplementedError: as ``compiled_kernel``, or it spills more than ``_SPILLED``.
     """
 
     def __init__(self, program: Program, shared: tuple[bool, ...], steps: int = 0) -> None:
@@ -197,8 +197,8 @@ class _Kernel:
         carried = len(self.made) if steps else 0
         made = compiled_kernel(short, shared, self.capability, carried) if self.made else Compiled("", 0, 0)
         # one thread may spill what it likes
-        if made.spilled > SPILLED and not all(shared):
-            raise NotImplementedError(f"its kernel spills {made.spilled} bytes a thread, more than {SPILLED}")
+        if made.spilled > _SPILLED and not all(shared):
+            raise NotImplementedError(f"its kernel spills {made.spilled} bytes a thread, more than {_SPILLED}")
         self.ptx = made.ptx
 
     def __call__(self, leaves: Sequence[Array], states: int) -> list[Array]:

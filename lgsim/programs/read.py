@@ -28,7 +28,7 @@ from lgsim.xla.named_calls import call_name
 SLACK = 2
 """How many times the limit may be written on the way: much of a program folds or is needed by no output."""
 
-FOLDED = 8
+_FOLDED = 8
 """How many times the limit a program may be before anything folds; a step of a legged machine is four times itself."""
 
 
@@ -61,7 +61,7 @@ def read_jaxpr(
     Raises:
         NotAProgram: as ``read``.
     """
-    if limit is not None and size(closed, FOLDED * limit) > FOLDED * limit:
+    if limit is not None and size(closed, _FOLDED * limit) > _FOLDED * limit:
         raise TooLong(f"more than {limit} statements")
     builder = Builder(None if limit is None else SLACK * limit)
     reader = Reader(builder, calls)

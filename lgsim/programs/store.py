@@ -100,7 +100,7 @@ def private_folder(place: Path, variable: str = "LGSIM_CACHE_DIR") -> bool:
     return _serves(place, variable)
 
 
-def folder_fault(place: Path) -> str | None:
+def _folder_fault(place: Path) -> str | None:
     """Why another user may have put into a folder what is there, in words; None where none can have.
 
     Raises:
@@ -123,7 +123,7 @@ def _foreign(found: os.stat_result) -> str | None:
 
 def _serves(place: Path, variable: str = "LGSIM_CACHE_DIR") -> bool:
     """Whether the user alone can have put into a folder what is there; else the user is warned, once."""
-    fault = folder_fault(place)
+    fault = _folder_fault(place)
     if fault is not None and place not in _refused:
         _refused.add(place)
         warnings.warn(

@@ -43,20 +43,20 @@ def number_rows(fit: Fit) -> list[Number]:
     return rows
 
 
-def force_units(fit: Fit) -> list[str]:
+def _force_units(fit: Fit) -> list[str]:
     """The unit of each joint force (nv): N m or N."""
     return [name.rpartition("[")[2].rstrip("]") for name in tau_names(fit.model)]
 
 
 def position_units(fit: Fit) -> list[str]:
     """The unit of each degree of freedom (nv): rad or m."""
-    return ["rad" if "m" in unit else "m" for unit in force_units(fit)]
+    return ["rad" if "m" in unit else "m" for unit in _force_units(fit)]
 
 
 def column_units(fit: Fit) -> list[str]:
     """The unit of each column of the residuals; "" for sensors other than those of joints."""
     if isinstance(fit.samples, TorqueSamples):
-        return force_units(fit)
+        return _force_units(fit)
     positions = position_units(fit)
     found: list[str] = []
     for channel in fit.samples.channels.values():

@@ -28,7 +28,7 @@ KINDS = ("good", "note", "bad")
 DIGITS = 5
 """The significant digits of numbers in tables."""
 
-STYLE = """
+_STYLE = """
 :root { color-scheme: light; --ink: #20252c; --soft: #5b6570; --line: #e3e6ea; --back: #f6f7f9; --blue: #1a78d1; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--ink);
@@ -72,10 +72,10 @@ footer { color: var(--soft); font-size: 12.5px; margin-top: 26px; }
 }
 """
 
-POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """The promise of a page without motions: nothing is loaded, no script runs."""
 
-PLAYING = (
+_PLAYING = (
     "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline' data:; font-src data:; media-src data: blob:;"
     " script-src 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval' data: blob:; worker-src data: blob:;"
     " child-src data: blob:; frame-src data: blob:; connect-src data: blob:"
@@ -197,14 +197,14 @@ class Page:
             for mark, name, body in parts
         )
         subtitle = f"<p>{escape(self._subtitle)}</p>" if self._subtitle else ""
-        policy = PLAYING if self._plays else POLICY
+        policy = _PLAYING if self._plays else _POLICY
         foot = f"<footer>{escape(self._foot)}</footer>" if self._foot else ""
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
             '<meta name="generator" content="lgsim report">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{escape(self._title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+            f"<title>{escape(self._title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
             f"<header><h1>{escape(self._title)}</h1>{subtitle}<nav>{links}</nav></header>\n"
             f"{sections}\n{foot}\n</main>\n</body>\n</html>\n"
         )

@@ -34,11 +34,11 @@ PLOTS = 18
 """The largest number of histograms on a page."""
 POINTS = 3000
 """The number of samples that are drawn one by one, the first ones: any of them are as good as others."""
-FANNED = 4000
+_FANNED = 4000
 """The largest number of samples in fan charts."""
 BOUND = 1e3
 """A sample that diverged is shown as long as all its numbers are smaller, in SI units."""
-LISTED_SAMPLES = 20
+_LISTED_SAMPLES = 20
 """The largest number of samples in a list."""
 CASES = 3
 """The number of the worst samples where nobody says it."""
@@ -265,7 +265,7 @@ def _fans(page: Page, results: Results, cases: Sequence[Case]) -> None:
     rollout = _rollout(results)
     if rollout is None or not isinstance(results.study.outputs.get(HISTORY), Subsampled):
         return
-    states = _first(results, HISTORY, FANNED)
+    states = _first(results, HISTORY, _FANNED)
     saved = rollout.steps // rollout.save_every
     places = np.round(np.linspace(0, saved, states.shape[1])).astype(int)
     time = float(rollout.t0) + float(rollout.dt) * rollout.save_every * places
@@ -378,8 +378,8 @@ def _first(results: Results, name: str, count: int) -> Float[np.ndarray, " sampl
 
 def _listed(samples: Sequence[int]) -> str:
     """The numbers of samples in words."""
-    more = f" and {len(samples) - LISTED_SAMPLES} more" if len(samples) > LISTED_SAMPLES else ""
-    return ", ".join(map(str, samples[:LISTED_SAMPLES])) + more if samples else "none"
+    more = f" and {len(samples) - _LISTED_SAMPLES} more" if len(samples) > _LISTED_SAMPLES else ""
+    return ", ".join(map(str, samples[:_LISTED_SAMPLES])) + more if samples else "none"
 
 
 def label(results: Results, name: str, entry: int | None) -> str | None:

@@ -38,7 +38,7 @@ START = {"q": "q0", "v": "v0", "torque": "torques", "commands": "commands"}
 """The names that a rollout has for the numbers of the start and of the drives."""
 LAWS = {"control": "control", "wind": "wrenches"}
 """The names that a rollout has for the tables of control and wind."""
-SPREADS = ("std", "relative", "low", "high", "mean")
+_SPREADS = ("std", "relative", "low", "high", "mean")
 
 
 class Nominal(NamedTuple):
@@ -169,7 +169,7 @@ def _numbers(table: Table, own: Nominal) -> Distribution:
     Raises:
         ScenarioError: the table says something else, or a distribution reaches below zero where none may.
     """
-    table.only(*SPREADS)
+    table.only(*_SPREADS)
     kinds = [{"std"} & set(table.values), {"relative"} & set(table.values), {"low", "high"} & set(table.values)]
     if sum(map(bool, kinds)) != 1:
         raise table.fault(None, "expected one of std (normal), relative (log-normal), or low and high (uniform)")
@@ -278,13 +278,13 @@ def _masses(table: Table, model: Model) -> Distribution:
         return MassDispersion(parameters, Uniform(jnp.asarray(low), jnp.asarray(high)))
 
 
-CHART = {"mass": slice(0, 1), "size": slice(1, 4), "shape": slice(4, 7), "center": slice(7, 10)}
+_CHART = {"mass": slice(0, 1), "size": slice(1, 4), "shape": slice(4, 7), "center": slice(7, 10)}
 """For each key its entries among the ten numbers of ``Inertias``."""
 
 
 def _inertias(table: Table, model: Model) -> Distribution:
     """The distribution of inertial parameters of bodies that can exist, about those of the machine or given ones."""
-    table.only(*CHART, "about")
+    table.only(*_CHART, "about")
     names, parameters = model.topology.body_names, np.array(model.inertias)
     given = table.table("about")
     for name in given.values:
@@ -293,7 +293,7 @@ def _inertias(table: Table, model: Model) -> Distribution:
         parameters[names.index(name)] = _body(given.table(name))
     _physical(table, names, parameters)
     spread = np.zeros((len(names), 10))
-    for key, part in CHART.items():
+    for key, part in _CHART.items():
         each = _by_body(table, key, names, np.zeros(len(names)))
         if np.any(each < 0):
             raise table.fault(key, f"expected zero or more, got {each.min():g}")

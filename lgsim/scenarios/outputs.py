@@ -26,7 +26,7 @@ STATES: Mapping[str, Output] = {
 """The outputs that a name alone describes."""
 HISTORY = "history"
 """The name of the output that holds states over time."""
-DISTANCES = {"end": outputs.FinalDistance, "most": outputs.LargestDistance}
+_DISTANCES = {"end": outputs.FinalDistance, "most": outputs.LargestDistance}
 """The kinds of distances by the key "when"."""
 
 
@@ -109,7 +109,7 @@ def _distance(table: Table, model: Model) -> Output:
         table.need(key)
     frame = _frame(table, model, table.text("frame"), "frame")
     point = jnp.asarray(table.vector("point", 3), model.dtype)
-    return DISTANCES[table.choice("when", tuple(DISTANCES), "end")](frame, point)
+    return _DISTANCES[table.choice("when", tuple(_DISTANCES), "end")](frame, point)
 
 
 def _least_clearance(table: Table, model: Model) -> Output:

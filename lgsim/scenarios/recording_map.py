@@ -22,11 +22,11 @@ from lgsim.support.toml_table import Document, Table, read, shown
 
 TABLES = ("options", "topics", "delays", "smoothing", "sensors", "drives", "known", "unknowns")
 """The keys of a map that are no columns."""
-FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str}
+_FIELDS = {"name": str, "joint": str, "frame": str, "quantity": str, "index": int, "unit": str}
 """The keys of a column's table with the kinds of their values; ``sign`` and ``scale`` are numbers."""
-DELAYED = ("v", "tau", "current")
+_DELAYED = ("v", "tau", "current")
 """The channels that a sensor may give late, besides "imu <frame>"."""
-ESTIMATE = "estimate"
+_ESTIMATE = "estimate"
 """The word for a delay that is to be found in the recording."""
 
 
@@ -150,8 +150,8 @@ def _column(root: Table, name: str) -> str | dict[str, object]:
     if not isinstance(value, dict):
         wanted = 'a name, "ignore", or a table such as { joint = ..., quantity = ... }'
         raise root.fault(name, f"expected {wanted}, got {shown(value)}")
-    table = root.table(name).only(*FIELDS, "sign", "scale")
-    for key, kind in FIELDS.items():
+    table = root.table(name).only(*_FIELDS, "sign", "scale")
+    for key, kind in _FIELDS.items():
         table.of(key, kind)
     table.number("scale")
     if table.number("sign", 1.0) not in (-1.0, 1.0):
@@ -163,10 +163,10 @@ def _delays(table: Table) -> dict[str, float | None]:
     """By channel the delay, s, or None where it is to be estimated."""
     found: dict[str, float | None] = {}
     sensors = [name for name in table.values if name.startswith("imu ")]
-    for channel, value in table.only(*DELAYED, *sensors).values.items():
-        if isinstance(value, str) and value != ESTIMATE:
-            raise table.fault(channel, f"expected a time in s or {ESTIMATE!r}, got {shown(value)}")
-        found[channel] = None if value == ESTIMATE else table.number(channel)
+    for channel, value in table.only(*_DELAYED, *sensors).values.items():
+        if isinstance(value, str) and value != _ESTIMATE:
+            raise table.fault(channel, f"expected a time in s or {_ESTIMATE!r}, got {shown(value)}")
+        found[channel] = None if value == _ESTIMATE else table.number(channel)
     return found
 
 

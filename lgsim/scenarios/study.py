@@ -37,7 +37,7 @@ from lgsim.simulation.controls import ControlLaw, Hover
 from lgsim.support.messages import one_line
 from lgsim.support.toml_table import Table, read
 
-SEQUENCES = {"random": None, "sobol": Sobol, "latin_hypercube": LatinHypercube}
+_SEQUENCES = {"random": None, "sobol": Sobol, "latin_hypercube": LatinHypercube}
 """The sequences of samples by the key "sequence"."""
 LARGEST = 2**63 - 1
 """The largest whole number that TOML has."""
@@ -47,11 +47,11 @@ GAINS = ("stiffness", "damping", "attitude", "spin")
 
 AUTOMATIC = "auto"
 """The method that a study finds itself."""
-STUDY_TABLES = (
+_STUDY_TABLES = (
     "machine", "start", "time", "control", "wind", "dispersions", "outputs", "failures", "sampling", "stop", "report",
 )  # fmt: skip
 """The tables of a study file."""
-METHOD_NAMES = (AUTOMATIC, *MOTION_METHODS)
+_METHOD_NAMES = (AUTOMATIC, *MOTION_METHODS)
 
 
 class StudyScenario(NamedTuple):
@@ -95,7 +95,7 @@ def load_study(
     for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
         if value is not None and value < least:
             raise ValueError(f"{name}: expected a whole number from {least} on, got {value}")
-    root = read(path).only(*STUDY_TABLES)
+    root = read(path).only(*_STUDY_TABLES)
     table = root.table("machine").only(*MACHINE_KEYS, "stops")
     if model is None:
         machine = machine_of(table)
@@ -111,7 +111,7 @@ def load_study(
     found = read_outputs(root.table("outputs"), model, rollout.steps // rollout.save_every + 1)
     sampling = root.table("sampling").only("samples", "seed", "sequence", "tile")
     own_samples, own_seed = sampling.whole("samples", 1000, most=LARGEST), sampling.whole("seed", 0, 0, LARGEST)
-    sequence = SEQUENCES[sampling.choice("sequence", tuple(SEQUENCES), "random")]
+    sequence = _SEQUENCES[sampling.choice("sequence", tuple(_SEQUENCES), "random")]
     tile = sampling.whole("tile", 1) if "tile" in sampling else None
 
     def study(failures: dict[str, OutOfBounds] | None = None, stop: StopAtConfidence | None = None) -> Study:
@@ -133,7 +133,7 @@ def load_study(
     shown = root.table("report").only("worst", "cases")
     worst = shown.choice("worst", tuple(shapes), next(iter(shapes))) if "worst" in shown else None
     remark = ""
-    if root.table("time").choice("method", METHOD_NAMES, AUTOMATIC) == AUTOMATIC:
+    if root.table("time").choice("method", _METHOD_NAMES, AUTOMATIC) == AUTOMATIC:
         # samples are drawn here, whose numbers may be ones that no machine has
         with root.at("dispersions"):
             wanted, remark = choose_method(wanted, Automatic())
@@ -164,11 +164,11 @@ def load_motion(path: str | PathLike[str]) -> MotionScenario:
         ScenarioError: a ValueError with file, line and key of what is wrong.
         ModuleNotFoundError: a package is missing; the message names the extra.
     """
-    root = read(path).only(*STUDY_TABLES)
+    root = read(path).only(*_STUDY_TABLES)
     table = root.table("machine").only(*MACHINE_KEYS, "stops")
     machine = with_stops_of(table, machine_of(table), _time(root.table("time"))[0])
     rollout, _ = _rollout(root, machine)
-    return MotionScenario(rollout, machine, root.table("time").choice("method", METHOD_NAMES, AUTOMATIC))
+    return MotionScenario(rollout, machine, root.table("time").choice("method", _METHOD_NAMES, AUTOMATIC))
 
 
 def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Distribution]]:
@@ -181,7 +181,7 @@ def _rollout(root: Table, machine: MachineFile) -> tuple[Rollout, dict[str, Dist
     with start.at("q"):
         q = unit_quaternions(model, q)
     control = root.table("control")
-    if control.choice("law", (ACTUATORS, *LAWS), "none") == ACTUATORS:
+    if control.choice("law", (_ACTUATORS, *LAWS), "none") == _ACTUATORS:
         drives = _actuators(control, machine)
     else:
         law, torques = _control(control, model, q, dt * np.arange(steps + 1))
@@ -201,7 +201,7 @@ def _time(table: Table) -> tuple[float, int, int, Method]:
     every = table.whole("save_every", 1)
     if steps % every:
         raise table.fault("save_every", f"expected a divisor of the {steps} steps, got {every}")
-    return dt, steps, every, MOTION_METHODS.get(table.choice("method", METHOD_NAMES, AUTOMATIC), MK4)
+    return dt, steps, every, MOTION_METHODS.get(table.choice("method", _METHOD_NAMES, AUTOMATIC), MK4)
 
 
 Configuration = Float[np.ndarray, " nq"]
@@ -264,7 +264,7 @@ LAWS: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "hover": (_hover, ("place", *GAINS, "thrust_limit", "heading")),
 }
 """For each law of ``[control]`` the function that makes it, and its keys."""
-ACTUATORS = "actuators"
+_ACTUATORS = "actuators"
 """The law by which the actuators of the machine's file make the joint forces of commands."""
 
 

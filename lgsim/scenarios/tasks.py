@@ -135,7 +135,7 @@ def reach(table: Table, setting: Setting) -> Task:
     p, R = table.vector("position", 3), rotation_of(table)
     exact = table.flag("exact", False)
     if p is not None:
-        within_reach(table, "position", (), setting, frame, p)
+        _within_reach(table, "position", (), setting, frame, p)
     if p is None and R is None:
         raise table.fault(None, "expected a position, or a rotation or quaternion, or both")
     weight = _weight(table, 6 if p is not None and R is not None else 3)
@@ -207,7 +207,7 @@ def follow(table: Table, setting: Setting) -> Task:
             f" {rows[-1, 0]:g} s"
         )  # fmt: skip
     for i, row in enumerate(rows):
-        within_reach(table, key, places[i], setting, frame, row[1:4], where[i])
+        _within_reach(table, key, places[i], setting, frame, row[1:4], where[i])
     times = _like(model, rows[:, 0])
     if rows.shape[1] == 4:
         weight, points = _weight(table, 3), _like(model, rows[:, 1:])
@@ -272,7 +272,7 @@ TASKS = {"reach": reach, "posture": posture, "follow": follow, "clear": clear}
 """For each kind of task the function that reads its table."""
 
 
-def within_reach(
+def _within_reach(
     table: Table,
     key: str,
     inner: tuple[int, ...],

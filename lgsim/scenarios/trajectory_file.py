@@ -12,7 +12,7 @@ from lgsim.simulation import Trajectory
 from lgsim.support.messages import one_line
 from lgsim.support.packages import package
 
-WITH_MODEL = (".npz", ".parquet")
+_WITH_MODEL = (".npz", ".parquet")
 """The endings of files that hold the machine too, and so can be read again."""
 
 
@@ -24,9 +24,9 @@ def read_trajectory(path: str | PathLike[str]) -> Trajectory:
         ModuleNotFoundError: the package pyarrow is missing.
     """
     file = Path(path)
-    if file.suffix not in WITH_MODEL:
+    if file.suffix not in _WITH_MODEL:
         why = f"a {file.suffix} file holds no machine; " if file.suffix in (".csv", ".mcap") else ""
-        raise ValueError(f"{file}: {why}expected a run that ends in {' or '.join(WITH_MODEL)}")
+        raise ValueError(f"{file}: {why}expected a run that ends in {' or '.join(_WITH_MODEL)}")
     if file.suffix == ".parquet":
         package("pyarrow", "data", "a .parquet file")
     if not file.exists():

@@ -56,7 +56,7 @@ KINDS: Mapping[str, Kind] = {
 }
 """The kinds by name: masses alone, centers of mass, all ten parameters of bodies that can exist or linear ones, ..."""
 
-ALIASES = {"inertias": "bodies", "centres": "centers", "offset": "offsets", "mass": "masses", "scale": "scales"}
+_ALIASES = {"inertias": "bodies", "centres": "centers", "offset": "offsets", "mass": "masses", "scale": "scales"}
 """Other names that a list of unknowns may have."""
 USUAL = ("bodies", "friction", "damping")
 """The unknowns where neither the map nor a list names any."""
@@ -64,7 +64,7 @@ USUAL = ("bodies", "friction", "damping")
 LINEAR = ("standard", "damping", "friction", "stribeck", "armature", "stiffness", "offsets")
 """The kinds in which joint forces are linear."""
 
-OVERLAPS = ({"masses", "bodies", "standard"}, {"centers", "bodies", "standard"})
+_OVERLAPS = ({"masses", "bodies", "standard"}, {"centers", "bodies", "standard"})
 """Sets of kinds of which one alone can be unknown."""
 
 
@@ -94,7 +94,7 @@ def _blocks(names: Sequence[str], table: Table, plant: Plant) -> dict[str, Block
         ScenarioError: the table is wrong.
         ValueError: a name is unknown or there twice, or two blocks move the same numbers.
     """
-    wanted = [ALIASES.get(name, name) for name in names]
+    wanted = [_ALIASES.get(name, name) for name in names]
     if not wanted:
         raise ValueError(f"expected names of unknowns, {', '.join(KINDS)}, got none")
     for name in wanted:
@@ -102,7 +102,7 @@ def _blocks(names: Sequence[str], table: Table, plant: Plant) -> dict[str, Block
             raise ValueError(unknown_name("expected names of unknowns", name, list(KINDS)))
         if wanted.count(name) > 1:
             raise ValueError(f"{name!r} is there twice")
-    for group in OVERLAPS:
+    for group in _OVERLAPS:
         both = [name for name in wanted if name in group]
         if len(both) > 1:
             raise ValueError(f"expected one of {' and '.join(both)}, which move the same numbers")

@@ -6,11 +6,11 @@ from lgsim.integrators.method import Method
 from lgsim.integrators.methods import IMPLICIT_METHODS, LINEARLY_IMPLICIT_METHODS, METHODS
 from lgsim.simulation.variational.variational_tree import VariationalTree
 
-VARIATIONAL_TREES: dict[str, Method] = {"variational": VariationalTree(), "variational4": VariationalTree(order=4)}
+_VARIATIONAL_TREES: dict[str, Method] = {"variational": VariationalTree(), "variational4": VariationalTree(order=4)}
 """Variational methods of machines, by name."""
 
 MOTION_METHODS: dict[str, Method] = {
-    **METHODS, **LINEARLY_IMPLICIT_METHODS, **IMPLICIT_METHODS, **VARIATIONAL_TREES
+    **METHODS, **LINEARLY_IMPLICIT_METHODS, **IMPLICIT_METHODS, **_VARIATIONAL_TREES
 }  # fmt: skip
 """The methods that move machines, by name."""
 

@@ -79,7 +79,7 @@ class ForceSlopes(NamedTuple):
     actuators: ActuatorSlopes | None
 
 
-def force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = False) -> ForceSlopes:
+def _force_slopes(t: Float[Array, ""], y: State, args: Any, by_joints: bool = False) -> ForceSlopes:
     """The forces at (t, y): control and wrenches by forward mode, contacts and all else in closed form.
 
     Args:
@@ -155,7 +155,7 @@ class MotionField(eqx.Module):
         nv, zero, end = model.nv, jnp.zeros_like(v), 2 * model.nv
         large = nv > SMALL and wrenches is None and not model.topology.contacts and _by_joints(control)
         large = large and applies(model.topology)
-        forces = force_slopes(t, y, args, large)
+        forces = _force_slopes(t, y, args, large)
         (by_q, by_v, by_time), own = forces.drive_slopes, forces.actuators
         system_of_own, to_forces = None, None
         if own is not None:
@@ -207,7 +207,7 @@ def motion_jacobian(
     """
     (model, _, _), _ = args
     q, v = split_state(model, y)
-    forces = force_slopes(t, y, args)
+    forces = _force_slopes(t, y, args)
     a = forward_dynamics_derivatives(model, q, v, forces.tau, forces.wrenches)
     by_q, by_v = (
         own + a.dtau @ (passive + drives + worth)

@@ -212,7 +212,7 @@ def integrate_checked_motion(
     solution = integrate(
         _between_jumps(method, control),
         state_space(model, control),
-        CHECKED_FIELD,
+        _CHECKED_FIELD,
         y0,
         t0=t0,
         dt=dt,
@@ -248,7 +248,7 @@ class CheckedField(eqx.Module):
         return settle_actuators(y, args[0])
 
 
-CHECKED_FIELD = CheckedField()
+_CHECKED_FIELD = CheckedField()
 
 
 def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Float[Array, " algebra"]:

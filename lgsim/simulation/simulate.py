@@ -297,7 +297,7 @@ def _finite(
         return motion, ""
     first = int(np.argmax(bad))
     step = done + (first + 1) * fixed.every
-    joint = worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]))
+    joint = _worst_joint(model, np.asarray(motion.q[first]), np.asarray(motion.v[first]))
     # no step is small enough for a mass matrix that cannot be solved
     before = np.concatenate([start[None], joined_state(_slice(motion, slice(first)))])
     advice = describe_missing_inertia(model, jnp.asarray(before[-1, : model.nq])) or _singular(fixed, before[0], done)
@@ -367,7 +367,7 @@ def _unstable(fixed: FixedSteps, states: Float[np.ndarray, "n state"], done: int
     )  # fmt: skip
 
 
-def worst_joint(
+def _worst_joint(
     model: Model,
     q: Float[np.ndarray, " nq"],
     v: Float[np.ndarray, " nv"],

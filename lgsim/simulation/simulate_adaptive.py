@@ -46,7 +46,7 @@ from lgsim.support.packages import own_version
 SAVED, STEPS = 1024, 8192
 """Saved states and steps of a chunk, at most: so often what was computed is looked at."""
 
-EVENT = "event reached"
+_EVENT = "event reached"
 """How the ``result`` of a motion begins that an event ended."""
 
 
@@ -148,7 +148,7 @@ def simulate_adaptive(
     motion = partial(_solve_in_chunks, times=times, duration=duration, max_steps=max_steps, events=events, blame=blame)
     time, states, result, steps = motion(solve, y0, progress=progress)
     again = partial(_again, motion, solve, y0, (float(rtol), float(atol)), result)
-    whole = step_check and len(time) and (not result or result.startswith(EVENT))
+    whole = step_check and len(time) and (not result or result.startswith(_EVENT))
     error = check_tolerance(model, again, y0, time, states, steps, control) if whole else None
     return _trajectory(model, control, row, time, states, (method, float(rtol), float(atol)), result, error)
 
@@ -176,7 +176,7 @@ def _again(
     rtol, atol = tolerances
     other = partial(solve, rtol=factor * rtol, atol=factor * atol)
     _, states, how, _ = motion(other, y0 if start is None else start, progress=None)
-    return states, how.startswith(EVENT) if result else not how
+    return states, how.startswith(_EVENT) if result else not how
 
 
 class _SimulationState(NamedTuple):
@@ -297,7 +297,7 @@ def _ended(
     if found.result == RESULTS.event_occurred:
         place = int(np.argmax(found.event))
         condition = events[place].condition
-        return f"{EVENT} {at}: {condition if isinstance(condition, ThresholdEvent) else f'events[{place}]'}"
+        return f"{_EVENT} {at}: {condition if isinstance(condition, ThresholdEvent) else f'events[{place}]'}"
     if found.result == RESULTS.max_steps_reached:
         if steps >= max_steps:
             return (

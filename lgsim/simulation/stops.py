@@ -20,7 +20,7 @@ SPEED = 1.0
 """The speed of impact for which ``RESTITUTION`` holds where the joint has no velocity limit, rad/s or m/s."""
 RESTITUTION = 0.5
 """The share of its speed with which a joint that hits a stop at its velocity limit leaves it."""
-LOSS = 1.4327505332713757
+_LOSS = 1.4327505332713757
 """``a v`` of an impact at the speed v that leaves with ``RESTITUTION v``: ``log((1 + x)/(1 - x/2)) = 1.5 x``."""
 
 
@@ -65,7 +65,7 @@ def with_stops(model: Model, contact_time: float = CONTACT_TIME) -> Model:
     speed = np.asarray(model.velocity_limit, float)
     speed = np.where(np.isfinite(speed) & (speed > 0), speed, SPEED)
     k = _felt_inertia(model) * (np.pi / contact_time) ** 2
-    stiffness, damping = np.where(new, k, stiffness), np.where(new, k * LOSS / speed, damping)
+    stiffness, damping = np.where(new, k, stiffness), np.where(new, k * _LOSS / speed, damping)
     return model.replace(limit_stiffness=jnp.asarray(stiffness), limit_damping=jnp.asarray(damping))
 
 

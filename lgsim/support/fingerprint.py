@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """What ``repr`` says of the place of an object in the memory, which is another one in each process."""
 
 
@@ -87,7 +87,7 @@ def _parts(value: Any) -> list[Any]:
     if dataclasses.is_dataclass(value):
         names = (field.name for field in dataclasses.fields(value) if hasattr(value, field.name))
     found = [part for name in names for part in (name, getattr(value, name))]
-    return found or [ADDRESS.sub("", repr(value))]
+    return found or [_ADDRESS.sub("", repr(value))]
 
 
 def _closure(function: FunctionType) -> list[Any]:

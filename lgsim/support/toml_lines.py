@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 KeyPath = tuple[str | int, ...]
 """The keys from the outermost table inwards; the entries of arrays are numbers from 0."""
 
-TOKEN = re.compile(
+_TOKEN = re.compile(
     r'''(?P<string>"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*')|(?P<comment>\#[^\n]*)'''
     r"""|(?P<newline>\n)|(?P<mark>[\[\]{}=.,])|(?P<bare>[A-Za-z0-9_+:-]+)|(?P<space>[^\S\n]+)""",
     re.DOTALL,
@@ -20,7 +20,7 @@ class Token(NamedTuple):
     """A piece of the text, which is neither a comment nor a blank.
 
     Attributes:
-        kind: The group of ``TOKEN`` that matched, or "end".
+        kind: The group of ``_TOKEN`` that matched, or "end".
         line: The line of the first character, counted from 1.
     """
 
@@ -29,7 +29,7 @@ class Token(NamedTuple):
     line: int
 
 
-LONGEST_KEY = 100
+_LONGEST_KEY = 100
 """The largest number of parts of a dotted key; the time that ``tomllib`` takes grows with their square."""
 
 
@@ -37,16 +37,16 @@ def parse(text: str) -> dict[str, Any]:
     """What a document holds, as ``tomllib`` gives it.
 
     Raises:
-        ValueError: it is not TOML, or has a key of more parts than ``LONGEST_KEY``.
+        ValueError: it is not TOML, or has a key of more parts than ``_LONGEST_KEY``.
         RecursionError: arrays or tables are in too many of each other.
     """
     parts = 1
     # a key stands in one line; tokens of what is no TOML take long to tell
-    keys = any(line.count(".") >= LONGEST_KEY for line in text.splitlines())
+    keys = any(line.count(".") >= _LONGEST_KEY for line in text.splitlines())
     for token in _tokens(text) if keys else ():
         parts = parts + 1 if token.text == "." else parts if token.kind in ("bare", "string") else 1
-        if parts > LONGEST_KEY:
-            raise ValueError(f"a key of more than {LONGEST_KEY} parts (at line {token.line}, column 1)")
+        if parts > _LONGEST_KEY:
+            raise ValueError(f"a key of more than {_LONGEST_KEY} parts (at line {token.line}, column 1)")
     return tomllib.loads(text)
 
 
@@ -63,7 +63,7 @@ def lines_of(text: str) -> dict[KeyPath, int]:
 
 def _tokens(text: str) -> list[Token]:
     found, line = [], 1
-    for match in TOKEN.finditer(text):
+    for match in _TOKEN.finditer(text):
         if match.lastgroup not in ("comment", "space"):
             found.append(Token(str(match.lastgroup), match.group(), line))
         line += match.group().count("\n")

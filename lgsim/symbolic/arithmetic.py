@@ -15,7 +15,7 @@ import numpy as np
 DIGITS = 12
 """Decimal digits up to which a float is taken for the decimal number that it prints as."""
 
-DENOMINATOR = 10**6
+_DENOMINATOR = 10**6
 """Largest denominator of a fraction that a float may stand for."""
 
 
@@ -43,7 +43,7 @@ def rational(x: Any, scale: int = 0) -> Any:
         return x
     decimal = Decimal(repr(x))
     own = Fraction(x)
-    near = own.limit_denominator(DENOMINATOR)
+    near = own.limit_denominator(_DENOMINATOR)
     within = abs(near - own) <= ROUNDING * max(abs(own), scale)
     if len(decimal.as_tuple().digits) <= DIGITS and not (scale and within):
         return Fraction(decimal)

@@ -19,7 +19,7 @@ from lgsim.programs.targets import Described
 from lgsim.support.printable import comment_name
 
 FORCES = "joint forces, N m or N, in the order of v"
-BY_Q = "by q along the tangent: column j is the change with the velocity number j"
+_BY_Q = "by q along the tangent: column j is the change with the velocity number j"
 
 
 class Parameter(NamedTuple):
@@ -57,13 +57,13 @@ RESULTS: dict[Any, tuple[Described, ...]] = {
     coriolis_matrix: (Described("C", ("matrix of the Coriolis forces C v",)),),
     forward_dynamics_derivatives: (
         Described("a", ("accelerations",)),
-        Described("dq", (f"derivatives of a {BY_Q}",)),
+        Described("dq", (f"derivatives of a {_BY_Q}",)),
         Described("dv", ("derivatives of a by v",)),
         Described("dtau", ("derivatives of a by tau: the inverse mass matrix",)),
     ),
     inverse_dynamics_derivatives: (
         Described("tau", (FORCES,)),
-        Described("dq", (f"derivatives of tau {BY_Q}",)),
+        Described("dq", (f"derivatives of tau {_BY_Q}",)),
         Described("dv", ("derivatives of tau by v",)),
         Described("da", ("derivatives of tau by a: the mass matrix",)),
     ),

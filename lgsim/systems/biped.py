@@ -20,13 +20,13 @@ from lgsim.multibody import Model, ModelBuilder, contacts, joints
 from lgsim.systems.validation import Dtype
 
 SIDES = {"left": 1.0, "right": -1.0}
-SOLE = {"front": 0.14, "back": 0.08, "side": 0.05}
+_SOLE = {"front": 0.14, "back": 0.08, "side": 0.05}
 """The sole reaches from x = -back to front and from y = -side to side about the point below the ankle, m."""
-ANKLE = 0.08
+_ANKLE = 0.08
 """The height of the ankle above the sole, m."""
 FRICTION = 0.8
 # name of the joint, axis, distance below the joint before, mass, center of mass, moments of inertia about it
-LEG = (
+_LEG = (
     ("hip_yaw", (0, 0, 1), 0.0, 0.5, (0, 0, 0), (2e-3, 2e-3, 2e-3)),
     ("hip_roll", (1, 0, 0), 0.0, 0.5, (0, 0, 0), (2e-3, 2e-3, 2e-3)),
     ("hip_pitch", (0, 1, 0), 0.0, 6.0, (0, 0, -0.2), (0.08, 0.08, 0.01)),
@@ -75,17 +75,17 @@ def biped(
     builder = ModelBuilder(dtype=dtype)
     body = {"mass": 40.0, "center": (0, 0, 0.15), "inertia": np.diag([2.0, 1.8, 0.8])}
     builder.add_body("body", "world", joints.Free(), joint_name="root_joint", **body)
-    corners = [(x, y, 0.0) for x in (-SOLE["back"], SOLE["front"]) for y in (-SOLE["side"], SOLE["side"])]
+    corners = [(x, y, 0.0) for x in (-_SOLE["back"], _SOLE["front"]) for y in (-_SOLE["side"], _SOLE["side"])]
     for side, sign in SIDES.items():
         parent, place = "body", (0.0, 0.1 * sign, -0.1)
-        for name, axis, below, mass, center, moments in LEG:
+        for name, axis, below, mass, center, moments in _LEG:
             at = _at(place if below == 0 else (0.0, 0.0, -below))
             builder.add_body(
                 f"{side}_{name}", parent, joints.Revolute(), axis=axis, placement=at,
                 mass=mass, center=center, inertia=np.diag(moments), damping=damping, effort_limit=effort,
             )  # fmt: skip
             parent, place = f"{side}_{name}", (0.0, 0.0, 0.0)
-        builder.add_frame(f"{side}_sole", parent, _at((0.0, 0.0, -ANKLE)))
+        builder.add_frame(f"{side}_sole", parent, _at((0.0, 0.0, -_ANKLE)))
         if ground:
             builder.add_contact(
                 f"{side}_foot", f"{side}_sole", contacts.vertices(corners), stiffness=4e5, dissipation=0.5,
@@ -111,7 +111,7 @@ def biped_stance(model: Model, bend: float = 0.5, depth: float = 8e-4) -> Float[
 
 def biped_feet(dtype: Dtype | None = None) -> tuple[FlatFoot, FlatFoot]:
     """The soles as feet of ``lgsim.controls.Workspace``, with the friction of the ground."""
-    numbers = {**SOLE, "friction": FRICTION, "torsion": 0.05}
+    numbers = {**_SOLE, "friction": FRICTION, "torsion": 0.05}
     arrays = {name: jnp.asarray(x, dtype) for name, x in numbers.items()}
     left, right = (FlatFoot(f"{side}_sole", **arrays) for side in SIDES)
     return left, right

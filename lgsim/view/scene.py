@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from viser import ViserServer
 
 LOCAL = "127.0.0.1"
-MAX_PICTURES = 20_000
+_MAX_PICTURES = 20_000
 """The most pictures in one file."""
 
 
@@ -79,10 +79,10 @@ def to_html(
     time = motions.times(motion)
     # rounded, so that the last picture of a whole number of them is not lost
     count = int(np.floor(round((time[-1] - time[0]) / speed * frames_per_second, 6))) + 1
-    if count > MAX_PICTURES:
+    if count > _MAX_PICTURES:
         raise ValueError(
-            f"frames_per_second: {count} pictures are too many for one file, expected at most {MAX_PICTURES}; lower it,"
-            " raise speed, or cut the motion"
+            f"frames_per_second: {count} pictures are too many for one file, expected at most {_MAX_PICTURES}; lower"
+            " it, raise speed, or cut the motion"
         )
     moments = np.minimum(time[0] + np.arange(count) * (speed / frames_per_second), time[-1])
     poses = motions.frame_poses(motion, moments)

@@ -10,11 +10,11 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, WORLD
 from lgsim.view.shapes import Capsule, Color, Ellipsoid, Shape, Sphere, pose_between
 
-ROD: Color = (0.80, 0.82, 0.85, 1.0)
+_ROD: Color = (0.80, 0.82, 0.85, 1.0)
 JOINT: Color = (0.24, 0.26, 0.30, 1.0)
 INERTIA: Color = (0.10, 0.47, 0.82, 0.35)
 
-THICKNESS = 0.07
+_THICKNESS = 0.07
 """The radius of a rod over the typical distance between joints."""
 
 
@@ -37,7 +37,7 @@ def skeleton(model: Model, inertias: bool = True) -> dict[str, list[Shape]]:
     solids = {name: _solid(own) for name, own in zip(model.body_names, parameters, strict=True)}
     sizes = lengths + [float(max(solid[1])) for solid in solids.values() if solid is not None]
     typical = float(np.median([size for size in sizes if size > 0] or [1.0]))
-    radius = THICKNESS * typical
+    radius = _THICKNESS * typical
     shapes: dict[str, list[Shape]] = {ROOT: []}
     for name, points in ends.items():
         mine = shapes.setdefault(name, [])
@@ -64,7 +64,7 @@ def _ends(model: Model) -> dict[str, list[Float[np.ndarray, " 3"]]]:
 
 def _rod(point: Float[np.ndarray, " 3"], radius: float) -> Shape:
     """A rod from the origin to a point."""
-    return Shape(Capsule(radius, float(np.linalg.norm(point))), pose_between(np.zeros(3), point), ROD)
+    return Shape(Capsule(radius, float(np.linalg.norm(point))), pose_between(np.zeros(3), point), _ROD)
 
 
 def _solid(

@@ -27,10 +27,10 @@ Parts = Mapping[str, Sequence[tuple[Shape, Mesh]]]
 FIELD = float(np.deg2rad(35.0))
 """The camera's vertical field of view, rad."""
 
-ASPECT = 1.4
+_ASPECT = 1.4
 """The least width of a window over its height."""
 
-FILL = 0.85
+_FILL = 0.85
 """The share of the window that is filled."""
 
 VIEW = np.array([0.8, -1.0, 0.4]) / np.linalg.norm([0.8, -1.0, 0.4])
@@ -74,7 +74,7 @@ def camera_view(
     right = np.array([-VIEW[1], VIEW[0], 0.0]) / np.hypot(VIEW[0], VIEW[1])
     own = points - middle
     near, across, up = own @ VIEW, np.abs(own @ right), np.abs(own @ np.cross(VIEW, right))
-    distance = np.max(near + np.maximum(up, across / ASPECT) / (FILL * np.tan(FIELD / 2)))
+    distance = np.max(near + np.maximum(up, across / _ASPECT) / (_FILL * np.tan(FIELD / 2)))
     return middle + distance * VIEW, middle, size
 
 
@@ -129,15 +129,15 @@ def _check(options: StageOptions, names: Sequence[str]) -> None:
         raise ValueError(f"ghosts, floor: expected zero or more and a height, got {options.ghosts}, {options.floor}")
 
 
-GHOST = 0.18
+_GHOST = 0.18
 """The opacity of the machine at other moments."""
-TRACE: Color = (0.90, 0.35, 0.10, 1.0)
+_TRACE: Color = (0.90, 0.35, 0.10, 1.0)
 LIGHT: tuple[Color, Color] = ((0.87, 0.88, 0.89, 1.0), (0.75, 0.76, 0.78, 1.0))
 DARK: tuple[Color, Color] = ((0.17, 0.18, 0.20, 1.0), (0.28, 0.30, 0.33, 1.0))
 """The colors of the lines of the ground's cells, and of every fifth line, on a light and on a dark ground."""
 
 
-def shapes_of(model: Model, visuals: Visuals) -> dict[str, list[Shape]]:
+def _shapes_of(model: Model, visuals: Visuals) -> dict[str, list[Shape]]:
     """The shapes to draw, by the name of their frame.
 
     Raises:
@@ -183,7 +183,7 @@ class Stage:
         _check(options, names)
         self._scene = server.scene
         self._nodes: dict[int, FrameHandle] = {}
-        drawn = shapes_of(model, visuals)
+        drawn = _shapes_of(model, visuals)
         meshes = {name: [(shape, shape.geometry.triangles()) for shape in shapes] for name, shapes in drawn.items()}
         self._followed = None if options.follow is None else names.index(options.follow)
         self._start = poses.positions[0] if self._followed is None else poses.positions[0, self._followed]
@@ -220,7 +220,7 @@ class Stage:
                 self._scene.add_line_segments(
                     f"/trace/{name.replace('/', '.')}",
                     np.stack([points[:-1], points[1:]], axis=1).astype(np.float32),
-                    colors=_bytes(TRACE),
+                    colors=_bytes(_TRACE),
                     thickness=0.004 * size,
                 )
 
@@ -261,7 +261,7 @@ class Stage:
             )
             for part, (shape, mesh) in enumerate(mine):
                 if shape.color[3] >= 1:
-                    self._add(f"{path}/{part}", replace(shape, color=(*shape.color[:3], GHOST)), mesh)
+                    self._add(f"{path}/{part}", replace(shape, color=(*shape.color[:3], _GHOST)), mesh)
 
     def _add(self, path: str, shape: Shape, mesh: Mesh) -> None:
         """Adds a shape to the node of a path."""

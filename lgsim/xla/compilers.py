@@ -47,14 +47,14 @@ _DEFAULT = os.environ.get("LGSIM_LLVM_LOWERING", "1") != "0"
 _CAPABILITY = int(os.environ.get("LGSIM_CUDA_KERNELS", "0"))
 
 
-SWITCH = Setting(_DEFAULT)
+_SWITCH = Setting(_DEFAULT)
 """Its ``value`` says whether the compiler for CPUs is asked."""
 
 CUDA_SWITCH = Setting(_CAPABILITY)
 """Its ``value`` is the compute capability that kernels of CUDA are made for, ten times, or 0 for none."""
 
 
-SWITCHES = {"cpu": ("cpu", SWITCH), "cuda": ("cuda", CUDA_SWITCH), "gpu": ("cuda", CUDA_SWITCH)}
+SWITCHES = {"cpu": ("cpu", _SWITCH), "cuda": ("cuda", CUDA_SWITCH), "gpu": ("cuda", CUDA_SWITCH)}
 """By platform the name of the compiler that is asked first, and its switch."""
 
 
@@ -72,7 +72,7 @@ def llvm_lowering(enabled: bool) -> Iterator[None]:
     Args:
         enabled: Whether LLVM is used where it can be.
     """
-    with SWITCH.changed(enabled):
+    with _SWITCH.changed(enabled):
         yield
 
 

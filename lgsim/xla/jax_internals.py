@@ -189,7 +189,7 @@ def varying_over(x: Any, axes: frozenset) -> Any:
     return jax.lax.pvary(x, more) if cast is None else cast(x, more, to="varying")  # type: ignore[attr-defined]
 
 
-def varying_alike(leaves: Sequence[Any]) -> list[Any]:
+def _varying_alike(leaves: Sequence[Any]) -> list[Any]:
     """Arrays, all of which differ over the axes of a ``shard_map`` over which one of them does."""
     if not in_shard_map():
         return list(leaves)
@@ -221,7 +221,7 @@ class _Primitive(Primitive):
 
     def bind(self, *operands: Any, **params: Any) -> Any:
         """As JAX's, with operands cast."""
-        return super().bind(*varying_alike(operands), **params)
+        return super().bind(*_varying_alike(operands), **params)
 
 
 PRIMITIVES: list[_Primitive] = []

@@ -13,14 +13,14 @@ from lgsim.xla.jax_internals import called_program, origin
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-PREFIX = "lgsim."
+_PREFIX = "lgsim."
 
 
 def named(name: str) -> Callable[[Function], Function]:
     """Decorates the function under ``jax.custom_jvp``: a call of it bears the name, with what it is made for in it."""
 
     def decorate(f: Function) -> Function:
-        f.__name__ = inspect.unwrap(f).__name__ = PREFIX + name
+        f.__name__ = inspect.unwrap(f).__name__ = _PREFIX + name
         return f
 
     return decorate
@@ -31,4 +31,4 @@ def call_name(equation: Any) -> str | None:
     if equation.primitive.name != "custom_jvp_call":
         return None
     name = origin(called_program(equation))
-    return name.removeprefix(PREFIX) if name.startswith(PREFIX) else None
+    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else None

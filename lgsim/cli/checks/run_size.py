@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 TIMED_STEPS = 1_000_000
 """Steps from which on some are timed first."""
-TRIAL = 4096
+_TRIAL = 4096
 """Steps that are timed: some chunks, of which the first one, which compiles, does not count."""
 LONG = 3600.0
 """Seconds of computing that are begun without a question."""
 SHARE = 0.5
 """The share of the computer's memory that is used without a question."""
-COPIES = 3
+_COPIES = 3
 """How often the states are in memory at most: as computed, as one array, and as what the table is made of."""
 UNITS = (("year", 365.25 * 86400), ("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0))
 
-BYTES = ("bytes", "kB", "MB", "GB", "TB")
+_BYTES = ("bytes", "kB", "MB", "GB", "TB")
 
 
 class RunSize(NamedTuple):
@@ -69,11 +69,11 @@ def run_size(model: Model, steps: int, save_every: int, adaptive: bool, trial: C
             motion goes on after them.
     """
     states = steps if adaptive else steps // save_every
-    memory = COPIES * float(states) * (1 + model.nq + 2 * model.nv) * model.dtype.itemsize
+    memory = _COPIES * float(states) * (1 + model.nq + 2 * model.nv) * model.dtype.itemsize
     rate = None
     if not adaptive and steps >= TIMED_STEPS:
         watch = Watch(steps)
-        rate = watch.rate if trial(TRIAL, watch) else None
+        rate = watch.rate if trial(_TRIAL, watch) else None
     return RunSize(None if adaptive else steps, rate, states, memory)
 
 
@@ -113,5 +113,5 @@ def _duration(seconds: float) -> str:
 
 def _bytes(count: float) -> str:
     """Bytes in the largest unit that fits."""
-    power = min(int(math.log10(max(count, 1))) // 3, len(BYTES) - 1)
-    return f"{count / 1000**power:,.3g} {BYTES[power]}"
+    power = min(int(math.log10(max(count, 1))) // 3, len(_BYTES) - 1)
+    return f"{count / 1000**power:,.3g} {_BYTES[power]}"

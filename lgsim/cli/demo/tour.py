@@ -22,7 +22,7 @@ REACH = 0.5
 """How far a joint without limits goes, rad or m."""
 FASTEST = 0.4
 """The part of a velocity limit that the tour uses."""
-PEAK = 1.875
+_PEAK = 1.875
 """The largest rate of the quintic that begins and ends at rest, as a share of its mean."""
 STIFFNESS, DAMPING = 100.0, 20.0
 """Of the errors of joints, 1/s^2 and 1/s."""
@@ -82,7 +82,7 @@ def tour(model: Model, duration: float) -> tuple[Float[Array, " nq"], controls.C
     middle[~limited], size = 0.0, np.minimum(size, 2 * REACH)
     fastest = np.asarray(model.velocity_limit, float)
     leg = duration / 3
-    size = np.where(np.isfinite(fastest) & (fastest > 0), np.minimum(size, FASTEST * fastest * leg / PEAK), size)
+    size = np.where(np.isfinite(fastest) & (fastest > 0), np.minimum(size, FASTEST * fastest * leg / _PEAK), size)
     if model.topology.floats:
         size[:6] = 0.0
     ways = np.where(np.arange(model.nv) % 2, -1.0, 1.0) * size
@@ -95,13 +95,13 @@ def tour(model: Model, duration: float) -> tuple[Float[Array, " nq"], controls.C
         postures.append(model.retract(postures[-1], way))
     target = Tour(model, jnp.stack(postures), legs, leg)
     if model.topology.floats:
-        inertia = jnp.asarray(felt_inertia(model, home), model.dtype)
+        inertia = jnp.asarray(_felt_inertia(model, home), model.dtype)
         return home, controls.PD(target, STIFFNESS * inertia, DAMPING * inertia)
     law = controls.ComputedTorque(target, STIFFNESS, DAMPING) + PassiveFeedforward(target)
     return home, controls.MotorLimits(law)
 
 
-def felt_inertia(model: Model, q: Float[Array, " nq"]) -> Float[np.ndarray, " nv"]:
+def _felt_inertia(model: Model, q: Float[Array, " nq"]) -> Float[np.ndarray, " nv"]:
     """The inertia of each degree of freedom, all others free to move, kg m^2 or kg."""
     return 1 / np.diag(np.linalg.inv(np.asarray(mass_matrix(model, q), float)))
 

@@ -20,7 +20,7 @@ FUNCTIONS = (
     "inverse_dynamics", "forward_dynamics", "mass_matrix", "bias_forces", "gravity_forces", "forward_kinematics",
     "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "step",
 )  # fmt: skip
-LANGUAGES = ("c", "numpy", "casadi")
+_LANGUAGES = ("c", "numpy", "casadi")
 
 
 class NextState(NamedTuple):
@@ -45,7 +45,7 @@ def generate(
     functions: Annotated[
         str, typer.Option(help=f"What is written, names with commas: {', '.join(FUNCTIONS)}.")
     ] = "inverse_dynamics,forward_dynamics",
-    language: Annotated[str, typer.Option(help=f"One of {', '.join(LANGUAGES)}.")] = "c",
+    language: Annotated[str, typer.Option(help=f"One of {', '.join(_LANGUAGES)}.")] = "c",
     out: Annotated[Path, typer.Option(help="The folder for the files; it is made if it is not there.")] = Path("code"),
     float32: Annotated[bool, typer.Option("--float32", help="Single precision, float instead of double.")] = False,
     floating_base: Annotated[
@@ -67,8 +67,8 @@ def generate(
             raise BadInput(unknown_choice("--functions: expected some of", name, FUNCTIONS))
         if names.count(name) > 1:
             raise BadInput(f"--functions: {name!r} occurs twice")
-    if language not in LANGUAGES:
-        raise BadInput(unknown_choice("--language: expected one of", language, LANGUAGES))
+    if language not in _LANGUAGES:
+        raise BadInput(unknown_choice("--language: expected one of", language, _LANGUAGES))
     if language == "casadi":
         needs("casadi", "casadi", "--language casadi")
     if out.exists() and not out.is_dir():

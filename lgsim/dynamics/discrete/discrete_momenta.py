@@ -73,7 +73,7 @@ def discrete_momenta(
     Source: Marsden and West 2001, (1.3.1); the L_d of this file.
     """
     check_model(model)
-    kind, h = rotation_map(map), step_length(dt, model.dtype)
+    kind, h = rotation_map(map), _step_length(dt, model.dtype)
     d = model.difference(q0, q1)
 
     def both(model: Model, q: Array, d: Array) -> tuple[Array, Array]:
@@ -82,7 +82,7 @@ def discrete_momenta(
     return validation.call(both, model, q=(q0, "q"), d=(d, "v"))
 
 
-def step_length(dt: Float[ArrayLike, "*one"], dtype: jnp.dtype) -> Float[Array, ""]:
+def _step_length(dt: Float[ArrayLike, "*one"], dtype: jnp.dtype) -> Float[Array, ""]:
     """Dt as a number of the dtype.
 
     Raises:

@@ -123,7 +123,7 @@ QUATERNION = RotationMap(
 keeps its energy. About a principal axis of moment I a step has the angular momentum ``I sin(angle) / h``: none has more
 than about I / h, and of the two that have less the one below a quarter of a turn is that of the motion."""
 
-CAYLEY = RotationMap(
+_CAYLEY = RotationMap(
     "cayley",
     lambda s, x: x * (2 / s),
     lambda s, phi: polynomial_in_hat(phi, 1 + 0.25 * phi.dot(phi), -0.5, jnp.full_like(phi.x, 0.25)),
@@ -139,7 +139,7 @@ EXPONENTIAL = RotationMap(
 )
 """``phi = log``, the rotation vector itself."""
 
-ROTATION_MAPS = {each.name: each for each in (QUATERNION, CAYLEY, EXPONENTIAL)}
+ROTATION_MAPS = {each.name: each for each in (QUATERNION, _CAYLEY, EXPONENTIAL)}
 """All discrete rotation vectors by name."""
 
 

@@ -14,7 +14,7 @@ from lgsim.dynamics.distances.nearest import Meeting, length, moved
 from lgsim.multibody.geometry.forms import Field
 from lgsim.spatial import Transform, Vec
 
-TAPS = 4
+_TAPS = 4
 """Coefficients along an axis that a cubic spline takes at a point."""
 
 
@@ -27,7 +27,7 @@ def in_field(a: Field, b: Any, T: Transform) -> Meeting:
     probes = b.probes()
     at = [moved(T, b.place(x)) for x in probes]
     points = Vec(*(jnp.stack([p[i] for p in at]) for i in range(3)))
-    values, slopes = field_value(a, points)
+    values, slopes = _field_value(a, points)
     least = jnp.argmin(jax.lax.stop_gradient(values), axis=0)
     value, slope, point = (jax.tree.map(lambda x: x[least], x) for x in (values, slopes, points))
     n = length(slope)[1]
@@ -36,7 +36,7 @@ def in_field(a: Field, b: Any, T: Transform) -> Meeting:
     return Meeting(distance, n, second - n * distance, second)
 
 
-def field_value(a: Field, p: Vec) -> tuple[Array, Vec]:
+def _field_value(a: Field, p: Vec) -> tuple[Array, Vec]:
     """(value, gradient) of a field at points (k,) of its frame.
 
     Outside of the grid the value at the nearest point f of its box, at the distance r, is continued by
@@ -71,7 +71,7 @@ def _spline(a: Field, p: Vec) -> tuple[Array, Vec]:
     strides = np.cumprod([1, a.shape[2] + 2, a.shape[1] + 2])[::-1]
     corner = sum(cell * int(stride) for cell, stride in zip(cells, strides, strict=True))
     value, gradient = jnp.zeros_like(p.x), [jnp.zeros_like(p.x)] * 3
-    for i, j, k in product(range(TAPS), repeat=3):
+    for i, j, k in product(range(_TAPS), repeat=3):
         c = a.coefficients[corner + int(i * strides[0] + j * strides[1] + k * strides[2])]
         x, y, z = weights[0][i], weights[1][j], weights[2][k]
         value = value + c * x * y * z

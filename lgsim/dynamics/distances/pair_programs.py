@@ -29,7 +29,7 @@ CLOSED: dict[tuple[type, type], Callable[..., Nearest]] = {
 """Pairs of convex cores that need no search."""
 FORMULAS = (two_segments, box_and_segment, below_plane)
 """What takes no loop."""
-TURNING = (box_and_segment, two_polytopes)
+_TURNING = (box_and_segment, two_polytopes)
 """What finds a direction that turns with the solids where cores overlap."""
 
 
@@ -101,7 +101,7 @@ def pair_programs(first: Geometry, second: Geometry) -> PairPrograms:
     def rule(args: tuple, changes: tuple) -> tuple[Array, Array]:
         found = search(*args)
         change = change_along(lambda *at: held(found, at), args, changes)
-        if find in TURNING:
+        if find in _TURNING:
             one, other, T = ordered(*args)
             gap = moved(T, other.place(found.second)) - one.place(found.first)
             turn = change_along(lambda *at: search(*at).axis, args, changes)

@@ -14,7 +14,7 @@ from lgsim.multibody.geometry.forms import Convex
 from lgsim.spatial import Mat, Transform, Vec
 from lgsim.xla import control_flow
 
-UNROLLED = 32
+_UNROLLED = 32
 """Directions up to which the loop over them is written out."""
 FIRST, SECOND, EDGES = 0, 1, 2
 """What a direction is: a normal of the first core, of the second one, or the product of an edge of each."""
@@ -80,7 +80,7 @@ def deepest(a: Convex, b: Convex, T: Transform, wanted: Array) -> tuple[Array, N
     zero = jnp.zeros_like(like)
     nothing = Vec(zero, zero, zero)
     best = _Best(zero - jnp.inf, zero + 1, zero, nothing, nothing)
-    if count <= UNROLLED:
+    if count <= _UNROLLED:
         for kind, *rows in zip(*tried, strict=True):
             first, second = (Vec(*(jnp.full_like(like, x) for x in each)) for each in rows)
             n = _direction(int(kind), first, second, T.R)

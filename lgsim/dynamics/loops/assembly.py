@@ -34,7 +34,7 @@ from lgsim.support.check import is_traced
 from lgsim.support.verdict import Outcome, Verdict
 from lgsim.xla import change_along, still
 
-STARTS = 16
+_STARTS = 16
 """Starts of ``loop_branches`` for each assembly that is asked for."""
 ALIKE = 0.25
 """The unit of rounding to this power: the difference, in rad, below which two configurations are the same."""
@@ -295,7 +295,7 @@ def _assemblies(held: tuple[int, ...], count: int, key: Array, model: Model, q: 
     tree, free = model.topology, _free(model, held)
     across, along = jax.random.split(key)
     length = machine_length(model, q)
-    starts = STARTS * count
+    starts = _STARTS * count
     drawn = configuration.random(tree, *_wide(model), across, (starts,))
     x = configuration.difference(tree, q[None], drawn)
     slides = jax.random.uniform(along, x.shape, x.dtype, -1, 1) * length

@@ -20,7 +20,7 @@ from lgsim.support.messages import listed
 
 CLOSED = {"float64": 1e-6, "float32": 1e-4}
 """By the dtype: gaps of closed loops beside the length of the machine, and their rates beside the fastest joint's."""
-DEPENDENT = {"float64": 1e-7, "float32": 1e-3}
+_DEPENDENT = {"float64": 1e-7, "float32": 1e-3}
 """By the dtype: singular values of rows that depend on others, beside the largest one."""
 NEAR = 1e-2
 """Singular values, beside the largest one, near a singular posture."""
@@ -122,7 +122,7 @@ def check_mobile(model: Model, q: Any) -> None:
     """
     if not model.topology.loops or is_traced(model, q):
         return
-    rank = independent_rows(model, q)
+    rank = _independent_rows(model, q)
     if rank == model.nv:
         raise ValueError(
             f"model: its loops ({listed([repr(name) for name in model.loop_names])}) lock it: {rank} of their"
@@ -131,14 +131,14 @@ def check_mobile(model: Model, q: Any) -> None:
         )
 
 
-def independent_rows(model: Model, q: Any) -> int:
+def _independent_rows(model: Model, q: Any) -> int:
     """The rank of the loops' rows at q (nq,), turns and slides being compared by the length of the machine."""
     with jax.ensure_compile_time_eval():
         q = jnp.asarray(q, model.dtype)
         length = machine_length(model, q)
         J = np.asarray(loop_misfits(model, q, length)[1], float)
     values = np.linalg.svd(J * np.where(turning(model.topology), 1, float(length))[None], compute_uv=False)
-    return int(np.sum(values > DEPENDENT[str(model.dtype)] * values[0]))
+    return int(np.sum(values > _DEPENDENT[str(model.dtype)] * values[0]))
 
 
 def describe_singular_loop(model: Model, qs: Any) -> str:
@@ -157,7 +157,7 @@ def describe_singular_loop(model: Model, qs: Any) -> str:
     J = J * np.where(rows_turn[:, None], length, 1) * np.where(turning(tree), 1, length)
     shares, values, _ = np.linalg.svd(J, full_matrices=False)
     values = values / values[:, :1]
-    rank = int(np.max(np.sum(values > DEPENDENT[str(model.dtype)], axis=1)))
+    rank = int(np.max(np.sum(values > _DEPENDENT[str(model.dtype)], axis=1)))
     if not rank:
         return ""
     at = int(np.argmin(values[:, rank - 1]))

@@ -113,7 +113,7 @@ class Ends(NamedTuple):
     """The second derivatives of the residuals (m, *batch) at the accelerations given."""
 
 
-def frame_ends(model: Model, ends: KindEnds, frozen: Frozen, world: Transform, A: Motion) -> End:
+def _frame_ends(model: Model, ends: KindEnds, frozen: Frozen, world: Transform, A: Motion) -> End:
     """The ends of loops between frames."""
     tree = model.topology
     bodies, _ = ends.places
@@ -156,7 +156,7 @@ def loop_ends(model: Model, q: Array, v: Array, frozen: Frozen, A: Motion, y: Ar
     for number, ends in enumerate(kinds(tree)):
         order.append(ends.rows.ravel())
         if isinstance(ends.kind, FrameLoop):
-            end = frames[number] = frame_ends(model, ends, frozen, world, A)
+            end = frames[number] = _frame_ends(model, ends, frozen, world, A)
             wrenches += end.wrenches
             rates += ends.kind.rates(end.relative, ends.numbers(model))
         else:

@@ -27,7 +27,7 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.xla import control_flow, native_with_derivatives
 
-NUDGES = (0.1, 0.3, *(1.0, 2.0, 3.0) * 4)
+_NUDGES = (0.1, 0.3, *(1.0, 2.0, 3.0) * 4)
 """How far beside the start the search begins anew, rad; slides by that times the length of the machine."""
 BACK, ALONG = 40, 100
 """Steps back to the closed set from one start, and steps along it in all."""
@@ -35,15 +35,15 @@ LARGEST = 0.7
 """The largest turn of a step, rad; slides by that times the length of the machine, or of the misfits."""
 DAMPING = 1e-2
 """mu of the first step from a start; above the inverse of its third power there is no hope of a step."""
-STIFFENING = 0.25
+_STIFFENING = 0.25
 """The first kappa above zero."""
 CLOSED, STILL, SURE, ALMOST = 0.75, 0.6, 0.4, 0.45
 """The unit of rounding to these powers: misfits, beside the length of the machine, of closed loops; steps, in rad, at
 which nothing moves any more; steps so small that rounding hides by how much they lower the distance; misfits that count
 as closed where no step lowers them, as of hinges that a file makes parallel to its digits."""
-UNDAMPED = 1e-2
+_UNDAMPED = 1e-2
 """kappa below which steps along the closed set are Newton's: each is a small share of the last one, or rounding."""
-LOWERED = 1e-3
+_LOWERED = 1e-3
 """The share of misfits by which a step has to lower them."""
 
 
@@ -162,8 +162,8 @@ def nearest_closed(
     turning = loop_units.turning(tree)
     in_rad = jnp.where(turning, 1, 1 / length)
     alike = _whole_turns(tree)
-    directions = np.random.default_rng(len(NUDGES)).uniform(-1, 1, (len(NUDGES), tree.nv))
-    nudges = jnp.asarray(directions * np.array(NUDGES)[:, None], dtype)
+    directions = np.random.default_rng(len(_NUDGES)).uniform(-1, 1, (len(_NUDGES), tree.nv))
+    nudges = jnp.asarray(directions * np.array(_NUDGES)[:, None], dtype)
 
     def moved(q: Array, dv: Array, far: Array) -> Array:
         # slides may be as long as what there is to close
@@ -177,9 +177,9 @@ def nearest_closed(
         usable = better & step.definite
         size = jnp.max(jnp.abs(step.along) * in_rad)
         judged = jnp.isfinite(s.distance)
-        kappa = jnp.where(usable, jnp.where(judged, s.kappa / 8, s.kappa), jnp.maximum(4 * s.kappa, STIFFENING))
+        kappa = jnp.where(usable, jnp.where(judged, s.kappa / 8, s.kappa), jnp.maximum(4 * s.kappa, _STIFFENING))
         # rows that almost depend on others leave steps that rounding hides, and that do not shrink
-        idle = (s.kappa <= UNDAMPED) & (s.size <= sure) & (size <= sure) & (size >= s.size / 2)
+        idle = (s.kappa <= _UNDAMPED) & (s.size <= sure) & (size <= sure) & (size >= s.size / 2)
         nearest = usable & ((size * (1 + s.kappa) <= still) | idle)
         count = s.along + 1
         base = jnp.where(better, s.q, s.base)
@@ -201,7 +201,7 @@ def nearest_closed(
         ended = better & (jnp.max(jnp.abs(step.back) * in_rad) <= still * cost / length)
         ended = ended | (mu > 1 / DAMPING**3) | (s.back >= BACK)
         least = cost < s.least
-        nudge = nudges[jnp.minimum(s.starts, len(NUDGES) - 1)] / in_rad
+        nudge = nudges[jnp.minimum(s.starts, len(_NUDGES) - 1)] / in_rad
         anew = jnp.where(s.closed, s.base, configuration.retract(tree, start, nudge * free))
         on = jnp.where(better, moved(s.q, step.back, cost), s.last)
         count = s.along + 1
@@ -214,10 +214,10 @@ def nearest_closed(
             starts=jnp.where(ended & ~s.closed, s.starts + 1, s.starts),
             along=jnp.where(ended & s.closed, count, s.along),
             distance=jnp.where(ended, jnp.inf, s.distance),
-            kappa=jnp.where(ended & s.closed, jnp.maximum(4 * s.kappa, STIFFENING), s.kappa),
+            kappa=jnp.where(ended & s.closed, jnp.maximum(4 * s.kappa, _STIFFENING), s.kappa),
             best=jnp.where(least & ~s.closed, s.q, s.best),
             least=jnp.where(least, cost, s.least),
-            done=ended & jnp.where(s.closed, count > ALONG, s.starts >= len(NUDGES)),
+            done=ended & jnp.where(s.closed, count > ALONG, s.starts >= len(_NUDGES)),
         )
 
     def advance(s: State) -> State:
@@ -225,7 +225,7 @@ def nearest_closed(
         step = nearest_step(model, s.q, metric, length, s.mu, s.kappa)
         x = configuration.difference(tree, q0, s.q)
         c, lowered = jnp.max(jnp.abs(step.c)), jnp.max(jnp.abs(step.J @ (step.back * free)))
-        there = (c <= closed * length) | ((c <= almost * length) & (lowered <= LOWERED * c))
+        there = (c <= closed * length) | ((c <= almost * length) & (lowered <= _LOWERED * c))
         next_ = jax.tree.map(partial(jnp.where, there), along(s, step, x @ M @ x / 2), back(s, step))
         return next_._replace(i=s.i + 1)
 

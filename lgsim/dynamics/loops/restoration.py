@@ -43,7 +43,7 @@ def residual(model: Model, q: Array) -> Array:
     return loop_ends.in_order(parts, order)
 
 
-def rates_at(model: Model, q: Array) -> Callable[[Array], Array]:
+def _rates_at(model: Model, q: Array) -> Callable[[Array], Array]:
     """The function v -> ``J v`` (m, *batch) at q (nq, *batch)."""
     tree = model.topology
     still = jnp.zeros((tree.rows, *q.shape[1:]), q.dtype)
@@ -66,7 +66,7 @@ def _restored(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     tree = model.topology
     correct = correction(model, q)
     q = fusion_barrier(configuration.retract_rows(tree, q, -correct(residual(model, q))))
-    rates = rates_at(model, q)
+    rates = _rates_at(model, q)
     for _ in range(2):
         v = fusion_barrier(v - correct(rates(v)))
     return configuration.retract_rows(tree, q, -correct(residual(model, q))), v
@@ -77,10 +77,10 @@ closure_residual = batch_last(lambda model, q: residual(model, *mc.full(model, q
 
 
 @batch_last
-def closure_rates(model: Model, q: Array, v: Array) -> Array:
+def _closure_rates(model: Model, q: Array, v: Array) -> Array:
     """The rates ``J v`` of the residuals (m,) of one state."""
     q, v = mc.full(model, q, v)
-    return rates_at(model, q)(v)
+    return _rates_at(model, q)(v)
 
 
 closure_projector = batch_last(closed_jacobians.projector)
@@ -112,7 +112,7 @@ def _rule(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Array], tuple[A
     dr = change_along(closure_residual, here, (d_model, configuration.rate(tree, new_q, dx)))
     dx = dx - corrected_by(projector, dr)
     back = configuration.rate(tree, new_q, dx)
-    du = change_along(closure_rates, (*here, new_v), (d_model, back, rates))
+    du = change_along(_closure_rates, (*here, new_v), (d_model, back, rates))
     return (new_q, new_v), (back, rates - corrected_by(projector, du))
 
 

@@ -44,12 +44,12 @@ def shares(tree: Topology, ends: Ends, S: Motion, gain: Force) -> Array:
         gain: ``U d`` of its rows (k, *batch).
     """
     S, gain = (jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])]), x) for x in (S, gain))
-    taken = [taken_by_kind(at, ends, number, S, gain) for number, at in enumerate(loop_ends.kinds(tree))]
+    taken = [_taken_by_kind(at, ends, number, S, gain) for number, at in enumerate(loop_ends.kinds(tree))]
     flat = jnp.concatenate([*(part for parts in taken for part in parts), jnp.zeros_like(taken[0][0][:1])])
     return flat[table(tree)]
 
 
-def taken_by_kind(at: KindEnds, ends: Ends, number: int, S: Motion, gain: Force) -> list[Array]:
+def _taken_by_kind(at: KindEnds, ends: Ends, number: int, S: Motion, gain: Force) -> list[Array]:
     """What the rows on the ways take of loops of one kind, in the order of ``table``."""
     way = ways(at)
     g, r = len(at.loops), at.kind.rows

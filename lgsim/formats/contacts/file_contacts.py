@@ -18,7 +18,7 @@ from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
 from lgsim.support.messages import unknown_name
 
-RIM = 8
+_RIM = 8
 """Points on each rim of a cylinder."""
 LEFT_OUT = "is no contact of the model: it was not named"
 VERTICES = 20
@@ -86,27 +86,27 @@ def touching(solid: FileSolid, most: int) -> tuple[Sized, str]:
     geometry = None if solid.geometry is None else solid.geometry()
     if isinstance(geometry, Mesh):
         return shapes.vertices(geometry.vertices, most=most), "is a mesh; some of its vertices touch"
-    if type(geometry) not in TOUCHING:
+    if type(geometry) not in _TOUCHING:
         raise solid.error("expected a sphere, capsule, cylinder, box or mesh: others have no contacts")
-    make, assumed = TOUCHING[type(geometry)]
+    make, assumed = _TOUCHING[type(geometry)]
     return make(geometry), assumed
 
 
-ROUND = f"is a cylinder; {RIM} points on each of its rims touch"
+_ROUND = f"is a cylinder; {_RIM} points on each of its rims touch"
 
 
 def cylinder(radius: float, length: float) -> Sized:
     """Points on the rims of a cylinder about z."""
-    turns = 2 * np.pi * np.arange(RIM) / RIM
+    turns = 2 * np.pi * np.arange(_RIM) / _RIM
     return shapes.vertices([
         (radius * np.cos(turn), radius * np.sin(turn), z) for z, turn in product((-length / 2, length / 2), turns)
     ])  # fmt: skip
 
 
-TOUCHING: Mapping[type, tuple[Callable[[Any], Sized], str]] = {
+_TOUCHING: Mapping[type, tuple[Callable[[Any], Sized], str]] = {
     Sphere: (lambda solid: shapes.sphere(solid.radius), ""),
     Capsule: (lambda solid: shapes.capsule(solid.radius, solid.length), ""),
-    Cylinder: (lambda solid: cylinder(solid.radius, solid.length), ROUND),
+    Cylinder: (lambda solid: cylinder(solid.radius, solid.length), _ROUND),
     Box: (lambda solid: shapes.box(*solid.size), ""),
 }
 """The shape of a contact by the solid, and what it lacks of that."""

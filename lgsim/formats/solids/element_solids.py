@@ -43,7 +43,7 @@ def element_solids(link: str, element: Element, poses: Callable[[Element], Any])
             kind, solid, turn, inner = made
             yield FileSolid(link, at @ turn, lambda solid=solid: solid, kind, inner.error, finding)
         elif mesh is not None:
-            yield FileSolid(link, at, lambda mesh=mesh: element_mesh(mesh), "mesh", mesh.error, finding)
+            yield FileSolid(link, at, lambda mesh=mesh: _element_mesh(mesh), "mesh", mesh.error, finding)
         else:
             tags = [node.tag for node in geometry.node.iterchildren() if isinstance(node.tag, str)]
             yield FileSolid(link, at, None, tags[0] if tags else "nothing", geometry.error, finding)
@@ -59,7 +59,7 @@ def primitive(geometry: Element) -> tuple[str, Geometry, Float[np.ndarray, "4 4"
     return None
 
 
-def element_mesh(at: Element) -> Mesh:
+def _element_mesh(at: Element) -> Mesh:
     """The mesh of an element <mesh> of URDF or SDF, scaled.
 
     Raises:

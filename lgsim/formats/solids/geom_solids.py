@@ -21,7 +21,7 @@ from lgsim.support.messages import unknown_name
 
 PLANE, MESH = 0, 7
 """MuJoCo's types of geoms that have no size of their own, by ``MjModel.geom_type``."""
-GEOMS: Mapping[int, Callable[[Any], Geometry]] = {
+_GEOMS: Mapping[int, Callable[[Any], Geometry]] = {
     2: lambda s: Sphere(float(s[0])),
     3: lambda s: Capsule(float(s[0]), 2 * float(s[1])),
     4: lambda s: Ellipsoid((float(s[0]), float(s[1]), float(s[2]))),
@@ -39,11 +39,11 @@ def geom_solid(file: CompiledFile, geom: int) -> FileSolid:
     kind, body = int(model.geom_type[geom]), int(model.geom_bodyid[geom])
     made: Callable[[], Geometry | Mesh] | None = None
     if kind == MESH:
-        made = partial(geom_mesh, model, int(model.geom_dataid[geom]))
+        made = partial(_geom_mesh, model, int(model.geom_dataid[geom]))
     elif kind == PLANE:
         made = HalfSpace
-    elif kind in GEOMS:
-        made = partial(GEOMS[kind], model.geom_size[geom])
+    elif kind in _GEOMS:
+        made = partial(_GEOMS[kind], model.geom_size[geom])
     return FileSolid(
         file.names["body"][body] if body else ROOT,
         pose(model.geom_pos[geom], model.geom_quat[geom]),
@@ -54,7 +54,7 @@ def geom_solid(file: CompiledFile, geom: int) -> FileSolid:
     )
 
 
-def geom_mesh(model: Any, index: int) -> Mesh:
+def _geom_mesh(model: Any, index: int) -> Mesh:
     """A mesh, in the frame that MuJoCo gives it, whose pose the geom has."""
     first, count = int(model.mesh_vertadr[index]), int(model.mesh_vertnum[index])
     start, faces = int(model.mesh_faceadr[index]), int(model.mesh_facenum[index])
@@ -67,7 +67,7 @@ def collides(file: CompiledFile, geom: int) -> bool:
     return bool(file.model.geom_contype[geom] or file.model.geom_conaffinity[geom])
 
 
-def kept_apart(file: CompiledFile, first: int, second: int) -> bool:
+def _kept_apart(file: CompiledFile, first: int, second: int) -> bool:
     """Whether MuJoCo never looks for contacts of two geoms: by their contype and conaffinity, or by <exclude>.
 
     Pairs of <pair> it does look at. What bodies and their parents have is left to ``Model.solid_pairs``.
@@ -114,6 +114,6 @@ def add_solid_geoms(
         given = {geom: how for key, how in own.items() for geom in ([key] if key in made else bodies.get(key, [key]))}
 
     def apart(a: FileSolid, b: FileSolid) -> bool:
-        return kept_apart(file, places[id(a)], places[id(b)])
+        return _kept_apart(file, places[id(a)], places[id(b)])
 
     return add_file_solids(model, made, given, meshes, apart, partial(FileError, file.file, None))

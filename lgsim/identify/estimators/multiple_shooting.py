@@ -153,7 +153,7 @@ class PlantField(eqx.Module):
         return (plant.model, actuated(plant.model, plant.actuators, None), held), row
 
 
-PLANT_FIELD = PlantField()
+_PLANT_FIELD = PlantField()
 
 
 class WindowMotion(NamedTuple):
@@ -170,7 +170,7 @@ class WindowMotion(NamedTuple):
     last: Float[Array, "*windows state"]
 
 
-def delay_signals(
+def _delay_signals(
     signals: Float[Array, "rows width"], delay: Float[Array, ""], steps: int
 ) -> Float[Array, "{steps} width"]:
     """The means over each step of signals that are constant over steps and arrive later.
@@ -188,7 +188,7 @@ def delay_signals(
     return (1 - part) * now + part * before
 
 
-def simulate_window(
+def _simulate_window(
     shooting: Shooting,
     plant: Plant,
     window: Windows,
@@ -204,15 +204,15 @@ def simulate_window(
     steps = window.signals.shape[0] - MAX_DELAY_STEPS
     signals = window.signals[MAX_DELAY_STEPS:]
     if isinstance(plant, InstrumentedPlant):
-        signals = delay_signals(window.signals, plant.input_delay / shooting.dt, steps)
+        signals = _delay_signals(window.signals, plant.input_delay / shooting.dt, steps)
     inputs = (signals, window.wrenches)
     zero = jnp.zeros((), y0.dtype)
     space, method = state_space(plant.model, plant.actuators), sampled_method(shooting.method, plant.actuators)
     # the first state of a machine with loops need not be closed while it is sought
-    y0 = space.restore(PLANT_FIELD, y0, (plant, jax.tree.map(lambda x: x[0], inputs)))
+    y0 = space.restore(_PLANT_FIELD, y0, (plant, jax.tree.map(lambda x: x[0], inputs)))
     if substeps is None:
         ys = integrate(
-            method, space, PLANT_FIELD, y0, t0=zero, dt=shooting.dt, steps=steps, args=plant,
+            method, space, _PLANT_FIELD, y0, t0=zero, dt=shooting.dt, steps=steps, args=plant,
             inputs=inputs, checkpoint="step",
         ).ys  # fmt: skip
         return ys, signals
@@ -221,7 +221,7 @@ def simulate_window(
     def step(y: Array, row: Inputs) -> tuple[Array, Array]:
         def shorter(_: Array, y: Array) -> Array:
             args = (plant, row)
-            return integrate(method, space, PLANT_FIELD, y, t0=zero, dt=h, steps=1, args=args, checkpoint=None).ys[-1]
+            return integrate(method, space, _PLANT_FIELD, y, t0=zero, dt=h, steps=1, args=args, checkpoint=None).ys[-1]
 
         y = control_flow.fori_loop(0, substeps, shorter, y)
         return y, y
@@ -237,9 +237,9 @@ def window_residuals(
     y0: Float[Array, " state"],
     substeps: Int[Array, ""] | None = None,
 ) -> WindowMotion:
-    """The motion of one window; arguments are those of ``simulate_window``."""
+    """The motion of one window; arguments are those of ``_simulate_window``."""
     model = plant.model
-    ys, signals = simulate_window(shooting, plant, window, y0, substeps)
+    ys, signals = _simulate_window(shooting, plant, window, y0, substeps)
     perfect = not isinstance(plant, InstrumentedPlant)
     own = with_instruments(plant)
     q, v = split_state(model, ys)
@@ -257,7 +257,7 @@ def window_residuals(
             at: Instant, measured: Float[Array, "*shape"], channel: Channel = channel, name: str = name
         ) -> Float[Array, " size"]:
             if not perfect and name in own.delays:
-                at = earlier_instant(plant, at, own.delays[name])
+                at = _earlier_instant(plant, at, own.delays[name])
             r = channel.sensor.difference(model, measured, channel.sensor.read(model, at))
             return (r + own.biases[name] if not perfect and name in own.biases else r) / channel.deviation
 
@@ -265,12 +265,12 @@ def window_residuals(
     return WindowMotion(jnp.concatenate(columns, axis=-1), ys[0], ys[-1])
 
 
-def count_gaps(space: StateSpace) -> int:
-    """The length of ``window_gap`` in tangents."""
+def _count_gaps(space: StateSpace) -> int:
+    """The length of ``_window_gap`` in tangents."""
     return 2 if space.topology.loops else 1
 
 
-def window_gap(
+def _window_gap(
     space: StateSpace, motion: WindowMotion, start: Float[Array, " state"], following: Float[Array, " state"]
 ) -> Float[Array, " gaps"]:
     """The tangent from the next first state to the end of a window, and of machines with loops that from the first
@@ -286,12 +286,12 @@ def window_gap(
     return jnp.concatenate([gap, space.difference(start, motion.first)]) if space.topology.loops else gap
 
 
-def gap_factors(shooting: Shooting, windows: Windows) -> Float[Array, "*windows gaps"]:
-    """What of ``window_gap`` counts: 1 where the next window goes on, 1 where a first state is unknown, else 0."""
+def _gap_factors(shooting: Shooting, windows: Windows) -> Float[Array, "*windows gaps"]:
+    """What of ``_window_gap`` counts: 1 where the next window goes on, 1 where a first state is unknown, else 0."""
     space = plant_space(shooting.parameters.plant)
     known = windows.first if shooting.known_start else jnp.zeros_like(windows.first)
-    factors = jnp.stack([windows.linked, 1 - known][: count_gaps(space)], axis=-1)
-    return jnp.repeat(factors, space.dim, axis=-1, total_repeat_length=count_gaps(space) * space.dim)
+    factors = jnp.stack([windows.linked, 1 - known][: _count_gaps(space)], axis=-1)
+    return jnp.repeat(factors, space.dim, axis=-1, total_repeat_length=_count_gaps(space) * space.dim)
 
 
 def gap_vectors(
@@ -301,7 +301,7 @@ def gap_vectors(
     starts: Float[Array, "windows state"],
     following: Float[Array, "windows state"],
 ) -> Float[Array, "windows gaps"]:
-    """``window_gap`` of all windows in standard deviations, zero where it does not count.
+    """``_window_gap`` of all windows in standard deviations, zero where it does not count.
 
     Args:
         motions: Their motions.
@@ -309,18 +309,18 @@ def gap_vectors(
         following: First states of the windows after them.
     """
     space = plant_space(shooting.parameters.plant)
-    gaps = jax.vmap(lambda *given: window_gap(space, *given))(motions, starts, following)
-    return gaps * gap_factors(shooting, windows) / jnp.tile(shooting.gap_deviations, count_gaps(space))[None]
+    gaps = jax.vmap(lambda *given: _window_gap(space, *given))(motions, starts, following)
+    return gaps * _gap_factors(shooting, windows) / jnp.tile(shooting.gap_deviations, _count_gaps(space))[None]
 
 
-def earlier_instant(plant: Plant, at: Instant, delay: Float[Array, ""]) -> Instant:
+def _earlier_instant(plant: Plant, at: Instant, delay: Float[Array, ""]) -> Instant:
     """The state of a plant some time before, by a parabola."""
     assert at.a is not None
     q = plant.model.retract(at.q, -delay * at.v + delay**2 / 2 * at.a)
     return Instant(q, at.v - delay * at.a, at.a)
 
 
-def residual_weights(shooting: Shooting, windows: Windows) -> Float[Array, "*windows nodes columns"]:
+def _residual_weights(shooting: Shooting, windows: Windows) -> Float[Array, "*windows nodes columns"]:
     """Weights of the residuals of one window or several, columns in the order of the residuals."""
     return jnp.concatenate([windows.weights[name] for name in shooting.channels], axis=-1)
 
@@ -339,14 +339,14 @@ def window_jacobian(
     Float[Array, "nodes columns"],
     Float[Array, " gaps"],
 ]:
-    """(derivatives of residuals, of ``window_gap``, residuals, gap) by (x, tangent of y0), p + n unknowns.
+    """(derivatives of residuals, of ``_window_gap``, residuals, gap) by (x, tangent of y0), p + n unknowns.
 
     Args:
         x: Coordinates.
         y0: First state of this window.
         y1: First state of the next window.
         n: Dimension of the space of states, or 0 to leave them out.
-        substeps: See ``simulate_window``.
+        substeps: See ``_simulate_window``.
     """
     p = x.size
     space = plant_space(shooting.parameters.plant)
@@ -356,7 +356,7 @@ def window_jacobian(
     def f(z: Float[Array, " unknowns"]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         start = space.move(z[p:] * moves, y0) if n else y0
         motion = window_residuals(shooting, shooting.parameters.plant_at(z[:p]), window, start, substeps)
-        found = motion.residuals, window_gap(space, motion, start, y1)
+        found = motion.residuals, _window_gap(space, motion, start, y1)
         return found, found
 
     (J, A), (r, gap) = jax.jacfwd(f, has_aux=True)(jnp.concatenate([x, jnp.zeros(n, x.dtype)]))
@@ -375,18 +375,18 @@ def linearize(
     Args:
         x: Coordinates.
         starts: First states of the windows.
-        substeps: See ``simulate_window``.
+        substeps: See ``_simulate_window``.
     """
     p, free = x.size, shooting.has_free_starts(windows)
     space = plant_space(shooting.parameters.plant)
     n = space.dim if free else 0
     following = jnp.roll(starts, -1, axis=0)
-    gamma = jnp.tile(1 / shooting.gap_deviations**2, count_gaps(space))
+    gamma = jnp.tile(1 / shooting.gap_deviations**2, _count_gaps(space))
 
     def one(part: tuple[Windows, Float[Array, " state"], Float[Array, " state"]]) -> tuple[Array, ...]:
         window, y0, y1 = part
         J, A, r, gap = window_jacobian(shooting, window, x, y0, y1, n, substeps)
-        w = residual_weights(shooting, window)
+        w = _residual_weights(shooting, window)
         r, J = jnp.where(w > 0, r, 0), jnp.where((w > 0)[..., None], J, 0)
         s = r**2
         robust = w * shooting.loss.weight(s)
@@ -398,7 +398,7 @@ def linearize(
         if not n:
             return cost, g, H, squares, jnp.zeros((), x.dtype)
         B = jax.jacfwd(lambda d: space.difference(space.move(d, y1), space.move(gap[:n], y1)))(jnp.zeros(n, x.dtype))
-        counted = gap_factors(shooting, window)
+        counted = _gap_factors(shooting, window)
         B = jnp.concatenate([B, jnp.zeros((gap.size - n, n), x.dtype)])
         gap, A, B = gap * counted, A * counted[:, None], B * counted[:, None]
         WA, WB = gamma[:, None] * A, gamma[:, None] * B
@@ -421,7 +421,7 @@ def linearize(
         ss = ss + jnp.roll(next_ss, 1, axis=0)
         xs = xs + jnp.roll(cross[:, :p], 1, axis=0)
         if shooting.start_deviations is not None:
-            prior = partial(start_prior_terms, shooting, shooting.start_deviations)
+            prior = partial(_start_prior_terms, shooting, shooting.start_deviations)
             each, add_g, add_H = jax.vmap(prior)(windows.start, starts, windows.first)
             total, gs, ss = total + jnp.sum(each), gs + add_g, ss + add_H
         if shooting.known_start:
@@ -431,7 +431,7 @@ def linearize(
     )
 
 
-def start_prior_terms(
+def _start_prior_terms(
     shooting: Shooting,
     deviations: Float[Array, " n"],
     guess: Float[Array, " state"],

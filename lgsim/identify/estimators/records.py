@@ -241,7 +241,7 @@ def cut_windows(records: SensorRecords, plant: Plant, steps: int | None, halfwid
         records: Records that ``broadcast`` gave.
         plant: The machine with its actuators.
         steps: Number of steps of a window; None for one window for each data set.
-        halfwidth: As of ``guess_states``.
+        halfwidth: As of ``_guess_states``.
 
     Raises:
         ValueError: there are commands without actuators, signals with them, or another number of commands.
@@ -263,7 +263,7 @@ def cut_windows(records: SensorRecords, plant: Plant, steps: int | None, halfwid
     weights = {name: jnp.where(own, cut(c.weight, at), 0) for name, c in records.channels.items()}
     signals = _inputs(records, plant, (sets, total))
     ends = np.tile(np.arange(count), sets)
-    start = guess_states(records, model, at[:, 0], halfwidth).reshape(sets * count, -1)
+    start = _guess_states(records, model, at[:, 0], halfwidth).reshape(sets * count, -1)
     if plant.actuators is not None:
         own = jax.vmap(partial(plant.actuators.start, model))(start[:, : model.nq], start[:, model.nq :])
         start = jnp.concatenate([start, own], axis=-1)
@@ -292,7 +292,7 @@ def _inputs(records: SensorRecords, plant: Plant, shape: tuple[int, int]) -> Flo
     return jnp.zeros((*shape, width), plant.model.dtype) if given is None else given
 
 
-def guess_states(
+def _guess_states(
     records: SensorRecords, model: Model, at: Int[np.ndarray, " count"], halfwidth: int
 ) -> Float[Array, "sets count state"]:
     """The states (q, v) at some nodes: those of the records, or by parabolas through measured positions.

@@ -100,7 +100,7 @@ class SimulationFit(StepwiseEstimator):
         windows, rounds = self.prepare(parameters, samples)
         x = jnp.zeros(parameters.size, parameters.dtype)
         found, factors = self.minimize(rounds, windows, x, windows.start, parameters.bounds())
-        return simulation_estimate(found, factors * column_deviations(rounds[0]))
+        return _simulation_estimate(found, factors * column_deviations(rounds[0]))
 
     def prepare(self, parameters: Parameters, samples: SensorRecords) -> tuple[Windows, list[Shooting]]:
         """(windows of the records, the problem of each round)."""
@@ -142,9 +142,9 @@ class SimulationFit(StepwiseEstimator):
             tuple[Solution, Float[Array, " columns"]],
         ]:
             x, starts, factor = carry
-            now = scale_deviations(rounds[0]._replace(gap_deviations=gap), factor)
+            now = _scale_deviations(rounds[0]._replace(gap_deviations=gap), factor)
             found = self.descent(now, windows, bounds).find(x, starts)
-            again = factor * column_rms(found.normal) if self.estimate_noise else factor
+            again = factor * _column_rms(found.normal) if self.estimate_noise else factor
             return (found.x, found.rest, again), (found, factor)
 
         columns = sum(c.deviation.size for c in rounds[0].channels.values())
@@ -195,7 +195,7 @@ class SimulationFit(StepwiseEstimator):
         channels = samples.broadcast(parameters.plant.model).channels.values()
         weight = jnp.concatenate([c.weight for c in channels], axis=-1)
         residuals = by_nodes(r * column_deviations(rounds[0])[None, None], weight)
-        now = scale_deviations(rounds[-1], estimate.noise / column_deviations(rounds[-1]))
+        now = _scale_deviations(rounds[-1], estimate.noise / column_deviations(rounds[-1]))
         linear = linearize(now, windows, x, starts, substeps)
         gradient = eliminate(linear, jnp.zeros_like(linear.gs))[1]
         return Resimulation(residuals, weight.reshape(-1, weight.shape[-1]), gradient)
@@ -244,7 +244,7 @@ class GapRounds(FitRounds):
         return jnp.zeros(parameters.size, parameters.dtype), self.windows.start, one, one
 
     def descent(self, carry: Carry, number: Int[Array, ""]) -> LevenbergMarquardt:
-        now = scale_deviations(self.shooting._replace(gap_deviations=self.gaps[number]), carry[2])
+        now = _scale_deviations(self.shooting._replace(gap_deviations=self.gaps[number]), carry[2])
         return self.fit.descent(now, self.windows, self.shooting.parameters.bounds())
 
     def begin(self, carry: Carry, number: Int[Array, ""]) -> tuple[LevenbergMarquardt, State]:
@@ -253,11 +253,11 @@ class GapRounds(FitRounds):
 
     def close(self, carry: Carry, found: Solution) -> Carry:
         factor = carry[2]
-        again = factor * column_rms(found.normal) if self.fit.estimate_noise else factor
+        again = factor * _column_rms(found.normal) if self.fit.estimate_noise else factor
         return found.x, found.rest, again, factor
 
     def conclude(self, carry: Carry, found: Solution) -> Estimate:
-        return simulation_estimate(concatenate_rounds(found), carry[3] * column_deviations(self.shooting))
+        return _simulation_estimate(concatenate_rounds(found), carry[3] * column_deviations(self.shooting))
 
 
 def concatenate_rounds(rounds: Solution) -> Solution:
@@ -290,7 +290,7 @@ def by_nodes(
     return rows.reshape(sets, -1, k + 1, columns)[:, window, np.arange(nodes) - k * window].reshape(-1, columns)
 
 
-def scale_deviations(shooting: Shooting, factor: Float[Array, " columns"]) -> Shooting:
+def _scale_deviations(shooting: Shooting, factor: Float[Array, " columns"]) -> Shooting:
     """The problem with the standard deviations of all columns of the sensors times factors."""
     out, first = {}, 0
     for name, channel in shooting.channels.items():
@@ -300,14 +300,14 @@ def scale_deviations(shooting: Shooting, factor: Float[Array, " columns"]) -> Sh
     return shooting._replace(channels=out)
 
 
-def column_rms(linear: ShootingNormalEquations) -> Float[Array, " columns"]:
+def _column_rms(linear: ShootingNormalEquations) -> Float[Array, " columns"]:
     """Root mean squares of the residuals of each column in standard deviations, 1 where there is none."""
     squares, weight = linear.squares
     mean = squares / jnp.where(weight > 0, weight, 1)
     return jnp.where(mean > 0, jnp.sqrt(jnp.where(mean > 0, mean, 1)), 1)
 
 
-def simulation_estimate(found: Solution, noise: Float[Array, " columns"]) -> Estimate:
+def _simulation_estimate(found: Solution, noise: Float[Array, " columns"]) -> Estimate:
     """The estimate at a solution with its uncertainty: states are eliminated, so that theirs is counted."""
     linear = found.normal
     schur, _, _ = eliminate(linear, jnp.zeros_like(linear.gs))

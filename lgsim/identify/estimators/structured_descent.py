@@ -89,7 +89,7 @@ def _back(factors: Elimination, right: Float[Array, "windows n columns"]) -> Flo
     return control_flow.scan(step, jnp.zeros_like(right[0]), (factors.diagonal, after, right), reverse=True)[1]
 
 
-def predicted_decrease(
+def _predicted_decrease(
     linear: ShootingNormalEquations, dx: Float[Array, " p"], ds: Float[Array, "windows n"]
 ) -> Float[Array, ""]:
     """By how much the quadratic model of the cost falls along a step."""
@@ -129,7 +129,7 @@ class StructuredStep(NamedTuple):
         dx, _ = box_minimum(schur + mu * jnp.diag(D[0]), g, lower - x, upper - x)
         dx = jnp.clip(x + dx, lower, upper) - x
         ds = substitute(factors, dx)
-        return Proposal(x + dx, ds, predicted_decrease(normal, dx, ds))
+        return Proposal(x + dx, ds, _predicted_decrease(normal, dx, ds))
 
 
 def structured_descent(

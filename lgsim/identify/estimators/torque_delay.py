@@ -13,7 +13,7 @@ from lgsim.identify.unknowns.joint_blocks import JointParameter, TorqueOffset
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 
-MAX_SAMPLES = 1000
+_MAX_SAMPLES = 1000
 """Largest number of samples that are looked at."""
 _RANK_TOLERANCE = 1e-9  # of the largest singular value: a combination of numbers that shows
 
@@ -46,7 +46,7 @@ def torque_delay(recording: Recording, plant: Plant, max_delay: float = 0.2) -> 
         raise ValueError(f"max_delay: expected at most a quarter of {duration:g} s, got {max_delay:g}")
     motion = smooth(part)
     inner = np.flatnonzero((motion.time > part.time[0] + max_delay) & (motion.time < part.time[-1] - max_delay))
-    inner = inner[:: max(1, len(inner) // MAX_SAMPLES)]
+    inner = inner[:: max(1, len(inner) // _MAX_SAMPLES)]
     samples, time = TorqueSamples.from_recording(motion[inner]), motion.time[inner]
     own = Parameters(
         plant, [StandardParameters(), JointParameter("damping"), JointParameter("friction"), TorqueOffset()]

@@ -143,7 +143,7 @@ class NoiseRounds(FitRounds):
         left = jnp.minimum(self.count - 1 - number, FALLS) if parameters.has_barrier else jnp.zeros_like(number)
         barrier = FALL ** left.astype(noise.dtype)
         return LevenbergMarquardt(
-            lambda x, _: descent_equations(parameters, x, objective.normal_equations(x, noise), barrier),
+            lambda x, _: _descent_equations(parameters, x, objective.normal_equations(x, noise), barrier),
             lambda x, _: parameters.prior_cost(x, barrier) + objective.cost(x, noise),
             *self.bounds, self.fit.max_iterations, self.tolerance * barrier, linear_step=StraightStep(parameters),
             results=RESULTS,
@@ -243,7 +243,7 @@ class StraightStep(NamedTuple):
         return Proposal(there, None, predicted, whole.predicted)
 
 
-def descent_equations(
+def _descent_equations(
     parameters: Parameters, x: Float[Array, " p"], data: NormalEquations, barrier: ArrayLike = 1.0
 ) -> NormalEquations:
     """Normal equations of records and priors, with the priors' curvature along straight steps where it is positive."""

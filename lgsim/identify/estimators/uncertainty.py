@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 RANK_TOLERANCE = 1e-7
 """Relative singular value of the scaled sensitivities below which a combination is not seen in float64."""
 
-SHARE_TOLERANCE = 1e-6
+_SHARE_TOLERANCE = 1e-6
 """Square of the share in combinations that are not seen below which a coordinate counts as seen."""
 
 
@@ -100,7 +100,7 @@ def undetermined(information: Float[Array, "p p"]) -> Bool[Array, " p"]:
     """The coordinates that take part in a combination about which there is no information."""
     _, singular, directions = scaled_spectrum(information)
     blind = jnp.where((singular <= rank_tolerance(information.dtype))[:, None], directions, 0)
-    return (jnp.sum(blind**2, axis=0) > SHARE_TOLERANCE) | ~has_information(jnp.diagonal(information))
+    return (jnp.sum(blind**2, axis=0) > _SHARE_TOLERANCE) | ~has_information(jnp.diagonal(information))
 
 
 def whiteness(

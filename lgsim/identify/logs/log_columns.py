@@ -12,7 +12,7 @@ from lgsim.multibody.model import Model
 from lgsim.support.messages import unknown_name
 from lgsim.support.toml_table import shown
 
-TOPIC_KEYS = ("joint", "frame", "names", "unit", "effort", "clock", "delay")
+_TOPIC_KEYS = ("joint", "frame", "names", "unit", "effort", "clock", "delay")
 """The keys of a topic's table in a map."""
 
 _QUANTITIES = {"position": "q", "velocity": "v", "acceleration": "a", "effort": "tau", "current": "current"}
@@ -81,8 +81,8 @@ def _topic(name: str, table: Any, model: Model) -> Topic:
     if not isinstance(table, Mapping):
         raise TopicFault(name, "", f'expected a table such as {{ joint = "..." }} or "ignore", got {table!r}')
     for key in table:
-        if key not in TOPIC_KEYS:
-            raise TopicFault(name, key, unknown_name("expected another key", key, TOPIC_KEYS))
+        if key not in _TOPIC_KEYS:
+            raise TopicFault(name, key, unknown_name("expected another key", key, _TOPIC_KEYS))
     names, joints = table.get("names", {}), [name for name, part in model.v_slices.items() if part.stop > part.start]
     for key, kind in (("joint", str), ("frame", str), ("names", Mapping), ("unit", str), ("effort", str)):
         if not isinstance(table.get(key, kind() if kind is str else {}), kind):

@@ -18,7 +18,7 @@ from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
 from lgsim.xla import compiled
 
-QUANTILES = (0.05, 0.5, 0.95)
+_QUANTILES = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class PosteriorDraws:
         """A table of the numbers: prior plant, mean, standard deviation, 5 %, 50 % and 95 % quantiles, as text."""
         start = self.density.parameters.values(jnp.zeros_like(self.density.start[: self.density.parameters.size]))
         width = max(len(name) for name in self.values)
-        head = "".join(f"  {word:>12}" for word in ("prior", "mean", "deviation", *(f"{q:.0%}" for q in QUANTILES)))
+        head = "".join(f"  {word:>12}" for word in ("prior", "mean", "deviation", *(f"{q:.0%}" for q in _QUANTILES)))
         lines = [f"{'':{width}}{head}"]
         for name, draws in self.values.items():
             prior = f"{float(start[name]):12.6g}" if name in start else f"{'':12}"
-            numbers = (np.mean(draws), np.std(draws), *np.quantile(draws, QUANTILES))
+            numbers = (np.mean(draws), np.std(draws), *np.quantile(draws, _QUANTILES))
             lines.append(f"{name:{width}}  {prior}" + "".join(f"  {float(x):12.6g}" for x in numbers))
         return "\n".join(lines)
 

@@ -15,7 +15,7 @@ from lgsim.identify.posterior.density import LogDensity
 from lgsim.support.check import is_traced
 from lgsim.xla import compiled, control_flow
 
-TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
+_TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
 """Gain in log density that ends a search, by dtype."""
 
 
@@ -85,7 +85,7 @@ def laplace_approximation(
     """
     first = density.start if start is None else start
     if tolerance is None:
-        tolerance = TOLERANCES[first.dtype.name]
+        tolerance = _TOLERANCES[first.dtype.name]
     found, H, finite = _search(density, first, max_iterations, jnp.asarray(tolerance, first.dtype))
     if not is_traced(density, first):
         if not bool(finite):

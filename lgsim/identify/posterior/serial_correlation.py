@@ -63,7 +63,7 @@ class SerialCorrelation(eqx.Module):
         has = before >= 0
         k = jnp.where(has, jnp.arange(r.shape[1])[None, :, None] - before, 1)
         each = jnp.broadcast_to(self.coefficients(c, r.shape[2])[None, None], k.shape)
-        a = jnp.where(has, integer_power(each, k), 0)
+        a = jnp.where(has, _integer_power(each, k), 0)
         last = jnp.take_along_axis(r, jnp.where(has, before, 0), axis=1)
         left = 1 - a**2
         return (r - a * last) / jnp.sqrt(left), -jnp.sum(weights * jnp.log(left)) / 2
@@ -96,13 +96,13 @@ class SerialCorrelation(eqx.Module):
 
 
 @jax.custom_jvp
-def integer_power(a: Float[Array, "*shape"], k: Int[Array, "*shape"]) -> Float[Array, "*shape"]:
+def _integer_power(a: Float[Array, "*shape"], k: Int[Array, "*shape"]) -> Float[Array, "*shape"]:
     """``a^k`` for k >= 0 and a of any sign, with derivatives of any order, also at a = 0."""
     return jax.lax.pow(a, k)
 
 
-@integer_power.defjvp
+@_integer_power.defjvp
 def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     a, k = primals
-    slope = k.astype(a.dtype) * integer_power(a, jnp.maximum(k - 1, 0))
-    return integer_power(a, k), slope * tangents[0]
+    slope = k.astype(a.dtype) * _integer_power(a, jnp.maximum(k - 1, 0))
+    return _integer_power(a, k), slope * tangents[0]

@@ -108,7 +108,7 @@ _LETTERED = frozenset(["x", "y", "z", "w"] + [kind + axis for kind in "pqvwfn" f
 _BASES = ("base", "floating_base", "root")
 
 
-def number_labels(joint: Joint, channel: str) -> list[tuple[str, ...]]:
+def _number_labels(joint: Joint, channel: str) -> list[tuple[str, ...]]:
     """The labels, such as "x" or "qw", of each number that a joint has in a channel.
 
     An empty tuple stands for a number that only its index tells from others, or that is the only one.
@@ -194,7 +194,7 @@ def _owner_slots(rest: str, owner: str, is_frame: bool, model: Model, quaternion
 
 def _number_indices(joint: Joint, channel: str, left: list[str], kind: str | None, quaternion_order: str) -> list[int]:
     """The numbers of a joint that the word which is left of a name may mean."""
-    named = number_labels(joint, channel)
+    named = _number_labels(joint, channel)
     if not left:
         return [0] if len(named) == 1 else []
     word = left[0]

@@ -86,12 +86,12 @@ def check_recording(recording: Recording) -> Recording:
             findings += found
         # a column is named once
         known = {finding.where for finding in findings if finding.kind == "implausible units"}
-        open_ones = [finding for finding in implausible_columns(recording) if finding.where not in known]
+        open_ones = [finding for finding in _implausible_columns(recording) if finding.where not in known]
     report = recording.report + findings + open_ones
     return replace(recording, report=report).with_history("checked")
 
 
-def implausible_columns(recording: Recording) -> list[Finding]:
+def _implausible_columns(recording: Recording) -> list[Finding]:
     """Findings about columns that do not fit the motion as a whole; all of them need an answer."""
     found = _check_limits(recording)
     part = recording[recording.longest_segment][:_MAX_SAMPLES]

@@ -140,7 +140,7 @@ class _CsvRows:
                 f"{self.path}:{line}: expected {len(self.names)} columns as in line {self.first}, got {width}"
             )
         if self.bad_rows:
-            where = shown_lines([line for line, _ in self.bad_rows])
+            where = _shown_lines([line for line, _ in self.bad_rows])
             seen = f"{where}: not {len(self.names)} columns as in line {self.first}"
             findings.append(Finding("damaged file", self.path.name, len(self.bad_rows), seen, "left out"))
         values = np.frombuffer(self.numbers, float).reshape(self.count, len(self.names))
@@ -153,13 +153,13 @@ class _CsvRows:
                 texts[name] = f"{self.path}:{line}: column {name!r}: expected a number, got {cell[:40]!r}{hint}"
                 continue
             if bad:
-                seen = f"{shown_lines([line for line, _ in bad])}: no number, such as {bad[0][1][:40]!r}"
+                seen = f"{_shown_lines([line for line, _ in bad])}: no number, such as {bad[0][1][:40]!r}"
                 findings.append(Finding("invalid number", name, len(bad), seen, "taken as missing"))
             columns[name] = np.array(values[:, i])
         return Table(columns, {}, tuple(findings), texts=texts)
 
 
-def shown_lines(lines: list[int]) -> str:
+def _shown_lines(lines: list[int]) -> str:
     """Numbers of lines in words, cut after five."""
     more = f" and {len(lines) - 5} more" if len(lines) > 5 else ""
     return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:5]))}{more}"

@@ -15,7 +15,7 @@ from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.model import Model
 from lgsim.support.packages import package
 
-RANDOM_STATES = 400
+_RANDOM_STATES = 400
 """Number of random states at which sensitivities are looked at."""
 
 _RANK_TOLERANCE = 1e-9  # of the largest diagonal entry of R
@@ -110,7 +110,7 @@ def base_parameters(parameters: Parameters, seed: int = 0) -> BaseParameters:
 def random_states(
     model: Model, seed: int = 0
 ) -> tuple[Float[Array, "n nq"], Float[Array, "n nv"], Float[Array, "n nv"]]:
-    """(q, v, a) of ``RANDOM_STATES`` random states; velocities and accelerations are normal with deviation 2."""
+    """(q, v, a) of ``_RANDOM_STATES`` random states; velocities and accelerations are normal with deviation 2."""
     return _random_states(model, jax.random.key(seed))
 
 
@@ -119,8 +119,8 @@ def _random_states(
     model: Model, key: Key[Array, ""]
 ) -> tuple[Float[Array, "n nq"], Float[Array, "n nv"], Float[Array, "n nv"]]:
     kq, kv, ka = jax.random.split(key, 3)
-    q = model.random(kq, (RANDOM_STATES,))
-    v, a = (2 * jax.random.normal(k, (RANDOM_STATES, model.nv), model.dtype) for k in (kv, ka))
+    q = model.random(kq, (_RANDOM_STATES,))
+    v, a = (2 * jax.random.normal(k, (_RANDOM_STATES, model.nv), model.dtype) for k in (kv, ka))
     return q, v, a
 
 

@@ -163,12 +163,12 @@ class Inertias(BodyBlock):
 
     def straight(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, " size"]:
         rows = x.reshape(-1, 10)
-        B = jnp.eye(4, dtype=x.dtype)[None] + relative_change(rows, dx.reshape(-1, 10))
-        return factor_coordinates(log_cholesky_factor(rows) @ upper_factor(B)).reshape(-1)
+        B = jnp.eye(4, dtype=x.dtype)[None] + _relative_change(rows, dx.reshape(-1, 10))
+        return _factor_coordinates(log_cholesky_factor(rows) @ upper_factor(B)).reshape(-1)
 
     def reach(self, x: Float[Array, " size"], dx: Float[Array, " size"]) -> Float[Array, ""]:
-        least = jnp.min(jnp.linalg.eigvalsh(relative_change(x.reshape(-1, 10), dx.reshape(-1, 10))))
-        return jnp.where(least < -LARGEST_FALL, LARGEST_FALL / jnp.where(least < 0, -least, 1), 1)
+        least = jnp.min(jnp.linalg.eigvalsh(_relative_change(x.reshape(-1, 10), dx.reshape(-1, 10))))
+        return jnp.where(least < -_LARGEST_FALL, _LARGEST_FALL / jnp.where(least < 0, -least, 1), 1)
 
     @property
     def has_edge(self) -> bool:
@@ -176,7 +176,7 @@ class Inertias(BodyBlock):
 
     def barrier(self, x: Float[Array, " size"]) -> Float[Array, ""]:
         F = log_cholesky_factor(x.reshape(-1, 10))
-        return BARRIER * (jnp.sum(F * F) - 2 * jnp.sum(jnp.log(jnp.diagonal(F, axis1=-2, axis2=-1))))
+        return _BARRIER * (jnp.sum(F * F) - 2 * jnp.sum(jnp.log(jnp.diagonal(F, axis1=-2, axis2=-1))))
 
     def outer_map(self, x: Float[Array, " size"]) -> Float[Array, "size size"]:
         slopes = jax.vmap(jax.jacfwd(from_log_cholesky))
@@ -195,7 +195,7 @@ class Inertias(BodyBlock):
             own = covariance[10 * i : 10 * i + 10, 10 * i : 10 * i + 10]
             along = np.einsum("ik,ijp,jk->kp", vectors, slope, vectors)
             deviations = np.sqrt(np.maximum(np.einsum("kp,pq,kq->k", along, own, along), 0))
-            lost = int(np.sum((values < NEAR_EDGE) & (values < deviations)))
+            lost = int(np.sum((values < _NEAR_EDGE) & (values < deviations)))
             if lost:
                 found.append(f"{name}: its mass {EDGES[min(lost, 4)]}")
         return found
@@ -266,15 +266,15 @@ class CentersOfMass(BodyBlock):
         return {f"{c} of {name}, m": center[i, k] for i, name in enumerate(names) for k, c in enumerate("xyz")}
 
 
-BARRIER = 1e-2
+_BARRIER = 1e-2
 """The weight of ``tr(Q) - log det(Q)`` of a body without prior deviation, Q being its pseudo-inertia relative to the
 prior's: it keeps the body off the edge at a cost of a hundredth of a standard deviation's square for each dimension
 that the body would lose there."""
-NEAR_EDGE = 0.05
+_NEAR_EDGE = 0.05
 """A principal value of a pseudo-inertia relative to the prior's that may be near zero."""
 EDGES = {1: "in a plane", 2: "on a line", 3: "in a point", 4: "nothing"}
 """What a body is whose pseudo-inertia has lost so many of its four dimensions."""
-LARGEST_FALL = 0.5
+_LARGEST_FALL = 0.5
 """The largest relative fall of a pseudo-inertia along any direction in one step."""
 
 
@@ -288,30 +288,30 @@ def log_cholesky_factor(coordinates: Float[Array, "bodies 10"]) -> Float[Array, 
     return jnp.exp(alpha)[:, None, None] * jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-def factor_coordinates(factor: Float[Array, "bodies 4 4"]) -> Float[Array, "bodies 10"]:
+def _factor_coordinates(factor: Float[Array, "bodies 4 4"]) -> Float[Array, "bodies 10"]:
     """The inverse of ``log_cholesky_factor``."""
     size = factor[..., 3, 3]
     S = factor / size[..., None, None]
     d = [jnp.log(S[..., i, i]) for i in range(3)]
-    rest = [S[..., i, j] for i, j in OFF_DIAGONAL]
+    rest = [S[..., i, j] for i, j in _OFF_DIAGONAL]
     return jnp.stack([jnp.log(size), *d, *rest], axis=-1)
 
 
-def relative_change(x: Float[Array, "bodies 10"], dx: Float[Array, "bodies 10"]) -> Float[Array, "bodies 4 4"]:
+def _relative_change(x: Float[Array, "bodies 10"], dx: Float[Array, "bodies 10"]) -> Float[Array, "bodies 4 4"]:
     """``F^-1 dP F^-T`` of the change dP of ``P = F F^T`` to first order, F being the factor at coordinates x."""
     F, dF = jax.jvp(log_cholesky_factor, (x,), (dx,))
     W = jax.scipy.linalg.solve_triangular(F, dF, lower=False)
     return W + W.mT
 
 
-OFF_DIAGONAL = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
+_OFF_DIAGONAL = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
 """The places of s12, s23, s13, t1, t2, t3 in a factor."""
 
 
 def _log_cholesky_factor_of_one(x: Float[np.ndarray, " 10"]) -> Float[np.ndarray, "4 4"]:
     """``log_cholesky_factor`` of one body, by numpy: nothing is compiled."""
     S = np.diag(np.exp([*x[1:4], 0.0]))
-    for (i, j), value in zip(OFF_DIAGONAL, x[4:], strict=True):
+    for (i, j), value in zip(_OFF_DIAGONAL, x[4:], strict=True):
         S[i, j] = value
     return np.exp(x[0]) * S
 
@@ -320,7 +320,7 @@ def _slope_at_prior() -> Float[np.ndarray, "4 4 10"]:
     """The derivative of a pseudo-inertia relative to the prior's by log-Cholesky coordinates, at zero."""
     slope = np.zeros((4, 4, 10))
     slope[..., 0] = 2 * np.eye(4)
-    for k, (i, j) in enumerate((*((i, i) for i in range(3)), *OFF_DIAGONAL), start=1):
+    for k, (i, j) in enumerate((*((i, i) for i in range(3)), *_OFF_DIAGONAL), start=1):
         slope[i, j, k] += 1
         slope[j, i, k] += 1
     return slope

@@ -131,7 +131,7 @@ class JointParameter(JointBlock):
         return getattr(plant.model, self.parameter)
 
     def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
-        return write_drive(plant, self.parameter, values)
+        return _write_drive(plant, self.parameter, values)
 
 
 class SignalBlock(JointBlock):
@@ -162,7 +162,7 @@ class TorqueOffset(SignalBlock):
     FIELD: ClassVar[str] = "offset"
 
 
-def write_drive(plant: Plant, name: str, values: Float[Array, " nv"]) -> Plant:
+def _write_drive(plant: Plant, name: str, values: Float[Array, " nv"]) -> Plant:
     """The plant with other numbers of a kind of ``lgsim.multibody.model.DRIVES``."""
     drives = plant.model.drives.at[:, DRIVES.index(name)].set(values)
     model = with_drives(plant.model, drives, values if name == "stribeck" else None)
@@ -186,7 +186,7 @@ class StribeckBlock(JointBlock):
         return getattr(plant.model, self.FIELD)
 
     def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
-        return write_drive(plant, self.FIELD, values)
+        return _write_drive(plant, self.FIELD, values)
 
 
 class Stribeck(StribeckBlock):

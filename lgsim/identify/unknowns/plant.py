@@ -23,10 +23,10 @@ from lgsim.multibody.topology import ModelError
 NumbersLike = ArrayLike | Sequence[ArrayLike] | Sequence[Sequence[ArrayLike]]
 """What ``jax.numpy.asarray`` makes an array of: a number, an array, or lists of numbers."""
 
-AFFINE_DRIVES = ("armature", "damping", "friction", "stiffness", "stribeck")
+_AFFINE_DRIVES = ("armature", "damping", "friction", "stiffness", "stribeck")
 """The numbers of ``lgsim.multibody.model.DRIVES`` in which joint forces are affine."""
 
-AFFINE_JOINTS = (*AFFINE_DRIVES, "offset")
+AFFINE_JOINTS = (*_AFFINE_DRIVES, "offset")
 """All numbers of degrees of freedom in which signals are affine, in the order of ``Plant.dynamic_parameters``."""
 
 
@@ -125,7 +125,7 @@ class Plant(eqx.Module):
         The ten standard inertial parameters body by body, then armature, damping, dry friction, stiffness, Stribeck
         friction and offset, each of all degrees of freedom; ``dynamic_parameter_names`` in order.
         """
-        drives = self.model.drives[:, np.array([DRIVES.index(name) for name in AFFINE_DRIVES])]
+        drives = self.model.drives[:, np.array([DRIVES.index(name) for name in _AFFINE_DRIVES])]
         return jnp.concatenate([self.model.inertias.reshape(-1), drives.T.reshape(-1), self.offset])
 
     @property
@@ -139,9 +139,9 @@ class Plant(eqx.Module):
         bodies, nv = self.model.inertias.size, self.model.nv
         columns = values[bodies:].reshape(-1, nv)
         drives = self.model.drives
-        for name, column in zip(AFFINE_DRIVES, columns, strict=False):
+        for name, column in zip(_AFFINE_DRIVES, columns, strict=False):
             drives = drives.at[:, DRIVES.index(name)].set(column)
-        model = with_drives(self.model, drives, columns[AFFINE_DRIVES.index("stribeck")])
+        model = with_drives(self.model, drives, columns[_AFFINE_DRIVES.index("stribeck")])
         new = (eqx.tree_at(lambda m: m.inertias, model, values[:bodies].reshape(-1, 10)), columns[-1])
         return eqx.tree_at(lambda p: (p.model, p.offset), self, new)
 

@@ -63,7 +63,7 @@ def described(
         if value.shape != ():
             raise ModelError(f"contact {name!r}: {key}: expected one number, got shape {value.shape}")
         numbers[key] = float(value)
-        check_number(contact, key, float(value))
+        _check_number(contact, key, float(value))
     if numbers["exponent"] < SMOOTH:
         warnings.warn(_ROUGH.format(name=name, exponent=numbers["exponent"]), stacklevel=3)
     return contact, numbers, surface.heights
@@ -95,7 +95,7 @@ def new_heights(known: Sequence[Contact], heights: Any, contact: Contact, given:
     return None
 
 
-def check_number(contact: Contact, column: str, value: float) -> None:
+def _check_number(contact: Contact, column: str, value: float) -> None:
     """Check a number of a contact.
 
     Raises:
@@ -126,7 +126,7 @@ def check_rows(contacts: Sequence[Contact], array: Any) -> None:
     for row in np.asarray(array, float).reshape(-1, *np.shape(array)[-2:]):
         for contact, numbers in zip(contacts, row, strict=True):
             for column, value in zip(contact.columns, numbers, strict=False):
-                check_number(contact, column, float(value))
+                _check_number(contact, column, float(value))
 
 
 def carrier(tree: Topology, frame: str) -> int:

@@ -13,9 +13,9 @@ from lgsim.multibody.contacts.contact import Sized, Sizes, Surface
 from lgsim.spatial import Vec
 from lgsim.xla import control_flow
 
-SEARCHES = 5
+_SEARCHES = 5
 """Steps of Newton's method to the nearest point; two more follow, through which derivatives go."""
-ASKEW = 1e-6
+_ASKEW = 1e-6
 """The square of the angle to the normal below which a point of the surface is the nearest one."""
 
 
@@ -71,7 +71,7 @@ class HeightField(Surface):
             return tuple(x - jnp.clip(dx, -s, s) for x, dx, s in steps)  # pyright: ignore[reportReturnType]
 
         fixed, still = lax.stop_gradient((p, known))
-        x, y = control_flow.fori_loop(0, SEARCHES, search, (fixed.x, fixed.y))
+        x, y = control_flow.fori_loop(0, _SEARCHES, search, (fixed.x, fixed.y))
         for _ in range(2):
             dx, dy = toward(p, known, (x, y))
             x, y = x - dx, y - dy
@@ -80,7 +80,7 @@ class HeightField(Surface):
         normal, off = Vec(-h.x * size, -h.y * size, size), Vec(p.x - x, p.y - y, p.z - h.value)
         along, square = off.dot(normal), off.dot(off)
         aside = off - normal * along
-        nearest = aside.dot(aside) <= ASKEW * square
+        nearest = aside.dot(aside) <= _ASKEW * square
         apart = jnp.sqrt(jnp.where(nearest, 1, square))
         outside = p.z > self._heights(known, p.x, p.y).value
         return jnp.where(nearest, along, jnp.where(outside, apart, -apart)), normal

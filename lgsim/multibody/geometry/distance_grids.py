@@ -75,7 +75,7 @@ class DistanceGrid(Geometry):
 
     def triangles(self) -> Mesh:
         """The cells whose samples change sign, as boxes."""
-        values = spline_samples(self.shape, np.asarray(self.coefficients))
+        values = _spline_samples(self.shape, np.asarray(self.coefficients))
         inside = np.argwhere(values <= 0)
         one = Box((self.spacing,) * 3).triangles()
         corners = [one.vertices + self.spacing * at for at in inside] or [np.zeros((0, 3))]
@@ -109,7 +109,7 @@ def distance_grid(samples: Any, spacing: float) -> DistanceGrid:
     return DistanceGrid(shape, spacing, array.ravel())
 
 
-def spline_samples(shape: tuple[int, int, int], coefficients: np.ndarray) -> np.ndarray:
+def _spline_samples(shape: tuple[int, int, int], coefficients: np.ndarray) -> np.ndarray:
     """The samples that a spline goes through."""
     array = coefficients.reshape([n + 2 for n in shape])
     for axis in range(3):

@@ -17,9 +17,9 @@ from jax import Array
 from lgsim.spatial import Vec
 
 CORNERS = np.array(list(product((-1.0, 1.0), repeat=3)))
-TIED = 16
+_TIED = 16
 """Units of rounding within which points of a hull count as equally far."""
-PROBES = 9
+_PROBES = 9
 """Points on the segment of a capsule at which a sampled field is looked at."""
 
 Directions = np.ndarray
@@ -102,7 +102,7 @@ class Segment(_Segment, Convex):
 
     def probes(self) -> list[Array]:
         """Equally spaced ones."""
-        at = [0.0] if self.single else np.linspace(-1, 1, PROBES)
+        at = [0.0] if self.single else np.linspace(-1, 1, _PROBES)
         return [jnp.full_like(self.half, x) for x in at]
 
 
@@ -176,7 +176,7 @@ class Hull(_Hull, Convex):
         along = _among(n).dot(self.vertices)
         if edge is not None:
             # of points that are as far but for rounding the last one on the edge
-            far = jnp.max(along, axis=0) - TIED * jnp.finfo(along.dtype).eps * jnp.max(jnp.abs(along), axis=0)
+            far = jnp.max(along, axis=0) - _TIED * jnp.finfo(along.dtype).eps * jnp.max(jnp.abs(along), axis=0)
             along = jnp.where(along >= far, _among(edge).dot(self.vertices), -jnp.inf)
         return one_hot(jnp.argmax(along, axis=0), len(self.vertices.x), along.dtype)
 

@@ -10,7 +10,7 @@ from lgsim.multibody.geometry.forms import Form, Under
 from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.triangles import Mesh
 
-DRAWN = 2.0
+_DRAWN = 2.0
 """Half the edge of the square that pictures show, m."""
 
 
@@ -29,5 +29,5 @@ class HalfSpace(Geometry):
 
     def triangles(self) -> Mesh:
         """A square of the plane about the origin."""
-        corners = DRAWN * np.array([[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]])
+        corners = _DRAWN * np.array([[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]])
         return Mesh(corners, np.array([[0, 1, 2], [0, 2, 3]]))

@@ -32,7 +32,7 @@ class Facets(NamedTuple):
 
 FLAT = 1e-9
 """The share of its extent within which points count as on one plane."""
-SAME = 1e-7
+_SAME = 1e-7
 """How far apart unit vectors are that count as two."""
 
 
@@ -84,7 +84,7 @@ def _faces(points: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
     every = np.concatenate(found)
     kept: list[np.ndarray] = []
     for each in every:
-        if not kept or np.min(np.linalg.norm(np.array(kept) - each, axis=1)) > SAME:
+        if not kept or np.min(np.linalg.norm(np.array(kept) - each, axis=1)) > _SAME:
             kept.append(each)
     normals = np.array(kept)
     return normals, (points @ normals.T).max(axis=0)
@@ -120,14 +120,14 @@ def _directions(units: np.ndarray) -> np.ndarray:
     """Unit vectors up to their sign, each once."""
     kept: list[np.ndarray] = []
     for each in units:
-        if not kept or np.min(np.linalg.norm(np.cross(np.array(kept), each), axis=1)) > SAME:
+        if not kept or np.min(np.linalg.norm(np.cross(np.array(kept), each), axis=1)) > _SAME:
             kept.append(each)
     return np.array(kept)
 
 
 def both_ways(normals: Float[np.ndarray, "f 3"]) -> Float[np.ndarray, "k 3"]:
     """Unit vectors, those of opposite ones left out."""
-    kept = [n for i, n in enumerate(normals) if not np.any(np.linalg.norm(normals[:i] + n, axis=1) <= SAME)]
+    kept = [n for i, n in enumerate(normals) if not np.any(np.linalg.norm(normals[:i] + n, axis=1) <= _SAME)]
     return np.array(kept).reshape(-1, 3)
 
 

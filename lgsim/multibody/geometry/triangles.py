@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-SEGMENTS = 40
+_SEGMENTS = 40
 """The number of segments around a circle."""
 
 
@@ -37,29 +37,29 @@ def revolution(profiles: list[Float[np.ndarray, "_ 2"]]) -> Mesh:
     Args:
         profiles: Points (k, 2) of radius and height, m, with the solid on the left of the way along them.
     """
-    angles = np.arange(SEGMENTS) * (2 * np.pi / SEGMENTS)
+    angles = np.arange(_SEGMENTS) * (2 * np.pi / _SEGMENTS)
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     vertices, faces, start = [], [], 0
     for profile in profiles:
         rings = len(profile)
-        points = np.zeros((rings, SEGMENTS, 3))
+        points = np.zeros((rings, _SEGMENTS, 3))
         points[..., :2] = profile[:, None, :1] * circle
         points[..., 2] = profile[:, None, 1]
-        ring, at = np.meshgrid(np.arange(rings - 1), np.arange(SEGMENTS), indexing="ij")
-        beside = (at + 1) % SEGMENTS
-        a, b, c, d = (r * SEGMENTS + s for r, s in ((ring, at), (ring, beside), (ring + 1, beside), (ring + 1, at)))
+        ring, at = np.meshgrid(np.arange(rings - 1), np.arange(_SEGMENTS), indexing="ij")
+        beside = (at + 1) % _SEGMENTS
+        a, b, c, d = (r * _SEGMENTS + s for r, s in ((ring, at), (ring, beside), (ring + 1, beside), (ring + 1, at)))
         # where a ring is a point on the axis, one triangle of each pair has no area
         lower = np.stack([a, b, c], axis=-1)[profile[:-1, 0] > 0].reshape(-1, 3)
         upper = np.stack([a, c, d], axis=-1)[profile[1:, 0] > 0].reshape(-1, 3)
         vertices.append(points.reshape(-1, 3))
         faces += [lower + start, upper + start]
-        start += rings * SEGMENTS
+        start += rings * _SEGMENTS
     return Mesh(np.concatenate(vertices), np.concatenate(faces))
 
 
 def arc(first: float, last: float) -> Float[np.ndarray, "k 2"]:
     """Points (radius, height) of the unit circle between two latitudes in degrees."""
-    degrees = np.linspace(first, last, round((last - first) / 360 * SEGMENTS) + 1)
+    degrees = np.linspace(first, last, round((last - first) / 360 * _SEGMENTS) + 1)
     points = np.stack([np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))], axis=1)
     # the poles lie on the axis, without rounding
     points[np.abs(degrees) == 90, 0] = 0.0

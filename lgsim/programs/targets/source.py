@@ -12,7 +12,7 @@ import numpy as np
 from lgsim.programs.program import Port, Program, Statement
 from lgsim.support.printable import comment_lines
 
-ARITHMETIC = ("add", "sub", "mul", "div")
+_ARITHMETIC = ("add", "sub", "mul", "div")
 
 
 class Described(NamedTuple):
@@ -46,13 +46,13 @@ class Interface(NamedTuple):
 
     def counts(self) -> str:
         """How many operations there are, in words."""
-        counts = operation_counts(self.program)
+        counts = _operation_counts(self.program)
         return ", ".join(f"{n} {op}" for op, n in counts.items())
 
     @property
     def operations(self) -> int:
         """Sums, differences, products and quotients, all together."""
-        return sum(n for op, n in operation_counts(self.program).items() if op in ARITHMETIC)
+        return sum(n for op, n in _operation_counts(self.program).items() if op in _ARITHMETIC)
 
     def checked(self, reserved: frozenset[str]) -> Interface:
         """This, if its names serve in a language.
@@ -97,8 +97,8 @@ class Code(NamedTuple):
 
     @property
     def counts(self) -> dict[str, int]:
-        """``operation_counts`` of the program."""
-        return operation_counts(self.program)
+        """``_operation_counts`` of the program."""
+        return _operation_counts(self.program)
 
     @property
     def operations(self) -> int:
@@ -123,10 +123,10 @@ def comment(texts: Iterable[str], begin: str) -> str:
     return "\n".join(f"{begin}{line}".rstrip() for text in texts for line in comment_lines(text))
 
 
-def operation_counts(program: Program) -> dict[str, int]:
+def _operation_counts(program: Program) -> dict[str, int]:
     """How often each operation occurs: sums, differences, products and quotients first."""
     counts = program.counts()
-    order = [*ARITHMETIC, *sorted(counts.keys() - set(ARITHMETIC))]
+    order = [*_ARITHMETIC, *sorted(counts.keys() - set(_ARITHMETIC))]
     return {op: counts[op] for op in order if counts.get(op)}
 
 

@@ -55,13 +55,13 @@ class LeastNorm(WrenchSplit):
         self, feet: Sequence[Foot], on_body: Float[Array, "feet 6 6"], total: Float[Array, " 6"]
     ) -> Float[Array, "feet 6"]:
         """The wrenches ``D B^T (B D B^T)^-1 total``; not finite where the feet cannot press in six directions."""
-        weights = foot_weights(self.arm, self.shares, on_body)
+        weights = _foot_weights(self.arm, self.shares, on_body)
         weighted = on_body * weights[:, None, :]
         gram = jnp.sum(weighted @ jnp.swapaxes(on_body, 1, 2), axis=0)
         return jnp.sum(weighted * jnp.linalg.solve(gram, total)[None, :, None], axis=1)
 
 
-def foot_weights(arm: Number, shares: Number, like: Float[Array, "feet 6 6"]) -> Float[Array, "feet 6"]:
+def _foot_weights(arm: Number, shares: Number, like: Float[Array, "feet 6 6"]) -> Float[Array, "feet 6"]:
     """What each number of the wrenches may be beside the others, the inverse of its weight."""
     arm, shares = (jnp.asarray(x, like.dtype) for x in (arm, shares))
     lengths = jnp.concatenate([jnp.ones(3, like.dtype), jnp.broadcast_to(arm * arm, (3,))])
@@ -111,7 +111,7 @@ class ConeSplit(WrenchSplit):
         for name in ("arm", "shares", "give", "rounding"):
             _check_positive(name, getattr(self, name))
         dtype = on_body.dtype
-        roots = jnp.sqrt(foot_weights(self.arm, self.shares, on_body))
+        roots = jnp.sqrt(_foot_weights(self.arm, self.shares, on_body))
         lengths = jnp.concatenate([jnp.ones(3, dtype), jnp.broadcast_to(jnp.asarray(self.arm, dtype), (3,))])
         cones = [foot.cone().astype(dtype) for foot in feet]
         most = max(map(len, cones))

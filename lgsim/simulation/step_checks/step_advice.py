@@ -12,10 +12,10 @@ from lgsim.multibody.model import Model
 from lgsim.simulation.equations_of_motion import Control, TorqueSegment, Wrenches
 from lgsim.simulation.stiffness import unstable_mode
 
-WANTED = 0.01
+_WANTED = 0.01
 """The error that a smaller step should leave, as a share of the motion."""
 
-LOOKED = 64
+_LOOKED = 64
 """Number of states of the motion of which those are chosen whose rates are computed."""
 
 
@@ -36,7 +36,7 @@ def advice(
         segment: Joint forces that are the same all the time, or None.
     """
     worst = (error.error / error.size).max(axis=1)
-    node = np.unique(np.linspace(0, len(states) - 1, LOOKED).astype(int))
+    node = np.unique(np.linspace(0, len(states) - 1, _LOOKED).astype(int))
     mode = unstable_mode(
         method, model, node * every * dt, states[node], dt, control=control, wrenches=wrenches, segments=segment
     )
@@ -45,7 +45,7 @@ def advice(
         return f"{mode}, take a dt of {_one_digit(0.5 * mode.largest_step):g} s{stiff}"
     order = min(error.order if error.order > 1 else 2.0, method.order)
     known = np.isfinite(worst).all()
-    smaller = (WANTED / max(float(worst.max()), WANTED)) ** (1 / order) if known else 0.1
+    smaller = (_WANTED / max(float(worst.max()), _WANTED)) ** (1 / order) if known else 0.1
     return f"take a dt of {_one_digit(dt * min(smaller, 0.5)):g} s"
 
 

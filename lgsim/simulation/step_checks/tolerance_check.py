@@ -19,7 +19,7 @@ from lgsim.simulation.step_checks.step_check import differences, motion_scale, n
 FACTOR = 10.0
 """The ratio of the larger tolerances that are compared: two such motions take about the time of the motion itself."""
 
-TIGHTER = 3.0
+_TIGHTER = 3.0
 """The ratio to the smaller tolerance that is compared, which takes a quarter more time than the motion."""
 
 States = Float[np.ndarray, "saved state"]
@@ -84,9 +84,9 @@ def check_tolerance(
                 found = by_tolerances(line, scale, FACTOR, between, gaps(loose, looser), None)
                 if found.sure:
                     return found
-        tight, ended = motion(1 / TIGHTER)
+        tight, ended = motion(1 / _TIGHTER)
         unknown = Gaps(np.zeros(0, int), np.zeros((0, len(scale.size))), False)
-        return by_tolerances(line, scale, TIGHTER, None, None, gaps(states[1:], tight) if ended else unknown)
+        return by_tolerances(line, scale, _TIGHTER, None, None, gaps(states[1:], tight) if ended else unknown)
 
     def neighbor_rate() -> float:
         start, apart = neighbor(space, np.asarray(y0), scale)

@@ -38,15 +38,15 @@ from lgsim.simulation.state_space import StateSpace
 from lgsim.simulation.variational.machine_method import MachineField, MachineMethod
 from lgsim.xla import control_flow, save_in_checkpoint
 
-TRIALS = 60
+_TRIALS = 60
 """The most further iterations, with shorter changes where full ones do not lead nearer."""
 NEAR = 1e-3
 """The relative change of the last of the first iterations from which the further ones go on; else they start anew."""
-LEAP = 1.0
+_LEAP = 1.0
 """The change of a displacement from one step to the next, rad or m, from which on it says nothing of the one after."""
 
 
-def variational_scheme(order: int) -> ThetaScheme:
+def _variational_scheme(order: int) -> ThetaScheme:
     """One variational step, of order 2, or five of Suzuki's fractions, of order 4.
 
     Raises:
@@ -85,7 +85,7 @@ class VariationalTree(MachineMethod, ImplicitMethod):
     newton: Newton
 
     def __init__(self, map: str | RotationMap = QUATERNION, order: int = 2, newton: Newton | None = None) -> None:
-        self.tableau = variational_scheme(order)
+        self.tableau = _variational_scheme(order)
         self.map = rotation_map(map)
         self.newton = Newton(3) if newton is None else newton
 
@@ -228,7 +228,7 @@ class MomentumSteps(ImplicitMethod):
             d = jax.lax.stop_gradient(d)
             # the first displacement follows from the velocity, not from the one before; where displacements leap, as in
             # the singularity of a gimbal, the next one would be led to leap as well, and rest is the better guess
-            smooth = jnp.max(jnp.abs(d - before)) < LEAP
+            smooth = jnp.max(jnp.abs(d - before)) < _LEAP
             return (q, p), (jnp.where(smooth, 2 * d - before, 0), d, gap)
 
         entries = (fractions, offsets, memory[0], memory[1])
@@ -284,7 +284,7 @@ def _search(
 
     def goes_on(state: tuple) -> Array:
         best, *_, stalled, count = state
-        return (count < TRIALS) & ~stalled & ((count == 0) | ~(best.change <= rounding))
+        return (count < _TRIALS) & ~stalled & ((count == 0) | ~(best.change <= rounding))
 
     def step(state: tuple) -> tuple:
         best, base, y, gap, scale, _, count = state

@@ -8,7 +8,7 @@ from pathlib import Path
 
 VARIABLE = "LGSIM_MAX_BYTES"
 """The variable of the environment that sets the limit."""
-DEFAULT = 2**31
+_DEFAULT = 2**31
 _PIECE = 2**20
 
 
@@ -46,7 +46,7 @@ def size_limit() -> int:
     Raises:
         ValueError: the variable is set to something else than a positive number.
     """
-    return limit_of(VARIABLE, DEFAULT)
+    return limit_of(VARIABLE, _DEFAULT)
 
 
 def check_size(place: object, size: int, what: str = "unpacks to") -> None:

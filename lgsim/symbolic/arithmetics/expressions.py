@@ -9,7 +9,7 @@ from typing import Any
 from lgsim.support.packages import package
 from lgsim.symbolic.arithmetic import Arithmetic
 
-EXTRA = "symbolic"
+_EXTRA = "symbolic"
 
 
 def sympy_package() -> Any:
@@ -18,7 +18,7 @@ def sympy_package() -> Any:
     Raises:
         ModuleNotFoundError: it is missing; the message names the extra.
     """
-    return package("sympy", EXTRA, "lgsim.symbolic")
+    return package("sympy", _EXTRA, "lgsim.symbolic")
 
 
 class Expressions(Arithmetic):
