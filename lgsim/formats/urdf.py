@@ -80,9 +80,6 @@ def load_urdf(
         solid_meshes: What meshes (.stl, .obj) become: ``{"vertices": n}``, the convex hull of n vertices, 20 by
             default, with a radius that takes in what is left out, or ``{"capsules": n}``.
 
-    Returns:
-        The model.
-
     Raises:
         FileError: the file is missing, is not XML, or describes no tree of bodies, or ``loops`` no loops of it; the
             message has the line.

@@ -212,9 +212,6 @@ class Page:
     def save(self, path: str | Path) -> Path:
         """Write the page, whole or not at all.
 
-        Returns:
-            The path.
-
         Raises:
             OSError: the file cannot be written.
         """

@@ -61,9 +61,6 @@ def open_study(path: str | PathLike[str]) -> StoredStudy:
 
     The files of the study and of the machine may be gone; a path of the machine that is there no more is kept.
 
-    Returns:
-        The study and its samples.
-
     Raises:
         ScenarioError: a ValueError: there is no such store, or it is damaged or has numbers of another type than JAX.
         ModuleNotFoundError: the package pyarrow is missing.

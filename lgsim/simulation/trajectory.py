@@ -151,9 +151,6 @@ class Trajectory:
         Args:
             time: The times, s, (m,), in any order.
 
-        Returns:
-            The motion at these times.
-
         Raises:
             ValueError: a time is outside, there are less than two states.
         """
@@ -214,9 +211,6 @@ class Trajectory:
         Args:
             path: The file, whose ending says the format.
             description: The machine's URDF file, which goes into an ``.mcap`` file as /robot_description.
-
-        Returns:
-            The path.
 
         Raises:
             ValueError: the ending is another one.

@@ -55,9 +55,6 @@ def histograms(data: Sequence[HistogramData], columns: int = 3) -> Figure:
         data: The numbers, at least one.
         columns: Number of plots beside each other, at most.
 
-    Returns:
-        The figure.
-
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
@@ -95,9 +92,6 @@ def attitudes(
         covariance: Covariance of the rotation vectors about the mean in body axes, rad^2; drawn as ellipses of 1 and 2
             standard deviations.
         name: Name of what turns.
-
-    Returns:
-        The figure.
 
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
@@ -154,9 +148,6 @@ def fans(
         time: Times of the states, s.
         states: q and v of the samples beside each other.
         marked: Motions of single samples, drawn as dashed lines.
-
-    Returns:
-        The figure.
 
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.

@@ -68,9 +68,6 @@ def joints(
         held: Whether forces are drawn as steps, each of which lasts until the next one; None for where they are: most
             equal the one before, or the last one alone does, as for the controls of a plan.
 
-    Returns:
-        The figure.
-
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
         ValueError: the motion has wrong shapes, or there is no such joint.
@@ -187,9 +184,6 @@ def energy(motion: MotionLike, *, width: float = 5.4) -> Figure:
         motion: Any object with the attributes that ``joints`` takes.
         width: Width of the figure, inches.
 
-    Returns:
-        The figure.
-
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
         ValueError: the motion has wrong shapes.
@@ -232,9 +226,6 @@ def momentum(motion: MotionLike, *, width: float = 5.4) -> Figure:
         motion: Any object with the attributes that ``joints`` takes.
         width: Width of the figure, inches.
 
-    Returns:
-        The figure.
-
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
         ValueError: the motion has wrong shapes.
@@ -266,9 +257,6 @@ def step_sizes(time: Timed | Float[Array, " N"] | Float[np.ndarray, " N"]) -> Fi
     Args:
         time: Times, (N,), s, increasing; or any object with such an attribute ``time``.
 
-    Returns:
-        The figure.
-
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
         ValueError: there are fewer than two times, or they do not increase.
@@ -298,9 +286,6 @@ def differences(
         curves: The differences (N,), by name with unit; what is zero is not drawn.
         width: Width of the figure, inches.
 
-    Returns:
-        The figure.
-
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.
     """
@@ -325,9 +310,6 @@ def phase(motion: MotionLike, joint: str) -> Figure:
     Args:
         motion: Any object with the attributes that ``joints`` takes.
         joint: Name of a joint; of one with several numbers each has its own axes.
-
-    Returns:
-        The figure.
 
     Raises:
         ImportError: matplotlib is missing; ``pip install 'lgsim[plot]'``.

@@ -63,9 +63,6 @@ def to_html(
         title: Title of the page.
         dark: Whether the background is dark.
 
-    Returns:
-        The text of the file.
-
     Raises:
         ImportError: viser is missing; ``pip install 'lgsim[view]'``.
         ValueError: the motion has wrong shapes, times that do not increase or configurations that are not finite;

@@ -1,0 +1,40 @@
+"""How large lgsim may be: bounds that only fall."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import lgsim
+from tests.public_record import listed, modules
+
+PACKAGE = Path(lgsim.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+LINES, ROOMS, NAMES, LONG, ARGUMENTS = 90_000, 23, 880, 22, 10
+
+
+def test_lines_and_rooms():
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in FILES) <= LINES
+    assert len({path.relative_to(PACKAGE).parts[0] for path in FILES if path.parent != PACKAGE}) <= ROOMS
+
+
+def test_public_names():
+    """Each object once, however many doors it has."""
+    found = {
+        (id(value) if callable(value) else (home, name))
+        for home, module in modules().items()
+        for name in listed(module)
+        if not inspect.ismodule(value := getattr(module, name))
+    }
+    assert len(found) <= NAMES
+
+
+def test_arguments():
+    """Functions with more than ten arguments."""
+    found = []
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                if len(given) > ARGUMENTS:
+                    found.append(f"{path.relative_to(PACKAGE)}: {node.name}")
+    assert len(found) <= LONG, found
