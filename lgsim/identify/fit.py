@@ -314,7 +314,7 @@ def _run_in_chunks(
     given, kept = (parameters, samples, estimator), None
     if path is not None:
         kept = Checkpoint(path, fingerprint(*given), owner="problem, record or estimator")
-    rounds = _prepared(estimator, parameters, samples)
+    rounds = _by_size(samples, _in_rounds)(estimator, parameters, samples)
     rows: list[Iteration] = []
 
     def advance(now: RoundState) -> RoundState:
@@ -349,10 +349,6 @@ def _unfinished(state: Any) -> bool:
 @compiled_fast
 def _plant_at(parameters: Parameters, x: Float[Array, " p"]) -> Plant:
     return parameters.plant_at(x)
-
-
-def _prepared(estimator: StepwiseEstimator, parameters: Parameters, samples: Any) -> FitRounds:
-    return _by_size(samples, _in_rounds)(estimator, parameters, samples)
 
 
 def _in_rounds(estimator: StepwiseEstimator, parameters: Parameters, samples: Any) -> FitRounds:
