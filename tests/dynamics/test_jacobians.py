@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 from lgsim.dynamics.jacobians import Reference, frame_jacobian, frame_jacobian_rate
-from lgsim.dynamics.kinematics import frame_accelerations, frame_twists
+from lgsim.dynamics.kinematics import frame_accelerations, frame_index, frame_twists
 from tests.dynamics.framed import framed
 from tests.dynamics.machines import close, lanes, mimicking
 from tests.multibody import trees
@@ -123,3 +123,14 @@ def test_unknown_frames():
         frame_jacobian(model, q, "hand")
     with pytest.raises(ValueError, match="frame: expected a name or a number from 0 to 6, got 7"):
         frame_jacobian_rate(model, q, q, 7)
+
+
+def test_a_frame_is_named_or_counted():
+    """From the first to the last of ``frame_names``; others are refused in words."""
+    tree = framed("two roots")[0].topology
+    names = tree.body_names + tree.frame_names
+    for place, name in enumerate(names):
+        assert frame_index(tree, place) == frame_index(tree, name) == place
+    for frame, got in ((-1, "-1"), (len(names), str(len(names))), ("hand", "'hand'")):
+        with pytest.raises(ValueError, match=f"frame: expected .*, got {got}$"):
+            frame_index(tree, frame)
