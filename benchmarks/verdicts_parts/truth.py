@@ -36,7 +36,7 @@ def exact(model, control, motion, rate) -> tuple[np.ndarray, int]:
     model, control = jax.tree.map(_double, (model, control))
     size = motion.step_error.size[: 2 * model.nv]
     y = np.concatenate([np.asarray(motion.q, float), np.asarray(motion.v, float)], axis=1)
-    space = state_space(model)
+    space = state_space(model, control)
     difference: Callable = differences(type(space)(space.topology))
     y0 = jnp.asarray(np.concatenate([y[0], np.zeros(space.further)]))
     error, known, before = np.full((len(y), 2 * model.nv), np.nan), 0, None

@@ -78,7 +78,10 @@ class DirectShooting(IterativeSolver):
         step = jnp.where(done, 0, jnp.max(jnp.abs(moved - s.us)))
         zero = jnp.zeros_like(value)
         history = s.history.record(s.i, cost=value, gradient=size, feasibility=zero, step=step, regularization=zero)
-        moved, after = jax.tree.map(lambda a, b: jnp.where(done, b, a), (moved, after), (s.us, s.memory))
+        # the memory keeps its types, which optax mixes
+        moved, after = jax.tree.map(
+            lambda a, b: jnp.where(done, b, jnp.asarray(a, b.dtype)), (moved, after), (s.us, s.memory)
+        )
         return _State(s.i + 1, done, moved, size, after, history)
 
 

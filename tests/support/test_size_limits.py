@@ -3,6 +3,7 @@
 import functools
 import io
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -307,4 +308,5 @@ def test_parquet_metadata_that_contradict_each_other(tmp_path):
     made.write_bytes(content.replace(nullable, b"\x25\x00\x18\x01x"))
     code = f"from lgsim.support.reading.parquet import open_parquet; open_parquet({str(made)!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 1 and "histogram" in done.stderr
+    # the second by pyarrow 16
+    assert done.returncode == 1 and re.search("histogram|Unexpected end of stream", done.stderr)

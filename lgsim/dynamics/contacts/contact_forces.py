@@ -210,7 +210,8 @@ def _stacked(x: Vec) -> Array:
 
 def _listed(values: list[Array]) -> Array:
     """Values (p, m, ...) of kinds of contacts as one array (points, ...), kind by kind, contact by contact."""
-    return jnp.concatenate([x.swapaxes(0, 1).reshape(-1, *x.shape[2:]) for x in values])
+    # not -1, which an empty batch leaves open
+    return jnp.concatenate([x.swapaxes(0, 1).reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in values])
 
 
 def _order(tree: Topology) -> np.ndarray:
