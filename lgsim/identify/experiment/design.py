@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -43,6 +44,21 @@ RANK_TOLERANCE = 1e-7
 """Relative singular value of the sensitivities below which no motion shows a combination."""
 
 
+def _pairs(given: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Names of solids and of the others as tuples, which are static."""
+    if given is None:
+        return None
+    sides = given if isinstance(given, tuple | list) else ()
+    plain = [tuple(side) for side in sides if isinstance(side, tuple | list)]
+    count = len(plain[0]) if plain else 0
+    named = all(isinstance(name, str) for side in plain for name in side)
+    if len(sides) != 2 or len(plain) != 2 or not named or count == 0 or len(plain[1]) != count:
+        raise ValueError(
+            f"pairs: expected names of solids and as many of the others, such as (('hand',), ('table',)), got {given!r}"
+        )
+    return plain[0], plain[1]
+
+
 class ExcitationLimits(eqx.Module):
     """The limits of a motion; of joints one number or (nv,).
 
@@ -63,7 +79,7 @@ class ExcitationLimits(eqx.Module):
     velocity: NumbersLike | None = None
     acceleration: NumbersLike = np.inf
     effort: NumbersLike | None = None
-    pairs: tuple[tuple[str, ...], tuple[str, ...]] | None = eqx.field(static=True, default=None)
+    pairs: tuple[tuple[str, ...], tuple[str, ...]] | None = eqx.field(static=True, converter=_pairs, default=None)
     clearance: ArrayLike = 0.0
 
     def joint_limits(self, model: Model) -> dict[str, Float[Array, " nv"]]:
@@ -268,10 +284,11 @@ class ExcitationProblem(eqx.Module):
         """The limits that a motion touches where it keeps to a fraction of them, by name and joint or pair."""
         rows = _constraint_rows(self, coefficients, jnp.asarray(fraction, coefficients.dtype))
         dofs = dof_names(self.parameters.plant.model)
+        pairs = [" and ".join(pair) for pair in zip(*(self.limits.pairs or ()), strict=True)]
         found = []
         for name, values in rows.items():
             highest = np.max(np.asarray(values), axis=0)
-            owners = dofs if name != "clearance" else [f"pair {k}" for k in range(len(highest))]
+            owners = dofs if name != "clearance" else pairs
             found += [f"{name} of {own}" for own, c in zip(owners, highest, strict=True) if c >= -2 * TOLERANCE]
         return tuple(found)
 

@@ -102,6 +102,16 @@ def test_a_clearance_is_a_limit_of_the_distance(problem, random_motions):
     np.testing.assert_allclose(row, (0.02 - apart) / 0.1, atol=1e-12)
 
 
+@pytest.mark.parametrize("pairs", [(), ((), ()), "ball", (("ball",), ("bone", "ball")), (("ball",), (3,))])
+def test_pairs_that_are_none_are_refused(pairs):
+    with pytest.raises(ValueError, match="pairs: expected names of solids and as many of the others"):
+        ExcitationLimits(pairs=pairs)
+
+
+def test_names_in_lists_are_static():
+    assert hash(ExcitationLimits(pairs=[["ball"], ["bone"]]).pairs) == hash(PAIR)
+
+
 def test_gradient_is_that_of_finite_differences(problem, random_motions):
     c, step = random_motions[0], np.random.default_rng(4).normal(size=random_motions[0].shape)
     value = jax.jit(jax.value_and_grad(problem.criterion_value))
