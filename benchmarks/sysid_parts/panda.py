@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lgsim.identify.estimators.samples import TorqueSamples
-from lgsim.identify.experiment.criteria import AOptimal, DOptimal, RelativeNoise
+from lgsim.identify.experiment.criteria import AOptimal, DOptimal, SignalNoise
 from lgsim.identify.experiment.design import ExcitationLimits, ExcitationProblem, design_excitation
 from lgsim.identify.experiment.fourier import Fourier
 from lgsim.identify.recording.filters import Spline
@@ -44,7 +44,7 @@ def problem(name):
     criterion, parameters = unknowns(name, model)
     series = Fourier(10.0, HARMONICS[name])
     return ExcitationProblem(
-        parameters, series, limits, criterion, RelativeNoise(data.TORQUE_NOISE, FLOOR), 10 * series.harmonics
+        parameters, series, limits, criterion, SignalNoise(FLOOR, data.TORQUE_NOISE), 10 * series.harmonics
     )
 
 

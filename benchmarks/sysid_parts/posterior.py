@@ -10,17 +10,12 @@ from scipy import stats
 from scipy.integrate import solve_ivp
 
 import lgsim
+from lgsim.identify import PosteriorDraws, PosteriorProblem, laplace_approximation, log_density
 from lgsim.identify.estimators.records import Channel, SensorRecords
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.sensors import PositionSensor
 from lgsim.identify.estimators.simulation_fit import SimulationFit
-from lgsim.identify.posterior import (
-    HalfNormalNoise,
-    PosteriorDraws,
-    PosteriorProblem,
-    laplace_approximation,
-    log_density,
-)
+from lgsim.identify.posterior import HalfNormalNoise
 from lgsim.identify.unknowns.base_parameters import base_parameters
 from lgsim.identify.unknowns.body_blocks import Inertias, Masses
 from lgsim.identify.unknowns.joint_blocks import JointParameter

@@ -41,12 +41,12 @@ def estimate(seed, noise):
     targets, q = recorded(seed, noise)
     model = lgsim.load_mjcf(text=XML.format(**PRIOR))
     servo = PositionServo(jnp.array([30.0, 30.0]), jnp.array([1.1, 0.7]))
-    plant = identify.InstrumentedPlant(
+    plant = identify.unknowns.InstrumentedPlant(
         identify.Plant(model, actuators=Actuators(Transmission.of_joints(model), servo)), input_delay=0.002
     )
     blocks = [
         identify.Masses(["fore"]), identify.JointParameter("damping"),
-        identify.ActuatorParameter("stages.0.stiffness", relative=True), identify.InputDelay(max_delay=0.03),
+        identify.ActuatorParameter("stages.0.stiffness", relative=True), identify.unknowns.InputDelay(max_delay=0.03),
     ]  # fmt: skip
     records = identify.SensorRecords(DT, {"q": identify.Channel(identify.PositionSensor(), q, noise)}, commands=targets)
     start = time.perf_counter()

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from numpy import ndarray
 
     from lgsim.cli.identify_preparation import PreparedMotion
-    from lgsim.identify import Block, Estimator, Fit, FitStepError, Parameters, Recording
+    from lgsim.identify import Block, Fit, Parameters, Recording
+    from lgsim.identify.estimators.estimator import Estimator
+    from lgsim.identify.step_error import FitStepError
 
 METHODS = ("auto", "torque", "linear", "simulation")
 PLOTS = ("record", "residuals", "whiteness", "singular-values", "changes")

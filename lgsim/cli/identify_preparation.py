@@ -10,18 +10,9 @@ import numpy as np
 from lgsim.cli.errors import BadInput
 from lgsim.cli.terminal import note
 from lgsim.dynamics.kinematics import frame_twists
-from lgsim.identify import (
-    Plant,
-    Recording,
-    SensorRecords,
-    Spline,
-    TorqueSamples,
-    estimate_delay,
-    shift_signal,
-    smooth,
-    torque_delay,
-)
-from lgsim.identify.recording.filters import Smoother
+from lgsim.identify import Plant, Recording, SensorRecords, TorqueSamples, smooth, torque_delay
+from lgsim.identify.recording.delays import estimate_delay, shift_signal
+from lgsim.identify.recording.filters import Smoother, Spline
 from lgsim.identify.recording.smoothing import MIN_SAMPLES, tune
 from lgsim.scenarios import RecordingMap
 from lgsim.support.messages import one_line

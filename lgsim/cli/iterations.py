@@ -15,7 +15,8 @@ from lgsim.cli.progress import Interruptible
 from lgsim.cli.terminal import console
 
 if TYPE_CHECKING:
-    from lgsim import identify, optimize
+    from lgsim import optimize
+    from lgsim.identify.estimators.estimator import Iteration
 
 Row = TypeVar("Row")
 
@@ -109,13 +110,13 @@ class IterationWatch(TableWatch["optimize.Iteration"]):
         return [f"{number} of {self._most}", f"{cost:.6g}", *(f"{x:.3g}" for x in others)]
 
 
-class FitWatch(TableWatch["identify.Iteration"]):
+class FitWatch(TableWatch["Iteration"]):
     """``progress`` of ``lgsim.identify.fit``."""
 
     def __init__(self) -> None:
         super().__init__(FIT)
 
-    def cells(self, row: identify.Iteration) -> list[str]:
+    def cells(self, row: Iteration) -> list[str]:
         before = {(each.number, each.round): each.cost for each in self.rows[-SHOWN - 1 :]}
         fall = before.get((row.number - 1, row.round), math.nan) - row.cost
         return [

@@ -181,7 +181,7 @@ class Fit:
         return _deviations(self.estimator, self.parameters, self.estimate.x, self.estimate.covariance, given)
 
     def whiteness(self) -> tuple[Float[np.ndarray, "lags columns"], float]:
-        """(autocorrelations, statistic) of the fitted records' residuals, by ``lgsim.identify.whiteness``.
+        """(autocorrelations, statistic) of the fitted records' residuals.
 
         What has no weight counts as the mean of its column; a column without any is left out of the statistic.
         """

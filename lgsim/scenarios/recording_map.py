@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.identify import Butterworth, Plant, Recording, RecordingMapError, Spline, TotalMass, read_recording
+from lgsim.identify import Plant, Recording, RecordingMapError, TotalMass, read_recording
 from lgsim.identify.logs.log_columns import TopicFault, read_topics
-from lgsim.identify.recording.filters import Smoother
+from lgsim.identify.recording.filters import Butterworth, Smoother, Spline
 from lgsim.identify.unknowns.body_blocks import Block
 from lgsim.identify.unknowns.parameters import Prior
 from lgsim.multibody import Model

@@ -17,10 +17,10 @@ from lgsim.identify import (
     SignalScale,
     StandardParameters,
     Stribeck,
-    StribeckSpeed,
     TorqueOffset,
 )
 from lgsim.identify.unknowns.body_blocks import Block
+from lgsim.identify.unknowns.joint_blocks import StribeckSpeed
 from lgsim.support.messages import one_line, unknown_name
 from lgsim.support.toml_table import Table
 

@@ -8,9 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from lgsim.identify import (  # fmt: skip
+from lgsim.identify import (
     RESULTS,
-    BaseParameters,
     Channel,
     CheckpointError,
     JointParameter,
@@ -27,6 +26,7 @@ from lgsim.identify import (  # fmt: skip
     fit,
     load_plant,
 )
+from lgsim.identify.unknowns.base_parameters import BaseParameters
 from tests.identify import arms
 from tests.identify.machines import pendulum, pendulum_angles
 

@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from lgsim.identify import PosteriorProblem, laplace_approximation, log_density
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.torque_fit import TorqueFit
-from lgsim.identify.posterior import (
-    HalfNormalNoise,
-    KnownNoise,
-    PosteriorProblem,
-    laplace_approximation,
-    log_density,
-)
+from lgsim.identify.posterior import HalfNormalNoise, KnownNoise
 from lgsim.identify.unknowns.body_blocks import Masses
 from lgsim.identify.unknowns.joint_blocks import JointParameter, TorqueOffset
 from lgsim.identify.unknowns.parameters import Parameters

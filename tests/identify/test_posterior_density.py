@@ -8,22 +8,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from lgsim.identify import fit
+from lgsim.identify import PosteriorDraws, PosteriorProblem, fit, laplace_approximation, log_density
 from lgsim.identify.estimators.linear_fit import LinearFit
 from lgsim.identify.estimators.loss import Cauchy, Huber
 from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.torque_fit import TorqueFit
-from lgsim.identify.posterior import (
-    HalfNormalNoise,
-    InverseGammaNoise,
-    KnownNoise,
-    PhysicalPrior,
-    PosteriorDraws,
-    PosteriorProblem,
-    SerialCorrelation,
-    laplace_approximation,
-    log_density,
-)
+from lgsim.identify.posterior import HalfNormalNoise, InverseGammaNoise, KnownNoise, PhysicalPrior, SerialCorrelation
 from lgsim.identify.posterior.interval_chart import IntervalChart
 from lgsim.identify.posterior.record_residuals import CompressedTorqueResiduals, TorqueResiduals
 from lgsim.identify.unknowns.body_blocks import Inertias, Masses

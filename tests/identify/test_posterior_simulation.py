@@ -7,18 +7,11 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from lgsim.identify import fit
+from lgsim.identify import PosteriorDraws, PosteriorProblem, fit, laplace_approximation, log_density
 from lgsim.identify.estimators.records import Channel, SensorRecords
 from lgsim.identify.estimators.sensors import PositionSensor
 from lgsim.identify.estimators.simulation_fit import SimulationFit
-from lgsim.identify.posterior import (
-    HalfNormalNoise,
-    InverseGammaNoise,
-    PosteriorDraws,
-    PosteriorProblem,
-    laplace_approximation,
-    log_density,
-)
+from lgsim.identify.posterior import HalfNormalNoise, InverseGammaNoise
 from lgsim.identify.unknowns.body_blocks import Masses
 from lgsim.identify.unknowns.joint_blocks import JointParameter
 from lgsim.identify.unknowns.parameters import Parameters

@@ -12,7 +12,6 @@ from lgsim.identify import (
     RESULTS,
     CentersOfMass,
     Channel,
-    Estimate,
     Fit,
     FramePoseSensor,
     JointParameter,
@@ -26,6 +25,7 @@ from lgsim.identify import (
     VelocitySensor,
     fit,
 )
+from lgsim.identify.estimators.estimator import Estimate
 from lgsim.reports.identification_plots import broken, signals
 from lgsim.reports.number_rows import Number, column_units, number_rows
 from tests.reports.pages import cells, facts, headings, needs_no_network, number, pictures, remarks, rows

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lgsim import data, load_urdf
-from lgsim.identify import Butterworth, CentersOfMass, Inertias, JointParameter, Masses, Plant, Spline, TotalMass
+from lgsim.identify import CentersOfMass, Inertias, JointParameter, Masses, Plant, TotalMass
+from lgsim.identify.recording.filters import Butterworth, Spline
 from lgsim.scenarios import ScenarioError, load_recording_map
 
 pytest.importorskip("scipy")

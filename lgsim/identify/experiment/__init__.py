@@ -1,14 +1,14 @@
-"""Optimal experiments: criteria, limits, and motions that show the unknowns."""
+"""Optimal experiments: motions within a machine's limits that show its unknown numbers.
 
-from lgsim.identify.experiment.criteria import AbsoluteNoise as AbsoluteNoise
+``design_excitation`` solves an ``ExcitationProblem`` for a ``Fourier`` motion within ``ExcitationLimits`` that shows
+the unknowns by ``DOptimal``, ``AOptimal`` or ``EOptimal`` under ``SignalNoise``.
+"""
+
 from lgsim.identify.experiment.criteria import AOptimal as AOptimal
-from lgsim.identify.experiment.criteria import Criterion as Criterion
 from lgsim.identify.experiment.criteria import DOptimal as DOptimal
 from lgsim.identify.experiment.criteria import EOptimal as EOptimal
-from lgsim.identify.experiment.criteria import Noise as Noise
-from lgsim.identify.experiment.criteria import RelativeNoise as RelativeNoise
+from lgsim.identify.experiment.criteria import SignalNoise as SignalNoise
 from lgsim.identify.experiment.design import ExcitationLimits as ExcitationLimits
 from lgsim.identify.experiment.design import ExcitationProblem as ExcitationProblem
-from lgsim.identify.experiment.design import OptimalExcitation as OptimalExcitation
 from lgsim.identify.experiment.design import design_excitation as design_excitation
 from lgsim.identify.experiment.fourier import Fourier as Fourier

@@ -61,40 +61,23 @@ class EOptimal(Criterion):
         return -jax.nn.logsumexp(-self.power * logs) / self.power
 
 
-class Noise(eqx.Module):
-    """The noise of the signals that a design reckons with."""
+class SignalNoise(eqx.Module):
+    """The noise of the signals that a design reckons with: ``sqrt(deviation^2 + (fraction rms)^2)`` of each.
 
-    @abstractmethod
-    def deviations(self, signals: Float[Array, "n nv"]) -> Float[Array, " nv"]:
-        """Standard deviations of the noise on signals, in their units."""
-
-
-class AbsoluteNoise(Noise):
-    """Noise that is the same whatever the motion.
+    A fraction of the root mean square says that large torques hide small ones.
 
     Attributes:
-        deviation: Standard deviations, one number or (nv,), in the units of the signals.
+        deviation: The noise whatever the motion, such as the sensor's resolution, one number or (nv,), in the units of
+            the signals.
+        fraction: The noise as a fraction of each signal's root mean square, for example 0.05, one number or (nv,).
     """
 
     deviation: NumbersLike = 1.0
+    fraction: NumbersLike = 0.0
 
     def deviations(self, signals: Float[Array, "n nv"]) -> Float[Array, " nv"]:
-        return jnp.broadcast_to(jnp.asarray(self.deviation, signals.dtype), signals.shape[-1:])
-
-
-class RelativeNoise(Noise):
-    """Noise that is a fraction of each signal's root mean square: large torques hide small ones.
-
-    Attributes:
-        fraction: The fraction, for example 0.05, one number or (nv,).
-        floor: The noise that remains where a signal vanishes, such as the sensor's resolution, one number or (nv,).
-    """
-
-    fraction: NumbersLike = 0.05
-    floor: NumbersLike = 0.0
-
-    def deviations(self, signals: Float[Array, "n nv"]) -> Float[Array, " nv"]:
-        fraction, floor = (
-            jnp.broadcast_to(jnp.asarray(x, signals.dtype), signals.shape[-1:]) for x in (self.fraction, self.floor)
+        """Standard deviations of the noise on signals, in their units."""
+        deviation, fraction = (
+            jnp.broadcast_to(jnp.asarray(x, signals.dtype), signals.shape[-1:]) for x in (self.deviation, self.fraction)
         )
-        return jnp.sqrt(fraction**2 * jnp.mean(signals**2, axis=0) + floor**2)
+        return jnp.sqrt(fraction**2 * jnp.mean(signals**2, axis=0) + deviation**2)

@@ -19,7 +19,7 @@ from lgsim.identify.estimators.samples import TorqueSamples
 from lgsim.identify.estimators.torque_objective import torque_residual_jacobian
 from lgsim.identify.estimators.uncertainty import identifiability
 from lgsim.identify.experiment.constrained_maximum import SearchHistory, maximize
-from lgsim.identify.experiment.criteria import AbsoluteNoise, Criterion, DOptimal, Noise
+from lgsim.identify.experiment.criteria import Criterion, DOptimal, SignalNoise
 from lgsim.identify.experiment.fourier import Fourier, check_joints
 from lgsim.identify.recording.coordinates import dof_names
 from lgsim.identify.unknowns.base_parameters import random_states
@@ -171,7 +171,7 @@ class ExcitationProblem(eqx.Module):
         series: The form of the motion.
         limits: The limits that the motion must keep, by default those of the model.
         criterion: The criterion that is to be large, by default ``DOptimal()``.
-        noise: The noise of the signals, by default ``AbsoluteNoise()``.
+        noise: The noise of the signals, by default ``SignalNoise()``.
         points: Number of even times of a period at which all is computed; at least ten for each harmonic.
         joint_limits: The limits of joints by name (nv,).
         identifiable_basis: Combinations of the coordinates that some motion shows (p, r). Coordinates are counted in
@@ -187,7 +187,7 @@ class ExcitationProblem(eqx.Module):
     series: Fourier
     limits: ExcitationLimits
     criterion: Criterion
-    noise: Noise
+    noise: SignalNoise
     points: int = eqx.field(static=True)
     joint_limits: dict[str, Float[Array, " nv"]]
     identifiable_basis: Float[Array, "p r"]
@@ -198,14 +198,14 @@ class ExcitationProblem(eqx.Module):
         series: Fourier,
         limits: ExcitationLimits | None = None,
         criterion: Criterion | None = None,
-        noise: Noise | None = None,
+        noise: SignalNoise | None = None,
         points: int | None = None,
     ) -> None:
         check_joints(parameters.plant.model)
         self.parameters, self.series = parameters, series
         self.limits = ExcitationLimits() if limits is None else limits
         self.criterion = DOptimal() if criterion is None else criterion
-        self.noise = AbsoluteNoise() if noise is None else noise
+        self.noise = SignalNoise() if noise is None else noise
         self.points = 20 * series.harmonics if points is None else points
         if self.points < 10 * series.harmonics:
             raise ValueError(f"points: expected at least {10 * series.harmonics}, ten for each harmonic, got {points}")

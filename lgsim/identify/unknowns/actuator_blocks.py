@@ -25,7 +25,7 @@ class ActuatorParameter(Block):
     its sign and has no unit. A number that is one for all actuators is one coordinate.
 
     Attributes:
-        path: Where the number is, as ``actuator_parameters`` lists them; static.
+        path: Where the number is; the error of an unknown path lists those that there are; static.
         actuators: Names of the actuators whose numbers are meant, by default all; static.
         relative: Whether coordinates are logarithms; static.
         unit: Unit of the number, for tables; static.

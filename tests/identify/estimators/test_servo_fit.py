@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 import lgsim
 from lgsim import actuators, identify
 from lgsim.actuators import Actuators, Transmission
+from lgsim.identify.unknowns.actuator_blocks import actuator_parameters
 from lgsim.multibody import joints
 
 XML = """<mujoco><option integrator="RK4" timestep="0.001"/><default><geom contype="0" conaffinity="0"/></default>
@@ -50,7 +51,7 @@ def plant():
     # kv acts on the same speeds as friction in the joints: recordings of positions show their sum alone
     servo = actuators.PositionServo(jnp.array([30.0, 30.0]), jnp.array([1.1, 0.7]))
     known = identify.Plant(model, actuators=Actuators(Transmission.of_joints(model), servo, names=["a", "b"]))
-    return identify.InstrumentedPlant(known, input_delay=0.002)
+    return identify.unknowns.InstrumentedPlant(known, input_delay=0.002)
 
 
 def fitted(blocks, commands, q, deviation, start=None):
@@ -64,7 +65,7 @@ def unknowns():
     return [
         identify.Masses(["fore"]), identify.JointParameter("damping"),
         identify.ActuatorParameter("stages.0.stiffness", relative=True, unit="N m/rad"),
-        identify.InputDelay(max_delay=0.03),
+        identify.unknowns.InputDelay(max_delay=0.03),
     ]  # fmt: skip
 
 
@@ -143,7 +144,7 @@ def test_blocks_find_every_number_of_actuators():
     drive = lgsim.load_actuators(model, text=XML.format(**PRIOR))
     for tree in (drive, drive + Actuators(Transmission.of_joints(model, ["a"]), actuators.Gear(2.0), names=["g"])):
         own = identify.Plant(model, actuators=tree)
-        paths = identify.actuator_parameters(tree)
+        paths = actuator_parameters(tree)
         first = "terms.0." if tree is not drive else ""
         assert {f"{first}stages.0.gain", f"{first}stages.0.bias", f"{first}transmission.coupling"} <= set(paths)
         for path in paths:

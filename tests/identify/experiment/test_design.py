@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.identify.experiment.criteria import AbsoluteNoise, AOptimal, DOptimal, EOptimal, RelativeNoise
+from lgsim.identify.experiment.criteria import AOptimal, DOptimal, EOptimal, SignalNoise
 from lgsim.identify.experiment.design import ExcitationLimits, ExcitationProblem, design_excitation
 from lgsim.identify.experiment.fourier import Fourier
 from lgsim.identify.unknowns.body_blocks import StandardParameters
@@ -37,7 +37,7 @@ SOLIDS = [
 def problem():
     p = Parameters(arms.planar(damping=0.2).add_solids(SOLIDS), [StandardParameters(), JointParameter("damping")])
     limits = ExcitationLimits(acceleration=[20.0, 30.0], pairs=PAIR, clearance=0.02)
-    return ExcitationProblem(p, SERIES, limits, noise=AbsoluteNoise([0.5, 0.2]))
+    return ExcitationProblem(p, SERIES, limits, noise=SignalNoise([0.5, 0.2]))
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_criteria_are_functions_of_eigenvalues_with_exact_gradients(criterion, v
 
 def test_noise_that_grows_with_signals():
     signals = jnp.array([[3.0, 0.0], [-3.0, 0.0]])
-    np.testing.assert_allclose(RelativeNoise(0.1, 0.4).deviations(signals), [0.5, 0.4])
+    np.testing.assert_allclose(SignalNoise(0.4, fraction=0.1).deviations(signals), [0.5, 0.4])
 
 
 def test_information_is_that_of_the_base_parameters(problem):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lgsim.identify import Recording, estimate_delay, shift_signal
+from lgsim.identify import Recording
+from lgsim.identify.recording.delays import estimate_delay, shift_signal
 from tests.identify.recording.motions import arm
 
 DT = 0.01

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.identify import Finding, Recording, Report, check_recording
+from lgsim.identify import Recording
+from lgsim.identify.recording.plausibility import check_recording
+from lgsim.identify.recording.report import Finding, Report
 from tests.identify.recording.motions import DT, SECONDS, arm, changed, clean, single
 
 N = round(SECONDS / DT)

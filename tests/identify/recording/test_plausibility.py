@@ -6,7 +6,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import lgsim
-from lgsim.identify import Recording, check_recording
+from lgsim.identify import Recording
+from lgsim.identify.recording.plausibility import check_recording
 from tests.identify.recording.motions import DT, SECONDS, arm, changed, clean, fourier, simulated, single
 
 N = round(SECONDS / DT)

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.identify import Finding, Recording, Report, check_recording, smooth
+from lgsim.identify import Recording, smooth
+from lgsim.identify.recording.plausibility import check_recording
+from lgsim.identify.recording.report import Finding, Report
 from tests.identify.recording.motions import arm, clean, single
 
 

@@ -8,7 +8,8 @@ from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation, RotationSpline
 
 import lgsim
-from lgsim.identify import Butterworth, Recording, Spline, smooth
+from lgsim.identify import Recording, smooth
+from lgsim.identify.recording.filters import Butterworth, Spline
 from tests.identify.recording.motions import arm, changed, clean, fourier, single
 
 TIME = 0.004 * np.arange(1001)

@@ -45,7 +45,7 @@ def test_several_contacts_may_share_a_number():
     builder.add_contact("tail", "a", contacts.box(1.0, 1.0, 1.0), stiffness=1.0)
     plant = identify.Plant(builder.build())
     assert identify.ContactParameter("radius").labels(plant) == [f"radius of contact {x}" for x in ("left", "right")]
-    both = identify.SharedBlock(identify.ContactParameter("friction", ["left", "right"]))
+    both = identify.unknowns.SharedBlock(identify.ContactParameter("friction", ["left", "right"]))
     moved = both.apply(plant, jnp.array([0.25])).model
     assert [float(moved.contact_numbers(x)["friction"]) for x in ("left", "right", "tail")] == [0.75, 0.75, 0.0]
 
