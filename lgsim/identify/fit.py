@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from lgsim.identify import model_files
 from lgsim.identify.actuator_record import MissingStage, from_record, to_record
@@ -23,7 +23,6 @@ from lgsim.identify.estimators.estimator import (
     Estimator,
     FitRounds,
     Iteration,
-    Resimulation,
     RoundState,
     StepwiseEstimator,
 )
@@ -81,7 +80,7 @@ class Fit:
     @cached_property
     def plant(self) -> Plant:
         """The plant at the coordinates found."""
-        return _plant_at(self.parameters, self.estimate.x)
+        return _Programs.plant_at(self.parameters, self.estimate.x)
 
     @property
     def model(self) -> Model:
@@ -152,7 +151,9 @@ class Fit:
         if method is None or starts is None:
             return None
         found = [
-            _resimulated(self.estimator, self.parameters, self.estimate, self.samples, jnp.asarray(k, jnp.int32))
+            _Programs.resimulated(
+                self.estimator, self.parameters, self.estimate, self.samples, jnp.asarray(k, jnp.int32)
+            )
             for k in (1, 2, 4)
         ]
         return fit_step_error(
@@ -173,12 +174,12 @@ class Fit:
 
     def residuals_at(self, x: Float[Array, " p"]) -> Float[Array, "n columns"]:
         """``residuals`` of the fitted records at other coordinates."""
-        return _by_size(self.samples, _residuals)(self.estimator, self.parameters, x, self.samples)[0]
+        return _Programs.by_size("residuals", self.samples)(self.estimator, self.parameters, x, self.samples)[0]
 
     def signal_deviations(self, samples: Any = None) -> Float[Array, "n columns"]:
         """Standard deviations of what the plant gives, in the records' units, that come from the covariance alone."""
         given = self.samples if samples is None else samples
-        return _deviations(self.estimator, self.parameters, self.estimate.x, self.estimate.covariance, given)
+        return _Programs.deviations(self.estimator, self.parameters, self.estimate.x, self.estimate.covariance, given)
 
     def whiteness(self) -> tuple[Float[np.ndarray, "lags columns"], float]:
         """(autocorrelations, statistic) of the fitted records' residuals.
@@ -192,7 +193,7 @@ class Fit:
 
     def _residuals(self, samples: Any) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
         given = self.samples if samples is None else samples
-        return _by_size(given, _residuals)(self.estimator, self.parameters, self.estimate.x, given)
+        return _Programs.by_size("residuals", given)(self.estimator, self.parameters, self.estimate.x, given)
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file, whole or not at all.
@@ -276,7 +277,7 @@ def fit(
     if in_chunks:
         estimate = _run_in_chunks(estimator, parameters, samples, progress, checkpoint)
     else:
-        estimate = _run(estimator, parameters, samples)
+        estimate = _Programs.run(estimator, parameters, samples)
     return Fit(parameters, estimate, samples, validation, estimator)
 
 
@@ -314,13 +315,13 @@ def _run_in_chunks(
     given, kept = (parameters, samples, estimator), None
     if path is not None:
         kept = Checkpoint(path, fingerprint(*given), owner="problem, record or estimator")
-    rounds = _by_size(samples, _in_rounds)(estimator, parameters, samples)
+    rounds = _Programs.by_size("in_rounds", samples)(estimator, parameters, samples)
     rows: list[Iteration] = []
 
     def advance(now: RoundState) -> RoundState:
         rows.clear()
         if _unfinished(now.state):
-            before, now = int(now.iterations), _iterate(rounds, now)
+            before, now = int(now.iterations), _Programs.iterate(rounds, now)
             if int(now.iterations) == before:
                 return now if _unfinished(now.state) else _next_round(rounds, now)
             numbers = int(now.iterations), float(now.state.cost), float(now.state.mu), int(now.round) + 1
@@ -337,7 +338,7 @@ def _run_in_chunks(
     while int(state.round) < rounds.count:
         # of an interrupted search: the rounds that are left end where they start
         state = _next_round(rounds, state)
-    estimate = _concluded(rounds, state)
+    estimate = _Programs.conclude(rounds, state.carry, state.found)
     return eqx.tree_at(lambda e: e.result, estimate, RESULTS.interrupted) if interrupted else estimate
 
 
@@ -346,92 +347,57 @@ def _unfinished(state: Any) -> bool:
     return not bool(state.done) and int(state.i) < len(state.costs)
 
 
-@compiled_fast
-def _plant_at(parameters: Parameters, x: Float[Array, " p"]) -> Plant:
-    return parameters.plant_at(x)
+def _method(name: str, finish: Callable[[Any], Any] = lambda found: found) -> Callable[..., Any]:
+    """The method of this name of the first argument."""
+
+    def call(owner: Any, *given: Any) -> Any:
+        return finish(getattr(owner, name)(*given))
+
+    call.__name__ = name
+    return call
 
 
-def _in_rounds(estimator: StepwiseEstimator, parameters: Parameters, samples: Any) -> FitRounds:
-    return estimator.in_rounds(parameters, samples)
+class _Programs:
+    """The programs of fits: methods of an estimator, its rounds and the parameters.
 
+    What loops over the records is compiled well, what runs a few times in a short time.
+    """
 
-def _by_size(samples: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    """The program that is sooner done with records of this size, its compilation included."""
-    size = sum(leaf.size for leaf in jax.tree.leaves(samples) if eqx.is_array(leaf))
-    return _program(f, fast=size <= SMALL)
+    run = staticmethod(compiled(_method("run")))
+    resimulated = staticmethod(compiled(_method("resimulated")))
+    deviations = staticmethod(compiled(_method("deviations")))
+    plant_at = staticmethod(compiled_fast(_method("plant_at")))
+    opening = staticmethod(compiled_fast(_method("opening", strongly_typed)))
+    started = staticmethod(compiled_fast(_method("started", strongly_typed)))
+    iterate = staticmethod(compiled_fast(_method("iterate", strongly_typed)))
+    closed = staticmethod(compiled_fast(_method("closed", strongly_typed)))
+    conclude = staticmethod(compiled_fast(_method("conclude")))
+
+    @staticmethod
+    def by_size(name: str, samples: Any) -> Callable[..., Any]:
+        """The program of a method that is sooner done with records of this size, its compilation included."""
+        size = sum(leaf.size for leaf in jax.tree.leaves(samples) if eqx.is_array(leaf))
+        return _by_compiler(name, compiled_fast if size <= SMALL else compiled)
 
 
 @cache
-def _program(f: Callable[..., Any], fast: bool) -> Callable[..., Any]:
-    return compiled_fast(f) if fast else compiled(f)
-
-
-@compiled_fast
-def _opening(rounds: FitRounds) -> Any:
-    return strongly_typed(rounds.opening())
-
-
-@compiled_fast
-def _begin(rounds: FitRounds, carry: Any, number: Int[Array, ""]) -> tuple[Any, Any]:
-    # one program for all rounds: the start of a search is a large part of one
-    descent, state = rounds.begin(carry, number)
-    return strongly_typed(state), strongly_typed(descent.end(state))
+def _by_compiler(name: str, compiler: Callable[..., Any]) -> Callable[..., Any]:
+    return compiler(_method(name))
 
 
 def _first_state(rounds: FitRounds) -> RoundState:
-    carry, zero = _opening(rounds), jnp.zeros((), int)
-    state, end = _begin(rounds, carry, zero)
+    carry, zero = _Programs.opening(rounds), jnp.zeros((), int)
+    state, end = _Programs.started(rounds, carry, zero)
     every = jax.tree.map(lambda x: jnp.zeros((rounds.count, *x.shape), x.dtype), end)
     return RoundState(zero, zero, carry, state, every)
 
 
-@compiled_fast
-def _iterate(rounds: FitRounds, now: RoundState) -> RoundState:
-    return strongly_typed(rounds.iterate(now))
-
-
-@compiled_fast
-def _closed(rounds: FitRounds, now: RoundState) -> tuple[Any, Any]:
-    carry, every = rounds.closed(now)
-    return strongly_typed(carry), strongly_typed(every)
-
-
 def _next_round(rounds: FitRounds, now: RoundState) -> RoundState:
-    carry, every = _closed(rounds, now)
+    carry, every = _Programs.closed(rounds, now)
     following = now.round + 1
     # past the last round the state counts for nothing
-    state = _begin(rounds, carry, jnp.minimum(following, rounds.count - 1))[0]
+    state = _Programs.started(rounds, carry, jnp.minimum(following, rounds.count - 1))[0]
     return RoundState(following, now.iterations, carry, state, every)
-
-
-@compiled_fast
-def _concluded(rounds: FitRounds, now: RoundState) -> Estimate:
-    return rounds.conclude(now.carry, now.found)
-
-
-@compiled
-def _run(estimator: Estimator, parameters: Parameters, samples: Any) -> Estimate:
-    return estimator.run(parameters, samples)
-
-
-@compiled
-def _resimulated(
-    estimator: Estimator, parameters: Parameters, estimate: Estimate, samples: Any, substeps: Int[Array, ""]
-) -> Resimulation:
-    return estimator.resimulated(parameters, estimate, samples, substeps)
-
-
-def _residuals(
-    estimator: Estimator, parameters: Parameters, x: Float[Array, " p"], samples: Any
-) -> tuple[Float[Array, "n columns"], Float[Array, "n columns"]]:
-    return estimator.residuals(parameters, x, samples)
-
-
-@compiled
-def _deviations(
-    estimator: Estimator, parameters: Parameters, x: Float[Array, " p"], covariance: Float[Array, "p p"], samples: Any
-) -> Float[Array, "n columns"]:
-    return estimator.deviations(parameters, x, covariance, samples)
 
 
 def _value_names(parameters: Parameters) -> list[str]:

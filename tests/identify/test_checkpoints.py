@@ -100,7 +100,7 @@ def test_interrupted_in_every_iteration_and_resumed_it_is_the_same_fit(case, tmp
 def test_what_an_interrupted_fit_gives(torque_case, monkeypatch, tmp_path):
     """Before the first iteration the prior, after some the plant so far, with its residuals' noise."""
     calls = itertools.count()
-    iterate = FIT._iterate
+    iterate = FIT._Programs.iterate
 
     def pressed(*args):
         # the first call of a round evaluates its start
@@ -108,7 +108,7 @@ def test_what_an_interrupted_fit_gives(torque_case, monkeypatch, tmp_path):
             raise KeyboardInterrupt
         return iterate(*args)
 
-    monkeypatch.setattr(FIT, "_iterate", pressed)
+    monkeypatch.setattr(FIT._Programs, "iterate", staticmethod(pressed))
     first = fit(*torque_case, checkpoint=tmp_path / "state.npz")
     assert bool(first.estimate.result == RESULTS.interrupted) and int(first.estimate.iterations) == 0
     assert first.values == first.prior and np.isnan(first.estimate.costs).all()

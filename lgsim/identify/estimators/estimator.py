@@ -198,6 +198,14 @@ class FitRounds(eqx.Module):
 
         return self.conclude(*control_flow.scan(once, self.opening(), jnp.arange(self.count)))
 
+    def started(self, carry: Any, number: Int[Array, ""]) -> tuple[Any, Any]:
+        """(the first state of a round, its solution if it ended there).
+
+        One program for all rounds, since the start of a search is a large part of one.
+        """
+        descent, state = self.begin(carry, number)
+        return state, descent.end(state)
+
     def iterate(self, now: RoundState) -> RoundState:
         """The state after one more iteration of the round."""
         state = self.descent(now.carry, now.round).step(now.state)
