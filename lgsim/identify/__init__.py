@@ -5,7 +5,7 @@
   ``join_recordings`` makes one recording of several;
 - ``Parameters`` of a ``Plant`` are the unknowns, in ``Block``s of coordinates with bounds and prior deviations. Of
   bodies: ``Inertias``, ``StandardParameters``, ``Masses``, ``CentersOfMass``, with ``TotalMass`` as a prior; of joints
-  and their signals: ``JointParameter``, ``SignalScale``, ``TorqueOffset``, ``Stribeck``; of frames: ``Placements``,
+  and their signals: ``JointParameter``, ``SignalScale``, ``TorqueOffset``; of frames: ``Placements``,
   ``GravityDirection``; of drives and contacts: ``ActuatorParameter``, ``ContactParameter``. ``base_parameters`` are the
   combinations that torques show;
 - ``fit`` finds the unknowns and returns a ``Fit``, whose verdict has one of five ``Outcome``s and whose ``RESULTS`` say
@@ -63,7 +63,6 @@ from lgsim.identify.unknowns.frame_blocks import GravityDirection as GravityDire
 from lgsim.identify.unknowns.frame_blocks import Placements as Placements
 from lgsim.identify.unknowns.joint_blocks import JointParameter as JointParameter
 from lgsim.identify.unknowns.joint_blocks import SignalScale as SignalScale
-from lgsim.identify.unknowns.joint_blocks import Stribeck as Stribeck
 from lgsim.identify.unknowns.joint_blocks import TorqueOffset as TorqueOffset
 from lgsim.identify.unknowns.parameters import Parameters as Parameters
 from lgsim.identify.unknowns.parameters import TotalMass as TotalMass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -16,11 +17,9 @@ from lgsim.identify import (
     Plant,
     SignalScale,
     StandardParameters,
-    Stribeck,
     TorqueOffset,
 )
 from lgsim.identify.unknowns.body_blocks import Block
-from lgsim.identify.unknowns.joint_blocks import StribeckSpeed
 from lgsim.support.messages import one_line, unknown_name
 from lgsim.support.toml_table import Table
 
@@ -44,8 +43,8 @@ KINDS: Mapping[str, Kind] = {
     "standard": Kind(StandardParameters, "bodies"),
     "damping": Kind(partial(JointParameter, "damping"), "joints"),
     "friction": Kind(partial(JointParameter, "friction"), "joints"),
-    "stribeck": Kind(Stribeck, "joints"),
-    "stribeck_speed": Kind(StribeckSpeed, "joints"),
+    "stribeck": Kind(partial(JointParameter, "stribeck", lower=-math.inf), "joints"),
+    "stribeck_speed": Kind(partial(JointParameter, "stribeck_speed", lower=-math.inf), "joints"),
     "armature": Kind(partial(JointParameter, "armature"), "joints"),
     "stiffness": Kind(partial(JointParameter, "stiffness"), "joints"),
     "rest": Kind(partial(JointParameter, "rest"), "joints"),

@@ -17,7 +17,7 @@ from lgsim.identify.posterior import HalfNormalNoise, InverseGammaNoise, KnownNo
 from lgsim.identify.posterior.interval_chart import IntervalChart
 from lgsim.identify.posterior.record_residuals import CompressedTorqueResiduals, TorqueResiduals
 from lgsim.identify.unknowns.body_blocks import Inertias, Masses
-from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, StribeckSpeed, TorqueOffset
+from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, TorqueOffset
 from lgsim.identify.unknowns.parameters import Parameters, TotalMass
 from lgsim.identify.unknowns.plant import Plant
 from tests.identify import arms
@@ -291,7 +291,7 @@ def test_weights_count_readings():
 def test_gradients_are_those_of_finite_differences(noise):
     model = arms.planar(damping=0.1, friction=0.2, friction_speed=0.1)
     blocks = [Inertias(["fore"]), JointParameter("damping", upper=1.0), SignalScale(prior_deviation=0.1),
-              StribeckSpeed(["elbow"], lower=0.01)]  # fmt: skip
+              JointParameter("stribeck_speed", ["elbow"], lower=0.01)]  # fmt: skip
     parameters = Parameters(Plant(model, stribeck=0.3), blocks)
     problem = PosteriorProblem(parameters, records(40), noise=noise, correlation=SerialCorrelation())
     density = log_density(problem)

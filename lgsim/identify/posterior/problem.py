@@ -66,15 +66,9 @@ class PosteriorProblem(eqx.Module):
         """The problem of ``fit(parameters, samples, estimator)``.
 
         Args:
-            parameters: See the attributes.
-            samples: See the attributes.
-            estimator: See the attributes; by default ``TorqueFit()``.
+            estimator: By default ``TorqueFit()``.
             noise: By default that of the estimator: the deviations that it is given (of ``SimulationFit`` those of the
                 channels), or, where it estimates them, ``InverseGammaNoise()``.
-            correlation: See the attributes.
-            physical_priors: See the attributes.
-            x: See the attributes.
-            starts: See the attributes.
 
         Raises:
             TypeError: an argument is of the wrong kind or dtype.

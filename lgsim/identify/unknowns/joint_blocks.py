@@ -131,7 +131,9 @@ class JointParameter(JointBlock):
         return getattr(plant.model, self.parameter)
 
     def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
-        return _write_drive(plant, self.parameter, values)
+        drives = plant.model.drives.at[:, DRIVES.index(self.parameter)].set(values)
+        model = with_drives(plant.model, drives, values if self.parameter == "stribeck" else None)
+        return eqx.tree_at(lambda p: p.model, plant, model)
 
 
 class SignalBlock(JointBlock):
@@ -160,42 +162,3 @@ class TorqueOffset(SignalBlock):
     """The joint force that a joint's signal shows where there is none, N m or N."""
 
     FIELD: ClassVar[str] = "offset"
-
-
-def _write_drive(plant: Plant, name: str, values: Float[Array, " nv"]) -> Plant:
-    """The plant with other numbers of a kind of ``lgsim.multibody.model.DRIVES``."""
-    drives = plant.model.drives.at[:, DRIVES.index(name)].set(values)
-    model = with_drives(plant.model, drives, values if name == "stribeck" else None)
-    return eqx.tree_at(lambda p: p.model, plant, model)
-
-
-class StribeckBlock(JointBlock):
-    """A number of the model's friction at small speeds.
-
-    Attributes:
-        FIELD: Its name in ``lgsim.multibody.model.DRIVES``.
-    """
-
-    FIELD: ClassVar[str] = ""
-
-    @property
-    def kind(self) -> str:
-        return self.FIELD
-
-    def read(self, plant: Plant) -> Float[Array, " nv"]:
-        return getattr(plant.model, self.FIELD)
-
-    def write(self, plant: Plant, values: Float[Array, " nv"]) -> Plant:
-        return _write_drive(plant, self.FIELD, values)
-
-
-class Stribeck(StribeckBlock):
-    """Breakaway friction less dry friction, N m or N."""
-
-    FIELD: ClassVar[str] = "stribeck"
-
-
-class StribeckSpeed(StribeckBlock):
-    """The speed at which the Stribeck part of friction has fallen to 1/e, rad/s or m/s."""
-
-    FIELD: ClassVar[str] = "stribeck_speed"

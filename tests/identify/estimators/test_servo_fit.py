@@ -131,7 +131,7 @@ def test_dry_friction_with_its_stribeck_curve_from_commands_and_positions():
     servo = actuators.PositionServo(jnp.array([50.0]), jnp.array([2.0]))
     start = identify.Plant(model, actuators=Actuators(Transmission.of_joints(model), servo))
     blocks = [
-        identify.JointParameter("friction"), identify.Stribeck(),
+        identify.JointParameter("friction"), identify.JointParameter("stribeck", lower=-np.inf),
         identify.ActuatorParameter("stages.0.stiffness"), identify.ActuatorParameter("stages.0.damping"),
     ]  # fmt: skip
     found = fitted(blocks, commands, q, 1e-6, start)

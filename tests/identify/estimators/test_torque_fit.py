@@ -12,7 +12,7 @@ from lgsim.identify.estimators.torque_fit import TorqueFit, long_run_covariance
 from lgsim.identify.estimators.torque_objective import StreamedObjective, torque_objective
 from lgsim.identify.unknowns.body_blocks import Inertias, Masses
 from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements
-from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, Stribeck, TorqueOffset
+from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, TorqueOffset
 from lgsim.identify.unknowns.parameters import Parameters
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.multibody.inertia import pseudo_inertia
@@ -119,7 +119,8 @@ def test_robust_losses_see_through_outliers(run, unknowns, true, loss):
 def test_numbers_that_signals_are_not_affine_in_are_recovered(run):
     """Gravity's direction, a placement, scales and the Stribeck part, by streaming."""
     model = arms.planar(friction=0.5, friction_speed=0.1)
-    blocks = [GravityDirection(), Placements(["elbow"], prior_deviation=0.1), SignalScale(), Stribeck()]
+    blocks = [GravityDirection(), Placements(["elbow"], prior_deviation=0.1), SignalScale(),
+              JointParameter("stribeck", lower=-np.inf)]  # fmt: skip
     p = Parameters(Plant(model, scale=1.5, stribeck=0.2, stribeck_speed=0.5), blocks)
     at = eqx.filter_jit(Parameters.plant_at)
     wanted = at(p, jnp.array([0.05, 0, 0.02, 0, -0.03, 0, 0.1, 0, 0.2, -0.1, 0.1, 0.05]))

@@ -16,7 +16,7 @@ from lgsim.identify.unknowns.body_blocks import (
     upper_factor,
 )
 from lgsim.identify.unknowns.frame_blocks import GravityDirection, Placements, SharedBlock
-from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, Stribeck, StribeckSpeed, TorqueOffset
+from lgsim.identify.unknowns.joint_blocks import JointParameter, SignalScale, TorqueOffset
 from lgsim.identify.unknowns.plant import Plant
 from lgsim.lie import se3
 from lgsim.multibody import inertia
@@ -121,10 +121,10 @@ def test_numbers_of_joints_are_added_to_with_bounds_of_their_own(plant):
 
 @pytest.mark.parametrize(
     ("block", "field", "linear"),
-    [(SignalScale(), "scale", False), (TorqueOffset(), "offset", True), (Stribeck(), "stribeck", True),
-     (StribeckSpeed(), "stribeck_speed", False)],
+    [(SignalScale(), "scale", False), (TorqueOffset(), "offset", True), (JointParameter("stribeck"), "stribeck", True),
+     (JointParameter("stribeck_speed"), "stribeck_speed", False)],
 )  # fmt: skip
-def test_numbers_of_signals_are_added_to(plant, block, field, linear):
+def test_numbers_of_signals_and_friction_are_added_to(plant, block, field, linear):
     moved = apply(block, plant, [0.1, -0.2])
     np.testing.assert_allclose(getattr(moved, field), np.asarray(getattr(plant, field)) + np.array([0.1, -0.2]))
     assert block.labels(plant) == [f"{field} of shoulder", f"{field} of elbow"] and block.is_linear is linear
