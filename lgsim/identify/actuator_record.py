@@ -27,7 +27,6 @@ def to_record(actuators: Actuators | ActuatorSum, prefix: str = "actuators") -> 
 
     Args:
         actuators: Actuators with stages of lgsim, or of classes of yours.
-        prefix: Where the names of the numbers begin.
     """
     arrays: dict[str, np.ndarray] = {}
 

@@ -54,11 +54,9 @@ class Fit:
     """A plant identified from records, with how well it is known.
 
     Attributes:
-        parameters: The unknowns, with their prior.
         estimate: The coordinates found with their covariance, as arrays.
         samples: The records that were fitted.
         validation: Records that were not fitted but are compared, or None.
-        estimator: The estimator that found the coordinates.
     """
 
     parameters: Parameters
@@ -246,7 +244,6 @@ def fit(
     one call, use ``estimator.run``.
 
     Args:
-        parameters: The unknowns, with their prior.
         samples: Records of the kind that the estimator takes: ``TorqueSamples`` of joint forces, or ``SensorRecords``.
         estimator: Estimator, by default ``TorqueFit()``.
         validation: Records that are not fitted but compared.

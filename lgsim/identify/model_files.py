@@ -25,7 +25,6 @@ def to_bytes(kind: str, about: Mapping[str, Any], model: Model, arrays: Mapping[
     Args:
         kind: What it holds and in which version, such as "lgsim recording 1".
         about: The other entries of the header, plain values for JSON.
-        arrays: Arrays by name.
     """
     topology, numbers = to_record(model)
     header = json.dumps({"format": kind, "topology": topology, **about})

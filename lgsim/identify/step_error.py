@@ -28,9 +28,7 @@ class FitStepError:
     Each window is simulated from the first state that the fit found.
 
     Attributes:
-        method: Name of the method.
         dt: The step, s.
-        columns: Names of the signals.
         error: Root mean square of the error of each signal within a window, (columns,), in the records' units.
         noise: Standard deviation of the noise of each signal, (columns,).
         shift: By how many of its standard deviations the errors of all windows move an unknown at most.
@@ -95,9 +93,7 @@ def fit_step_error(
     gradient of the cost at the estimate and C its covariance.
 
     Args:
-        name: Name of the method.
         dt: The step, s.
-        columns: Names of the signals.
         found: The motion with dt, dt/2 and dt/4.
         scale: The size of the largest number of the states, whose rounding counts.
     """

@@ -22,9 +22,6 @@ class SpreadRow(NamedTuple):
         output: The name of the output.
         entry: The place of the number in the output, flattened; None where the output is one number.
         half_width: Half of the interval of confidence of the mean.
-        std: The standard deviation.
-        low: The smallest value.
-        high: The largest value.
     """
 
     output: str
@@ -43,8 +40,6 @@ def estimate(name: str, moments: Moments, level: float) -> str:
 
     Args:
         name: The name of the output, or "failed " with the name of a failure.
-        moments: The moments of the output.
-        level: The level of confidence.
     """
     if name.startswith(FAILED):
         return f"{float(moments.mean):.3g} ({failure_interval(moments, level)}, {100 * level:g} %)"
@@ -61,7 +56,6 @@ def failure_interval(moments: Moments, level: float) -> str:
 
     Args:
         moments: The moments of the failure, whose mean is its probability.
-        level: The level of confidence.
     """
     low, high = wilson(float(moments.mean) * moments.count, moments.count, level)
     return f"{low:.2g} to {high:.2g}"
@@ -89,7 +83,6 @@ def spread_rows(running: RunningStatistics, level: float) -> list[SpreadRow]:
     """The spread of each number of each output.
 
     Args:
-        running: The moments of all outputs.
         level: The level of confidence of the means.
     """
     rows: list[SpreadRow] = []

@@ -47,8 +47,6 @@ def report_fit(
         recording: The record as it was read, for a section about its repairs; None for no such section.
         motion: The part of the record that was fitted, as ``identify.smooth`` gives it, for the axis of time; None for
             the numbers of the samples, or the regular clock of the records.
-        title: The title of the page.
-        subtitle: The line below it.
         files: Names of the files that were written beside the page.
         remarks: What of the fit those files do not hold.
         step_check: Whether simulated motion is simulated again by shorter steps, to say how wrong the steps make it.

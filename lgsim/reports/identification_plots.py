@@ -67,8 +67,6 @@ def record(recording: Recording, motion: Recording | None, names: Sequence[str],
 
     Args:
         motion: The part of it that was fitted, on smooth curves; None for no curves.
-        names: A name for each degree of freedom.
-        units: The unit of each degree of freedom.
 
     Raises:
         ModuleNotFoundError: matplotlib is missing.
@@ -126,9 +124,6 @@ def residuals(
 
     Args:
         time: The time of each row of the residuals, s, or its number.
-        names: The names of the columns.
-        units: The units of the columns.
-        label: The label of the axis of time.
 
     Raises:
         ModuleNotFoundError: matplotlib is missing.
@@ -172,9 +167,6 @@ def _legend(figure: Figure, *axes: Axes) -> None:
 
 def whiteness(fit: Fit, names: Sequence[str]) -> Figure:
     """Plot the autocorrelations of the residuals; white noise stays in the band at 95 of 100 lags.
-
-    Args:
-        names: The names of the columns of the residuals.
 
     Raises:
         ModuleNotFoundError: matplotlib is missing.

@@ -13,8 +13,6 @@ class Number(NamedTuple):
     """One physical number of a machine.
 
     Attributes:
-        prior: The value before the fit.
-        found: The value after the fit.
         deviation: The standard deviation of the value found; infinite where the records do not determine it.
     """
 

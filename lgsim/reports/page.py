@@ -89,7 +89,6 @@ class Page:
     All texts are plain texts: marks of HTML in them are shown as they are. A page loads nothing from anywhere.
 
     Args:
-        subtitle: A line below the title.
         foot: A line at the end, such as the program that made the page.
     """
 
@@ -135,10 +134,8 @@ class Page:
         """Add a table.
 
         Args:
-            columns: The names of the columns.
             rows: Texts, or numbers, which are shown to ``DIGITS`` digits; NaN and None as a dash. A column with numbers
                 stands to the right.
-            caption: A line above the table.
             folded: If given, the table is shown only when one clicks on this text.
 
         Raises:
@@ -163,7 +160,6 @@ class Page:
         """Add a figure of matplotlib as a picture within the page.
 
         Args:
-            caption: A line below the figure.
             dpi: The number of dots per inch of the picture.
         """
         file = io.BytesIO()
@@ -178,7 +174,6 @@ class Page:
 
         Args:
             scene: The HTML text that ``lgsim.view.to_html`` returns.
-            caption: A line below the motion.
             height: The height of the picture in pixels.
         """
         self._plays = True

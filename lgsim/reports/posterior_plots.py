@@ -41,7 +41,6 @@ def posterior_figure(
     without bounds, is not drawn.
 
     Args:
-        draws: Draws of a posterior.
         names: Numbers of ``draws.values`` to show, by default the first six.
         prior: Draws of the prior by name, of any count, by default ``draws.prior_values``.
         truth: True numbers by name, where they are known.

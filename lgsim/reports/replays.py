@@ -62,9 +62,6 @@ def machine_shapes(file: Path | None, model: Model) -> Shapes | None:
     """The shapes of a URDF file, where the file is still there and still of this machine; None for rods in their place.
 
     A file that cannot be read, or meshes whose package is missing, are a warning.
-
-    Args:
-        file: The file, or None.
     """
     if file is None or not file.is_file() or first_tag(file) == "mujoco":
         return None

@@ -48,7 +48,6 @@ class Case(NamedTuple):
     """A sample that is worth a look.
 
     Attributes:
-        sample: The number of the sample.
         why: The fault of the sample in words.
         motion: The motion, played again; of a sample that diverged the part that can be shown.
         diverged: Whether the sample diverged.
@@ -386,7 +385,6 @@ def label(results: Results, name: str, entry: int | None) -> str | None:
     """The name of a number of an output, with its joint and unit where these are known.
 
     Args:
-        name: The name of the output.
         entry: The place of the number in the output, flattened; None where the output is one number.
 
     Returns:

@@ -32,8 +32,6 @@ def report_trajectory(
 
     Args:
         trajectory: The motion, such as ``lgsim.simulate`` or ``optimize.to_trajectory`` gives it.
-        title: The title of the page.
-        subtitle: The line below it.
         machine: A URDF file with the machine's shapes; None for rods between the joints.
 
     Returns:

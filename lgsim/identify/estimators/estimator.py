@@ -43,7 +43,6 @@ class Estimate(NamedTuple):
         noise: Standard deviation of each column of the residuals (columns,), in the records' units.
         costs: Cost at the start of each iteration (iterations at most,), NaN after the last one.
         path: Coordinates at the start of each iteration (iterations at most, p), x after the last one.
-        iterations: Number of iterations done.
         result: ``RESULTS.successful`` or what went wrong.
         starts: First states of the windows (windows, state) of estimators that simulate, else None.
         score_covariance: Covariance of the records' part of the gradient (p, p); ``information`` where that is None, as

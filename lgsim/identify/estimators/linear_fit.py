@@ -37,7 +37,6 @@ class LinearFit(TorqueEstimator):
 
     Attributes:
         base: The base parameters of the same unknowns, by ``base_parameters(parameters)``.
-        loss: The loss of the squared residuals.
         noise: Standard deviations of the signals (nv,), or None where they are estimated.
         noise_updates: Number of steps, each of which ends with an estimate of the noise.
         lags: How the covariance counts correlated noise, as of ``TorqueFit``.

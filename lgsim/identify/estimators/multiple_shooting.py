@@ -45,10 +45,8 @@ class Shooting(NamedTuple):
     The states of a window's start are (state,): q, v and the states of actuators; their tangents (n,).
 
     Attributes:
-        parameters: The unknowns of the plant.
         channels: The channels of the records, of which sensors and deviations count here.
         dt: The step of the simulation, s.
-        method: The method of integration.
         loss: The loss of the squared residuals in standard deviations.
         gap_deviations: Standard deviations of the gaps between windows (n,), in the units of a tangent, and of the
             distances of first states from the closed set of a machine with loops.
@@ -342,7 +340,6 @@ def window_jacobian(
     """(derivatives of residuals, of ``_window_gap``, residuals, gap) by (x, tangent of y0), p + n unknowns.
 
     Args:
-        x: Coordinates.
         y0: First state of this window.
         y1: First state of the next window.
         n: Dimension of the space of states, or 0 to leave them out.
@@ -373,7 +370,6 @@ def linearize(
     """Normal equations at coordinates x and first states, by forward mode over both, in one batch of all windows.
 
     Args:
-        x: Coordinates.
         starts: First states of the windows.
         substeps: See ``_simulate_window``.
     """

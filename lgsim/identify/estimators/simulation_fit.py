@@ -65,7 +65,6 @@ class SimulationFit(StepwiseEstimator):
         estimate_noise: Whether the deviations of the sensors' columns are estimated from the residuals after each round
             and the last round repeated with them.
         loss: The loss of the squared residuals of the sensors.
-        method: The method of integration.
         guess_halfwidth: Number of nodes on either side from whose positions first guesses of the states are made.
         max_iterations: Largest number of iterations of each round.
         tolerance: As of ``LevenbergMarquardt``; by default a thousandth of a residual's square.
@@ -223,7 +222,6 @@ class GapRounds(FitRounds):
     """Rounds with gaps of other sizes, which carry ``Carry``.
 
     Attributes:
-        windows: The windows of the records.
         shooting: The problem of the first round.
         gaps: Standard deviations of the gaps of each round (rounds, n).
     """

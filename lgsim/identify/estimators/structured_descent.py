@@ -39,7 +39,6 @@ def eliminate(
     """(Schur complement, gradient, factors) of the coordinates, the states being eliminated.
 
     Args:
-        linear: The normal equations.
         damping: Numbers added to the diagonal of the states.
     """
     windows, n = linear.gs.shape
@@ -147,8 +146,6 @@ def structured_descent(
     Args:
         linearize: ``linearize(x, starts)``, the normal equations.
         move: ``move(tangent, start)``, the first state of one window after a step.
-        lower: Lower bounds of the coordinates.
-        upper: Upper bounds of the coordinates.
         max_iterations: Largest number of iterations; each one simulates all records once, with derivatives.
         tolerance: See ``LevenbergMarquardt``.
     """

@@ -78,7 +78,6 @@ class TorqueFit(TorqueEstimator, StepwiseEstimator):
     iterations, unless it is given. With log-Cholesky coordinates every iterate is a machine that can exist.
 
     Attributes:
-        loss: The loss of the squared residuals.
         noise: Standard deviations of the signals (nv,), or None.
         noise_updates: Number of rounds, each of which ends with an estimate of the noise; at least four where bodies
             have no prior, since their search comes to the edge of what can exist step by step.
@@ -113,8 +112,6 @@ class NoiseRounds(FitRounds):
     """Rounds after each of which the noise is estimated anew, unless it is given; they carry (x, noise).
 
     Attributes:
-        objective: The objective of the records.
-        bounds: Lower and upper bounds of x.
         noise: Standard deviations of the signals (nv,) in the first round.
         tolerance: As of ``LevenbergMarquardt``.
     """
@@ -197,8 +194,6 @@ def estimate_noise(
     """Standard deviations of the residuals at x, for the number of unknowns that the records decide.
 
     Args:
-        objective: The objective of the records.
-        x: Coordinates.
         noise: Standard deviations so far.
         free: The coordinates that no bound holds.
         C: The covariance of x where it is known already.

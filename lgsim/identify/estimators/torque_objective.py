@@ -29,7 +29,6 @@ class TorqueObjective(eqx.Module):
 
     Attributes:
         tiles: The records, by ``TorqueSamples.tiles``.
-        loss: The loss of the squared residuals.
     """
 
     parameters: Parameters
@@ -55,7 +54,6 @@ class TorqueObjective(eqx.Module):
         """Standard deviations of the residuals, outliers counted as the loss does.
 
         Args:
-            x: Coordinates.
             noise: Standard deviations by which the loss tells outliers.
             unknowns: Number of degrees of freedom of the residuals that the unknowns have taken up.
         """
@@ -136,7 +134,6 @@ class CompressedObjective(TorqueObjective):
     Attributes:
         gram: The matrices G (nv, k, k).
         slope: The vectors b (nv, k).
-        constant: The numbers c (nv,).
         weight: Sum of the weights of each signal (nv,).
     """
 

@@ -82,7 +82,6 @@ def identifiability(information: Float[Array, "p p"] | Float[np.ndarray, "p p"],
 
     Args:
         information: Information of the records, without priors.
-        names: A name for each unknown.
     """
     information = np.asarray(information)
     singular, _, alive = _directions(information)

@@ -111,12 +111,10 @@ class OptimalExcitation:
 
     Attributes:
         parameters: The unknowns that it is to show.
-        series: The form of the motion.
         coefficients: Coefficients of the series (nv, size).
         initial_criterion: The criterion of the motion that the search began with.
         criterion: The criterion reached: logarithm of the information for each unknown.
         margins: By limit the least distance to it, in its unit; not negative but for rounding.
-        history: The course of the search.
         verdict: How it ended: converged, at the limits that the motion touches, with the combinations of the unknowns
             that no motion shows, or failed, where its iterations were used up and a better motion may be near.
     """
@@ -146,7 +144,6 @@ class OptimalExcitation:
 
         Args:
             rate: Samples for each second, Hz.
-            periods: Number of periods.
         """
         time = np.arange(round(periods * self.series.period * rate) + 1) / rate
         plant = self.parameters.plant
@@ -168,7 +165,6 @@ class ExcitationProblem(eqx.Module):
 
     Attributes:
         parameters: The unknowns that the motion is to show, linearized at the prior.
-        series: The form of the motion.
         limits: The limits that the motion must keep, by default those of the model.
         criterion: The criterion that is to be large, by default ``DOptimal()``.
         noise: The noise of the signals, by default ``SignalNoise()``.
@@ -242,7 +238,6 @@ class ExcitationProblem(eqx.Module):
         """Distances to the limits by name, (n, nv) or (n, pairs), in their units; negative where a limit is broken.
 
         Args:
-            coefficients: Coefficients of the series.
             fine: Factor by which the times are denser than the points.
         """
         q, v, a = self.series.motion(coefficients, self.times(fine))
@@ -331,7 +326,6 @@ def design_excitation(
     limits.
 
     Args:
-        problem: The criterion and the limits.
         key: The random key of the first motion, ``jax.random.key(0)`` if None.
         start: Coefficients of the first motion instead.
         iterations: Largest number of quasi-Newton iterations in each outer one.

@@ -61,12 +61,7 @@ class LogDensity(eqx.Module):
     ``jax.vmap``. Pure and differentiable to any order in both modes.
 
     Attributes:
-        parameters: The unknowns of the plant.
-        chart: The chart of x.
-        records: The records, prepared.
-        noise: The model of the noise.
         correlation: How the noise remembers, or None.
-        physical_priors: Priors of physical numbers.
         start: Coordinates z from which a search may start; not a draw.
         columns: A name for each column of the records.
     """

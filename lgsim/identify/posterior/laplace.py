@@ -73,7 +73,6 @@ def laplace_approximation(
     densities of bounded numbers and of deviations have an interior mode.
 
     Args:
-        density: The logarithm of a density.
         start: First coordinates z, by default ``density.start``: those of the fit, or of the prior.
         max_iterations: Largest number of steps.
         tolerance: The gain in log density of an undamped step that ends the search, by default 1e-8 in float64 and 1e-2

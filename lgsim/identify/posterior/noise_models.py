@@ -40,7 +40,6 @@ class RobustSums(ResidualSums):
 
     Attributes:
         residuals: Residuals (sets, n, columns), finite everywhere.
-        weights: Their weights.
     """
 
     residuals: Float[Array, "sets n columns"]
@@ -86,7 +85,6 @@ class NoiseModel(eqx.Module):
         """Deviations of the columns at a point of the posterior, (columns,).
 
         Args:
-            u: Coordinates of the noise.
             sums: Sums of the residuals at the point.
             key: For deviations that are integrated out: a draw of them; None for their most likely values.
         """

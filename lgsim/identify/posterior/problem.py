@@ -33,10 +33,8 @@ class PosteriorProblem(eqx.Module):
     bounds), all others have a constant density of x within their bounds; ``Parameters.priors`` count as measurements.
 
     Attributes:
-        parameters: The unknowns, with their prior.
         samples: ``TorqueSamples`` or ``SensorRecords``.
         estimator: ``TorqueFit`` or ``SimulationFit``, of which the loss, windows, method and noise count.
-        noise: The model of the noise.
         correlation: How the noise remembers, or None for white noise.
         physical_priors: Priors of physical numbers instead of coordinates.
         x: Coordinates from which a search may start (p,): those of a fit, or zero.

@@ -28,8 +28,6 @@ class PreparedRecords(eqx.Module):
     """Records with the residuals that a plant leaves, as functions of its coordinates x and of first states s.
 
     Attributes:
-        parameters: The unknowns of the plant.
-        loss: The loss of the squared residuals.
         correlation: How the noise remembers, or None for white noise.
         weights: Weights of the residuals (sets, n, columns).
     """
@@ -102,12 +100,7 @@ class CompressedTorqueResiduals(TorqueResiduals):
 
 
 class SimulatedResiduals(PreparedRecords):
-    """Residuals of simulated readings, in windows whose first states are unknown.
-
-    Attributes:
-        shooting: The problem of multiple shooting.
-        windows: The windows of the records.
-    """
+    """Residuals of simulated readings, in windows whose first states are unknown."""
 
     shooting: Shooting
     windows: Windows

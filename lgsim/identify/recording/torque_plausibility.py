@@ -38,7 +38,6 @@ class SmoothMotion(NamedTuple):
         v: Their velocities (n, nv).
         a: The derivatives of v (n, nv).
         smoother: The method that made the motion smooth.
-        names: A name for each degree of freedom.
     """
 
     recording: Recording

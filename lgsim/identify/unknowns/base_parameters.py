@@ -71,7 +71,6 @@ def base_parameters(parameters: Parameters, seed: int = 0) -> BaseParameters:
 
     Args:
         parameters: The unknowns, in any coordinates.
-        seed: Seed of the random states.
 
     Raises:
         ValueError: the signals are not affine in what the blocks move.

@@ -103,7 +103,6 @@ class Block(eqx.Module):
 
         Args:
             plant: The prior plant.
-            x: Coordinates.
             covariance: Their covariance in the coordinates of ``outer_map``.
         """
         return []
@@ -337,8 +336,6 @@ def select_names(argument: str, names: Sequence[str] | None, known: Sequence[str
 
     Args:
         argument: What the message of an error calls the names.
-        names: Some of the known names, or None.
-        known: All names that exist.
 
     Raises:
         ValueError: a name does not exist, or a single text came in the place of a list.

@@ -47,9 +47,7 @@ class Parameters(eqx.Module):
 
     Attributes:
         plant: The prior plant.
-        blocks: The blocks of unknowns.
         priors: Further knowledge of the plant.
-        sizes: Number of coordinates of each block.
     """
 
     plant: Plant

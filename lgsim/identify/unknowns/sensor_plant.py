@@ -61,11 +61,7 @@ def with_instruments(plant: Plant) -> InstrumentedPlant:
 
 
 class ChannelBlock(Block):
-    """Unknown numbers of the sensor of one channel.
-
-    Attributes:
-        channel: The name of the channel in the records.
-    """
+    """Unknown numbers of the sensor of one channel."""
 
     channel: str = eqx.field(static=True)
     prior_deviation: NumbersLike | None
