@@ -15,7 +15,8 @@ from lgsim.cli.progress import Interruptible
 from lgsim.cli.terminal import console
 
 if TYPE_CHECKING:
-    from lgsim import identify, optimize
+    from lgsim import identify
+    from lgsim.optimize.solve import Iteration
 
 Row = TypeVar("Row")
 
@@ -92,7 +93,7 @@ class TableWatch(Interruptible, Generic[Row]):
         """The texts of an iteration, one for each column."""
 
 
-class IterationWatch(TableWatch["optimize.Iteration"]):
+class IterationWatch(TableWatch["Iteration"]):
     """``progress`` of ``lgsim.optimize.solve``.
 
     Args:
@@ -104,7 +105,7 @@ class IterationWatch(TableWatch["optimize.Iteration"]):
         super().__init__(OUTER if outer else UNITS)
         self._most = most
 
-    def cells(self, row: optimize.Iteration) -> list[str]:
+    def cells(self, row: Iteration) -> list[str]:
         number, cost, *others = row
         return [f"{number} of {self._most}", f"{cost:.6g}", *(f"{x:.3g}" for x in others)]
 

@@ -9,15 +9,9 @@ from scipy.linalg import expm, solve
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators import (
-    COORDINATE_METHODS,
-    Cayley,
-    Exponential,
-    MuntheKaas,
-    SecondKind,
-    TruncatedDexpinv,
-    adaptive,
-)
+from lgsim.integrators import Cayley, Exponential, MuntheKaas, SecondKind, adaptive
+from lgsim.integrators.methods import COORDINATE_METHODS
+from lgsim.integrators.munthe_kaas import TruncatedDexpinv
 from tests.integrators import problems
 from tests.integrators import test_gradients as gradients
 from tests.integrators.derivatives import Derivatives

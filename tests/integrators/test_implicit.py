@@ -7,18 +7,11 @@ import pytest
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators import (
-    IMPLICIT_METHODS,
-    BodyMomentumHamiltonian,
-    Cayley,
-    Exponential,
-    HamiltonianField,
-    ImplicitMuntheKaas,
-    ImplicitTableau,
-    Newton,
-    SecondKind,
-)
+from lgsim.integrators import Cayley, Exponential, ImplicitMuntheKaas, ImplicitTableau, SecondKind
 from lgsim.integrators import methods as named
+from lgsim.integrators.hamiltonian import BodyMomentumHamiltonian, HamiltonianField
+from lgsim.integrators.methods import IMPLICIT_METHODS
+from lgsim.integrators.newton import Newton
 from lgsim.systems import free_rigid_body_cotangent
 from tests.integrators import cotangent, problems
 from tests.integrators.derivatives import Derivatives

@@ -9,8 +9,10 @@ import pytest
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators import LINEARLY_IMPLICIT_METHODS, LinearlyImplicit, RosenbrockTableau, rosenbrock
+from lgsim.integrators import LinearlyImplicit, RosenbrockTableau
 from lgsim.integrators.linearly_implicit import Linearization
+from lgsim.integrators.methods import LINEARLY_IMPLICIT_METHODS
+from lgsim.integrators.rosenbrock_tableau import rosenbrock
 from lgsim.integrators.stability import amplification
 from tests.integrators import problems
 from tests.integrators.derivatives import Derivatives
