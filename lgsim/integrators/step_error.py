@@ -193,7 +193,6 @@ class Estimate:
     """Errors in blocks of time.
 
     Attributes:
-        error: The estimate, (blocks, dim).
         order: The order that was seen, NaN where none was.
         sure: Whether the order is one that the method can have, or does not matter.
     """
@@ -232,8 +231,6 @@ def _by_longer_steps(line: Timeline, scale: Scale, claimed: int, coarse: Gaps, c
     """The error from motions with steps of 2 dt and 4 dt, which is sure where these show the method's order.
 
     Args:
-        line: The motion's nodes.
-        claimed: The order of the method.
         coarse: Between the motion and the one with steps of 2 dt.
         coarser: Between that one and the one with steps of 4 dt.
     """
@@ -259,8 +256,6 @@ def estimate(
     Args:
         line: The motion's nodes.
         claimed: The order of the method.
-        advance: See ``step_grids.Advance``.
-        difference: See ``step_grids.Difference``.
         states: The motion's states at its nodes (nodes + 1, ...).
         divisible: Whether the steps may have other ends than those of the motion; not where each has its own force.
     """

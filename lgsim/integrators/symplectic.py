@@ -102,7 +102,6 @@ class ProductPhaseSpace(PhaseSpace):
     """A product of phase spaces: the state is a tuple, algebra vectors are concatenated.
 
     Attributes:
-        factors: the phase spaces.
         dims: the lengths of their algebra vectors.
     """
 

@@ -31,7 +31,6 @@ def choose_method(study: Study, choice: Automatic) -> tuple[Study, str]:
 
     Args:
         study: A study whose rollout has steps; else it is returned as it is.
-        choice: The two methods.
 
     Returns:
         The study, and why it has the stiff method, or empty.

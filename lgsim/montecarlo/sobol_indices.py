@@ -111,7 +111,6 @@ def sobol_study(
 
     Args:
         study: A study of d distributions, each of which counts as one variable.
-        outputs: Names of its outputs.
         samples: Number of samples, by default that of the study.
         sequence: A sequence of points, by default random ones; with ``Sobol()`` the estimates are much better.
 

@@ -29,7 +29,6 @@ class Quadratic(NamedTuple):
     Attributes:
         value: The cost at the node.
         gradient: Its gradient (n,) by z = (dx, du), or by dx at the end of the horizon.
-        hessian: Its Hessian (n, n).
     """
 
     value: Float[Array, ""]

@@ -55,7 +55,6 @@ class InverseKinematicsSolution(NamedTuple):
     """What ``inverse_kinematics`` found; arrays have the leading axes of the targets.
 
     Attributes:
-        q: Configuration (*batch, nq).
         error: Length of each target's residual (*batch, targets): m, and of poses with rad.
         gradient: Largest entry of the gradient of half the weighted squares by the joints that the limits leave free
             (*batch).
@@ -114,7 +113,6 @@ class SearchOptions(eqx.Module):
     """Options of a search.
 
     Attributes:
-        max_iterations: Largest number of iterations.
         damping: The least mu, relative to the error.
         tolerance: Bound of each target's error, m and rad.
         limits: Whether the model's position limits hold.
@@ -185,7 +183,6 @@ class IterationState(NamedTuple):
 
     Attributes:
         i: Number of iterations done.
-        q: Configuration (nq,).
         mu: Damping relative to the error.
         errors: Length of each target's residual at the last linearization (targets,).
         gradient: Largest entry of the gradient there by the joints that the limits leave free.
@@ -211,7 +208,6 @@ class _Lanes(NamedTuple):
 
     Attributes:
         states: The searches, with the leading axis of lanes.
-        job: The job of each lane (lanes,).
         next: The next job that no lane has taken.
         best: The best search of each target, with the leading axis of targets.
         guess: The number of its guess (targets,).
@@ -227,13 +223,7 @@ class _Lanes(NamedTuple):
 def _search_targets(
     task: PoseResiduals, targets: Targets, guesses: Float[Array, "guesses nq"], options: SearchOptions
 ) -> IterationState:
-    """The last state for each target from the first guess that meets it, or else from the best one.
-
-    Args:
-        targets: The targets, with a leading axis.
-        guesses: Configurations to start from.
-        options: The options of the searches.
-    """
+    """The last state for each target from the first guess that meets it, or else from the best one."""
     count = len(targets[0])
     jobs = count * len(guesses)
 

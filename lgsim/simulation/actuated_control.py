@@ -51,7 +51,6 @@ def control_output(value: Any, length: int, dtype: Any, what: str, meaning: str)
     """What a control gave, an array (length,).
 
     Args:
-        value: It.
         dtype: Its dtype, that of the model.
         what: What it is, in words, such as "joint forces".
         meaning: What the length is, in words, such as "nv".

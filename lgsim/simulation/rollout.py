@@ -110,7 +110,6 @@ def rollout(
         q0: Configuration at t0.
         v0: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
         dt: Step, s; negative ones run backwards.
-        steps: Number of steps.
         torques: Joint forces, N m or N: (nv,) all the time, (steps, nv) one row held for each step, or (steps + 1, nv)
             nodes with straight lines between; by default none.
         control: ``control(t, q, v, model)`` gives joint forces (nv,) that are added; from ``lgsim.controls`` or any
@@ -255,7 +254,6 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     """``equations_of_motion`` that checks all its quantities on the way forward and their gradients backwards.
 
     Args:
-        t: Time, s.
         y: State (q, v, w).
         args: (((model, control, wrenches), steady segment or None), (number of the step, segment of the step or None)).
 

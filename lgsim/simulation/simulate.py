@@ -192,7 +192,6 @@ class _SimulationState(NamedTuple):
     """State of a simulation between two chunks.
 
     Attributes:
-        steps: Number of steps done.
         chunks: Number of pieces of the motion computed, the first state included.
         result: Why the simulation ends here, or empty.
         unstable: The rate that the method's steps do not bear, where the motion is watched for one.
@@ -208,7 +207,6 @@ class _Pieces(NamedTuple):
     """What was computed, chunk by chunk; of these lists only the first ``_SimulationState.chunks`` entries count.
 
     Attributes:
-        saved: The saved states.
         nodes: The states that the check of the steps compares, the saved ones among them.
         forces: The drives' forces at the saved states (n, nv), N m or N.
     """

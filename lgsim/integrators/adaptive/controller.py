@@ -33,7 +33,6 @@ class AlgebraController(diffrax.AbstractStepSizeController):
     ``diffrax.RESULTS.dt_min_reached``.
 
     Attributes:
-        controller: any step controller of diffrax.
         action: how the algebra moves the state.
     """
 

@@ -52,9 +52,7 @@ class AlgebraInterpolation(diffrax.AbstractLocalInterpolation):
 
     Attributes:
         t0: the time at the start of the step.
-        t1: the time at its end.
         action: how the algebra moves the state.
-        y0: the point at the start.
         exponentials: the exponentials that lead to the end, in the order in which they act, (J, action.dim).
         slope0: the field at the start times the step, (action.dim,).
         slope1: the field at the end times the step, (action.dim,).
@@ -88,7 +86,6 @@ class NoInterpolation(diffrax.AbstractLocalInterpolation):
 
     Attributes:
         t0: the time at the start of the step.
-        t1: the time at its end.
     """
 
     t0: Time

@@ -60,8 +60,6 @@ def check_start(mechanics: DiscreteMechanics, t0: Float[Array, ""], y0: State, a
 
     Args:
         mechanics: the system.
-        t0: the time.
-        y0: the state.
         args: the numbers of the system.
         tangent: whether the momentum must belong to a velocity that the constraints leave.
 

@@ -50,7 +50,6 @@ class Task(eqx.Module):
         """What the task wants of a machine at a state.
 
         Args:
-            t: Time, s.
             q: Configuration (nq,).
             v: Velocity (nv,).
 
@@ -63,7 +62,6 @@ class FramePlace(Task):
     """The origin of a frame goes to a point of the world: ``x'' = x_d'' + damping (x_d' - x') + stiffness (x_d - x)``.
 
     Attributes:
-        frame: Name of the frame.
         target: The point, or a function of time with its position, velocity and acceleration.
         stiffness: 1/s^2, a number or one for each axis of the world (3,).
         damping: 1/s, likewise.
@@ -90,7 +88,6 @@ class FrameTurn(Task):
     e is half of the angle near zero and e_0 >= 0; w is in the axes of the frame, into which w_d is turned.
 
     Attributes:
-        frame: Name of the frame.
         target: A unit quaternion, or a function of time with it, its body angular velocity and the derivative of that.
         attitude: Gain on e, 1/s^2, a number or one for each axis of the frame (3,).
         spin: Gain on w, 1/s, likewise.
