@@ -119,8 +119,6 @@ class Scale:
         size: What the motion does in each component, (dim,).
         magnitude: The largest number in each component, (dim,), which is rounded.
         eps: The rounding unit of its dtype.
-        names: The name of each component.
-        units: The unit of each component.
         places: The number of components of the configuration.
     """
 
@@ -208,7 +206,6 @@ def by_shorter_steps(
     """The error from a motion with steps shorter by a ratio, where any order down to 1 gives nearly the same.
 
     Args:
-        line: The motion's nodes.
         claimed: The order of the method.
         shorter: Between the motion and the one with shorter steps.
         ratio: dt over those steps.
@@ -254,7 +251,6 @@ def estimate(
     which take 3/4 of the motion's own time, and where these do not show the method's order with steps of 5/6 dt.
 
     Args:
-        line: The motion's nodes.
         claimed: The order of the method.
         states: The motion's states at its nodes (nodes + 1, ...).
         divisible: Whether the steps may have other ends than those of the motion; not where each has its own force.
@@ -283,7 +279,6 @@ def parting_rate(line: Timeline, scale: Scale, neighbors: Gaps, apart: float) ->
     """The rate at which a neighboring motion parts, the largest Lyapunov exponent over the time that it takes, 1/s.
 
     Args:
-        line: The motion's nodes.
         neighbors: Between the motion and one from a start that is ``apart`` times the sizes away.
         apart: That distance.
 
@@ -303,7 +298,6 @@ def verdict(
     """What the estimate says of a motion.
 
     Args:
-        line: The motion's nodes.
         claimed: The order of the method.
         neighbor_rate: Gives ``parting_rate``, where it is needed.
     """
@@ -339,7 +333,6 @@ def by_tolerances(
     """The error of adaptive steps, which is proportional to their tolerance, from other tolerances.
 
     Args:
-        line: The motion's nodes.
         factor: The ratio of two tolerances that follow one another.
         loose: Between the motion and the one whose tolerance is ``factor`` times larger.
         looser: Between that one and the next one.

@@ -12,8 +12,8 @@ into a store that survives any interruption, and gives ``Results``.
 - What is kept: functions of the motion and failures, such as those of ``outputs``; until all samples are there, or a
   mean is known well enough: ``StopAtConfidence``.
 - Running: ``run`` in this process; ``ray_cluster`` on a Ray cluster; ``multihost`` on several hosts by
-  ``jax.distributed``. Another scheduler takes ``Engine(study).chunk(start, stop)`` as its task, pure and repeatable
-  (``engine.run_chunk`` of a single chunk), and ``open_store`` and ``engine.collect`` for its store.
+  ``jax.distributed``. Another scheduler takes ``Engine(study).chunk(start, stop)`` as its task, pure and repeatable,
+  and ``open_store`` and ``engine.collect`` for its store.
 - Results: ``Results`` with ``Moments`` of an output, also on its group, histograms and probabilities of failure.
 - Estimated integration error: ``Results.step_error``, for each output and failure, which ``check_steps`` finds for the
   samples of other schedulers.

@@ -62,9 +62,6 @@ def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
 
     They are the same in every process. The number of samples, and when a study stops, does not count but for a Latin
     hypercube.
-
-    Args:
-        programs: The programs that it runs on a tile, traced.
     """
     digest = hashlib.sha256(f"tile {study.tile} bound {study.bound!r}".encode())
     for program in programs:
@@ -281,18 +278,6 @@ def _traced(study: Study) -> list[_Traced]:
     indices = jax.ShapeDtypeStruct((study.tile,), jnp.uint32)
     drawn, samples = jax.make_jaxpr(draw, return_shape=True)(leaves, indices)
     return [(draw, indices, drawn), (evaluate, samples, jax.make_jaxpr(evaluate)(leaves, samples))]
-
-
-def run_chunk(study: Study, start: int, stop: int, devices: Sequence[Device] | None = None) -> Chunk:
-    """Samples ``start`` to ``stop`` of a study: a pure function of its arguments, the same whoever runs it when.
-
-    A worker that runs many chunks makes one ``Engine`` and calls its ``chunk``, which says what is raised.
-
-    Args:
-        start: A multiple of ``study.tile``.
-        stop: The sample after the last one.
-    """
-    return Engine(study, devices).chunk(start, stop)
 
 
 def _physical_memory() -> int:

@@ -114,7 +114,6 @@ def wilson(failures: float | int, count: float | int, level: float = 0.95) -> tu
     """The interval of confidence (low, high) of a probability, from independent samples that failed or did not.
 
     Args:
-        failures: Number of samples that failed.
         level: Level of confidence, between 0 and 1.
 
     Source: Wilson, Probable inference, the law of succession, and statistical inference, Journal of the American
@@ -133,11 +132,6 @@ class RunningStatistics:
 
     They are joined tile by tile in the order of the samples, so that they are the same bit for bit whatever the size
     of the chunks. Samples that diverged are counted and enter no moments.
-
-    Attributes:
-        samples: Number of samples so far.
-        diverged: Number of those that diverged.
-        stopped: Whether the study's rule to stop was met.
     """
 
     def __init__(self, study: Study) -> None:

@@ -60,11 +60,7 @@ class LatentPair(Distribution):
 
 
 class PickFreeze(eqx.Module):
-    """The outputs of a study at A, at B, and for each distribution at A with that one from B.
-
-    Attributes:
-        names: The names of the outputs.
-    """
+    """The outputs of a study at A, at B, and for each distribution at A with that one from B."""
 
     study: Study
     names: tuple[str, ...] = eqx.field(static=True)

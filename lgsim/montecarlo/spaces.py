@@ -154,10 +154,7 @@ class IntrinsicMoments(NamedTuple):
     lie within a quarter of a turn. The covariance is that of ``difference(m, x_i)``, in body tangents.
 
     Attributes:
-        mean: The mean, a point of the space.
         covariance: The covariance, (dim, dim), in squared units of the tangent vectors.
-        count: The number of points.
-        iterations: The number of passes over the points.
         converged: Whether the mean was found; attitudes all around have none.
     """
 

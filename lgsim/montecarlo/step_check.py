@@ -69,8 +69,6 @@ def plan(samples: int, width: int, seed: int, work: int) -> CheckPlan:
     nothing but the arguments.
 
     Args:
-        samples: Number of samples of the study.
-        width: Number of samples computed together.
         work: Steps of degrees of freedom of a sample: their product.
     """
     budget, tile = SHARE * samples, None
@@ -115,10 +113,6 @@ def study_step_error(
     """The error of the steps of every statistic of a study.
 
     Args:
-        results: The results of all samples.
-        stepped: The rollout of the study, whose method and step count.
-        plan: Which samples are run again.
-        refined: Runs them.
         rollout_of: Tells the machine of the worst one, whose rates are looked at where the study is not resolved.
     """
     again = _Again.run(results, plan, refined)
@@ -367,7 +361,7 @@ def _quantile_error(
 
 
 def _crossing(rule: OutOfBounds, pairs: _Pairs, size: Float[np.ndarray, "k m"]) -> float:
-    """The expected share of samples that errors of a size carry over a bound: their density there times the mean size."""
+    """The expected share of samples that errors carry over a bound: their density there times the mean size."""
     entries = range(pairs.own.shape[1]) if rule.entry is None else [rule.entry]
     total = 0.0
     for j in entries:

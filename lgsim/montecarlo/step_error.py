@@ -97,8 +97,6 @@ class StudyStepError:
         dt: The step, s.
         halved: Number of samples that were run again with dt/2.
         quartered: Number of these that were run with dt/4 too.
-        failures: The changed verdicts by failure.
-        diverged: The changed verdict on which samples diverge.
         advice: What to do, a sentence; empty where all is resolved.
     """
 

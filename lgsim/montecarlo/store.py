@@ -61,13 +61,11 @@ class StoreMetadata:
     """The study, the versions and the columns that the chunks of a store belong to.
 
     Attributes:
-        study: Fingerprint of the study.
         model: Fingerprint of its machine; empty for a rollout that is a function.
         versions: Versions of the packages that computed the samples, by package.
         samples: Number of samples of the study, at most.
         columns: (dtype, shape of one sample) of each column, by name.
         backend: JAX's backend, such as "cpu".
-        format: Name of the format of the files.
     """
 
     study: str

@@ -42,7 +42,6 @@ class Sample(NamedTuple):
     """The values by which samples differ.
 
     Attributes:
-        values: The value of each distribution, by its name.
         log_weight: Logarithm of the density wanted over the density sampled; 0 without importance sampling.
     """
 
@@ -79,7 +78,6 @@ class Sampler(eqx.Module):
     next coordinates of point i, names in alphabetical order. Processes are always random.
 
     Attributes:
-        distributions: The distributions by name.
         seed: The words of the key, (2,), uint32.
         points: The points of the sequence, or None for plain random sampling.
         tilts: The densities of importance sampling, by the distribution's name.

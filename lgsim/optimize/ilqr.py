@@ -89,7 +89,6 @@ def backward_pass(
 
     Args:
         ys: States with the leading axis H + 1; they need not follow each other.
-        us: Controls.
         regularization: Number that, times the mean of R's diagonal, is added to Quu.
         exact: Exact second derivatives of costs that are squares instead of Gauss-Newton's.
     """
@@ -184,7 +183,6 @@ class Trial(NamedTuple):
     Attributes:
         ys: States with the leading axis H + 1.
         us: Controls (H, m).
-        cost: Cost of the trajectory.
     """
 
     ys: Point

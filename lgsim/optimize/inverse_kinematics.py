@@ -58,7 +58,6 @@ class InverseKinematicsSolution(NamedTuple):
         error: Length of each target's residual (*batch, targets): m, and of poses with rad.
         gradient: Largest entry of the gradient of half the weighted squares by the joints that the limits leave free
             (*batch).
-        iterations: Number of iterations done (*batch).
         result: ``INVERSE_KINEMATICS_RESULTS.successful``, or what went wrong (*batch).
         slack: Share of each velocity number's motion that moves no target and that no limit holds (*batch, nv): 0
             where targets and posture determine it, 1 where they say nothing of it.
@@ -130,7 +129,6 @@ class PoseResiduals(eqx.Module):
     Attributes:
         weights: Weight of the squares of each frame's residual.
         posture: Configuration (nq,).
-        posture_weight: Weight of the squares of the distance from it.
         frames: The frames' places in ``model.frame_names``.
         clearance: What solids keep, or None.
     """
@@ -182,13 +180,11 @@ class IterationState(NamedTuple):
     """The state of one search from one guess.
 
     Attributes:
-        i: Number of iterations done.
         mu: Damping relative to the error.
         errors: Length of each target's residual at the last linearization (targets,).
         gradient: Largest entry of the gradient there by the joints that the limits leave free.
         held: Whether a limit holds each joint there (nv,).
         met: Whether the tolerance is met there.
-        stop: Whether the search has ended.
     """
 
     i: Int[Array, ""]

@@ -111,11 +111,7 @@ class SampledField(Protocol):
 
 
 class SampledMethod(Method):
-    """A method between whose steps states jump, as in actuators with clocks and bounds of their own.
-
-    Attributes:
-        inner: The method of the motion between.
-    """
+    """A method between whose steps states jump, as in actuators with clocks and bounds of their own."""
 
     inner: Method
 

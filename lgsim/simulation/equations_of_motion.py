@@ -281,7 +281,6 @@ def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_d
     """The field of a motion, the algebra vector (v, v', rates of actuators) of ``StateSpace``.
 
     Args:
-        y: State (q, v, w).
         args: ((model, control, wrenches), segment) with the ``TorqueSegment`` of joint forces or None.
         solve: The forward dynamics, see ``acceleration``.
     """

@@ -66,7 +66,6 @@ def check_gradient_finite(
     """The array x itself; in reverse mode an error is raised where the gradient with respect to it is not finite.
 
     Args:
-        quantity: The words for x.
         step: The number of the step, for the error.
         t: Its time, s.
     """

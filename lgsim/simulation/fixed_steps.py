@@ -52,7 +52,6 @@ class FixedSteps:
 
         Args:
             y: State after ``done`` such steps.
-            done: Their number.
             ratio: (a, b).
             count: The number of steps; by default a whole chunk.
 
@@ -98,4 +97,4 @@ def _chunk(
     steps: int,
 ) -> StateHistory:
     """The motion over ``count`` of at most ``steps`` steps from the state y0 at the time t0, each state of it."""
-    return integrate_motion(model, y0, dt, steps, rows, control, wrenches, method, t0, 1, FirstSteps(count))
+    return integrate_motion((model, control, wrenches), y0, dt, steps, rows, method, t0, 1, FirstSteps(count))

@@ -193,7 +193,6 @@ class _SimulationState(NamedTuple):
 
     Attributes:
         chunks: Number of pieces of the motion computed, the first state included.
-        result: Why the simulation ends here, or empty.
         unstable: The rate that the method's steps do not bear, where the motion is watched for one.
     """
 
@@ -231,9 +230,10 @@ def _advance(
     motion = _slice(fixed.motion(y, done, count=min(fixed.chunk, steps - done)), slice(1, None))
     good, result = _finite(fixed, motion, done, y)
     if result and check:
-        _, start, t0, h, rows, *others = fixed.arguments(y, done)
+        _, start, t0, h, rows, control, wrenches = fixed.arguments(y, done)
+        machine = (model, control, wrenches)
         again = partial(
-            integrate_checked_motion, model, start, h, fixed.length, rows, *others, fixed.method, t0, 1, None, done
+            integrate_checked_motion, machine, start, h, fixed.length, rows, fixed.method, t0, 1, None, done
         )
         result = _first_fault(again, result)
     if len(good.time):

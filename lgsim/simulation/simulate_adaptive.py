@@ -186,7 +186,6 @@ class _SimulationState(NamedTuple):
         t: Time that was reached, s.
         chunks: Number of pieces of the motion computed, the first state included.
         steps: Number of steps done, rejected ones included.
-        result: Why the simulation ends here, or empty.
     """
 
     t: Float[Array, ""]

@@ -17,7 +17,7 @@ from lgsim.integrators.stability import amplification
 from tests.integrators import problems
 from tests.integrators.derivatives import Derivatives
 from tests.integrators.engines import default
-from tests.integrators.problems import PROBLEMS, advance
+from tests.integrators.problems import PROBLEMS, OnlyMove, advance
 from tests.integrators.test_gradients import ARGS, at, objective
 from tests.integrators.test_orders import COUNTS, STEPS, WINDOW, measured_order, slope
 
@@ -141,16 +141,8 @@ def test_bad_tableaus():
 
 
 def test_an_action_that_lacks_dexpinv():
-    class Bare(actions.Action):
-        @property
-        def dim(self):
-            return 3
-
-        def move(self, xi, y):
-            return y + xi
-
-    with pytest.raises(TypeError, match=r"Rodas 4.* needs dexpinv, which Bare does not define"):
-        lgsim.integrate(lgsim.Rodas4, Bare(), lambda t, y, args: -y, jnp.ones(3), dt=0.1, steps=1)
+    with pytest.raises(TypeError, match=r"Rodas 4.* needs dexpinv, which OnlyMove does not define"):
+        lgsim.integrate(lgsim.Rodas4, OnlyMove(), lambda t, y, args: -y, jnp.ones(3), dt=0.1, steps=1)
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ from scipy.spatial.transform import Rotation
 
 import lgsim
 from lgsim import montecarlo as mc
-from lgsim.montecarlo.engine import run_chunk
 from tests.montecarlo import studies
 
 ROOT = Path(__file__).parents[2]
@@ -253,7 +252,7 @@ BAD = {
     ),
     "sample": (lambda m, r: studies.plain().sample(300), "i: expected a sample from 0 to 299, got 300"),
     "chunk": (lambda m, r: mc.run(studies.plain(), chunk=40), "chunk: expected a multiple of 16"),
-    "part": (lambda m, r: run_chunk(studies.plain(), 8, 32), "chunk: expected samples from a multiple of 16"),
+    "part": (lambda m, r: mc.Engine(studies.plain()).chunk(8, 32), "chunk: expected samples from a multiple of 16"),
     "subsampled": (lambda m, r: mc.outputs.Subsampled(1), "count: expected at least 2 states"),
     "replay": (lambda m, r: studies.plain().replay(0), "replay: the rollout is a function"),
 }

@@ -20,7 +20,7 @@ import pytest
 
 import lgsim
 from lgsim import montecarlo as mc
-from lgsim.montecarlo.engine import collect, run_chunk
+from lgsim.montecarlo.engine import collect
 from lgsim.montecarlo.results import RunningStatistics
 from lgsim.montecarlo.store import Store
 from lgsim.simulation import trajectory_files
@@ -296,7 +296,7 @@ def test_chunks_in_any_order(finished, tmp_path):
     with mc.open_store(engine, path, chunk=16) as store:
         for k in [*reversed(range(50)), 3, 17]:
             start, stop = store.bounds(k)
-            store.write(k, run_chunk(study, start, stop) if k == 9 else engine.chunk(start, stop))
+            store.write(k, mc.Engine(study).chunk(start, stop) if k == 9 else engine.chunk(start, stop))
         assert store.missing() == []
         collect(study, store)
     assert files(path) == files(finished)

@@ -61,10 +61,7 @@ def locate_event(
     from the implicit function theorem.
 
     Args:
-        events: one or more events.
         partial_step: the state after a given signed time from the start of the step.
-        t0: the time at the start of the step.
-        args: anything the conditions need.
 
     Returns:
         The time of the crossing, the state at it, and which event it was, shape (events,).

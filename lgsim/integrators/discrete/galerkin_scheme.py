@@ -19,7 +19,6 @@ class GalerkinScheme(Composable):
     """The curve of a step goes through values at ``nodes``, and the action is summed at ``points`` with ``weights``.
 
     Attributes:
-        name: the name that messages use.
         nodes: the control nodes in parts of the step, increasing from 0 to 1 and symmetric about 1/2.
         points: the points of the quadrature in parts of the step, symmetric about 1/2.
         order: the order of convergence, that of a composition where there are several fractions.

@@ -74,8 +74,8 @@ class FramePlace(Task):
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
         """The task in the axes of the world, m, (3,)."""
-        still = jnp.zeros((3,), v.dtype)
-        x_d, u_d, a_d = self.target(t) if callable(self.target) else (self.target, still, still)
+        zero = jnp.zeros((3,), v.dtype)
+        x_d, u_d, a_d = self.target(t) if callable(self.target) else (self.target, zero, zero)
         x = forward_kinematics(model, q)[frame_index(model.topology, self.frame), :3, 3]
         J = frame_jacobian(model, q, self.frame, Reference.WORLD)[:3]
         drift = frame_jacobian_rate(model, q, v, self.frame, Reference.WORLD)[:3] @ v
@@ -102,8 +102,8 @@ class FrameTurn(Task):
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
         """The task in the frame's axes, rad, (3,)."""
-        still = jnp.zeros((3,), v.dtype)
-        turn, w_d, a_d = self.target(t) if callable(self.target) else (self.target, still, still)
+        zero = jnp.zeros((3,), v.dtype)
+        turn, w_d, a_d = self.target(t) if callable(self.target) else (self.target, zero, zero)
         R = forward_kinematics(model, q)[frame_index(model.topology, self.frame), :3, :3]
         J = frame_jacobian(model, q, self.frame)[3:]
         drift = frame_jacobian_rate(model, q, v, self.frame)[3:] @ v
@@ -131,7 +131,7 @@ class Posture(Task):
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
         """The task in the degrees of freedom, (nv,)."""
-        still = jnp.zeros_like(v)
-        q_d, v_d, a_d = self.target(t) if callable(self.target) else (self.target, still, still)
+        zero = jnp.zeros_like(v)
+        q_d, v_d, a_d = self.target(t) if callable(self.target) else (self.target, zero, zero)
         wanted = a_d + self.damping * (v_d - v) + self.stiffness * model.difference(q, q_d)
-        return TaskMotion(jnp.eye(model.nv, dtype=v.dtype), still, wanted)
+        return TaskMotion(jnp.eye(model.nv, dtype=v.dtype), zero, wanted)

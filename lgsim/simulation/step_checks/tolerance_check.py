@@ -43,8 +43,6 @@ def check_tolerance(
 
     Args:
         time: Times of the saved states, s.
-        steps: Number of steps that were made.
-        drive: The control or the actuators.
 
     Returns:
         The error; None where nothing but the start was saved, and where Ctrl-C ended the search for it.
