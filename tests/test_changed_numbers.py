@@ -230,7 +230,7 @@ def test_a_study(lowered, model):
         )
         return montecarlo.run(study, step_check=False)
 
-    far = montecarlo.OutOfBounds("swing", low=-0.5, high=0.5)
+    far = montecarlo.outputs.OutOfBounds("swing", low=-0.5, high=0.5)
     check_all(lowered, call, {"std": jnp.asarray(0.1), "dt": 1e-3, "far": far, "swing": Swing(2.0)})
 
 

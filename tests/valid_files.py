@@ -17,7 +17,7 @@ from lgsim.actuators import Actuators, Transmission
 from lgsim.identify import model_files
 from lgsim.identify.actuator_record import to_record
 from lgsim.integrators.step_error import StepError
-from lgsim.montecarlo.store import Chunk, StoreMetadata
+from lgsim.montecarlo.store import Chunk, Store, StoreMetadata
 from lgsim.multibody import contacts, geometry, joints
 from lgsim.programs import Program, ProgramFormatError
 from lgsim.scenarios import torque_file
@@ -286,10 +286,10 @@ def _store(run: bool) -> Reader:
         path = root / "store"
         if run:
             montecarlo.run(study.study, path, chunk=16)
-            store = montecarlo.Store(path)
+            store = Store(path)
         else:
             columns = {name: (str(kind.dtype), kind.shape) for name, kind in study.study.columns().items()}
-            store = montecarlo.Store.create(path, StoreMetadata("0" * 16, "", {}, 3, 16, 16, 16, columns, "cpu"))
+            store = Store.create(path, StoreMetadata("0" * 16, "", {}, 3, 16, 16, 16, columns, "cpu"))
             store.write(0, Chunk(0, {name: np.zeros((16, *shape), kind) for name, (kind, shape) in columns.items()}))
             store.finish(16)
         describe_study(store, study, text.encode())

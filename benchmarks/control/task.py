@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import lgsim
-from lgsim.optimize import Problem, Solution, Solver, solve, to_trajectory
+from lgsim.optimize import Problem, Solution, solve, to_trajectory
+from lgsim.optimize.solver import Solver
 
 POSE, CONDITION = 1e-4, 1e-6
 """Bounds of a final pose, m and rad, and of all conditions, in their units."""

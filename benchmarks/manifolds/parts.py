@@ -34,9 +34,9 @@ FAMILIES = {
 
 def family(name: str) -> str:
     """The engine of a method, by its name."""
-    if name in lgsim.integrators.COORDINATE_METHODS:
+    if name in lgsim.COORDINATE_METHODS:
         return "other coordinates"
-    if name in lgsim.integrators.IMPLICIT_METHODS:
+    if name in lgsim.IMPLICIT_METHODS:
         return "implicit"
     return {"CF": "commutator-free", "CG": "Crouch-Grossman"}.get(name[:2], "Munthe-Kaas")
 

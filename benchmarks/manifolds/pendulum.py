@@ -21,8 +21,8 @@ from manifolds.parts import (
 )
 
 import lgsim
-from lgsim.integrators import COORDINATE_METHODS, IMPLICIT_METHODS
 from lgsim.integrators.adaptive import ElementaryController, solve
+from lgsim.integrators.methods import COORDINATE_METHODS, IMPLICIT_METHODS
 from lgsim.systems import double_spherical_pendulum, pendulum_accelerations, spherical_pendulum
 
 METHODS = {**lgsim.METHODS, **COORDINATE_METHODS, **IMPLICIT_METHODS}

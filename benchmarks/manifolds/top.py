@@ -8,7 +8,8 @@ import numpy as np
 from manifolds.parts import MARKS, Orders, Page, by_scipy, counts, end, path
 
 import lgsim
-from lgsim.integrators import SYMPLECTIC_METHODS, SymplecticTheta
+from lgsim.integrators.methods import SYMPLECTIC_METHODS
+from lgsim.integrators.symplectic import SymplecticTheta
 from lgsim.systems import CELLEDONI_TOP, heavy_top_cotangent, heavy_top_quadratic
 
 STEP, STEPS = 0.01, 6000  # of Fig. 3

@@ -19,7 +19,7 @@ MOST = 200_000
 
 @eqx.filter_jit
 def _piece(model, y, t0, h, control):
-    return integrate_motion(model, y, h, PIECE, None, control, None, lgsim.MK8, t0, 1, None)
+    return integrate_motion((model, control, None), y, h, PIECE, None, lgsim.MK8, t0, 1, None)
 
 
 def exact(model, control, motion, rate) -> tuple[np.ndarray, int]:

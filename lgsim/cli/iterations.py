@@ -15,8 +15,8 @@ from lgsim.cli.progress import Interruptible
 from lgsim.cli.terminal import console
 
 if TYPE_CHECKING:
-    from lgsim import optimize
-    from lgsim.identify.estimators.estimator import Iteration
+    from lgsim.identify.estimators.estimator import Iteration as FitIteration
+    from lgsim.optimize.solve import Iteration
 
 Row = TypeVar("Row")
 
@@ -93,7 +93,7 @@ class TableWatch(Interruptible, Generic[Row]):
         """The texts of an iteration, one for each column."""
 
 
-class IterationWatch(TableWatch["optimize.Iteration"]):
+class IterationWatch(TableWatch["Iteration"]):
     """``progress`` of ``lgsim.optimize.solve``.
 
     Args:
@@ -105,18 +105,18 @@ class IterationWatch(TableWatch["optimize.Iteration"]):
         super().__init__(OUTER if outer else UNITS)
         self._most = most
 
-    def cells(self, row: optimize.Iteration) -> list[str]:
+    def cells(self, row: Iteration) -> list[str]:
         number, cost, *others = row
         return [f"{number} of {self._most}", f"{cost:.6g}", *(f"{x:.3g}" for x in others)]
 
 
-class FitWatch(TableWatch["Iteration"]):
+class FitWatch(TableWatch["FitIteration"]):
     """``progress`` of ``lgsim.identify.fit``."""
 
     def __init__(self) -> None:
         super().__init__(FIT)
 
-    def cells(self, row: Iteration) -> list[str]:
+    def cells(self, row: FitIteration) -> list[str]:
         before = {(each.number, each.round): each.cost for each in self.rows[-SHOWN - 1 :]}
         fall = before.get((row.number - 1, row.round), math.nan) - row.cost
         return [

@@ -16,7 +16,8 @@ from lgsim.cli.terminal import Command, LiteralGroup, console, echo_file, note, 
 from lgsim.support.messages import counted, one_line, unknown_choice
 
 if TYPE_CHECKING:
-    from lgsim.montecarlo import Engine, Results, Rollout, Store, Study
+    from lgsim.montecarlo import Engine, Results, Rollout, Study
+    from lgsim.montecarlo.store import Store
     from lgsim.scenarios import StudyScenario
 
 PIECES = 50
@@ -129,7 +130,7 @@ def _run(asked: StudyRequest, engine: Engine, store: Store) -> Exit:
 
 def _chunk(engine: Engine, path: Path) -> int | None:
     """The number of samples of a chunk, whole tiles on all devices; None for that of a store that is there."""
-    from lgsim.montecarlo import Store
+    from lgsim.montecarlo.store import Store
 
     if Store.exists(path):
         return None
@@ -294,7 +295,7 @@ def run(
 
 def _study_of(results: Results) -> str:
     """The fingerprint of a stored study."""
-    from lgsim.montecarlo import Store
+    from lgsim.montecarlo.store import Store
 
     assert isinstance(results.source, Store)
     return results.source.metadata.study

@@ -12,7 +12,8 @@ from rich.progress import BarColumn
 from lgsim.cli.progress import ProgressBar, literal_column
 
 if TYPE_CHECKING:
-    from lgsim.montecarlo import RunningStatistics, Study
+    from lgsim.montecarlo import Study
+    from lgsim.montecarlo.results import RunningStatistics
 
 
 class SampleWatch(ProgressBar):

@@ -42,11 +42,6 @@ class CommutatorFree(Method):
 
     tableau: CommutatorFreeTableau = eqx.field(static=True)
 
-    @property
-    def requires(self) -> tuple[str, ...]:
-        """The empty tuple: ``move`` is all that the method needs."""
-        return ()
-
     def step(
         self, action: Action, field: Field, t: Float[Array, ""], y: Point, dt: Float[Array, ""], args: Any
     ) -> tuple[Point, Float[Array, ""] | None]:

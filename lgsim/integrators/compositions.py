@@ -16,7 +16,6 @@ class Composable(ABC):
     """What can be taken several times in a step; of one that is symmetric this gives higher orders.
 
     Attributes:
-        name: the name that messages use.
         order: the order of convergence.
     """
 
@@ -43,7 +42,6 @@ class ThetaScheme(Composable):
     The adjoint of the step with theta is the step with 1 - theta.
 
     Attributes:
-        name: the name that messages use.
         substeps: (theta, fraction of dt) in the order in which they are taken; the fractions add up to one and may be
             negative.
         order: the order of convergence.

@@ -36,7 +36,6 @@ def hermite(
     with dexpinv at sigma. The error of a smooth motion is O(h^4) for points a time h apart.
 
     Args:
-        action: how the algebra moves the points.
         y0: the point at s = 0.
         y1: the point at s = 1; not used if ``sigma`` is given.
         slope0: the field at y0 times the time between the points, shape (action.dim,).
@@ -77,7 +76,6 @@ def chain_hermite(
     O(h^3).
 
     Args:
-        action: how the algebra moves the points.
         y0: the point at s = 0.
         exponentials: a_1 ... a_J in the order in which they act, shape (J, action.dim).
         slope0: the field at y0 times the time between the points, shape (action.dim,).
@@ -109,15 +107,11 @@ def quartic_bump(
     The field at a quarter of the time, at the point of the cubic, is the velocity there up to O(h^5).
 
     Args:
-        action: how the algebra moves the points.
         y0: the point at s = 0.
         exponentials: as for ``chain_hermite``, shape (J, action.dim).
         slope0: as for ``chain_hermite``, shape (action.dim,).
         slope1: as for ``chain_hermite``, shape (action.dim,).
         slope_at: ``slope_at(s, y)``, the field at the fraction s and the point y, times the time between the ends.
-
-    Returns:
-        The bump, shape (action.dim,).
 
     Source: Shampine, Interpolation for Runge-Kutta methods, SIAM J. Numer. Anal. 22, 1985; Hairer, Norsett, Wanner,
     Solving ODEs I, section II.6.

@@ -100,7 +100,6 @@ def integrate(
         action: how the algebra moves the state, such as ``lgsim.actions.RightTranslation(lgsim.SE3)``.
         field: ``field(t, y, args)``, the algebra vector (action.dim,) in the dtype of y0.
         y0: the initial state, an array or a tuple of arrays of one dtype (float32 or float64).
-        t0: the initial time.
         dt: the step, not zero; negative steps run backwards. In the unit of time of ``field``.
         steps: the number of steps, at least 1.
         args: anything ``field`` needs; arrays in it are differentiable.
@@ -293,8 +292,6 @@ def _store_all(body: Body[Carry, Output], carry: Carry, length: int) -> tuple[Ca
 
     Args:
         body: ``body(carry, k)`` gives the next carry and an output.
-        carry: the first carry.
-        length: the number of steps.
 
     Returns:
         The last carry and the outputs, each with the leading axis ``length``.

@@ -82,9 +82,9 @@ class Method(eqx.Module):
         return self.tableau.embedded_order
 
     @property
-    @abstractmethod
     def requires(self) -> tuple[str, ...]:
         """The names of the verbs, beyond ``move``, that the action must define, such as "dexpinv"."""
+        return ()
 
     @property
     def by_exponentials(self) -> bool:
@@ -146,11 +146,7 @@ class Method(eqx.Module):
 
 
 class ImplicitMethod(Method):
-    """A method whose step solves equations by Newton's method.
-
-    Attributes:
-        newton: how the equations are solved.
-    """
+    """A method whose step solves equations by Newton's method."""
 
     if TYPE_CHECKING:  # a field here would be the first argument of what inherits it
 

@@ -149,7 +149,6 @@ def classical_residuals(a: Sequence[Coefficients], b: Coefficients, order: int) 
     Args:
         a: rows of the tableau; row i holds at most i entries (explicit), missing ones are zero.
         b: the s weights of the update.
-        order: the largest number of nodes.
 
     Returns:
         The residuals in the order of `classical_conditions(order)`, shape (trees,), dimensionless.
@@ -184,9 +183,7 @@ def linearly_implicit_residuals(
 
     Args:
         alpha: the weights of the points of the stages.
-        beta: alpha + Gamma, the diagonal included.
         b: the weights of the update.
-        order: the largest number of nodes.
 
     Returns:
         The residuals in the order of `classical_conditions(order)`, shape (trees,), dimensionless.
@@ -206,7 +203,6 @@ class _Series(NamedTuple):
     """Index tables of series on the ordered forests of at most `order` nodes; entry 0 is the empty forest.
 
     Attributes:
-        order: the largest number of nodes.
         exact: the coefficients of the exact flow, (forests,).
         single: for each tree the index of the forest that holds this tree alone, (trees,).
         children: for each tree the index of the forest of its children, (trees,).
@@ -282,7 +278,6 @@ def lie_order_residuals(
     Args:
         stages: the points Y_0, Y_1, ...; explicit, so the rows of stage i weigh at most the values 0 .. i-1.
         update: the point whose coefficients are compared.
-        order: the largest number of nodes.
         commutators: terms added to the last exponential of a stage, or of the update (row = len(stages)).
 
     Returns:

@@ -117,12 +117,9 @@ def rosenbrock(
     """The tableau of a method that is given by alpha_ij, gamma_ij and b.
 
     Args:
-        name: the name that messages use.
-        gamma: the diagonal coefficient gamma.
         alpha: s rows; row i weighs the stage values 0 .. i-1.
         gammas: s rows of gamma_ij in the same form, without the diagonal.
         b: s weights of the update.
-        order: the order.
         b_embedded: weights of the scheme that estimates the error, or None.
         embedded_order: the order of that scheme, or None.
 

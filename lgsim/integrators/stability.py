@@ -74,7 +74,6 @@ def unstable(tableau: Any, modes: Modes, dt: float) -> Bool[np.ndarray, " n"]:
     """Of each mode whether steps make it grow by more than ``GROWTH`` beyond what it grows itself.
 
     Args:
-        tableau: The method's coefficients.
         modes: Eigenvalues lambda of the Jacobian, 1/s, (n,).
         dt: The step, s.
     """

@@ -119,8 +119,6 @@ class Scale:
         size: What the motion does in each component, (dim,).
         magnitude: The largest number in each component, (dim,), which is rounded.
         eps: The rounding unit of its dtype.
-        names: The name of each component.
-        units: The unit of each component.
         places: The number of components of the configuration.
     """
 
@@ -193,7 +191,6 @@ class Estimate:
     """Errors in blocks of time.
 
     Attributes:
-        error: The estimate, (blocks, dim).
         order: The order that was seen, NaN where none was.
         sure: Whether the order is one that the method can have, or does not matter.
     """
@@ -209,7 +206,6 @@ def by_shorter_steps(
     """The error from a motion with steps shorter by a ratio, where any order down to 1 gives nearly the same.
 
     Args:
-        line: The motion's nodes.
         claimed: The order of the method.
         shorter: Between the motion and the one with shorter steps.
         ratio: dt over those steps.
@@ -232,8 +228,6 @@ def _by_longer_steps(line: Timeline, scale: Scale, claimed: int, coarse: Gaps, c
     """The error from motions with steps of 2 dt and 4 dt, which is sure where these show the method's order.
 
     Args:
-        line: The motion's nodes.
-        claimed: The order of the method.
         coarse: Between the motion and the one with steps of 2 dt.
         coarser: Between that one and the one with steps of 4 dt.
     """
@@ -257,10 +251,7 @@ def estimate(
     which take 3/4 of the motion's own time, and where these do not show the method's order with steps of 5/6 dt.
 
     Args:
-        line: The motion's nodes.
         claimed: The order of the method.
-        advance: See ``step_grids.Advance``.
-        difference: See ``step_grids.Difference``.
         states: The motion's states at its nodes (nodes + 1, ...).
         divisible: Whether the steps may have other ends than those of the motion; not where each has its own force.
     """
@@ -288,7 +279,6 @@ def parting_rate(line: Timeline, scale: Scale, neighbors: Gaps, apart: float) ->
     """The rate at which a neighboring motion parts, the largest Lyapunov exponent over the time that it takes, 1/s.
 
     Args:
-        line: The motion's nodes.
         neighbors: Between the motion and one from a start that is ``apart`` times the sizes away.
         apart: That distance.
 
@@ -308,7 +298,6 @@ def verdict(
     """What the estimate says of a motion.
 
     Args:
-        line: The motion's nodes.
         claimed: The order of the method.
         neighbor_rate: Gives ``parting_rate``, where it is needed.
     """
@@ -344,7 +333,6 @@ def by_tolerances(
     """The error of adaptive steps, which is proportional to their tolerance, from other tolerances.
 
     Args:
-        line: The motion's nodes.
         factor: The ratio of two tolerances that follow one another.
         loose: Between the motion and the one whose tolerance is ``factor`` times larger.
         looser: Between that one and the next one.

@@ -59,8 +59,6 @@ def compare(
     """Compute a motion with steps b/a times as long beside one whose states are known, until they part.
 
     Args:
-        advance: See ``Advance``.
-        difference: See ``Difference``.
         states: The known states at each ``every``-th node (count + 1, ...), the first one the start.
         steps: (a, b), without a common divisor.
         scale: Sizes of the algebra's components, by which the motions' distance is measured.

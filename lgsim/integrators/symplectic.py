@@ -49,7 +49,6 @@ class PhaseSpace(eqx.Module):
         Args:
             theta: the parameter of the family, in [0, 1].
             u: the field times the step, an algebra vector of the action (action.dim,).
-            y: the point at the start of the step.
         """
 
     @abstractmethod
@@ -81,11 +80,7 @@ class CotangentSpace(PhaseSpace):
 
 
 class DualAlgebra(PhaseSpace):
-    """g* under the coadjoint action; the state is mu (dim,), the algebra vector xi (dim,).
-
-    Attributes:
-        action: the coadjoint action of G.
-    """
+    """g* under the coadjoint action; the state is mu (dim,), the algebra vector xi (dim,)."""
 
     action: Coadjoint
 
@@ -102,7 +97,6 @@ class ProductPhaseSpace(PhaseSpace):
     """A product of phase spaces: the state is a tuple, algebra vectors are concatenated.
 
     Attributes:
-        factors: the phase spaces.
         dims: the lengths of their algebra vectors.
     """
 
@@ -119,12 +113,7 @@ class ProductPhaseSpace(PhaseSpace):
 
 
 class PowerPhaseSpace(PhaseSpace):
-    """Equal phase spaces, as ``actions.Power`` lays them out: arrays of the state have a leading axis ``power.count``.
-
-    Attributes:
-        factor: the phase space of one action.
-        power: the power of the action.
-    """
+    """Equal phase spaces, as ``actions.Power`` lays them out: arrays have a leading axis ``power.count``."""
 
     factor: PhaseSpace
     power: Power
@@ -192,11 +181,6 @@ class Symplectic(ImplicitMethod):
 
     tableau: ThetaScheme = eqx.field(static=True)
     newton: Newton = Newton()
-
-    @property
-    def requires(self) -> tuple[str, ...]:
-        """The empty tuple: the method asks for one of the actions that ``check`` names, not for single verbs."""
-        return ()
 
     @property
     def fixed_step_reason(self) -> str:

@@ -184,7 +184,6 @@ class Haar(Distribution):
     Four independent Gaussian numbers over their norm are uniform on the sphere of unit quaternions.
 
     Attributes:
-        q: The configuration (nq,).
         quaternions: The four indices in q of each quaternion.
     """
 

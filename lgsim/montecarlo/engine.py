@@ -62,9 +62,6 @@ def fingerprint(study: Study, programs: list[ClosedJaxpr]) -> str:
 
     They are the same in every process. The number of samples, and when a study stops, does not count but for a Latin
     hypercube.
-
-    Args:
-        programs: The programs that it runs on a tile, traced.
     """
     digest = hashlib.sha256(f"tile {study.tile} bound {study.bound!r}".encode())
     for program in programs:
@@ -283,19 +280,6 @@ def _traced(study: Study) -> list[_Traced]:
     return [(draw, indices, drawn), (evaluate, samples, jax.make_jaxpr(evaluate)(leaves, samples))]
 
 
-def run_chunk(study: Study, start: int, stop: int, devices: Sequence[Device] | None = None) -> Chunk:
-    """Samples ``start`` to ``stop`` of a study: a pure function of its arguments, the same whoever runs it when.
-
-    A worker that runs many chunks makes one ``Engine`` and calls its ``chunk``, which says what is raised.
-
-    Args:
-        start: A multiple of ``study.tile``.
-        stop: The sample after the last one.
-        devices: See ``Engine``.
-    """
-    return Engine(study, devices).chunk(start, stop)
-
-
 def _physical_memory() -> int:
     """The memory of this machine, bytes; 8 GiB where the system does not say."""
     try:
@@ -366,10 +350,7 @@ def fill(engine: Engine, store: Store, progress: Progress | None = None, *, step
     """Compute in this process the samples that a store lacks, and give the results; within ``open_store``.
 
     Args:
-        engine: Engine of the study.
         store: Store of the study, held for this process.
-        progress: See ``run``.
-        step_check: See ``run``.
 
     Raises:
         OSError, MemoryError: see ``run``.
@@ -383,9 +364,6 @@ def check_steps(engine: Engine, results: Results) -> StudyStepError | None:
 
     It takes at most 15 % of the work of a study of some thousand samples or more, on CPU in the program that ran the
     study. ``run`` does it; this is for results of other schedulers.
-
-    Args:
-        engine: Engine of the study.
 
     Returns:
         The errors; None where the rollout is a function, whose steps nobody knows, or the study is not finished.
@@ -430,12 +408,6 @@ def open_store(engine: Engine, path: str | Path, *, resume: bool = False, chunk:
     code writes ``engine.chunk(*store.bounds(k))`` for each k of ``store.missing()``, in any order, and closes with
     ``collect``.
 
-    Args:
-        engine: Engine of the study.
-        path: Folder of the store.
-        resume: See ``run``.
-        chunk: See ``run``.
-
     Raises:
         FileExistsError, ValueError, RuntimeError, OSError: see ``run``.
     """
@@ -479,10 +451,6 @@ def _check_place(path: Path, resume: bool) -> None:
 def collect(study: Study, store: Store, progress: Progress | None = None) -> Results:
     """The results of a store that has all chunks, or as many as the study's rule to stop asks for; it is then finished.
 
-    Args:
-        store: Store of the study.
-        progress: See ``run``.
-
     Raises:
         FileNotFoundError: a chunk that counts is missing.
         ValueError: a chunk is damaged.
@@ -524,8 +492,6 @@ def _run_chunks(
     Args:
         store: The store that holds the chunks; None where they stay in memory.
         chunk: ``chunk(index)`` gives the samples from ``index * size`` on.
-        size: Number of samples in a chunk.
-        progress: See ``run``.
     """
     running, kept = RunningStatistics(study), []
 

@@ -44,7 +44,6 @@ def linear_covariance(study: Study, output: str, space: Model | LieGroup | Space
 
     Args:
         study: A study whose distributions have a median, so no ``Haar``; its tilts count nothing.
-        output: Name of an output.
         space: The space of an output that is a point of a group, see ``Results.intrinsic``; by default plain numbers.
 
     Raises:

@@ -133,7 +133,6 @@ class LatinPoints(Points):
 
     Attributes:
         words: The keys of each dimension's permutation and of its places within cells, (dim, rounds + 1).
-        samples: N.
     """
 
     words: UInt32[Array, "dim rounds_1"]

@@ -29,10 +29,6 @@ def choose_method(study: Study, choice: Automatic) -> tuple[Study, str]:
     the start are simulated by ``Automatic`` where the steps are not far shorter than these ask for; what is faster
     elsewhere is left to the check of the steps.
 
-    Args:
-        study: A study whose rollout has steps; else it is returned as it is.
-        choice: The two methods.
-
     Returns:
         The study, and why it has the stiff method, or empty.
     """

@@ -58,11 +58,7 @@ class LeastClearance(eqx.Module):
 
 
 class FinalPose(eqx.Module):
-    """The pose of a frame at the end, in the world.
-
-    Attributes:
-        frame: Name of the frame.
-    """
+    """The pose of a frame at the end, in the world."""
 
     frame: str = eqx.field(static=True)
 
@@ -72,11 +68,7 @@ class FinalPose(eqx.Module):
 
 
 class FinalAttitude(eqx.Module):
-    """The attitude of a frame at the end, in the world, as a unit quaternion.
-
-    Attributes:
-        frame: Name of the frame.
-    """
+    """The attitude of a frame at the end, in the world, as a unit quaternion."""
 
     frame: str = eqx.field(static=True)
 
@@ -86,11 +78,7 @@ class FinalAttitude(eqx.Module):
 
 
 class FinalPosition(eqx.Module):
-    """The position of a frame's origin at the end, in the world, m.
-
-    Attributes:
-        frame: Name of the frame.
-    """
+    """The position of a frame's origin at the end, in the world, m."""
 
     frame: str = eqx.field(static=True)
 
@@ -103,7 +91,6 @@ class FinalDistance(eqx.Module):
     """The distance of a frame's origin from a point at the end, m.
 
     Attributes:
-        frame: Name of the frame.
         point: The point in the world, (3,), m.
     """
 
@@ -119,7 +106,6 @@ class LargestDistance(eqx.Module):
     """The largest distance of a frame's origin from a point at the saved states, m.
 
     Attributes:
-        frame: Name of the frame.
         point: The point in the world, (3,), m.
     """
 
@@ -156,7 +142,6 @@ class OutOfBounds(eqx.Module):
     """Whether an output leaves an interval: a failure of a study.
 
     Attributes:
-        output: Name of the output.
         entry: The index, counted flat, of the one of its numbers that counts; None where any of them does.
         low: Numbers below it have failed.
         high: Numbers above it have failed.

@@ -45,7 +45,6 @@ def fill(
     the same versions. An interruption (Ctrl-C) ends it with the chunks that are there.
 
     Args:
-        engine: The engine of the study.
         store: The store, which this process holds.
         address: The cluster's address, as ``ray.init`` takes it; by default the cluster that this process is connected
             to, or else one that is started on this host.

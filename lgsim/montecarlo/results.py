@@ -37,7 +37,6 @@ class Moments:
     1982, eq. (2.1); with weights West, Updating mean and variance estimates, Communications of the ACM 22(9), 1979.
 
     Attributes:
-        count: Number of samples.
         weight: Sum of the weights.
         squared_weights: Sum of the squares of the weights.
         mean: Mean of the samples, of their shape.
@@ -115,8 +114,6 @@ def wilson(failures: float | int, count: float | int, level: float = 0.95) -> tu
     """The interval of confidence (low, high) of a probability, from independent samples that failed or did not.
 
     Args:
-        failures: Number of samples that failed.
-        count: Number of samples.
         level: Level of confidence, between 0 and 1.
 
     Source: Wilson, Probable inference, the law of succession, and statistical inference, Journal of the American
@@ -135,11 +132,6 @@ class RunningStatistics:
 
     They are joined tile by tile in the order of the samples, so that they are the same bit for bit whatever the size
     of the chunks. Samples that diverged are counted and enter no moments.
-
-    Attributes:
-        samples: Number of samples so far.
-        diverged: Number of those that diverged.
-        stopped: Whether the study's rule to stop was met.
     """
 
     def __init__(self, study: Study) -> None:
@@ -207,9 +199,7 @@ def _stored_quantiles(
     """Quantiles of an output over the first samples that did not diverge, by a t-digest of pyarrow.
 
     Args:
-        name: Name of the output, of shape (*shape).
         levels: The levels, between 0 and 1.
-        samples: Number of samples that count.
 
     Source: Dunning, Ertl, Computing extremely accurate quantiles using t-digests, arXiv:1902.04023, 2019.
     """
@@ -432,7 +422,6 @@ class Results:
         """The number, the probability and the samples of one of the study's failures.
 
         Args:
-            name: Name of the failure.
             level: Level of confidence, between 0 and 1.
 
         Raises:

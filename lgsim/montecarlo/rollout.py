@@ -51,7 +51,6 @@ class SampledMotion(NamedTuple):
     Attributes:
         model: The machine with the sample's numbers.
         time: Times of the saved states, (saved,), s.
-        q: Configurations, (saved, nq).
         v: Velocities, (saved, nv), rad/s or m/s.
         tau: Joint forces of the drives, (saved, nv), N m or N; computed only if an output uses them.
     """
@@ -74,8 +73,6 @@ class Rollout(eqx.Module):
     Attributes:
         q0: Configuration at the start, (nq,), by default neutral.
         v0: Velocity at the start, (nv,), by default zero.
-        dt: Step, s.
-        steps: Number of steps.
         torques: Joint forces, N m or N: see ``lgsim.rollout``.
         control: Feedback law, see ``lgsim.rollout``.
         wrenches: External wrenches, see ``lgsim.rollout``.

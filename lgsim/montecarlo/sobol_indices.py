@@ -60,11 +60,7 @@ class LatentPair(Distribution):
 
 
 class PickFreeze(eqx.Module):
-    """The outputs of a study at A, at B, and for each distribution at A with that one from B.
-
-    Attributes:
-        names: The names of the outputs.
-    """
+    """The outputs of a study at A, at B, and for each distribution at A with that one from B."""
 
     study: Study
     names: tuple[str, ...] = eqx.field(static=True)
@@ -111,7 +107,6 @@ def sobol_study(
 
     Args:
         study: A study of d distributions, each of which counts as one variable.
-        outputs: Names of its outputs.
         samples: Number of samples, by default that of the study.
         sequence: A sequence of points, by default random ones; with ``Sobol()`` the estimates are much better.
 

@@ -49,11 +49,7 @@ class Space(eqx.Module):
 
 
 class ConfigurationSpace(Space):
-    """The configurations q (nq,) of a machine, with ``model.retract`` and ``model.difference``.
-
-    Attributes:
-        topology: The tree of the machine.
-    """
+    """The configurations q (nq,) of a machine, with ``model.retract`` and ``model.difference``."""
 
     topology: Topology = eqx.field(static=True)
 
@@ -109,11 +105,7 @@ class GroupSpace(Space):
 
 
 class VectorSpace(Space):
-    """Arrays of plain numbers.
-
-    Attributes:
-        array_shape: The shape of the arrays.
-    """
+    """Arrays of plain numbers."""
 
     array_shape: tuple[int, ...] = eqx.field(static=True)
 
@@ -162,10 +154,7 @@ class IntrinsicMoments(NamedTuple):
     lie within a quarter of a turn. The covariance is that of ``difference(m, x_i)``, in body tangents.
 
     Attributes:
-        mean: The mean, a point of the space.
         covariance: The covariance, (dim, dim), in squared units of the tangent vectors.
-        count: The number of points.
-        iterations: The number of passes over the points.
         converged: Whether the mean was found; attitudes all around have none.
     """
 
@@ -191,10 +180,8 @@ def intrinsic_moments(
 
     Args:
         points: The points and their weights, in blocks of at most ``tile``.
-        space: The manifold that they lie on.
         tile: The number of points to which each block is padded, so that one program serves all.
         tolerance: The mean is found where its next change is smaller, in units of the tangent vectors.
-        iterations: The most passes.
 
     Raises:
         ValueError: the points do not have the shape of the space's, or there are none.

@@ -116,12 +116,7 @@ def kept_states(study: Study, run: Rollout, columns: Columns, i: int) -> Float[n
 
 
 def fastest_mode(run: Rollout, states: Float[np.ndarray, "states nq_nv"]) -> UnstableMode | None:
-    """The fastest mode of a sample's machine at some states that the steps do not bear; None where they bear all.
-
-    Args:
-        run: The rollout with the sample's values.
-        states: States (q, v).
-    """
+    """The fastest mode of a sample's machine at some states that the steps do not bear; None where they bear all."""
     if method_name(run.method) not in METHODS:
         return None
     drive = run.drive

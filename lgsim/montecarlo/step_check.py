@@ -69,9 +69,6 @@ def plan(samples: int, width: int, seed: int, work: int) -> CheckPlan:
     nothing but the arguments.
 
     Args:
-        samples: Number of samples of the study.
-        width: Number of samples computed together.
-        seed: Seed of the study.
         work: Steps of degrees of freedom of a sample: their product.
     """
     budget, tile = SHARE * samples, None
@@ -116,10 +113,6 @@ def study_step_error(
     """The error of the steps of every statistic of a study.
 
     Args:
-        results: The results of all samples.
-        stepped: The rollout of the study, whose method and step count.
-        plan: Which samples are run again.
-        refined: Runs them.
         rollout_of: Tells the machine of the worst one, whose rates are looked at where the study is not resolved.
     """
     again = _Again.run(results, plan, refined)
@@ -163,11 +156,7 @@ def study_step_error(
 
 
 def _rounding(m: Moments, kind: np.dtype, stepped: Rollout) -> float | None:
-    """What rounding does to a motion, in the unit of an output; None for whole numbers and truth values.
-
-    Args:
-        m: The moments of the output.
-    """
+    """What rounding does to a motion, in the unit of an output; None for whole numbers and truth values."""
     if not jnp.issubdtype(kind, jnp.inexact):
         return None
     scale = max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in (stepped.q0, stepped.v0, m.low, m.high))
@@ -181,12 +170,9 @@ class _Again(NamedTuple):
         own: Their columns with dt.
         half: With dt/2.
         quarter: Of some of them with dt/4.
-        quartered: The places of these.
         good: Which are finite with dt and dt/2.
-        weights: Weights of the samples.
         left: ``sqrt(1 - k/n)``: the part of the uncertainty that k of n samples leave.
         count: Number of samples of the study that count in its statistics.
-        tilted: Whether the samples have weights.
     """
 
     own: Columns
@@ -243,8 +229,6 @@ def _converge(few: list[Float[np.ndarray, "q m"]], order: int, whole: bool, floo
     """How an output converges, number by number, from samples at dt, dt/2 and dt/4.
 
     Args:
-        few: The output at the three steps.
-        order: The order of the method.
         whole: Whether the output is of whole numbers or truth values, which converge by no order.
         floor: What rounding does to a motion.
     """
@@ -258,11 +242,8 @@ class _Pairs(NamedTuple):
     """An output of the samples that were run again, at dt and dt/2.
 
     Attributes:
-        own: The numbers at dt.
         half: The numbers at dt/2.
-        weights: Weights of the samples.
         left: ``sqrt(1 - k/n)``: the part of the uncertainty that k of n samples leave.
-        tilted: Whether the samples have weights.
     """
 
     own: Float[np.ndarray, "k m"]
@@ -279,10 +260,7 @@ def _output_error(
 
     Args:
         pairs: The output at dt and dt/2.
-        m: The moments of all samples.
-        converged: How it converges.
         floor: What rounding does to a motion; None for whole numbers and truth values.
-        shape: The shape of the output.
     """
     a, w = pairs.own, pairs.weights
     z = normal_quantile(CONFIDENCE)
@@ -362,8 +340,6 @@ def _quantile_error(
     Args:
         pairs: The output at dt and dt/2.
         factor: The error of dt over their difference.
-        level: The level of the quantile.
-        count: Number of samples of the study.
         z: Half width of an interval in standard errors.
     """
     a, k, left = pairs.own, len(pairs.own), pairs.left
@@ -385,12 +361,7 @@ def _quantile_error(
 
 
 def _crossing(rule: OutOfBounds, pairs: _Pairs, size: Float[np.ndarray, "k m"]) -> float:
-    """The expected share of samples that errors of a size carry over a bound: their density there times the mean size.
-
-    Args:
-        pairs: The output that they are of.
-        size: The sizes of the errors.
-    """
+    """The expected share of samples that errors carry over a bound: their density there times the mean size."""
     entries = range(pairs.own.shape[1]) if rule.entry is None else [rule.entry]
     total = 0.0
     for j in entries:
@@ -415,10 +386,7 @@ def _verdict(
     """How the steps change a verdict; without an order the error is twice the change from dt to dt/2.
 
     Args:
-        own: The verdicts with dt.
         half: Those with dt/2.
-        weights: Weights of the samples.
-        left: See ``_Pairs``.
         interval: Half of the statistical interval of the probability.
         crossing: The expected share of changed verdicts, where it is known without any that changed.
     """

@@ -52,7 +52,6 @@ class OutputStepError(NamedTuple):
 
     Attributes:
         mean: Of the mean, of the output's shape.
-        std: Of the standard deviation.
         quantiles: Of the quantiles by level; none where samples have weights.
         order: The order by which the output converges, number by number, from steps of dt, dt/2 and dt/4; NaN where the
             differences are those of rounding, or of whole numbers.
@@ -95,14 +94,9 @@ class StudyStepError:
     (95 %) that comes from running only some samples again.
 
     Attributes:
-        method: Name of the method.
         dt: The step, s.
-        samples: Number of samples of the study.
         halved: Number of samples that were run again with dt/2.
         quartered: Number of these that were run with dt/4 too.
-        outputs: The errors by output.
-        failures: The changed verdicts by failure.
-        diverged: The changed verdict on which samples diverge.
         advice: What to do, a sentence; empty where all is resolved.
     """
 

@@ -61,16 +61,11 @@ class StoreMetadata:
     """The study, the versions and the columns that the chunks of a store belong to.
 
     Attributes:
-        study: Fingerprint of the study.
         model: Fingerprint of its machine; empty for a rollout that is a function.
         versions: Versions of the packages that computed the samples, by package.
-        seed: Seed of the study.
         samples: Number of samples of the study, at most.
-        tile: Number of samples computed together.
-        chunk: Number of samples in a chunk.
         columns: (dtype, shape of one sample) of each column, by name.
         backend: JAX's backend, such as "cpu".
-        format: Name of the format of the files.
     """
 
     study: str
@@ -421,7 +416,6 @@ def _decode(file: Path, bounds: tuple[int, int], columns: dict[str, tuple[str, t
 
     Args:
         bounds: Its first sample, and the one after its last; a study that was extended has fewer in its last chunk.
-        columns: The dtype and the shape of each column.
 
     Raises:
         ValueError: the file is damaged.
@@ -449,11 +443,6 @@ def _decode(file: Path, bounds: tuple[int, int], columns: dict[str, tuple[str, t
 
 def _table(arrow: ModuleType, content: IO[bytes], width: int, most: int) -> Any:
     """The table of a parquet file, once its last bytes say that it has the size of a chunk.
-
-    Args:
-        arrow: pyarrow.
-        width: The number of columns.
-        most: The largest number of rows.
 
     Raises:
         ValueError: it has another size.

@@ -42,7 +42,6 @@ class Sample(NamedTuple):
     """The values by which samples differ.
 
     Attributes:
-        values: The value of each distribution, by its name.
         log_weight: Logarithm of the density wanted over the density sampled; 0 without importance sampling.
     """
 
@@ -79,7 +78,6 @@ class Sampler(eqx.Module):
     next coordinates of point i, names in alphabetical order. Processes are always random.
 
     Attributes:
-        distributions: The distributions by name.
         seed: The words of the key, (2,), uint32.
         points: The points of the sequence, or None for plain random sampling.
         tilts: The densities of importance sampling, by the distribution's name.
@@ -210,7 +208,6 @@ class Study(eqx.Module):
         bound: A sample of which an output has a larger number, in size, counts as blown up.
         samples: Number of samples, at most.
         seed: Seed of the samples, at least 0 and less than 2^64.
-        tile: Number of samples computed together.
         stop: Rule by which fewer samples are enough, or None.
     """
 
@@ -246,12 +243,9 @@ class Study(eqx.Module):
             rollout: The motion of a sample's values, see ``Study``.
             outputs: Functions by name, or functions that go by their own names.
             samples: Number of samples, at most.
-            seed: See ``Study``.
             sequence: ``LatinHypercube()`` or ``Sobol()``; by default plain random sampling.
             tilts: Densities of importance sampling, by the distribution's name.
-            failures: See ``Study``.
             stop: A rule to stop, with plain random sampling alone, since only there an interval of confidence is known.
-            bound: See ``Study``.
             tile: Number of samples computed together, by default 64 on CPU and 8192 on other devices.
 
         Raises:

@@ -6,19 +6,19 @@ states with gaps), ``DirectShooting`` (any optimizer of optax), ``ShootingMinimi
 ``AugmentedLagrangian`` around any of them for general constraints. All work in tangent coordinates, under ``jax.jit``
 and ``jax.vmap``. ``mpc`` solves again and again from where a machine is; ``inverse_kinematics`` finds configurations.
 
-What a solver returns is a ``Solution`` (of inverse kinematics an ``InverseKinematicsSolution``), as from an integrator
-or a least-squares search: the unknowns that it found with all that is known of them. Its field ``result`` is a member
-of an enumeration ``RESULTS``, whose text says how the search ended and what to do.
+A solver returns a ``Solution``: the unknowns that it found and how the search went. Its field ``result`` is a member of
+the enumeration ``RESULTS``, whose text says how the search ended and what to do.
+
+The files hold what these are made of: ``linear_quadratic`` the Riccati recursion, ``parallel_riccati`` its parallel
+form, ``constraints`` and ``standard_costs`` further conditions and costs (``StateBounds``, ``FramePath``).
 """
 
 from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian as AugmentedLagrangian
 from lgsim.optimize.clearance import Clearance as Clearance
 from lgsim.optimize.clearance import ObstacleCost as ObstacleCost
 from lgsim.optimize.clearance import SelfCollision as SelfCollision
-from lgsim.optimize.constraints import Constraint as Constraint
 from lgsim.optimize.constraints import EndConstraint as EndConstraint
 from lgsim.optimize.constraints import PathConstraint as PathConstraint
-from lgsim.optimize.constraints import StateBounds as StateBounds
 from lgsim.optimize.constraints import joint_limits as joint_limits
 from lgsim.optimize.cost import Cost as Cost
 from lgsim.optimize.cost import FunctionCost as FunctionCost
@@ -27,44 +27,25 @@ from lgsim.optimize.cost import Residual as Residual
 from lgsim.optimize.direct_shooting import DirectShooting as DirectShooting
 from lgsim.optimize.direct_shooting import ShootingMinimizer as ShootingMinimizer
 from lgsim.optimize.dynamics import DiscreteDynamics as DiscreteDynamics
-from lgsim.optimize.dynamics import Dynamics as Dynamics
 from lgsim.optimize.dynamics import FieldDynamics as FieldDynamics
 from lgsim.optimize.dynamics import MultibodyDynamics as MultibodyDynamics
 from lgsim.optimize.dynamics import RateControlledDynamics as RateControlledDynamics
 from lgsim.optimize.euler_dynamics import SymplecticEulerDynamics as SymplecticEulerDynamics
 from lgsim.optimize.ilqr import ILQR as ILQR
 from lgsim.optimize.inverse_kinematics import INVERSE_KINEMATICS_RESULTS as INVERSE_KINEMATICS_RESULTS
-from lgsim.optimize.inverse_kinematics import InverseKinematicsSolution as InverseKinematicsSolution
 from lgsim.optimize.inverse_kinematics import inverse_kinematics as inverse_kinematics
-from lgsim.optimize.linear_quadratic import LinearQuadratic as LinearQuadratic
-from lgsim.optimize.linear_quadratic import Policy as Policy
-from lgsim.optimize.linear_quadratic import linearize as linearize
-from lgsim.optimize.linear_quadratic import riccati as riccati
-from lgsim.optimize.linear_quadratic import rollout_policy as rollout_policy
-from lgsim.optimize.mpc import MPCController as MPCController
-from lgsim.optimize.mpc import MPCState as MPCState
 from lgsim.optimize.mpc import mpc as mpc
-from lgsim.optimize.parallel_riccati import parallel_riccati as parallel_riccati
-from lgsim.optimize.parallel_riccati import parallel_rollout_policy as parallel_rollout_policy
 from lgsim.optimize.plan_error import plan_error as plan_error
 from lgsim.optimize.problem import Problem as Problem
-from lgsim.optimize.solve import Iteration as Iteration
 from lgsim.optimize.solve import solve as solve
 from lgsim.optimize.solver import RESULTS as RESULTS
-from lgsim.optimize.solver import History as History
-from lgsim.optimize.solver import IterativeSolver as IterativeSolver
 from lgsim.optimize.solver import Solution as Solution
-from lgsim.optimize.solver import Solver as Solver
 from lgsim.optimize.standard_costs import CenterOfMass as CenterOfMass
 from lgsim.optimize.standard_costs import ControlEffort as ControlEffort
 from lgsim.optimize.standard_costs import FrameAttitude as FrameAttitude
-from lgsim.optimize.standard_costs import FramePath as FramePath
 from lgsim.optimize.standard_costs import FramePose as FramePose
-from lgsim.optimize.standard_costs import FramePosePath as FramePosePath
 from lgsim.optimize.standard_costs import FramePosition as FramePosition
-from lgsim.optimize.standard_costs import GeodesicDistance as GeodesicDistance
 from lgsim.optimize.standard_costs import JointVelocity as JointVelocity
 from lgsim.optimize.standard_costs import Posture as Posture
 from lgsim.optimize.standard_costs import StateDistance as StateDistance
 from lgsim.optimize.trajectory import to_trajectory as to_trajectory
-from lgsim.support.checkpoint import CheckpointError as CheckpointError

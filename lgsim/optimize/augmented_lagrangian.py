@@ -120,12 +120,8 @@ class _State(NamedTuple):
     """The state of ``AugmentedLagrangian``; its order is that of checkpoints.
 
     Attributes:
-        i: Number of outer iterations done.
-        done: Whether nothing is left to do.
-        solution: The solution of the last inner problem.
         penalties: Multipliers and penalty of the next one.
         violation: Largest violation of the constraints in the last one.
-        history: The record of the outer iterations.
     """
 
     i: Int[Array, ""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -104,7 +105,7 @@ class ObstacleCost(ClearanceCost):
 
     @property
     def solid_pairs(self) -> Pairs:
-        return _pairs_with_world(self.model) if self.pairs is None else self.pairs
+        return _pairs_of(self.model, lambda moving: not all(moving)) if self.pairs is None else self.pairs
 
 
 class SelfCollision(ClearanceCost):
@@ -128,7 +129,7 @@ class SelfCollision(ClearanceCost):
 
     @property
     def solid_pairs(self) -> Pairs:
-        return _pairs_that_move(self.model) if self.pairs is None else self.pairs
+        return _pairs_of(self.model, all) if self.pairs is None else self.pairs
 
 
 class Clearance(Constraint):
@@ -176,17 +177,8 @@ def shortfall(model: Model, margin: Any, pairs: Pairs, q: Float[Array, " nq"]) -
     return jnp.maximum(jnp.asarray(margin, d.dtype) - d, 0)
 
 
-def _pairs_with_world(model: Model) -> Pairs:
-    """The pairs of ``model.solid_pairs()`` of which one solid is fixed to the world."""
-    return _of(model, lambda moving: not all(moving))
-
-
-def _pairs_that_move(model: Model) -> Pairs:
-    """The pairs of ``model.solid_pairs()`` both of which are on bodies that move."""
-    return _of(model, all)
-
-
-def _of(model: Model, chosen: Any) -> Pairs:
+def _pairs_of(model: Model, chosen: Callable[[list[bool]], bool]) -> Pairs:
+    """The pairs of ``model.solid_pairs()`` that are chosen by which of the two solids can move."""
     tree = model.topology
     moves = {solid.name: carrier(tree, solid.frame) != WORLD for solid in tree.solids}
     kept = [pair for pair in zip(*model.solid_pairs(), strict=True) if chosen([moves[name] for name in pair])]

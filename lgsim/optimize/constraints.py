@@ -184,7 +184,6 @@ class Penalty(Residual):
     """``rho/2 |c + m/rho|^2`` of equalities c, and of inequalities the same of the positive part of ``c + m/rho``.
 
     Attributes:
-        constraints: The conditions on one node.
         multipliers: A multiplier m for each row, of each constraint (rows,).
         weight: The penalty rho.
 

@@ -27,9 +27,7 @@ class Quadratic(NamedTuple):
     """The model ``value + gradient . z + 1/2 z . hessian z`` of a cost in tangent coordinates of a node.
 
     Attributes:
-        value: The cost at the node.
         gradient: Its gradient (n,) by z = (dx, du), or by dx at the end of the horizon.
-        hessian: Its Hessian (n, n).
     """
 
     value: Float[Array, ""]

@@ -39,7 +39,6 @@ class DirectShooting(IterativeSolver):
     Attributes:
         optimizer: The optimizer, such as ``optax.adam(1e-2)``; ``optax.lbfgs()`` gets the value and the function for
             its line search.
-        max_iterations: Largest number of iterations.
         gradient_tolerance: Bound of the largest entry of the gradient, as in ``ILQR``.
     """
 
@@ -89,12 +88,8 @@ class _State(NamedTuple):
     """The state of ``DirectShooting``; its order is that of checkpoints.
 
     Attributes:
-        i: Number of iterations done.
-        done: Whether nothing is left to do.
-        us: Controls (H, nu).
         gradient: Largest entry of the gradient by the controls that the bounds leave free.
         memory: The optimizer's own state.
-        history: The record of the iterations.
     """
 
     i: Int[Array, ""]
@@ -114,16 +109,7 @@ def _shooting_solution(
     small: Bool[Array, ""],
     done: Bool[Array, ""],
 ) -> Solution:
-    """The solution of a solver that knows the controls alone.
-
-    Args:
-        us: The controls found.
-        gradient: Largest entry of the gradient.
-        history: The record of the iterations.
-        iterations: Their number.
-        small: Whether the gradient is within its tolerance.
-        done: Whether the iterations ended before their limit.
-    """
+    """The solution of a solver that knows the controls alone."""
     ys = problem.rollout(us)
     running, terminal = problem.running_values(ys, us), problem.terminal_value(ys)
     bad_node, bad_quantity = nonfinite_values(ys, running, terminal)

@@ -91,7 +91,6 @@ class EulerTransition(Transition):
         turn: T by joints, see ``block_diagonal.Blocks``.
         shift: S / dt by joints.
         dt: Time of the step (*batch), s.
-        topology: The tree of the machine.
     """
 
     W: Array

@@ -65,7 +65,6 @@ class BackwardPass(NamedTuple):
         gaps: Gaps of the steps (H, n).
         definite: Whether the policy is a minimum.
         linear: Along a step of length s the cost is expected to change by ``s linear + s^2 quadratic / 2``.
-        quadratic: See ``linear``.
         gradient: Largest entry of the cost's gradient by the controls that the bounds leave free.
         bad_node: The node of the first slope or derivative of a step that is not finite, else of the last Hessian that
             is not, else -1; by ``parallel_backward_pass`` the first one of any kind.
@@ -90,7 +89,6 @@ def backward_pass(
 
     Args:
         ys: States with the leading axis H + 1; they need not follow each other.
-        us: Controls.
         regularization: Number that, times the mean of R's diagonal, is added to Quu.
         exact: Exact second derivatives of costs that are squares instead of Gauss-Newton's.
     """
@@ -185,7 +183,6 @@ class Trial(NamedTuple):
     Attributes:
         ys: States with the leading axis H + 1.
         us: Controls (H, m).
-        cost: Cost of the trajectory.
     """
 
     ys: Point
@@ -213,7 +210,6 @@ def _forward_pass(
     """The trajectory under ``u + length k + K difference(y, y_new)``, whose gaps are ``1 - length`` of the old ones.
 
     Args:
-        ys: The states of the trajectory.
         policy: The feedback, and the gaps of the steps.
         length: Length of the step, from 0 to 1.
 
@@ -252,9 +248,7 @@ def _line_search(
         ys: As for ``_forward_pass``.
         us: As for ``_forward_pass``.
         policy: As for ``_forward_pass``.
-        cost: Cost of the trajectory.
         slope: Derivative of the merit by the length at zero, negative.
-        weight: Weight of the gaps.
         slack: What rounding may add to the merit.
         trials: Largest number of lengths tried; with none the trajectory itself comes back.
     """
@@ -292,7 +286,6 @@ class ILQR(IterativeSolver):
     share s of them. Bounds of the controls are met at every iteration by a projected Newton step at each node.
 
     Attributes:
-        max_iterations: Largest number of iterations.
         gradient_tolerance: Bound of the largest entry of the cost's gradient by the free controls, in the unit of the
             cost by that of the controls; by default 1e-6 in float64 and 4e-3 in float32.
         decrease_tolerance: Relative decrease of the cost that counts as rounding: a smaller expected one ends the
@@ -467,9 +460,6 @@ class _State(NamedTuple):
     """The state of ``ILQR``; its order is that of checkpoints.
 
     Attributes:
-        i: Number of iterations done.
-        done: Whether nothing is left to do.
-        ys: The states of the best trajectory.
         gradient: As in ``Solution``.
         feasibility: As in ``Solution``.
         gains: As in ``Solution``.
@@ -480,7 +470,6 @@ class _State(NamedTuple):
         reg: The regularization of the next iteration.
         flat: Whether the last step was expected to bring less than rounding.
         reg_growth: Factor by which the regularization grows if the next step is not accepted.
-        weight: Weight of the gaps in the merit.
     """
 
     i: Int[Array, ""]

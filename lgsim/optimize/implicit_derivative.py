@@ -51,7 +51,6 @@ def solution(problem: Problem, us: Float[Array, "horizon m"], ys: Point | None, 
 
     Args:
         us: The guess of the controls, as for ``Solver.run``.
-        ys: The guess of the states.
 
     Raises:
         ValueError: while differentiating, a function of the problem closes over a number that is differentiated.

@@ -55,11 +55,9 @@ class InverseKinematicsSolution(NamedTuple):
     """What ``inverse_kinematics`` found; arrays have the leading axes of the targets.
 
     Attributes:
-        q: Configuration (*batch, nq).
         error: Length of each target's residual (*batch, targets): m, and of poses with rad.
         gradient: Largest entry of the gradient of half the weighted squares by the joints that the limits leave free
             (*batch).
-        iterations: Number of iterations done (*batch).
         result: ``INVERSE_KINEMATICS_RESULTS.successful``, or what went wrong (*batch).
         slack: Share of each velocity number's motion that moves no target and that no limit holds (*batch, nv): 0
             where targets and posture determine it, 1 where they say nothing of it.
@@ -114,7 +112,6 @@ class SearchOptions(eqx.Module):
     """Options of a search.
 
     Attributes:
-        max_iterations: Largest number of iterations.
         damping: The least mu, relative to the error.
         tolerance: Bound of each target's error, m and rad.
         limits: Whether the model's position limits hold.
@@ -132,7 +129,6 @@ class PoseResiduals(eqx.Module):
     Attributes:
         weights: Weight of the squares of each frame's residual.
         posture: Configuration (nq,).
-        posture_weight: Weight of the squares of the distance from it.
         frames: The frames' places in ``model.frame_names``.
         clearance: What solids keep, or None.
     """
@@ -184,14 +180,11 @@ class IterationState(NamedTuple):
     """The state of one search from one guess.
 
     Attributes:
-        i: Number of iterations done.
-        q: Configuration (nq,).
         mu: Damping relative to the error.
         errors: Length of each target's residual at the last linearization (targets,).
         gradient: Largest entry of the gradient there by the joints that the limits leave free.
         held: Whether a limit holds each joint there (nv,).
         met: Whether the tolerance is met there.
-        stop: Whether the search has ended.
     """
 
     i: Int[Array, ""]
@@ -211,7 +204,6 @@ class _Lanes(NamedTuple):
 
     Attributes:
         states: The searches, with the leading axis of lanes.
-        job: The job of each lane (lanes,).
         next: The next job that no lane has taken.
         best: The best search of each target, with the leading axis of targets.
         guess: The number of its guess (targets,).
@@ -227,13 +219,7 @@ class _Lanes(NamedTuple):
 def _search_targets(
     task: PoseResiduals, targets: Targets, guesses: Float[Array, "guesses nq"], options: SearchOptions
 ) -> IterationState:
-    """The last state for each target from the first guess that meets it, or else from the best one.
-
-    Args:
-        targets: The targets, with a leading axis.
-        guesses: Configurations to start from.
-        options: The options of the searches.
-    """
+    """The last state for each target from the first guess that meets it, or else from the best one."""
     count = len(targets[0])
     jobs = count * len(guesses)
 

@@ -240,7 +240,6 @@ def backward_step(
     ``Q = (A, B)^T Vxx (A, B) + ((Q, N), (N^T, R))``; ``K = -Quu^-1 Qux``; ``Vxx <- Qxx + Qxu K``.
 
     Args:
-        ahead: The cost to go of the next node.
         regularization: Number that, times the mean of R's diagonal, is added to Quu.
     """
     return _backward_step(ahead, node, regularization, None)

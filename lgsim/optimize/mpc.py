@@ -64,7 +64,6 @@ class MPCController(eqx.Module):
 
     Attributes:
         problem: The problem that is solved at each step, from the state and the time of the step.
-        solver: The solver of these problems.
     """
 
     problem: Problem

@@ -15,13 +15,6 @@ from lgsim.optimize.linear_quadratic import CostToGo, LinearQuadratic, Policy, b
 class Span(NamedTuple):
     """The least cost from x at one node to z at a later one, by its dual:
     ``max_w -1/2 w . C w - w . (z - A x - b) + 1/2 x . J x - eta . x``; leading axes are batches.
-
-    Attributes:
-        A: (n, n).
-        b: (n,).
-        C: (n, n).
-        eta: (n,).
-        J: (n, n).
     """
 
     A: Float[Array, "*batch n n"]

@@ -187,7 +187,6 @@ class Solver(eqx.Module):
         """The solution from a guess; a pure function for ``jit`` and ``vmap``.
 
         Args:
-            us: Controls within their bounds.
             ys: States, each leaf with the leading axis H + 1, or None for those that the controls give.
         """
 

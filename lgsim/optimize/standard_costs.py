@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -58,7 +58,6 @@ class GeodesicDistance(StateResidual):
 
     Attributes:
         group: The group, such as ``lgsim.SO3``.
-        target: An element of the group.
         element: ``element(y)``, the element g in a state; by default the state itself.
         weight: One number or (group.dim,).
     """
@@ -143,13 +142,11 @@ class JointVelocity(StateResidual):
         return y[nq : nq + nv] - jnp.broadcast_to(jnp.asarray(self.target, y.dtype), (nv,))
 
 
-class FramePose(StateResidual):
-    """The twist from a target pose to that of a frame, ``r = log(target^-1 T(q))`` (6,), linear first; m and rad.
+class FrameTarget(StateResidual):
+    """The gap of a frame to a target that rests in the world.
 
     Attributes:
         frame: Name of the frame, or its place in ``model.frame_names``.
-        target: Pose (4, 4) in the world, m.
-        weight: One number or (6,).
     """
 
     model: Model
@@ -157,8 +154,21 @@ class FramePose(StateResidual):
     target: Any
     weight: Any = number_field(1.0)
 
+    target_shape: ClassVar[tuple[int, ...]]
+
     def __check_init__(self):
-        _check_fields(self, target=(4, 4))
+        _check_fields(self, target=self.target_shape)
+
+
+class FramePose(FrameTarget):
+    """The twist from a target pose to that of a frame, ``r = log(target^-1 T(q))`` (6,), linear first; m and rad.
+
+    Attributes:
+        target: Pose (4, 4) in the world, m.
+        weight: One number or (6,).
+    """
+
+    target_shape = (4, 4)
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return SE3.log(SE3.compose(SE3.inverse(self.target), _pose(self.model, self.frame, y)))
@@ -174,43 +184,29 @@ class FramePose(StateResidual):
         return r, jnp.pad(J, ((0, 0), (0, action.dim - self.model.nv)))
 
 
-class FrameAttitude(StateResidual):
+class FrameAttitude(FrameTarget):
     """The rotation vector (3,) from a target attitude to that of a frame, in the target's axes; rad.
 
     Attributes:
-        frame: Name of the frame, or its place in ``model.frame_names``.
         target: Rotation matrix (3, 3) from the frame's axes to the world's.
         weight: One number or (3,).
     """
 
-    model: Model
-    frame: str | int = eqx.field(static=True)
-    target: Any
-    weight: Any = number_field(1.0)
-
-    def __check_init__(self):
-        _check_fields(self, target=(3, 3))
+    target_shape = (3, 3)
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return SO3.log(SO3.compose(SO3.inverse(self.target), _pose(self.model, self.frame, y)[:3, :3]))
 
 
-class FramePosition(StateResidual):
+class FramePosition(FrameTarget):
     """The vector (3,) from a target point to a frame's origin, in the world; m.
 
     Attributes:
-        frame: Name of the frame, or its place in ``model.frame_names``.
         target: Point (3,) in the world, m.
         weight: One number or (3,).
     """
 
-    model: Model
-    frame: str | int = eqx.field(static=True)
-    target: Any
-    weight: Any = number_field(1.0)
-
-    def __check_init__(self):
-        _check_fields(self, target=(3,))
+    target_shape = (3,)
 
     def residual(self, t: Number, y: Point, u: Control, args: Any) -> Float[Array, " rows"]:
         return _pose(self.model, self.frame, y)[:3, 3] - self.target

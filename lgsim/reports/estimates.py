@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lgsim.montecarlo import Moments, RunningStatistics, StudyStepError
-from lgsim.montecarlo.results import wilson
+from lgsim.montecarlo import Moments
+from lgsim.montecarlo.results import RunningStatistics, wilson
+from lgsim.montecarlo.step_error import StudyStepError
 from lgsim.montecarlo.study import FAILED
 
 LEVEL = 0.95

@@ -11,8 +11,18 @@ import numpy as np
 from jaxtyping import Float
 
 from lgsim.lie.group import UnitQuaternion
-from lgsim.montecarlo import FinalAttitude, FinalPosition, Results, Rollout, Store, Subsampled
-from lgsim.montecarlo.outputs import OutOfBounds, final_q, final_v, peak_speed, peak_torque
+from lgsim.montecarlo import Results, Rollout
+from lgsim.montecarlo.outputs import (
+    FinalAttitude,
+    FinalPosition,
+    OutOfBounds,
+    Subsampled,
+    final_q,
+    final_v,
+    peak_speed,
+    peak_torque,
+)
+from lgsim.montecarlo.store import Store
 from lgsim.montecarlo.study import DIVERGED, FAILED, WEIGHT
 from lgsim.multibody import Model
 from lgsim.reports.estimates import LEVEL, estimate, spread_rows, step_error_text

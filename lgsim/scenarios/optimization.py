@@ -21,13 +21,13 @@ from lgsim.optimize import (
     AugmentedLagrangian,
     ControlEffort,
     DirectShooting,
-    IterativeSolver,
     JointVelocity,
     MultibodyDynamics,
     Problem,
     joint_limits,
 )
 from lgsim.optimize.cost import Cost, Sum
+from lgsim.optimize.solver import IterativeSolver
 from lgsim.scenarios import tasks
 from lgsim.scenarios.machine import MACHINE_KEYS, MachineFile, machine_of, with_stops_of
 from lgsim.scenarios.states import unit_quaternions

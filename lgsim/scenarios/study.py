@@ -11,13 +11,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lgsim.formats import load_actuators
-from lgsim.integrators import Method
+from lgsim.integrators.method import Method
 from lgsim.integrators.methods import MK4
 from lgsim.montecarlo import (
     Distribution,
     LatinHypercube,
     OrnsteinUhlenbeck,
-    OutOfBounds,
     Rollout,
     Sobol,
     StopAtConfidence,
@@ -25,6 +24,7 @@ from lgsim.montecarlo import (
     Wind,
 )
 from lgsim.montecarlo.method_choice import choose_method
+from lgsim.montecarlo.outputs import OutOfBounds
 from lgsim.multibody import Model
 from lgsim.scenarios.dispersions import read_dispersions
 from lgsim.scenarios.machine import MACHINE_KEYS, MachineFile, machine_of, with_stops_of

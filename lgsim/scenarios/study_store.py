@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import jax
 
-from lgsim.montecarlo import Results, Store
+from lgsim.montecarlo import Results
+from lgsim.montecarlo.store import Store
 from lgsim.multibody import Model
 from lgsim.multibody.serialization import from_record, to_record
 from lgsim.scenarios.study import StudyScenario, load_study

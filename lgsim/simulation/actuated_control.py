@@ -51,7 +51,6 @@ def control_output(value: Any, length: int, dtype: Any, what: str, meaning: str)
     """What a control gave, an array (length,).
 
     Args:
-        value: It.
         dtype: Its dtype, that of the model.
         what: What it is, in words, such as "joint forces".
         meaning: What the length is, in words, such as "nv".
@@ -112,11 +111,7 @@ class SampledField(Protocol):
 
 
 class SampledMethod(Method):
-    """A method between whose steps states jump, as in actuators with clocks and bounds of their own.
-
-    Attributes:
-        inner: The method of the motion between.
-    """
+    """A method between whose steps states jump, as in actuators with clocks and bounds of their own."""
 
     inner: Method
 

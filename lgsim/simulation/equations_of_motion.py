@@ -154,9 +154,7 @@ def torque_segments(
     Args:
         torques: N m or N, (nv,) all the time, (steps, nv) constant over each step, (steps + 1, nv) nodes of straight
             lines, or None.
-        steps: Number of steps.
         t0: Initial time, s.
-        dt: Step, s.
         drive: A control, or an ``ActuatedControl`` whose commands (n,) the rows then are, in the place of (nv,).
 
     Raises:
@@ -220,10 +218,8 @@ def drives(
     """The drives' joint forces at many states, N m or N.
 
     Args:
-        control: See ``rollout``.
         torques: Joint forces that are added to the control's, N m or N, or commands of actuators; None for zero.
         t: Times, s.
-        q: Configurations.
         v: Velocities, rad/s or m/s.
         w: States of the actuators; None without any.
     """
@@ -245,8 +241,6 @@ def external_wrenches(
 
     Args:
         wrenches: ``wrenches(t, q, v, model)``, (bodies, 6), or None.
-        t: Time, s.
-        q: Configuration (nq,).
         v: Velocity (nv,), rad/s or m/s.
 
     Returns:
@@ -273,8 +267,6 @@ def acceleration(
     Args:
         tau: The drives' forces (nv,), N m or N.
         wrenches: ``wrenches(t, q, v, model)``, (bodies, 6) in the bodies' frames, N and N m, or None.
-        t: Time, s.
-        q: Configuration (nq,).
         v: Velocity (nv,), rad/s or m/s.
         solve: The forward dynamics, with the rule of differentiation that fits the use.
 
@@ -289,8 +281,6 @@ def equations_of_motion(t: Number, y: State, args: Any, solve: Solve = forward_d
     """The field of a motion, the algebra vector (v, v', rates of actuators) of ``StateSpace``.
 
     Args:
-        t: Time, s.
-        y: State (q, v, w).
         args: ((model, control, wrenches), segment) with the ``TorqueSegment`` of joint forces or None.
         solve: The forward dynamics, see ``acceleration``.
     """

@@ -108,9 +108,6 @@ def threshold_event(
         name: The name of the quantity, for the trajectory's ``result``.
         unit: The unit of the quantity, for the trajectory's ``result``.
 
-    Returns:
-        An ``adaptive.Event`` for ``simulate_adaptive``.
-
     Raises:
         ModuleNotFoundError: diffrax is missing.
         ValueError: the value is no finite number.
@@ -130,9 +127,6 @@ def joint_reaches(model: Model, joint: str, value: Number, *, rising: bool | Non
         joint: Name of a joint of one coordinate: revolute, continuous, prismatic or helical.
         value: The value of the coordinate, rad or m.
         rising: True for crossings upwards only, False for downwards only, None for both.
-
-    Returns:
-        An ``adaptive.Event`` for ``simulate_adaptive``.
 
     Raises:
         ModuleNotFoundError: diffrax is missing.
@@ -159,9 +153,6 @@ def height_reaches(model: Model, frame: str | int, value: Number, *, rising: boo
         value: The height, m.
         rising: True for crossings upwards only, False for downwards only, None for both.
 
-    Returns:
-        An ``adaptive.Event`` for ``simulate_adaptive``.
-
     Raises:
         ModuleNotFoundError: diffrax is missing.
         ValueError: there is no such frame, the value is no finite number.
@@ -174,12 +165,6 @@ def height_reaches(model: Model, frame: str | int, value: Number, *, rising: boo
 def touches(model: Model, contact: str) -> eqx.Module:
     """The event that a contact begins: the first of its points reaches the surface.
 
-    Args:
-        contact: Name of a contact.
-
-    Returns:
-        An ``adaptive.Event`` for ``simulate_adaptive``.
-
     Raises:
         ModuleNotFoundError: diffrax is missing.
         ValueError: there is no such contact.
@@ -189,12 +174,6 @@ def touches(model: Model, contact: str) -> eqx.Module:
 
 def leaves(model: Model, contact: str) -> eqx.Module:
     """The event that a contact ends: the last of its points leaves the surface.
-
-    Args:
-        contact: Name of a contact.
-
-    Returns:
-        An ``adaptive.Event`` for ``simulate_adaptive``.
 
     Raises:
         ModuleNotFoundError: diffrax is missing.

@@ -29,7 +29,6 @@ class CheckedQuantity(NamedTuple):
 
     Attributes:
         topology: The topology of the machine, with the names of joints and bodies.
-        name: The name of the quantity.
         kind: The kind of things that the entries belong to, a key of ``_OWNERS``.
         equation: The part of the equations of which the quantity is an argument.
     """
@@ -67,10 +66,8 @@ def check_gradient_finite(
     """The array x itself; in reverse mode an error is raised where the gradient with respect to it is not finite.
 
     Args:
-        quantity: The words for x.
         step: The number of the step, for the error.
         t: Its time, s.
-        x: Any array.
     """
     return probe_gradient(_check_gradient, quantity, x, step, t)
 

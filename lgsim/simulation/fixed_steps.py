@@ -24,10 +24,7 @@ class FixedSteps:
     """What a motion is computed from, but for its start.
 
     Attributes:
-        control: See ``rollout``.
-        wrenches: See ``rollout``.
         rows: Joint forces or commands, all the time the same or of each step; None for none.
-        dt: Step, s.
         chunk: Number of steps between two looks at the motion.
         every: Number of steps from one node, a state that is looked at, to the next; a divisor of ``chunk``.
         length: The most steps that the compiled program takes; the same for motions of any length and any nodes, which
@@ -55,7 +52,6 @@ class FixedSteps:
 
         Args:
             y: State after ``done`` such steps.
-            done: Their number.
             ratio: (a, b).
             count: The number of steps; by default a whole chunk.
 
@@ -101,4 +97,4 @@ def _chunk(
     steps: int,
 ) -> StateHistory:
     """The motion over ``count`` of at most ``steps`` steps from the state y0 at the time t0, each state of it."""
-    return integrate_motion(model, y0, dt, steps, rows, control, wrenches, method, t0, 1, FirstSteps(count))
+    return integrate_motion((model, control, wrenches), y0, dt, steps, rows, method, t0, 1, FirstSteps(count))

@@ -159,7 +159,6 @@ def start_warnings(
     no limits and is more than two turns.
 
     Args:
-        q: Configuration (nq,).
         v: Velocity (nv,), rad/s or m/s.
         tau: Joint forces that are given (nv,), N m or N.
     """

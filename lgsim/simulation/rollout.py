@@ -110,7 +110,6 @@ def rollout(
         q0: Configuration at t0.
         v0: Velocity, rad/s or m/s; of groups and a floating base in the child's frame.
         dt: Step, s; negative ones run backwards.
-        steps: Number of steps.
         torques: Joint forces, N m or N: (nv,) all the time, (steps, nv) one row held for each step, or (steps + 1, nv)
             nodes with straight lines between; by default none.
         control: ``control(t, q, v, model)`` gives joint forces (nv,) that are added; from ``lgsim.controls`` or any
@@ -145,24 +144,27 @@ def rollout(
     q0, v0 = (verify.floating(name, x, dtype=model.dtype) for name, x in (("q0", q0), ("v0", v0)))
     y0 = initial_state(model, q0, v0, control, actuator_state)
     segments = torque_segments(model, torques, steps, t0, dt, control)
+    machine = (model, control, wrenches)
     if not check:
-        return integrate_motion(model, y0, dt, steps, segments, control, wrenches, method, t0, save_every, checkpoint)
+        return integrate_motion(machine, y0, dt, steps, segments, method, t0, save_every, checkpoint)
     with plain_errors():
-        motion = integrate_checked_motion(
-            model, y0, dt, steps, segments, control, wrenches, method, t0, save_every, checkpoint
-        )
+        motion = integrate_checked_motion(machine, y0, dt, steps, segments, method, t0, save_every, checkpoint)
         if not is_traced(motion.q):
             jax.block_until_ready(motion)
             jax.effects_barrier()
         return motion
 
 
+DrivenModel = tuple[Model, Drive, Wrenches | None]
+"""(model, control, wrenches), as the equations of motion take them."""
+
+
 def integrate_motion(
-    model: Model, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, control: Drive,
-    wrenches: Wrenches | None, method: Method, t0: Number, save_every: int, checkpoint: Checkpoint,
+    machine: DrivenModel, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, method: Method, t0: Number,
+    save_every: int, checkpoint: Checkpoint,
 ) -> StateHistory:  # fmt: skip
     """``rollout`` from a state with checked arguments."""
-    machine = (model, control, wrenches)
+    model, control, _ = machine
     arguments: dict[str, Any] = (
         {"args": (machine, segments)} if segments is None or segments.steady else {"args": machine, "inputs": segments}
     )
@@ -198,9 +200,8 @@ def _between_jumps(method: Method, control: Drive) -> Method:
 
 
 def integrate_checked_motion(
-    model: Model, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, control: Drive,
-    wrenches: Wrenches | None, method: Method, t0: Number, save_every: int, checkpoint: Checkpoint,
-    first: int | Int[Array, ""] = 0,
+    machine: DrivenModel, y0: State, dt: Number, steps: int, segments: TorqueSegment | None, method: Method, t0: Number,
+    save_every: int, checkpoint: Checkpoint, first: int | Int[Array, ""] = 0,
 ) -> StateHistory:  # fmt: skip
     """``integrate_motion`` that names what is not finite; steps count from ``first``.
 
@@ -208,6 +209,7 @@ def integrate_checked_motion(
         FloatingPointError: something is not finite; out of a compiled program as ``finite_checks.plain_errors`` says.
     """
     steady = segments if segments is None or segments.steady else None
+    model, control, _ = machine
     numbers = first + jnp.arange(steps)
     solution = integrate(
         _between_jumps(method, control),
@@ -219,7 +221,7 @@ def integrate_checked_motion(
         steps=steps,
         save_every=save_every,
         checkpoint=checkpoint,
-        args=((model, control, wrenches), steady),
+        args=(machine, steady),
         inputs=(numbers, None if steady is not None else segments),
     )
     saved = CheckedQuantity(model.topology, "the saved state", "saved", "what is made of the motion")
@@ -255,8 +257,6 @@ def checked_equations_of_motion(t: Float[Array, ""], y: State, args: Any) -> Flo
     """``equations_of_motion`` that checks all its quantities on the way forward and their gradients backwards.
 
     Args:
-        t: Time, s.
-        y: State (q, v, w).
         args: (((model, control, wrenches), steady segment or None), (number of the step, segment of the step or None)).
 
     Raises:

@@ -48,9 +48,6 @@ class ForcePlate(NamedTuple):
 def encoders(model: Model, q: Float[Array, " nq"]) -> Float[Array, " nv"]:
     """The readings of joint encoders: the number of each degree of freedom, 0 for spherical and free joints.
 
-    Args:
-        q: Configuration (nq,).
-
     Returns:
         The readings (nv,), rad or m.
     """
@@ -68,7 +65,6 @@ def imu(
 
     Args:
         frame: Name of the frame, or its place in ``model.frame_names``.
-        q: Configuration (..., nq).
         v: Velocity (..., nv), rad/s or m/s.
         a: The derivative of v, (..., nv), rad/s^2 or m/s^2, e.g. of ``forward_dynamics``.
 
@@ -93,7 +89,6 @@ def frame_pose(model: Model, frame: str | int, q: Float[Array, "*batch nq"]) -> 
 
     Args:
         frame: Name of the frame, or its place in ``model.frame_names``.
-        q: Configuration (..., nq).
 
     Returns:
         The homogeneous matrix ``T_WF`` (..., 4, 4), m.
@@ -111,7 +106,6 @@ def frame_twist(
 
     Args:
         frame: Name of the frame, or its place in ``model.frame_names``.
-        q: Configuration (..., nq).
         v: Velocity (..., nv), rad/s or m/s.
 
     Returns:
@@ -137,7 +131,6 @@ def force_plate(
 
     Args:
         contacts: Name of a contact, or names of several, such as those of all feet.
-        q: Configuration (..., nq).
         v: Velocity (..., nv), rad/s or m/s.
         frame: Name of the plate's frame, or its place in ``model.frame_names``; its x and y axes span the plate. By
             default the world's own.
@@ -178,7 +171,6 @@ def foot_switch(
 
     Args:
         contacts: Name of a contact, or names of several under one switch.
-        q: Configuration (..., nq).
         v: Velocity (..., nv), rad/s or m/s.
         threshold: The force at which the switch is half on, N.
 

@@ -192,9 +192,7 @@ class _SimulationState(NamedTuple):
     """State of a simulation between two chunks.
 
     Attributes:
-        steps: Number of steps done.
         chunks: Number of pieces of the motion computed, the first state included.
-        result: Why the simulation ends here, or empty.
         unstable: The rate that the method's steps do not bear, where the motion is watched for one.
     """
 
@@ -208,7 +206,6 @@ class _Pieces(NamedTuple):
     """What was computed, chunk by chunk; of these lists only the first ``_SimulationState.chunks`` entries count.
 
     Attributes:
-        saved: The saved states.
         nodes: The states that the check of the steps compares, the saved ones among them.
         forces: The drives' forces at the saved states (n, nv), N m or N.
     """
@@ -233,9 +230,10 @@ def _advance(
     motion = _slice(fixed.motion(y, done, count=min(fixed.chunk, steps - done)), slice(1, None))
     good, result = _finite(fixed, motion, done, y)
     if result and check:
-        _, start, t0, h, rows, *others = fixed.arguments(y, done)
+        _, start, t0, h, rows, control, wrenches = fixed.arguments(y, done)
+        machine = (model, control, wrenches)
         again = partial(
-            integrate_checked_motion, model, start, h, fixed.length, rows, *others, fixed.method, t0, 1, None, done
+            integrate_checked_motion, machine, start, h, fixed.length, rows, fixed.method, t0, 1, None, done
         )
         result = _first_fault(again, result)
     if len(good.time):

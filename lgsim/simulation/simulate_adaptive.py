@@ -184,11 +184,8 @@ class _SimulationState(NamedTuple):
 
     Attributes:
         t: Time that was reached, s.
-        y: State (q, v, w) at that time.
-        saved: Number of states saved.
         chunks: Number of pieces of the motion computed, the first state included.
         steps: Number of steps done, rejected ones included.
-        result: Why the simulation ends here, or empty.
     """
 
     t: Float[Array, ""]

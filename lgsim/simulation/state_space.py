@@ -29,7 +29,6 @@ class StateSpace(Action):
     of a step on CPU grows with their number.
 
     Attributes:
-        topology: The topology of the machine.
         further: The length of z, the number of states of actuators.
     """
 

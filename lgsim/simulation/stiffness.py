@@ -98,8 +98,6 @@ def unstable_mode(
         times: The times of the states, s.
         states: States (q, v, w), at most some ``STATES`` of which are used.
         dt: The step, s.
-        control: See ``rollout``.
-        wrenches: See ``rollout``.
         segments: Joint forces that are the same all the time, or None.
     """
     found = np.flatnonzero(np.isfinite(np.asarray(states)).all(axis=1))

@@ -59,7 +59,6 @@ class Trajectory:
         q: Configurations (n, nq).
         v: Velocities (n, nv), rad/s or m/s; of groups and a floating base in the child's frame.
         tau: Joint forces of the drives (n, nv), N m or N.
-        method: Name of the method.
         dt: Step, s; NaN where the steps were adapted.
         result: Empty, or how the motion ended before its time and when.
         version: Version of lgsim that computed the motion.

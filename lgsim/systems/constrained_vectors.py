@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.integrators.discrete import DiscreteMechanics
+from lgsim.integrators.discrete.mechanics import DiscreteMechanics
 from lgsim.integrators.method import Number
 from lgsim.lie import quaternion
 from lgsim.lie.action import LeftTranslation

@@ -15,6 +15,7 @@ import scipy.stats
 from lgsim import data
 from lgsim import montecarlo as mc
 from lgsim.formats import load_urdf
+from lgsim.montecarlo.store import Store
 from lgsim.multibody.serialization import fingerprint
 from lgsim.scenarios import load_study
 from tests.cli.machines import LENGTH, lgsim, refused
@@ -53,7 +54,7 @@ def test_the_study_is_what_the_file_says(ran, files):
     """Every number of every sample against the study made by hand; the tip by hand-written kinematics."""
     result, store = ran
     assert result.exit_code == 0, result.output
-    chunk, found = mc.Store(store).read_all(), {}
+    chunk, found = Store(store).read_all(), {}
     for part in chunk:
         for name, x in part.columns.items():
             found.setdefault(name, []).append(x)
@@ -78,7 +79,7 @@ def test_table_and_files(ran):
     text = " ".join(result.stdout.split())
     assert "samples 200, 0 of them diverged" in text and f"report lgsim montecarlo report {store}" in text
     assert re.search(r"position limits \S+ % used: elbow \S+ rad, in the worst sample speed limits \S+ % used", text)
-    failed = np.concatenate([part.columns["failed far"] for part in mc.Store(store).read_all()])
+    failed = np.concatenate([part.columns["failed far"] for part in Store(store).read_all()])
     known = scipy.stats.binomtest(int(failed.sum()), len(failed)).proportion_ci(0.95, method="wilson")
     assert f"failed far {np.mean(failed):.5g} {known.low:.2g} to {known.high:.2g}" in text
     said = " ".join(result.stderr.split())
@@ -87,7 +88,7 @@ def test_table_and_files(ran):
     assert names == {"study.json", "study.toml", "machine.json", "chunks", "finished.json", "steps.json", "lock"}
     assert "steps at most " in text and "of the statistical interval (" in text
     assert (store / "study.toml").read_text() == STUDY
-    assert len(mc.Store(store).files()) == 13  # a tile each: one sees a small study go on too
+    assert len(Store(store).files()) == 13  # a tile each: one sees a small study go on too
 
 
 @pytest.mark.slow
@@ -128,7 +129,7 @@ def test_ctrl_c_and_resume_come_to_the_same_files(ran, files, tmp_path, monkeypa
     assert result.exit_code == 130
     assert "note: interrupted after 48 samples; the same command with --resume goes on" in result.stderr
     part = content(store)
-    assert "finished.json" not in part and len(mc.Store(store).missing()) == 10
+    assert "finished.json" not in part and len(Store(store).missing()) == 10
     result = lgsim("montecarlo", files / "whole.toml", "--out", store)
     assert result.exit_code == 2
     assert result.stderr.strip().splitlines()[-1].endswith("there is a store already; --resume goes on with it")
@@ -144,7 +145,7 @@ def test_more_samples_and_another_seed(ran, files, tmp_path):
     store = tmp_path / "more"
     assert lgsim("montecarlo", files / "whole.toml", "--out", store, "--samples", 48).exit_code == 0
     assert lgsim("montecarlo", files / "whole.toml", "--out", store, "--samples", 200, "--resume").exit_code == 0
-    results = [np.concatenate([c.columns["final_q"] for c in mc.Store(x).read_all()]) for x in (store, ran[1])]
+    results = [np.concatenate([c.columns["final_q"] for c in Store(x).read_all()]) for x in (store, ran[1])]
     np.testing.assert_array_equal(*results)
     before = content(store)
     given = ("montecarlo", files / "whole.toml", "--out", store, "--resume", "--seed")
@@ -192,7 +193,7 @@ def test_a_full_disk_leaves_a_store_that_goes_on(ran, files, tmp_path, monkeypat
     assert result.exit_code == 1
     said = result.stderr.strip().splitlines()[-1]
     assert said.startswith("error: ") and "00000003.parquet: no room on the disk" in said and "resume" in said
-    assert sum(part.count for part in mc.Store(store).read_all()) == 48
+    assert sum(part.count for part in Store(store).read_all()) == 48
     assert lgsim("montecarlo", files / "whole.toml", "--out", store, "--resume").exit_code == 0
     assert content(store) == content(ran[1])
 
@@ -203,7 +204,7 @@ def test_a_rule_to_stop_and_sequences(files, write, tmp_path):
     study, store = write(STUDY + rule, "stop.toml"), tmp_path / "stop"
     result = lgsim("montecarlo", study, "--out", store, "--samples", 3000)
     assert result.exit_code == 0, result.output
-    kept = mc.Store(store)
+    kept = Store(store)
     miss = np.concatenate([part.columns["miss"] for part in kept.read_all()])
     assert kept.finished == len(miss) < 3000
     half = 1.959963984540054 * miss.std(ddof=1) / np.sqrt(len(miss))
@@ -242,7 +243,7 @@ def test_the_report_of_a_part_and_of_nothing(files, tmp_path, monkeypatch):
     other = tmp_path / "other.html"
     assert lgsim("montecarlo", "report", store, "--cases", 0, "--out", other).stdout == f"{other}: 16 samples\n"
     assert "Worst cases" not in other.read_text()
-    mc.Store(store).file(0).unlink()
+    Store(store).file(0).unlink()
     out.unlink()  # else a note says that it will be replaced
     nothing = f"{store}: the store has no samples yet; lgsim montecarlo study.toml --resume goes on"
     assert refused("montecarlo", "report", store) == nothing
@@ -313,7 +314,7 @@ def integrated(masses, dt, duration=2.745):
 
 def column(store, name):
     """A column of a store."""
-    return np.concatenate([part.columns[name] for part in mc.Store(store).read_all()])
+    return np.concatenate([part.columns[name] for part in Store(store).read_all()])
 
 
 def finer(tmp_path, dt):
@@ -368,7 +369,7 @@ def test_the_same_arm_with_the_steps_that_it_needs(tmp_path):
     q = column(tmp_path / "fine", "final_q")
     np.testing.assert_allclose(q, angles, rtol=0, atol=1e-13)
     np.testing.assert_allclose(column(tmp_path / "fine", "peak_torque"), peak, atol=1e-9)
-    found = mc.Store(tmp_path / "fine").step_error
+    found = Store(tmp_path / "fine").step_error
     true = np.abs(q.mean(axis=0) - angles.mean(axis=0))
     assert np.all(true <= 3 * found.outputs["final_q"].mean.error + 1e-14) and found.resolved
     assert "error of the steps" not in result.stderr and "steps at most" in " ".join(result.stdout.split())
@@ -409,7 +410,7 @@ def test_all_samples_of_the_stiff_arm(tmp_path):
         assert abs(q[:, 0].mean() - 1.5e-7) < 1e-8
         np.testing.assert_allclose(column(store, "peak_torque").mean(axis=0), [31, 20], rtol=1e-12)
         angles, _ = integrated(masses, 2.5e-4)
-        found = mc.Store(store).step_error.outputs["final_q"]
+        found = Store(store).step_error.outputs["final_q"]
         assert np.all(np.abs(q[:500] - angles) <= 30 * found.mean.error + 1e-12)
 
 

@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 
 from lgsim import identify
 from lgsim.identify.estimators.records import cut_windows
-from lgsim.integrators import METHODS
+from lgsim.integrators.methods import METHODS
 from tests.identify import arms
 from tests.identify.machines import pendulum, pendulum_angles, pendulum_field
 

@@ -10,7 +10,7 @@ from scipy.optimize import root
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators import BodyMomentumHamiltonian, HamiltonianField, LiePoissonField
+from lgsim.integrators.hamiltonian import BodyMomentumHamiltonian, HamiltonianField, LiePoissonField
 from lgsim.systems.heavy_top import HeavyTop
 from tests.integrators.problems import BODIES, START_POSE, Problem, extrapolate, flat, hat, twist
 

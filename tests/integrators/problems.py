@@ -242,6 +242,17 @@ def table() -> Problem:
     )
 
 
+class OnlyMove(actions.Action):
+    """An action that knows nothing but exponentials."""
+
+    @property
+    def dim(self):
+        return 3
+
+    def move(self, xi, y):
+        return y + xi
+
+
 def advance(method, problem: Problem):
     """A compiled run(steps, dt) -> (final state, norm of the last error estimate), for any number of steps."""
 

@@ -15,6 +15,7 @@ import lgsim
 from lgsim import actions
 from lgsim.integrators import adaptive
 from lgsim.integrators.adaptive import Event, solve
+from lgsim.integrators.adaptive.solver import GroupSolver
 from lgsim.systems import euler_poisson, three_body
 from tests.integrators import problems
 from tests.integrators.problems import body_derivative, flat
@@ -330,7 +331,7 @@ def test_a_term_of_a_vector_space_is_refused():
     with pytest.raises(ValueError, match="AlgebraTerm"):
         diffrax.diffeqsolve(
             diffrax.ODETerm(lambda t, y, args: jnp.ones(3)),
-            adaptive.GroupSolver(lgsim.MK54, actions.RightTranslation(lgsim.SO3)),
+            GroupSolver(lgsim.MK54, actions.RightTranslation(lgsim.SO3)),
             0.0,
             1.0,
             0.1,

@@ -9,20 +9,14 @@ from scipy.linalg import expm, solve
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators import (
-    COORDINATE_METHODS,
-    Cayley,
-    Exponential,
-    MuntheKaas,
-    SecondKind,
-    TruncatedDexpinv,
-    adaptive,
-)
+from lgsim.integrators import Cayley, Exponential, MuntheKaas, SecondKind, adaptive
+from lgsim.integrators.methods import COORDINATE_METHODS
+from lgsim.integrators.munthe_kaas import TruncatedDexpinv
 from tests.integrators import problems
 from tests.integrators import test_gradients as gradients
 from tests.integrators.derivatives import Derivatives
 from tests.integrators.engines import EXHAUSTIVE, default
-from tests.integrators.problems import PROBLEMS, hat
+from tests.integrators.problems import PROBLEMS, OnlyMove, hat
 from tests.integrators.test_orders import COUNTS, WINDOW, measured_order
 
 TWIST = np.array([0.4, -0.7, 0.3, 0.5, 0.8, -0.6])
@@ -200,17 +194,6 @@ def test_adaptive_steps(coordinates):
     assert np.abs(problems.flat(found.y) - problem.final).max() < 1e-6
     with pytest.raises(ValueError, match=r"save_at, dense: .* exponential coordinates"):
         adaptive.solve(method, problem.action, problem.field, problem.initial, dense=True, **span)
-
-
-class OnlyMove(actions.Action):
-    """An action that knows nothing but exponentials."""
-
-    @property
-    def dim(self):
-        return 3
-
-    def move(self, xi, y):
-        return y + xi
 
 
 class OwnCayley(OnlyMove):

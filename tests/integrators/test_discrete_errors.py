@@ -6,11 +6,13 @@ import pytest
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators import GalerkinScheme, Newton, Variational, suzuki
 from lgsim.integrators import methods as named
+from lgsim.integrators import suzuki
 from lgsim.integrators.coordinates import Cayley, SecondKind
-from lgsim.integrators.discrete import LOBATTO3, MIDPOINT, TRAPEZOID
+from lgsim.integrators.discrete.galerkin_scheme import LOBATTO3, MIDPOINT, TRAPEZOID, GalerkinScheme
 from lgsim.integrators.discrete.problem_checks import check_mechanics
+from lgsim.integrators.discrete.variational import Variational
+from lgsim.integrators.newton import Newton
 from tests.integrators import lagrangians
 from tests.integrators.lagrangians import FREE_BODY, SPRING, SPRING_START, on, pendulum
 

@@ -7,23 +7,16 @@ import pytest
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators import (
-    IMPLICIT_METHODS,
-    BodyMomentumHamiltonian,
-    Cayley,
-    Exponential,
-    HamiltonianField,
-    ImplicitMuntheKaas,
-    ImplicitTableau,
-    Newton,
-    SecondKind,
-)
+from lgsim.integrators import Cayley, Exponential, ImplicitMuntheKaas, ImplicitTableau, SecondKind
 from lgsim.integrators import methods as named
+from lgsim.integrators.hamiltonian import BodyMomentumHamiltonian, HamiltonianField
+from lgsim.integrators.methods import IMPLICIT_METHODS
+from lgsim.integrators.newton import Newton
 from lgsim.systems import free_rigid_body_cotangent
 from tests.integrators import cotangent, problems
 from tests.integrators.derivatives import Derivatives
 from tests.integrators.engines import EXHAUSTIVE, default
-from tests.integrators.problems import PROBLEMS, flat
+from tests.integrators.problems import PROBLEMS, OnlyMove, flat
 from tests.integrators.test_gradients import ACTION, ARGS, TIME, Y0, field, scalar
 from tests.integrators.test_orders import WINDOW, measured_order
 
@@ -269,17 +262,6 @@ def test_a_step_that_is_not_solved_is_told():
     with pytest.raises(RuntimeError, match=r"step 0.*residual is nan"):
         lgsim.integrate(named.MKGauss4, ACTION, field, Y0, dt=0.5, steps=3, args=jnp.nan * ARGS)
     assert "residuals" in lgsim.RESULTS[nan.result]
-
-
-class OnlyMove(actions.Action):
-    """An action that knows no dexpinv."""
-
-    @property
-    def dim(self):
-        return 3
-
-    def move(self, xi, y):
-        return y + xi
 
 
 def test_an_action_without_dexpinv_is_refused():

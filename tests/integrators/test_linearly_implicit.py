@@ -9,13 +9,15 @@ import pytest
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators import LINEARLY_IMPLICIT_METHODS, LinearlyImplicit, RosenbrockTableau, rosenbrock
+from lgsim.integrators import LinearlyImplicit, RosenbrockTableau
 from lgsim.integrators.linearly_implicit import Linearization
+from lgsim.integrators.methods import LINEARLY_IMPLICIT_METHODS
+from lgsim.integrators.rosenbrock_tableau import rosenbrock
 from lgsim.integrators.stability import amplification
 from tests.integrators import problems
 from tests.integrators.derivatives import Derivatives
 from tests.integrators.engines import default
-from tests.integrators.problems import PROBLEMS, advance
+from tests.integrators.problems import PROBLEMS, OnlyMove, advance
 from tests.integrators.test_gradients import ARGS, at, objective
 from tests.integrators.test_orders import COUNTS, STEPS, WINDOW, measured_order, slope
 
@@ -139,16 +141,8 @@ def test_bad_tableaus():
 
 
 def test_an_action_that_lacks_dexpinv():
-    class Bare(actions.Action):
-        @property
-        def dim(self):
-            return 3
-
-        def move(self, xi, y):
-            return y + xi
-
-    with pytest.raises(TypeError, match=r"Rodas 4.* needs dexpinv, which Bare does not define"):
-        lgsim.integrate(lgsim.Rodas4, Bare(), lambda t, y, args: -y, jnp.ones(3), dt=0.1, steps=1)
+    with pytest.raises(TypeError, match=r"Rodas 4.* needs dexpinv, which OnlyMove does not define"):
+        lgsim.integrate(lgsim.Rodas4, OnlyMove(), lambda t, y, args: -y, jnp.ones(3), dt=0.1, steps=1)
 
 
 @pytest.mark.slow

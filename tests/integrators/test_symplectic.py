@@ -9,19 +9,13 @@ import pytest
 
 import lgsim
 from lgsim import actions
-from lgsim.integrators import (
-    SYMPLECTIC_METHODS,
-    HamiltonianField,
-    Newton,
-    Symplectic,
-    SymplecticTheta,
-    ThetaScheme,
-    suzuki,
-    theta_scheme,
-    triple_jump,
-    with_adjoint,
-)
+from lgsim.integrators import Symplectic, suzuki, triple_jump
 from lgsim.integrators import methods as named
+from lgsim.integrators.compositions import ThetaScheme, theta_scheme, with_adjoint
+from lgsim.integrators.hamiltonian import HamiltonianField
+from lgsim.integrators.methods import SYMPLECTIC_METHODS
+from lgsim.integrators.newton import Newton
+from lgsim.integrators.symplectic import SymplecticTheta
 from tests.integrators import cotangent
 from tests.integrators.cotangent import CANONICAL, T_SE3, T_SO3, reduced_top, top, top_energy, top_numbers, top_start
 from tests.integrators.engines import default

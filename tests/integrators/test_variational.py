@@ -9,12 +9,12 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import lgsim
-from lgsim.integrators import Newton, Variational
 from lgsim.integrators import methods as named
 from lgsim.integrators.coordinates import EXPONENTIAL
 from lgsim.integrators.discrete.charts import chart
 from lgsim.integrators.discrete.galerkin_scheme import LOBATTO3, TRAPEZOID
-from lgsim.integrators.discrete.variational import VariationalStep
+from lgsim.integrators.discrete.variational import Variational, VariationalStep
+from lgsim.integrators.newton import Newton
 from tests.integrators import lagrangians
 from tests.integrators.derivatives import Derivatives
 from tests.integrators.engines import default

@@ -115,9 +115,9 @@ def test_distances_and_failures(flight):
     motion = mc.SampledMotion(rollout.model, *parts)
     point = np.array([0.1, 0.0, 2.0])
     apart = np.linalg.norm(np.asarray(motion.q[:, :3]) - point, axis=1)
-    np.testing.assert_allclose(mc.LargestDistance("hull", point)(motion), apart.max(), rtol=1e-14)
-    np.testing.assert_allclose(mc.FinalDistance("hull", point)(motion), apart[-1], rtol=1e-14)
-    np.testing.assert_allclose(mc.FinalPosition("hull")(motion), motion.q[-1, :3], rtol=1e-14)
+    np.testing.assert_allclose(mc.outputs.LargestDistance("hull", point)(motion), apart.max(), rtol=1e-14)
+    np.testing.assert_allclose(mc.outputs.FinalDistance("hull", point)(motion), apart[-1], rtol=1e-14)
+    np.testing.assert_allclose(mc.outputs.FinalPosition("hull")(motion), motion.q[-1, :3], rtol=1e-14)
     columns = {"x": jnp.array([[1.0, 5.0], [2.0, -3.0]])}
     for entry, low, high, wanted in ((None, -4, 6, False), (None, -4, 4, True), (0, -4, 4, False), (3, -2, 9, True)):
-        assert bool(mc.OutOfBounds("x", entry, low, high)(columns)) == wanted
+        assert bool(mc.outputs.OutOfBounds("x", entry, low, high)(columns)) == wanted

@@ -36,7 +36,10 @@ def machine():
             "wrenches.gusts": mc.OrnsteinUhlenbeck(jnp.ones(3), 0.2, 0.05, 4),
         },
         rollout,
-        [mc.outputs.final_q, mc.outputs.final_v, mc.outputs.peak_torque, mc.FinalAttitude("ball"), mc.Subsampled(2)],
+        [
+            mc.outputs.final_q, mc.outputs.final_v, mc.outputs.peak_torque, mc.outputs.FinalAttitude("ball"),
+            mc.outputs.Subsampled(2),
+        ],
         samples=40, seed=11, tile=16,
     )  # fmt: skip
 
@@ -249,8 +252,8 @@ BAD = {
     ),
     "sample": (lambda m, r: studies.plain().sample(300), "i: expected a sample from 0 to 299, got 300"),
     "chunk": (lambda m, r: mc.run(studies.plain(), chunk=40), "chunk: expected a multiple of 16"),
-    "part": (lambda m, r: mc.run_chunk(studies.plain(), 8, 32), "chunk: expected samples from a multiple of 16"),
-    "subsampled": (lambda m, r: mc.Subsampled(1), "count: expected at least 2 states"),
+    "part": (lambda m, r: mc.Engine(studies.plain()).chunk(8, 32), "chunk: expected samples from a multiple of 16"),
+    "subsampled": (lambda m, r: mc.outputs.Subsampled(1), "count: expected at least 2 states"),
     "replay": (lambda m, r: studies.plain().replay(0), "replay: the rollout is a function"),
 }
 

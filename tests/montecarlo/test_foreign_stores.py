@@ -14,6 +14,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from lgsim import montecarlo as mc
+from lgsim.montecarlo.store import Store
 from lgsim.support.files import TEMPORARY, file_lock
 from tests.montecarlo import studies
 
@@ -179,7 +180,7 @@ def test_a_store_that_another_process_began_meanwhile(study, tmp_path, monkeypat
     monkeypatch.setattr(mc.engine, "file_lock", late)
     with pytest.raises(FileExistsError, match="there is a store already"):
         mc.run(study, path)
-    assert mc.Store(path).metadata.seed == 9
+    assert Store(path).metadata.seed == 9
 
 
 DEEP = "[" * 100_000
@@ -291,7 +292,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_chunk_of_something_else(study, store, change):
-    rewritten(mc.Store(store).file(1), CHANGES[change])
+    rewritten(Store(store).file(1), CHANGES[change])
     damaged(study, store, r"00000001.parquet: the chunk is damaged; delete the file and resume the study")
 
 
@@ -303,11 +304,11 @@ def test_a_chunk_that_unpacks_to_much_more(study, store):
         plain[name] = many
     (store / "study.json").write_text(json.dumps(plain))
     file = io.BytesIO()
-    table = parquet.read_table(mc.Store(store).file(0))
+    table = parquet.read_table(Store(store).file(0))
     big = {name: arrow.repeat(table[name][0], many) for name in table.column_names}
     parquet.write_table(arrow.table(big), file, compression="zstd")
     assert len(file.getvalue()) < 2**16
-    mc.Store(store).file(0).write_bytes(file.getvalue())
+    Store(store).file(0).write_bytes(file.getvalue())
     damaged(study, store, r"00000000.parquet: the chunk is damaged; .*\(it is compressed\)")
 
 

@@ -35,7 +35,8 @@ def test_the_worst_samples():
     assert all(np.isnan(use.time) and use.joint == "hinge" for use in (position, speed, torque))
     assert torque.part > 1 and torque.passed
 
-    path = study({"history": mc.Subsampled(11), "end": mc.outputs.final_q}, lower=-0.5, upper=0.9, velocity_limit=4.0)
+    outputs = {"history": mc.outputs.Subsampled(11), "end": mc.outputs.final_q}
+    path = study(outputs, lower=-0.5, upper=0.9, velocity_limit=4.0)
     position, speed = study_limit_uses(path)
     states = path.column("history")
     np.testing.assert_allclose(position.part, np.abs(states[..., 0] - 0.2).max() / 0.7, rtol=1e-14)
@@ -46,7 +47,7 @@ def test_the_worst_samples():
 def test_where_there_is_nothing_to_say():
     """No limits, no such outputs, no machine, all samples lost, and quaternions, of which a ball has limits."""
     assert study_limit_uses(study({"end": mc.outputs.final_q})) == ()
-    assert study_limit_uses(study({"place": mc.FinalPosition("bob")}, lower=-0.5, upper=0.9)) == ()
+    assert study_limit_uses(study({"place": mc.outputs.FinalPosition("bob")}, lower=-0.5, upper=0.9)) == ()
     assert study_limit_uses(mc.run(studies.plain())) == ()
     lost = study({"end": mc.outputs.final_q}, lower=-0.5, upper=0.9, stiffness=-1e12)
     assert lost.running.diverged == 64 and study_limit_uses(lost) == ()

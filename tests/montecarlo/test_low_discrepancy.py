@@ -9,6 +9,7 @@ from scipy.stats import qmc
 
 from lgsim import montecarlo as mc
 from lgsim.montecarlo.low_discrepancy import permute
+from lgsim.montecarlo.study import Sampler
 from tests.montecarlo import studies
 
 
@@ -81,14 +82,14 @@ def test_sample_depends_on_seed_and_index_alone(sequence):
 def test_distributions_do_not_touch_each_other():
     """A name more changes no other name's numbers; names are independent."""
     x = mc.Normal(jnp.zeros(2), 1.0)
-    alone, both = mc.Sampler({"x": x}, 1, 10), mc.Sampler({"a": x, "x": x}, 1, 10)
+    alone, both = Sampler({"x": x}, 1, 10), Sampler({"a": x, "x": x}, 1, 10)
     i = jnp.uint32(4)
     np.testing.assert_array_equal(alone.draw(i).values["x"], both.draw(i).values["x"])
     assert np.all(both.draw(i).values["a"] != both.draw(i).values["x"])
 
 
 def test_random_numbers_are_standard_normal():
-    sampler = mc.Sampler({"x": mc.Normal(jnp.zeros(2), 1.0)}, 2, 10_000)
+    sampler = Sampler({"x": mc.Normal(jnp.zeros(2), 1.0)}, 2, 10_000)
     z = np.asarray(jax.vmap(sampler.latents)(jnp.arange(10_000, dtype=jnp.uint32))["x"])
     assert all(stats.kstest(z[:, k], "norm").pvalue > 0.01 for k in range(2))
     assert abs(np.corrcoef(z.T)[0, 1]) < 0.03

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lgsim import montecarlo as mc
+from lgsim.montecarlo.store import Store
 from tests.montecarlo import studies
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +64,7 @@ def test_two_hosts_compute_what_one_does(tmp_path):
     mc.run(study, alone, chunk=32)
     results = mc.Results.open(study, store)
     assert results.finished and results.samples == 400
-    for one, other in zip(mc.Store(store).files(), mc.Store(alone).files(), strict=True):
+    for one, other in zip(Store(store).files(), Store(alone).files(), strict=True):
         assert one.read_bytes() == other.read_bytes()
     np.testing.assert_array_equal(results.column("sum"), mc.Results.open(study, alone).column("sum"))
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lgsim import montecarlo as mc
+from lgsim.montecarlo.store import Store
 from tests.montecarlo import studies
 
 ray = pytest.importorskip("ray", reason="the package ray is missing: pip install 'lgsim[ray]'")
@@ -81,7 +82,7 @@ def test_a_killed_worker_and_a_lost_node_lose_nothing(nodes, tmp_path, monkeypat
     for one in ("mean", "squared_deviations", "low", "high"):
         np.testing.assert_array_equal(getattr(results.moments("final_q"), one), getattr(local.moments("final_q"), one))
     mc.run(wanted, tmp_path / "local", chunk=32)
-    for one, other in zip(store.files(), mc.Store(tmp_path / "local").files(), strict=True):
+    for one, other in zip(store.files(), Store(tmp_path / "local").files(), strict=True):
         assert one.read_bytes() == other.read_bytes()
 
 

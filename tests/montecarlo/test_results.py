@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 
 import lgsim
 from lgsim import montecarlo as mc
+from lgsim.montecarlo.study import Sampler
 from tests.montecarlo import studies
 
 
@@ -220,5 +221,5 @@ def test_bad_input(case, small, without_import_hook):
 def test_keys_of_seeds():
     """The words of a seed are those of ``jax.random.key``, also beyond 32 bits."""
     for seed in (0, 7, 2**40 + 3):
-        words = mc.Sampler({}, seed, 1).seed
+        words = Sampler({}, seed, 1).seed
         np.testing.assert_array_equal(words, jax.random.key_data(jax.random.key(seed, impl="threefry2x32")))

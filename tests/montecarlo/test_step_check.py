@@ -11,6 +11,7 @@ import pytest
 import lgsim
 from lgsim import montecarlo as mc
 from lgsim.montecarlo import step_check
+from lgsim.montecarlo.step_error import StudyStepError
 from lgsim.multibody import joints
 from tests.montecarlo import studies
 
@@ -58,7 +59,7 @@ def exact(study):
 def test_the_error_holds(method):
     """Mean, deviation and quantiles against the closed form of each sample: within three times the estimate, and the
     estimate is no more than ten times that, from fine steps to steps at the edge of stability."""
-    method = lgsim.integrators.METHODS[method]
+    method = lgsim.METHODS[method]
     for dt in (0.02, 0.05, 0.1, 0.2):
         study = swinging(dt, method=method)
         results = mc.run(study)
@@ -97,9 +98,9 @@ def test_resolved_and_not():
     spread = coarse.study.sampler.distributions
     fine = mc.run(mc.Study(spread, finer, (last,), samples=400, tile=16)).step_error
     assert fine.resolved and fine.summary().startswith("error of the steps: at most ")
-    assert mc.StudyStepError.from_plain(json.loads(json.dumps(found.to_plain()))).summary() == text
+    assert StudyStepError.from_plain(json.loads(json.dumps(found.to_plain()))).summary() == text
     with pytest.raises(ValueError, match="expected an error of the steps of a study"):
-        mc.StudyStepError.from_plain({"format": "lgsim step error 1"})
+        StudyStepError.from_plain({"format": "lgsim step error 1"})
 
 
 def test_the_limit_is_the_statistical_interval():
@@ -210,8 +211,9 @@ def test_attitudes_and_distances():
     rollout = mc.Rollout(model, v0=[0.2, 0.1, math.pi / 0.24], dt=0.01, steps=STEPS, save_every=4)
     study = mc.Study(
         {"v0": mc.Normal(rollout.v0, 0.05)}, rollout,
-        {"attitude": mc.FinalAttitude("ball"), "pose": mc.FinalPose("ball"), "speed": mc.outputs.peak_speed,
-         "clearance": mc.LeastClearance((("knob",), ("post",)))}, samples=100, tile=16,
+        {"attitude": mc.outputs.FinalAttitude("ball"), "pose": mc.outputs.FinalPose("ball"),
+         "speed": mc.outputs.peak_speed, "clearance": mc.outputs.LeastClearance((("knob",), ("post",)))},
+        samples=100, tile=16,
     )  # fmt: skip
     results = mc.run(study)
     w = results.column("attitude")[:, 0]
@@ -273,7 +275,7 @@ def test_one_sample():
 def test_weights():
     """A tilted study: the error of the weighted mean, and no quantiles."""
     study = swinging(0.1, samples=2000, tilts={"q0": mc.ImportanceTilt(1.0, 1.1)},
-                     failures={"far": mc.OutOfBounds("last", entry=0, high=1.0)})  # fmt: skip
+                     failures={"far": mc.outputs.OutOfBounds("last", entry=0, high=1.0)})  # fmt: skip
     results = mc.run(study)
     found = results.step_error.outputs["last"]
     w = np.exp(results.column("log_weight"))

@@ -20,6 +20,9 @@ import pytest
 
 import lgsim
 from lgsim import montecarlo as mc
+from lgsim.montecarlo.engine import collect
+from lgsim.montecarlo.results import RunningStatistics
+from lgsim.montecarlo.store import Store
 from lgsim.simulation import trajectory_files
 from tests.montecarlo import studies
 
@@ -88,7 +91,7 @@ def test_killed_and_resumed_it_comes_to_the_same_files(tmp_path, kills):
     path, undisturbed, samples = tmp_path / "store", tmp_path / "undisturbed", 320 * kills
     assert killed(path, kills, samples) == kills
     assert not (path / "finished.json").exists()
-    assert 0 < len(mc.Store(path).missing()) < samples // 16
+    assert 0 < len(Store(path).missing()) < samples // 16
     study = studies.plain(samples)
     resumed, whole = mc.run(study, path, resume=True), mc.run(study, undisturbed, chunk=16)
     assert files(path) == files(undisturbed)
@@ -102,7 +105,7 @@ def test_what_is_there_is_not_computed_again(store, monkeypatch):
     monkeypatch.setattr(mc.Engine, "chunk", lambda self, *at: (done.append(at), chunk(self, *at))[1])
     mc.run(studies.plain(800), store, resume=True)
     assert done == []
-    gone = mc.Store(store).file(7)
+    gone = Store(store).file(7)
     before = gone.read_bytes()
     gone.unlink()
     mc.run(studies.plain(800), store, resume=True)
@@ -151,7 +154,7 @@ def test_more_samples(store):
 
 def test_a_damaged_chunk_is_noticed(store):
     """One bit anywhere: in the numbers or in the file's structure."""
-    chunk = mc.Store(store).file(3)
+    chunk = Store(store).file(3)
     content = bytearray(chunk.read_bytes())
     for place in (len(content) // 3, len(content) - 20):
         flipped = bytearray(content)
@@ -264,7 +267,7 @@ def test_a_file_that_the_system_cuts_off(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, hard))
     try:
         with pytest.raises(OSError, match="no room on the disk"):
-            mc.Store(path).write(0, mc.Engine(studies.plain(32)).chunk(0, 16))
+            Store(path).write(0, mc.Engine(studies.plain(32)).chunk(0, 16))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert files(path) == before
@@ -293,12 +296,12 @@ def test_chunks_in_any_order(finished, tmp_path):
     with mc.open_store(engine, path, chunk=16) as store:
         for k in [*reversed(range(50)), 3, 17]:
             start, stop = store.bounds(k)
-            store.write(k, mc.run_chunk(study, start, stop) if k == 9 else engine.chunk(start, stop))
+            store.write(k, mc.Engine(study).chunk(start, stop) if k == 9 else engine.chunk(start, stop))
         assert store.missing() == []
-        mc.collect(study, store)
+        collect(study, store)
     assert files(path) == files(finished)
     with pytest.raises(ValueError, match="chunk 3: expected samples 48 to 64, got 0 to 16"):
-        mc.Store(path).write(3, engine.chunk(0, 16))
+        Store(path).write(3, engine.chunk(0, 16))
 
 
 def test_an_interruption_keeps_what_is_there(tmp_path, monkeypatch):
@@ -314,7 +317,7 @@ def test_an_interruption_keeps_what_is_there(tmp_path, monkeypatch):
     for store in (None, tmp_path / "s"):
         found = mc.run(studies.plain(800), store, chunk=16, progress=stop(160))
         assert (found.samples, found.finished) == (160, False)
-    add = mc.RunningStatistics.add
+    add = RunningStatistics.add
 
     def pressed(running, chunk):
         add(running, chunk)
@@ -322,7 +325,7 @@ def test_an_interruption_keeps_what_is_there(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(mc.RunningStatistics, "add", pressed)
+        patch.setattr(RunningStatistics, "add", pressed)
         part = mc.run(studies.plain(800), tmp_path / "s", resume=True)
     assert (part.samples, part.finished) == (336, False)
     whole = mc.run(studies.plain(800), tmp_path / "s", resume=True, progress=stop(800))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.optimize import INVERSE_KINEMATICS_RESULTS, inverse_kinematics
+from lgsim.optimize import inverse_kinematics
+from lgsim.optimize.inverse_kinematics import INVERSE_KINEMATICS_RESULTS
 from lgsim.support.verdict import Outcome
 
 ARM = """<robot name="arm"><link name="base"/><link name="upper"/><link name="fore"/>

@@ -11,19 +11,18 @@ from lgsim.optimize import (
     CenterOfMass,
     ControlEffort,
     DiscreteDynamics,
-    FramePath,
     FramePose,
     FramePosition,
-    GeodesicDistance,
     JointVelocity,
     LeastSquares,
     MultibodyDynamics,
     Posture,
     Problem,
-    StateBounds,
     joint_limits,
     solve,
 )
+from lgsim.optimize.constraints import StateBounds
+from lgsim.optimize.standard_costs import FramePath, GeodesicDistance
 
 LINE = Translation(2)
 

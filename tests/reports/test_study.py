@@ -14,6 +14,7 @@ pytest.importorskip("pyarrow")
 import lgsim
 from lgsim import montecarlo as mc
 from lgsim import reports
+from lgsim.montecarlo.store import Store
 from lgsim.reports import replays
 from lgsim.reports.estimates import estimate, failure_interval, spread_rows
 from lgsim.scenarios import ScenarioError, load_study, open_study
@@ -32,7 +33,7 @@ def make_store(folder, text, name="store", samples=48, progress=None):
     (folder / "study.toml").write_text(text)
     scenario = load_study(folder / "study.toml", samples=samples)
     mc.run(scenario.study, folder / name, chunk=16, progress=progress)
-    describe_study(mc.Store(folder / name), scenario, text.encode())
+    describe_study(Store(folder / name), scenario, text.encode())
     return folder / name
 
 
@@ -45,7 +46,7 @@ def store(tmp_path_factory):
 @pytest.fixture(scope="module")
 def columns(store):
     """All samples, by output."""
-    parts = [chunk.columns for chunk in mc.Store(store).read_all()]
+    parts = [chunk.columns for chunk in Store(store).read_all()]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -118,7 +119,7 @@ def test_a_part_and_nothing(tmp_path):
     page = reports.report_study(store, cases=0).html()
     assert remarks(page) == [("note", "The study is not done: these are the samples that are there.")]
     assert facts(page)["samples"] == "16" and "Worst cases" not in headings(page)
-    mc.Store(store).file(0).unlink()
+    Store(store).file(0).unlink()
     with pytest.raises(ScenarioError) as caught:
         reports.report_study(store)
     nothing = "the store has no samples yet; lgsim montecarlo study.toml --resume goes on"
@@ -192,7 +193,7 @@ def end_of(values):
 def test_samples_with_weights(pendulum):
     """Of importance sampling: weighted moments and probabilities, no quantiles and no single samples."""
     study = mc.Study(
-        dict(pendulum.sampler.distributions), pendulum.rollout, {"angle": angle, "history": mc.Subsampled(2)},
+        dict(pendulum.sampler.distributions), pendulum.rollout, {"angle": angle, "history": mc.outputs.Subsampled(2)},
         samples=16, tile=16, failures={"high": high}, tilts={"q0": mc.ImportanceTilt(1.0)},
     )  # fmt: skip
     results = mc.run(study)

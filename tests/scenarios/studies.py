@@ -81,9 +81,9 @@ def by_hand(files, samples=200):
     }
     outputs = {
         "final_q": mc.outputs.final_q,
-        "attitude of tip": mc.FinalAttitude("tip"),
-        "position of tip": mc.FinalPosition("tip"),
-        "history": mc.Subsampled(3),
-        "miss": mc.FinalDistance("tip", jnp.array([0.1, 0, 0.6])),
+        "attitude of tip": mc.outputs.FinalAttitude("tip"),
+        "position of tip": mc.outputs.FinalPosition("tip"),
+        "history": mc.outputs.Subsampled(3),
+        "miss": mc.outputs.FinalDistance("tip", jnp.array([0.1, 0, 0.6])),
     }
     return mc.Study(distributions, rollout, outputs, samples=samples, seed=3, tile=16)

@@ -145,9 +145,9 @@ def test_the_least_clearance_of_a_motion_is_that_of_a_throw():
     q = jnp.stack([2 + 0 * time, 0 * time, 0.9 - 2 * time + 2.2 * time**2], axis=1)
     motion = mc.SampledMotion(model, time, q, jnp.zeros_like(q), jnp.zeros_like(q))
     heights = np.asarray(q[:, 2]) - 0.1
-    found = jax.jit(mc.LeastClearance())(motion)
+    found = jax.jit(mc.outputs.LeastClearance())(motion)
     np.testing.assert_allclose(found, [heights.min(), time[heights.argmin()]], atol=1e-14)
-    far = jax.jit(mc.LeastClearance((("shell",), ("post",))))(motion)
+    far = jax.jit(mc.outputs.LeastClearance((("shell",), ("post",))))(motion)
     beside = np.linalg.norm(q, axis=1) - 0.3
     np.testing.assert_allclose(far, [beside.min(), time[beside.argmin()]], atol=1e-14)
     rollout = mc.Rollout(model, dt=0.1, steps=2)

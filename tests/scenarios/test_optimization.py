@@ -10,7 +10,7 @@ import pytest
 
 from lgsim import data, load_urdf
 from lgsim.dynamics import gravity_forces
-from lgsim.integrators import METHODS
+from lgsim.integrators.methods import METHODS
 from lgsim.lie import so3
 from lgsim.optimize import (
     ILQR,
@@ -18,7 +18,6 @@ from lgsim.optimize import (
     AugmentedLagrangian,
     ControlEffort,
     EndConstraint,
-    FramePath,
     FramePose,
     FramePosition,
     JointVelocity,
@@ -30,6 +29,7 @@ from lgsim.optimize import (
 )
 from lgsim.optimize.cost import Sum
 from lgsim.optimize.solver import History
+from lgsim.optimize.standard_costs import FramePath
 from lgsim.scenarios import ScenarioError, load_scenario
 from lgsim.simulation import Trajectory, VariationalTree, with_stops
 from tests.scenarios.machines import BALL

@@ -10,6 +10,7 @@ import pytest
 
 from lgsim import controls, data, load_urdf
 from lgsim import montecarlo as mc
+from lgsim.montecarlo.store import Store
 from lgsim.multibody import Model
 from lgsim.multibody.model import DRIVES
 from lgsim.scenarios import ScenarioError, load_study, open_study
@@ -58,11 +59,11 @@ def hover_by_hand():
     }
     outputs = {
         "final_q": mc.outputs.final_q,
-        "attitude of hull": mc.FinalAttitude("hull"),
-        "history": mc.Subsampled(51),
-        "drift": mc.LargestDistance("hull", jnp.array([0, 0, 2.0])),
+        "attitude of hull": mc.outputs.FinalAttitude("hull"),
+        "history": mc.outputs.Subsampled(51),
+        "drift": mc.outputs.LargestDistance("hull", jnp.array([0, 0, 2.0])),
     }
-    failures = {"carried away": mc.OutOfBounds("drift", None, jnp.asarray(-np.inf), jnp.asarray(0.8))}
+    failures = {"carried away": mc.outputs.OutOfBounds("drift", None, jnp.asarray(-np.inf), jnp.asarray(0.8))}
     stop = mc.StopAtConfidence("drift", 0.01, 0.95, 500)
     return mc.Study(distributions, rollout, outputs, samples=2000, failures=failures, stop=stop)
 
@@ -87,9 +88,9 @@ def arm_by_hand():
     outputs = {
         "final_q": mc.outputs.final_q,
         "peak_torque": mc.outputs.peak_torque,
-        "attitude of flange": mc.FinalAttitude("flange"),
-        "position of flange": mc.FinalPosition("flange"),
-        "history": mc.Subsampled(26),
+        "attitude of flange": mc.outputs.FinalAttitude("flange"),
+        "position of flange": mc.outputs.FinalPosition("flange"),
+        "history": mc.outputs.Subsampled(26),
     }
     return mc.Study(distributions, rollout, outputs, samples=1000, sequence=mc.LatinHypercube())
 
@@ -263,7 +264,7 @@ def stored(folder, tmp_path_factory):
     (place / "study.toml").write_text(STUDY)
     scenario = load_study(place / "study.toml", samples=32)
     mc.run(scenario.study, place / "store")
-    describe_study(mc.Store(place / "store"), scenario, (place / "study.toml").read_bytes())
+    describe_study(Store(place / "store"), scenario, (place / "study.toml").read_bytes())
     return place / "store", scenario
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import lgsim
 from lgsim import actions, joints
-from lgsim.integrators import METHODS
+from lgsim.integrators.methods import METHODS
 from lgsim.integrators.stability import amplification, largest_step, unstable
 from lgsim.simulation.equations_of_motion import equations_of_motion, state_space
 from lgsim.simulation.motion_field import motion_jacobian

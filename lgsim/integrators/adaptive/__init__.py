@@ -1,7 +1,7 @@
 """Adaptive steps on manifolds: the embedded methods of lgsim as diffrax solvers.
 
-``solve`` is the front door. ``AlgebraTerm``, ``GroupSolver`` and ``AlgebraController`` are its parts for those who call
-``diffrax.diffeqsolve`` themselves.
+``solve`` is the front door. For those who call ``diffrax.diffeqsolve`` themselves, the files ``solver`` and
+``controller`` hold ``AlgebraTerm``, ``GroupSolver`` and ``AlgebraController``.
 
 What the tolerances mean. The estimate e of an embedded pair lies in the algebra, and a step is kept if
 
@@ -30,12 +30,8 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
-from lgsim.integrators.adaptive.controller import AlgebraController as AlgebraController
 from lgsim.integrators.adaptive.controller import ElementaryController as ElementaryController
 from lgsim.integrators.adaptive.events import Event as Event
 from lgsim.integrators.adaptive.solution import RESULTS as RESULTS
 from lgsim.integrators.adaptive.solution import Solution as Solution
 from lgsim.integrators.adaptive.solve import solve as solve
-from lgsim.integrators.adaptive.solver import AlgebraInterpolation as AlgebraInterpolation
-from lgsim.integrators.adaptive.solver import AlgebraTerm as AlgebraTerm
-from lgsim.integrators.adaptive.solver import GroupSolver as GroupSolver

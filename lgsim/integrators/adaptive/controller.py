@@ -31,10 +31,6 @@ class AlgebraController(diffrax.AbstractStepSizeController):
     the estimate is a distance of points (commutator-free methods), the size is the Euclidean norm of all entries of the
     point. A step that is not finite is rejected; a step too short to change the time ends the integration with
     ``diffrax.RESULTS.dt_min_reached``.
-
-    Attributes:
-        controller: any step controller of diffrax.
-        action: how the algebra moves the state.
     """
 
     controller: diffrax.AbstractStepSizeController

@@ -37,7 +37,6 @@ class DirectedCondition(eqx.Module):
     """The condition of an event as diffrax calls it: in diffrax's own time, which is ``sign`` times the user's.
 
     Attributes:
-        event: the event.
         sign: the direction of the integration, 1 or -1, shape ().
     """
 
@@ -62,11 +61,7 @@ def locate_event(
     from the implicit function theorem.
 
     Args:
-        events: one or more events.
         partial_step: the state after a given signed time from the start of the step.
-        t0: the time at the start of the step.
-        t1: the time at its end.
-        args: anything the conditions need.
 
     Returns:
         The time of the crossing, the state at it, and which event it was, shape (events,).

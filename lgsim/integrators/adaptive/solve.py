@@ -56,7 +56,6 @@ def solve(
         action: how the algebra moves the state, such as ``lgsim.actions.RightTranslation(lgsim.SE3)``.
         field: ``field(t, y, args)``, the algebra vector (action.dim,) in the dtype of y0.
         y0: the initial state, an array or a tuple of arrays of one dtype (float32 or float64).
-        t0: the initial time.
         t1: the final time; before t0 to run backwards.
         args: anything ``field`` needs; arrays in it are differentiable.
         rtol: the tolerance relative to the sizes w.

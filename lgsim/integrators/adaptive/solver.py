@@ -51,10 +51,6 @@ class AlgebraInterpolation(diffrax.AbstractLocalInterpolation):
     """The quartic of ``lgsim.integrators.hermite.chain_hermite`` over one step.
 
     Attributes:
-        t0: the time at the start of the step.
-        t1: the time at its end.
-        action: how the algebra moves the state.
-        y0: the point at the start.
         exponentials: the exponentials that lead to the end, in the order in which they act, (J, action.dim).
         slope0: the field at the start times the step, (action.dim,).
         slope1: the field at the end times the step, (action.dim,).
@@ -84,12 +80,7 @@ class AlgebraInterpolation(diffrax.AbstractLocalInterpolation):
 
 
 class NoInterpolation(diffrax.AbstractLocalInterpolation):
-    """The interpolation of a solver that computes nothing between its steps.
-
-    Attributes:
-        t0: the time at the start of the step.
-        t1: the time at its end.
-    """
+    """The interpolation of a solver that computes nothing between its steps."""
 
     t0: Time
     t1: Time
@@ -111,7 +102,6 @@ class LastStep(eqx.Module):
 
     Attributes:
         t: the time at the start of the step, in the direction of the integration, ().
-        y: the point at the start of the step.
         slope: the field at the end of the step, (action.dim,); None without dense output.
     """
 
@@ -133,8 +123,6 @@ class GroupSolver(diffrax.AbstractAdaptiveSolver):
     Its error estimate is that of the method: an algebra vector (Munthe-Kaas) or a distance (commutator-free).
 
     Attributes:
-        method: an embedded method.
-        action: how the algebra moves the state.
         dense: whether states between the steps will be asked for; they cost two more evaluations of the field a step.
     """
 

@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from lgsim.integrators.discrete.discrete_gradient import discrete_gradient
 from lgsim.integrators.discrete.mechanics import DiscreteMechanics, State
-from lgsim.integrators.discrete.problem_checks import check_mechanics, check_start, cotangent_group, known
+from lgsim.integrators.discrete.problem_checks import Rule, check_mechanics, check_start, cotangent_group, known
 from lgsim.integrators.method import Field, ImplicitMethod
 from lgsim.integrators.newton import Newton
 from lgsim.lie.action import Action, Point
@@ -27,19 +27,7 @@ Vector = Float[Array, " n"]
 Scalar = Float[Array, ""]
 
 
-class EnergyMomentumRule:
-    """The rule's name and order, in the place of a tableau."""
-
-    name = "energy-momentum"
-    order = 2
-    embedded_order = None
-
-    def __repr__(self) -> str:
-        """The name of the class: there is nothing else to it."""
-        return "EnergyMomentumRule()"
-
-
-RULE = EnergyMomentumRule()
+RULE = Rule("energy-momentum", order=2)
 
 
 class EnergyMomentum(ImplicitMethod):
@@ -68,7 +56,7 @@ class EnergyMomentum(ImplicitMethod):
     potential: Callable[..., Scalar] | None = eqx.field(static=True)
     invariants: Callable[..., Vector] | None = eqx.field(static=True)
     newton: Newton
-    tableau: EnergyMomentumRule = eqx.field(static=True)
+    tableau: Rule = eqx.field(static=True)
 
     def __init__(
         self,
@@ -83,11 +71,6 @@ class EnergyMomentum(ImplicitMethod):
                 "potential, invariants: expected both, potential(w, args) being a function of w = invariants(q, args), "
                 "or none of them"
             )
-
-    @property
-    def requires(self) -> tuple[str, ...]:
-        """The empty tuple: the method asks for the cotangent bundle of a vector space, see ``check``."""
-        return ()
 
     @property
     def fixed_step_reason(self) -> str:
@@ -173,9 +156,9 @@ class EnergyMomentum(ImplicitMethod):
         """The state at t + h, the largest relative residual () of the equations, and the multipliers."""
         (q0, p0), middle = y, t + h / 2
         M = _mass(mechanics, middle, q0, 0 * p0, args)
-        still = self._potential(mechanics, middle, args)
+        at_rest = self._potential(mechanics, middle, args)
         if self.potential is None or self.invariants is None:
-            energy, invariants = still, lambda q: q
+            energy, invariants = at_rest, lambda q: q
         else:
             potential, functions = self.potential, self.invariants
             energy, invariants = lambda w: potential(w, args), lambda q: functions(q, args)

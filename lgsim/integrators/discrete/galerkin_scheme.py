@@ -19,10 +19,8 @@ class GalerkinScheme(Composable):
     """The curve of a step goes through values at ``nodes``, and the action is summed at ``points`` with ``weights``.
 
     Attributes:
-        name: the name that messages use.
         nodes: the control nodes in parts of the step, increasing from 0 to 1 and symmetric about 1/2.
         points: the points of the quadrature in parts of the step, symmetric about 1/2.
-        weights: their weights.
         order: the order of convergence, that of a composition where there are several fractions.
         fractions: the parts of dt of the steps that are taken one after another; they add up to one.
 

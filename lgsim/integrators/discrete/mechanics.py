@@ -166,7 +166,6 @@ class DiscreteMechanics(eqx.Module):
         Solves ``dL/dv(g, v) + G^T nu = p`` with ``G v = 0``.
 
         Args:
-            t: the time.
             g: the configuration.
             p: the body momentum (dim,).
             args: as everywhere.

@@ -21,7 +21,6 @@ class DiscreteMomentumMap(eqx.Module):
     """The momentum of a symmetry as a function of the state, see ``discrete_momentum_map``.
 
     Attributes:
-        mechanics: the system.
         generator: body velocities of the symmetry at g, ``generator(g, args)``, or one velocity in space.
     """
 

@@ -15,7 +15,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lgsim.integrators.discrete.mechanics import DiscreteMechanics
-from lgsim.integrators.discrete.problem_checks import check_mechanics, check_start, cotangent_group, known
+from lgsim.integrators.discrete.problem_checks import Rule, check_mechanics, check_start, cotangent_group, known
 from lgsim.integrators.method import Field, ImplicitMethod
 from lgsim.integrators.newton import Newton
 from lgsim.lie import so3
@@ -27,19 +27,7 @@ Vector = Float[Array, " 3"]
 Scalar = Float[Array, ""]
 
 
-class MoserVeselovRule:
-    """The rule's name and order, in the place of a tableau."""
-
-    name = "Moser-Veselov"
-    order = 2
-    embedded_order = None
-
-    def __repr__(self) -> str:
-        """The name of the class: there is nothing else to it."""
-        return "MoserVeselovRule()"
-
-
-RULE = MoserVeselovRule()
+RULE = Rule("Moser-Veselov", order=2)
 
 
 class MoserVeselov(ImplicitMethod):
@@ -58,15 +46,10 @@ class MoserVeselov(ImplicitMethod):
     """
 
     newton: Newton
-    tableau: MoserVeselovRule = eqx.field(static=True)
+    tableau: Rule = eqx.field(static=True)
 
     def __init__(self, newton: Newton | None = None):
         self.newton, self.tableau = Newton() if newton is None else newton, RULE
-
-    @property
-    def requires(self) -> tuple[str, ...]:
-        """The empty tuple: the method asks for the cotangent bundle of rotations, see ``check``."""
-        return ()
 
     @property
     def fixed_step_reason(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,14 @@ from lgsim.lie.action import Action, LeftTranslation
 from lgsim.lie.group import LieGroup
 from lgsim.lie.product import Cotangent
 from lgsim.support.check import is_traced
+
+
+class Rule(NamedTuple):
+    """The name and the order of a method that has no tableau, in the place of one."""
+
+    name: str
+    order: int
+    embedded_order: None = None
 
 
 def cotangent_group(action: Action, who: str) -> LieGroup:
@@ -59,10 +67,6 @@ def check_start(mechanics: DiscreteMechanics, t0: Float[Array, ""], y0: State, a
     """Raise if the state is one that the system cannot have; nothing happens under a trace.
 
     Args:
-        mechanics: the system.
-        t0: the time.
-        y0: the state.
-        args: the numbers of the system.
         tangent: whether the momentum must belong to a velocity that the constraints leave.
 
     Raises:

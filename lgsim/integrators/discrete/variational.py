@@ -82,11 +82,6 @@ class Variational(ImplicitMethod):
         return f"variational, {self.tableau.name}{ending}"
 
     @property
-    def requires(self) -> tuple[str, ...]:
-        """The empty tuple: the method asks for a cotangent bundle, see ``check``."""
-        return ()
-
-    @property
     def fixed_step_reason(self) -> str:
         """Why its steps have one length."""
         return (
@@ -161,7 +156,6 @@ class Impulses(NamedTuple):
     Attributes:
         at: their coordinates xi about the midpoint, (places, dim).
         local: their elements phi(xi) about the midpoint.
-        elements: the elements themselves.
         forces: forces and reactions in the body, times h and their weight, (places, dim).
         momenta: of the points the body momenta, times h and their weight, (points, dim).
         in_space: the sum of the forces in space, (dim,), by which the momentum grows.
@@ -176,14 +170,7 @@ class Impulses(NamedTuple):
 
 
 class VariationalStep:
-    """One step of a scheme without fractions.
-
-    Attributes:
-        mechanics: the system.
-        scheme: nodes and quadrature.
-        chart: the coordinates on the group.
-        newton: how the equations are solved.
-    """
+    """One step of a scheme without fractions."""
 
     def __init__(self, mechanics: DiscreteMechanics, scheme: GalerkinScheme, chart: Chart, newton: Newton):
         self.mechanics, self.scheme, self.chart, self.newton = mechanics, scheme, chart, newton

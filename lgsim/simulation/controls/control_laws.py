@@ -56,7 +56,6 @@ class ControlLaw(eqx.Module):
         """The joint forces of the law.
 
         Args:
-            t: Time, s.
             q: Configuration (nq,).
             v: Velocity (nv,), rad/s or m/s.
 

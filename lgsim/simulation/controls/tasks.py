@@ -50,7 +50,6 @@ class Task(eqx.Module):
         """What the task wants of a machine at a state.
 
         Args:
-            t: Time, s.
             q: Configuration (nq,).
             v: Velocity (nv,).
 
@@ -63,7 +62,6 @@ class FramePlace(Task):
     """The origin of a frame goes to a point of the world: ``x'' = x_d'' + damping (x_d' - x') + stiffness (x_d - x)``.
 
     Attributes:
-        frame: Name of the frame.
         target: The point, or a function of time with its position, velocity and acceleration.
         stiffness: 1/s^2, a number or one for each axis of the world (3,).
         damping: 1/s, likewise.
@@ -76,8 +74,8 @@ class FramePlace(Task):
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
         """The task in the axes of the world, m, (3,)."""
-        still = jnp.zeros((3,), v.dtype)
-        x_d, u_d, a_d = self.target(t) if callable(self.target) else (self.target, still, still)
+        zero = jnp.zeros((3,), v.dtype)
+        x_d, u_d, a_d = self.target(t) if callable(self.target) else (self.target, zero, zero)
         x = forward_kinematics(model, q)[frame_index(model.topology, self.frame), :3, 3]
         J = frame_jacobian(model, q, self.frame, Reference.WORLD)[:3]
         drift = frame_jacobian_rate(model, q, v, self.frame, Reference.WORLD)[:3] @ v
@@ -90,7 +88,6 @@ class FrameTurn(Task):
     e is half of the angle near zero and e_0 >= 0; w is in the axes of the frame, into which w_d is turned.
 
     Attributes:
-        frame: Name of the frame.
         target: A unit quaternion, or a function of time with it, its body angular velocity and the derivative of that.
         attitude: Gain on e, 1/s^2, a number or one for each axis of the frame (3,).
         spin: Gain on w, 1/s, likewise.
@@ -105,8 +102,8 @@ class FrameTurn(Task):
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
         """The task in the frame's axes, rad, (3,)."""
-        still = jnp.zeros((3,), v.dtype)
-        turn, w_d, a_d = self.target(t) if callable(self.target) else (self.target, still, still)
+        zero = jnp.zeros((3,), v.dtype)
+        turn, w_d, a_d = self.target(t) if callable(self.target) else (self.target, zero, zero)
         R = forward_kinematics(model, q)[frame_index(model.topology, self.frame), :3, :3]
         J = frame_jacobian(model, q, self.frame)[3:]
         drift = frame_jacobian_rate(model, q, v, self.frame)[3:] @ v
@@ -134,7 +131,7 @@ class Posture(Task):
 
     def motion(self, t: Number, q: Configuration, v: Velocity, model: Model) -> TaskMotion:
         """The task in the degrees of freedom, (nv,)."""
-        still = jnp.zeros_like(v)
-        q_d, v_d, a_d = self.target(t) if callable(self.target) else (self.target, still, still)
+        zero = jnp.zeros_like(v)
+        q_d, v_d, a_d = self.target(t) if callable(self.target) else (self.target, zero, zero)
         wanted = a_d + self.damping * (v_d - v) + self.stiffness * model.difference(q, q_d)
-        return TaskMotion(jnp.eye(model.nv, dtype=v.dtype), still, wanted)
+        return TaskMotion(jnp.eye(model.nv, dtype=v.dtype), zero, wanted)

@@ -122,7 +122,6 @@ class Workspace(ControlLaw):
 
         Args:
             model: A machine with a floating base.
-            q: Configuration (nq,).
             feet: What it stands on.
             shift: By how much the body is to move from there, in the world, (3,), m.
             rest: Other attributes of the law by their names.

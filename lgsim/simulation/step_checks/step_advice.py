@@ -26,13 +26,6 @@ def advice(
     """What to do about a motion that is not resolved, in words.
 
     Args:
-        method: The method that was taken.
-        dt: Its step, s.
-        every: Number of steps from one node to the next.
-        states: The states at the nodes.
-        error: The error of the steps at the nodes.
-        control: See ``rollout``.
-        wrenches: See ``rollout``.
         segment: Joint forces that are the same all the time, or None.
     """
     worst = (error.error / error.size).max(axis=1)

@@ -33,8 +33,6 @@ def node_steps(steps: int, save_every: int, chunk: int) -> int:
     """The number of steps between nodes: the largest divisor of ``save_every`` that makes ``NODES`` of them, or 1.
 
     Args:
-        steps: Number of steps of the motion.
-        save_every: Number of steps from one saved state to the next.
         chunk: The largest number of steps between nodes.
     """
     most = min(save_every, chunk, steps // NODES)

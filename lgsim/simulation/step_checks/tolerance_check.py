@@ -42,12 +42,7 @@ def check_tolerance(
     It is found from 10 and 100 times the tolerance, and where these do not show that proportion from a third of it.
 
     Args:
-        again: See ``Again``.
-        y0: The state at the start.
         time: Times of the saved states, s.
-        states: The saved states.
-        steps: Number of steps that were made.
-        drive: The control or the actuators.
 
     Returns:
         The error; None where nothing but the start was saved, and where Ctrl-C ended the search for it.

@@ -90,11 +90,6 @@ class VariationalTree(MachineMethod, ImplicitMethod):
         self.newton = Newton(3) if newton is None else newton
 
     @property
-    def requires(self) -> tuple[str, ...]:
-        """The empty tuple: the method asks for a machine."""
-        return ()
-
-    @property
     def by_exponentials(self) -> bool:
         """False: a step is no exponential of a field."""
         return False
@@ -198,11 +193,6 @@ class MomentumSteps(ImplicitMethod):
     def newton(self) -> Newton:
         """How the equations are solved."""
         return self.tree.newton
-
-    @property
-    def requires(self) -> tuple[str, ...]:
-        """The empty tuple."""
-        return ()
 
     def check_problem(self, action: Action, field: Field, t0: Float[Array, ""], y0: Any, args: Any) -> None:
         """Raise TypeError if the field is not that of a machine; its value is not asked for."""
