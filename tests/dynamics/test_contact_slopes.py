@@ -9,6 +9,8 @@ from lgsim.dynamics.contacts.contact_forces import contact_forces
 from lgsim.dynamics.contacts.contact_slopes import contact_slopes
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.multibody import ModelBuilder, contacts, joints
+from lgsim.multibody.contacts.planes import Plane
+from lgsim.multibody.contacts.spheres import Sphere
 from tests.dynamics.contact_machines import LAW, each_pair, pair, touching_state
 from tests.integrators.engines import default
 from tests.multibody import trees
@@ -88,7 +90,7 @@ def test_machines_that_mimic():
 @pytest.mark.slow
 def test_they_are_differentiable_themselves():
     """Second derivatives, which gradients through linearly implicit steps take, against differences."""
-    model = pair(contacts.Sphere, contacts.Plane, MORE)
+    model = pair(Sphere, Plane, MORE)
     q, v = touching_state(model)
     rng = np.random.default_rng(0)
     dq, dv = jnp.asarray(rng.normal(size=(2, model.nv)))

@@ -17,7 +17,7 @@ from jax import Array
 from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.linearization import Frozen
-from lgsim.multibody.loops import FrameLoop, JointLoop, LoopKind, Relative
+from lgsim.multibody.loops.loop import FrameLoop, JointLoop, LoopKind, Relative
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
 from lgsim.spatial import Force, Mat, Motion, Transform, Vec, to_child, to_parent

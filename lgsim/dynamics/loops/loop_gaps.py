@@ -12,7 +12,7 @@ from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import loop_ends
 from lgsim.dynamics.loops.loop_units import machine_length
 from lgsim.dynamics.loops.misfits import placed, velocity
-from lgsim.multibody.loops import FrameLoop, JointLoop
+from lgsim.multibody.loops.loop import FrameLoop, JointLoop
 from lgsim.multibody.model import Model
 from lgsim.xla import batch_last
 

@@ -26,7 +26,7 @@ from lgsim.dynamics.loops import loop_ends
 from lgsim.dynamics.loops.loop_ends import KindEnds
 from lgsim.dynamics.loops.residual_slopes import displaced
 from lgsim.linalg import dense
-from lgsim.multibody.loops import FrameLoop, JointLoop
+from lgsim.multibody.loops.loop import FrameLoop, JointLoop
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.spatial import Force, Motion, Transform, Vec, to_child, to_parent

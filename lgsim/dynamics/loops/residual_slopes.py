@@ -26,7 +26,7 @@ from jax import Array
 from lgsim.dynamics.linearization import Changes, Frozen
 from lgsim.dynamics.loops import loop_ends
 from lgsim.dynamics.loops.loop_ends import End, Ends, KindEnds
-from lgsim.multibody.loops import FrameLoop, Relative
+from lgsim.multibody.loops.loop import FrameLoop, Relative
 from lgsim.multibody.model import Model
 from lgsim.spatial import Force, Mat, Motion, Transform, Vec, cross_dual, to_child, to_parent
 from lgsim.xla import fusion_barrier

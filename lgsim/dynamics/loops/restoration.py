@@ -24,7 +24,7 @@ from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import closed_jacobians, closure, loop_ends
 from lgsim.linalg import dense
 from lgsim.multibody import configuration
-from lgsim.multibody.loops import FrameLoop, JointLoop
+from lgsim.multibody.loops.loop import FrameLoop, JointLoop
 from lgsim.multibody.model import Model
 from lgsim.xla import batch_last, change_along, fusion_barrier, linear_last, still
 
