@@ -15,7 +15,6 @@ from lgsim.dynamics import row_tree as mc
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.kinematics import at_rest, body_motions, body_poses, identity, row_twists, world_poses
 from lgsim.multibody.contacts.contact import Contact
-from lgsim.multibody.contacts.contact_checks import carrier
 from lgsim.multibody.contacts.sizes import height_slices, parts
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
@@ -163,7 +162,7 @@ def _relative(shape: Side, surface: Side) -> Transform:
 
 def _side(model: Model, held: Bodies, frames: list[str]) -> Side:
     tree = model.topology
-    on = np.array([carrier(tree, frame) for frame in frames])
+    on = np.array([tree.carrier(frame) for frame in frames])
     pose = row.select(held.poses, on)
     twist = None if held.twists is None else row.select(held.twists, on)
     fixed = [tree.frame_names.index(frame) if frame in tree.frame_names else WORLD for frame in frames]

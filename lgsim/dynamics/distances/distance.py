@@ -19,7 +19,6 @@ from lgsim.dynamics.distances.nearest import Meeting, moved
 from lgsim.dynamics.distances.pair_programs import measurable, pair_programs
 from lgsim.dynamics.jacobians import screws
 from lgsim.dynamics.kinematics import body_poses, frames_of, identity, world_poses
-from lgsim.multibody.contacts.contact_checks import carrier
 from lgsim.multibody.geometry import Geometry
 from lgsim.multibody.geometry.solid import grid_starts
 from lgsim.multibody.geometry.solid_checks import place_of
@@ -279,7 +278,7 @@ def _moving_screws(model: Model, q: Array) -> Motion:
 
 def _carried(tree: Topology, places: Places) -> np.ndarray:
     """(pairs, rows): 1 where a row carries the second solid of a pair alone, -1 where the first one alone, else 0."""
-    bodies = [carrier(tree, solid.frame) for solid in tree.solids]
+    bodies = [tree.carrier(solid.frame) for solid in tree.solids]
     none = np.zeros(tree.rows, int)
     carried = [none if body == WORLD else tree.row_carried[tree.body_row[body]].astype(int) for body in bodies]
     return np.array([carried[j] - carried[i] for i, j in places])

@@ -8,10 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.multibody.geometry.capsules import checked_points
 from lgsim.multibody.geometry.forms import Form, Hull
 from lgsim.multibody.geometry.geometry import Geometry
-from lgsim.multibody.geometry.hulls import Points, both_ways, facets, thinned
+from lgsim.multibody.geometry.hulls import Points, both_ways, checked_points, facets, thinned
 from lgsim.multibody.geometry.triangles import Mesh
 from lgsim.spatial import Vec
 
