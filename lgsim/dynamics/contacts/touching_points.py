@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.kinematics import at_rest, body_motions, body_poses, identity, row_twists, world_poses
 from lgsim.multibody.contacts.contact import Contact
@@ -45,7 +45,7 @@ class Side(NamedTuple):
     twist: Motion | None
 
 
-class Meeting(NamedTuple):
+class ContactPair(NamedTuple):
     """m contacts of one shape, one surface and one set of options: what meets what, and where.
 
     Attributes:
@@ -68,7 +68,7 @@ class Meeting(NamedTuple):
     twist: Motion | None
 
 
-class Touching(NamedTuple):
+class ContactState(NamedTuple):
     """The points (p, m, *batch) of m contacts, in the frames of the surfaces.
 
     Attributes:
@@ -104,14 +104,14 @@ def native_where_even(core: Callable[..., Any]) -> Callable[..., Any]:
 
 def bodies(model: Model, q: Array, v: Array | None) -> Bodies:
     """The bodies at q (nq, *batch), and with v (nv, *batch) their twists."""
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     poses = _with_world(body_poses(model, m, world_poses(model, m)), identity(m))
     if v is None:
         return Bodies(poses, None)
     return Bodies(poses, _with_world(body_motions(model, m, *row_twists(model, m, v)), at_rest(m)))
 
 
-def meetings(model: Model, held: Bodies) -> Iterator[Meeting]:
+def meetings(model: Model, held: Bodies) -> Iterator[ContactPair]:
     """The contacts of a model, all of a kind at once."""
     slices = height_slices(model.topology.contacts)
     for contact, places in kinds(model.topology):
@@ -123,10 +123,10 @@ def meetings(model: Model, held: Bodies) -> Iterator[Meeting]:
         relative, twist = _relative(shape, surface), None
         if shape.twist is not None and surface.twist is not None:
             twist = relative.act(shape.twist) - surface.twist
-        yield Meeting(contact, places, numbers, shape, surface, relative, twist)
+        yield ContactPair(contact, places, numbers, shape, surface, relative, twist)
 
 
-def points_of(meeting: Meeting, relative: Transform, twist: Motion | None) -> Touching:
+def points_of(meeting: ContactPair, relative: Transform, twist: Motion | None) -> ContactState:
     """The points of contacts at poses and twists (m, *batch) of the shapes in the surfaces' frames."""
     contact, (law, of_shape, of_surface) = meeting.contact, meeting.numbers
     one, V = (jax.tree.map(lambda x: x[None], x) for x in (relative, twist))
@@ -136,10 +136,10 @@ def points_of(meeting: Meeting, relative: Transform, twist: Motion | None) -> To
     point = fusion_barrier(center - normal * radius)
     slip = None if V is None else V.v + V.w.cross(point)
     spin = V.w if V is not None and "spin_speed" in law else None
-    return Touching(law, point, distance - radius, normal, slip, spin)
+    return ContactState(law, point, distance - radius, normal, slip, spin)
 
 
-def touching(model: Model, held: Bodies) -> Iterator[tuple[Meeting, Touching]]:
+def touching(model: Model, held: Bodies) -> Iterator[tuple[ContactPair, ContactState]]:
     """The contacts of a model with their points."""
     for meeting in meetings(model, held):
         yield meeting, points_of(meeting, meeting.relative, meeting.twist)
