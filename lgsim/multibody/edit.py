@@ -108,8 +108,8 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
     )
     kinds = [("joint", tree.joint_names, joints), ("frame", _frame_names(tree), bodies + frames)]
     for kind in ("loop", "contact", "solid"):
-        own, new = ([entry.name for entry in getattr(t, kind + "s")] for t in (tree, tool))
-        kinds.append((kind, own, [prefix + name for name in new]))
+        own, new = (tuple(entry.name for entry in getattr(t, kind + "s")) for t in (tree, tool))
+        kinds.append((kind, own, tuple(prefix + name for name in new)))
     for kind, taken, names in kinds:
         for name in names:
             if name in taken:
