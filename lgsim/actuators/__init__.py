@@ -1,9 +1,7 @@
 """Actuators: gears, motors, servos, friction and play between a command and a joint, each number a leaf."""
 
-from lgsim.actuators.activation import Activation as Activation
 from lgsim.actuators.activation import Lag as Lag
 from lgsim.actuators.actuators import Actuators as Actuators
-from lgsim.actuators.actuators import ActuatorSum as ActuatorSum
 from lgsim.actuators.affine_force import AffineForce as AffineForce
 from lgsim.actuators.affine_force import PositionServo as PositionServo
 from lgsim.actuators.backlash import Backlash as Backlash
@@ -13,7 +11,6 @@ from lgsim.actuators.dc_motor import DCMotor as DCMotor
 from lgsim.actuators.gear import Gear as Gear
 from lgsim.actuators.sampled_servo import SampledServo as SampledServo
 from lgsim.actuators.saturation import Saturation as Saturation
-from lgsim.actuators.stage import Shaft as Shaft
 from lgsim.actuators.stage import Stage as Stage
 from lgsim.actuators.torque_speed_limit import TorqueSpeedLimit as TorqueSpeedLimit
 from lgsim.actuators.transmission import Transmission as Transmission

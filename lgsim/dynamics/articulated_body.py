@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import row_tree
 from lgsim.dynamics.rows import Screw, Turn
 from lgsim.multibody.model import Model
 from lgsim.spatial import Articulated, Force, Inertia, Mat, Motion, Sym, Vec, to_child, to_parent
@@ -25,14 +25,14 @@ class Eliminated(NamedTuple):
 
 def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None = None) -> Array:
     """Accelerations v' of arrays with the batch last; no joint may mimic another one."""
-    q, v, tau = mc.full((model, wrenches), q, v, tau)
+    q, v, tau = row_tree.full((model, wrenches), q, v, tau)
     tree = model.topology
-    m = mc.machine(model, q)
-    order = mc.sweep(tree)
-    on_base, on_rows = mc.on_rows(tree, m, wrenches)
-    V0, fall = mc.root_motion(model, m, v)
-    rest = slice(mc.BASE if tree.floats else 0, None)
-    bias = mc.group_biases(model, v)
+    m = row_tree.machine(model, q)
+    order = row_tree.sweep(tree)
+    on_base, on_rows = row_tree.on_rows(tree, m, wrenches)
+    V0, fall = row_tree.root_motion(model, m, v)
+    rest = slice(row_tree.BASE if tree.floats else 0, None)
+    bias = row_tree.group_biases(model, v)
     if bias is not None:
         tau = tau - model.armature * bias  # a drive feels v', the rows' accelerations are v' - bias
     rates, forces, armature = v[rest], tau[rest], model.armature[rest]
@@ -64,15 +64,15 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
     start = fall
     if m.base is not None:
         P = P + bias_force(m.base.inertia, V0, on_base)
-        A = fusion_barrier(driven(A + m.base.inertia.articulated, model.armature[: mc.BASE]))
-        wrench = mc.motion(tau[: mc.BASE])
+        A = fusion_barrier(driven(A + m.base.inertia.articulated, model.armature[: row_tree.BASE]))
+        wrench = row_tree.motion(tau[: row_tree.BASE])
         # the armature turns with the base but does not feel gravity
-        held = mc.motion(model.armature[: mc.BASE])
+        held = row_tree.motion(model.armature[: row_tree.BASE])
         push = Force(*(_times(h, f) for h, f in zip(held, fall, strict=True)))
         start = A.solve(fusion_barrier(Force(*wrench) - P + push))
     y = order.outward(onward, start, (m.poses, m.screws, V, rates, left), m.batch)
     if m.base is not None:
-        y = jnp.concatenate([mc.stack(start - fall), y])
+        y = jnp.concatenate([row_tree.stack(start - fall), y])
     return y if bias is None else y + bias
 
 
@@ -110,7 +110,7 @@ def eliminate(
 
 def driven(A: Articulated, armature: Array) -> Articulated:
     """The armature of a base on its diagonal."""
-    v, w = mc.motion(armature)
+    v, w = row_tree.motion(armature)
     zero = jnp.zeros_like(v.x)
     return Articulated(A.M + Sym(v.x, zero, zero, v.y, zero, v.z), A.H, A.I + Sym(w.x, zero, zero, w.y, zero, w.z))
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import row_tree
 from lgsim.dynamics.kinematics import identity, world_poses
 from lgsim.multibody.model import Model
 from lgsim.spatial import Force, Inertia, Motion, Sym, Transform, Vec
@@ -32,7 +32,7 @@ class Composite(NamedTuple):
     """The pose of the common frame in the world, (*batch)."""
 
 
-def composite(model: Model, m: mc.Machine) -> Composite:
+def composite(model: Model, m: row_tree.Machine) -> Composite:
     """Outward the poses, inward ``I_i + sum I_j``."""
     here = identity(m)
     axes = here if m.base is None else m.base.pose
@@ -50,13 +50,13 @@ def composite(model: Model, m: mc.Machine) -> Composite:
 
     zero = jnp.zeros(m.batch, m.a.dtype)
     nothing = Inertia(zero, Vec(zero, zero, zero), Sym(*(zero,) * 6))
-    total, momenta = mc.sweep(model.topology).inward(inward, nothing, (m.inertias, world, screws), m.batch)
+    total, momenta = row_tree.sweep(model.topology).inward(inward, nothing, (m.inertias, world, screws), m.batch)
     if m.base is not None:
         total = total + m.base.inertia
     return Composite(screws, momenta, total, axes)
 
 
-def _space_screws(m: mc.Machine, world: Transform) -> Motion:
+def _space_screws(m: row_tree.Machine, world: Transform) -> Motion:
     """The screw of each row in the frame of the poses ``world``, about its origin: ``(b z + p x a z, a z)``."""
     z = Vec(world.R.r0.z, world.R.r1.z, world.R.r2.z)
     w = z * m.a
@@ -76,12 +76,12 @@ def along_base(total: Inertia) -> list[Force]:
     return linear + [Force(f, n) for f, n in zip(crossed, I.matrix, strict=True)]
 
 
-def all_momenta(model: Model, m: mc.Machine, c: Composite) -> Force:
+def all_momenta(model: Model, m: row_tree.Machine, c: Composite) -> Force:
     """``I_i S_i`` of all rows of the model, those of a free base first."""
     if m.base is None:
         return c.momenta
     base = jax.tree.map(lambda *x: jnp.stack(x), *along_base(c.total))
-    if model.topology.rows == mc.BASE:
+    if model.topology.rows == row_tree.BASE:
         return base
     return jax.tree.map(lambda x, y: jnp.concatenate([x, y]), base, c.momenta)
 

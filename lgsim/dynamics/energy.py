@@ -6,8 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import row_tree as mc
-from lgsim.dynamics import validation
+from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics.kinematics import row_twists
 from lgsim.dynamics.momentum import mass_moment
 from lgsim.dynamics.passive_forces import beyond, coordinates, stop_energy
@@ -81,7 +80,7 @@ def _kinetic(model: Model, q: Array, v: Array) -> Array:
 @batch_last
 def _of_bodies(model: Model, q: Array, v: Array) -> Array:
     q, v = full(model, q, v)
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     base, rows = row_twists(model, m, v)
 
     def add(total: Array, x: tuple[Inertia, Motion]) -> tuple[Array, None]:
@@ -98,7 +97,7 @@ def _of_bodies(model: Model, q: Array, v: Array) -> Array:
 @batch_last
 def _potential(model: Model, q: Array) -> Array:
     (q,) = full(model, q)
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     mass, h = mass_moment(model, m)
     if m.base is not None:
         h = m.base.pose.R @ h + m.base.pose.p * mass

@@ -161,12 +161,12 @@ def assembled(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia)
 def _articulated(model: Model, rows: row.Rows, poses: Transform, inertias: Inertia) -> tuple[Array, Array]:
     """``J^_i S_i/Omega_i`` (k, 6) and ``Omega_i`` (k,): each row is pushed by the force 1 and yields by 1/Omega."""
     one, zero = jnp.ones_like(rows.a[0]), jnp.zeros_like(rows.a[0])
-    still = Vec(zero, zero, zero)
+    zero_vector = Vec(zero, zero, zero)
 
     def inward(children: Articulated, x: tuple) -> tuple[Articulated, Eliminated]:
         T, S, inertia, drive = x
         A = children + inertia.articulated
-        left, _, taken = eliminate(A, Force(still, still), S, one, drive, Motion(still, still))
+        left, _, taken = eliminate(A, Force(zero_vector, zero_vector), S, one, drive, Motion(zero_vector, zero_vector))
         return left.to_parent(T), taken
 
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x[0]), inertias.articulated)

@@ -7,9 +7,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics import rows as row
-from lgsim.dynamics import validation
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
@@ -68,9 +67,9 @@ def _bias(model: Model, q: Array, v: Array) -> Array:
 def _gravity(model: Model, q: Array) -> Array:
     (q,) = full(model, q)
     tree = model.topology
-    m = mc.machine(model, q)
-    order = mc.sweep(tree)
-    _, lift = mc.root_motion(model, m, jnp.zeros((tree.nv, *m.batch), q.dtype))
+    m = row_tree.machine(model, q)
+    order = row_tree.sweep(tree)
+    _, lift = row_tree.root_motion(model, m, jnp.zeros((tree.nv, *m.batch), q.dtype))
 
     def outward(A: Motion, x: tuple) -> tuple[Motion, Force]:
         T, inertia = x
@@ -86,5 +85,5 @@ def _gravity(model: Model, q: Array) -> Array:
     nothing = Force(*jax.tree.map(jnp.zeros_like, tuple(lift)))
     total, tau = order.inward(inward, nothing, (m.poses, m.screws, weights), m.batch)
     if m.base is not None:
-        tau = jnp.concatenate([mc.stack(m.base.inertia.momentum(lift) + total), tau])
+        tau = jnp.concatenate([row_tree.stack(m.base.inertia.momentum(lift) + total), tau])
     return row.gathered(model, tau)

@@ -112,8 +112,8 @@ def _pulled(args: tuple, y: Array) -> tuple:
 
 def _solution(args: tuple, x: Array) -> Array:
     model, q = args
-    still = model.replace(gravity=jnp.zeros_like(model.gravity))
-    return articulated_body.forward(still, q, jnp.zeros_like(x), x)
+    weightless = model.replace(gravity=jnp.zeros_like(model.gravity))
+    return articulated_body.forward(weightless, q, jnp.zeros_like(x), x)
 
 
 _changed = linear_last(_change, _pulled)

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import linearization, validation
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import linearization, row_tree, validation
 from lgsim.dynamics import rows as row
 from lgsim.multibody.model import Model
 from lgsim.spatial import Force, cross_dual, to_child, to_parent
@@ -63,17 +62,17 @@ def _core(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) ->
 
 def newton_euler(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None = None) -> Array:
     """The recursion on arrays with the batch last."""
-    q, v, a = mc.full((model, wrenches), q, v, a)
+    q, v, a = row_tree.full((model, wrenches), q, v, a)
     tree = model.topology
-    m = mc.machine(model, q)
-    order = mc.sweep(tree)
-    on_base, on_rows = mc.on_rows(tree, m, wrenches)
-    V0, A0 = mc.root_motion(model, m, v)
+    m = row_tree.machine(model, q)
+    order = row_tree.sweep(tree)
+    on_base, on_rows = row_tree.on_rows(tree, m, wrenches)
+    V0, A0 = row_tree.root_motion(model, m, v)
     if m.base is not None:
-        A0 = fusion_barrier(A0 + mc.motion(a[: mc.BASE]))
-    bias = mc.group_biases(model, v)
+        A0 = fusion_barrier(A0 + row_tree.motion(a[: row_tree.BASE]))
+    bias = row_tree.group_biases(model, v)
     y = a if bias is None else a - bias
-    rest = slice(mc.BASE if tree.floats else 0, None)
+    rest = slice(row_tree.BASE if tree.floats else 0, None)
     rates, accelerations = row.speeds(model, v)[rest], row.speeds(model, y)[rest]
 
     def outward(parent, x):
@@ -94,7 +93,7 @@ def newton_euler(model: Model, q: Array, v: Array, a: Array, wrenches: Array | N
     total, tau = order.inward(inward, zero, (m.poses, m.screws, forces), m.batch)
     if m.base is not None:
         root = body_force(m.base.inertia, V0, A0, on_base) + total
-        tau = jnp.concatenate([mc.stack(root), tau])
+        tau = jnp.concatenate([row_tree.stack(root), tau])
     return row.gathered(model, tau) + model.armature * a
 
 

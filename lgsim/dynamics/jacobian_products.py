@@ -23,8 +23,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.dynamics import linearization
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import linearization, row_tree
 from lgsim.dynamics import rows as row
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
@@ -35,7 +34,7 @@ from lgsim.xla import fusion_barrier
 class Moving(NamedTuple):
     """A model at (q, v, v'), by rows (k, *batch) in one frame."""
 
-    frozen: linearization.Frozen
+    frozen: linearization.WorldFrameState
     changes: linearization.Changes
     turned: Force
     """``S x* N``."""
@@ -54,7 +53,7 @@ def change(
     model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, dq: Array, dv: Array, dtau: Array
 ) -> Array:
     """``M^-1 (dtau - dID)`` of changes (nv, *batch) of the state, along the tangent, and of the joint forces."""
-    q, v, a, dq, dv, dtau = mc.full((model, wrenches), q, v, a, dq, dv, dtau)
+    q, v, a, dq, dv, dtau = row_tree.full((model, wrenches), q, v, a, dq, dv, dtau)
     tree = model.topology
     order = linearization.order(tree)
     m = moving(model, q, v, a, wrenches)
@@ -81,7 +80,7 @@ def _further(tree: Topology, sums: Force, own: Force) -> Force:
 
 def pulled(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None, y: Array) -> tuple[Array, Array, Array]:
     """The transpose of ``change``: (dq, dv, dtau), each (nv, *batch), of a covector y of the acceleration."""
-    q, v, a, y = mc.full((model, wrenches), q, v, a, y)
+    q, v, a, y = row_tree.full((model, wrenches), q, v, a, y)
     tree = model.topology
     m = moving(model, q, v, a, wrenches)
     S, inertia, gyro = m.frozen.S, m.frozen.inertia, m.frozen.gyro
@@ -111,13 +110,13 @@ class Eliminated(NamedTuple):
     give: Array
 
 
-def solve(model: Model, frozen: linearization.Frozen, x: Array) -> tuple[Array, Motion]:
+def solve(model: Model, frozen: linearization.WorldFrameState, x: Array) -> tuple[Array, Motion]:
     """``y = M^-1 x`` and the motion that rates y give to each row, by articulated bodies in one frame."""
     left = eliminate(model, frozen, x)
     return substitute(model.topology, frozen.S, left.gain, left.free)
 
 
-def eliminate(model: Model, frozen: linearization.Frozen, x: Array) -> Eliminated:
+def eliminate(model: Model, frozen: linearization.WorldFrameState, x: Array) -> Eliminated:
     """The inward sweep with joint forces x (k, *batch)."""
     batch = x.shape[1:]
 

@@ -12,9 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics import rows as row
-from lgsim.dynamics import validation
 from lgsim.dynamics.kinematics import body_poses, frame_index, identity, world_poses
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model, check_model
@@ -105,7 +104,7 @@ def jacobian(model: Model, q: Array, frame: int, reference: Reference) -> Array:
     """J (6, nv, *batch) of q (nq, *batch)."""
     (q,) = full(model, q)
     tree = model.topology
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     world = world_poses(model, m)
     pose, body = _pose(model, m, world, frame)
     J = _columns(m, world, pose, reference)
@@ -129,12 +128,12 @@ def screws_about_base(model: Model, q: Float[Array, " nq"]) -> Float[Array, "6 n
 @batch_last
 def _of_base(model: Model, q: Array) -> Array:
     (q,) = full(model, q)
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     world = world_poses(model, m)
     return _columns(m, world, _pose(model, m, world, 0)[0], Reference.BODY).swapaxes(0, 1)
 
 
-def _columns(m: mc.Machine, world: Transform, pose: Transform, reference: Reference) -> Array:
+def _columns(m: row_tree.Machine, world: Transform, pose: Transform, reference: Reference) -> Array:
     """The screws of all rows (rows, 6, *batch) at a pose (1, *batch)."""
     axis, origin, a, b = screws(m, world)
     # from the difference of two places, so that no digits are lost far from the world's origin
@@ -146,7 +145,7 @@ def _columns(m: mc.Machine, world: Transform, pose: Transform, reference: Refere
     return jnp.stack([*v, *w], axis=1)
 
 
-def _pose(model: Model, m: mc.Machine, world: Transform, frame: int) -> tuple[Transform, int]:
+def _pose(model: Model, m: row_tree.Machine, world: Transform, frame: int) -> tuple[Transform, int]:
     """(pose (1, *batch) of a frame in the world, the body that carries it)."""
     tree = model.topology
     fixed = frame - tree.bodies
@@ -158,7 +157,7 @@ def _pose(model: Model, m: mc.Machine, world: Transform, frame: int) -> tuple[Tr
     return (carrier if fixed < 0 else carrier @ row.transform(model.frames[fixed : fixed + 1])), body
 
 
-def screws(m: mc.Machine, world: Transform) -> tuple[Vec, Vec, Array, Array]:
+def screws(m: row_tree.Machine, world: Transform) -> tuple[Vec, Vec, Array, Array]:
     """Of all rows (k, *batch), those of a free base first: the screw's axis, a point on it, and its numbers a, b."""
     R, p = world
     axis = Vec(R.r0.z, R.r1.z, R.r2.z)

@@ -8,9 +8,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics import rows as row
-from lgsim.dynamics import validation
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
 from lgsim.spatial import Mat, Motion, Transform, Vec, pack, to_child
@@ -104,29 +103,29 @@ def _accelerations(model: Model, q: Array, v: Array, a: Array) -> Array:
 
 @batch_last
 def _frame_poses(model: Model, q: Array) -> Transform:
-    (q,) = mc.full(model, q)
-    m = mc.machine(model, q)
+    (q,) = row_tree.full(model, q)
+    m = row_tree.machine(model, q)
     poses = body_poses(model, m, world_poses(model, m))
     return frames_of(model, poses, identity(m), lambda T, pose: pose @ T)
 
 
 @batch_last
 def _frame_twists(model: Model, q: Array, v: Array) -> Motion:
-    q, v = mc.full(model, q, v)
-    m = mc.machine(model, q)
+    q, v = row_tree.full(model, q, v)
+    m = row_tree.machine(model, q)
     base, rows = row_twists(model, m, v)
     return frames_of(model, body_motions(model, m, base, rows), at_rest(m), to_child)
 
 
 @batch_last
 def _frame_accelerations(model: Model, q: Array, v: Array, a: Array) -> Motion:
-    q, v, a = mc.full(model, q, v, a)
-    m = mc.machine(model, q)
+    q, v, a = row_tree.full(model, q, v, a)
+    m = row_tree.machine(model, q)
     (_, base), (_, rows) = row_accelerations(model, m, v, a)
     return frames_of(model, body_motions(model, m, base, rows), at_rest(m), to_child)
 
 
-def world_poses(model: Model, m: mc.Machine, root: Transform | None = None) -> Transform:
+def world_poses(model: Model, m: row_tree.Machine, root: Transform | None = None) -> Transform:
     """The pose of every row of a machine (k, *batch) in the world; its base is at ``m.base.pose``.
 
     With ``root``, a pose (*batch), that is where the rows' carrier lies instead, the base or the world.
@@ -138,12 +137,12 @@ def world_poses(model: Model, m: mc.Machine, root: Transform | None = None) -> T
         pose = fusion_barrier(parent @ T)
         return pose, pose
 
-    return mc.sweep(model.topology).outward(outward, root, m.poses, m.batch)
+    return row_tree.sweep(model.topology).outward(outward, root, m.poses, m.batch)
 
 
-def row_twists(model: Model, m: mc.Machine, v: Array) -> tuple[Motion, Motion]:
+def row_twists(model: Model, m: row_tree.Machine, v: Array) -> tuple[Motion, Motion]:
     """(twist of what carries the rows, twists of the rows), each in its own frame."""
-    V0, _ = mc.root_motion(model, m, v)
+    V0, _ = row_tree.root_motion(model, m, v)
 
     def outward(V: Motion, x: tuple) -> tuple[Motion, Motion]:
         T, S, rate = x
@@ -151,14 +150,14 @@ def row_twists(model: Model, m: mc.Machine, v: Array) -> tuple[Motion, Motion]:
         return V, V
 
     xs = (m.poses, m.screws, row.speeds(model, v)[rest(model.topology)])
-    return V0, mc.sweep(model.topology).outward(outward, V0, xs, m.batch)
+    return V0, row_tree.sweep(model.topology).outward(outward, V0, xs, m.batch)
 
 
-def row_accelerations(model: Model, m: mc.Machine, v: Array, a: Array) -> tuple[Moving, Moving]:
+def row_accelerations(model: Model, m: row_tree.Machine, v: Array, a: Array) -> tuple[Moving, Moving]:
     """(twist and its derivative of what carries the rows, those of the rows), each in its own frame; no gravity."""
-    V0, _ = mc.root_motion(model, m, v)
-    A0 = at_rest(m) if m.base is None else mc.motion(a[: mc.BASE])
-    bias = mc.group_biases(model, v)
+    V0, _ = row_tree.root_motion(model, m, v)
+    A0 = at_rest(m) if m.base is None else row_tree.motion(a[: row_tree.BASE])
+    bias = row_tree.group_biases(model, v)
     y = a if bias is None else a - bias
 
     def outward(parent: Moving, x: tuple) -> tuple[Moving, Moving]:
@@ -170,10 +169,10 @@ def row_accelerations(model: Model, m: mc.Machine, v: Array, a: Array) -> tuple[
 
     rates, accelerations = (row.speeds(model, x)[rest(model.topology)] for x in (v, y))
     xs = (m.poses, m.screws, rates, accelerations)
-    return (V0, A0), mc.sweep(model.topology).outward(outward, (V0, A0), xs, m.batch)
+    return (V0, A0), row_tree.sweep(model.topology).outward(outward, (V0, A0), xs, m.batch)
 
 
-def body_poses(model: Model, m: mc.Machine, world: Transform) -> Transform:
+def body_poses(model: Model, m: row_tree.Machine, world: Transform) -> Transform:
     """The poses of the bodies' own frames (n, *batch) from those of the machine's rows."""
     if m.base is not None and model.topology.bodies == 1:
         return jax.tree.map(lambda x: x[None], m.base.pose)
@@ -183,7 +182,7 @@ def body_poses(model: Model, m: mc.Machine, world: Transform) -> Transform:
     return own if m.base is None else _joined(m.base.pose, own)
 
 
-def body_motions(model: Model, m: mc.Machine, base: Motion, rows: Motion) -> Motion:
+def body_motions(model: Model, m: row_tree.Machine, base: Motion, rows: Motion) -> Motion:
     """Twists in the bodies' own frames (n, *batch) from those of the base and the machine's rows, each in its frame."""
     if m.base is not None and model.topology.bodies == 1:
         return jax.tree.map(lambda x: x[None], base)
@@ -229,10 +228,10 @@ def frame_index(tree: Topology, frame: str | int) -> int:
 
 def rest(tree: Topology) -> slice:
     """The rows of a machine among all rows: those of a free base are apart."""
-    return slice(mc.BASE if tree.floats else 0, None)
+    return slice(row_tree.BASE if tree.floats else 0, None)
 
 
-def identity(m: mc.Machine) -> Transform:
+def identity(m: row_tree.Machine) -> Transform:
     """The pose of the world in itself, (*batch)."""
     zero = jnp.zeros(m.batch, m.poses.p.x.dtype)
     one = zero + 1
@@ -240,17 +239,17 @@ def identity(m: mc.Machine) -> Transform:
     return Transform(R, Vec(zero, zero, zero))
 
 
-def at_rest(m: mc.Machine) -> Motion:
+def at_rest(m: row_tree.Machine) -> Motion:
     """The twist of the world, (*batch)."""
     zero = jnp.zeros(m.batch, m.poses.p.x.dtype)
     return Motion(Vec(zero, zero, zero), Vec(zero, zero, zero))
 
 
-def _own(model: Model, m: mc.Machine) -> tuple[np.ndarray, Mat]:
+def _own(model: Model, m: row_tree.Machine) -> tuple[np.ndarray, Mat]:
     """(the last row of each body that rows carry, among the machine's rows; its axes in those of the body)."""
     tree = model.topology
     last = tree.body_row[1:] if tree.floats else tree.body_row
-    return last - (mc.BASE if tree.floats else 0), row.select(m.align, last)
+    return last - (row_tree.BASE if tree.floats else 0), row.select(m.align, last)
 
 
 def _joined(base, own):

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.row_tree import Sweep
 from lgsim.linalg import dense
@@ -34,7 +34,7 @@ from lgsim.spatial.inertia import cross_matrix
 from lgsim.xla import fusion_barrier
 
 
-class Gyro(NamedTuple):
+class CoriolisFactor(NamedTuple):
     """``P = int r' r^T dm`` and ``p = int r' dm``."""
 
     P: Mat
@@ -49,26 +49,26 @@ class Gyro(NamedTuple):
         return V.w * _trace(self.P) - self.P.transpose_apply(V.w) + self.p.cross(V.v)
 
 
-def _of_body(inertia: Inertia, T: Transform, V: Motion) -> tuple[Inertia, Gyro]:
+def _of_body(inertia: Inertia, T: Transform, V: Motion) -> tuple[Inertia, CoriolisFactor]:
     """Moments of a body whose frame has the pose T and whose motion is V, in the frame of both."""
     moved = fusion_barrier(inertia.transformed(T))
     return moved, _of_inertia(moved, V)
 
 
-def _of_inertia(inertia: Inertia, V: Motion) -> Gyro:
-    """The Gyro of an inertia that moves with V, both in one frame: ``r' = v + w x r``."""
+def _of_inertia(inertia: Inertia, V: Motion) -> CoriolisFactor:
+    """The CoriolisFactor of an inertia that moves with V, both in one frame: ``r' = v + w x r``."""
     I, h = inertia.I, inertia.h  # noqa: E741
     half = 0.5 * (I.xx + I.yy + I.zz)
     second = Sym(half - I.xx, -I.xy, -I.xz, half - I.yy, -I.yz, half - I.zz)  # int r r^T dm
     outer = Mat(h * V.v.x, h * V.v.y, h * V.v.z)
-    return fusion_barrier(Gyro(outer + cross_matrix(V.w, second.matrix), V.v * inertia.m + V.w.cross(h)))
+    return fusion_barrier(CoriolisFactor(outer + cross_matrix(V.w, second.matrix), V.v * inertia.m + V.w.cross(h)))
 
 
 def _trace(P: Mat) -> Scalar:
     return P.r0.x + P.r1.y + P.r2.z
 
 
-class Frozen(NamedTuple):
+class WorldFrameState(NamedTuple):
     """A model at (q, v) in one fixed frame: the world, or the one where a free base is. Components (k, *batch)."""
 
     S: Motion
@@ -78,7 +78,7 @@ class Frozen(NamedTuple):
     V_own: Motion
     """Before and after the joint of each row."""
     inertia: Inertia
-    gyro: Gyro
+    gyro: CoriolisFactor
     """Of the body on each row alone."""
     fall: Motion
     """(*batch): the acceleration of the frame at rest against free fall."""
@@ -93,7 +93,7 @@ def order(tree: Topology) -> Sweep:
     return Sweep(tree.row_parent)
 
 
-def freeze(model: Model, q: Array, v: Array, wrenches: Array | None) -> Frozen:
+def freeze(model: Model, q: Array, v: Array, wrenches: Array | None) -> WorldFrameState:
     """Screws, motions and moments at (q, v)."""
     tree = model.topology
     rows = row.rows(model)
@@ -114,7 +114,7 @@ def freeze(model: Model, q: Array, v: Array, wrenches: Array | None) -> Frozen:
         A = row.select(rows.align, tree.body_row).T
         at = row.select(T, tree.body_row)
         external = row.spread(to_parent(at, Force(A @ F.f, A @ F.n)), tree.body_row, tree.rows)
-    return Frozen(S, V, parent, own, inertia, gyro, fall, external, T)
+    return WorldFrameState(S, V, parent, own, inertia, gyro, fall, external, T)
 
 
 def _before(tree: Topology, V: Motion, S: Motion, rates: Array) -> Motion:
@@ -157,7 +157,7 @@ class Carried(NamedTuple):
     """Sums over all that a row carries, itself included."""
 
     inertia: Inertia
-    gyro: Gyro
+    gyro: CoriolisFactor
     force: Force
 
 
@@ -170,7 +170,7 @@ class Linear(NamedTuple):
     mass: Array
 
 
-def accelerations(tree: Topology, frozen: Frozen, v: Array, a: Array | None) -> tuple[Motion, Motion, Motion]:
+def accelerations(tree: Topology, frozen: WorldFrameState, v: Array, a: Array | None) -> tuple[Motion, Motion, Motion]:
     """(A, S', A before the joint) at rates v and accelerations a (k, *batch), or none."""
     drift = fusion_barrier(frozen.V_own.cross(frozen.S))
     given = drift * v if a is None else drift * v + frozen.S * a
@@ -182,7 +182,7 @@ def accelerations(tree: Topology, frozen: Frozen, v: Array, a: Array | None) -> 
     return fusion_barrier(row.select(A, last)), drift, fusion_barrier(row.select(A - given, first))
 
 
-def net_forces(frozen: Frozen, A: Motion) -> Force:
+def net_forces(frozen: WorldFrameState, A: Motion) -> Force:
     """The wrench that moves each body: ``I A + B w`` less the external one."""
     F = frozen.inertia.momentum(A) + frozen.gyro @ frozen.V.w
     return fusion_barrier(F if frozen.external is None else F - frozen.external)
@@ -209,7 +209,7 @@ class Changes(NamedTuple):
     """``psi' + S'``: of the acceleration with v."""
 
 
-def changes(tree: Topology, frozen: Frozen, drift: Motion, A_parent: Motion) -> Changes:
+def changes(tree: Topology, frozen: WorldFrameState, drift: Motion, A_parent: Motion) -> Changes:
     """``psi' = V_p x S`` and ``psi'' = A_p x S + V_p x psi'``, p being what carries the joint of the row."""
     psi = fusion_barrier(frozen.V_parent.cross(frozen.S)) if tree.groups else drift
     return Changes(
@@ -218,19 +218,24 @@ def changes(tree: Topology, frozen: Frozen, drift: Motion, A_parent: Motion) -> 
 
 
 def derivatives(
-    tree: Topology, frozen: Frozen, carried: Carried, drift: Motion, A_parent: Motion
+    tree: Topology, frozen: WorldFrameState, carried: Carried, drift: Motion, A_parent: Motion
 ) -> tuple[Array, Array]:
     """(dtau/dq, dtau/dv) by rows, of Singh, Russell, Wensing 2022.
 
-    Where the joint of j carries i, or is its own: ``dq_ij = S_i . (I_i psi''_j + 2 B_i psi'_j)`` and
-    ``dv_ij = S_i . (I_i (psi'_j + S'_j) + 2 B_i S_j)``; where the joint of i carries j the same with I_j and B_j, and
-    dq_ij has ``S_i . (S_j x* N_j)`` in addition, N_j being the wrench that passes through j.
+    Where the joint of j carries i, or is its own:
+
+        (1)  dq_ij = S_i . (I_i psi''_j + 2 B_i psi'_j),  dv_ij = S_i . (I_i (psi'_j + S'_j) + 2 B_i S_j);
+
+    where the joint of i carries j, N_j being the wrench that passes through j:
+
+        (2)  dq_ij = S_i . (I_j psi''_j + 2 B_j psi'_j + S_j x* N_j),  dv_ij = S_i . (I_j (psi'_j + S'_j) + 2 B_j S_j).
     """
     # pairs (i, j): the joint of j carries i or is its joint; the joint of i carries j and is another one
     below = tree.row_carried
     above = (below & ~below.T).T
     S, (psi, psi2, rate) = frozen.S, changes(tree, frozen, drift, A_parent)
     I, B, N = carried  # noqa: E741
+    # 2 B_i^T S_i and I_i S_i of (1), once for each row
     feels = fusion_barrier((B.transpose_angular(S) * 2.0, I.momentum(S)))
 
     def lower(x, y):
@@ -243,6 +248,7 @@ def derivatives(
     dq = dense.masked(below, dense.pairs(lower, feels, (psi.w, psi2)))
     dv = dense.masked(below, dense.pairs(lower, feels, (S.w, rate)))
     if above.any():
+        # the brackets of (2), once for each row
         drag = fusion_barrier(I.momentum(rate) + (B @ S.w) * 2.0)
         push = fusion_barrier(cross_dual(S, N) + I.momentum(psi2) + (B @ psi.w) * 2.0)
         dq = dq + dense.masked(above, dense.pairs(upper, S, push))
@@ -267,11 +273,14 @@ def armature(model: Model, M: Array) -> Array:
 
 def inverse(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None) -> Linear:
     """Inverse dynamics with its derivatives in the degrees of freedom."""
-    q, v, a = mc.full((model, wrenches), q, v, a)
+    q, v, a = row_tree.full((model, wrenches), q, v, a)
     tree = model.topology
+    # pass 1, outward: S, V, A and S' = V x S of each row
     frozen = freeze(model, q, v, wrenches)
     A, drift, A_parent = accelerations(tree, frozen, row.speeds(model, v), row.speeds(model, a))
+    # pass 2, inward: I, B and N summed over all that each row carries
     I, B, N = order(tree).up((frozen.inertia, frozen.gyro, net_forces(frozen, A)))  # noqa: E741
+    # pass 3, pairs of rows (i, j): tau, M, dtau/dq and dtau/dv
     tau = N.power(frozen.S)
     M = mass_matrix(tree, frozen.S, fusion_barrier(I.momentum(frozen.S)))
     dq, dv = derivatives(tree, frozen, Carried(I, B, N), drift, A_parent)
@@ -295,8 +304,9 @@ def forward_by(
     solve: Callable[[Array, Array], Array],
 ) -> tuple[Array, Array, Array, Array, Array]:
     """(v', dtau/dq, dtau/dv at that v', the mass matrix M, ``prepare(M)``) with ``v' = solve(prepare(M), ...)``."""
-    q, v, tau = mc.full((model, wrenches), q, v, tau)
+    q, v, tau = row_tree.full((model, wrenches), q, v, tau)
     tree = model.topology
+    # passes 1 and 2 of inverse dynamics at v' = 0
     frozen = freeze(model, q, v, wrenches)
     rates = row.speeds(model, v)
     A, drift, A_parent = accelerations(tree, frozen, rates, None)
@@ -305,7 +315,8 @@ def forward_by(
     M = armature(model, reduced(model, mass_matrix(tree, frozen.S, F)))
     prepared = prepare(M)
     a = fusion_barrier(solve(prepared, fusion_barrier(tau - row.gathered(model, N.power(frozen.S)))))
-    # what the accelerations add to motions and forces
+    # A and N are affine in v': D = sum S_j v'_j over the rows that carry it adds to A, and I D + sum F_j v'_j over the
+    # rows further out, with F_j = I_j S_j, adds to N
     rates = row.speeds(model, a)
     given = frozen.S * rates
     D = order(tree).down(fusion_barrier(given))
@@ -315,5 +326,6 @@ def forward_by(
     if tree.groups:
         first, _ = tree.row_unit
         D = row.select(D - given, first)
+    # pass 3 at that v'
     dq, dv = derivatives(tree, frozen, Carried(I, B, N), drift, fusion_barrier(A_parent + D))
     return a, reduced(model, dq), reduced(model, dv), M, prepared

@@ -8,8 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import row_tree as mc
-from lgsim.dynamics import validation
+from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics.composite import Composite, along_base, composite
 from lgsim.dynamics.kinematics import rest
 from lgsim.dynamics.row_tree import full
@@ -49,7 +48,7 @@ def _core(model: Model, q: Array) -> Array:
 def _composite_mass_matrix(model: Model, q: Array) -> Array:
     """M (nv, nv, *batch) of q (nq, *batch)."""
     (q,) = full(model, q)
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     c = composite(model, m)
     tree = model.topology
     M = _of_rows(tree, c) if m.base is None else _with_base(tree, c)
@@ -75,7 +74,7 @@ def _of_rows(tree: Topology, c: Composite) -> Array:
 def _with_base(tree: Topology, c: Composite) -> Array:
     """The base's coordinates before those of the rows; in its frame ``e_i . (I_j S_j)`` are the numbers of I_j S_j."""
     base = jnp.stack([jnp.stack([*F.f, *F.n]) for F in along_base(c.total)])
-    if tree.rows == mc.BASE:
+    if tree.rows == row_tree.BASE:
         return base
     side = jnp.stack([*c.momenta.f, *c.momenta.n])
     return jnp.concatenate(

@@ -7,9 +7,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics import rows as row
-from lgsim.dynamics import validation
 from lgsim.dynamics.composite import all_momenta, composite
 from lgsim.dynamics.inverse_dynamics import body_force
 from lgsim.dynamics.kinematics import at_rest, row_accelerations, row_twists
@@ -155,7 +154,7 @@ def centroidal_momentum_matrix_rate(
     return validation.call(lambda model, q, v: _matrix_along(model, q, model.rate(q, v)), model, q=(q, "q"), v=(v, "v"))
 
 
-def mass_moment(model: Model, m: mc.Machine) -> tuple[Array, Vec]:
+def mass_moment(model: Model, m: row_tree.Machine) -> tuple[Array, Vec]:
     """(mass, sum of ``m_i c_i``) of the whole machine, (*batch), in the frame of its base or else of the world."""
 
     def inward(children: tuple[Array, Vec], x: tuple[Transform, Array, Vec]) -> tuple[tuple[Array, Vec], None]:
@@ -165,35 +164,35 @@ def mass_moment(model: Model, m: mc.Machine) -> tuple[Array, Vec]:
 
     zero = jnp.zeros(m.batch, m.a.dtype)
     start = (zero, Vec(zero, zero, zero))
-    (mass, h), _ = mc.sweep(model.topology).inward(inward, start, (m.poses, m.inertias.m, m.inertias.h), m.batch)
+    (mass, h), _ = row_tree.sweep(model.topology).inward(inward, start, (m.poses, m.inertias.m, m.inertias.h), m.batch)
     return (mass, h) if m.base is None else (mass + m.base.inertia.m, h + m.base.inertia.h)
 
 
-def momentum(model: Model, m: mc.Machine, v: Array) -> Force:
+def momentum(model: Model, m: row_tree.Machine, v: Array) -> Force:
     """The momentum of the whole machine, in and about the frame of its base or else of the world."""
     base, rows = row_twists(model, m, v)
     of_base = None if m.base is None else m.base.inertia.momentum(base)
     return _summed(model, m, of_base, fusion_barrier(m.inertias.momentum(rows)))
 
 
-def momentum_rate(model: Model, m: mc.Machine, v: Array, a: Array) -> Force:
+def momentum_rate(model: Model, m: row_tree.Machine, v: Array, a: Array) -> Force:
     """The wrench that moves the whole machine, in and about the frame of its base or else of the world."""
     base, rows = row_accelerations(model, m, v, a)
     of_base = None if m.base is None else body_force(m.base.inertia, *base, None)
     return _summed(model, m, of_base, body_force(m.inertias, *rows, None))
 
 
-def _summed(model: Model, m: mc.Machine, base: Force | None, rows: Force) -> Force:
+def _summed(model: Model, m: row_tree.Machine, base: Force | None, rows: Force) -> Force:
     def inward(children: Force, x: tuple[Transform, Force]) -> tuple[Force, None]:
         T, F = x
         return fusion_barrier(to_parent(T, fusion_barrier(F + children))), None
 
     nothing = Force(*at_rest(m))
-    total, _ = mc.sweep(model.topology).inward(inward, nothing, (m.poses, rows), m.batch)
+    total, _ = row_tree.sweep(model.topology).inward(inward, nothing, (m.poses, rows), m.batch)
     return total if base is None else fusion_barrier(total + base)
 
 
-def _centered(model: Model, m: mc.Machine, F: Force) -> Force:
+def _centered(model: Model, m: row_tree.Machine, F: Force) -> Force:
     """A wrench about the base's or world's origin, about the center of mass in the world's axes."""
     mass, h = mass_moment(model, m)
     n = F.n - (h * (1 / mass)).cross(F.f)
@@ -203,7 +202,7 @@ def _centered(model: Model, m: mc.Machine, F: Force) -> Force:
 @batch_last
 def _place(model: Model, q: Array) -> Vec:
     (q,) = full(model, q)
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     mass, h = mass_moment(model, m)
     c = h * (1 / mass)
     return c if m.base is None else m.base.pose.R @ c + m.base.pose.p
@@ -212,7 +211,7 @@ def _place(model: Model, q: Array) -> Vec:
 @batch_last
 def _about_center(model: Model, q: Array, v: Array) -> Force:
     q, v = full(model, q, v)
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     return _centered(model, m, momentum(model, m, v))
 
 
@@ -220,14 +219,14 @@ def _about_center(model: Model, q: Array, v: Array) -> Force:
 def _rate_about_center(model: Model, q: Array, v: Array, a: Array) -> Force:
     q, v, a = full(model, q, v, a)
     # the momentum is along the velocity of the point that it is about: that this point moves adds nothing
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     return _centered(model, m, momentum_rate(model, m, v, a))
 
 
 @batch_last
 def _speed(model: Model, q: Array, v: Array) -> Vec:
     q, v = full(model, q, v)
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     mass, _ = mass_moment(model, m)
     f = momentum(model, m, v).f * (1 / mass)
     return f if m.base is None else m.base.pose.R @ f
@@ -259,7 +258,7 @@ def _matrix(model: Model, q: Array) -> Array:
 @batch_last
 def _jacobian(model: Model, q: Array) -> Array:
     (q,) = full(model, q)
-    mass, _ = mass_moment(model, mc.machine(model, q))
+    mass, _ = mass_moment(model, row_tree.machine(model, q))
     return _momentum_matrix(model, q)[:3] * (1 / mass)[None, None]
 
 
@@ -272,7 +271,7 @@ def _matrix_along(model: Model, q: Array, dq: Array) -> Array:
 def _momentum_matrix(model: Model, q: Array) -> Array:
     """A (6, nv, *batch) of q (nq, *batch)."""
     (q,) = full(model, q)
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     c = composite(model, m)
     f, n = all_momenta(model, m, c)
     center, R = jax.tree.map(lambda x: x[None], (c.total.h * (1 / c.total.m), c.axes.R))

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from lgsim.actuators import Activation, Actuators, AffineForce, Saturation, Stage, Transmission
+from lgsim.actuators import Actuators, AffineForce, Saturation, Stage, Transmission
+from lgsim.actuators.activation import Activation
 from lgsim.formats.mjcf_compiled import CompiledFile, compile_file
 from lgsim.formats.mjcf_joints import BALL, FREE, SPEEDS, joint_chain
 from lgsim.formats.report import Finding

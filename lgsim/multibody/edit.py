@@ -106,7 +106,11 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
     joints, bodies, frames = (
         tuple(prefix + name for name in names) for names in (tool.joint_names, tool.body_names, tool.frame_names)
     )
-    for kind, taken, names in (("joint", tree.joint_names, joints), ("frame", _frame_names(tree), bodies + frames)):
+    kinds = [("joint", tree.joint_names, joints), ("frame", _frame_names(tree), bodies + frames)]
+    for kind in ("loop", "contact", "solid"):
+        own, new = (tuple(entry.name for entry in getattr(t, kind + "s")) for t in (tree, tool))
+        kinds.append((kind, own, tuple(prefix + name for name in new)))
+    for kind, taken, names in kinds:
         for name in names:
             if name in taken:
                 raise ModelError(f"attach: {kind} {name!r}: the name is taken; a prefix makes another one")
@@ -125,9 +129,6 @@ def attach(model: Parts, other: Parts, frame: str, prefix: str) -> Parts:
         )
         for loop in tool.loops
     )
-    for loop in renamed:
-        if loop.name in (other.name for other in tree.loops):
-            raise ModelError(f"attach: loop {loop.name!r}: the name is taken; a prefix makes another one")
 
     topology = Topology(
         joints=tree.joints + tool.joints,

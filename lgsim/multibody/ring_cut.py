@@ -23,7 +23,8 @@ from lgsim.multibody.edit import Parts
 from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.multibody.joint_numbers import USUAL
 from lgsim.multibody.joints import Compound, Fixed
-from lgsim.multibody.loops import CLOSING, JointTie, Loop, loop_checks
+from lgsim.multibody.loops import JointTie, Loop, loop_checks
+from lgsim.multibody.loops.closing_joints import CLOSING
 from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
 from lgsim.support.check import is_traced
 from lgsim.support.messages import unknown_name

@@ -14,7 +14,7 @@ import numpy as np
 
 from lgsim.multibody.contacts import Contact
 from lgsim.multibody.contacts.sizes import grids
-from lgsim.multibody.geometry import Solid
+from lgsim.multibody.geometry.solid import Solid
 from lgsim.multibody.joint import Joint, Row
 from lgsim.multibody.joints import JOINTS
 from lgsim.multibody.loops import KINDS, Loop, LoopKind

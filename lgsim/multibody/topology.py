@@ -12,6 +12,7 @@ from lgsim.multibody.contacts.contact import Contact
 from lgsim.multibody.geometry.solid import Solid
 from lgsim.multibody.joint import GroupJoint, Joint
 from lgsim.support.check import is_traced
+from lgsim.support.messages import unknown_name
 
 
 class ModelError(ValueError):
@@ -260,6 +261,17 @@ class Topology:
         if frame not in self._frame_places:
             raise ValueError(f"there is no frame {frame!r}")
         return self._frame_places[frame]
+
+    def carrier(self, frame: str, what: str = "frame") -> int:
+        """The body that carries a frame, or ``WORLD``; ``what`` has the frame, for the message.
+
+        Raises:
+            ModelError: there is no such frame.
+        """
+        if frame not in self._frame_places:
+            known = (ROOT, *self.body_names, *self.frame_names)
+            raise ModelError(unknown_name(f"{what}: expected the name of a frame", frame, known))
+        return self._frame_places[frame][0]
 
     @cached_property
     def _frame_places(self) -> dict[str, tuple[int, int | None]]:

@@ -15,7 +15,6 @@ from jaxtyping import Float
 from lgsim.dynamics.distances.distance import checked_pairs, distance, distance_jacobian
 from lgsim.integrators.method import Number
 from lgsim.lie.action import Action, Point
-from lgsim.multibody.contacts.contact_checks import carrier
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, ModelError
 from lgsim.optimize.constraints import Constraint
@@ -180,7 +179,7 @@ def shortfall(model: Model, margin: Any, pairs: Pairs, q: Float[Array, " nq"]) -
 def _pairs_of(model: Model, chosen: Callable[[list[bool]], bool]) -> Pairs:
     """The pairs of ``model.solid_pairs()`` that are chosen by which of the two solids can move."""
     tree = model.topology
-    moves = {solid.name: carrier(tree, solid.frame) != WORLD for solid in tree.solids}
+    moves = {solid.name: tree.carrier(solid.frame) != WORLD for solid in tree.solids}
     kept = [pair for pair in zip(*model.solid_pairs(), strict=True) if chosen([moves[name] for name in pair])]
     return tuple(a for a, _ in kept), tuple(b for _, b in kept)
 

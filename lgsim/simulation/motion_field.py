@@ -12,13 +12,13 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lgsim.dynamics.contacts.contact_derivatives import contact_derivatives
 from lgsim.dynamics.contacts.contact_forces import contact_wrenches
-from lgsim.dynamics.contacts.contact_slopes import contact_slopes
 from lgsim.dynamics.forward_dynamics import forward_dynamics_derivatives
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.passive_forces import passive_derivatives, passive_forces
-from lgsim.dynamics.resolvent import solve_step, step_system
-from lgsim.dynamics.resolvent_recursion import applies, solve_tree, tree_system
+from lgsim.dynamics.rosenbrock_recursion import applies, solve_tree, tree_system
+from lgsim.dynamics.rosenbrock_system import solve_step, step_system
 from lgsim.integrators.linearly_implicit import Linearization, linearize
 from lgsim.lie.action import Action
 from lgsim.lie.ad_functions import AdFunction
@@ -237,7 +237,7 @@ def _worth(
     zero = jnp.zeros_like(v)
     own, worth = None, (jnp.zeros((model.nv, model.nv), v.dtype),) * 2
     if model.topology.contacts:
-        own, worth = contact_wrenches(model, q, v), contact_slopes(model, q, v)
+        own, worth = contact_wrenches(model, q, v), contact_derivatives(model, q, v)
         if wrenches is None:
             return own, (*worth, zero)
     assert wrenches is not None  # else there is nothing to differentiate

@@ -36,8 +36,11 @@ def mass_by_columns(model, q):
     return inverse_dynamics(still, q, jnp.zeros(model.nv, q.dtype), jnp.eye(model.nv, dtype=q.dtype)).T
 
 
-def mimicking():
-    """Four revolute joints, of which two follow the others."""
+MIMIC = {2: ("joint0", -1.7, 0.3), 3: ("joint1", 0.5, -0.2)}
+
+
+def mimicking(mimic=MIMIC, armature=0.1):
+    """Four revolute joints, of which the third and fourth follow others where ``mimic`` says so."""
     rng = np.random.default_rng(3)
     builder = ModelBuilder()
     for i, parent in enumerate(["world", "body0", "body1", "body1"]):
@@ -48,8 +51,8 @@ def mimicking():
             joint_name=f"joint{i}",
             placement=trees.pose(rng),
             axis=trees.unit(rng),
-            mimic={2: ("joint0", -1.7, 0.3), 3: ("joint1", 0.5, -0.2)}.get(i),
-            armature=0.1,
+            mimic=mimic.get(i),
+            armature=armature,
             **trees.body(rng),
         )
     return builder.build()

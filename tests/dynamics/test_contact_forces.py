@@ -12,7 +12,11 @@ from lgsim.dynamics.distances.distance import distance
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.kinematics import forward_kinematics, frame_twists
 from lgsim.multibody import ModelBuilder, ModelError, contacts, joints, tangent_grad
+from lgsim.multibody.contacts.boxes import Box
+from lgsim.multibody.contacts.capsules import Capsule
 from lgsim.multibody.contacts.contact import Shape
+from lgsim.multibody.contacts.planes import Plane
+from lgsim.multibody.contacts.round_surfaces import RoundSurface
 from lgsim.spatial import Vec
 from tests.dynamics.contact_machines import LAW, ball, each_pair, pair, touching_state
 
@@ -197,7 +201,7 @@ def test_a_contact_never_pulls():
 def test_capsules_are_as_deep_as_their_distance_says():
     """Another implementation of segments; pairs cross, lie end to end, and are parallel."""
     rng = np.random.default_rng(2)
-    model = pair(contacts.Capsule, contacts.RoundSurface)
+    model = pair(Capsule, RoundSurface)
     own = model.contact_numbers("touch")
     depth = jax.jit(lambda q: contact_points(model, q).depth)
     solids = [("first", "hand frame", ""), ("second", "ball frame", "surface_")]
@@ -309,7 +313,7 @@ def test_several_contacts_on_a_body_add_up():
 
 @pytest.mark.slow
 def test_batches_are_single_states():
-    model = pair(contacts.Box, contacts.Plane)
+    model = pair(Box, Plane)
     states = [touching_state(model, seed=seed) for seed in range(3)]
     q, v = (jnp.stack(x) for x in zip(*states, strict=True))
     many = contact_forces(model, q, v)
@@ -325,7 +329,7 @@ def test_batches_are_single_states():
 @pytest.mark.repeats("float64")
 @pytest.mark.float32
 def test_follows_the_dtype(dtype):
-    model = pair(contacts.Capsule, contacts.RoundSurface, dtype=dtype)
+    model = pair(Capsule, RoundSurface, dtype=dtype)
     q, v = touching_state(model)
     found = contact_forces(model, q, v)
     assert {x.dtype for x in found} == {np.dtype(dtype)} and contact_energy(model, q).dtype == dtype
@@ -356,9 +360,9 @@ def test_a_shape_of_ones_own_is_one_class():
             return Vec(*(jnp.concatenate(parts) for parts in zip(*rows, strict=True)))
 
     try:
-        test_without_losses_the_force_is_minus_the_slope_of_the_energy((Ring, contacts.Plane))
-        test_action_is_reaction((Ring, contacts.RoundSurface))
-        model = pair(Ring, contacts.Plane)
+        test_without_losses_the_force_is_minus_the_slope_of_the_energy((Ring, Plane))
+        test_action_is_reaction((Ring, RoundSurface))
+        model = pair(Ring, Plane)
         again = serialization.from_record(*serialization.to_record(model))
         assert again.topology == model.topology
     finally:

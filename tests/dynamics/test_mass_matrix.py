@@ -10,7 +10,7 @@ from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.multibody import joints
 from lgsim.multibody.builder import ModelBuilder
-from tests.dynamics.machines import cases, close, mass_by_columns
+from tests.dynamics.machines import cases, close, mass_by_columns, mimicking
 from tests.multibody import trees
 from tests.multibody.twin import Twin
 
@@ -29,27 +29,9 @@ def test_equals_pinocchio(case):
     np.testing.assert_array_equal(M, M.T)
 
 
-def four(mimic):
-    """Four revolute joints, of which the third and fourth follow others where `mimic` says so."""
-    rng = np.random.default_rng(3)
-    builder = ModelBuilder()
-    for i, parent in enumerate(["world", "body0", "body1", "body1"]):
-        builder.add_body(
-            f"body{i}",
-            parent,
-            joints.Revolute(),
-            joint_name=f"joint{i}",
-            placement=trees.pose(rng),
-            axis=trees.unit(rng),
-            mimic=mimic.get(i),
-            **trees.body(rng),
-        )
-    return builder.build()
-
-
 def test_joints_that_mimic_equal_pinocchio():
-    model = four({2: ("joint0", -1.7, 0.3), 3: ("joint1", 0.5, -0.2)})
-    free = Twin(four({})).pin
+    model = mimicking(armature=0.0)
+    free = Twin(mimicking({}, 0.0)).pin
     for leader, follower, ratio, offset in (("joint0", "joint2", -1.7, 0.3), ("joint1", "joint3", 0.5, -0.2)):
         free = pin.transformJointIntoMimic(free, free.getJointId(leader), free.getJointId(follower), ratio, offset)
     data = free.createData()

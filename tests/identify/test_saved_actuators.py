@@ -7,7 +7,9 @@ import pytest
 
 import lgsim
 from lgsim import actuators
-from lgsim.actuators import Actuators, ActuatorSum, Transmission
+from lgsim.actuators import Actuators, Transmission
+from lgsim.actuators.activation import Activation
+from lgsim.actuators.actuators import ActuatorSum
 from lgsim.identify.actuator_record import MissingStage, from_record, to_record
 from lgsim.identify.fit import fit, load_plant
 from lgsim.identify.unknowns.actuator_blocks import ActuatorParameter
@@ -26,7 +28,7 @@ def drives(model):
         actuators.Gear(ratio=jnp.array([50.0, 80.0]), efficiency=0.9),
         actuators.Saturation(-40.0, 40.0),
     ]
-    slow = actuators.Activation(filters=(True,), integrates=(False,), time_constant=0.1, lower=-1.0, is_bounded=True)
+    slow = Activation(filters=(True,), integrates=(False,), time_constant=0.1, lower=-1.0, is_bounded=True)
     return ActuatorSum(
         (Actuators(Transmission.of_joints(model), *motor, names=["a", "b"]),
          Actuators(Transmission.of_joints(model, ["elbow"]), slow, names=["extra"]))

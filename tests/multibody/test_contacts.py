@@ -10,7 +10,10 @@ import pytest
 import lgsim
 from lgsim.dynamics.contacts.contact_forces import contact_forces, contact_points
 from lgsim.multibody import ModelBuilder, ModelError, contacts, joints, serialization
+from lgsim.multibody.contacts.boxes import Box
 from lgsim.multibody.contacts.contact import LAW, Shape, Surface
+from lgsim.multibody.contacts.planes import Plane
+from lgsim.multibody.contacts.spheres import Sphere
 from lgsim.support.fingerprint import fingerprint
 from tests.dynamics.contact_machines import PAIRS, pair, touching_state
 from tests.multibody import trees
@@ -88,7 +91,7 @@ def test_records_without_contacts_are_read():
 
 @pytest.mark.slow
 def test_saved_motions_keep_contacts(tmp_path):
-    model = pair(contacts.Sphere, contacts.Plane)
+    model = pair(Sphere, Plane)
     q, v = touching_state(model)
     run = lgsim.simulate(model, q, v, duration=0.002, dt=1e-3, step_check=False)
     again = type(run).load(run.save(tmp_path / "run.npz")).model
@@ -116,7 +119,7 @@ def test_contacts_that_can_do_nothing_any_more_go():
     assert left.contact_names == ("ground",) and left.contacts.shape == (1, 8)
     nothing = model.lock(["to upper", "to lower"], model.neutral())
     assert nothing.contact_names == ("self",)
-    one = pair(contacts.Sphere, contacts.Plane)
+    one = pair(Sphere, Plane)
     assert one.add_frame("more", "hand").contact_names == ("touch",)
 
 
@@ -159,7 +162,7 @@ def test_numbers_are_differentiable_and_mapped():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_builder_makes_its_dtype(dtype):
-    assert pair(contacts.Box, contacts.Plane, dtype=dtype).contacts.dtype == dtype
+    assert pair(Box, Plane, dtype=dtype).contacts.dtype == dtype
 
 
 def body():

@@ -16,7 +16,7 @@ from lgsim.dynamics.kinematics import forward_kinematics, frame_twists
 from lgsim.lie import se3
 from lgsim.multibody import ModelBuilder, ModelError, joints
 from lgsim.multibody.joint import Row
-from lgsim.multibody.loops import CLOSING
+from lgsim.multibody.loops.closing_joints import CLOSING
 from tests.dynamics.machines import close, lanes
 from tests.multibody import loop_machines, trees
 from tests.multibody.loop_machines import every_kind, link, machine, shifted

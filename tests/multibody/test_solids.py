@@ -7,6 +7,7 @@ import pytest
 
 import lgsim
 from lgsim.multibody import ModelBuilder, ModelError, geometry, joints, serialization
+from lgsim.multibody.geometry.convex_hulls import hull_error
 from lgsim.multibody.geometry.hulls import facets, thinned
 from lgsim.support.fingerprint import fingerprint
 from tests.multibody import trees
@@ -124,7 +125,7 @@ def test_hulls_are_those_of_qhull_and_capsules_hold_their_points():
     np.testing.assert_allclose(np.sum(a * np.cross(b, c)) / 6, right.volume, rtol=1e-12)
     cube = geometry.convex_hull([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)] + [[0.5, 0.5, 0.5]])
     assert len(cube.at) == 8 and len(facets(cube.at).normals) == 6 and len(facets(cube.at).edges) == 3
-    assert geometry.sag(geometry.convex_hull(points, most=8), points) > 0 == geometry.sag(cube, np.array(cube.at))
+    assert hull_error(geometry.convex_hull(points, most=8), points) > 0 == hull_error(cube, np.array(cube.at))
     few = thinned(points, 5)
     assert len(few) == len(np.unique(few, axis=0)) == 5 and len(thinned(points, 18)) == len(thinned(points, 99)) == 18
     for flat, normals in ((np.eye(3), 5), (np.eye(3)[:2], 0), (np.eye(3)[:1], 0)):

@@ -13,7 +13,14 @@ from jaxtyping import Float
 from lgsim.dynamics import rows as row
 from lgsim.dynamics import validation
 from lgsim.dynamics.contacts.contact_law import PointForces, depth_power, point_forces
-from lgsim.dynamics.contacts.touching_points import Meeting, Touching, bodies, kinds, native_where_even, touching
+from lgsim.dynamics.contacts.touching_points import (
+    ContactPair,
+    ContactState,
+    bodies,
+    kinds,
+    native_where_even,
+    touching,
+)
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, ModelError, Topology
@@ -199,7 +206,7 @@ _native_energy = native_where_even(_energy)
 _native_points = native_where_even(_places)
 
 
-def _in_world(at: Meeting, x: Vec) -> Array:
+def _in_world(at: ContactPair, x: Vec) -> Array:
     """A vector of the surface's axes in those of the world, (p, m, 3, *batch)."""
     return _stacked(jax.tree.map(lambda c: c[None], at.surface.pose.R) @ x)
 
@@ -221,7 +228,7 @@ def _order(tree: Topology) -> np.ndarray:
     return np.argsort(owner, kind="stable")
 
 
-def _on_bodies(tree: Topology, found: list[tuple[Meeting, Touching, PointForces]], q: Array) -> Array:
+def _on_bodies(tree: Topology, found: list[tuple[ContactPair, ContactState, PointForces]], q: Array) -> Array:
     """The wrenches (bodies, 6, *batch) of forces (p, m, *batch) on shapes and their opposites on surfaces."""
     parts: list[Force] = []
     owners: list[np.ndarray] = []
@@ -248,14 +255,14 @@ def _turns(owners: np.ndarray) -> list[np.ndarray]:
     return [np.flatnonzero(rank == turn) for turn in range(rank.max() + 1)]
 
 
-def _on_shape(at: Meeting, t: Touching, law: PointForces) -> Force:
+def _on_shape(at: ContactPair, t: ContactState, law: PointForces) -> Force:
     """The wrench (m, *batch) on the shape's side in its frame, of what acts in the surface's."""
     R, p = jax.tree.map(lambda x: x[None], at.relative)
     f, n = law.total, (t.point - p).cross(law.total)
     return _summed(Force(R.transpose_apply(f), R.transpose_apply(n if law.couple is None else n + law.couple)))
 
 
-def _on_surface(t: Touching, law: PointForces) -> Force:
+def _on_surface(t: ContactState, law: PointForces) -> Force:
     """The opposite wrench (m, *batch) on the surface's side in its frame."""
     n = t.point.cross(law.total)
     return _summed(-Force(law.total, n if law.couple is None else n + law.couple))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.dynamics.contacts.touching_points import Touching
+from lgsim.dynamics.contacts.touching_points import ContactState
 from lgsim.spatial import Vec
 
 
@@ -20,7 +20,7 @@ class PointForces(NamedTuple):
     couple: Vec | None
 
 
-def point_forces(t: Touching) -> PointForces:
+def point_forces(t: ContactState) -> PointForces:
     """What the law of ``contact_forces`` gives at points."""
     law, slip = t.law, t.slip
     assert slip is not None

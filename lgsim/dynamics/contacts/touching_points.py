@@ -11,11 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.kinematics import at_rest, body_motions, body_poses, identity, row_twists, world_poses
 from lgsim.multibody.contacts.contact import Contact
-from lgsim.multibody.contacts.contact_checks import carrier
 from lgsim.multibody.contacts.sizes import height_slices, parts
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
@@ -46,7 +45,7 @@ class Side(NamedTuple):
     twist: Motion | None
 
 
-class Meeting(NamedTuple):
+class ContactPair(NamedTuple):
     """m contacts of one shape, one surface and one set of options: what meets what, and where.
 
     Attributes:
@@ -69,7 +68,7 @@ class Meeting(NamedTuple):
     twist: Motion | None
 
 
-class Touching(NamedTuple):
+class ContactState(NamedTuple):
     """The points (p, m, *batch) of m contacts, in the frames of the surfaces.
 
     Attributes:
@@ -105,14 +104,14 @@ def native_where_even(core: Callable[..., Any]) -> Callable[..., Any]:
 
 def bodies(model: Model, q: Array, v: Array | None) -> Bodies:
     """The bodies at q (nq, *batch), and with v (nv, *batch) their twists."""
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     poses = _with_world(body_poses(model, m, world_poses(model, m)), identity(m))
     if v is None:
         return Bodies(poses, None)
     return Bodies(poses, _with_world(body_motions(model, m, *row_twists(model, m, v)), at_rest(m)))
 
 
-def meetings(model: Model, held: Bodies) -> Iterator[Meeting]:
+def meetings(model: Model, held: Bodies) -> Iterator[ContactPair]:
     """The contacts of a model, all of a kind at once."""
     slices = height_slices(model.topology.contacts)
     for contact, places in kinds(model.topology):
@@ -124,10 +123,10 @@ def meetings(model: Model, held: Bodies) -> Iterator[Meeting]:
         relative, twist = _relative(shape, surface), None
         if shape.twist is not None and surface.twist is not None:
             twist = relative.act(shape.twist) - surface.twist
-        yield Meeting(contact, places, numbers, shape, surface, relative, twist)
+        yield ContactPair(contact, places, numbers, shape, surface, relative, twist)
 
 
-def points_of(meeting: Meeting, relative: Transform, twist: Motion | None) -> Touching:
+def points_of(meeting: ContactPair, relative: Transform, twist: Motion | None) -> ContactState:
     """The points of contacts at poses and twists (m, *batch) of the shapes in the surfaces' frames."""
     contact, (law, of_shape, of_surface) = meeting.contact, meeting.numbers
     one, V = (jax.tree.map(lambda x: x[None], x) for x in (relative, twist))
@@ -137,10 +136,10 @@ def points_of(meeting: Meeting, relative: Transform, twist: Motion | None) -> To
     point = fusion_barrier(center - normal * radius)
     slip = None if V is None else V.v + V.w.cross(point)
     spin = V.w if V is not None and "spin_speed" in law else None
-    return Touching(law, point, distance - radius, normal, slip, spin)
+    return ContactState(law, point, distance - radius, normal, slip, spin)
 
 
-def touching(model: Model, held: Bodies) -> Iterator[tuple[Meeting, Touching]]:
+def touching(model: Model, held: Bodies) -> Iterator[tuple[ContactPair, ContactState]]:
     """The contacts of a model with their points."""
     for meeting in meetings(model, held):
         yield meeting, points_of(meeting, meeting.relative, meeting.twist)
@@ -163,7 +162,7 @@ def _relative(shape: Side, surface: Side) -> Transform:
 
 def _side(model: Model, held: Bodies, frames: list[str]) -> Side:
     tree = model.topology
-    on = np.array([carrier(tree, frame) for frame in frames])
+    on = np.array([tree.carrier(frame) for frame in frames])
     pose = row.select(held.poses, on)
     twist = None if held.twists is None else row.select(held.twists, on)
     fixed = [tree.frame_names.index(frame) if frame in tree.frame_names else WORLD for frame in frames]

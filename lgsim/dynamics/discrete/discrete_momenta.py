@@ -29,8 +29,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from lgsim.dynamics import linearization, validation
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import linearization, row_tree, validation
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.discrete.displacement import Displacement, Node, at_rest, following, node, own_displacements
 from lgsim.dynamics.discrete.rotation_maps import QUATERNION, RotationMap, rotation_map
@@ -193,7 +192,7 @@ def midpoint_forces(model: Model, q: Array, d: Array, h: Array) -> Array:
 
 def full(model: Model, h: Array, *vectors: Array) -> list[Array]:
     """Vectors (k, *batch), then h (1, *batch), with batch axes of full length."""
-    return mc.full(model, *vectors, h[None])
+    return row_tree.full(model, *vectors, h[None])
 
 
 @cache

@@ -94,8 +94,8 @@ def node(model: Model, q: Array) -> Node:
         return T, fusion_barrier((z, T.p, moment, screw, T.R @ middle + T.p, about.rotated(T.R)))
 
     one, zero = jnp.ones(batch, q.dtype), jnp.zeros(batch, q.dtype)
-    still = Vec(zero, zero, zero)
-    root = Transform(Mat(Vec(one, zero, zero), Vec(zero, one, zero), Vec(zero, zero, one)), still)
+    zero_vector = Vec(zero, zero, zero)
+    root = Transform(Mat(Vec(one, zero, zero), Vec(zero, one, zero), Vec(zero, zero, one)), zero_vector)
     xs = relative, rows.a, rows.b, middle, about
     z, origins, moment, screws, center, inertia = linearization.order(tree).outward(step, root, xs, batch)
     mass, a, b = (jnp.broadcast_to(x, z.x.shape) for x in (body.m, rows.a, rows.b))
@@ -142,8 +142,8 @@ def following(parent: Displacement, own: Own) -> Displacement:
 def at_rest(like: Array) -> Displacement:
     """The displacement of what carries the roots, of batches like an array (*batch)."""
     zero = jnp.zeros_like(like)
-    still = Vec(zero, zero, zero)
-    return Displacement(jnp.ones_like(like), still, still, Mat(still, still, still))
+    zero_vector = Vec(zero, zero, zero)
+    return Displacement(jnp.ones_like(like), zero_vector, zero_vector, Mat(zero_vector, zero_vector, zero_vector))
 
 
 def turns(tree: Topology, at: Node, d: Array) -> Array:

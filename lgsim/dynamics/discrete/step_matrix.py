@@ -258,8 +258,8 @@ def _solve_tree(tree: Topology, matrix: StepMatrix, r: Array) -> Array:
         y = fusion_barrier(free - _dot(gain, eta))
         return fusion_barrier(tuple(e + s * y for e, s in zip(eta, right, strict=True))), y
 
-    still = jax.tree.map(lambda z: jnp.broadcast_to(z, batch), nothing)
-    return order.outward(outward, still, (right, gain, free, inner), batch)
+    zero_motion = jax.tree.map(lambda z: jnp.broadcast_to(z, batch), nothing)
+    return order.outward(outward, zero_motion, (right, gain, free, inner), batch)
 
 
 def _kept(x: tuple[Any, ...], inner: Array) -> tuple[Any, ...]:

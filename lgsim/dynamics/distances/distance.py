@@ -12,14 +12,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import row_tree, validation
 from lgsim.dynamics import rows as row
-from lgsim.dynamics import validation
-from lgsim.dynamics.distances.nearest import Meeting, moved
+from lgsim.dynamics.distances.nearest import ClosestPair, moved
 from lgsim.dynamics.distances.pair_programs import measurable, pair_programs
 from lgsim.dynamics.jacobians import screws
 from lgsim.dynamics.kinematics import body_poses, frames_of, identity, world_poses
-from lgsim.multibody.contacts.contact_checks import carrier
 from lgsim.multibody.geometry import Geometry
 from lgsim.multibody.geometry.solid import grid_starts
 from lgsim.multibody.geometry.solid_checks import place_of
@@ -160,7 +158,7 @@ def checked_pairs(tree: Topology, a: Names, b: Names) -> tuple[Places, bool]:
     return places, single
 
 
-def meetings(model: Model, poses: Transform, places: Places) -> Meeting:
+def meetings(model: Model, poses: Transform, places: Places) -> ClosestPair:
     """The pairs (pairs,) in the world, all of two kinds at once."""
     found, order = [], []
     for kinds, own, A, (one, other), T in _groups(model, poses, places):
@@ -204,9 +202,9 @@ def _relative(first: tuple[int, ...], second: tuple[int, ...]) -> Callable[[Tran
 
 
 @batch_last
-def _moved_by(A: Transform, m: Meeting) -> Meeting:
+def _moved_by(A: Transform, m: ClosestPair) -> ClosestPair:
     """Meetings in the frame in which those of their first solids have the poses A."""
-    return Meeting(m.distance, A.R @ m.normal, moved(A, m.first), moved(A, m.second))
+    return ClosestPair(m.distance, A.R @ m.normal, moved(A, m.first), moved(A, m.second))
 
 
 def _sorted(found: list[Any], order: list[int]) -> Any:
@@ -256,9 +254,9 @@ def _slopes(places: Places) -> Callable[[Model, Array], tuple[Array, Array]]:
 @batch_last
 def solid_poses(model: Model, q: Array) -> Transform:
     """The poses (s, *batch) of the solids in the world at q (nq, *batch)."""
-    (q,) = mc.full(model, q)
+    (q,) = row_tree.full(model, q)
     tree = model.topology
-    m = mc.machine(model, q)
+    m = row_tree.machine(model, q)
     one = identity(m)
     frames = frames_of(model, body_poses(model, m, world_poses(model, m)), one, lambda T, pose: pose @ T)
     frames = jax.tree.map(lambda x, w: jnp.concatenate([x, w[None]]), frames, one)
@@ -270,8 +268,8 @@ def solid_poses(model: Model, q: Array) -> Transform:
 @batch_last
 def _moving_screws(model: Model, q: Array) -> Motion:
     """The twist of each row (k, *batch) at unit rate, in the world's axes about its origin."""
-    (q,) = mc.full(model, q)
-    m = mc.machine(model, q)
+    (q,) = row_tree.full(model, q)
+    m = row_tree.machine(model, q)
     axis, origin, turns, slides = screws(m, world_poses(model, m))
     w = axis * turns
     return Motion(axis * slides + origin.cross(w), w)
@@ -279,7 +277,7 @@ def _moving_screws(model: Model, q: Array) -> Motion:
 
 def _carried(tree: Topology, places: Places) -> np.ndarray:
     """(pairs, rows): 1 where a row carries the second solid of a pair alone, -1 where the first one alone, else 0."""
-    bodies = [carrier(tree, solid.frame) for solid in tree.solids]
+    bodies = [tree.carrier(solid.frame) for solid in tree.solids]
     none = np.zeros(tree.rows, int)
     carried = [none if body == WORLD else tree.row_carried[tree.body_row[body]].astype(int) for body in bodies]
     return np.array([carried[j] - carried[i] for i, j in places])

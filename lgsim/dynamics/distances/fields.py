@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.dynamics.distances.nearest import Meeting, length, moved
+from lgsim.dynamics.distances.nearest import ClosestPair, length, moved
 from lgsim.multibody.geometry.forms import Field
 from lgsim.spatial import Transform, Vec
 
@@ -18,7 +18,7 @@ _TAPS = 4
 """Coefficients along an axis that a cubic spline takes at a point."""
 
 
-def in_field(a: Field, b: Any, T: Transform) -> Meeting:
+def in_field(a: Field, b: Any, T: Transform) -> ClosestPair:
     """The least value of the field at the probes of a core, less its radius.
 
     Of a sphere it is the field at the middle; of a capsule at nine points of its segment, of a box and of a hull at
@@ -33,7 +33,7 @@ def in_field(a: Field, b: Any, T: Transform) -> Meeting:
     n = length(slope)[1]
     distance = value - b.radius
     second = point - n * b.radius
-    return Meeting(distance, n, second - n * distance, second)
+    return ClosestPair(distance, n, second - n * distance, second)
 
 
 def _field_value(a: Field, p: Vec) -> tuple[Array, Vec]:

@@ -30,7 +30,7 @@ class Nearest(NamedTuple):
     slide: Vec | None = None
 
 
-class Meeting(NamedTuple):
+class ClosestPair(NamedTuple):
     """A pair of solids, or several, in the frame of the first one.
 
     Attributes:
@@ -72,11 +72,11 @@ def core_distance(a: Any, b: Any, T: Transform, found: Nearest) -> tuple[Array, 
     return jnp.where(found.inside, found.axis.dot(gap), far), chosen(found.inside, found.axis, along), p
 
 
-def meeting(a: Any, b: Any, T: Transform, found: Nearest) -> Meeting:
+def meeting(a: Any, b: Any, T: Transform, found: Nearest) -> ClosestPair:
     """The surfaces of two solids from what their cores are found to be."""
     core, n, p = core_distance(a, b, T, found)
     if found.slide is not None:
         p = p + found.slide
     distance = core - (a.radius + b.radius)
     first = p + n * a.radius
-    return Meeting(distance, n, first, first + n * distance)
+    return ClosestPair(distance, n, first, first + n * distance)

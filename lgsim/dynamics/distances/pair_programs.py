@@ -11,11 +11,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from lgsim.dynamics.distances.fields import in_field
-from lgsim.dynamics.distances.nearest import Meeting, Nearest, core_distance, meeting, moved
+from lgsim.dynamics.distances.nearest import ClosestPair, Nearest, core_distance, meeting, moved
 from lgsim.dynamics.distances.segments import below_plane, box_and_segment, two_segments
 from lgsim.dynamics.distances.simplex import two_polytopes
 from lgsim.multibody.geometry import Geometry
-from lgsim.multibody.geometry.forms import Block, Convex, Field, Form, Segment, Under
+from lgsim.multibody.geometry.forms import Block, Convex, Field, Form, HalfSpaceForm, Segment
 from lgsim.spatial import Transform
 from lgsim.xla import batch_last, change_along
 
@@ -38,7 +38,7 @@ def solver(a: Form | None, b: Form | None) -> tuple[Callable[..., Any] | None, b
     for first, second, swapped in ((a, b, False), (b, a, True)):
         if (type(first), type(second)) in CLOSED:
             return CLOSED[type(first), type(second)], swapped
-        if isinstance(second, Convex) and isinstance(first, Under):
+        if isinstance(second, Convex) and isinstance(first, HalfSpaceForm):
             return below_plane, swapped
         if isinstance(second, Convex) and isinstance(first, Field):
             return in_field, swapped
@@ -50,11 +50,11 @@ class PairPrograms(NamedTuple):
 
     Attributes:
         distance: The distance alone.
-        meeting: All of a ``Meeting``.
+        meeting: All of a ``ClosestPair``.
     """
 
     distance: Callable[[Numbers, Numbers, Transform], Array]
-    meeting: Callable[[Numbers, Numbers, Transform], Meeting]
+    meeting: Callable[[Numbers, Numbers, Transform], ClosestPair]
 
 
 @cache
@@ -78,12 +78,12 @@ def pair_programs(first: Geometry, second: Geometry) -> PairPrograms:
         one, other = forms(a, b)
         return (other, one, T.inverse()) if swapped else (one, other, T)
 
-    def surfaces(a: Numbers, b: Numbers, T: Transform) -> Meeting:
+    def surfaces(a: Numbers, b: Numbers, T: Transform) -> ClosestPair:
         given = ordered(a, b, T)
         m = find(*given) if find is in_field else meeting(*given, find(*given))
         if not swapped:
             return m
-        return Meeting(m.distance, -(T.R @ m.normal), moved(T, m.second), moved(T, m.first))
+        return ClosestPair(m.distance, -(T.R @ m.normal), moved(T, m.second), moved(T, m.first))
 
     # one native function for all pairs of all states; loops are faster as XLA has them
     native = batch_last if find in FORMULAS else lambda f, rule=None: f

@@ -9,7 +9,7 @@ from jax import Array
 
 from lgsim.dynamics.distances.nearest import Nearest, moved
 from lgsim.dynamics.distances.separating_axes import deepest
-from lgsim.multibody.geometry.forms import Block, Segment, Under
+from lgsim.multibody.geometry.forms import Block, HalfSpaceForm, Segment
 from lgsim.spatial import Transform, Vec
 
 
@@ -113,7 +113,7 @@ def box_and_segment(a: Block, b: Segment, T: Transform) -> Nearest:
     )
 
 
-def below_plane(a: Under, b: Any, T: Transform) -> Nearest:
+def below_plane(a: HalfSpaceForm, b: Any, T: Transform) -> Nearest:
     """The point of a convex core that is deepest in a half-space."""
     zero = jnp.zeros_like(T.p.x)
     up = Vec(zero, zero, zero + 1)

@@ -216,8 +216,8 @@ def _closed(held: tuple[int, ...], model: Model, q: Array, v: Array | None = Non
 
 def _closure(model: Model, q: Array, v: Array | None, found: Any) -> Closure:
     codes = CLOSE_RESULTS
-    still = jnp.zeros(model.nv, q.dtype)
-    residual, gap, _, _ = gaps.loop_gaps(*jax.tree.map(jax.lax.stop_gradient, (model, q, still)))
+    zero_rates = jnp.zeros(model.nv, q.dtype)
+    residual, gap, _, _ = gaps.loop_gaps(*jax.tree.map(jax.lax.stop_gradient, (model, q, zero_rates)))
     result = codes.where(found.closed, codes.max_iterations, codes.not_closed)
     result = codes.where(found.nearest, codes.successful, result)
     return Closure(q, v, residual, gap, found.iterations, result)

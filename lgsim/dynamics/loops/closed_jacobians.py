@@ -2,7 +2,7 @@
 
     M da - J' df = -dr1,    J da = -dr2,
 
-with the residuals r1, r2 of ``residual_slopes`` at fixed (a, f). With ``X = M^-1 J'`` and ``G = J X``:
+with the residuals r1, r2 of ``residual_derivatives`` at fixed (a, f). With ``X = M^-1 J'`` and ``G = J X``:
 ``G df = X' dr1 - dr2``, ``da = -M^-1 dr1 + X df``.
 
 Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018, for machines without
@@ -16,11 +16,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.dynamics import linearization
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import linearization, row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.linearization import Carried
-from lgsim.dynamics.loops import closure, loop_ends, residual_slopes
+from lgsim.dynamics.loops import closure, loop_ends, residual_derivatives
 from lgsim.linalg import dense
 from lgsim.multibody.model import Model
 from lgsim.spatial import Force
@@ -57,7 +56,7 @@ class Dense(NamedTuple):
     mobility: closure.Mobility
 
 
-def jacobian(model: Model, frozen: linearization.Frozen, ends: loop_ends.Ends) -> Array:
+def jacobian(model: Model, frozen: linearization.WorldFrameState, ends: loop_ends.Ends) -> Array:
     """J (m, nv, *batch): rates of the residuals by velocities on the closed set."""
     tree = model.topology
     signs = loop_ends.beside(loop_ends.row_signs(tree, "signs"), frozen.S.v.x)
@@ -70,7 +69,7 @@ def jacobian(model: Model, frozen: linearization.Frozen, ends: loop_ends.Ends) -
 
 def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, Array]:
     """(accelerations (nv, *batch), forces of the loops' rows (m, *batch)) of any machine with loops."""
-    q, v, tau = mc.full((model, wrenches), q, v, tau)
+    q, v, tau = row_tree.full((model, wrenches), q, v, tau)
     frozen, start = _start(model, q, v, wrenches)
     A, _, _, N, F = start
     matrices, ends = _dense(model, q, v, frozen, A, F)
@@ -80,7 +79,7 @@ def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None
 
 def linearized(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> Closed:
     """Accelerations, forces and all derivatives."""
-    q, v, tau = mc.full((model, wrenches), q, v, tau)
+    q, v, tau = row_tree.full((model, wrenches), q, v, tau)
     tree = model.topology
     order = linearization.order(tree)
     frozen, (A, drift, A_parent, N, F) = _start(model, q, v, wrenches)
@@ -93,7 +92,7 @@ def linearized(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | N
     I, B, N = order.up((frozen.inertia, frozen.gyro, fusion_barrier(net)))  # noqa: E741
     dq, dv = linearization.derivatives(tree, frozen, Carried(I, B, N), drift, A_parent)
     changes = linearization.changes(tree, frozen, drift, A_parent)
-    more, by_q, by_v = residual_slopes.slopes(model, frozen, changes, ends, f, rates, y)
+    more, by_q, by_v = residual_derivatives.derivatives(model, frozen, changes, ends, f, rates, y)
     by_q, by_v = (jnp.swapaxes(row.gathered(model, jnp.swapaxes(x, 0, 1)), 0, 1) for x in (by_q, by_v))
     force = linearization.reduced(model, dq + more)
     return Closed(a, f, matrices.W, matrices.X, matrices.mobility, force, linearization.reduced(model, dv), by_q, by_v)
@@ -108,18 +107,18 @@ def loop_wrenches(model: Model, ends: loop_ends.Ends, f: Array) -> Force:
 
 def projector(model: Model, q: Array) -> tuple[Array, closure.Mobility]:
     """(``X = M^-1 J'`` (nv, m, *batch), ``J X`` (m, m, *batch)) at q (nq, *batch)."""
-    (q,) = mc.full(model, q)
-    still = jnp.zeros((model.nv, *q.shape[1:]), q.dtype)
-    frozen, (A, _, _, _, F) = _start(model, q, still, None)
-    found, _ = _dense(model, q, still, frozen, A, F)
+    (q,) = row_tree.full(model, q)
+    zero_rates = jnp.zeros((model.nv, *q.shape[1:]), q.dtype)
+    frozen, (A, _, _, _, F) = _start(model, q, zero_rates, None)
+    found, _ = _dense(model, q, zero_rates, frozen, A, F)
     return found.X, found.mobility
 
 
 def mobility(model: Model, q: Array) -> Array:
     """``J M^-1 J'`` (m, m, *batch) at q (nq, *batch)."""
-    still = jnp.zeros((model.nv, *q.shape[1:]), q.dtype)
-    frozen, (A, _, _, _, F) = _start(model, q, still, None)
-    return _dense(model, q, still, frozen, A, F)[0].mobility.G
+    zero_rates = jnp.zeros((model.nv, *q.shape[1:]), q.dtype)
+    frozen, (A, _, _, _, F) = _start(model, q, zero_rates, None)
+    return _dense(model, q, zero_rates, frozen, A, F)[0].mobility.G
 
 
 def _start(model: Model, q: Array, v: Array, wrenches: Array | None):

@@ -26,8 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.dynamics import jacobian_products, linearization
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import jacobian_products, linearization, row_tree
 from lgsim.dynamics.loops import loop_ends, unit_wrenches
 from lgsim.linalg import dense
 from lgsim.multibody.model import Model
@@ -43,7 +42,7 @@ POWER = 0.55
 
 def forward(model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None) -> tuple[Array, Array]:
     """(accelerations (nv, *batch), forces of the loops' rows (m, *batch)); no joint may mimic another one."""
-    q, v, tau = mc.full((model, wrenches), q, v, tau)
+    q, v, tau = row_tree.full((model, wrenches), q, v, tau)
     tree = model.topology
     frozen = linearization.freeze(model, q, v, wrenches)
     A, _, _ = linearization.accelerations(tree, frozen, v, None)
@@ -64,15 +63,15 @@ def pushed(tree: Topology, S: Motion, left: jacobian_products.Eliminated, w: Arr
 
 def correction(model: Model, q: Array) -> Callable[[Array], Array]:
     """The function r -> ``M^-1 J' f`` (nv, *batch) with ``J M^-1 J' f = r`` at q (nq, *batch); no joint may mimic."""
-    still = jnp.zeros((model.nv, *q.shape[1:]), q.dtype)
+    zero_rates = jnp.zeros((model.nv, *q.shape[1:]), q.dtype)
     tree = model.topology
-    frozen = linearization.freeze(model, q, still, None)
-    A, _, _ = linearization.accelerations(tree, frozen, still, None)
-    ends = loop_ends.loop_ends(model, q, still, frozen, A, still)
-    left = jacobian_products.eliminate(model, frozen, still)
+    frozen = linearization.freeze(model, q, zero_rates, None)
+    A, _, _ = linearization.accelerations(tree, frozen, zero_rates, None)
+    ends = loop_ends.loop_ends(model, q, zero_rates, frozen, A, zero_rates)
+    left = jacobian_products.eliminate(model, frozen, zero_rates)
     w = unit_wrenches.shares(tree, ends, frozen.S, left.gain)
     solver = prepared(mobility(w, left.give))
-    return lambda r: pushed(tree, frozen.S, left, w, still, proximal_solution(solver, r))
+    return lambda r: pushed(tree, frozen.S, left, w, zero_rates, proximal_solution(solver, r))
 
 
 def mobility(w: Array, give: Array) -> Array:

@@ -16,8 +16,8 @@ from jax import Array
 
 from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
-from lgsim.dynamics.linearization import Frozen
-from lgsim.multibody.loops import FrameLoop, JointLoop, LoopKind, Relative
+from lgsim.dynamics.linearization import WorldFrameState
+from lgsim.multibody.loops.loop import FrameLoop, JointLoop, LoopKind, Relative
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
 from lgsim.spatial import Force, Mat, Motion, Transform, Vec, to_child, to_parent
@@ -113,7 +113,7 @@ class Ends(NamedTuple):
     """The second derivatives of the residuals (m, *batch) at the accelerations given."""
 
 
-def _frame_ends(model: Model, ends: KindEnds, frozen: Frozen, world: Transform, A: Motion) -> End:
+def _frame_ends(model: Model, ends: KindEnds, frozen: WorldFrameState, world: Transform, A: Motion) -> End:
     """The ends of loops between frames."""
     tree = model.topology
     bodies, _ = ends.places
@@ -135,7 +135,7 @@ def _frame_ends(model: Model, ends: KindEnds, frozen: Frozen, world: Transform, 
     return End(X[1], relative, [fusion_barrier(to_parent(X[1], t)) for t in T], (Va, Vb), (Aa, Ab))
 
 
-def loop_ends(model: Model, q: Array, v: Array, frozen: Frozen, A: Motion, y: Array) -> Ends:
+def loop_ends(model: Model, q: Array, v: Array, frozen: WorldFrameState, A: Motion, y: Array) -> Ends:
     """The ends of all loops.
 
     Args:

@@ -11,8 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from lgsim.dynamics import linearization, validation
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import linearization, row_tree, validation
 from lgsim.dynamics.inverse_dynamics import newton_euler
 from lgsim.dynamics.loops import closed_jacobians, loop_ends, restoration
 from lgsim.dynamics.loops.closed_dynamics import closed_dynamics
@@ -161,24 +160,24 @@ def actuated_inverse_dynamics(
 
 @batch_last
 def _residual(model: Model, q: Array) -> Array:
-    (q,) = mc.full(model, q)
+    (q,) = row_tree.full(model, q)
     return restoration.residual(model, q)
 
 
 @batch_last
 def loop_rows(model: Model, q: Array) -> Array:
     """``loop_jacobian`` of one state, without checks."""
-    (q,) = mc.full(model, q)
+    (q,) = row_tree.full(model, q)
     tree = model.topology
-    still = jnp.zeros((tree.rows, *q.shape[1:]), q.dtype)
+    zero_rates = jnp.zeros((tree.rows, *q.shape[1:]), q.dtype)
     frozen = linearization.freeze(model, q, jnp.zeros((tree.nv, *q.shape[1:]), q.dtype), None)
-    A, _, _ = linearization.accelerations(tree, frozen, still, None)
-    return closed_jacobians.jacobian(model, frozen, loop_ends.loop_ends(model, q, still, frozen, A, still))
+    A, _, _ = linearization.accelerations(tree, frozen, zero_rates, None)
+    return closed_jacobians.jacobian(model, frozen, loop_ends.loop_ends(model, q, zero_rates, frozen, A, zero_rates))
 
 
 @batch_last
 def _mobility(model: Model, q: Array) -> Array:
-    (q,) = mc.full(model, q)
+    (q,) = row_tree.full(model, q)
     return closed_jacobians.mobility(model, q)
 
 

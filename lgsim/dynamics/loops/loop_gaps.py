@@ -7,12 +7,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import loop_ends
 from lgsim.dynamics.loops.loop_units import machine_length
 from lgsim.dynamics.loops.misfits import placed, velocity
-from lgsim.multibody.loops import FrameLoop, JointLoop
+from lgsim.multibody.loops.loop import FrameLoop, JointLoop
 from lgsim.multibody.model import Model
 from lgsim.xla import batch_last
 
@@ -21,7 +21,7 @@ SMALL = 0.01
 
 
 def _gaps(model: Model, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
-    q, v = mc.full(model, q, v)
+    q, v = row_tree.full(model, q, v)
     at, speeds = placed(model, q), row.speeds(model, v)
     kinds = loop_ends.kinds(model.topology)
     parts: list[Array] = []

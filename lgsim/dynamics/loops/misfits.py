@@ -24,9 +24,9 @@ from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import loop_ends
 from lgsim.dynamics.loops.loop_ends import KindEnds
-from lgsim.dynamics.loops.residual_slopes import displaced
+from lgsim.dynamics.loops.residual_derivatives import displaced
 from lgsim.linalg import dense
-from lgsim.multibody.loops import FrameLoop, JointLoop
+from lgsim.multibody.loops.loop import FrameLoop, JointLoop
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.spatial import Force, Motion, Transform, Vec, to_child, to_parent
@@ -68,8 +68,8 @@ class Placed(NamedTuple):
 def placed(model: Model, q: Array) -> Placed:
     """The machine at q (nq, *batch)."""
     tree = model.topology
-    still = jnp.zeros((tree.nv, *q.shape[1:]), q.dtype)
-    frozen = linearization.freeze(model, q, still, None)
+    zero_rates = jnp.zeros((tree.nv, *q.shape[1:]), q.dtype)
+    frozen = linearization.freeze(model, q, zero_rates, None)
     world = loop_ends.world_pose(model, q)
     ends = {}
     for number, at in enumerate(loop_ends.kinds(tree)):

@@ -22,7 +22,7 @@ from lgsim.dynamics.loops.nearest_step import Metric, Step, momentum, nearest_st
 from lgsim.lie.ad_functions import DEXPINV_OF_LOG
 from lgsim.multibody import block_diagonal, configuration
 from lgsim.multibody.joint import GroupJoint
-from lgsim.multibody.loops import JointLoop
+from lgsim.multibody.loops.loop import JointLoop
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.xla import control_flow, native_with_derivatives

@@ -18,8 +18,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
-from lgsim.dynamics import linearization
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import linearization, row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import closure, loop_units, misfits
 from lgsim.multibody.model import Model
@@ -67,17 +66,17 @@ class Step(NamedTuple):
 
 
 def _misfits(model: Model, q: Array, length: Array) -> tuple[Array, Array]:
-    (q,) = mc.full((model, length), q)
+    (q,) = row_tree.full((model, length), q)
     return misfits.misfits(model, misfits.placed(model, q), length)
 
 
 def _curvature(model: Model, q: Array, length: Array, multipliers: Array) -> Array:
-    q, multipliers = mc.full((model, length), q, multipliers)
+    q, multipliers = row_tree.full((model, length), q, multipliers)
     return misfits.curvature(model, misfits.placed(model, q), length, multipliers)
 
 
 def _length(model: Model, q: Array) -> Array:
-    (q,) = mc.full(model, q)
+    (q,) = row_tree.full(model, q)
     return loop_units.machine_length(model, misfits.placed(model, q))
 
 
@@ -90,12 +89,12 @@ machine_length = batch_last(_length)
 
 
 def _pushes(model: Model, q: Array, length: Array, multipliers: Array, v: Array) -> tuple[Array, Array, Array]:
-    q, multipliers, v = mc.full((model, length), q, multipliers, v)
+    q, multipliers, v = row_tree.full((model, length), q, multipliers, v)
     return misfits.pushes(model, misfits.placed(model, q), length, multipliers, v)
 
 
 def _momentum(model: Model, q: Array, v: Array) -> Array:
-    q, v = mc.full(model, q, v)
+    q, v = row_tree.full(model, q, v)
     frozen = linearization.freeze(model, q, jnp.zeros_like(v), None)
     order = linearization.order(model.topology)
     V = order.down(fusion_barrier(frozen.S * row.speeds(model, v)))

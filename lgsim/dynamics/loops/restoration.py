@@ -18,13 +18,12 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.dynamics import linearization
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import linearization, row_tree
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.loops import closed_jacobians, closure, loop_ends
 from lgsim.linalg import dense
 from lgsim.multibody import configuration
-from lgsim.multibody.loops import FrameLoop, JointLoop
+from lgsim.multibody.loops.loop import FrameLoop, JointLoop
 from lgsim.multibody.model import Model
 from lgsim.xla import batch_last, change_along, fusion_barrier, linear_last, still
 
@@ -46,10 +45,10 @@ def residual(model: Model, q: Array) -> Array:
 def _rates_at(model: Model, q: Array) -> Callable[[Array], Array]:
     """The function v -> ``J v`` (m, *batch) at q (nq, *batch)."""
     tree = model.topology
-    still = jnp.zeros((tree.rows, *q.shape[1:]), q.dtype)
+    zero_rates = jnp.zeros((tree.rows, *q.shape[1:]), q.dtype)
     frozen = linearization.freeze(model, q, jnp.zeros((tree.nv, *q.shape[1:]), q.dtype), None)
-    A, _, _ = linearization.accelerations(tree, frozen, still, None)
-    ends = loop_ends.loop_ends(model, q, still, frozen, A, still)
+    A, _, _ = linearization.accelerations(tree, frozen, zero_rates, None)
+    ends = loop_ends.loop_ends(model, q, zero_rates, frozen, A, zero_rates)
     return lambda v: loop_ends.velocity_rates(tree, frozen.S, ends, row.speeds(model, v))
 
 
@@ -62,7 +61,7 @@ def correction(model: Model, q: Array) -> Callable[[Array], Array]:
 
 
 def _restored(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
-    q, v = mc.full(model, q, v)
+    q, v = row_tree.full(model, q, v)
     tree = model.topology
     correct = correction(model, q)
     q = fusion_barrier(configuration.retract_rows(tree, q, -correct(residual(model, q))))
@@ -72,14 +71,14 @@ def _restored(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     return configuration.retract_rows(tree, q, -correct(residual(model, q))), v
 
 
-closure_residual = batch_last(lambda model, q: residual(model, *mc.full(model, q)))
+closure_residual = batch_last(lambda model, q: residual(model, *row_tree.full(model, q)))
 """``residual`` of one state."""
 
 
 @batch_last
 def _closure_rates(model: Model, q: Array, v: Array) -> Array:
     """The rates ``J v`` of the residuals (m,) of one state."""
-    q, v = mc.full(model, q, v)
+    q, v = row_tree.full(model, q, v)
     return _rates_at(model, q)(v)
 
 

@@ -18,7 +18,7 @@ from jax import Array
 
 from lgsim.dynamics.loops import loop_ends
 from lgsim.dynamics.loops.loop_ends import Ends, KindEnds
-from lgsim.multibody.loops import FrameLoop
+from lgsim.multibody.loops.loop import FrameLoop
 from lgsim.multibody.topology import Topology
 from lgsim.spatial import Force, Motion, Vec
 from lgsim.xla import control_flow, fusion_barrier

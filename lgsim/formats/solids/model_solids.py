@@ -11,8 +11,8 @@ import numpy as np
 from lgsim.formats.report import Finding
 from lgsim.formats.solids.file_solid import FileSolid
 from lgsim.formats.xml import FileError
-from lgsim.multibody.geometry import Geometry, Mesh, convex_hull, fit_capsules, sag
-from lgsim.multibody.geometry.convex_hulls import VERTICES
+from lgsim.multibody.geometry import Geometry, Mesh, convex_hull, fit_capsules
+from lgsim.multibody.geometry.convex_hulls import VERTICES, hull_error
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
 from lgsim.support.messages import unknown_name
@@ -123,7 +123,7 @@ def _convex(
             made = fit_capsules(mesh.vertices, count)
             return list(made), f"is {_a(solid.kind)}; {len(made)} capsules stand for it"
         hull = convex_hull(mesh.vertices, count)
-        beyond = sag(hull, mesh.vertices)
+        beyond = hull_error(hull, mesh.vertices)
         hull = replace(hull, radius=beyond)
     except ValueError as fault:
         raise solid.error(str(fault)) from fault

@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Int
 
-from lgsim.actuators import Actuators, ActuatorSum
+from lgsim.actuators.actuators import Actuators, ActuatorSum
 from lgsim.identify.unknowns.body_blocks import Block, select_names
 from lgsim.identify.unknowns.plant import NumbersLike, Plant
 from lgsim.support.check import unknown_name

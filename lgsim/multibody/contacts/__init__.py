@@ -1,21 +1,14 @@
 """Contacts: shapes that touch surfaces, one a file. A new one subclasses ``Shape`` or ``Surface``, and that is all."""
 
-from lgsim.multibody.contacts.boxes import Box as Box
 from lgsim.multibody.contacts.boxes import box as box
-from lgsim.multibody.contacts.capsules import Capsule as Capsule
 from lgsim.multibody.contacts.capsules import capsule as capsule
 from lgsim.multibody.contacts.contact import LAW as LAW
 from lgsim.multibody.contacts.contact import Contact as Contact
 from lgsim.multibody.contacts.contact import Shape as Shape
 from lgsim.multibody.contacts.contact import Sized as Sized
 from lgsim.multibody.contacts.contact import Surface as Surface
-from lgsim.multibody.contacts.height_fields import HeightField as HeightField
 from lgsim.multibody.contacts.height_fields import height_field as height_field
-from lgsim.multibody.contacts.planes import Plane as Plane
 from lgsim.multibody.contacts.planes import plane as plane
-from lgsim.multibody.contacts.round_surfaces import RoundSurface as RoundSurface
 from lgsim.multibody.contacts.round_surfaces import round_surface as round_surface
-from lgsim.multibody.contacts.spheres import Sphere as Sphere
 from lgsim.multibody.contacts.spheres import sphere as sphere
-from lgsim.multibody.contacts.vertices import Vertices as Vertices
 from lgsim.multibody.contacts.vertices import vertices as vertices

@@ -10,7 +10,7 @@ import numpy as np
 
 from lgsim.multibody.contacts.contact import LAW, OPTIONS, USUAL_LAW, Contact, Shape, Sized, Surface
 from lgsim.multibody.contacts.sizes import grids, height_slices
-from lgsim.multibody.topology import ROOT, WORLD, ModelError, Topology
+from lgsim.multibody.topology import WORLD, ModelError, Topology
 from lgsim.support.check import is_traced
 from lgsim.support.messages import unknown_name
 
@@ -129,19 +129,6 @@ def check_rows(contacts: Sequence[Contact], array: Any) -> None:
                 _check_number(contact, column, float(value))
 
 
-def carrier(tree: Topology, frame: str) -> int:
-    """The body that carries a frame, or ``WORLD``.
-
-    Raises:
-        ModelError: there is no such frame.
-    """
-    try:
-        return tree.frame_place(frame)[0]
-    except ValueError:
-        known = (ROOT, *tree.body_names, *tree.frame_names)
-        raise ModelError(unknown_name("frame: expected the name of a frame", frame, known)) from None
-
-
 def check_contacts(tree: Topology) -> None:
     """Check that the contacts of a topology can act.
 
@@ -149,12 +136,8 @@ def check_contacts(tree: Topology) -> None:
         ModelError: a frame does not exist, or one body, or the world, carries both sides of a contact.
     """
     for contact in tree.contacts:
-        bodies = []
-        for what, frame in (("frame", contact.frame), ("against", contact.against)):
-            try:
-                bodies.append(carrier(tree, frame))
-            except ModelError as error:
-                raise ModelError(f"contact {contact.name!r}: {what}: {error}") from None
+        ends = (("frame", contact.frame), ("against", contact.against))
+        bodies = [tree.carrier(frame, f"contact {contact.name!r}: {what}") for what, frame in ends]
         if bodies[0] == bodies[1]:
             holder = "the world" if bodies[0] == WORLD else f"the body {tree.body_names[bodies[0]]!r}"
             raise ModelError(

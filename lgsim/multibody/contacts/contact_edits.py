@@ -10,14 +10,13 @@ import numpy as np
 from jax import Array
 
 from lgsim.multibody.contacts.contact import Contact
-from lgsim.multibody.contacts.contact_checks import carrier
 from lgsim.multibody.contacts.sizes import grids, height_slices, padded, width
 from lgsim.multibody.topology import ROOT, ModelError, Topology
 
 
 def acting(tree: Topology, numbers: Array | None, heights: Array | None) -> tuple[Topology, dict[str, Array | None]]:
     """The topology and the contacts' numbers by name without contacts whose two sides now hang on one body."""
-    kept = [i for i, c in enumerate(tree.contacts) if carrier(tree, c.frame) != carrier(tree, c.against)]
+    kept = [i for i, c in enumerate(tree.contacts) if tree.carrier(c.frame) != tree.carrier(c.against)]
     if len(kept) == len(tree.contacts) or numbers is None:
         return tree, {"contacts": numbers, "heights": heights}
     contacts = tuple(tree.contacts[i] for i in kept)
@@ -33,14 +32,8 @@ def joined(own: Sequence[Contact], added: Sequence[Contact], frame: str, prefix:
     """The contacts of a machine and of another one whose world is fixed to a frame of the first one.
 
     Raises:
-        ModelError: a name is taken.
+        ModelError: both have a height field on the frame.
     """
-    taken = [contact.name for contact in own]
-    for contact in added:
-        if prefix + contact.name in taken:
-            raise ModelError(
-                f"attach: contact {prefix + contact.name!r}: the name is taken; a prefix makes another one"
-            )
 
     def moved(name: str) -> str:
         return frame if name == ROOT else prefix + name

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lgsim.multibody.contacts.contact import Shape, Sized, Sizes, Surface, column
+from lgsim.multibody.geometry.hulls import checked_points, spread_out
 from lgsim.spatial import Vec
 
 
@@ -56,26 +57,9 @@ def vertices(points: Any, *, most: int | None = None, radius: float = 0.0, scale
     Raises:
         ValueError: there are no points, they are not finite or of another shape, or ``most`` is less than one.
     """
-    array = np.array(points, float)
-    if array.size == 0:
-        raise ValueError("vertices: points: expected at least one point, got none; a mesh without vertices has no use")
-    if array.ndim != 2 or array.shape[1] != 3:
-        raise ValueError(f"vertices: points: expected shape (n, 3), got {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError("vertices: points: expected finite numbers")
+    array = checked_points("vertices", points)
     if most is not None and most < 1:
         raise ValueError(f"vertices: most: expected at least one point, got {most}")
-    kept = array if most is None or most >= len(array) else _spread(array, most)
+    kept = array if most is None else spread_out(array, most)
     at = tuple((float(x), float(y), float(z)) for x, y, z in kept)
     return Sized(Vertices(at), {"radius": radius, "scale": scale})
-
-
-def _spread(points: np.ndarray, count: int) -> np.ndarray:
-    """Points that are far from each other, the first one far from the middle of all."""
-    distance = np.linalg.norm(points - points.mean(axis=0), axis=1)
-    chosen = [int(np.argmax(distance))]
-    distance = np.full(len(points), np.inf)
-    while len(chosen) < count:
-        distance = np.minimum(distance, np.linalg.norm(points - points[chosen[-1]], axis=1))
-        chosen.append(int(np.argmax(distance)))
-    return points[chosen]

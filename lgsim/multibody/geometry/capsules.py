@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from lgsim.multibody.geometry.forms import Form, Segment
 from lgsim.multibody.geometry.geometry import Geometry
+from lgsim.multibody.geometry.hulls import checked_points
 from lgsim.multibody.geometry.triangles import Mesh, arc, revolution
 from lgsim.support import check
 
@@ -60,22 +61,6 @@ def fit_capsules(points: Any, count: int = 1) -> list[tuple[Capsule, Float[np.nd
     edges = np.linspace(along.min(), along.max(), count + 1)
     slabs = [array[(along >= low) & (along <= high)] for low, high in pairwise(edges)]
     return [_capsule_about(slab) for slab in slabs if len(slab)]
-
-
-def checked_points(owner: str, points: Any) -> Float[np.ndarray, "n 3"]:
-    """Points (n, 3), at least one, all finite.
-
-    Raises:
-        ValueError: they are not.
-    """
-    array = np.array(points, float)
-    if array.size == 0:
-        raise ValueError(f"{owner}: points: expected at least one point, got none; a mesh without vertices has no use")
-    if array.ndim != 2 or array.shape[1] != 3:
-        raise ValueError(f"{owner}: points: expected shape (n, 3), got {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{owner}: points: expected finite numbers")
-    return array
 
 
 def _principal(points: np.ndarray) -> np.ndarray:

@@ -8,10 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from lgsim.multibody.geometry.capsules import checked_points
 from lgsim.multibody.geometry.forms import Form, Hull
 from lgsim.multibody.geometry.geometry import Geometry
-from lgsim.multibody.geometry.hulls import Points, both_ways, facets, thinned
+from lgsim.multibody.geometry.hulls import Points, both_ways, checked_points, facets, thinned
 from lgsim.multibody.geometry.triangles import Mesh
 from lgsim.spatial import Vec
 
@@ -62,7 +61,7 @@ class ConvexHull(Geometry):
 def convex_hull(points: Any, most: int = VERTICES, radius: float = 0.0, scale: float = 1.0) -> ConvexHull:
     """The convex hull of points, such as the vertices of a mesh, of which at most some are kept.
 
-    What is left of more points is inside of their hull: ``sag`` says how far, and a ``radius`` of that holds them all.
+    Of more points some are outside of it: ``hull_error`` gives how far, and a ``radius`` of that holds them all.
 
     Args:
         points: (n, 3), m; static.
@@ -82,7 +81,7 @@ def convex_hull(points: Any, most: int = VERTICES, radius: float = 0.0, scale: f
     return ConvexHull(tuple(at[i] for i in corners), radius, scale)
 
 
-def sag(hull: ConvexHull, points: Any) -> float:
+def hull_error(hull: ConvexHull, points: Any) -> float:
     """How far points, (n, 3), m, are outside of a hull without its radius and scale, m: the largest distance."""
     made, at = facets(hull.at), np.array(hull.at)
     given = np.asarray(points, float)

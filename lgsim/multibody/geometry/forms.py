@@ -198,11 +198,11 @@ class Hull(_Hull, Convex):
         return [jnp.broadcast_to(_column(row, x[0]), x.shape) for row in np.eye(len(x))]
 
 
-class _Under(NamedTuple):
+class _HalfSpaceForm(NamedTuple):
     radius: float = 0.0
 
 
-class Under(_Under):
+class HalfSpaceForm(_HalfSpaceForm):
     """All that has ``z <= 0``; a coordinate is a point of its boundary."""
 
     def place(self, coordinates: Vec) -> Vec:
@@ -224,7 +224,7 @@ class Field(NamedTuple):
     coefficients: Any
 
 
-Form = Convex | Under | Field
+Form = Convex | HalfSpaceForm | Field
 
 
 def one_hot(index: Array, count: int, dtype: Any) -> Array:

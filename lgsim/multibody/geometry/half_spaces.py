@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lgsim.multibody.geometry.forms import Form, Under
+from lgsim.multibody.geometry.forms import Form, HalfSpaceForm
 from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.triangles import Mesh
 
@@ -25,7 +25,7 @@ class HalfSpace(Geometry):
 
     def form(self) -> Form:
         """Itself."""
-        return Under()
+        return HalfSpaceForm()
 
     def triangles(self) -> Mesh:
         """A square of the plane about the origin."""

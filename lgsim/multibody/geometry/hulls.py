@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import combinations, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -131,10 +131,30 @@ def both_ways(normals: Float[np.ndarray, "f 3"]) -> Float[np.ndarray, "k 3"]:
     return np.array(kept).reshape(-1, 3)
 
 
+def checked_points(owner: str, points: Any) -> Float[np.ndarray, "n 3"]:
+    """Points (n, 3), at least one, all finite.
+
+    Raises:
+        ValueError: they are not.
+    """
+    array = np.array(points, float)
+    if array.size == 0:
+        raise ValueError(f"{owner}: points: expected at least one point, got none; a mesh without vertices has no use")
+    if array.ndim != 2 or array.shape[1] != 3:
+        raise ValueError(f"{owner}: points: expected shape (n, 3), got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{owner}: points: expected finite numbers")
+    return array
+
+
 def thinned(points: Float[np.ndarray, "n 3"], count: int) -> Float[np.ndarray, "k 3"]:
-    """At most ``count`` points: the one farthest from the middle, then always that farthest from those taken."""
+    """At most ``count`` different points, chosen as ``spread_out`` does."""
     _, first = np.unique(points, axis=0, return_index=True)
-    points = points[np.sort(first)]
+    return spread_out(points[np.sort(first)], count)
+
+
+def spread_out(points: Float[np.ndarray, "n 3"], count: int) -> Float[np.ndarray, "k 3"]:
+    """At most ``count`` points: the one farthest from the middle, then always that farthest from those taken."""
     if count >= len(points):
         return points
     chosen = [int(np.argmax(np.linalg.norm(points - points.mean(axis=0), axis=1)))]

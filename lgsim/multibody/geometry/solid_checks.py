@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lgsim.multibody.contacts.contact_checks import carrier
 from lgsim.multibody.geometry.geometry import Geometry
 from lgsim.multibody.geometry.solid import Solid
 from lgsim.multibody.number_checks import not_rigid
@@ -69,10 +68,7 @@ def check_frames(tree: Topology, solids: Sequence[Solid]) -> None:
         if solid.name in names:
             raise ModelError(f"solid {solid.name!r}: the name is taken")
         names.add(solid.name)
-        try:
-            carrier(tree, solid.frame)
-        except ModelError as error:
-            raise ModelError(f"solid {solid.name!r}: {error}") from None
+        tree.carrier(solid.frame, f"solid {solid.name!r}: frame")
 
 
 def check_solid_numbers(tree: Topology, given: Mapping[str, Any]) -> None:
@@ -133,7 +129,7 @@ def meeting_pairs(tree: Topology, among: Sequence[str] | None) -> tuple[tuple[st
     apart = {frozenset(pair) for pair in tree.exclusions}
     pairs = []
     for a, b in combinations(tree.solids, 2):
-        i, j = (carrier(tree, solid.frame) for solid in (a, b))
+        i, j = (tree.carrier(solid.frame) for solid in (a, b))
         if i == j or joined(tree, i, j) or frozenset((a.name, b.name)) in apart:
             continue
         if chosen is not None and not {a.name, b.name} & chosen:

@@ -46,15 +46,7 @@ def add_solids(tree: Topology, numbers: Mapping[str, Any], added: Sequence[Descr
 
 
 def joined(own: Topology, added: Topology, frame: str, prefix: str) -> dict[str, Any]:
-    """The solids and exclusions of a machine and of another one whose world is fixed to a frame of the first one.
-
-    Raises:
-        ModelError: a name is taken.
-    """
-    taken = [solid.name for solid in own.solids]
-    for solid in added.solids:
-        if prefix + solid.name in taken:
-            raise ModelError(f"attach: solid {prefix + solid.name!r}: the name is taken; a prefix makes another one")
+    """The solids and exclusions of a machine and of another one whose world is fixed to a frame of the first one."""
     moved: list[Solid] = [
         replace(s, name=prefix + s.name, frame=frame if s.frame == ROOT else prefix + s.frame) for s in added.solids
     ]

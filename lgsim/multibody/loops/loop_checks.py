@@ -59,14 +59,7 @@ def check_loops(tree: Topology, numbers: np.ndarray) -> None:
 
 
 def _check_frames(tree: Topology, loop: Loop) -> None:
-    bodies = []
-    for frame in (loop.a, loop.b):
-        try:
-            bodies.append(tree.frame_place(frame)[0])
-        except ValueError:
-            known = (ROOT, *tree.body_names, *tree.frame_names)
-            what = f"loop {loop.name!r}: expected the name of a frame"
-            raise ModelError(unknown_name(what, frame, known)) from None
+    bodies = [tree.carrier(frame, f"loop {loop.name!r}") for frame in (loop.a, loop.b)]
     if bodies[0] == bodies[1]:
         body = ROOT if bodies[0] < 0 else tree.body_names[bodies[0]]
         raise ModelError(

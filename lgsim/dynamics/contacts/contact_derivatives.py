@@ -23,7 +23,7 @@ from jax import Array
 from lgsim.dynamics import linearization
 from lgsim.dynamics import rows as row
 from lgsim.dynamics.contacts.contact_law import point_forces
-from lgsim.dynamics.contacts.touching_points import Bodies, Meeting, meetings, native_where_even, points_of
+from lgsim.dynamics.contacts.touching_points import Bodies, ContactPair, meetings, native_where_even, points_of
 from lgsim.dynamics.row_tree import full
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import WORLD, Topology
@@ -31,7 +31,7 @@ from lgsim.spatial import Force, Mat, Motion, Transform, Vec, cross_dual, to_chi
 from lgsim.xla import fusion_barrier
 
 
-def _slopes(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+def _derivatives(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     q, v = full(model, q, v)
     tree = model.topology
     frozen = linearization.freeze(model, q, v, None)
@@ -45,12 +45,13 @@ def _slopes(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     return by_q, by_v
 
 
-contact_slopes = native_where_even(_slopes)
-"""``contact_slopes(model, q, v)``: what the derivatives of ``contact_forces(model, q, v).wrenches`` along the tangent
-at q, and by v, are worth in the joints, (nv, nv) each; of one state, without checks."""
+contact_derivatives = native_where_even(_derivatives)
+"""``contact_derivatives(model, q, v)``: derivatives of joint forces equivalent to the wrenches of ``contact_forces``.
+
+Along the tangent at q, and with respect to v, (nv, nv) each; of one state, without checks."""
 
 
-def _bodies(model: Model, frozen: linearization.Frozen, q: Array) -> Bodies:
+def _bodies(model: Model, frozen: linearization.WorldFrameState, q: Array) -> Bodies:
     """The bodies in the frame of the roots, which is that of a free base; twists in their own frames."""
     tree = model.topology
     align = row.select(row.rows(model).align, tree.body_row)
@@ -59,19 +60,21 @@ def _bodies(model: Model, frozen: linearization.Frozen, q: Array) -> Bodies:
     twists = fusion_barrier(to_child(own, V))
     one = jnp.ones(q.shape[1:], q.dtype)
     zero = jnp.zeros_like(one)
-    still = Vec(zero, zero, zero)
-    world = Transform(Mat(Vec(one, zero, zero), Vec(zero, one, zero), Vec(zero, zero, one)), still)
+    zero_vector = Vec(zero, zero, zero)
+    world = Transform(Mat(Vec(one, zero, zero), Vec(zero, one, zero), Vec(zero, zero, one)), zero_vector)
     if tree.floats:
         pose = row.transform(model.placements[:1]) @ tree.base.transform([q[i : i + 1] for i in range(tree.base.nq)])
         world = row.select(pose.inverse(), 0)
     poses, rest = (
         jax.tree.map(lambda x, w: jnp.concatenate([x, jnp.broadcast_to(w, x.shape[1:])[None]]), *pair)
-        for pair in ((own, world), (twists, Motion(still, still)))
+        for pair in ((own, world), (twists, Motion(zero_vector, zero_vector)))
     )
     return Bodies(poses, rest)
 
 
-def _of_kind(tree: Topology, frozen: linearization.Frozen, psi: Motion, meeting: Meeting) -> tuple[Array, Array]:
+def _of_kind(
+    tree: Topology, frozen: linearization.WorldFrameState, psi: Motion, meeting: ContactPair
+) -> tuple[Array, Array]:
     """(by_q, by_v) by rows (k, k, *batch) of the contacts of one kind, those on one surface's frame together."""
     local = _local(meeting)
     against = [tree.contacts[i].against for i in meeting.places]
@@ -94,7 +97,7 @@ def _of_kind(tree: Topology, frozen: linearization.Frozen, psi: Motion, meeting:
     return reduce(lambda a, b: fusion_barrier(jax.tree.map(jnp.add, a, b)), found)
 
 
-def _local(meeting: Meeting) -> tuple[Force, list[Force], list[Force]]:
+def _local(meeting: ContactPair) -> tuple[Force, list[Force], list[Force]]:
     """(F, P, N) of contacts (m, *batch) in the surfaces' frames."""
 
     def wrench(relative: Transform, V: Motion) -> Force:
@@ -108,12 +111,12 @@ def _local(meeting: Meeting) -> tuple[Force, list[Force], list[Force]]:
     assert V is not None
     one = jnp.ones_like(V.v.x)
     zero = jnp.zeros_like(one)
-    still, fixed = (jax.tree.map(jnp.zeros_like, x) for x in (V, relative))
+    zero_twist, fixed = (jax.tree.map(jnp.zeros_like, x) for x in (V, relative))
     P, N = [], []
     for i in range(6):
         unit = [one if i == k else zero for k in range(6)]
         along = Motion(Vec(*unit[:3]), Vec(*unit[3:]))
-        value, change = jax.jvp(wrench, (relative, V), (_moved(relative, along), still))
+        value, change = jax.jvp(wrench, (relative, V), (_moved(relative, along), zero_twist))
         P.append(fusion_barrier(change))
         N.append(fusion_barrier(jax.jvp(wrench, (relative, V), (fixed, along))[1]))
     return fusion_barrier(value), P, N

@@ -3,14 +3,14 @@
 With the notation of ``jacobian_products.py``, a change of the joints by ``dq = s (r + s y)``, ``dv = s y`` and
 ``dv' = y - w`` changes the motion of body b by ``x_b = (dA_b, angular part of dV_b)``, nine numbers, and
 
-    x_i = x_p + P_i y_i + c_i,    P = (s^2 psi'' + s rate + S, s^2 psi' + s S),    c = (s r psi'' - w S, s r psi').
+    (1)  x_i = x_p + P_i y_i + c_i,   P = (s^2 psi'' + s rate + S, s^2 psi' + s S),   c = (s r psi'' - w S, s r psi').
 
 The wrench that passes through a joint changes by ``Phi_i = G_i x_i + g_i``, 6 x 9 numbers and 6, and the row
 
-    S_i . Phi_i + armature (y_i - w_i) = s (b_q (r_i + s y_i) + b_v y_i + f_i)
+    (2)  S_i . Phi_i + armature (y_i - w_i) = s (b_q (r_i + s y_i) + b_v y_i + f_i)
 
-with the slopes b_q, b_v of the joint's own forces is solved for y_i on the way to the root, as in the articulated-body
-recursion: ``(1 - s J) (x, y) = (r, w)`` is solved exactly, without the matrix J.
+with the derivatives b_q, b_v of the joint's own forces is solved for y_i on the way to the root, as in the
+articulated-body recursion: ``(1 - s J) (x, y) = (r, w)`` is solved exactly, without the matrix J.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from lgsim.dynamics import articulated_body, jacobian_products, linearization
-from lgsim.dynamics import row_tree as mc
+from lgsim.dynamics import articulated_body, jacobian_products, linearization, row_tree
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import Topology
 from lgsim.spatial import Force, Motion, Vec
@@ -68,7 +67,7 @@ def applies(topology: Topology) -> bool:
 
 @native_with_derivatives
 def tree_system(
-    model: Model, q: Array, v: Array, tau: Array, slopes: tuple[Array, Array, Array], s: Array
+    model: Model, q: Array, v: Array, tau: Array, force_derivatives: tuple[Array, Array, Array], s: Array
 ) -> TreeSystem:
     """The system of steps with ``s = h gamma`` from the state (q, v) of a machine for which ``applies`` holds.
 
@@ -76,16 +75,18 @@ def tree_system(
         q: Configuration (nq,).
         v: Velocity (nv,), rad/s or m/s.
         tau: All joint forces (nv,), N m or N.
-        slopes: The derivatives of each joint force by its own coordinate, by its own velocity and by time, (nv,) each.
+        force_derivatives: Of each joint force by its own coordinate, its own velocity and time, (nv,) each.
         s: The time s, s.
     """
-    q, v, tau, by_q, by_v, by_time = mc.full((model, s[None]), q, v, tau, *slopes)
+    q, v, tau, by_q, by_v, by_time = row_tree.full((model, s[None]), q, v, tau, *force_derivatives)
     tree, batch = model.topology, v.shape[1:]
     order = linearization.order(tree)
+    # pass 1, outward: v', then psi', psi'', rate and S x* N at (q, v, v')
     a = articulated_body.forward(model, q, v, tau)
     m = jacobian_products.moving(model, q, v, a, None)
     psi, psi2, rate = m.changes
     S, s = m.frozen.S, jnp.broadcast_to(s, batch)[None]
+    # P and what r adds to c of (1), as nine numbers each
     lever = _nine(psi2 * s, psi.w * s)
     push = fusion_barrier(lever * s[:, None] + _nine(rate * s + S, S.w * s))
     screws = _six(S)
@@ -93,6 +94,7 @@ def tree_system(
     own = _own(m.frozen)
     drive = model.armature - s * (s * by_q + by_v)
 
+    # pass 2, inward: (2) solved for y_i gives the gain; what is left of G_i is what the carrying row feels
     def inward(below: Array, x: tuple) -> tuple[Array, tuple]:
         G, screw, P, lever, turned, drive = x
         G = fusion_barrier(G + below)
@@ -107,6 +109,7 @@ def tree_system(
     zero = jnp.zeros((6, 9, *batch), v.dtype)
     xs = (own, screws, push, lever, turned, drive)
     _, (gain, left, right, carried, pivot) = order.inward(inward, zero, xs, zero.shape)
+    # the partial derivative of v' by time, M^-1 dtau/dt
     change, _ = jacobian_products.solve(model, m.frozen, by_time)
     numbers = jnp.stack([jnp.broadcast_to(model.armature, v.shape), s * by_q])
     return TreeSystem(a, change, screws, lever, push, gain, left, right, carried, pivot, numbers)
@@ -136,12 +139,14 @@ def _solve(topology: Topology) -> Callable[..., tuple[Array, Array]]:
         armature, pull = system.own[0], system.own[1]
         joint = armature * w + pull * r + s[None] * force
 
+        # inward: g_i of Phi_i, and y_i for a parent that does not move
         def inward(below: Array, x: tuple) -> tuple[Array, Array]:
             screw, left, right, carried, pivot, r, w, joint = x
             through = fusion_barrier(below + right[0] * r[None] - carried * w[None])
             free = pivot * (joint - _dot(screw, through))
             return fusion_barrier(through + right[1] * r[None] + left * free[None]), free
 
+        # pass 3, outward: y_i of x_p, then x_i of (1)
         def outward(parent: Array, x: tuple) -> tuple[Array, Array]:
             screw, lever, push, gain, free, r, w = x
             y = fusion_barrier(free - _dot(gain, parent))
@@ -180,7 +185,7 @@ def _nine(A: Motion, w: Vec) -> Array:
     return jnp.stack([*A.v, *A.w, *w], axis=1)
 
 
-def _own(frozen: linearization.Frozen) -> Array:
+def _own(frozen: linearization.WorldFrameState) -> Array:
     """The matrices (k, 6, 9, *batch) of ``I dA + 2 B dw`` of the body on each row."""
     one = jnp.ones_like(frozen.inertia.m)
     zero = jnp.zeros_like(one)

@@ -5,10 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lgsim.dynamics.contacts.contact_derivatives import contact_derivatives
 from lgsim.dynamics.contacts.contact_forces import contact_forces
-from lgsim.dynamics.contacts.contact_slopes import contact_slopes
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics
 from lgsim.multibody import ModelBuilder, contacts, joints
+from lgsim.multibody.contacts.planes import Plane
+from lgsim.multibody.contacts.spheres import Sphere
 from tests.dynamics.contact_machines import LAW, each_pair, pair, touching_state
 from tests.integrators.engines import default
 from tests.multibody import trees
@@ -28,7 +30,7 @@ def check(model, q, v, tolerance=1e-12):
         return contact_forces(model, model.retract(q, dq), v + dv).wrenches
 
     right = [jax.vmap(worth, -1, -1)(x) for x in jax.jacfwd(moved, (0, 1))(zero, zero)]
-    for found, expected in zip(contact_slopes(model, q, v), right, strict=True):
+    for found, expected in zip(contact_derivatives(model, q, v), right, strict=True):
         assert np.abs(expected).max() > 1
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
 
@@ -88,13 +90,13 @@ def test_machines_that_mimic():
 @pytest.mark.slow
 def test_they_are_differentiable_themselves():
     """Second derivatives, which gradients through linearly implicit steps take, against differences."""
-    model = pair(contacts.Sphere, contacts.Plane, MORE)
+    model = pair(Sphere, Plane, MORE)
     q, v = touching_state(model)
     rng = np.random.default_rng(0)
     dq, dv = jnp.asarray(rng.normal(size=(2, model.nv)))
 
     def value(s):
-        return jnp.concatenate(contact_slopes(model, model.retract(q, s * dq), v + s * dv)).ravel()
+        return jnp.concatenate(contact_derivatives(model, model.retract(q, s * dq), v + s * dv)).ravel()
 
     h = 1e-6
     right = (value(h) - value(-h)) / (2 * h)

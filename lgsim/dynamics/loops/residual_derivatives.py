@@ -23,16 +23,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from lgsim.dynamics.linearization import Changes, Frozen
+from lgsim.dynamics.linearization import Changes, WorldFrameState
 from lgsim.dynamics.loops import loop_ends
 from lgsim.dynamics.loops.loop_ends import End, Ends, KindEnds
-from lgsim.multibody.loops import FrameLoop, Relative
+from lgsim.multibody.loops.loop import FrameLoop, Relative
 from lgsim.multibody.model import Model
 from lgsim.spatial import Force, Mat, Motion, Transform, Vec, cross_dual, to_child, to_parent
 from lgsim.xla import fusion_barrier
 
 
-class Slopes(NamedTuple):
+class Derivatives(NamedTuple):
     """By rows of the tree (k columns)."""
 
     force: Array
@@ -43,7 +43,9 @@ class Slopes(NamedTuple):
     """Of r2 by speeds, (m, k, *batch)."""
 
 
-def slopes(model: Model, frozen: Frozen, changes: Changes, ends: Ends, f: Array, v: Array, y: Array) -> Slopes:
+def derivatives(
+    model: Model, frozen: WorldFrameState, changes: Changes, ends: Ends, f: Array, v: Array, y: Array
+) -> Derivatives:
     """All derivatives, for forces f (m, *batch), speeds v and accelerations y of the rows (k, *batch)."""
     tree = model.topology
     batch = f.shape[1:]
@@ -58,11 +60,11 @@ def slopes(model: Model, frozen: Frozen, changes: Changes, ends: Ends, f: Array,
         parts.append((by_q, by_v))
     order = np.argsort(np.concatenate([at.rows.ravel() for at in loop_ends.kinds(tree)]))
     by_q, by_v = (jnp.concatenate(column)[order] for column in zip(*parts, strict=True))
-    return Slopes(fusion_barrier(force), fusion_barrier(by_q), fusion_barrier(by_v))
+    return Derivatives(fusion_barrier(force), fusion_barrier(by_q), fusion_barrier(by_v))
 
 
 def _of_frames(
-    model: Model, at: KindEnds, frozen: Frozen, changes: Changes, end: End, f: Array
+    model: Model, at: KindEnds, frozen: WorldFrameState, changes: Changes, end: End, f: Array
 ) -> tuple[Array, Array, Array]:
     """(force, by_q, by_v) of loops of one kind, rows in the order of ``KindEnds.rows``."""
     kind = at.kind
@@ -130,8 +132,8 @@ def _contracted(S: Motion, carries: np.ndarray, columns: Force) -> Array:
 def _along(kind: FrameLoop, at: Relative, numbers: list[Array], pose: Motion | None, V: Motion, A: Motion) -> Array:
     """The change (rows g, k, *batch) of a kind's rates, along changes (g, k, *batch) of where its ends are."""
     at = jax.tree.map(lambda x: jnp.broadcast_to(x, V.v.x.shape), at)
-    still = jax.tree.map(jnp.zeros_like, at.pose)
-    change = Relative(still if pose is None else displaced(at.pose, pose), V, A)
+    fixed = jax.tree.map(jnp.zeros_like, at.pose)
+    change = Relative(fixed if pose is None else displaced(at.pose, pose), V, A)
     return jnp.concatenate(jax.jvp(lambda at: kind.rates(at, numbers), (at,), (change,))[1])
 
 

@@ -52,7 +52,13 @@ class StepSystem(NamedTuple):
 
 @native_with_derivatives
 def step_system(
-    model: Model, q: Array, v: Array, tau: Array, wrenches: Array | None, slopes: tuple[Array, Array, Array], s: Array
+    model: Model,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Array | None,
+    force_derivatives: tuple[Array, Array, Array],
+    s: Array,
 ) -> StepSystem:
     """The system of steps with ``s = h gamma`` from the state (q, v).
 
@@ -61,11 +67,11 @@ def step_system(
         v: Velocity (nv,), rad/s or m/s.
         tau: All joint forces (nv,), N m or N.
         wrenches: External wrenches on the bodies (bodies, 6), in their frames, or None.
-        slopes: The derivatives of the joint forces, and of what the wrenches are worth in the joints: along the tangent
-            at q (nv, nv), by v (nv, nv), by time (nv,).
+        force_derivatives: Of the joint forces, those equivalent to the wrenches included: along the tangent at q
+            (nv, nv), with respect to v (nv, nv) and to time (nv,).
         s: The time s, s.
     """
-    by_q, by_v, by_time = slopes
+    by_q, by_v, by_time = force_derivatives
     a, dq, dv, M, factors = linearization.forward_by(model, q, v, tau, wrenches, elimination.factor, elimination.solve)
     turn = block_diagonal.of_ad(model.topology, HALF_RESOLVENT, -s[None] * v)
     pull = fusion_barrier(s[None, None] * _times_blocks(model.topology, by_q - dq, turn))
