@@ -23,7 +23,7 @@ from lgsim.identify import (
 )
 from lgsim.identify.recording.filters import Smoother
 from lgsim.identify.recording.smoothing import MIN_SAMPLES, tune
-from lgsim.scenarios import RecordingMap
+from lgsim.scenarios.recording_map import RecordingMap
 from lgsim.support.messages import one_line
 
 ALIKE = 0.7

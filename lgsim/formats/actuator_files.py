@@ -49,7 +49,6 @@ def read_actuators(
     """(``load_actuators`` or None, remarks on what of the file's actuators is not represented).
 
     Args:
-        model: The model of the file.
         text: The XML itself instead of a path.
 
     Raises:
