@@ -21,7 +21,8 @@ from lgsim.montecarlo.store import Chunk, Store, StoreMetadata
 from lgsim.multibody import contacts, geometry, joints
 from lgsim.programs import Program, ProgramFormatError
 from lgsim.scenarios import torque_file
-from lgsim.scenarios.study_store import describe_study
+from lgsim.scenarios.study import load_motion
+from lgsim.scenarios.study_store import describe_study, open_study
 from lgsim.simulation import Trajectory
 from lgsim.support import toml_table
 from lgsim.support.checkpoint import Checkpoint
@@ -295,7 +296,7 @@ def _store(run: bool) -> Reader:
         describe_study(store, study, text.encode())
         paths = [found for found in sorted(path.rglob("*")) if found.is_file() and found.name != "lock"]
         files = {str(found.relative_to(path)): found.read_bytes() for found in paths}
-    return Reader(files, tuple(files), lambda folder: list(scenarios.open_study(folder).results.chunks()))
+    return Reader(files, tuple(files), lambda folder: list(open_study(folder).results.chunks()))
 
 
 URDF = """<?xml version="1.0"?>
@@ -468,7 +469,7 @@ READERS: dict[str, Callable[[], Reader]] = {
     "torques": _torques,
     "scenario": _scenario,
     "study": lambda: _study(scenarios.load_study),
-    "motion": lambda: _study(scenarios.load_motion),
+    "motion": lambda: _study(load_motion),
     "loops": _loops,
     "urdf": _urdf,
     "urdf actuators": _actuators,

@@ -19,9 +19,9 @@ from lgsim.systems import (
     heavy_top_quadratic,
     spherical_pendulum,
     spherical_pendulum_hamiltonian,
-    two_quadrotors,
 )
 from lgsim.systems.quadrotor_control import GivenForces, given_forces
+from lgsim.systems.quadrotors import two_quadrotors
 
 LIMIT = 1e-9
 

@@ -34,7 +34,6 @@ class Row(NamedTuple):
 
     Attributes:
         what: The quantity: q, v or energy.
-        unit: The unit of the difference.
         time: The time of the difference, s.
         joint: The joint with the difference; "" where it belongs to the machine.
     """
@@ -75,7 +74,6 @@ class Found(NamedTuple):
     """The differences of two runs.
 
     Attributes:
-        rows: The differences of all quantities.
         time: The times in common, s.
         curves: The largest difference of each quantity at these times, by its name with unit.
         growth: How that of q grows; None where it does not so exponentially.

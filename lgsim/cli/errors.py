@@ -34,7 +34,6 @@ def needs(package: str, extra: str, what: str) -> None:
     """End the command now, not after an hour of simulation, where a package is missing.
 
     Args:
-        package: The name of the package.
         extra: The extra of lgsim that brings it.
         what: The thing that is made by it, for the message.
 

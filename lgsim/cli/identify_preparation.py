@@ -14,7 +14,7 @@ from lgsim.identify import Plant, Recording, SensorRecords, TorqueSamples, smoot
 from lgsim.identify.recording.delays import estimate_delay, shift_signal
 from lgsim.identify.recording.filters import Smoother, Spline
 from lgsim.identify.recording.smoothing import MIN_SAMPLES, tune
-from lgsim.scenarios import RecordingMap
+from lgsim.scenarios.recording_map import RecordingMap
 from lgsim.support.messages import one_line
 
 ALIKE = 0.7

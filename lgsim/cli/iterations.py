@@ -28,14 +28,7 @@ FIT = ("iteration", "cost", "falls by", "damping", "round")
 
 
 class TableWatch(Interruptible, Generic[Row]):
-    """``progress`` of work in iterations: a table that grows on a terminal, and is printed once at the end elsewhere.
-
-    Args:
-        columns: Names of the columns.
-
-    Attributes:
-        rows: All iterations so far.
-    """
+    """``progress`` of work in iterations: a table that grows on a terminal, elsewhere printed once at the end."""
 
     where = "the next iteration"
 
@@ -98,7 +91,6 @@ class IterationWatch(TableWatch["Iteration"]):
 
     Args:
         outer: Whether the iterations are outer ones, of an augmented Lagrangian.
-        most: Largest number of iterations.
     """
 
     def __init__(self, outer: bool, most: int) -> None:

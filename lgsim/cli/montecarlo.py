@@ -18,7 +18,7 @@ from lgsim.support.messages import counted, one_line, unknown_choice
 if TYPE_CHECKING:
     from lgsim.montecarlo import Engine, Results, Rollout, Study
     from lgsim.montecarlo.store import Store
-    from lgsim.scenarios import StudyScenario
+    from lgsim.scenarios.study import StudyScenario
 
 PIECES = 50
 """The least number of chunks of a study, so that one sees it go on, and little is lost when it is killed."""
@@ -321,7 +321,7 @@ def report(
     """
     from lgsim.cli import files, pictures
     from lgsim.reports import report_study
-    from lgsim.scenarios import open_study
+    from lgsim.scenarios.study_store import open_study
 
     pictures.check_plots()
     needs("pyarrow", "montecarlo", "a store")

@@ -18,7 +18,7 @@ from lgsim.support.messages import counted, one_line, unknown_choice
 
 if TYPE_CHECKING:
     from lgsim.optimize import Solution
-    from lgsim.scenarios import Scenario
+    from lgsim.scenarios.optimization import Scenario
     from lgsim.simulation import Trajectory
 
 

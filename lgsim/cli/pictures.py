@@ -89,7 +89,6 @@ def save_plots(
     """Write the plots of a run as files ``stem-*.png``.
 
     Args:
-        folder: The folder of the files.
         stem: The beginning of their names.
         phases: The joints whose phase portrait is drawn too.
         joints: The joints that are shown; None for all.
@@ -133,13 +132,7 @@ def plot_files(folder: Path, stem: str, phases: Sequence[str] = (), ending: str 
 
 
 def motion_outputs(model: Model, run: Path, plot: bool, scene: bool) -> list[Output]:
-    """The files that a motion is written to, by ``--out``, ``--plot`` and ``--html``.
-
-    Args:
-        run: The file of the motion.
-        plot: Whether there are plots.
-        scene: Whether there is a scene.
-    """
+    """The files that a motion is written to, by ``--out``, ``--plot`` and ``--html``."""
     found = [Output("--out", run, "run", joint_list(model))]
     if plot:
         found += [Output("--plot", path, "plot") for path in plot_files(run.parent, run.stem)]

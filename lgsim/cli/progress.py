@@ -79,7 +79,6 @@ class ProgressBar(Interruptible):
     """``Interruptible`` with a bar on a terminal, which says what is done before the columns.
 
     Args:
-        columns: Columns of the bar.
         total: Number that the bar counts to.
         fields: Names of the fields of the columns, empty at first.
     """

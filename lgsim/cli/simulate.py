@@ -166,7 +166,6 @@ class _Start(NamedTuple):
 
     Attributes:
         report: What is odd in its file.
-        q: Configuration.
         v: Velocity, rad/s or m/s.
         torque: Constant joint forces, N m or N; None where others are given.
         drives: The arguments of ``simulate`` for all that drives it.

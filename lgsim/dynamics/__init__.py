@@ -52,3 +52,11 @@ from lgsim.dynamics.passive_forces import passive_forces as passive_forces
 from lgsim.dynamics.regressor import energy_regressor as energy_regressor
 from lgsim.dynamics.regressor import momentum_regressor as momentum_regressor
 from lgsim.dynamics.regressor import torque_regressor as torque_regressor
+from lgsim.dynamics.contacts.contact_advice import ContactAdvice as ContactAdvice
+from lgsim.dynamics.contacts.contact_forces import ContactForces as ContactForces
+from lgsim.dynamics.contacts.contact_forces import ContactPoints as ContactPoints
+from lgsim.dynamics.distances.distance import ClosestPoints as ClosestPoints
+from lgsim.dynamics.forward_dynamics import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
+from lgsim.dynamics.inverse_dynamics import InverseDynamicsDerivatives as InverseDynamicsDerivatives
+from lgsim.dynamics.loops.assembly import Closure as Closure
+from lgsim.dynamics.loops.loop_functions import ActuatedForces as ActuatedForces

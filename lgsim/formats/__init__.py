@@ -4,10 +4,7 @@ from lgsim.formats.actuator_files import load_actuators as load_actuators
 from lgsim.formats.actuator_files import read_actuators as read_actuators
 from lgsim.formats.mjcf import load_mjcf as load_mjcf
 from lgsim.formats.mjcf import read_mjcf as read_mjcf
-from lgsim.formats.mjcf_actuators import read_mjcf_actuators as read_mjcf_actuators
 from lgsim.formats.report import FileWarning as FileWarning
-from lgsim.formats.report import Finding as Finding
-from lgsim.formats.report import Inertia as Inertia
 from lgsim.formats.report import Report as Report
 from lgsim.formats.sdf import load_sdf as load_sdf
 from lgsim.formats.sdf import read_sdf as read_sdf

@@ -20,10 +20,10 @@ _KNOWN = ("SimpleTransmission", "DifferentialTransmission")
 def load_actuators(model: Model, path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> Actuators:
     """The actuators of an MJCF or URDF file, on the model of the file.
 
-    Of MJCF <actuator>: see ``lgsim.formats.read_mjcf_actuators``; commands are MuJoCo's ctrl. Of URDF <transmission>:
-    commands are motor torques, N m, and the transmission of a motor is the reduction, ``SimpleTransmission``, or a
-    differential of two motors and two joints, ``DifferentialTransmission``, with the signs of ros2_control; the file
-    says nothing of the motors.
+    Of MJCF <actuator>: see ``lgsim.formats.mjcf_actuators.read_mjcf_actuators``; commands are MuJoCo's ctrl. Of URDF
+    <transmission>: commands are motor torques, N m, and the transmission of a motor is the reduction,
+    ``SimpleTransmission``, or a differential of two motors and two joints, ``DifferentialTransmission``, with the signs
+    of ros2_control; the file says nothing of the motors.
 
     Args:
         model: The model of the file, as ``load_mjcf`` or ``load_urdf`` gives it.
@@ -49,7 +49,6 @@ def read_actuators(
     """(``load_actuators`` or None, remarks on what of the file's actuators is not represented).
 
     Args:
-        model: The model of the file.
         text: The XML itself instead of a path.
 
     Raises:

@@ -78,7 +78,6 @@ def warn_of_links(report: Report, reader: str) -> None:
     """Give a ``FileWarning`` that counts inertias that no body has, links without mass and numbers in odd units.
 
     Args:
-        report: The report of the file.
         reader: The name of the function of ``lgsim.formats`` that gives the report.
     """
     singular = [finding for finding in report.massless if SINGULAR in finding.text]

@@ -56,9 +56,6 @@ def add_loops(model: Model, path: str | os.PathLike[str]) -> Model:
 
     A placement makes a frame "<name>.a" or "<name>.b".
 
-    Args:
-        path: The TOML file.
-
     Raises:
         FileError: the file cannot be read, is not TOML, or has no loops of this machine; the message has the line.
     """

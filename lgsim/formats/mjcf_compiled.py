@@ -41,7 +41,6 @@ class CompiledFile:
     """A compiled file.
 
     Attributes:
-        file: Name of the file.
         mujoco: The package ``mujoco``.
         model: The compiled model, an ``MjModel``.
         warnings: The warnings of MuJoCo's compiler.

@@ -49,9 +49,7 @@ def add_equality(file: CompiledFile, i: int, builder: ModelBuilder, name: str, f
     """Add the loop of an equality, which has no ``fault``.
 
     Args:
-        file: The compiled file.
         builder: What the loop is added to.
-        name: The name of the loop.
         frames: Names for the frames that it ties, on its first and its second body.
 
     Raises:

@@ -26,7 +26,6 @@ class ChainJoint:
 
     Attributes:
         members: Indices of the joints of the file that it stands for.
-        joint: The joint of lgsim.
         placement: Pose of its frame in that of the joint before, of the first one in the parent body, (4, 4).
         axes: Axes of its degrees of freedom, (k, 3), or None for those of the joint's type.
         numbers: Limits and forces of its degrees of freedom, by the names of ``ModelBuilder.add_body``.

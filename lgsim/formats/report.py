@@ -63,7 +63,6 @@ class Report:
     """All remarks on a file; ``print(report)`` shows them.
 
     Attributes:
-        file: Name of the file.
         inertias: Remarks on links whose inertia no body has.
         massless: Remarks on links that move without mass.
         units: Remarks on numbers that look like other units, such as degrees for radians.

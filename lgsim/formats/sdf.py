@@ -6,21 +6,21 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Float
 
 from lgsim.formats import sdf_elements
-from lgsim.formats.contacts.file_contacts import Names, add_file_contacts
+from lgsim.formats.collision_shapes import LinkOptions, add_shapes
+from lgsim.formats.contacts.file_contacts import Names
 from lgsim.formats.link_inertias import TREATMENTS, errors_at, link_parameters, massless, warn_of_links
 from lgsim.formats.loop_files import add_loops
 from lgsim.formats.report import Dropped, FileWarning, Finding, Report
 from lgsim.formats.sdf_elements import SdfJoint, SdfModel, collision_pose
 from lgsim.formats.sdf_tree import Frames, spanning_tree
-from lgsim.formats.solids.element_solids import element_solids
-from lgsim.formats.solids.model_solids import SolidNames, add_file_solids, neighbors
+from lgsim.formats.solids.model_solids import SolidNames
 from lgsim.formats.unit_checks import odd_length, odd_range
 from lgsim.formats.urdf import ROOT_JOINT
 from lgsim.formats.urdf_elements import plane_axes
@@ -36,17 +36,7 @@ ACTING = ("damping", "friction", "stiffness")
 
 
 def load_sdf(
-    path: str | os.PathLike[str] | None = None,
-    *,
-    text: str | None = None,
-    gravity: ArrayLike | Sequence[float | int] = GRAVITY,
-    dtype: DTypeLike | None = None,
-    physical: str = "warn",
-    loops: str | os.PathLike[str] | None = None,
-    contacts: Names = (),
-    contact_law: Mapping[str, Any] | None = None,
-    solids: SolidNames = (),
-    solid_meshes: Mapping[str, int] | None = None,
+    path: str | os.PathLike[str] | None = None, *, physical: str = "warn", **options: Unpack[LinkOptions]
 ) -> Model:
     """The model of a machine from an SDF file of the versions 1.6 to 1.11.
 
@@ -67,17 +57,10 @@ def load_sdf(
     represented, such as plugins, is in the report of ``read_sdf``.
 
     Args:
-        text: The XML itself instead of a path.
-        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
-        dtype: float32 or float64; None for JAX's default float.
         physical: What happens to links whose inertia no body has: "warn", "report", "nearest" or "error", as for
             ``load_urdf``.
-        loops: A TOML file with further loops; see ``lgsim.formats.loop_files.add_loops``.
-        contacts: Names of links whose <collision> touches, as for ``load_urdf``.
-        contact_law: The law of their contact, as for ``load_urdf``.
-        solids: Names of links whose <collision> become solids, as for ``load_urdf``; a plane is the half-space below
-            it, ``self_collide`` is not read.
-        solid_meshes: What meshes become, as for ``load_urdf``.
+        options: As ``read_urdf`` takes them; ``loops`` are further ones. Of solids a plane is the half-space below it;
+            ``self_collide`` is not read.
 
     Returns:
         The model. A ``FileWarning`` tells what acts on the motion in the file and not in the model, another one counts
@@ -91,10 +74,7 @@ def load_sdf(
 
     Source: SDFormat specification, http://sdformat.org/spec.
     """
-    model, report = read_sdf(
-        path, text=text, gravity=gravity, dtype=dtype, physical=physical, loops=loops, contacts=contacts,
-        contact_law=contact_law, solids=solids, solid_meshes=solid_meshes,
-    )  # fmt: skip
+    model, report = read_sdf(path, physical=physical, **options)
     if report.dropped:
         warnings.warn(f"{report.file}: {report.dropped}", FileWarning, stacklevel=2)
     if physical == "warn":
@@ -118,15 +98,7 @@ def read_sdf(
     """(model, report): ``load_sdf`` with what was odd in the file; it gives no warnings.
 
     Args:
-        text: The XML itself instead of a path.
-        gravity: Acceleration of free fall in world axes, (3,), m/s^2.
-        dtype: float32 or float64; None for JAX's default float.
-        physical: "report", "nearest" or "error"; see ``load_urdf``.
-        loops: A TOML file with further loops.
-        contacts: See ``load_urdf``; what was not named is in the report.
-        contact_law: See ``load_urdf``.
-        solids: See ``load_urdf``; what was not named is in the report.
-        solid_meshes: See ``load_urdf``.
+        physical: "report", "nearest" or "error"; see ``load_urdf``, and ``read_urdf`` for the other options.
 
     Raises:
         FileError, ValueError, TypeError: see ``load_sdf``.
@@ -144,20 +116,17 @@ def read_sdf(
         model = writer.build(tree, closing)
     if loops is not None:
         model = add_loops(model, loops)
-    if contacts or solids:
-        own = {
-            name: list(element_solids(name, link.element, partial(collision_pose, link=name, out=sdf)))
-            for name, link in sdf.links.items()
-        }
-        if contacts:
-            model, assumed, left_out = add_file_contacts(model, own, contacts, contact_law, sdf.element.error)
-            sdf.assumed.extend(assumed)
-            sdf.ignored.extend(left_out)
-        if solids:
-            apart = neighbors(frames.ends(joint) for joint in (*tree, *closing))
-            model, assumed, left_out = add_file_solids(model, own, solids, solid_meshes, apart, sdf.element.error)
-            sdf.assumed.extend(assumed)
-            sdf.ignored.extend(left_out)
+    joined = (frames.ends(joint) for joint in (*tree, *closing))
+    model = add_shapes(
+        model,
+        sdf,
+        lambda link: partial(collision_pose, link=link, out=sdf),
+        joined,
+        contacts,
+        contact_law,
+        solids,
+        solid_meshes,
+    )
     links = sdf.links | {name: sdf.links[link] for name, link in writer.carriers.items()}
     report = Report(
         file,

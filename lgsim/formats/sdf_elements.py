@@ -42,7 +42,6 @@ class Place:
     """Where an element lies.
 
     Attributes:
-        element: The element of the file.
         pose: Its pose, (4, 4), m.
         relative_to: The name of the frame in which the pose is.
         attached_to: The link or frame that carries it; its own name for a link.
@@ -59,7 +58,6 @@ class Axis:
     """An axis of a joint.
 
     Attributes:
-        element: The element of the file.
         direction: Its direction, (3,).
         frame: The name of the frame in whose axes that is.
         numbers: Limits, damping, friction and spring, by the names of ``ModelBuilder.add_body``.
@@ -78,9 +76,6 @@ class SdfJoint:
     """A joint of the file.
 
     Attributes:
-        name: Name of the joint.
-        element: The element of the file.
-        joint: The joint of lgsim.
         parent: Name of the link or frame that carries it.
         child: Name of the link or frame that it moves.
         ends: The elements <parent> and <child>.
@@ -109,7 +104,6 @@ class SdfModel:
         places: Where links, joints and frames lie, by name, and the model itself in the world.
         canonical: Name of the link that carries the model's own frame.
         assumed: Remarks on what the file left open.
-        ignored: Remarks on what was not read.
     """
 
     element: Element

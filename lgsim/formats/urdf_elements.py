@@ -37,8 +37,6 @@ class Link:
     """A link.
 
     Attributes:
-        name: Name of the link.
-        element: The element of the file.
         mass: Mass, kg.
         center: Center of mass in the link's frame, (3,), m.
         inertia: Inertia about the center of mass in the link's axes, (3, 3), kg m^2.
@@ -58,7 +56,6 @@ class Mimic:
     Attributes:
         joint: Name of the joint that is followed.
         offset: The offset, rad or m.
-        element: The element of the file.
     """
 
     joint: str
@@ -72,11 +69,6 @@ class Connection:
     """A joint of the file.
 
     Attributes:
-        name: Name of the joint.
-        element: The element of the file.
-        joint: The joint of lgsim.
-        parent: Name of the link that carries the joint.
-        child: Name of the link that it moves.
         ends: The elements <parent> and <child>.
         placement: Pose of the joint's frame, and of the child's at rest, in the parent's, (4, 4).
         axis: Axis (3,), of a plane its three axes (3, 3); None where the joint has no axis.
@@ -101,11 +93,9 @@ class Robot:
     """The links and joints of a file.
 
     Attributes:
-        element: The root element.
         links: The links by name, in the file's order.
         joints: The joints by name, in the file's order.
         assumed: Remarks on what the file left open.
-        ignored: Remarks on what was not read.
     """
 
     element: Element

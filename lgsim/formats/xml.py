@@ -22,7 +22,6 @@ class FileError(ModelError):
     """A file that describes no machine: ``file:line: element: what was expected and what came``.
 
     Attributes:
-        file: Name of the file.
         line: Line of the fault, from 1; None where the fault is the whole file.
         message: What was expected and what came.
     """
@@ -37,12 +36,7 @@ class FileError(ModelError):
 
 
 class Element:
-    """An element of a file. What is asked for counts as read; ``unread`` names the rest.
-
-    Attributes:
-        file: Name of the file.
-        node: The element of lxml.
-    """
+    """An element of a file. What is asked for counts as read; ``unread`` names the rest."""
 
     def __init__(
         self, file: str, node: etree._Element, subject: str | None = None, owner: Element | None = None

@@ -49,3 +49,8 @@ from lgsim.optimize.standard_costs import JointVelocity as JointVelocity
 from lgsim.optimize.standard_costs import Posture as Posture
 from lgsim.optimize.standard_costs import StateDistance as StateDistance
 from lgsim.optimize.trajectory import to_trajectory as to_trajectory
+from lgsim.optimize.constraints import Constraint as Constraint
+from lgsim.optimize.constraints import StateBounds as StateBounds
+from lgsim.optimize.inverse_kinematics import InverseKinematicsSolution as InverseKinematicsSolution
+from lgsim.optimize.standard_costs import FramePath as FramePath
+from lgsim.optimize.standard_costs import FramePosePath as FramePosePath

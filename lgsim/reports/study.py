@@ -28,8 +28,9 @@ from lgsim.multibody import Model
 from lgsim.reports.estimates import LEVEL, estimate, spread_rows, step_error_text
 from lgsim.reports.page import Cell, Page
 from lgsim.reports.replays import MISSING, add_replay, can_play, finite_part, machine_shapes
-from lgsim.scenarios import ScenarioError, StoredStudy, open_study
+from lgsim.scenarios import ScenarioError
 from lgsim.scenarios.outputs import HISTORY
+from lgsim.scenarios.study_store import StoredStudy, open_study
 from lgsim.simulation import Trajectory
 from lgsim.support.messages import counted
 from lgsim.support.packages import own_version, package

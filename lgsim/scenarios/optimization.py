@@ -46,11 +46,9 @@ class Scenario(NamedTuple):
 
     Attributes:
         problem: The machine's dynamics, its start, the costs and the conditions.
-        solver: The solver with its tolerances.
         solver_kind: The name of the solver in the scenario: "ilqr", "adam" or "lbfgs".
         us: The guess of the drives' forces (horizon, controls), N m or N; None for zero.
         tasks: The tasks that the costs and conditions are made of.
-        machine: The machine and its file.
     """
 
     problem: Problem

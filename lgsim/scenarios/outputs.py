@@ -69,7 +69,6 @@ def read_failures(root: Table, shapes: Mapping[str, tuple[int, ...]]) -> dict[st
     """The failures of ``[[failures]]`` by name.
 
     Args:
-        root: The outermost table.
         shapes: The shapes of the outputs, by name.
 
     Raises:

@@ -17,9 +17,6 @@ from lgsim.support.messages import LISTED_NAMES, unknown_name
 def configuration(text: str | None, model: Model, seed: int) -> Float[np.ndarray, " nq"]:
     """The configuration of "0.1,0.2", "elbow=0.2" or "random"; with None the neutral one. Quaternions get the norm one.
 
-    Args:
-        seed: The seed of a random configuration.
-
     Raises:
         ValueError: the words are none of these.
     """

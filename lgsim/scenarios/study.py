@@ -59,7 +59,6 @@ class StudyScenario(NamedTuple):
 
     Attributes:
         study: The distributions, the rollout, the outputs and the number of samples.
-        machine: The machine and its file.
         worst: The output by whose size a report chooses the worst samples; None where the report is to choose it.
         cases: The number of worst samples that a report replays.
         remark: Why the method of ``method = "auto"`` is no explicit one, or empty.
@@ -145,7 +144,6 @@ class MotionScenario(NamedTuple):
 
     Attributes:
         rollout: The machine, its start, what drives it, and the steps.
-        machine: The machine and its file.
         method: The name of the method, ``AUTOMATIC`` or one of ``MOTION_METHODS``.
     """
 

@@ -28,7 +28,6 @@ class StoredStudy(NamedTuple):
     Attributes:
         scenario: The study, its machine and what a report shows of it.
         results: The samples and their statistics.
-        text: The content of the study file.
     """
 
     path: Path
@@ -39,10 +38,6 @@ class StoredStudy(NamedTuple):
 
 def describe_study(store: Store, scenario: StudyScenario, text: bytes) -> None:
     """Write the study file and the machine into a store.
-
-    Args:
-        scenario: The study of the store.
-        text: The content of the study file.
 
     Raises:
         OSError: a file cannot be written.

@@ -57,7 +57,6 @@ class Task(NamedTuple):
     """A motion or a configuration that a machine is asked for.
 
     Attributes:
-        name: The task in words.
         cost: The weighted residuals, which are zero where the task is done.
         along: Whether the task holds at all times; else at the end alone.
         exact: Whether the task is a condition too.
@@ -284,10 +283,7 @@ def _within_reach(
     """Check that a point is no farther from a machine's base than its links are long together.
 
     Args:
-        table: The table that names the point.
-        key: The key of the point.
         inner: The place of the point in the value of the key.
-        setting: The rest of the scenario.
         frame: The name of the frame that is to be at the point.
         p: The point in the world, m.
         where: The place of the point in another file, in words.
@@ -308,7 +304,6 @@ def longest(model: Model, frame: str, limited: bool) -> tuple[Float[np.ndarray, 
     """The ball about a machine's base that a frame cannot leave.
 
     Args:
-        frame: The name of the frame.
         limited: Whether joints that slide stay within their limits.
 
     Returns:

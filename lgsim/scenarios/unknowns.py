@@ -71,7 +71,6 @@ def read_blocks(table: Table, plant: Plant, names: Sequence[str] | None = None) 
     """The blocks of unknowns by name, as the table ``[unknowns]`` of a map describes them.
 
     Args:
-        plant: The machine with its drives.
         names: The names to take; None for all in the table, or ``USUAL`` where it is empty.
 
     Raises:

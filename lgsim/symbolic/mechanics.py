@@ -18,7 +18,8 @@ from lgsim.dynamics.mass_matrix import mass_matrix
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ModelError
 from lgsim.support.messages import unknown_name
-from lgsim.symbolic.arithmetics import Expressions, Trigonometric
+from lgsim.symbolic.arithmetics import Expressions
+from lgsim.symbolic.arithmetics.trigonometric import Trigonometric
 from lgsim.symbolic.coordinates import Coordinates, coordinates
 from lgsim.symbolic.entries import SymbolicError
 from lgsim.symbolic.evaluate import evaluate

@@ -8,7 +8,6 @@ The controls of the quadrotors and their commands are in `quadrotor_control`, th
 from lgsim.systems import kwatny_blankenship as kwatny_blankenship
 from lgsim.systems import quadrotor_control as quadrotor_control
 from lgsim.systems import quadrotors as quadrotors
-from lgsim.systems.biped import BipedGains as BipedGains
 from lgsim.systems.biped import biped as biped
 from lgsim.systems.biped import biped_feet as biped_feet
 from lgsim.systems.biped import biped_gains as biped_gains
@@ -18,27 +17,18 @@ from lgsim.systems.constrained_vectors import (
 )
 from lgsim.systems.constrained_vectors import free_rigid_body_quaternion as free_rigid_body_quaternion
 from lgsim.systems.constrained_vectors import turns_about_vertical as turns_about_vertical
-from lgsim.systems.heavy_top import BRULS_CARDONA_TOP as BRULS_CARDONA_TOP
 from lgsim.systems.heavy_top import CELLEDONI_TOP as CELLEDONI_TOP
-from lgsim.systems.heavy_top import HeavyTop as HeavyTop
 from lgsim.systems.heavy_top import euler_poisson as euler_poisson
 from lgsim.systems.heavy_top import heavy_top as heavy_top
 from lgsim.systems.heavy_top import heavy_top_cotangent as heavy_top_cotangent
 from lgsim.systems.heavy_top import heavy_top_quadratic as heavy_top_quadratic
 from lgsim.systems.initial_value_problem import InitialValueProblem as InitialValueProblem
-from lgsim.systems.quadrotor_control import TrackingGains as TrackingGains
-from lgsim.systems.quadrotor_control import tracking_gains as tracking_gains
 from lgsim.systems.quadrotor_control import two_quadrotors_tracking as two_quadrotors_tracking
-from lgsim.systems.quadrotors import QuadrotorParameters as QuadrotorParameters
-from lgsim.systems.quadrotors import two_quadrotors as two_quadrotors
 from lgsim.systems.rigid_body import free_rigid_body as free_rigid_body
 from lgsim.systems.rigid_body import free_rigid_body_cotangent as free_rigid_body_cotangent
 from lgsim.systems.rigid_body import free_rigid_body_momentum as free_rigid_body_momentum
-from lgsim.systems.spherical_pendulum import PendulumParameters as PendulumParameters
 from lgsim.systems.spherical_pendulum import double_spherical_pendulum as double_spherical_pendulum
-from lgsim.systems.spherical_pendulum import generic_start as generic_start
 from lgsim.systems.spherical_pendulum import pendulum_accelerations as pendulum_accelerations
-from lgsim.systems.spherical_pendulum import planar_start as planar_start
 from lgsim.systems.spherical_pendulum import spherical_pendulum as spherical_pendulum
 from lgsim.systems.spherical_pendulum import spherical_pendulum_hamiltonian as spherical_pendulum_hamiltonian
 from lgsim.systems.three_body import three_body as three_body

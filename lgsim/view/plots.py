@@ -346,8 +346,6 @@ def axes_grid(
     """A figure that no other library keeps, and its axes.
 
     Args:
-        rows: Number of rows of axes.
-        columns: Number of columns of axes.
         width: Width of the figure, inches.
         height: Height of the figure, inches.
         heights: Relative heights of the rows; None for equal ones.

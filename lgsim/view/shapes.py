@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from lgsim.multibody.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Sphere
-
-__all__ = ["GRAY", "Box", "Capsule", "Color", "Cylinder", "Ellipsoid", "Geometry", "Mesh", "Shape", "Sphere"]
+from lgsim.multibody.geometry import Geometry, Mesh
 
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, each in [0, 1]."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from lgsim.multibody.geometry import Capsule, Ellipsoid, Sphere
 from lgsim.multibody.inertia import PLACES
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, WORLD
-from lgsim.view.shapes import Capsule, Color, Ellipsoid, Shape, Sphere, pose_between
+from lgsim.view.shapes import Color, Shape, pose_between
 
 _ROD: Color = (0.80, 0.82, 0.85, 1.0)
 JOINT: Color = (0.24, 0.26, 0.30, 1.0)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from lgsim.multibody.geometry import Mesh
 from lgsim.multibody.model import Model
 from lgsim.multibody.topology import ROOT, WORLD
 from lgsim.support.packages import package
 from lgsim.view.motion import FramePoses
-from lgsim.view.shapes import Color, Mesh, Shape
+from lgsim.view.shapes import Color, Shape
 from lgsim.view.skeleton import skeleton
 from lgsim.view.urdf_visuals import read_visuals
 

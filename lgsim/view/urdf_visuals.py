@@ -16,9 +16,10 @@ from lgsim.formats.report import FileWarning
 from lgsim.formats.solids.element_solids import primitive
 from lgsim.formats.solids.mesh_files import mesh_file
 from lgsim.formats.xml import TEXT, Element, read
+from lgsim.multibody.geometry import Mesh
 from lgsim.support.messages import one_line
 from lgsim.support.packages import package
-from lgsim.view.shapes import GRAY, Color, Mesh, Shape
+from lgsim.view.shapes import GRAY, Color, Shape
 
 
 def read_visuals(path: str | os.PathLike[str] | None = None, *, text: str | None = None) -> dict[str, list[Shape]]:

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from lgsim import data, load_urdf, rollout
-from lgsim.scenarios import ScenarioError, load_motion
+from lgsim.scenarios import ScenarioError
+from lgsim.scenarios.study import load_motion
 from lgsim.simulation import Trajectory, controls
 from tests.cli.machines import lgsim, refused
 

@@ -261,7 +261,7 @@ def test_view_as_a_file(shown, run, files, tmp_path):
 def test_view_live(run, monkeypatch):
     """The scene runs until Ctrl-C, which is how it ends and no fault."""
     pytest.importorskip("viser")
-    from lgsim.view import Live
+    from lgsim.view.scene import Live
 
     def pressed(scene):
         raise KeyboardInterrupt

@@ -17,8 +17,8 @@ from lgsim import reports
 from lgsim.montecarlo.store import Store
 from lgsim.reports import replays
 from lgsim.reports.estimates import estimate, failure_interval, spread_rows
-from lgsim.scenarios import ScenarioError, load_study, open_study
-from lgsim.scenarios.study_store import describe_study
+from lgsim.scenarios import ScenarioError, load_study
+from lgsim.scenarios.study_store import describe_study, open_study
 from tests.reports.pages import cells, facts, headings, needs_no_network, number, pictures, remarks, rows
 from tests.scenarios.machines import ARM
 from tests.scenarios.studies import STUDY, changed

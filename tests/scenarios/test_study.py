@@ -13,8 +13,8 @@ from lgsim import montecarlo as mc
 from lgsim.montecarlo.store import Store
 from lgsim.multibody import Model
 from lgsim.multibody.model import DRIVES
-from lgsim.scenarios import ScenarioError, load_study, open_study
-from lgsim.scenarios.study_store import describe_study
+from lgsim.scenarios import ScenarioError, load_study
+from lgsim.scenarios.study_store import describe_study, open_study
 from lgsim.simulation import with_stops
 from tests.scenarios.machines import ARM
 from tests.scenarios.studies import STUDY, by_hand, changed

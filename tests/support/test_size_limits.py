@@ -22,7 +22,8 @@ import lgsim
 from lgsim import identify
 from lgsim.formats import FileError, read_urdf
 from lgsim.formats.loop_files import add_loops
-from lgsim.scenarios import ScenarioError, load_motion
+from lgsim.scenarios import ScenarioError
+from lgsim.scenarios.study import load_motion
 from lgsim.simulation import Trajectory
 from lgsim.support import toml_table
 from lgsim.support.files import read_json

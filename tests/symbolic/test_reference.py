@@ -12,6 +12,7 @@ import pytest
 from lgsim import symbolic
 from lgsim.dynamics import forward_kinematics, inverse_dynamics, kinetic_energy, mass_matrix, potential_energy
 from lgsim.symbolic.coordinates import coordinates
+from lgsim.symbolic.merge import merged
 from lgsim.systems import kwatny_blankenship
 from tests.symbolic import machines
 
@@ -109,7 +110,7 @@ def test_mass_matrix_of_the_arm_is_exact_small_and_quick():
     symbolic.evaluate(mass_matrix, c.ring)(c.machine, c.q)  # the functions are traced
     start = time.process_time()
     M = symbolic.evaluate(mass_matrix, c.ring)(c.machine, c.q)
-    operations = sum(sympy.count_ops(symbolic.merged(c.ring, x)) for x in M.flat)
+    operations = sum(sympy.count_ops(merged(c.ring, x)) for x in M.flat)
     assert time.process_time() - start < 5
     assert operations <= 3700
     # the moment of inertia of the gripper about the wrist: no float was taken for its binary value
@@ -180,7 +181,7 @@ def test_formulas_at_a_point_are_the_numbers(machine):
     for f, n in ((mass_matrix, 0), (inverse_dynamics, 2), (kinetic_energy, 1), (potential_energy, 0),
                  (forward_kinematics, 0)):  # fmt: skip
         found = symbolic.evaluate(f, c.ring)(c.machine, c.q, *c.vectors[:n])
-        for simplified in (c.ring.expression, lambda x: symbolic.merged(c.ring, x)):
+        for simplified in (c.ring.expression, lambda x: merged(c.ring, x)):
             got = [float(sympy.N(simplified(x).subs(values))) for x in np.ravel(found)]
             expected = np.ravel(f(plain, jnp.asarray(q), *vectors[:n]))
             np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)

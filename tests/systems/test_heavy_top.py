@@ -9,14 +9,8 @@ import numpy as np
 import pytest
 
 import lgsim
-from lgsim.systems import (
-    BRULS_CARDONA_TOP,
-    CELLEDONI_TOP,
-    euler_poisson,
-    heavy_top,
-    heavy_top_cotangent,
-    heavy_top_quadratic,
-)
+from lgsim.systems import CELLEDONI_TOP, euler_poisson, heavy_top, heavy_top_cotangent, heavy_top_quadratic
+from lgsim.systems.heavy_top import BRULS_CARDONA_TOP
 from tests.systems.checks import along, check_gradients, check_hamiltonian, floats, solve
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "rigid_body.json").read_text())["tops"]

@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import lgsim
-from lgsim.systems import two_quadrotors, two_quadrotors_tracking
+from lgsim.systems import two_quadrotors_tracking
 from lgsim.systems.quadrotor_control import (
     GivenForces,
     GivenThrusts,
@@ -24,7 +24,7 @@ from lgsim.systems.quadrotor_control import (
     track_by_forces,
     tracking_gains,
 )
-from lgsim.systems.quadrotors import linear_momentum, state_rates
+from lgsim.systems.quadrotors import linear_momentum, state_rates, two_quadrotors
 from tests.systems.checks import check_gradients, floats, solve
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "quadrotors.json").read_text())

@@ -12,11 +12,11 @@ import lgsim
 from lgsim.linalg import tridiagonal
 from lgsim.systems import (
     double_spherical_pendulum,
-    generic_start,
     pendulum_accelerations,
     spherical_pendulum,
     spherical_pendulum_hamiltonian,
 )
+from lgsim.systems.spherical_pendulum import generic_start
 from tests.systems.checks import check_gradients, floats, solve
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "spherical_pendulum.json").read_text())["cases"]

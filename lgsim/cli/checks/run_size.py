@@ -64,7 +64,6 @@ def run_size(model: Model, steps: int, save_every: int, adaptive: bool, trial: C
     Args:
         steps: The number of steps, or of states of a simulation with adaptive steps.
         save_every: Steps from one state that is kept to the next.
-        adaptive: Whether the steps are adaptive.
         trial: ``trial(count, watch)`` computes the first steps with the watch as ``progress``, and says whether the
             motion goes on after them.
     """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lgsim.formats.report import Finding
-from lgsim.formats.solids.file_solid import FileSolid
+from lgsim.formats.solids.file_solid import FileSolid, by_name
 from lgsim.formats.xml import FileError
 from lgsim.multibody import contacts as shapes
 from lgsim.multibody.contacts import Sized
@@ -50,9 +50,8 @@ def add_file_contacts(
     Raises:
         FileError: no solid has that name, a mesh cannot be read, or the contact cannot be.
     """
-    own = names if isinstance(names, Mapping) else {key: {} for key in ([names] if isinstance(names, str) else names)}
     assumed, used = [], set()
-    for key, numbers in own.items():
+    for key, numbers in by_name(names).items():
         if not solids.get(key):
             raise error(unknown_name("contacts: expected names with collision shapes", key, list(solids)))
         given = {**(law or {}), **numbers}

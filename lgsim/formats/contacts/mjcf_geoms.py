@@ -9,7 +9,7 @@ from typing import Any
 from lgsim.formats.contacts.file_contacts import Names, add_file_contacts
 from lgsim.formats.mjcf_compiled import CompiledFile
 from lgsim.formats.report import Finding
-from lgsim.formats.solids.file_solid import FileSolid
+from lgsim.formats.solids.file_solid import FileSolid, by_name
 from lgsim.formats.solids.geom_solids import collides, geom_solid
 from lgsim.formats.xml import FileError
 from lgsim.multibody.model import Model
@@ -36,5 +36,4 @@ def add_geoms(
         if file.names["body"][body] not in file.names["geom"]:
             solids.setdefault(file.names["body"][body], []).append(solid)
     model, assumed, _ = add_file_contacts(model, solids, names, law, partial(FileError, file.file, None))
-    named = [names] if isinstance(names, str) else names
-    return model, assumed, {places[id(solid)] for name in named for solid in solids[name]}
+    return model, assumed, {places[id(solid)] for name in by_name(names) for solid in solids[name]}

@@ -23,7 +23,6 @@ def element_solids(link: str, element: Element, poses: Callable[[Element], Any])
     """The solids of the <collision> elements of a link of a URDF or SDF file.
 
     Args:
-        link: The name of the link.
         element: The element <link>.
         poses: The pose (4, 4) of a <collision> in the link's frame.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -31,3 +31,10 @@ class FileSolid(NamedTuple):
     kind: str
     error: Callable[[str], FileError]
     finding: Callable[[str], Finding]
+
+
+def by_name(names: str | Sequence[str] | Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    """What is said of each name of some, in one of the ways in which users give them."""
+    return (
+        names if isinstance(names, Mapping) else {name: {} for name in ([names] if isinstance(names, str) else names)}
+    )

@@ -11,7 +11,7 @@ import numpy as np
 from lgsim.formats.mjcf_compiled import CompiledFile
 from lgsim.formats.mjcf_joints import pose
 from lgsim.formats.report import Finding
-from lgsim.formats.solids.file_solid import FileSolid
+from lgsim.formats.solids.file_solid import FileSolid, by_name
 from lgsim.formats.solids.model_solids import SolidNames, add_file_solids
 from lgsim.formats.xml import FileError
 from lgsim.multibody.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Sphere
@@ -103,8 +103,7 @@ def add_solid_geoms(
             bodies.setdefault(solid.link, []).append(name)
     given = names
     if not isinstance(names, bool):
-        keys = [names] if isinstance(names, str) else names
-        own = names if isinstance(names, Mapping) else {key: {} for key in keys}
+        own = by_name(names)
         for key in own:
             if key not in made and key not in bodies:
                 known = [*made, *bodies]

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from lgsim.formats.report import Finding
-from lgsim.formats.solids.file_solid import FileSolid
+from lgsim.formats.solids.file_solid import FileSolid, by_name
 from lgsim.formats.xml import FileError
 from lgsim.multibody.geometry import Geometry, Mesh, convex_hull, fit_capsules
 from lgsim.multibody.geometry.convex_hulls import VERTICES, hull_error
@@ -51,11 +51,7 @@ def add_file_solids(
         FileError: no solid has that name, a mesh cannot be read, or the solid cannot be.
     """
     every = names is True
-    given: Mapping[str, Mapping[str, int]] = (
-        names
-        if isinstance(names, Mapping)
-        else {key: {} for key in (solids if names is True else [names] if isinstance(names, str) else names or ())}
-    )
+    given = by_name(list(solids) if names is True else names or ())
     assumed, left_out, used = [], [], set()
     placed: list[Placed] = []
     parts: list[tuple[FileSolid, list[str]]] = []
