@@ -1,6 +1,9 @@
 """Algorithms of multibody dynamics, one a file; none knows a joint by name."""
 
+from lgsim.dynamics.contacts.contact_advice import ContactAdvice as ContactAdvice
 from lgsim.dynamics.contacts.contact_advice import suggest_contact as suggest_contact
+from lgsim.dynamics.contacts.contact_forces import ContactForces as ContactForces
+from lgsim.dynamics.contacts.contact_forces import ContactPoints as ContactPoints
 from lgsim.dynamics.contacts.contact_forces import contact_energy as contact_energy
 from lgsim.dynamics.contacts.contact_forces import contact_forces as contact_forces
 from lgsim.dynamics.contacts.contact_forces import contact_points as contact_points
@@ -9,6 +12,7 @@ from lgsim.dynamics.discrete.discrete_momenta import discrete_momenta as discret
 from lgsim.dynamics.discrete.discrete_momenta import generalized_momentum as generalized_momentum
 from lgsim.dynamics.discrete.discrete_momenta import velocity_of_momentum as velocity_of_momentum
 from lgsim.dynamics.discrete.rotation_maps import ROTATION_MAPS as ROTATION_MAPS
+from lgsim.dynamics.distances.distance import ClosestPoints as ClosestPoints
 from lgsim.dynamics.distances.distance import closest_points as closest_points
 from lgsim.dynamics.distances.distance import distance as distance
 from lgsim.dynamics.distances.distance import distance_jacobian as distance_jacobian
@@ -19,8 +23,10 @@ from lgsim.dynamics.factorization import global_matrices as global_matrices
 from lgsim.dynamics.factorization import square_factors as square_factors
 from lgsim.dynamics.forces import bias_forces as bias_forces
 from lgsim.dynamics.forces import gravity_forces as gravity_forces
+from lgsim.dynamics.forward_dynamics import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
 from lgsim.dynamics.forward_dynamics import forward_dynamics as forward_dynamics
 from lgsim.dynamics.forward_dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
+from lgsim.dynamics.inverse_dynamics import InverseDynamicsDerivatives as InverseDynamicsDerivatives
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics as inverse_dynamics
 from lgsim.dynamics.inverse_dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from lgsim.dynamics.inverse_mass import inverse_mass_matrix as inverse_mass_matrix
@@ -32,8 +38,10 @@ from lgsim.dynamics.kinematics import forward_kinematics as forward_kinematics
 from lgsim.dynamics.kinematics import frame_accelerations as frame_accelerations
 from lgsim.dynamics.kinematics import frame_twists as frame_twists
 from lgsim.dynamics.loops.assembly import CLOSE_RESULTS as CLOSE_RESULTS
+from lgsim.dynamics.loops.assembly import Closure as Closure
 from lgsim.dynamics.loops.assembly import close_loops as close_loops
 from lgsim.dynamics.loops.assembly import loop_branches as loop_branches
+from lgsim.dynamics.loops.loop_functions import ActuatedForces as ActuatedForces
 from lgsim.dynamics.loops.loop_functions import actuated_inverse_dynamics as actuated_inverse_dynamics
 from lgsim.dynamics.loops.loop_functions import loop_forces as loop_forces
 from lgsim.dynamics.loops.loop_functions import loop_jacobian as loop_jacobian
@@ -52,11 +60,3 @@ from lgsim.dynamics.passive_forces import passive_forces as passive_forces
 from lgsim.dynamics.regressor import energy_regressor as energy_regressor
 from lgsim.dynamics.regressor import momentum_regressor as momentum_regressor
 from lgsim.dynamics.regressor import torque_regressor as torque_regressor
-from lgsim.dynamics.contacts.contact_advice import ContactAdvice as ContactAdvice
-from lgsim.dynamics.contacts.contact_forces import ContactForces as ContactForces
-from lgsim.dynamics.contacts.contact_forces import ContactPoints as ContactPoints
-from lgsim.dynamics.distances.distance import ClosestPoints as ClosestPoints
-from lgsim.dynamics.forward_dynamics import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
-from lgsim.dynamics.inverse_dynamics import InverseDynamicsDerivatives as InverseDynamicsDerivatives
-from lgsim.dynamics.loops.assembly import Closure as Closure
-from lgsim.dynamics.loops.loop_functions import ActuatedForces as ActuatedForces

@@ -17,8 +17,10 @@ from lgsim.optimize.augmented_lagrangian import AugmentedLagrangian as Augmented
 from lgsim.optimize.clearance import Clearance as Clearance
 from lgsim.optimize.clearance import ObstacleCost as ObstacleCost
 from lgsim.optimize.clearance import SelfCollision as SelfCollision
+from lgsim.optimize.constraints import Constraint as Constraint
 from lgsim.optimize.constraints import EndConstraint as EndConstraint
 from lgsim.optimize.constraints import PathConstraint as PathConstraint
+from lgsim.optimize.constraints import StateBounds as StateBounds
 from lgsim.optimize.constraints import joint_limits as joint_limits
 from lgsim.optimize.cost import Cost as Cost
 from lgsim.optimize.cost import FunctionCost as FunctionCost
@@ -33,6 +35,7 @@ from lgsim.optimize.dynamics import RateControlledDynamics as RateControlledDyna
 from lgsim.optimize.euler_dynamics import SymplecticEulerDynamics as SymplecticEulerDynamics
 from lgsim.optimize.ilqr import ILQR as ILQR
 from lgsim.optimize.inverse_kinematics import INVERSE_KINEMATICS_RESULTS as INVERSE_KINEMATICS_RESULTS
+from lgsim.optimize.inverse_kinematics import InverseKinematicsSolution as InverseKinematicsSolution
 from lgsim.optimize.inverse_kinematics import inverse_kinematics as inverse_kinematics
 from lgsim.optimize.mpc import mpc as mpc
 from lgsim.optimize.plan_error import plan_error as plan_error
@@ -43,14 +46,11 @@ from lgsim.optimize.solver import Solution as Solution
 from lgsim.optimize.standard_costs import CenterOfMass as CenterOfMass
 from lgsim.optimize.standard_costs import ControlEffort as ControlEffort
 from lgsim.optimize.standard_costs import FrameAttitude as FrameAttitude
+from lgsim.optimize.standard_costs import FramePath as FramePath
 from lgsim.optimize.standard_costs import FramePose as FramePose
+from lgsim.optimize.standard_costs import FramePosePath as FramePosePath
 from lgsim.optimize.standard_costs import FramePosition as FramePosition
 from lgsim.optimize.standard_costs import JointVelocity as JointVelocity
 from lgsim.optimize.standard_costs import Posture as Posture
 from lgsim.optimize.standard_costs import StateDistance as StateDistance
 from lgsim.optimize.trajectory import to_trajectory as to_trajectory
-from lgsim.optimize.constraints import Constraint as Constraint
-from lgsim.optimize.constraints import StateBounds as StateBounds
-from lgsim.optimize.inverse_kinematics import InverseKinematicsSolution as InverseKinematicsSolution
-from lgsim.optimize.standard_costs import FramePath as FramePath
-from lgsim.optimize.standard_costs import FramePosePath as FramePosePath
